@@ -1,0 +1,1 @@
+//! ROOT compression records, checksums and RNTuple element encodings: bytes in, bytes out

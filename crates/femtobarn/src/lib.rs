@@ -1,0 +1,1 @@
+//! One storehouse for collision events: the facade over femtobarn's crates

@@ -1,0 +1,1 @@
+//! Byte sources, vector reads and coalescing; knows no file format

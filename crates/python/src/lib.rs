@@ -1,0 +1,1 @@
+//! The extension module femtobarn._core

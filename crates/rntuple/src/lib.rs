@@ -1,0 +1,1 @@
+//! The RNTuple format and its reading engine

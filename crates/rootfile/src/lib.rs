@@ -1,0 +1,1 @@
+//! The TFile container: header, keys, directories, streamer info
