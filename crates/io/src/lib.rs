@@ -1,1 +1,38 @@
-//! Byte sources, vector reads and coalescing; knows no file format
+//! Byte sources, layers over them, and the coalescing of ranges. Knows no file format.
+//!
+//! A [`ByteSource`] is anything with a size whose bytes can be read by range: a local file ([`LocalSource`]), memory
+//! ([`MemorySource`]), or a layer that wraps another source and is one itself ([`RecordSource`], [`HeadTailSource`]).
+//! Vector reads are the only read: one call of [`ByteSource::read_ranges`] is one request to the storage, and each
+//! source declares in its [`SourceCost`] how requests to it should be cut. [`coalesce`] cuts them.
+//!
+//! # Why the trait is synchronous
+//!
+//! The readers above decompress and decode on threads of their own, so a read that blocks its thread costs nothing that
+//! more threads would not give back, and callers stay free of an async runtime. A source that is asynchronous inside
+//! (HTTP, XRootD, an object store) bridges inside `read_ranges`: it starts all the ranges of the call on its own
+//! runtime and waits for them there. Concurrency across calls comes from threads; [`SourceCost::concurrency`] says how
+//! many calls at once are worth having in flight.
+//!
+//! # Invariants
+//!
+//! - A read gives exactly the bytes asked for or an error; a short answer is never handed on.
+//! - Nothing is allocated for a range before the range was compared with the source's size.
+//! - Every source and layer passes the suite in [`conformance`](crate) (feature `conformance`).
+
+#![expect(
+    clippy::single_range_in_vec_init,
+    reason = "a vector read of one range is no mistake"
+)]
+
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+
+mod coalesce;
+mod error;
+mod layer;
+mod source;
+
+pub use coalesce::{Request, coalesce};
+pub use error::IoError;
+pub use layer::{HeadTailSource, RecordSource};
+pub use source::{ByteSource, LocalSource, MemorySource, SourceCost, SourceMeta};

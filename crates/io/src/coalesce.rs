@@ -1,0 +1,253 @@
+//! Coalescing: from the ranges that are wanted to the requests that are worth making. Pure.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::SourceCost;
+
+/// One request to a source, and which of the wanted ranges it serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The bytes to read.
+    pub range: Range<u64>,
+    /// Indices into the wanted ranges: each of these lies inside `range`.
+    pub members: Vec<usize>,
+}
+
+impl Request {
+    /// The part of this request's answer that belongs to `wanted`, without a copy; `None` if `wanted` is not inside.
+    #[must_use]
+    pub fn slice(&self, answer: &Bytes, wanted: &Range<u64>) -> Option<Bytes> {
+        let start = usize::try_from(wanted.start.checked_sub(self.range.start)?).ok()?;
+        let end = usize::try_from(wanted.end.checked_sub(self.range.start)?).ok()?;
+        (start <= end && end <= answer.len()).then(|| answer.slice(start..end))
+    }
+}
+
+/// Cuts `ranges` (in any order; duplicates and overlaps are legal) into requests sorted by where they begin.
+///
+/// - Ranges no further apart than [`SourceCost::largest_gap`] share a request; the gap is read and dropped.
+/// - No request is larger than [`SourceCost::largest_request`], unless one of its ranges is.
+/// - A range inside another one costs nothing: both are served by the same request. Ranges that overlap only in part
+///   share a request where the limit allows it; otherwise the common bytes are read twice.
+/// - Every range is a member of exactly one request. An empty range (or an inverted one, which counts as empty) joins a
+///   request that reaches it, or becomes an empty request.
+#[must_use]
+pub fn coalesce(ranges: &[Range<u64>], cost: &SourceCost) -> Vec<Request> {
+    let (mut wanted, empty): (Vec<_>, Vec<_>) = ranges
+        .iter()
+        .cloned()
+        .enumerate()
+        .partition(|(_, range)| !range.is_empty());
+    // Longest first where they begin together, so that a range always comes after any range that contains it.
+    wanted.sort_unstable_by_key(|(index, range)| (range.start, Reverse(range.end), *index));
+    let mut requests: Vec<Request> = Vec::new();
+    for (index, range) in wanted {
+        match requests.last_mut() {
+            Some(last) if joins(&last.range, &range, cost) => {
+                last.range.end = last.range.end.max(range.end);
+                last.members.push(index);
+            }
+            _ => requests.push(Request {
+                range,
+                members: vec![index],
+            }),
+        }
+    }
+    for (index, range) in empty {
+        place_empty(&mut requests, index, range.start);
+    }
+    requests
+}
+
+/// Whether `next`, which begins no earlier than `current`, should be read along with it.
+fn joins(current: &Range<u64>, next: &Range<u64>, cost: &SourceCost) -> bool {
+    let near = next.start <= current.end.saturating_add(cost.largest_gap);
+    next.end <= current.end || (near && next.end - current.start <= cost.largest_request)
+}
+
+/// Makes the empty range at `start` a member of a request that reaches it, or of a new one. Last of all, so that it
+/// neither bridges a gap nor makes one.
+fn place_empty(requests: &mut Vec<Request>, index: usize, start: u64) {
+    let after = requests.partition_point(|request| request.range.start <= start);
+    match after
+        .checked_sub(1)
+        .and_then(|before| requests.get_mut(before))
+    {
+        Some(request) if start <= request.range.end => request.members.push(index),
+        _ => requests.insert(
+            after,
+            Request {
+                range: start..start,
+                members: vec![index],
+            },
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn cost(largest_gap: u64, largest_request: u64) -> SourceCost {
+        SourceCost {
+            largest_gap,
+            largest_request,
+            ..SourceCost::default()
+        }
+    }
+
+    fn ranges_of(requests: &[Request]) -> Vec<Range<u64>> {
+        requests
+            .iter()
+            .map(|request| request.range.clone())
+            .collect()
+    }
+
+    #[test]
+    fn ranges_within_the_gap_share_a_request() {
+        let requests = coalesce(&[30..40, 0..10, 14..20], &cost(4, 100));
+        assert_eq!(ranges_of(&requests), [0..20, 30..40]);
+        assert_eq!(requests[0].members, [1, 2]);
+        assert_eq!(requests[1].members, [0]);
+    }
+
+    #[test]
+    fn no_request_grows_over_the_limit() {
+        let requests = coalesce(&[0..10, 10..20, 20..30], &cost(0, 20));
+        assert_eq!(ranges_of(&requests), [0..20, 20..30]);
+    }
+
+    #[test]
+    fn a_single_range_over_the_limit_is_one_request_and_serves_what_is_inside() {
+        let requests = coalesce(&[10..20, 0..100, 100..101], &cost(0, 50));
+        assert_eq!(ranges_of(&requests), [0..100, 100..101]);
+        assert_eq!(requests[0].members, [1, 0]);
+    }
+
+    #[test]
+    fn identical_ranges_are_read_once() {
+        let requests = coalesce(&[5..9, 5..9, 5..9], &cost(0, 1));
+        assert_eq!(
+            requests,
+            [Request {
+                range: 5..9,
+                members: vec![0, 1, 2]
+            }]
+        );
+    }
+
+    #[test]
+    fn ranges_at_the_end_of_the_address_space_do_not_overflow() {
+        let requests = coalesce(&[0..1, u64::MAX - 1..u64::MAX], &cost(u64::MAX, u64::MAX));
+        assert_eq!(ranges_of(&requests), [0..u64::MAX]);
+    }
+
+    #[test]
+    fn an_empty_range_bridges_no_gap() {
+        let requests = coalesce(&[0..10, 12..12], &cost(4, 100));
+        assert_eq!(ranges_of(&requests), [0..10, 12..12]);
+    }
+
+    #[test]
+    fn an_empty_range_in_a_gap_that_is_read_makes_no_request() {
+        let requests = coalesce(&[12..12, 0..10, 13..20], &cost(4, 100));
+        assert_eq!(
+            requests,
+            [Request {
+                range: 0..20,
+                members: vec![1, 2, 0]
+            }]
+        );
+    }
+
+    #[test]
+    fn a_slice_outside_the_request_is_none() {
+        let request = Request {
+            range: 10..20,
+            members: vec![0],
+        };
+        let answer = Bytes::from_static(b"0123456789");
+        assert_eq!(request.slice(&answer, &(12..14)).unwrap(), "23");
+        assert!(request.slice(&answer, &(9..12)).is_none());
+        assert!(request.slice(&answer, &(19..21)).is_none());
+    }
+
+    fn any_ranges() -> impl Strategy<Value = Vec<Range<u64>>> {
+        proptest::collection::vec(
+            (0_u64..500, 0_u64..60).prop_map(|(start, length)| start..start + length),
+            0..40,
+        )
+    }
+
+    /// What holds for any wanted ranges: see the documentation of `coalesce`.
+    fn check(ranges: &[Range<u64>], cost: &SourceCost) {
+        let requests = coalesce(ranges, cost);
+        let mut seen = vec![0; ranges.len()];
+        for request in &requests {
+            let mut covered: Vec<bool> =
+                vec![false; usize::try_from(request.range.end - request.range.start).unwrap()];
+            for &member in &request.members {
+                let range = &ranges[member];
+                seen[member] += 1;
+                assert!(request.range.start <= range.start && range.end <= request.range.end);
+                for at in range.clone() {
+                    covered[usize::try_from(at - request.range.start).unwrap()] = true;
+                }
+            }
+            let longest = request
+                .members
+                .iter()
+                .map(|&member| ranges[member].end - ranges[member].start)
+                .max()
+                .unwrap();
+            let length = request.range.end - request.range.start;
+            assert!(
+                length <= cost.largest_request || length == longest,
+                "{request:?}"
+            );
+            let gaps = covered
+                .split(|&wanted| wanted)
+                .map(<[bool]>::len)
+                .max()
+                .unwrap_or(0);
+            assert!(
+                gaps as u64 <= cost.largest_gap,
+                "a gap of {gaps} was read in {request:?}"
+            );
+            assert!(
+                covered.first().is_none_or(|&wanted| wanted)
+                    && covered.last().is_none_or(|&wanted| wanted)
+            );
+        }
+        assert!(
+            seen.iter().all(|&times| times == 1),
+            "every range is in exactly one request"
+        );
+        assert!(
+            requests
+                .windows(2)
+                .all(|pair| pair[0].range.start <= pair[1].range.start)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn every_range_is_served_once_and_no_byte_is_read_without_need(
+            ranges in any_ranges(), gap in 0_u64..30, limit in 1_u64..200,
+        ) {
+            check(&ranges, &cost(gap, limit));
+        }
+
+        #[test]
+        fn the_order_of_the_ranges_does_not_change_what_is_read(ranges in any_ranges(), gap in 0_u64..30) {
+            let reversed: Vec<_> = ranges.iter().rev().cloned().collect();
+            let (one, two) = (coalesce(&ranges, &cost(gap, 100)), coalesce(&reversed, &cost(gap, 100)));
+            prop_assert_eq!(ranges_of(&one), ranges_of(&two));
+        }
+    }
+}

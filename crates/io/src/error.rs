@@ -1,0 +1,167 @@
+//! What can go wrong when bytes are read.
+
+use std::io;
+
+/// An error of a byte source. Every variant names the source, and where there is a place, the place.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IoError {
+    /// There is nothing under that name.
+    #[error("no such file: {url}")]
+    NotFound {
+        /// The source.
+        url: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// Something is there and may not be read.
+    #[error("permission denied: {url}")]
+    PermissionDenied {
+        /// The source.
+        url: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The source could not be opened for another reason.
+    #[error("cannot open {url}")]
+    Open {
+        /// The source.
+        url: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The path names something that has no bytes to read by range.
+    #[error("not a regular file: {url}: expected a file, found {found}")]
+    NotAFile {
+        /// The source.
+        url: String,
+        /// What was there, in words.
+        found: &'static str,
+    },
+    /// The range ends beyond the end of the source.
+    #[error(
+        "read beyond the end of {url} at {offset}: expected {expected} bytes, found {found} (the size is {size})"
+    )]
+    OutOfRange {
+        /// The source.
+        url: String,
+        /// Where the range begins.
+        offset: u64,
+        /// How many bytes were asked for.
+        expected: u64,
+        /// How many bytes the source has from there on.
+        found: u64,
+        /// The size of the source.
+        size: u64,
+    },
+    /// The range ends before it begins.
+    #[error("inverted range in {url} at {offset}: expected an end not before that, found {found}")]
+    InvertedRange {
+        /// The source.
+        url: String,
+        /// Where the range begins.
+        offset: u64,
+        /// Where it ends.
+        found: u64,
+    },
+    /// The source gave fewer bytes than asked for, though its size says that they are there: it was cut while open, or
+    /// the server stopped sending.
+    #[error("short read from {url} at {offset}: expected {expected} bytes, found {found}")]
+    ShortRead {
+        /// The source.
+        url: String,
+        /// Where the read began.
+        offset: u64,
+        /// How many bytes were asked for.
+        expected: u64,
+        /// How many came.
+        found: u64,
+    },
+    /// The read failed.
+    #[error("cannot read {expected} bytes from {url} at {offset}")]
+    Read {
+        /// The source.
+        url: String,
+        /// Where the read began.
+        offset: u64,
+        /// How many bytes were asked for.
+        expected: u64,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The range is longer than this machine can address.
+    #[error(
+        "range too large for memory in {url} at {offset}: expected at most {expected} bytes, found {found}"
+    )]
+    TooLarge {
+        /// The source.
+        url: String,
+        /// Where the range begins.
+        offset: u64,
+        /// The largest length possible.
+        expected: u64,
+        /// The length asked for.
+        found: u64,
+    },
+    /// A source answered a vector read with the wrong number of buffers.
+    #[error(
+        "wrong answer to a vector read from {url} at {offset}: expected {expected} ranges, found {found}"
+    )]
+    WrongAnswer {
+        /// The source.
+        url: String,
+        /// Where the first range begins.
+        offset: u64,
+        /// How many ranges were asked for.
+        expected: u64,
+        /// How many buffers came.
+        found: u64,
+    },
+}
+
+impl IoError {
+    /// A stable name of the error, the same in every language.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "file-not-found",
+            Self::PermissionDenied { .. } => "permission-denied",
+            Self::Open { .. } => "open-failed",
+            Self::NotAFile { .. } => "not-a-file",
+            Self::OutOfRange { .. } => "read-out-of-range",
+            Self::InvertedRange { .. } => "inverted-range",
+            Self::ShortRead { .. } => "short-read",
+            Self::Read { .. } => "read-failed",
+            Self::TooLarge { .. } => "range-too-large",
+            Self::WrongAnswer { .. } => "wrong-answer",
+        }
+    }
+
+    /// The error of opening `url`, told apart by what the operating system said.
+    #[must_use]
+    pub fn from_open(url: &str, source: io::Error) -> Self {
+        let url = url.to_owned();
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::NotFound { url, source },
+            io::ErrorKind::PermissionDenied => Self::PermissionDenied { url, source },
+            _ => Self::Open { url, source },
+        }
+    }
+
+    /// The source that the error is about.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        match self {
+            Self::NotFound { url, .. }
+            | Self::PermissionDenied { url, .. }
+            | Self::Open { url, .. }
+            | Self::NotAFile { url, .. }
+            | Self::OutOfRange { url, .. }
+            | Self::InvertedRange { url, .. }
+            | Self::ShortRead { url, .. }
+            | Self::Read { url, .. }
+            | Self::TooLarge { url, .. }
+            | Self::WrongAnswer { url, .. } => url,
+        }
+    }
+}

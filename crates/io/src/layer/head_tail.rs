@@ -1,0 +1,198 @@
+//! A layer that holds the beginning and the end of a source.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::{ByteSource, IoError, SourceCost, SourceMeta};
+
+/// Fetches the head and the tail of a source in one vector read when it is made, and serves from memory what lies
+/// inside them. Formats that keep their metadata at both ends open with no further request.
+///
+/// What does not lie inside the head or inside the tail is passed on, all of one call in one vector read.
+#[derive(Debug)]
+pub struct HeadTailSource {
+    inner: Arc<dyn ByteSource>,
+    held: Vec<(Range<u64>, Bytes)>,
+}
+
+impl HeadTailSource {
+    /// Reads `head` bytes from the beginning and `tail` bytes from the end of `inner`; all of it, in one range, if it
+    /// is no larger than both together.
+    ///
+    /// # Errors
+    /// If the read fails.
+    pub fn new(inner: Arc<dyn ByteSource>, head: u64, tail: u64) -> Result<Arc<Self>, IoError> {
+        let size = inner.meta().size;
+        let mut ranges = match head.checked_add(tail) {
+            Some(both) if both < size => vec![0..head, size - tail..size],
+            _ => vec![Range {
+                start: 0,
+                end: size,
+            }],
+        };
+        ranges.retain(|range| !range.is_empty());
+        let answers = if ranges.is_empty() {
+            Vec::new()
+        } else {
+            inner.read_ranges(&ranges)?
+        };
+        let held = check_answers(inner.url(), ranges, answers)?;
+        Ok(Arc::new(Self { inner, held }))
+    }
+
+    /// The bytes of `range`, if they are held.
+    fn held(&self, range: &Range<u64>) -> Option<Bytes> {
+        let (at, bytes) = self
+            .held
+            .iter()
+            .find(|(at, _)| at.start <= range.start && range.end <= at.end)?;
+        let start = usize::try_from(range.start - at.start).ok()?;
+        let length = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
+        Some(bytes.slice(start..start + length))
+    }
+}
+
+/// Pairs ranges with their answers, insisting on the number and the lengths of these.
+fn check_answers(
+    url: &str,
+    ranges: Vec<Range<u64>>,
+    answers: Vec<Bytes>,
+) -> Result<Vec<(Range<u64>, Bytes)>, IoError> {
+    if answers.len() != ranges.len() {
+        let offset = ranges.first().map_or(0, |range| range.start);
+        let (expected, found) = (ranges.len() as u64, answers.len() as u64);
+        return Err(IoError::WrongAnswer {
+            url: url.to_owned(),
+            offset,
+            expected,
+            found,
+        });
+    }
+    let pairs: Vec<_> = ranges.into_iter().zip(answers).collect();
+    for (range, bytes) in &pairs {
+        let (offset, expected, found) = (range.start, range.end - range.start, bytes.len() as u64);
+        if found != expected {
+            return Err(IoError::ShortRead {
+                url: url.to_owned(),
+                offset,
+                expected,
+                found,
+            });
+        }
+    }
+    Ok(pairs)
+}
+
+impl ByteSource for HeadTailSource {
+    fn url(&self) -> &str {
+        self.inner.url()
+    }
+
+    fn meta(&self) -> &SourceMeta {
+        self.inner.meta()
+    }
+
+    fn cost(&self) -> SourceCost {
+        self.inner.cost()
+    }
+
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
+        let held: Vec<Option<Bytes>> = ranges.iter().map(|range| self.held(range)).collect();
+        let missing: Vec<Range<u64>> = ranges
+            .iter()
+            .zip(&held)
+            .filter(|(_, held)| held.is_none())
+            .map(|(range, _)| range.clone())
+            .collect();
+        if missing.is_empty() {
+            return Ok(held.into_iter().flatten().collect());
+        }
+        let answers = self.inner.read_ranges(&missing)?;
+        let mut answers = check_answers(self.url(), missing, answers)?
+            .into_iter()
+            .map(|(_, bytes)| bytes);
+        Ok(held
+            .into_iter()
+            .filter_map(|held| held.or_else(|| answers.next()))
+            .collect())
+    }
+
+    fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<(), IoError> {
+        let range = self.meta().range_at(self.url(), offset, buffer.len())?;
+        match self.held(&range) {
+            Some(bytes) => buffer.copy_from_slice(&bytes),
+            None => self.inner.read_into(offset, buffer)?,
+        }
+        Ok(())
+    }
+
+    fn will_need(&self, ranges: &[Range<u64>]) {
+        let missing: Vec<Range<u64>> = ranges
+            .iter()
+            .filter(|range| self.held(range).is_none())
+            .cloned()
+            .collect();
+        if !missing.is_empty() {
+            self.inner.will_need(&missing);
+        }
+    }
+
+    fn map(&self) -> Option<Bytes> {
+        self.inner.map()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MemorySource, RecordSource};
+
+    fn recorded() -> Arc<RecordSource> {
+        RecordSource::new(MemorySource::new("mem:digits", b"0123456789".to_vec()))
+    }
+
+    #[test]
+    fn head_and_tail_are_one_vector_read_and_then_cost_nothing() {
+        let record = recorded();
+        let source = HeadTailSource::new(Arc::clone(&record) as _, 3, 4).unwrap();
+        assert_eq!(record.log(), [vec![0..3, 6..10]]);
+        record.clear();
+        assert_eq!(source.read_ranges(&[0..3, 7..9]).unwrap(), ["012", "78"]);
+        let mut two = [0; 2];
+        source.read_into(8, &mut two).unwrap();
+        assert_eq!(&two, b"89");
+        assert!(record.log().is_empty());
+    }
+
+    #[test]
+    fn only_what_is_missing_is_passed_on_in_one_vector_read() {
+        let record = recorded();
+        let source = HeadTailSource::new(Arc::clone(&record) as _, 3, 4).unwrap();
+        record.clear();
+        assert_eq!(
+            source.read_ranges(&[2..4, 0..1, 4..6, 9..10]).unwrap(),
+            ["23", "0", "45", "9"]
+        );
+        assert_eq!(record.log(), [vec![2..4, 4..6]]);
+    }
+
+    #[test]
+    fn a_small_source_is_read_whole() {
+        for (head, tail) in [(5, 5), (100, 100), (u64::MAX, 1), (0, 10)] {
+            let record = recorded();
+            HeadTailSource::new(Arc::clone(&record) as _, head, tail).unwrap();
+            assert_eq!(record.log(), [vec![0..10]]);
+        }
+    }
+
+    #[test]
+    fn no_head_or_no_tail_is_not_asked_for() {
+        let record = recorded();
+        HeadTailSource::new(Arc::clone(&record) as _, 0, 2).unwrap();
+        HeadTailSource::new(Arc::clone(&record) as _, 2, 0).unwrap();
+        HeadTailSource::new(Arc::clone(&record) as _, 0, 0).unwrap();
+        assert_eq!(record.log(), [vec![8..10], vec![0..2]]);
+    }
+}

@@ -1,0 +1,102 @@
+//! A layer that records what is read.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+
+use crate::{ByteSource, IoError, SourceCost, SourceMeta};
+
+/// Records every vector read, for tests that assert what an operation costs and for metrics.
+///
+/// A read into the caller's memory is recorded as a vector read of one range. The map of the source beneath is not
+/// passed on: reads through it would go unseen.
+#[derive(Debug)]
+pub struct RecordSource {
+    inner: Arc<dyn ByteSource>,
+    log: Mutex<Vec<Vec<Range<u64>>>>,
+}
+
+impl RecordSource {
+    /// Records reads of `inner`.
+    #[must_use]
+    pub fn new(inner: Arc<dyn ByteSource>) -> Arc<Self> {
+        Arc::new(Self {
+            inner,
+            log: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// Every vector read so far, in order, the failed ones included.
+    #[must_use]
+    pub fn log(&self) -> Vec<Vec<Range<u64>>> {
+        self.lock().clone()
+    }
+
+    /// How many bytes have been asked for so far.
+    #[must_use]
+    pub fn bytes_asked(&self) -> u64 {
+        self.lock()
+            .iter()
+            .flatten()
+            .map(|range| range.end.saturating_sub(range.start))
+            .sum()
+    }
+
+    /// Forgets what was recorded.
+    pub fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Vec<Range<u64>>>> {
+        // A panic elsewhere leaves the log whole: it is only ever pushed to.
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ByteSource for RecordSource {
+    fn url(&self) -> &str {
+        self.inner.url()
+    }
+
+    fn meta(&self) -> &SourceMeta {
+        self.inner.meta()
+    }
+
+    fn cost(&self) -> SourceCost {
+        self.inner.cost()
+    }
+
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
+        self.lock().push(ranges.to_vec());
+        self.inner.read_ranges(ranges)
+    }
+
+    fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<(), IoError> {
+        self.lock()
+            .push(vec![offset..offset.saturating_add(buffer.len() as u64)]);
+        self.inner.read_into(offset, buffer)
+    }
+
+    fn will_need(&self, ranges: &[Range<u64>]) {
+        self.inner.will_need(ranges);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemorySource;
+
+    #[test]
+    fn every_read_is_recorded_until_cleared() {
+        let source = RecordSource::new(MemorySource::new("mem:digits", b"0123456789".to_vec()));
+        source.read_ranges(&[0..2, 4..5]).unwrap();
+        source.read_into(7, &mut [0; 2]).unwrap();
+        source.read_ranges(&[9..11]).unwrap_err();
+        assert_eq!(source.log(), [vec![0..2, 4..5], vec![7..9], vec![9..11]]);
+        assert_eq!(source.bytes_asked(), 7);
+        source.clear();
+        assert!(source.log().is_empty());
+    }
+}

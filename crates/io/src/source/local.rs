@@ -1,0 +1,235 @@
+//! Local files.
+
+use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+use super::map::FileMap;
+use crate::{ByteSource, IoError, SourceCost, SourceMeta};
+
+/// A file of the local file system, read by positioned reads (which share no file position, so that threads can read at
+/// once) or through a map, whichever the caller asks for.
+#[derive(Debug)]
+pub struct LocalSource {
+    url: String,
+    file: File,
+    meta: SourceMeta,
+    map: OnceLock<Option<FileMap>>,
+}
+
+impl LocalSource {
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    /// If there is none, it may not be read, or it is not a regular file.
+    pub fn open(path: &Path) -> Result<Arc<Self>, IoError> {
+        let url = path.to_string_lossy().into_owned();
+        let open_error = |source| IoError::from_open(&url, source);
+        // Before opening: opening a named pipe would wait for its writer.
+        check_is_file(&url, &fs::metadata(path).map_err(open_error)?)?;
+        let file = File::open(path).map_err(open_error)?;
+        let metadata = file.metadata().map_err(open_error)?;
+        check_is_file(&url, &metadata)?;
+        let meta = SourceMeta {
+            size: metadata.len(),
+            modified: metadata.modified().ok(),
+            etag: None,
+        };
+        Ok(Arc::new(Self {
+            url,
+            file,
+            meta,
+            map: OnceLock::new(),
+        }))
+    }
+
+    fn file_map(&self) -> Option<&FileMap> {
+        self.map
+            .get_or_init(|| FileMap::new(&self.file, self.meta.size))
+            .as_ref()
+    }
+
+    fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<(), IoError> {
+        let expected = buffer.len() as u64;
+        let mut found = 0_u64;
+        while let Some(rest) = usize::try_from(found)
+            .ok()
+            .and_then(|at| buffer.get_mut(at..))
+            .filter(|r| !r.is_empty())
+        {
+            match self.file.read_at(rest, offset + found) {
+                Ok(0) => {
+                    return Err(IoError::ShortRead {
+                        url: self.url.clone(),
+                        offset,
+                        expected,
+                        found,
+                    });
+                }
+                Ok(read) => found += read as u64,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => {
+                    return Err(IoError::Read {
+                        url: self.url.clone(),
+                        offset,
+                        expected,
+                        source,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_is_file(url: &str, metadata: &fs::Metadata) -> Result<(), IoError> {
+    if metadata.is_file() {
+        return Ok(());
+    }
+    let found = if metadata.is_dir() {
+        "a directory"
+    } else {
+        "a device, pipe or socket"
+    };
+    Err(IoError::NotAFile {
+        url: url.to_owned(),
+        found,
+    })
+}
+
+impl ByteSource for LocalSource {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn meta(&self) -> &SourceMeta {
+        &self.meta
+    }
+
+    fn cost(&self) -> SourceCost {
+        // A positioned read from the page cache costs about as much as copying 32 KiB; a cold one is worth far more.
+        SourceCost {
+            largest_gap: 32 << 10,
+            largest_request: 8 << 20,
+            most_ranges: 1024,
+            concurrency: 8,
+        }
+    }
+
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
+        // All ranges are checked before the first is read.
+        let lengths: Vec<usize> = ranges
+            .iter()
+            .map(|range| self.meta.check(&self.url, range))
+            .collect::<Result<_, _>>()?;
+        let read = |(range, length): (&Range<u64>, usize)| {
+            let mut buffer = vec![0; length];
+            self.fill(range.start, &mut buffer)?;
+            Ok(Bytes::from(buffer))
+        };
+        ranges.iter().zip(lengths).map(read).collect()
+    }
+
+    fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<(), IoError> {
+        self.meta.range_at(&self.url, offset, buffer.len())?;
+        self.fill(offset, buffer)
+    }
+
+    fn will_need(&self, ranges: &[Range<u64>]) {
+        if let Some(map) = self.file_map() {
+            ranges.iter().for_each(|range| map.will_need(range));
+        }
+    }
+
+    fn map(&self) -> Option<Bytes> {
+        self.file_map().map(FileMap::bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn file_with(content: &[u8]) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(content).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_missing_file_is_not_found_and_named() {
+        let error = LocalSource::open(Path::new("/nowhere/at all.root")).unwrap_err();
+        assert_eq!(error.kind(), "file-not-found");
+        assert_eq!(error.url(), "/nowhere/at all.root");
+        assert!(error.to_string().contains("/nowhere/at all.root"));
+    }
+
+    #[test]
+    fn a_directory_and_a_device_are_no_files() {
+        for path in [std::env::temp_dir().as_path(), Path::new("/dev/null")] {
+            assert_eq!(LocalSource::open(path).unwrap_err().kind(), "not-a-file");
+        }
+    }
+
+    #[test]
+    fn a_file_cut_while_open_is_a_short_read_with_what_came() {
+        let file = file_with(b"0123456789");
+        let source = LocalSource::open(file.path()).unwrap();
+        file.as_file().set_len(6).unwrap();
+        let error = source.read_ranges(&[0..2, 4..10]).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                IoError::ShortRead {
+                    offset: 4,
+                    expected: 6,
+                    found: 2,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        let error = source.read_into(4, &mut [0; 6]).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                IoError::ShortRead {
+                    offset: 4,
+                    expected: 6,
+                    found: 2,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        assert!(
+            source.map().is_none(),
+            "a file that became shorter is not mapped"
+        );
+    }
+
+    #[test]
+    fn the_map_outlives_the_source() {
+        let file = file_with(b"0123456789");
+        let source = LocalSource::open(file.path()).unwrap();
+        source.will_need(&[2..5, 8..100, 50..60]);
+        let map = source.map().unwrap().slice(3..5);
+        drop(source);
+        assert_eq!(map, "34");
+    }
+
+    #[test]
+    fn meta_has_size_and_time() {
+        let file = file_with(b"0123456789");
+        let source = LocalSource::open(file.path()).unwrap();
+        assert_eq!(source.meta().size, 10);
+        assert!(source.meta().modified.is_some());
+    }
+}

@@ -1,0 +1,173 @@
+//! Where bytes come from.
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+
+use crate::IoError;
+
+mod local;
+mod map;
+mod memory;
+
+pub use local::LocalSource;
+pub use memory::MemorySource;
+
+/// Something with a size whose bytes can be read by range. Immutable: the bytes do not change while it is open.
+pub trait ByteSource: Send + Sync + Debug {
+    /// The name of the source, as the user gave it and as errors repeat it.
+    fn url(&self) -> &str;
+
+    /// What is known about the source as a whole.
+    fn meta(&self) -> &SourceMeta;
+
+    /// How requests to this source should be cut.
+    fn cost(&self) -> SourceCost;
+
+    /// Reads all `ranges`, in their order. The only read there is: one call is one vector read.
+    ///
+    /// # Errors
+    /// If any of the ranges is not inside the source or cannot be read in full; then nothing is given.
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError>;
+
+    /// Reads one range into memory of the caller, filling `buffer`.
+    ///
+    /// # Errors
+    /// As [`read_ranges`](Self::read_ranges); the content of `buffer` is then undefined, though initialized.
+    fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<(), IoError> {
+        let range = self.meta().range_at(self.url(), offset, buffer.len())?;
+        let bytes = read_one(self, range)?;
+        buffer.copy_from_slice(&bytes);
+        Ok(())
+    }
+
+    /// A hint that these ranges will be read soon. Does not block, cannot fail, may do nothing.
+    fn will_need(&self, _ranges: &[Range<u64>]) {}
+
+    /// The whole source as memory, where it can be had without reading it. Cheap to call again.
+    fn map(&self) -> Option<Bytes> {
+        None
+    }
+}
+
+/// Reads one range and insists on its length.
+pub(crate) fn read_one<S: ByteSource + ?Sized>(
+    source: &S,
+    range: Range<u64>,
+) -> Result<Bytes, IoError> {
+    let (offset, expected) = (range.start, range.end - range.start);
+    let mut answers = source.read_ranges(&[range])?;
+    let bytes = match (answers.pop(), answers.len()) {
+        (Some(bytes), 0) => bytes,
+        (last, rest) => {
+            let found = rest as u64 + u64::from(last.is_some());
+            return Err(IoError::WrongAnswer {
+                url: source.url().to_owned(),
+                offset,
+                expected: 1,
+                found,
+            });
+        }
+    };
+    if bytes.len() as u64 != expected {
+        let (url, found) = (source.url().to_owned(), bytes.len() as u64);
+        return Err(IoError::ShortRead {
+            url,
+            offset,
+            expected,
+            found,
+        });
+    }
+    Ok(bytes)
+}
+
+/// What is known about a source as a whole, from when it was opened.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SourceMeta {
+    /// Size in bytes.
+    pub size: u64,
+    /// When it was last changed, where that is known.
+    pub modified: Option<SystemTime>,
+    /// The entity tag, where the storage has one.
+    pub etag: Option<String>,
+}
+
+impl SourceMeta {
+    /// The length of `range` if it lies inside the source; what every source calls before it allocates.
+    ///
+    /// # Errors
+    /// If the range is inverted, ends beyond the source, or is longer than memory can be.
+    pub fn check(&self, url: &str, range: &Range<u64>) -> Result<usize, IoError> {
+        let offset = range.start;
+        let Some(length) = range.end.checked_sub(offset) else {
+            return Err(IoError::InvertedRange {
+                url: url.to_owned(),
+                offset,
+                found: range.end,
+            });
+        };
+        if range.end > self.size {
+            let found = self.size.saturating_sub(offset);
+            return Err(IoError::OutOfRange {
+                url: url.to_owned(),
+                offset,
+                expected: length,
+                found,
+                size: self.size,
+            });
+        }
+        usize::try_from(length).map_err(|_| IoError::TooLarge {
+            url: url.to_owned(),
+            offset,
+            expected: usize::MAX as u64,
+            found: length,
+        })
+    }
+
+    /// The range of `length` bytes at `offset`, if it lies inside the source.
+    ///
+    /// # Errors
+    /// If it ends beyond the source.
+    pub fn range_at(&self, url: &str, offset: u64, length: usize) -> Result<Range<u64>, IoError> {
+        let expected = length as u64;
+        let Some(end) = offset.checked_add(expected) else {
+            let found = self.size.saturating_sub(offset);
+            return Err(IoError::OutOfRange {
+                url: url.to_owned(),
+                offset,
+                expected,
+                found,
+                size: self.size,
+            });
+        };
+        self.check(url, &(offset..end))?;
+        Ok(offset..end)
+    }
+}
+
+/// How requests to a source should be cut: what [`coalesce`](crate::coalesce) and schedulers go by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceCost {
+    /// The largest gap between two ranges, in bytes, that is cheaper to read than to skip.
+    pub largest_gap: u64,
+    /// The largest request that is useful, in bytes; more than that is better cut.
+    pub largest_request: u64,
+    /// The most ranges that one vector read should hold.
+    pub most_ranges: usize,
+    /// How many reads at once are useful.
+    pub concurrency: usize,
+}
+
+impl Default for SourceCost {
+    /// Costs of a source about which nothing is known.
+    fn default() -> Self {
+        Self {
+            largest_gap: 64 << 10,
+            largest_request: 16 << 20,
+            most_ranges: 1024,
+            concurrency: 4,
+        }
+    }
+}
