@@ -1,0 +1,20 @@
+#ifndef FEMTOBARN_TESTDATA_DOUBLE32
+#define FEMTOBARN_TESTDATA_DOUBLE32
+
+#include <RtypesCore.h>
+
+#include <array>
+#include <vector>
+
+namespace fb {
+
+struct Low {
+   Double32_t d = 0;
+   std::vector<Double32_t> v;
+   std::array<Double32_t, 2> a{};
+   Float16_t f = 0;
+};
+
+} // namespace fb
+
+#endif
