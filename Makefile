@@ -1,0 +1,141 @@
+# Everything that one does with femtobarn's sources. Each target sets up what it needs: `make help` lists them.
+#
+# PYTHON is the interpreter that the virtual environment is made with; CARGO_TARGET_DIR and cargo's and pip's
+# own settings and caches are honoured. Set-up is remembered in $(STAMPS), and done again when what it depends
+# on has changed.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+CARGO := cargo
+DATA := ../shared/data
+
+# pyo3 compiles against this interpreter, whoever calls cargo: with another one it would be built twice.
+export PYO3_PYTHON := $(abspath $(BIN))/python
+
+SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name '*.toml' 2>/dev/null)
+PAGES := README.md $(shell find docs -name '*.md' -not -path 'docs/_build/*')
+PYTHON_FILES := python examples scripts $(wildcard benchmarks testdata docs/conf.py)
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+
+# -- set-up ------------------------------------------------------------------------------------------------
+
+$(STAMPS)/venv: scripts/setup.sh
+	scripts/setup.sh '$(PYTHON)' '$(VENV)'
+	mkdir -p $(STAMPS)
+	touch $@
+
+# $(call install,GROUPS,MORE): these groups of pyproject.toml, in the newest versions that fit, and more packages
+install = $(BIN)/python scripts/requirements.py $(1) > $@.txt && $(PIP) install -r $@.txt $(2)
+
+$(STAMPS)/run: pyproject.toml scripts/requirements.py $(STAMPS)/venv
+	$(call install,build run,matplotlib)
+	touch $@
+
+$(STAMPS)/test: pyproject.toml scripts/requirements.py $(STAMPS)/venv
+	$(call install,build run dev)
+	touch $@
+
+$(STAMPS)/docs: docs/requirements.txt $(STAMPS)/venv
+	$(PIP) install -r docs/requirements.txt
+	touch $@
+
+# ROOT is the oracle that defines what is right. It is large (1.2 GB), and not there for every Python: where
+# it cannot be had, the tests that need it are skipped, except where everything is required (see .ci/run).
+$(STAMPS)/root: pyproject.toml scripts/requirements.py $(STAMPS)/venv
+	$(call install,oracle) || { [ -z "$${FEMTOBARN_REQUIRE_ALL:-}" ] \
+	    && echo 'ROOT cannot be installed here: the tests against it are skipped'; }
+	touch $@
+
+$(STAMPS)/build: $(SOURCES) $(STAMPS)/run
+	$(BIN)/maturin develop --release --locked --quiet
+	touch $@
+
+# -- what users do -----------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: $(STAMPS)/build ## read real columns, compute the dimuon mass spectrum, save a plot
+	@scripts/demo.sh '$(BIN)' '$(DATA)'
+
+.PHONY: wheel
+wheel: $(STAMPS)/run ## build the wheel into dist/
+	rm -rf dist
+	$(BIN)/maturin build --release --locked --quiet --out dist
+	@ls dist/*.whl
+
+.PHONY: docs
+docs: $(STAMPS)/build $(STAMPS)/docs ## build the documentation into docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -n -q -b html docs docs/_build/html
+	@echo 'docs/_build/html/index.html'
+
+.PHONY: bench
+bench: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root ## measure reading against uproot, ROOT and the limit
+	$(BIN)/python benchmarks/read.py
+
+# -- tests -------------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: test-rust test-python test-examples test-docs test-wheel ## run all tests
+
+.PHONY: test-rust
+test-rust: $(STAMPS)/venv ## unit, property and documentation tests of the crates
+	$(CARGO) test --locked --workspace --exclude femtobarn-python
+
+.PHONY: test-python
+test-python: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root ## tests of the package, against uproot and ROOT
+	$(BIN)/python -m pytest
+
+.PHONY: test-examples
+test-examples: $(STAMPS)/build $(STAMPS)/test ## the examples, each as a user runs it
+	$(BIN)/python scripts/run_examples.py
+
+.PHONY: test-docs
+test-docs: $(STAMPS)/build $(STAMPS)/test ## the sessions that the documentation shows
+	$(BIN)/python scripts/run_docs.py $(PAGES)
+
+.PHONY: test-wheel
+test-wheel: wheel ## the wheel, in an empty environment
+	scripts/test_wheel.sh '$(PYTHON)' dist/*.whl testdata/dimuon.root
+
+# -- checks ------------------------------------------------------------------------------------------------
+
+.PHONY: check
+check: check-rust check-python docs ## formatting, lints, types, stubs and documentation, warnings denied
+
+.PHONY: check-rust
+check-rust: $(STAMPS)/venv
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --workspace --no-deps
+
+.PHONY: check-python
+check-python: $(STAMPS)/build $(STAMPS)/test
+	$(BIN)/ruff check $(PYTHON_FILES)
+	$(BIN)/ruff format --check $(PYTHON_FILES)
+	$(BIN)/mypy --strict python/femtobarn examples/python scripts
+	$(BIN)/stubtest femtobarn._core
+
+.PHONY: format
+format: $(STAMPS)/test ## format the sources
+	$(CARGO) fmt --all
+	$(BIN)/ruff check --fix $(PYTHON_FILES)
+	$(BIN)/ruff format $(PYTHON_FILES)
+
+.PHONY: update-docs
+update-docs: $(STAMPS)/build $(STAMPS)/test ## write into the pages what their sessions really print
+	$(BIN)/python scripts/run_docs.py --update $(PAGES)
+
+.PHONY: clean
+clean: ## remove everything that make made, except cargo's target folder
+	rm -rf $(VENV) dist demo-output docs/_build

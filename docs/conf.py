@@ -1,0 +1,35 @@
+"""Settings of Sphinx. The build is strict: a warning, or a name that leads nowhere, is an error."""
+
+from importlib.metadata import version as installed_version
+
+project = "femtobarn"
+author = "the femtobarn developers"
+project_copyright = "the femtobarn developers"
+version = release = installed_version("femtobarn")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+]
+exclude_patterns = ["_build"]
+root_doc = "index"
+source_suffix = {".md": "markdown"}
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # numpydoc shows the types of parameters, in words
+numpydoc_show_class_members = False
+numpydoc_validation_checks = {"GL01", "GL03", "PR01", "PR02", "PR03", "RT01", "SS01", "SS03"}
+
+html_theme = "furo"
+html_title = f"femtobarn {version}"
+html_static_path = ["_static"]
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#1f4e79", "color-brand-content": "#1f4e79"},
+    "dark_css_variables": {"color-brand-primary": "#8fbce6", "color-brand-content": "#8fbce6"},
+}

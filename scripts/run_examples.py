@@ -1,0 +1,61 @@
+"""Run every example as a user would, and report how many work.
+
+Each one runs in a process and a folder of its own; it passes if it exits with 0 and prints something.
+Its output is shown only when it fails.
+
+    run_examples.py [PATTERN]
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TIME_LIMIT_SECONDS = 300
+
+
+def run(example: Path) -> str | None:
+    """What is wrong with the example; None where nothing is."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            done = subprocess.run(
+                [sys.executable, str(example)],
+                cwd=folder,
+                env={**os.environ, "MPLBACKEND": "Agg"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=TIME_LIMIT_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"took more than {TIME_LIMIT_SECONDS} s"
+    if done.returncode:
+        return f"exited with {done.returncode}\n{done.stdout}"
+    if not done.stdout.strip():
+        return "printed nothing"
+    return None
+
+
+def main(pattern: str = "*.py") -> int:
+    """Run the examples that match, print the totals, and return the exit code."""
+    examples = sorted((ROOT / "examples" / "python").glob(pattern))
+    n_failed = 0
+    for example in examples:
+        start = time.perf_counter()
+        trouble = run(example)
+        seconds = time.perf_counter() - start
+        n_failed += trouble is not None
+        print(f"{'FAILED' if trouble else 'ok':6} {example.relative_to(ROOT)} ({seconds:.1f} s)")
+        if trouble:
+            print(trouble)
+    print(f"{len(examples) - n_failed} passed, {n_failed} failed")
+    return int(n_failed > 0 or not examples)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

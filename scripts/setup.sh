@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Makes the virtual environment, after checking that the tools are there. As root on Debian it installs
+# what is missing; otherwise it says which command would.
+#
+#   scripts/setup.sh PYTHON VENV
+set -euo pipefail
+python=$1
+venv=$2
+oldest_rust=1.95
+
+say() { printf 'set-up: %s\n' "$*" >&2; }
+
+apt_install() {
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        say "installing $*"
+        apt-get update -qq
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+    else
+        say "missing: $*. On Debian or Ubuntu: sudo apt-get install $*"
+        exit 1
+    fi
+}
+
+# The codecs are compiled from C; ROOT's interpreter, an oracle of the tests, needs C++ headers.
+if ! command -v cc >/dev/null || ! command -v c++ >/dev/null; then
+    apt_install gcc g++ libc6-dev
+fi
+
+if ! command -v rustc >/dev/null || ! command -v cargo >/dev/null; then
+    say "missing: cargo and rustc, at least $oldest_rust (https://rustup.rs)"
+    exit 1
+fi
+rust=$(rustc --version | cut -d' ' -f2)
+if [ "$(printf '%s\n%s\n' "$oldest_rust" "$rust" | sort -V | head -n1)" != "$oldest_rust" ]; then
+    say "rustc is $rust, and at least $oldest_rust is needed: rustup update stable"
+    exit 1
+fi
+
+if ! command -v "$python" >/dev/null; then
+    apt_install python3
+fi
+if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+    say "$python is $("$python" --version), and at least 3.11 is needed: make PYTHON=/path/to/python3.11"
+    exit 1
+fi
+# Debian ships venv without ensurepip, in a package of its own.
+if ! "$python" -c 'import ensurepip' 2>/dev/null; then
+    apt_install python3-venv
+fi
+"$python" -m venv "$venv"
