@@ -1,1 +1,38 @@
-//! ROOT compression records, checksums and RNTuple element encodings: bytes in, bytes out
+//! ROOT compression records, checksums and RNTuple element encodings: bytes in, bytes out.
+//!
+//! This crate knows the 9-byte record headers of ROOT's `core/zip`, the five algorithms behind
+//! them, and the element encodings of the section "Column Description" of the RNTuple binary
+//! format specification (split, zigzag, delta, bit-packed, truncated, quantized). It does not
+//! know what a page, a column or a file is, and it does no input or output.
+//!
+//! Plain (unsplit) column types are little-endian copies and need nothing from here.
+//!
+//! **Invariant**: whatever the bytes are, every function returns `Ok` or `Err`; none panics,
+//! reads outside its slices or allocates more than a fixed amount.
+
+mod compress;
+mod decompress;
+mod error;
+mod kernel;
+mod portable;
+mod record;
+#[cfg(target_arch = "x86_64")]
+mod simd;
+
+pub mod bits;
+pub mod delta;
+pub mod fuzz;
+pub mod real;
+pub mod transpose;
+pub mod zigzag;
+
+pub use compress::Compressor;
+pub use decompress::Decompressor;
+pub use error::CodecError;
+pub use record::{Algorithm, RecordHeader, settings_name};
+
+/// The XXH3 hash (64 bit, seed 0) that RNTuple uses for envelopes, anchors and pages.
+#[must_use]
+pub fn xxh3(bytes: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(bytes)
+}

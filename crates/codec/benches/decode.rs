@@ -1,0 +1,3 @@
+//! Speed of the decoders.
+
+fn main() {}

@@ -1,0 +1,228 @@
+//! Reals that are stored in fewer bits than they have in memory.
+//!
+//! `Real32Quant` follows ROOT to the bit: all arithmetic in f64, without fused multiply-add, and
+//! the result clamped to the upper limit before it is rounded to f32.
+
+use crate::bits::{check_packed, pack};
+use crate::error::check_length;
+use crate::{CodecError, kernel};
+
+/// Elements that are unpacked at a time, on the stack.
+const BLOCK: usize = 512;
+
+const TRUNCATED: &str = "truncated reals";
+const TRUNCATED_BITS: (u32, u32) = (10, 31);
+const QUANTIZED: &str = "quantized reals";
+const QUANTIZED_BITS: (u32, u32) = (1, 32);
+const HALF: &str = "half precision reals";
+
+/// Widens little-endian IEEE halfs. Infinities, subnormals and the payloads of NaNs survive.
+///
+/// # Errors
+/// [`CodecError::LengthMismatch`]: `src` has 2 bytes for each element.
+pub fn half_to_f32(src: &[u8], dst: &mut [f32]) -> Result<(), CodecError> {
+    check_length(HALF, dst.len().checked_mul(2), src.len())?;
+    for (value, half) in dst.iter_mut().zip(src.as_chunks().0) {
+        *value = widen_half(u16::from_le_bytes(*half));
+    }
+    Ok(())
+}
+
+/// Rounds to little-endian IEEE halfs, to the nearest and ties to even; what is too large becomes
+/// infinite.
+///
+/// # Errors
+/// As [`half_to_f32`].
+pub fn f32_to_half(src: &[f32], dst: &mut [u8]) -> Result<(), CodecError> {
+    check_length(HALF, src.len().checked_mul(2), dst.len())?;
+    for (half, value) in dst.as_chunks_mut().0.iter_mut().zip(src) {
+        *half = round_to_half(*value);
+    }
+    Ok(())
+}
+
+/// Unpacks reals of which the upper `n_bits` (10 to 31) bits were stored; the others become 0.
+///
+/// # Errors
+/// [`CodecError::UnsupportedBits`], and [`CodecError::LengthMismatch`] as in
+/// [`bits::unpack_u32`](crate::bits::unpack_u32).
+pub fn unpack_truncated(src: &[u8], n_bits: u32, dst: &mut [f32]) -> Result<(), CodecError> {
+    check_packed(TRUNCATED, TRUNCATED_BITS, n_bits, dst.len(), src.len())?;
+    unpack_map(src, n_bits, dst, |bits| {
+        f32::from_bits(bits << (32 - n_bits))
+    });
+    Ok(())
+}
+
+/// Packs the upper `n_bits` (10 to 31) bits of each real.
+///
+/// # Errors
+/// As [`unpack_truncated`].
+pub fn pack_truncated(src: &[f32], n_bits: u32, dst: &mut [u8]) -> Result<(), CodecError> {
+    check_packed(TRUNCATED, TRUNCATED_BITS, n_bits, src.len(), dst.len())?;
+    pack(
+        src.iter().map(|value| value.to_bits() >> (32 - n_bits)),
+        n_bits,
+        dst,
+    );
+    Ok(())
+}
+
+/// Unpacks reals that were stored as `n_bits` (1 to 32) bit fractions of the range `min` to `max`.
+///
+/// # Errors
+/// [`CodecError::UnsupportedBits`], [`CodecError::InvalidRange`], and
+/// [`CodecError::LengthMismatch`] as in [`bits::unpack_u32`](crate::bits::unpack_u32).
+pub fn unpack_quantized(
+    src: &[u8],
+    n_bits: u32,
+    min: f64,
+    max: f64,
+    dst: &mut [f32],
+) -> Result<(), CodecError> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the column's reals are f32"
+    )]
+    let round = |value: f64| value as f32;
+    unpack_fractions(src, n_bits, min, max, dst, round)
+}
+
+/// As [`unpack_quantized`] for fields of type `double`, which ROOT does not round to f32.
+///
+/// # Errors
+/// As [`unpack_quantized`].
+pub fn unpack_quantized_f64(
+    src: &[u8],
+    n_bits: u32,
+    min: f64,
+    max: f64,
+    dst: &mut [f64],
+) -> Result<(), CodecError> {
+    unpack_fractions(src, n_bits, min, max, dst, |value| value)
+}
+
+/// Packs reals as `n_bits` (1 to 32) bit fractions of the range `min` to `max`.
+///
+/// # Errors
+/// As [`unpack_quantized`], and [`CodecError::OutOfRange`] for reals outside the range and NaNs.
+pub fn pack_quantized(
+    src: &[f32],
+    n_bits: u32,
+    min: f64,
+    max: f64,
+    dst: &mut [u8],
+) -> Result<(), CodecError> {
+    check_packed(QUANTIZED, QUANTIZED_BITS, n_bits, src.len(), dst.len())?;
+    check_range(min, max)?;
+    if let Some(index) = src
+        .iter()
+        .position(|&value| !(min..=max).contains(&f64::from(value)))
+    {
+        return Err(CodecError::OutOfRange {
+            encoding: QUANTIZED,
+            index,
+        });
+    }
+    let scale = largest(n_bits) / (max - min);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "rounds to an integer of n_bits"
+    )]
+    let quantize = |&value: &f32| (0.5 + (f64::from(value) - min) * scale) as u32;
+    let most = u32::MAX >> (32 - n_bits);
+    pack(
+        src.iter().map(|value| quantize(value).min(most)),
+        n_bits,
+        dst,
+    );
+    Ok(())
+}
+
+fn unpack_fractions<T>(
+    src: &[u8],
+    n_bits: u32,
+    min: f64,
+    max: f64,
+    dst: &mut [T],
+    round: impl Fn(f64) -> T,
+) -> Result<(), CodecError> {
+    check_packed(QUANTIZED, QUANTIZED_BITS, n_bits, dst.len(), src.len())?;
+    check_range(min, max)?;
+    let scale = (max - min) / largest(n_bits);
+    unpack_map(src, n_bits, dst, |fraction| {
+        let value = f64::from(fraction) * scale + min;
+        round(if max < value { max } else { value })
+    });
+    Ok(())
+}
+
+/// The largest fraction.
+fn largest(n_bits: u32) -> f64 {
+    f64::from(u32::MAX >> (32 - n_bits))
+}
+
+fn check_range(min: f64, max: f64) -> Result<(), CodecError> {
+    if min <= max && (max - min).is_finite() {
+        return Ok(());
+    }
+    Err(CodecError::InvalidRange { min, max })
+}
+
+#[inline(always)]
+fn unpack_map<T>(src: &[u8], n_bits: u32, dst: &mut [T], map: impl Fn(u32) -> T) {
+    let mut buffer = [0; BLOCK];
+    for (block, out) in dst.chunks_mut(BLOCK).enumerate() {
+        let elements = buffer.get_mut(..out.len()).unwrap_or_default();
+        kernel::unpack_u32(src, n_bits, block * BLOCK, elements);
+        for (value, &bits) in out.iter_mut().zip(elements.iter()) {
+            *value = map(bits);
+        }
+    }
+}
+
+/// Without branches and without arithmetic on subnormals, so that it becomes fast SIMD.
+#[inline(always)]
+fn widen_half(half: u16) -> f32 {
+    // the biases of the exponents differ by 112
+    const REBASE: u32 = 112 << 23;
+    const LEAST_NORMAL: u32 = 1 << 23;
+    const SPECIAL: u32 = 0x1f << 23;
+    let magnitude = u32::from(half & 0x7fff) << 13;
+    let normal = magnitude + REBASE;
+    // 2⁻¹⁴ lends a subnormal its leading bit for a moment
+    let lent = REBASE + LEAST_NORMAL;
+    let subnormal = (f32::from_bits(magnitude + lent) - f32::from_bits(lent)).to_bits();
+    let finite = if magnitude < LEAST_NORMAL {
+        subnormal
+    } else {
+        normal
+    };
+    let bits = if magnitude >= SPECIAL {
+        normal + REBASE
+    } else {
+        finite
+    };
+    f32::from_bits(bits | u32::from(half & 0x8000) << 16)
+}
+
+fn round_to_half(value: f32) -> [u8; 2] {
+    const INFINITY: u32 = 0x7f80_0000;
+    // 65520, halfway between the largest half and the next power of two
+    const OVERFLOW: u32 = 0x477f_f000;
+    const LEAST_NORMAL: u32 = 113 << 23;
+    let magnitude = value.to_bits() & 0x7fff_ffff;
+    let half = match magnitude {
+        nan if nan > INFINITY => 0x7c00 | ((nan & 0x7f_ffff) >> 13).max(1),
+        OVERFLOW.. => 0x7c00,
+        LEAST_NORMAL.. => {
+            let rebased = magnitude - (112 << 23);
+            (rebased + 0xfff + (rebased >> 13 & 1)) >> 13
+        }
+        // a unit in the last place of 0.5 is the least subnormal half
+        _ => (f32::from_bits(magnitude) + 0.5).to_bits() - 0.5f32.to_bits(),
+    };
+    let [low, high, ..] = (half | value.to_bits() >> 16 & 0x8000).to_le_bytes();
+    [low, high]
+}
