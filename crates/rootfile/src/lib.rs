@@ -1,1 +1,43 @@
-//! The TFile container: header, keys, directories, streamer info
+//! The TFile container: header, keys, directories, streamer info. Reads them and knows nothing of
+//! what the objects mean.
+//!
+//! A ROOT file is a header followed by records. Each record is a key ([`Key`]: sizes, place, class,
+//! name, title) and a payload, compressed or not. The root directory and every subdirectory have a
+//! list of the keys in them, which is a record too; so are the list of free segments and the list
+//! of streamer infos. All of it is big-endian, and five version numbers say independently of each
+//! other whether offsets have 32 or 64 bits: the file's (≥ 1 000 000), and those of each key,
+//! directory record and free segment (> 1000). What is inside a payload is for others to read,
+//! save for the streamer infos ([`StreamerInfo`]), which describe the classes.
+//!
+//! Described by the `TFile`, `TKey`, `TDirectory`, `TStreamerInfo` and `TStreamerElement` pages of
+//! ROOT's reference guide and by `io/doc/TFile` of its sources.
+//!
+//! # Invariants
+//!
+//! - Opening costs two reads, none beyond the head and the tail of a file whose key list is there.
+//! - Nothing is allocated by a length that was not compared with the bytes that are there.
+//! - No input makes it panic or run forever: directories that lead back to themselves are errors.
+
+mod cursor;
+mod directory;
+mod error;
+mod file;
+mod find;
+mod free;
+pub mod fuzz;
+mod header;
+mod key;
+mod object;
+mod streamer;
+mod values;
+mod walk;
+
+pub use directory::{Directory, DirectoryRecord};
+pub use error::RootFileError;
+pub use file::RootFile;
+pub use free::FreeSegment;
+pub use header::FileHeader;
+pub use key::Key;
+pub use streamer::{Counter, ElementKind, StreamerElement, StreamerInfo};
+pub use values::{Datime, Uuid};
+pub use walk::Entry;

@@ -1,0 +1,152 @@
+//! Directories: their records and the lists of their keys.
+
+use crate::cursor::{Cursor, Place};
+use crate::key::Key;
+use crate::{Datime, RootFileError};
+
+/// A directory's own record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirectoryRecord {
+    /// Class version; positions have 64 bits if it is over 1000.
+    pub version: u16,
+    /// When the directory was made.
+    pub created: Datime,
+    /// When it was last changed.
+    pub modified: Datime,
+    /// Size of the record that lists the keys.
+    pub n_bytes_keys: u32,
+    /// Size of the directory's key, and in the root directory of the file's name and title too.
+    pub n_bytes_name: u32,
+    /// Where the directory's key is.
+    pub seek_dir: u64,
+    /// Where the parent directory's key is; 0 in the root directory.
+    pub seek_parent: u64,
+    /// Where the record that lists the keys is.
+    pub seek_keys: u64,
+}
+
+impl DirectoryRecord {
+    /// The most that is read of a record: with three positions of 64 bits.
+    pub(crate) const LARGEST: u64 = 42;
+
+    pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, RootFileError> {
+        let version = cursor.u16()?;
+        let wide = version > 1000;
+        Ok(Self {
+            version,
+            created: Datime(cursor.u32()?),
+            modified: Datime(cursor.u32()?),
+            n_bytes_keys: cursor.size()?,
+            n_bytes_name: cursor.size()?,
+            seek_dir: cursor.seek_value(wide)?,
+            seek_parent: cursor.seek_value(wide)?,
+            seek_keys: cursor.seek_value(wide)?,
+        })
+    }
+
+    /// Insists that this is the record of the directory whose key is at `seek_dir`, and that the
+    /// directory has a list of keys.
+    pub(crate) fn check(
+        self,
+        place: Place<'_>,
+        offset: u64,
+        seek_dir: u64,
+        path: &str,
+    ) -> Result<Self, RootFileError> {
+        if self.seek_dir != seek_dir {
+            let expected = format_args!("a directory at {seek_dir}");
+            return Err(place.corrupt(offset, expected, self.seek_dir));
+        }
+        if self.seek_keys == 0 || self.n_bytes_keys == 0 {
+            let (url, path) = (place.url.to_owned(), path.to_owned());
+            return Err(RootFileError::NotClosed { url, path, offset });
+        }
+        Ok(self)
+    }
+}
+
+/// A directory and its keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Directory {
+    path: String,
+    record: DirectoryRecord,
+    keys: Vec<Key>,
+}
+
+impl Directory {
+    pub(crate) fn new(path: String, record: DirectoryRecord, keys: Vec<Key>) -> Self {
+        Self { path, record, keys }
+    }
+
+    /// The path from the root directory, whose own path is empty.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The directory's record.
+    #[must_use]
+    pub fn record(&self) -> &DirectoryRecord {
+        &self.record
+    }
+
+    /// The keys in the order of the file, with all cycles.
+    #[must_use]
+    pub fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    /// The key called `name`, which may end in `;` and a cycle; without, the highest cycle.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Key> {
+        if let Some((base, cycle)) = split_cycle(name)
+            && let Some(key) = self
+                .keys
+                .iter()
+                .find(|key| key.name == base && key.cycle == cycle)
+        {
+            return Some(key);
+        }
+        self.keys
+            .iter()
+            .filter(|key| key.name == name)
+            .max_by_key(|key| key.cycle)
+    }
+
+    /// The path of something in this directory.
+    pub(crate) fn path_of(&self, name: &str) -> String {
+        if self.path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}/{name}", self.path)
+        }
+    }
+}
+
+/// `name;cycle`, if there is a cycle.
+pub(crate) fn split_cycle(name: &str) -> Option<(&str, u16)> {
+    let (base, cycle) = name.rsplit_once(';')?;
+    Some((base, cycle.parse().ok()?))
+}
+
+/// Parses the record that lists a directory's keys: a key of its own, a count, the keys.
+pub(crate) fn parse_key_list(mut cursor: Cursor<'_>) -> Result<Vec<Key>, RootFileError> {
+    let offset = cursor.offset();
+    let length = cursor.remaining() as u64;
+    let header = Key::parse(&mut cursor)?;
+    if u64::from(header.n_bytes) != length {
+        let expected = format_args!("a record of {length} bytes");
+        return Err(cursor.place().corrupt(offset, expected, header.n_bytes));
+    }
+    if header.is_compressed() {
+        let expected = format_args!("{} bytes, uncompressed", header.payload_size());
+        return Err(cursor.place().corrupt(offset, expected, header.object_len));
+    }
+    cursor.seek(usize::from(header.key_len))?;
+    let count = cursor.count(Key::SMALLEST)?;
+    let mut keys = Vec::with_capacity(count);
+    for _ in 0..count {
+        keys.push(Key::parse(&mut cursor)?);
+    }
+    Ok(keys)
+}

@@ -1,0 +1,138 @@
+//! What can go wrong when a ROOT file is read.
+
+use femtobarn_codec::CodecError;
+use femtobarn_io::IoError;
+
+/// An error of the container. Offsets are positions in the file, except where `what` says that they
+/// are inside an object.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RootFileError {
+    /// The bytes could not be read.
+    #[error(transparent)]
+    Io(#[from] IoError),
+    /// The file does not begin with the magic bytes of ROOT.
+    #[error("not a ROOT file: {url}: expected \"root\" at {offset}, found {found}")]
+    NotARootFile {
+        /// The file.
+        url: String,
+        /// Where the magic bytes were looked for.
+        offset: u64,
+        /// What is there instead, in words.
+        found: String,
+    },
+    /// Something ends before it should: the file was cut, or a length in it is wrong.
+    #[error("truncated: {what} of {url} at {offset}: expected {expected} bytes, found {found}")]
+    Truncated {
+        /// The file.
+        url: String,
+        /// What was being read.
+        what: &'static str,
+        /// Where it begins, or where in it the bytes end.
+        offset: u64,
+        /// How many bytes it needs.
+        expected: u64,
+        /// How many there are.
+        found: u64,
+    },
+    /// A value that no intact file has.
+    #[error("corrupt: {what} of {url} at {offset}: expected {expected}, found {found}")]
+    Corrupt {
+        /// The file.
+        url: String,
+        /// What was being read.
+        what: &'static str,
+        /// Where.
+        offset: u64,
+        /// What would be right, in words.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// The file has no list of its keys, because whatever wrote it did not come to its end.
+    #[error(
+        "not closed: {url}: expected the position of the key list of {path:?} at {offset}, found 0 \
+         (the writing program ended before it closed the file)"
+    )]
+    NotClosed {
+        /// The file.
+        url: String,
+        /// The directory.
+        path: String,
+        /// Where the directory's record is.
+        offset: u64,
+    },
+    /// A directory that contains itself, or is in two places, or shares bytes with others.
+    #[error("directory loop in {url}: {path:?} at {offset} has been listed before")]
+    DirectoryLoop {
+        /// The file.
+        url: String,
+        /// Where it was met again.
+        path: String,
+        /// Where its record is.
+        offset: u64,
+    },
+    /// The payload of an object could not be decompressed.
+    #[error("cannot decompress the object of {url} whose payload is at {offset}")]
+    Decompress {
+        /// The file.
+        url: String,
+        /// Where the payload begins.
+        offset: u64,
+        /// What is wrong with it; offsets in there count from the payload's.
+        source: CodecError,
+    },
+    /// There is no key of that name.
+    #[error("no {path:?} in {url}; {}", suggestion(nearest))]
+    KeyNotFound {
+        /// The file.
+        url: String,
+        /// What was looked for.
+        path: String,
+        /// The names in the file that resemble it most, best first.
+        nearest: Vec<String>,
+    },
+    /// A path leads through something, or to something, that is no directory.
+    #[error("not a directory: {path:?} in {url}: expected a directory, found a {found}")]
+    NotADirectory {
+        /// The file.
+        url: String,
+        /// The path.
+        path: String,
+        /// The class of what is there.
+        found: String,
+    },
+}
+
+/// The end of the sentence about a name that is missing.
+fn suggestion(nearest: &[String]) -> String {
+    match nearest {
+        [] => "it has no keys".to_owned(),
+        names => format!(
+            "did you mean {}?",
+            names
+                .iter()
+                .map(|name| format!("{name:?}"))
+                .collect::<Vec<_>>()
+                .join(" or ")
+        ),
+    }
+}
+
+impl RootFileError {
+    /// A stable name of the error, the same in every language.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Io(error) => error.kind(),
+            Self::NotARootFile { .. } => "not-a-root-file",
+            Self::Truncated { .. } => "truncated-file",
+            Self::Corrupt { .. } => "corrupt-file",
+            Self::NotClosed { .. } => "file-not-closed",
+            Self::DirectoryLoop { .. } => "directory-loop",
+            Self::Decompress { .. } => "decompression-failed",
+            Self::KeyNotFound { .. } => "key-not-found",
+            Self::NotADirectory { .. } => "not-a-directory",
+        }
+    }
+}

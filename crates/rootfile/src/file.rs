@@ -1,0 +1,298 @@
+//! The file as a whole.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use femtobarn_io::{ByteSource, IoError};
+
+use crate::cursor::{Cursor, Place};
+use crate::directory::{Directory, DirectoryRecord, parse_key_list};
+use crate::free::parse_free_segments;
+use crate::object::{object_of, payload_of};
+use crate::streamer::parse_streamer_infos;
+use crate::{FileHeader, FreeSegment, Key, RootFileError, StreamerInfo};
+
+/// How much is read first: header, first key, and the root directory's record of a file with names
+/// of usual length.
+const FIRST_READ: u64 = 512;
+
+/// A ROOT file, opened. Immutable; clones share the source.
+#[derive(Debug, Clone)]
+pub struct RootFile {
+    source: Arc<dyn ByteSource>,
+    header: FileHeader,
+    root: Directory,
+}
+
+impl RootFile {
+    /// Opens a file: reads the header and the root directory's key list, in two reads (three if the
+    /// file's name and title are very long).
+    ///
+    /// # Errors
+    /// If the source is not a ROOT file, is cut, was not closed by its writer, or cannot be read.
+    pub fn open(source: Arc<dyn ByteSource>) -> Result<Self, RootFileError> {
+        let size = source.meta().size;
+        let first = read(&*source, "file header", 0..size.min(FIRST_READ))?;
+        let header = FileHeader::parse(source.url(), &first)?;
+        if header.end > size {
+            let place = Place {
+                url: source.url(),
+                what: "file",
+            };
+            return Err(place.truncated(size, header.end, size));
+        }
+        let record = root_record(&*source, &header, &first)?;
+        let range = key_list_range(&record);
+        let list = read(&*source, KEY_LIST, range.clone())?;
+        let place = Place {
+            url: source.url(),
+            what: KEY_LIST,
+        };
+        let keys = parse_key_list(Cursor::new(&list, range.start, place))?;
+        let root = Directory::new(String::new(), record, keys);
+        Ok(Self {
+            source,
+            header,
+            root,
+        })
+    }
+
+    /// Where the bytes come from.
+    #[must_use]
+    pub fn source(&self) -> &Arc<dyn ByteSource> {
+        &self.source
+    }
+
+    /// The file header.
+    #[must_use]
+    pub fn header(&self) -> &FileHeader {
+        &self.header
+    }
+
+    /// The root directory.
+    #[must_use]
+    pub fn root(&self) -> &Directory {
+        &self.root
+    }
+
+    /// The keys of the root directory, in the order of the file, with all cycles.
+    #[must_use]
+    pub fn keys(&self) -> &[Key] {
+        self.root.keys()
+    }
+
+    /// The object of `key`, decompressed, in one read. The first bytes are those that the class's
+    /// streamer wrote: the key is not in there.
+    ///
+    /// # Errors
+    /// If the record lies outside the file, is not the one that the key speaks of, or cannot be
+    /// decompressed to the size that the key says.
+    pub fn read_object(&self, key: &Key) -> Result<Bytes, RootFileError> {
+        let record = read(&*self.source, "record of an object", key.record())?;
+        object_of(self.source.url(), &record, key)
+    }
+
+    /// The streamer infos: descriptions of the classes in the file. None if the file has none.
+    ///
+    /// # Errors
+    /// If the record cannot be read or understood.
+    pub fn streamer_infos(&self) -> Result<Vec<StreamerInfo>, RootFileError> {
+        const WHAT: &str = "streamer info record";
+        let (seek, n_bytes) = (self.header.seek_info, self.header.n_bytes_info);
+        if seek == 0 || n_bytes == 0 {
+            return Ok(Vec::new());
+        }
+        let record = read(
+            &*self.source,
+            WHAT,
+            seek..seek.saturating_add(u64::from(n_bytes)),
+        )?;
+        let url = self.source.url();
+        let key = Key::parse(&mut Cursor::new(&record, seek, Place { url, what: WHAT }))?;
+        let payload = payload_of(url, &record, &key)?;
+        parse_streamer_infos(url, &payload, key.key_len)
+    }
+
+    /// The free segments: gaps that deleted records left, and the space behind the end.
+    ///
+    /// # Errors
+    /// If the record cannot be read or understood.
+    pub fn free_segments(&self) -> Result<Vec<FreeSegment>, RootFileError> {
+        const WHAT: &str = "record of free segments";
+        let (seek, n_bytes) = (self.header.seek_free, self.header.n_bytes_free);
+        if seek == 0 || n_bytes == 0 {
+            return Ok(Vec::new());
+        }
+        let record = read(
+            &*self.source,
+            WHAT,
+            seek..seek.saturating_add(u64::from(n_bytes)),
+        )?;
+        let place = Place {
+            url: self.source.url(),
+            what: WHAT,
+        };
+        parse_free_segments(Cursor::new(&record, seek, place), self.header.n_free)
+    }
+
+    /// Reads the directories whose keys and paths are given: their records in one vector read and
+    /// their key lists in another, which together may be no longer than `budget` bytes.
+    pub(crate) fn read_directories(
+        &self,
+        wanted: &[(String, &Key)],
+        budget: &mut u64,
+    ) -> Result<Vec<Directory>, RootFileError> {
+        let ranges: Vec<_> = wanted.iter().map(|(_, key)| directory_range(key)).collect();
+        let answers = read_all(&*self.source, RECORD, &ranges)?;
+        let mut records = Vec::with_capacity(wanted.len());
+        for ((path, key), bytes) in wanted.iter().zip(&answers) {
+            let record = self.directory_record(path, key, bytes)?;
+            let Some(rest) = budget.checked_sub(u64::from(record.n_bytes_keys)) else {
+                let (url, path) = (self.source.url().to_owned(), path.clone());
+                return Err(RootFileError::DirectoryLoop {
+                    url,
+                    path,
+                    offset: record.seek_dir,
+                });
+            };
+            *budget = rest;
+            records.push(record);
+        }
+        let ranges: Vec<_> = records.iter().map(key_list_range).collect();
+        let answers = read_all(&*self.source, KEY_LIST, &ranges)?;
+        let place = Place {
+            url: self.source.url(),
+            what: KEY_LIST,
+        };
+        let parts = wanted.iter().zip(records).zip(&answers);
+        parts
+            .map(|(((path, _), record), bytes)| {
+                let keys = parse_key_list(Cursor::new(bytes, record.seek_keys, place))?;
+                Ok(Directory::new(path.clone(), record, keys))
+            })
+            .collect()
+    }
+
+    fn directory_record(
+        &self,
+        path: &str,
+        key: &Key,
+        bytes: &Bytes,
+    ) -> Result<DirectoryRecord, RootFileError> {
+        let place = Place {
+            url: self.source.url(),
+            what: RECORD,
+        };
+        let offset = key.payload_offset();
+        if key.is_compressed() {
+            let expected = format_args!("{} bytes, uncompressed", key.payload_size());
+            return Err(place.corrupt(offset, expected, key.object_len));
+        }
+        DirectoryRecord::parse(&mut Cursor::new(bytes, offset, place))?.check(
+            place,
+            offset,
+            key.seek_key,
+            path,
+        )
+    }
+}
+
+const RECORD: &str = "directory record";
+const KEY_LIST: &str = "key list";
+
+/// The root directory's record, which `first`, the beginning of the file, usually reaches.
+fn root_record(
+    source: &dyn ByteSource,
+    header: &FileHeader,
+    first: &Bytes,
+) -> Result<DirectoryRecord, RootFileError> {
+    let place = Place {
+        url: source.url(),
+        what: RECORD,
+    };
+    let offset = header.begin.saturating_add(u64::from(header.n_bytes_name));
+    let end = offset
+        .saturating_add(DirectoryRecord::LARGEST)
+        .min(source.meta().size);
+    let held = usize::try_from(offset)
+        .ok()
+        .filter(|_| end <= first.len() as u64);
+    let bytes = match held.and_then(|start| first.get(start..)) {
+        Some(_) if offset > end => Bytes::new(),
+        Some(bytes) => first.slice_ref(bytes),
+        None => read(source, RECORD, offset..end.max(offset))?,
+    };
+    DirectoryRecord::parse(&mut Cursor::new(&bytes, offset, place))?.check(
+        place,
+        offset,
+        header.begin,
+        "",
+    )
+}
+
+/// The part of a subdirectory's payload that is read.
+fn directory_range(key: &Key) -> Range<u64> {
+    let length = u64::from(key.payload_size()).min(DirectoryRecord::LARGEST);
+    key.payload_offset()..key.payload_offset().saturating_add(length)
+}
+
+fn key_list_range(record: &DirectoryRecord) -> Range<u64> {
+    record.seek_keys
+        ..record
+            .seek_keys
+            .saturating_add(u64::from(record.n_bytes_keys))
+}
+
+/// Reads one range, which must lie inside the source.
+fn read(
+    source: &dyn ByteSource,
+    what: &'static str,
+    range: Range<u64>,
+) -> Result<Bytes, RootFileError> {
+    let (offset, expected) = (range.start, range.end - range.start);
+    match read_all(source, what, std::slice::from_ref(&range))?.pop() {
+        Some(bytes) => Ok(bytes),
+        None => Err(Place {
+            url: source.url(),
+            what,
+        }
+        .truncated(offset, expected, 0)),
+    }
+}
+
+/// Reads ranges, which must lie inside the source, in one vector read; none if there are none.
+fn read_all(
+    source: &dyn ByteSource,
+    what: &'static str,
+    ranges: &[Range<u64>],
+) -> Result<Vec<Bytes>, RootFileError> {
+    if ranges.is_empty() {
+        return Ok(Vec::new());
+    }
+    let place = Place {
+        url: source.url(),
+        what,
+    };
+    for range in ranges {
+        if range.end > source.meta().size {
+            let found = source.meta().size.saturating_sub(range.start);
+            let expected = range.end.saturating_sub(range.start);
+            return Err(place.truncated(range.start, expected, found));
+        }
+    }
+    let answers = source.read_ranges(ranges)?;
+    if answers.len() != ranges.len() {
+        let offset = ranges.first().map_or(0, |range| range.start);
+        let (expected, found) = (ranges.len() as u64, answers.len() as u64);
+        let url = source.url().to_owned();
+        return Err(IoError::WrongAnswer {
+            url,
+            offset,
+            expected,
+            found,
+        }
+        .into());
+    }
+    Ok(answers)
+}

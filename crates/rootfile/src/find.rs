@@ -1,0 +1,133 @@
+//! Finding a key by its path.
+
+use std::collections::BTreeSet;
+
+use strsim::normalized_damerau_levenshtein;
+
+use crate::directory::split_cycle;
+use crate::{Directory, Key, RootFile, RootFileError};
+
+/// How many directories are looked into for names that resemble a missing one.
+const DIRECTORIES_FOR_HINTS: usize = 64;
+
+/// How many such names are listed.
+const HINTS: usize = 3;
+
+impl RootFile {
+    /// The key at `path`: names of directories and of an object separated by `/`, each with or
+    /// without `;` and a cycle. Without one, the highest cycle. Costs two reads for each directory
+    /// on the way, none for what is in the root directory.
+    ///
+    /// # Errors
+    /// [`RootFileError::KeyNotFound`], with the names that resemble the missing one most; or if a
+    /// directory on the way cannot be read.
+    pub fn find(&self, path: &str) -> Result<Key, RootFileError> {
+        let path = normalized(path);
+        match self.find_in(self.root(), &path)? {
+            Some(key) => Ok(key),
+            None => Err(self.not_found(path)),
+        }
+    }
+
+    /// The directory at `path`; the root directory if that is empty or `/`.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find); [`RootFileError::NotADirectory`] if the object there is none.
+    pub fn directory(&self, path: &str) -> Result<Directory, RootFileError> {
+        let path = normalized(path);
+        if path.is_empty() {
+            return Ok(self.root().clone());
+        }
+        let key = self.find(&path)?;
+        if !key.is_directory() {
+            let (url, found) = (self.source().url().to_owned(), key.class_name);
+            return Err(RootFileError::NotADirectory { url, path, found });
+        }
+        self.read_directory(path, &key)
+    }
+
+    fn read_directory(&self, path: String, key: &Key) -> Result<Directory, RootFileError> {
+        let mut budget = self.source().meta().size;
+        let mut directories = self.read_directories(&[(path.clone(), key)], &mut budget)?;
+        directories.pop().ok_or_else(|| self.not_found(path))
+    }
+
+    /// Names may contain slashes themselves: first the path is cut at each of its slashes, the
+    /// shortest directory name first, then it is tried as a name.
+    fn find_in(&self, directory: &Directory, path: &str) -> Result<Option<Key>, RootFileError> {
+        for (at, _) in path.match_indices('/') {
+            let (name, rest) = path.split_at(at);
+            let Some(key) = directory.get(name).filter(|key| key.is_directory()) else {
+                continue;
+            };
+            let below = self.read_directory(directory.path_of(name), key)?;
+            if let Some(found) = self.find_in(&below, rest.trim_start_matches('/'))? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(directory.get(path).cloned())
+    }
+
+    fn not_found(&self, path: String) -> RootFileError {
+        // Only hints: a file too broken to be walked has those of its root directory.
+        let names = match self.walk_some(DIRECTORIES_FOR_HINTS) {
+            Ok(entries) => entries
+                .into_iter()
+                .map(|entry| (entry.path, entry.key.cycle))
+                .collect(),
+            Err(_) => self
+                .keys()
+                .iter()
+                .map(|key| (key.name.clone(), key.cycle))
+                .collect(),
+        };
+        let nearest = nearest(&path, names);
+        RootFileError::KeyNotFound {
+            url: self.source().url().to_owned(),
+            path,
+            nearest,
+        }
+    }
+}
+
+/// The path without empty parts.
+fn normalized(path: &str) -> String {
+    path.split('/')
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("/")
+}
+
+/// The names that resemble `path` most: by its whole and by its last part, without regard to case.
+fn nearest(path: &str, names: Vec<(String, u16)>) -> Vec<String> {
+    let with_cycle = split_cycle(path).is_some();
+    let names: BTreeSet<String> = names
+        .into_iter()
+        .map(|(name, cycle)| {
+            if with_cycle {
+                format!("{name};{cycle}")
+            } else {
+                name
+            }
+        })
+        .collect();
+    let wanted = path.to_lowercase();
+    let mut scored: Vec<(f64, String)> = names
+        .into_iter()
+        .map(|name| (resemblance(&wanted, &name.to_lowercase()), name))
+        .collect();
+    scored.sort_by(|one, two| two.0.total_cmp(&one.0));
+    scored
+        .into_iter()
+        .take(HINTS)
+        .map(|(_, name)| name)
+        .collect()
+}
+
+fn resemblance(wanted: &str, name: &str) -> f64 {
+    let last = |path: &str| path.rsplit('/').next().map_or(String::new(), str::to_owned);
+    let whole = normalized_damerau_levenshtein(wanted, name);
+    let part = normalized_damerau_levenshtein(&last(wanted), &last(name));
+    // The whole decides between equal last parts.
+    whole.max(part * 0.9 + whole * 0.1)
+}

@@ -1,0 +1,149 @@
+//! The header at the beginning of the file.
+
+use crate::cursor::{Cursor, Place};
+use crate::{RootFileError, Uuid};
+
+/// The file header. Positions have 32 bits on disk while the file is small, 64 from 2 GB on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileHeader {
+    /// Version of the ROOT that wrote the file (62400 is 6.24/00), plus 1 000 000 if positions in
+    /// the header have 64 bits.
+    pub version: u32,
+    /// Where the first record is: that of the file itself.
+    pub begin: u64,
+    /// Where the file ends.
+    pub end: u64,
+    /// Where the record of free segments is.
+    pub seek_free: u64,
+    /// Size of that record.
+    pub n_bytes_free: u32,
+    /// How many free segments there are; the last is the one behind the end of the file.
+    pub n_free: u32,
+    /// Size of the first record's key and of the name and title that follow it: the root
+    /// directory's record comes after that.
+    pub n_bytes_name: u32,
+    /// Bytes per position, 4 or 8.
+    pub units: u8,
+    /// Default compression settings: algorithm × 100 + level.
+    pub compression: u32,
+    /// Where the record of streamer infos is; 0 if there is none.
+    pub seek_info: u64,
+    /// Size of that record.
+    pub n_bytes_info: u32,
+    /// Identifier of the file; all zeros in files from before there was one.
+    pub uuid: Uuid,
+}
+
+impl FileHeader {
+    const MAGIC: &[u8] = b"root";
+
+    /// Parses the header from the beginning of a file.
+    pub(crate) fn parse(url: &str, bytes: &[u8]) -> Result<Self, RootFileError> {
+        if !bytes.starts_with(Self::MAGIC) {
+            let found = describe(bytes);
+            return Err(RootFileError::NotARootFile {
+                url: url.to_owned(),
+                offset: 0,
+                found,
+            });
+        }
+        let mut cursor = Cursor::new(
+            bytes,
+            0,
+            Place {
+                url,
+                what: "file header",
+            },
+        );
+        cursor.take(Self::MAGIC.len())?;
+        let version = cursor.size()?;
+        let wide = version >= 1_000_000;
+        let mut header = Self {
+            version,
+            begin: u64::from(cursor.size()?),
+            end: cursor.seek_value(wide)?,
+            seek_free: cursor.seek_value(wide)?,
+            n_bytes_free: cursor.size()?,
+            n_free: cursor.size()?,
+            n_bytes_name: cursor.size()?,
+            units: cursor.u8()?,
+            compression: cursor.size()?,
+            seek_info: cursor.seek_value(wide)?,
+            n_bytes_info: cursor.size()?,
+            uuid: Uuid::default(),
+        };
+        if header.begin < cursor.offset() || header.begin > header.end {
+            let expected =
+                format_args!("a first record from {} to {}", cursor.offset(), header.end);
+            return Err(cursor.place().corrupt(8, expected, header.begin));
+        }
+        // The two bytes before the identifier are its class version.
+        if header.begin - cursor.offset() >= 18 {
+            cursor.u16()?;
+            header.uuid = Uuid(cursor.array()?);
+        }
+        Ok(header)
+    }
+
+    /// The version of ROOT as people write it, like `6.24/00`.
+    #[must_use]
+    pub fn root_version(&self) -> String {
+        let version = self.version % 1_000_000;
+        format!(
+            "{}.{:02}/{:02}",
+            version / 10_000,
+            version / 100 % 100,
+            version % 100
+        )
+    }
+}
+
+/// What the beginning of a file that is not ROOT's looks like, in words.
+fn describe(bytes: &[u8]) -> String {
+    const KNOWN: [(&[u8], &str); 12] = [
+        (b"\x89HDF", "an HDF5 file"),
+        (b"PAR1", "a Parquet file"),
+        (b"ARROW1", "an Arrow IPC file"),
+        (b"\x1f\x8b", "gzip-compressed data"),
+        (b"\x28\xb5\x2f\xfd", "zstd-compressed data"),
+        (b"\xfd7zXZ", "xz-compressed data"),
+        (b"BZh", "bzip2-compressed data"),
+        (b"PK\x03\x04", "a zip archive"),
+        (b"<!DOCTYPE", "a web page"),
+        (b"<html", "a web page"),
+        (b"<?xml", "an XML document"),
+        (
+            b"version https://git-lfs",
+            "a Git LFS pointer, not the file itself",
+        ),
+    ];
+    if bytes.is_empty() {
+        return "an empty file".to_owned();
+    }
+    let start = bytes.get(..4).unwrap_or(bytes).escape_ascii();
+    match KNOWN.iter().find(|(magic, _)| bytes.starts_with(magic)) {
+        Some((_, name)) => format!("\"{start}\": {name}"),
+        None if bytes.len() < 4 => format!("\"{start}\": {} bytes in all", bytes.len()),
+        None => format!("\"{start}\""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_files_are_told_apart() {
+        let found = |bytes| FileHeader::parse("mem:x", bytes).unwrap_err().to_string();
+        assert!(found(b"\x89HDF\r\n\x1a\n").ends_with("found \"\\x89HDF\": an HDF5 file"));
+        assert!(found(b"").ends_with("found an empty file"));
+        assert!(found(b"ro").ends_with("found \"ro\": 2 bytes in all"));
+        assert!(found(b"ROOT").ends_with("found \"ROOT\""));
+    }
+
+    #[test]
+    fn a_cut_header_is_truncated() {
+        let error = FileHeader::parse("mem:x", b"root\0\0\xf3").unwrap_err();
+        assert_eq!(error.kind(), "truncated-file");
+    }
+}

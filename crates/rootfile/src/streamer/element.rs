@@ -1,0 +1,199 @@
+//! Streamer elements: the members and bases of a class.
+
+use super::buffer::{Buffer, Tagged};
+use crate::RootFileError;
+
+/// A member or a base of a class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamerElement {
+    /// What sort of member it is.
+    pub kind: ElementKind,
+    /// Name of the member, or of the base.
+    pub name: String,
+    /// Comment, or title of the base.
+    pub title: String,
+    /// ROOT's number of the type (`TVirtualStreamerInfo::EReadWrite`).
+    pub type_code: i32,
+    /// Size in memory, of one element where it is an array.
+    pub size: i32,
+    /// How many elements it has if it is an array, else 0.
+    pub array_length: i32,
+    /// How many dimensions it has if it is an array, else 0.
+    pub array_dim: i32,
+    /// The sizes of the dimensions. Of a base, the first is its checksum.
+    pub max_index: [i32; 5],
+    /// The type as C++ writes it.
+    pub type_name: String,
+}
+
+/// What sort of member a [`StreamerElement`] is, after the subclasses of `TStreamerElement`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ElementKind {
+    /// A base class.
+    Base {
+        /// Version of the base.
+        version: i32,
+    },
+    /// A number, or an array of fixed size of them.
+    BasicType,
+    /// A pointer to numbers, as many as another member says.
+    BasicPointer(Counter),
+    /// A pointer to objects, as many as another member says.
+    Loop(Counter),
+    /// An object whose class derives from TObject.
+    Object,
+    /// A pointer to such an object.
+    ObjectPointer,
+    /// An object of another class.
+    ObjectAny,
+    /// A pointer to such an object.
+    ObjectAnyPointer,
+    /// A TString.
+    String,
+    /// A container of the standard library.
+    Stl {
+        /// Which container (`ROOT::ESTLType`).
+        container: i32,
+        /// Type of what it contains (`TVirtualStreamerInfo::EReadWrite`).
+        content: i32,
+    },
+    /// A `std::string`.
+    StlString {
+        /// Which container (`ROOT::ESTLType`).
+        container: i32,
+        /// Type of what it contains (`TVirtualStreamerInfo::EReadWrite`).
+        content: i32,
+    },
+    /// A plain `TStreamerElement`, or one that schema evolution made up.
+    Other,
+}
+
+/// The member that says how long an array is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counter {
+    /// Version of the class that has the member.
+    pub version: i32,
+    /// Name of the member.
+    pub name: String,
+    /// The class that has the member.
+    pub class_name: String,
+}
+
+/// Reads the element that `tagged` announced.
+pub(super) fn parse_element(
+    buffer: &mut Buffer<'_>,
+    tagged: &Tagged<'_>,
+) -> Result<StreamerElement, RootFileError> {
+    let class = tagged.class;
+    let known = class.strip_prefix(b"TStreamer").unwrap_or_default();
+    let element = match known {
+        b"Element" => base_members(buffer)?,
+        b"STLstring" => {
+            let start = buffer.begin()?;
+            let (mut element, container, content) = stl(buffer)?;
+            element.kind = ElementKind::StlString { container, content };
+            buffer.finish(start.end)?;
+            element
+        }
+        b"STL" => {
+            let (mut element, container, content) = stl(buffer)?;
+            element.kind = ElementKind::Stl { container, content };
+            element
+        }
+        kind => simple(buffer, kind)?.ok_or_else(|| {
+            let found = class.escape_ascii();
+            buffer
+                .cursor
+                .place()
+                .corrupt(tagged.offset, "a class of streamer elements", found)
+        })?,
+    };
+    buffer.finish(tagged.end)?;
+    Ok(element)
+}
+
+/// The subclasses that add little to the members of all; `None` if `kind` is none of them.
+fn simple(buffer: &mut Buffer<'_>, kind: &[u8]) -> Result<Option<StreamerElement>, RootFileError> {
+    let start = buffer.begin()?;
+    let plain = match kind {
+        b"BasicType" => ElementKind::BasicType,
+        b"Object" => ElementKind::Object,
+        b"ObjectPointer" => ElementKind::ObjectPointer,
+        b"ObjectAny" => ElementKind::ObjectAny,
+        b"ObjectAnyPointer" => ElementKind::ObjectAnyPointer,
+        b"String" => ElementKind::String,
+        b"Artificial" | b"Base" | b"BasicPointer" | b"Loop" => ElementKind::Other,
+        _ => return Ok(None),
+    };
+    let mut element = base_members(buffer)?;
+    element.kind = match kind {
+        b"Base" => {
+            let version = if start.version > 1 {
+                buffer.cursor.i32()?
+            } else {
+                0
+            };
+            ElementKind::Base { version }
+        }
+        b"BasicPointer" => ElementKind::BasicPointer(counter(buffer)?),
+        b"Loop" => ElementKind::Loop(counter(buffer)?),
+        _ => plain,
+    };
+    buffer.finish(start.end)?;
+    Ok(Some(element))
+}
+
+fn counter(buffer: &mut Buffer<'_>) -> Result<Counter, RootFileError> {
+    let cursor = &mut buffer.cursor;
+    Ok(Counter {
+        version: cursor.i32()?,
+        name: cursor.string()?,
+        class_name: cursor.string()?,
+    })
+}
+
+/// A TStreamerSTL: the members of all, the container, its content.
+fn stl(buffer: &mut Buffer<'_>) -> Result<(StreamerElement, i32, i32), RootFileError> {
+    let start = buffer.begin()?;
+    let element = base_members(buffer)?;
+    let (container, content) = (buffer.cursor.i32()?, buffer.cursor.i32()?);
+    buffer.finish(start.end)?;
+    Ok((element, container, content))
+}
+
+/// The members of TStreamerElement.
+fn base_members(buffer: &mut Buffer<'_>) -> Result<StreamerElement, RootFileError> {
+    let start = buffer.begin()?;
+    let (name, title) = buffer.named()?;
+    let cursor = &mut buffer.cursor;
+    let (type_code, size) = (cursor.i32()?, cursor.i32()?);
+    let (array_length, array_dim) = (cursor.i32()?, cursor.i32()?);
+    let mut max_index = [0; 5];
+    // The first version wrote how many dimensions follow.
+    let dimensions = if start.version == 1 {
+        cursor.count(4)?
+    } else {
+        max_index.len()
+    };
+    for at in 0..dimensions {
+        let value = cursor.i32()?;
+        if let Some(slot) = max_index.get_mut(at) {
+            *slot = value;
+        }
+    }
+    let type_name = cursor.string()?;
+    buffer.finish(start.end)?;
+    let kind = ElementKind::Other;
+    Ok(StreamerElement {
+        kind,
+        name,
+        title,
+        type_code,
+        size,
+        array_length,
+        array_dim,
+        max_index,
+        type_name,
+    })
+}

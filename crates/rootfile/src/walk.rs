@@ -1,0 +1,118 @@
+//! Walking through all directories.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::key::Key;
+use crate::{Directory, RootFile, RootFileError};
+
+/// Something in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The path from the root directory, without a cycle.
+    pub path: String,
+    /// The key.
+    pub key: Key,
+}
+
+/// Directories that have been read, and which key of which directory leads to each.
+struct Tree {
+    directories: Vec<Directory>,
+    children: HashMap<(usize, usize), usize>,
+}
+
+impl RootFile {
+    /// Everything in the file: depth first, each directory before what is in it, in the order of
+    /// the key lists, with all cycles. Costs two vector reads for each level of directories.
+    ///
+    /// # Errors
+    /// If any directory cannot be read, or one leads back to another.
+    pub fn walk(&self) -> Result<Vec<Entry>, RootFileError> {
+        self.read_tree(usize::MAX).map(|tree| tree.entries())
+    }
+
+    /// As [`walk`](Self::walk), for hints: stops at `most` directories.
+    pub(crate) fn walk_some(&self, most: usize) -> Result<Vec<Entry>, RootFileError> {
+        self.read_tree(most).map(|tree| tree.entries())
+    }
+
+    /// Reads directories level by level.
+    fn read_tree(&self, most: usize) -> Result<Tree, RootFileError> {
+        let mut tree = Tree {
+            directories: vec![self.root().clone()],
+            children: HashMap::new(),
+        };
+        // Key lists do not overlap in an intact file, so together they are no longer than it.
+        let mut budget = self.source().meta().size;
+        let mut seen = HashSet::from([self.root().record().seek_dir]);
+        let mut level = 0..1;
+        while !level.is_empty() && tree.directories.len() < most {
+            let found = self.subdirectories(&tree, level.clone(), &mut seen)?;
+            let places: Vec<_> = found.iter().map(|(place, _, _)| *place).collect();
+            let wanted: Vec<_> = found
+                .into_iter()
+                .map(|(_, path, key)| (path, key))
+                .collect();
+            let read = self.read_directories(&wanted, &mut budget)?;
+            let start = tree.directories.len();
+            tree.children.extend(places.into_iter().zip(start..));
+            tree.directories.extend(read);
+            level = start..tree.directories.len();
+        }
+        Ok(tree)
+    }
+
+    /// The keys of directories in the directories of `level`: where they are, their paths, the keys.
+    #[expect(clippy::type_complexity, reason = "three plain parts, used once")]
+    fn subdirectories<'a>(
+        &self,
+        tree: &'a Tree,
+        level: std::ops::Range<usize>,
+        seen: &mut HashSet<u64>,
+    ) -> Result<Vec<((usize, usize), String, &'a Key)>, RootFileError> {
+        let mut found = Vec::new();
+        for index in level {
+            let Some(directory) = tree.directories.get(index) else {
+                break;
+            };
+            for (at, key) in directory
+                .keys()
+                .iter()
+                .enumerate()
+                .filter(|(_, key)| key.is_directory())
+            {
+                let path = directory.path_of(&key.name);
+                if !seen.insert(key.seek_key) {
+                    let (url, offset) = (self.source().url().to_owned(), key.seek_key);
+                    return Err(RootFileError::DirectoryLoop { url, path, offset });
+                }
+                found.push(((index, at), path, key));
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Tree {
+    /// Depth first, without recursion: files can nest deeper than the stack is high.
+    fn entries(&self) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        let mut stack = vec![(0, 0)];
+        while let Some((index, at)) = stack.pop() {
+            let Some(directory) = self.directories.get(index) else {
+                continue;
+            };
+            let Some(key) = directory.keys().get(at) else {
+                continue;
+            };
+            stack.push((index, at + 1));
+            entries.push(Entry {
+                path: directory.path_of(&key.name),
+                key: key.clone(),
+            });
+            if let Some(&child) = self.children.get(&(index, at)) {
+                stack.push((child, 0));
+            }
+        }
+        entries
+    }
+}
