@@ -27,7 +27,7 @@ PYTHON_FILES := python examples scripts $(wildcard benchmarks testdata docs/conf
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
 
 # -- set-up ------------------------------------------------------------------------------------------------
 
@@ -58,6 +58,10 @@ $(STAMPS)/root: pyproject.toml scripts/requirements.py $(STAMPS)/venv
 	    && echo 'ROOT cannot be installed here: the tests against it are skipped'; }
 	touch $@
 
+$(STAMPS)/fuzz: $(STAMPS)/venv
+	$(CARGO) install --quiet --locked --root $(VENV)/cargo cargo-fuzz
+	touch $@
+
 $(STAMPS)/build: $(SOURCES) $(STAMPS)/run
 	$(BIN)/maturin develop --release --locked --quiet
 	touch $@
@@ -82,6 +86,16 @@ docs: $(STAMPS)/build $(STAMPS)/docs ## build the documentation into docs/_build
 .PHONY: bench
 bench: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root ## measure reading against uproot, ROOT and the limit
 	$(BIN)/python benchmarks/read.py
+
+# Without a sanitizer the stable compiler will do; the crates' own checks are what the targets look at.
+FUZZ_SECONDS ?= 60
+FUZZ := $(VENV)/cargo/bin/cargo-fuzz fuzz
+
+.PHONY: fuzz
+fuzz: $(STAMPS)/fuzz ## run each fuzz target for a minute, or for FUZZ_SECONDS
+	for target in $$($(FUZZ) list --fuzz-dir fuzz); do \
+	    $(FUZZ) run --fuzz-dir fuzz --sanitizer none "$$target" -- -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1; \
+	done
 
 # -- tests -------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 root_doc = "index"
-source_suffix = {".md": "markdown"}
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3

@@ -15,17 +15,17 @@ events = fb.open({FILE: "Events"})
 print(pa.schema(events))
 
 # Only some columns: read them first.
-table = events.arrays(["event", "nMuon", "Muon_pt"], library="arrow")
-print(f"pyarrow: {table.num_rows} rows, {table.nbytes} bytes")
+muons = events.arrays(["event", "nMuon", "Muon_pt"], library="arrow")
+print(f"pyarrow: {muons.num_rows} rows, {muons.nbytes} bytes")
 
 frame = events.arrays(["nMuon", "Muon_pt"], library="pl")
 leading = frame.filter(pl.col("nMuon") > 0).select(pl.col("Muon_pt").list.max().alias("leading pt"))
 print(f"polars: mean leading pt {leading['leading pt'].mean():.2f} GeV")
 
-# DuckDB sees the variable `table` by its name.
+# DuckDB sees the variable `muons` by its name.
 print(
     duckdb.sql(
-        "SELECT nMuon, count(*) AS events, round(avg(list_max(Muon_pt)), 2) AS leading_pt FROM table "
+        "SELECT nMuon, count(*) AS events, round(avg(list_max(Muon_pt)), 2) AS leading_pt FROM muons "
         "GROUP BY nMuon ORDER BY nMuon"
     )
 )
