@@ -1,5 +1,7 @@
 //! Directories: their records and the lists of their keys.
 
+use std::ops::Range;
+
 use crate::cursor::{Cursor, Place};
 use crate::key::Key;
 use crate::{Datime, RootFileError};
@@ -21,7 +23,7 @@ pub struct DirectoryRecord {
     pub seek_dir: u64,
     /// Where the parent directory's key is; 0 in the root directory.
     pub seek_parent: u64,
-    /// Where the record that lists the keys is.
+    /// Where the record that lists the keys is; 0 in a subdirectory without keys.
     pub seek_keys: u64,
 }
 
@@ -44,24 +46,25 @@ impl DirectoryRecord {
         })
     }
 
-    /// Insists that this is the record of the directory whose key is at `seek_dir`, and that the
-    /// directory has a list of keys.
+    /// Insists that this is the record of the directory whose key is at `seek_dir`.
     pub(crate) fn check(
         self,
         place: Place<'_>,
         offset: u64,
         seek_dir: u64,
-        path: &str,
     ) -> Result<Self, RootFileError> {
         if self.seek_dir != seek_dir {
             let expected = format_args!("a directory at {seek_dir}");
             return Err(place.corrupt(offset, expected, self.seek_dir));
         }
-        if self.seek_keys == 0 || self.n_bytes_keys == 0 {
-            let (url, path) = (place.url.to_owned(), path.to_owned());
-            return Err(RootFileError::NotClosed { url, path, offset });
-        }
         Ok(self)
+    }
+
+    /// Where the record that lists the keys is; `None` if there is no such record. A subdirectory
+    /// without keys has none, but the root directory has one in any file that was closed.
+    pub(crate) fn key_list(&self) -> Option<Range<u64>> {
+        let end = self.seek_keys.saturating_add(u64::from(self.n_bytes_keys));
+        (self.seek_keys != 0 && self.n_bytes_keys != 0).then_some(self.seek_keys..end)
     }
 }
 

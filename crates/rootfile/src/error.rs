@@ -51,15 +51,13 @@ pub enum RootFileError {
     },
     /// The file has no list of its keys, because whatever wrote it did not come to its end.
     #[error(
-        "not closed: {url}: expected the position of the key list of {path:?} at {offset}, found 0 \
+        "not closed: {url}: expected the position of the key list at {offset}, found 0 \
          (the writing program ended before it closed the file)"
     )]
     NotClosed {
         /// The file.
         url: String,
-        /// The directory.
-        path: String,
-        /// Where the directory's record is.
+        /// Where the root directory's record is.
         offset: u64,
     },
     /// A directory that contains itself, or is in two places, or shares bytes with others.

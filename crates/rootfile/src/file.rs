@@ -43,7 +43,9 @@ impl RootFile {
             return Err(place.truncated(size, header.end, size));
         }
         let record = root_record(&*source, &header, &first)?;
-        let range = key_list_range(&record);
+        let Some(range) = record.key_list() else {
+            return Err(not_closed(source.url(), &header));
+        };
         let list = read(&*source, KEY_LIST, range.clone())?;
         let place = Place {
             url: source.url(),
@@ -147,7 +149,7 @@ impl RootFile {
         let answers = read_all(&*self.source, RECORD, &ranges)?;
         let mut records = Vec::with_capacity(wanted.len());
         for ((path, key), bytes) in wanted.iter().zip(&answers) {
-            let record = self.directory_record(path, key, bytes)?;
+            let record = self.directory_record(key, bytes)?;
             let Some(rest) = budget.checked_sub(u64::from(record.n_bytes_keys)) else {
                 let (url, path) = (self.source.url().to_owned(), path.clone());
                 return Err(RootFileError::DirectoryLoop {
@@ -159,27 +161,30 @@ impl RootFile {
             *budget = rest;
             records.push(record);
         }
-        let ranges: Vec<_> = records.iter().map(key_list_range).collect();
-        let answers = read_all(&*self.source, KEY_LIST, &ranges)?;
+        let ranges: Vec<_> = records
+            .iter()
+            .filter_map(DirectoryRecord::key_list)
+            .collect();
+        let mut answers = read_all(&*self.source, KEY_LIST, &ranges)?.into_iter();
         let place = Place {
             url: self.source.url(),
             what: KEY_LIST,
         };
-        let parts = wanted.iter().zip(records).zip(&answers);
-        parts
-            .map(|(((path, _), record), bytes)| {
-                let keys = parse_key_list(Cursor::new(bytes, record.seek_keys, place))?;
-                Ok(Directory::new(path.clone(), record, keys))
-            })
-            .collect()
+        let mut directories = Vec::with_capacity(records.len());
+        for ((path, _), record) in wanted.iter().zip(records) {
+            let list = record
+                .key_list()
+                .and_then(|range| Some((range, answers.next()?)));
+            let keys = match &list {
+                Some((range, bytes)) => parse_key_list(Cursor::new(bytes, range.start, place))?,
+                None => Vec::new(),
+            };
+            directories.push(Directory::new(path.clone(), record, keys));
+        }
+        Ok(directories)
     }
 
-    fn directory_record(
-        &self,
-        path: &str,
-        key: &Key,
-        bytes: &Bytes,
-    ) -> Result<DirectoryRecord, RootFileError> {
+    fn directory_record(&self, key: &Key, bytes: &Bytes) -> Result<DirectoryRecord, RootFileError> {
         let place = Place {
             url: self.source.url(),
             what: RECORD,
@@ -193,7 +198,6 @@ impl RootFile {
             place,
             offset,
             key.seek_key,
-            path,
         )
     }
 }
@@ -227,7 +231,6 @@ fn root_record(
         place,
         offset,
         header.begin,
-        "",
     )
 }
 
@@ -237,11 +240,12 @@ fn directory_range(key: &Key) -> Range<u64> {
     key.payload_offset()..key.payload_offset().saturating_add(length)
 }
 
-fn key_list_range(record: &DirectoryRecord) -> Range<u64> {
-    record.seek_keys
-        ..record
-            .seek_keys
-            .saturating_add(u64::from(record.n_bytes_keys))
+fn not_closed(url: &str, header: &FileHeader) -> RootFileError {
+    let offset = header.begin.saturating_add(u64::from(header.n_bytes_name));
+    RootFileError::NotClosed {
+        url: url.to_owned(),
+        offset,
+    }
 }
 
 /// Reads one range, which must lie inside the source.
