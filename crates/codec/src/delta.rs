@@ -9,7 +9,7 @@ use crate::portable::low_half;
 use crate::{CodecError, kernel};
 
 /// Elements that are joined at a time, on the stack.
-const BLOCK: usize = 256;
+const BLOCK: usize = 128;
 
 /// Joins the byte planes of 32-bit elements in `src` and sums them up, widening to 64 bits.
 ///

@@ -40,10 +40,15 @@ pub(crate) fn split_range<W: Word, const ZIGZAG: bool>(
     start: usize,
     dst: &mut [u8],
 ) {
+    #[cfg(target_arch = "x86_64")]
+    let done = crate::simd::split::<ZIGZAG>(src, W::WIDTH, n, start, dst);
+    #[cfg(not(target_arch = "x86_64"))]
+    let done = 0;
+    let rest = src.get(done * W::WIDTH..).unwrap_or_default();
     if ZIGZAG {
-        W::split(src, n, start, W::zigzag, dst);
+        W::split(rest, n, start + done, W::zigzag, dst);
     } else {
-        W::split(src, n, start, |word| word, dst);
+        W::split(rest, n, start + done, |word| word, dst);
     }
 }
 
@@ -74,3 +79,8 @@ pub(crate) fn unpack_u32(src: &[u8], n_bits: u32, start: usize, dst: &mut [u32])
         dst.get_mut(done..).unwrap_or_default(),
     );
 }
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) use crate::portable::{half_to_f32, unquantize};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use crate::simd::{half_to_f32, unquantize};

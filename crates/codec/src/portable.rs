@@ -125,3 +125,52 @@ fn load_le(bytes: &[u8]) -> u64 {
 pub(crate) const fn low_half(value: u64) -> u32 {
     value as u32
 }
+
+/// Widens halfs.
+#[inline(always)]
+pub(crate) fn half_to_f32(src: &[u8], dst: &mut [f32]) {
+    for (value, half) in dst.iter_mut().zip(src.as_chunks().0) {
+        *value = widen_half(u16::from_le_bytes(*half));
+    }
+}
+
+/// Without branches and without arithmetic on subnormals, so that it becomes fast SIMD.
+#[inline(always)]
+fn widen_half(half: u16) -> f32 {
+    // the biases of the exponents differ by 112
+    const REBASE: u32 = 112 << 23;
+    const LEAST_NORMAL: u32 = 1 << 23;
+    const SPECIAL: u32 = 0x1f << 23;
+    let magnitude = u32::from(half & 0x7fff) << 13;
+    let normal = magnitude + REBASE;
+    // 2⁻¹⁴ lends a subnormal its leading bit for a moment
+    let lent = REBASE + LEAST_NORMAL;
+    let subnormal = (f32::from_bits(magnitude + lent) - f32::from_bits(lent)).to_bits();
+    let finite = if magnitude < LEAST_NORMAL {
+        subnormal
+    } else {
+        normal
+    };
+    let bits = if magnitude >= SPECIAL {
+        normal + REBASE
+    } else {
+        finite
+    };
+    f32::from_bits(bits | u32::from(half & 0x8000) << 16)
+}
+
+/// Turns fractions into values.
+#[inline(always)]
+pub(crate) fn unquantize<T>(
+    src: &[u32],
+    scale: f64,
+    min: f64,
+    max: f64,
+    round: impl Fn(f64) -> T,
+    dst: &mut [T],
+) {
+    for (out, &fraction) in dst.iter_mut().zip(src) {
+        let value = f64::from(fraction) * scale + min;
+        *out = round(if max < value { max } else { value });
+    }
+}

@@ -8,7 +8,7 @@ use crate::error::check_length;
 use crate::{CodecError, kernel};
 
 /// Elements that are unpacked at a time, on the stack.
-const BLOCK: usize = 512;
+const BLOCK: usize = 128;
 
 const TRUNCATED: &str = "truncated reals";
 const TRUNCATED_BITS: (u32, u32) = (10, 31);
@@ -22,9 +22,7 @@ const HALF: &str = "half precision reals";
 /// [`CodecError::LengthMismatch`]: `src` has 2 bytes for each element.
 pub fn half_to_f32(src: &[u8], dst: &mut [f32]) -> Result<(), CodecError> {
     check_length(HALF, dst.len().checked_mul(2), src.len())?;
-    for (value, half) in dst.iter_mut().zip(src.as_chunks().0) {
-        *value = widen_half(u16::from_le_bytes(*half));
-    }
+    kernel::half_to_f32(src, dst);
     Ok(())
 }
 
@@ -48,8 +46,10 @@ pub fn f32_to_half(src: &[f32], dst: &mut [u8]) -> Result<(), CodecError> {
 /// [`bits::unpack_u32`](crate::bits::unpack_u32).
 pub fn unpack_truncated(src: &[u8], n_bits: u32, dst: &mut [f32]) -> Result<(), CodecError> {
     check_packed(TRUNCATED, TRUNCATED_BITS, n_bits, dst.len(), src.len())?;
-    unpack_map(src, n_bits, dst, |bits| {
-        f32::from_bits(bits << (32 - n_bits))
+    unpack_blocks(src, n_bits, dst, |elements, out| {
+        for (value, bits) in out.iter_mut().zip(elements) {
+            *value = f32::from_bits(bits << (32 - n_bits));
+        }
     });
     Ok(())
 }
@@ -151,9 +151,8 @@ fn unpack_fractions<T>(
     check_packed(QUANTIZED, QUANTIZED_BITS, n_bits, dst.len(), src.len())?;
     check_range(min, max)?;
     let scale = (max - min) / largest(n_bits);
-    unpack_map(src, n_bits, dst, |fraction| {
-        let value = f64::from(fraction) * scale + min;
-        round(if max < value { max } else { value })
+    unpack_blocks(src, n_bits, dst, |elements, out| {
+        kernel::unquantize(elements, scale, min, max, &round, out);
     });
     Ok(())
 }
@@ -170,41 +169,15 @@ fn check_range(min: f64, max: f64) -> Result<(), CodecError> {
     Err(CodecError::InvalidRange { min, max })
 }
 
+/// Unpacks block by block and passes each to `map`, with the part of `dst` that it makes.
 #[inline(always)]
-fn unpack_map<T>(src: &[u8], n_bits: u32, dst: &mut [T], map: impl Fn(u32) -> T) {
+fn unpack_blocks<T>(src: &[u8], n_bits: u32, dst: &mut [T], map: impl Fn(&[u32], &mut [T])) {
     let mut buffer = [0; BLOCK];
     for (block, out) in dst.chunks_mut(BLOCK).enumerate() {
         let elements = buffer.get_mut(..out.len()).unwrap_or_default();
         kernel::unpack_u32(src, n_bits, block * BLOCK, elements);
-        for (value, &bits) in out.iter_mut().zip(elements.iter()) {
-            *value = map(bits);
-        }
+        map(elements, out);
     }
-}
-
-/// Without branches and without arithmetic on subnormals, so that it becomes fast SIMD.
-#[inline(always)]
-fn widen_half(half: u16) -> f32 {
-    // the biases of the exponents differ by 112
-    const REBASE: u32 = 112 << 23;
-    const LEAST_NORMAL: u32 = 1 << 23;
-    const SPECIAL: u32 = 0x1f << 23;
-    let magnitude = u32::from(half & 0x7fff) << 13;
-    let normal = magnitude + REBASE;
-    // 2⁻¹⁴ lends a subnormal its leading bit for a moment
-    let lent = REBASE + LEAST_NORMAL;
-    let subnormal = (f32::from_bits(magnitude + lent) - f32::from_bits(lent)).to_bits();
-    let finite = if magnitude < LEAST_NORMAL {
-        subnormal
-    } else {
-        normal
-    };
-    let bits = if magnitude >= SPECIAL {
-        normal + REBASE
-    } else {
-        finite
-    };
-    f32::from_bits(bits | u32::from(half & 0x8000) << 16)
 }
 
 fn round_to_half(value: f32) -> [u8; 2] {

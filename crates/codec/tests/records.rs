@@ -2,7 +2,6 @@
 
 #![expect(
     clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
     reason = "tests may panic and know their values"
 )]
 

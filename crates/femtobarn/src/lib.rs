@@ -1,1 +1,27 @@
-//! One storehouse for collision events: the facade over femtobarn's crates
+//! One storehouse for collision events: the facade over femtobarn's crates.
+//!
+//! ```no_run
+//! use femtobarn::{NTuple, OpenOptions};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let ntuple = NTuple::open(&[("events.root".into(), Some("Events".into()))], OpenOptions::default())?;
+//! let selection = ntuple.select(Some(&["Muon_pt".to_owned()]))?;
+//! let arrays = ntuple.read(&selection, 0..ntuple.n_entries(), &Default::default())?;
+//! let batch = arrays.to_arrow()?; // an Arrow record batch
+//! # Ok(()) }
+//! ```
+
+mod iterate;
+mod ntuple;
+mod open;
+
+pub use femtobarn_codec as codec;
+pub use femtobarn_io as io;
+pub use femtobarn_rntuple::read::{
+    Damage, Explanation, PageCache, ReadOptions, Tick, VerifyReport,
+};
+pub use femtobarn_rntuple::{RNTupleError as Error, array, read, schema, spec};
+pub use femtobarn_rootfile as rootfile;
+
+pub use iterate::{Steps, StepsOptions};
+pub use ntuple::{ColumnSizes, NTuple, Selection};
+pub use open::{OpenOptions, RNTUPLE_CLASS, open_file, open_source};

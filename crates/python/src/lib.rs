@@ -1,1 +1,34 @@
-//! The extension module femtobarn._core
+//! The extension module `femtobarn._core`. Its Python interface is typed in `python/femtobarn/_core.pyi`.
+
+mod arrow;
+mod batch;
+mod buffer;
+mod error;
+mod metadata;
+mod ntuple;
+
+/// The extension module.
+#[pyo3::pymodule]
+mod _core {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::batch::Batch;
+    #[pymodule_export]
+    use crate::buffer::Buffer;
+    #[pymodule_export]
+    use crate::metadata::list_objects;
+    #[pymodule_export]
+    use crate::ntuple::{BatchIterator, NTuple};
+
+    /// Runs the program `fb` with these arguments (without the program's name); gives its exit code.
+    #[pyfunction]
+    fn cli_main(py: Python<'_>, args: Vec<String>) -> i32 {
+        py.detach(|| femtobarn_cli::run(args))
+    }
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

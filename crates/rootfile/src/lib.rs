@@ -29,6 +29,8 @@ mod header;
 mod key;
 mod object;
 mod streamer;
+#[cfg(test)]
+mod tests;
 mod values;
 mod walk;
 

@@ -20,16 +20,17 @@ pub(crate) fn object_of(url: &str, record: &Bytes, key: &Key) -> Result<Bytes, R
         url,
         what: "record of an object",
     };
-    let found = Key::parse(&mut Cursor::new(record, key.seek_key, place))?;
-    let sizes = |key: &Key| (key.n_bytes, key.key_len, key.object_len);
-    if sizes(&found) != sizes(key) {
-        let describe = |key: &Key| {
-            format!(
-                "sizes {}, {} and {}",
-                key.n_bytes, key.key_len, key.object_len
-            )
-        };
-        return Err(place.corrupt(key.seek_key, describe(key), describe(&found)));
+    let describe = |key: &Key| {
+        let (n_bytes, key_len, object_len) = (key.n_bytes, key.key_len, key.object_len);
+        format!(
+            "a record of {n_bytes} bytes, {key_len} of them the key, for an object of {object_len}"
+        )
+    };
+    let found = Key::parse(&mut Cursor::new(record, key.seek_key, place))
+        .map_or_else(|_| "no record".to_owned(), |found| describe(&found));
+    let expected = describe(key);
+    if found != expected {
+        return Err(place.corrupt(key.seek_key, expected, found));
     }
     payload_of(url, record, key)
 }

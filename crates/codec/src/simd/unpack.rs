@@ -2,9 +2,10 @@
 //! has no shuffle of bytes and no shift by a different amount in each word.
 
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256,
-    _mm256_set_m128i, _mm256_set1_epi8, _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setr_epi64x,
-    _mm256_shuffle_epi8, _mm256_srlv_epi32, _mm256_storeu_si256,
+    __m128i, __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_castps_si256, _mm256_castsi256_ps,
+    _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_set_m128i, _mm256_set1_epi8, _mm256_set1_epi32,
+    _mm256_set1_epi64x, _mm256_setr_epi64x, _mm256_shuffle_epi8, _mm256_shuffle_ps,
+    _mm256_srlv_epi32, _mm256_srlv_epi64, _mm256_storeu_si256,
 };
 
 /// Bytes of a 128-bit lane.
@@ -42,17 +43,22 @@ fn unpack_bools_avx2(src: &[u8], dst: &mut [u8]) -> usize {
     done
 }
 
-/// Unpacks elements of `n_bits` from element `start` on and says how many it did, a multiple of 8.
+/// Unpacks elements of `n_bits` (1 to 32) from element `start` on and says how many it did, a
+/// multiple of 8.
 pub(crate) fn unpack_u32(src: &[u8], n_bits: u32, start: usize, dst: &mut [u32]) -> usize {
     if !start.is_multiple_of(8) || !is_x86_feature_detected!("avx2") {
         return 0;
     }
-    let (Some(plan), Some(from)) = (Plan::new(n_bits), src.get(start / 8 * n_bits as usize..))
-    else {
+    let Some(from) = src.get(start / 8 * n_bits as usize..) else {
         return 0;
     };
     // SAFETY: the processor has AVX2
-    unsafe { unpack_u32_avx2(from, &plan, dst) }
+    unsafe {
+        match Plan::new(n_bits) {
+            Some(plan) => unpack_narrow(from, &plan, dst),
+            None => unpack_wide(from, &WidePlan::new(n_bits), dst),
+        }
+    }
 }
 
 /// How to get eight elements out of the `n_bits` bytes that hold them: each lane loads 16 bytes,
@@ -66,9 +72,6 @@ struct Plan {
 impl Plan {
     /// The plan, if no element reaches into a fifth byte.
     fn new(n_bits: u32) -> Option<Self> {
-        if !(1..=32).contains(&n_bits) {
-            return None;
-        }
         let (mut shuffle, mut shifts) = ([0; 32], [0; 8]);
         let places = shuffle.as_chunks_mut::<4>().0.iter_mut().zip(&mut shifts);
         for (element, (bytes, shift)) in (0..8).zip(places) {
@@ -91,7 +94,7 @@ impl Plan {
 }
 
 #[target_feature(enable = "avx2")]
-fn unpack_u32_avx2(src: &[u8], plan: &Plan, dst: &mut [u32]) -> usize {
+fn unpack_narrow(src: &[u8], plan: &Plan, dst: &mut [u32]) -> usize {
     let group_bytes = plan.n_bits as usize;
     let half = group_bytes / 2;
     let mask = _mm256_set1_epi32((u32::MAX >> (32 - plan.n_bits)).cast_signed());
@@ -113,15 +116,92 @@ fn unpack_u32_avx2(src: &[u8], plan: &Plan, dst: &mut [u32]) -> usize {
     let mut done = 0;
     for group in groups.iter_mut().take(readable) {
         // SAFETY: `from` is at a multiple of `group_bytes` that leaves `half + LANE` bytes in `src`;
-        // the group has 32 bytes. The pointer moves at most to the end of the group that was read.
+        // the group has 32 bytes
         unsafe {
             let low: __m128i = _mm_loadu_si128(from.cast());
             let high: __m128i = _mm_loadu_si128(from.add(half).cast());
             let windows = _mm256_shuffle_epi8(_mm256_set_m128i(high, low), shuffle);
             let elements = _mm256_and_si256(_mm256_srlv_epi32(windows, shifts), mask);
             _mm256_storeu_si256(group.as_mut_ptr().cast(), elements);
-            from = from.wrapping_add(group_bytes);
         }
+        from = from.wrapping_add(group_bytes);
+        done += 8;
+    }
+    done
+}
+
+/// As [`Plan`] with windows of eight bytes: two elements of eight in each of four lanes.
+struct WidePlan {
+    n_bits: u32,
+    /// Where each lane starts in the group's bytes.
+    starts: [usize; 4],
+    shuffles: [[u8; 16]; 4],
+    shifts: [[u64; 2]; 4],
+}
+
+impl WidePlan {
+    fn new(n_bits: u32) -> Self {
+        let mut plan = Self {
+            n_bits,
+            starts: [0; 4],
+            shuffles: [[0; 16]; 4],
+            shifts: [[0; 2]; 4],
+        };
+        let lanes = plan
+            .starts
+            .iter_mut()
+            .zip(&mut plan.shuffles)
+            .zip(&mut plan.shifts);
+        for (lane, ((start, shuffle), shifts)) in (0..4).zip(lanes) {
+            let bit = 2 * lane * n_bits;
+            *start = bit as usize / 8;
+            let places = shuffle.as_chunks_mut::<8>().0.iter_mut().zip(shifts);
+            for ((bytes, shift), bit) in places.zip([bit % 8, bit % 8 + n_bits]) {
+                *shift = u64::from(bit % 8);
+                let first = bit.to_le_bytes()[0] / 8;
+                *bytes = [0, 1, 2, 3, 4, 5, 6, 7].map(|byte| first + byte);
+            }
+        }
+        plan
+    }
+}
+
+#[target_feature(enable = "avx2")]
+fn unpack_wide(src: &[u8], plan: &WidePlan, dst: &mut [u32]) -> usize {
+    let group_bytes = plan.n_bits as usize;
+    let [s0, s1, s2, s3] = plan.starts;
+    let mask = _mm256_set1_epi32((u32::MAX >> (32 - plan.n_bits)).cast_signed());
+    // lanes 0 and 2 make one register and 1 and 3 the other, so that taking the lower halves of all
+    // windows gives the elements in order
+    let [f0, f1, f2, f3] = plan.shuffles;
+    let [h0, h1, h2, h3] = plan.shifts;
+    // SAFETY: each array has 32 bytes
+    let (shuffles, shifts) = unsafe {
+        (
+            [[f0, f2], [f1, f3]].map(|lanes| _mm256_loadu_si256(lanes.as_ptr().cast())),
+            [[h0, h2], [h1, h3]].map(|lanes| _mm256_loadu_si256(lanes.as_ptr().cast())),
+        )
+    };
+    let (groups, _) = dst.as_chunks_mut::<8>();
+    let readable = src
+        .len()
+        .checked_sub(s3 + LANE)
+        .map_or(0, |room| room / group_bytes + 1);
+    let mut from = src.as_ptr();
+    let mut done = 0;
+    for group in groups.iter_mut().take(readable) {
+        // SAFETY: `from` is at a multiple of `group_bytes` that leaves `s3 + LANE` bytes in `src`, and
+        // the other lanes start before; the group has 32 bytes
+        unsafe {
+            let lane = |start: usize| _mm_loadu_si128(from.add(start).cast());
+            let first = _mm256_shuffle_epi8(_mm256_set_m128i(lane(s2), lane(s0)), shuffles[0]);
+            let second = _mm256_shuffle_epi8(_mm256_set_m128i(lane(s3), lane(s1)), shuffles[1]);
+            let first = _mm256_castsi256_ps(_mm256_srlv_epi64(first, shifts[0]));
+            let second = _mm256_castsi256_ps(_mm256_srlv_epi64(second, shifts[1]));
+            let elements = _mm256_castps_si256(_mm256_shuffle_ps::<0b10_00_10_00>(first, second));
+            _mm256_storeu_si256(group.as_mut_ptr().cast(), _mm256_and_si256(elements, mask));
+        }
+        from = from.wrapping_add(group_bytes);
         done += 8;
     }
     done

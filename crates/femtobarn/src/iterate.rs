@@ -1,0 +1,152 @@
+//! Reading an entry range step by step, with bounded memory.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::array::Arrays;
+use femtobarn_rntuple::read::{PageCache, ReadOptions};
+
+use crate::ntuple::{NTuple, Selection};
+
+/// How steps are read.
+#[derive(Debug, Clone, Copy)]
+pub struct StepsOptions {
+    /// Entries of a step.
+    pub step: u64,
+    /// Threads that decode.
+    pub threads: usize,
+    /// Read the next step while the caller works on the last.
+    pub prefetch: bool,
+    /// Most bytes of decoded pages that are kept for the next step.
+    pub page_cache: u64,
+    /// Most fetched bytes that wait to be decoded.
+    pub in_flight: u64,
+}
+
+impl Default for StepsOptions {
+    fn default() -> Self {
+        Self {
+            step: 10_000,
+            threads: 1,
+            prefetch: true,
+            page_cache: 256 << 20,
+            in_flight: 64 << 20,
+        }
+    }
+}
+
+type Step = Result<(Range<u64>, Arrays), RNTupleError>;
+
+/// The steps of an entry range.
+///
+/// Held at any time, besides what the caller keeps: the step that is being read and, with `prefetch`, one that is
+/// ready, `page_cache` bytes of pages, `in_flight` bytes of requests, and a page or two for each thread.
+#[derive(Debug)]
+pub struct Steps {
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    Here(Worker),
+    Ahead(Receiver<Step>),
+}
+
+#[derive(Debug)]
+struct Worker {
+    ntuple: Arc<NTuple>,
+    selection: Selection,
+    next: u64,
+    stop: u64,
+    options: StepsOptions,
+    cache: PageCache,
+}
+
+impl Worker {
+    fn step(&mut self) -> Option<Step> {
+        if self.next >= self.stop {
+            return None;
+        }
+        let entries = self.next
+            ..self
+                .stop
+                .min(self.next.saturating_add(self.options.step.max(1)));
+        self.next = entries.end;
+        let StepsOptions {
+            threads, in_flight, ..
+        } = self.options;
+        let options = ReadOptions {
+            threads,
+            in_flight,
+            cache: Some(&self.cache),
+            tick: None,
+        };
+        let arrays = self.ntuple.read(&self.selection, entries.clone(), &options);
+        if arrays.is_err() {
+            self.next = self.stop;
+        }
+        Some(arrays.map(|arrays| (entries, arrays)))
+    }
+}
+
+impl Steps {
+    /// The steps of `entries`.
+    pub fn new(
+        ntuple: Arc<NTuple>,
+        selection: Selection,
+        entries: Range<u64>,
+        options: StepsOptions,
+    ) -> Self {
+        let cache = PageCache::new(options.page_cache);
+        let mut worker = Worker {
+            ntuple,
+            selection,
+            next: entries.start,
+            stop: entries.end,
+            options,
+            cache,
+        };
+        if !options.prefetch {
+            return Self {
+                source: Source::Here(worker),
+            };
+        }
+        let (sender, receiver) = sync_channel(0);
+        std::thread::spawn(move || {
+            while let Some(step) = worker.step() {
+                if sender.send(step).is_err() {
+                    break;
+                }
+            }
+        });
+        Self {
+            source: Source::Ahead(receiver),
+        }
+    }
+
+    /// The next step; `waiting` is called now and then while there is none yet, and stops the wait with `false`.
+    pub fn next_or(&mut self, waiting: &mut dyn FnMut() -> bool) -> Option<Step> {
+        match &mut self.source {
+            Source::Here(worker) => worker.step(),
+            Source::Ahead(receiver) => loop {
+                match receiver.recv_timeout(Duration::from_millis(50)) {
+                    Ok(step) => return Some(step),
+                    Err(RecvTimeoutError::Disconnected) => return None,
+                    Err(RecvTimeoutError::Timeout) if waiting() => {}
+                    Err(RecvTimeoutError::Timeout) => return Some(Err(RNTupleError::Interrupted)),
+                }
+            },
+        }
+    }
+}
+
+impl Iterator for Steps {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        self.next_or(&mut || true)
+    }
+}

@@ -1,0 +1,319 @@
+//! One or many files as one ntuple.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use femtobarn_io::ByteSource;
+use femtobarn_rntuple::array::{Arrays, arrow_schema};
+use femtobarn_rntuple::read::{
+    Binding, Explanation, Part, ReadOptions, ReadSchema, Reader, Tick, VerifyReport, decoded_bytes,
+    explain, read, verify,
+};
+use femtobarn_rntuple::{RNTupleError, array};
+
+use crate::open::{OpenOptions, open_reader, open_reader_of};
+
+/// Files opened at the same time.
+const OPENING_THREADS: usize = 8;
+
+/// The entries of one or several files, one after another. Immutable; reads may run on many threads at once.
+#[derive(Debug)]
+pub struct NTuple {
+    readers: Vec<Arc<Reader>>,
+    /// First entry of each file, and the number of entries behind the last.
+    starts: Vec<u64>,
+}
+
+/// Columns to be read, resolved in every file.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    schema: Arc<ReadSchema>,
+    bindings: Vec<Arc<Binding>>,
+}
+
+impl Selection {
+    /// The schema of the result.
+    pub fn schema(&self) -> &ReadSchema {
+        &self.schema
+    }
+
+    /// The Arrow schema of the result.
+    pub fn arrow_schema(&self) -> array::ArrowSchema {
+        arrow_schema(&self.schema.columns, &self.schema.slots)
+    }
+}
+
+/// Sizes of a physical column.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named by their types")]
+pub struct ColumnSizes {
+    pub bytes_on_disk: u64,
+    pub bytes_uncompressed: u64,
+    pub pages: u64,
+    pub elements: u64,
+    pub compressions: Vec<u32>,
+}
+
+impl NTuple {
+    /// Opens files (URL, path of the ntuple in the file); the path may be left out where a file holds one ntuple.
+    pub fn open(
+        files: &[(String, Option<String>)],
+        options: OpenOptions,
+    ) -> Result<Self, RNTupleError> {
+        let next = Mutex::new(files.iter().enumerate());
+        let opened: Mutex<BTreeMap<usize, Result<Option<Reader>, RNTupleError>>> = Mutex::default();
+        let work = || {
+            loop {
+                let Some((index, (url, path))) =
+                    next.lock().unwrap_or_else(PoisonError::into_inner).next()
+                else {
+                    break;
+                };
+                let reader = open_reader(url, path.as_deref(), options);
+                opened
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(index, reader);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..files.len().min(OPENING_THREADS) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        let mut readers = Vec::with_capacity(files.len());
+        for reader in opened
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+            .into_values()
+        {
+            readers.extend(reader?.map(Arc::new));
+        }
+        Ok(Self::of(readers))
+    }
+
+    /// Opens one ntuple of a source.
+    pub fn open_source(
+        source: Arc<dyn ByteSource>,
+        path: Option<&str>,
+        options: OpenOptions,
+    ) -> Result<Self, RNTupleError> {
+        let reader = open_reader_of(source, path, options)?;
+        Ok(Self::of(reader.into_iter().map(Arc::new).collect()))
+    }
+
+    fn of(readers: Vec<Arc<Reader>>) -> Self {
+        let mut starts = vec![0u64];
+        let mut sum = 0u64;
+        for reader in &readers {
+            sum = sum.saturating_add(reader.n_entries());
+            starts.push(sum);
+        }
+        Self { readers, starts }
+    }
+
+    /// The ntuples, one a file.
+    pub fn readers(&self) -> &[Arc<Reader>] {
+        &self.readers
+    }
+
+    /// Number of entries.
+    pub fn n_entries(&self) -> u64 {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// First entry of each file, and the number of entries behind the last.
+    pub fn file_starts(&self) -> &[u64] {
+        &self.starts
+    }
+
+    /// Resolves columns by their paths; all if none.
+    pub fn select(&self, paths: Option<&[String]>) -> Result<Selection, RNTupleError> {
+        let (schema, bindings) = ReadSchema::new(&self.readers, paths)?;
+        Ok(Selection {
+            schema: Arc::new(schema),
+            bindings: bindings.into_iter().map(Arc::new).collect(),
+        })
+    }
+
+    /// The parts of files that make up an entry range.
+    fn parts(
+        &self,
+        selection: &Selection,
+        entries: &Range<u64>,
+    ) -> Result<Vec<Part>, RNTupleError> {
+        if entries.start > entries.end || entries.end > self.n_entries() {
+            let ntuple = self
+                .readers
+                .first()
+                .map(|reader| reader.path().to_owned())
+                .unwrap_or_default();
+            let (start, stop, n_entries) = (entries.start, entries.end, self.n_entries());
+            return Err(RNTupleError::EntryRange {
+                ntuple,
+                start,
+                stop,
+                n_entries,
+            });
+        }
+        let mut parts = Vec::new();
+        for ((reader, binding), &first) in self
+            .readers
+            .iter()
+            .zip(&selection.bindings)
+            .zip(&self.starts)
+        {
+            let last = first.saturating_add(reader.n_entries());
+            let (start, stop) = (entries.start.max(first), entries.end.min(last));
+            if start < stop {
+                let (reader, binding) = (reader.clone(), binding.clone());
+                parts.push(Part {
+                    reader,
+                    binding,
+                    start: start - first,
+                    stop: stop - first,
+                });
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Reads entries into arrays.
+    pub fn read(
+        &self,
+        selection: &Selection,
+        entries: Range<u64>,
+        options: &ReadOptions<'_>,
+    ) -> Result<Arrays, RNTupleError> {
+        read(
+            &selection.schema,
+            &self.parts(selection, &entries)?,
+            options,
+        )
+    }
+
+    /// What a read will cost.
+    pub fn explain(
+        &self,
+        selection: &Selection,
+        entries: Range<u64>,
+    ) -> Result<Explanation, RNTupleError> {
+        explain(&selection.schema, &self.parts(selection, &entries)?)
+    }
+
+    /// Bytes that the result of a read takes, estimated from metadata.
+    pub fn decoded_bytes(
+        &self,
+        selection: &Selection,
+        entries: Range<u64>,
+    ) -> Result<u64, RNTupleError> {
+        decoded_bytes(&selection.schema, &self.parts(selection, &entries)?)
+    }
+
+    /// Verifies every file; reports stand in the order of the files.
+    pub fn verify(
+        &self,
+        threads: usize,
+        tick: Option<Tick<'_>>,
+    ) -> Result<Vec<VerifyReport>, RNTupleError> {
+        self.readers
+            .iter()
+            .map(|reader| verify(reader, threads, tick))
+            .collect()
+    }
+
+    /// Attribute sets of all files, by name.
+    pub fn attribute_sets(&self) -> Result<Vec<(String, NTuple)>, RNTupleError> {
+        let mut out = Vec::new();
+        for reader in &self.readers {
+            for link in &reader.descriptor().attribute_sets {
+                out.push((
+                    link.name.clone(),
+                    Self::of(vec![Arc::new(reader.attribute_set(link)?)]),
+                ));
+            }
+        }
+        Ok(out)
+    }
+
+    /// Counters of all reads of all files.
+    pub fn metrics(&self) -> Vec<(&'static str, u64)> {
+        let sum = femtobarn_rntuple::read::Stats::default();
+        self.readers
+            .iter()
+            .for_each(|reader| sum.merge(reader.stats()));
+        sum.snapshot()
+    }
+
+    /// Sizes of the columns by their id in the first file, over all files.
+    pub fn column_sizes(&self) -> Result<BTreeMap<u32, ColumnSizes>, RNTupleError> {
+        let mut out: BTreeMap<u32, ColumnSizes> = BTreeMap::new();
+        let Some(first) = self.readers.first() else {
+            return Ok(out);
+        };
+        for reader in &self.readers {
+            let same = |column: u32| self.same_column(first, reader, column);
+            for (_, list) in reader.page_lists(0..u64::MAX)? {
+                for (cluster, _) in list.clusters().iter().enumerate() {
+                    for column in 0..u32::try_from(list.n_columns(cluster)).unwrap_or(u32::MAX) {
+                        let (Some(id), Some(pages)) = (same(column), list.column(cluster, column))
+                        else {
+                            continue;
+                        };
+                        let Some(record) = reader.descriptor().column(column) else {
+                            continue;
+                        };
+                        let sizes = out.entry(id).or_default();
+                        for page in list.pages(pages) {
+                            sizes.pages += 1;
+                            sizes.elements += u64::from(page.n_elements);
+                            sizes.bytes_on_disk =
+                                sizes.bytes_on_disk.saturating_add(page.stored_size());
+                            sizes.bytes_uncompressed +=
+                                record.packed_bytes(u64::from(page.n_elements)).unwrap_or(0);
+                        }
+                        if !pages.suppressed() && !sizes.compressions.contains(&pages.compression) {
+                            sizes.compressions.push(pages.compression);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// The column of `first` that corresponds to a column of `reader`: that of the field with the same path.
+    fn same_column(&self, first: &Arc<Reader>, reader: &Arc<Reader>, column: u32) -> Option<u32> {
+        if Arc::ptr_eq(first, reader) {
+            return Some(column);
+        }
+        let field = reader.descriptor().column(column)?.field_id;
+        let position = reader
+            .descriptor()
+            .field(field)?
+            .columns
+            .iter()
+            .position(|&c| c == column)?;
+        let other = first
+            .descriptor()
+            .column(column)
+            .filter(|c| c.field_id == field);
+        let same_name = other.is_some()
+            && first.descriptor().field_name(field) == reader.descriptor().field_name(field);
+        let own = if same_name {
+            field
+        } else {
+            first
+                .field_by_path(reader.paths().get(field as usize)?.as_deref()?)
+                .ok()?
+        };
+        first
+            .descriptor()
+            .field(own)?
+            .columns
+            .get(position)
+            .copied()
+    }
+}

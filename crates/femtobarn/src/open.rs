@@ -1,0 +1,143 @@
+//! Opening files and finding ntuples in them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use femtobarn_io::{ByteSource, HeadTailSource, LocalSource};
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::{Reader, ReaderOptions};
+use femtobarn_rntuple::spec::Anchor;
+use femtobarn_rootfile::{Key, RootFile};
+
+/// Class name of an ntuple's key.
+pub const RNTUPLE_CLASS: &str = "ROOT::RNTuple";
+
+/// What is fetched of a file at once when it is opened: ROOT writes the ntuple's header next to the file's start, and
+/// footer, anchor and key list next to its end.
+const HEAD: u64 = 64 << 10;
+const TAIL: u64 = 256 << 10;
+
+/// How files are opened.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OpenOptions {
+    /// How pages are read.
+    pub reader: ReaderOptions,
+    /// Leave out files that have no such ntuple.
+    pub allow_missing: bool,
+}
+
+/// Opens the source behind a path or a `file:` URL.
+pub fn open_source(url: &str) -> Result<Arc<dyn ByteSource>, RNTupleError> {
+    let path = url.strip_prefix("file://").unwrap_or(url);
+    Ok(LocalSource::open(Path::new(path))?)
+}
+
+/// Opens a ROOT file.
+pub fn open_file(url: &str) -> Result<RootFile, RNTupleError> {
+    let source = open_source(url)?;
+    Ok(RootFile::open(HeadTailSource::new(source, HEAD, TAIL)?)?)
+}
+
+/// Opens one ntuple of a file; `path` may be left out where the file holds just one. None if it is not there and may
+/// be missing.
+pub(crate) fn open_reader(
+    url: &str,
+    path: Option<&str>,
+    options: OpenOptions,
+) -> Result<Option<Reader>, RNTupleError> {
+    open_reader_of(open_source(url)?, path, options)
+}
+
+pub(crate) fn open_reader_of(
+    source: Arc<dyn ByteSource>,
+    path: Option<&str>,
+    options: OpenOptions,
+) -> Result<Option<Reader>, RNTupleError> {
+    let metadata: Arc<dyn ByteSource> = HeadTailSource::new(source.clone(), HEAD, TAIL)?;
+    let file = RootFile::open(metadata.clone())?;
+    let found = match path {
+        Some(path) => file
+            .find(path)
+            .map(|key| (path.to_owned(), key))
+            .map_err(RNTupleError::from),
+        None => only_ntuple(&file),
+    };
+    let (path, key) = match found {
+        Ok(found) => found,
+        Err(error) if options.allow_missing && is_missing(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if key.class_name != RNTUPLE_CLASS {
+        return Err(not_an_rntuple(source.url(), path, &key));
+    }
+    let anchor = Anchor::parse(&file.read_object(&key)?).map_err(|error| RNTupleError::Spec {
+        url: source.url().into(),
+        ntuple: path.clone(),
+        structure: "anchor",
+        offset: key.payload_offset(),
+        source: error,
+    })?;
+    Reader::open(source, metadata, &path, anchor, options.reader).map(Some)
+}
+
+fn is_missing(error: &RNTupleError) -> bool {
+    matches!(error.kind(), "key-not-found" | "no-such-key" | "not-found")
+        || matches!(error, RNTupleError::AmbiguousNTuple { count: 0, .. })
+}
+
+fn not_an_rntuple(url: &str, path: String, key: &Key) -> RNTupleError {
+    let hint = if key.class_name == "TTree" || key.class_name == "TNtuple" {
+        "; a TTree can be imported with ROOT's RNTupleImporter".to_owned()
+    } else {
+        String::new()
+    };
+    RNTupleError::NotAnRNTuple {
+        url: url.into(),
+        path,
+        class_name: key.class_name.clone(),
+        hint,
+    }
+}
+
+/// The ntuple of a file that holds one; of several cycles, the newest.
+fn only_ntuple(file: &RootFile) -> Result<(String, Key), RNTupleError> {
+    let mut found: Vec<(String, Key)> = Vec::new();
+    for entry in file
+        .walk()?
+        .into_iter()
+        .filter(|entry| entry.key.class_name == RNTUPLE_CLASS)
+    {
+        let path = entry.path.split(';').next().unwrap_or_default().to_owned();
+        match found.iter_mut().find(|(known, _)| *known == path) {
+            Some((_, key)) if key.cycle < entry.key.cycle => *key = entry.key,
+            Some(_) => {}
+            None => found.push((path, entry.key)),
+        }
+    }
+    if found.len() == 1
+        && let Some(only) = found.pop()
+    {
+        return Ok(only);
+    }
+    let names: Vec<String> = found.iter().map(|(path, _)| path.clone()).collect();
+    let hint = if names.is_empty() {
+        let others: Vec<String> = file
+            .keys()
+            .iter()
+            .take(5)
+            .map(|key| format!("{} {}", key.class_name, key.name))
+            .collect();
+        if others.is_empty() {
+            "; the file is empty".to_owned()
+        } else {
+            format!("; it holds {}", others.join(", "))
+        }
+    } else {
+        format!("; name one of them: {}", names.join(", "))
+    };
+    Err(RNTupleError::AmbiguousNTuple {
+        url: file.source().url().into(),
+        count: names.len(),
+        hint,
+    })
+}

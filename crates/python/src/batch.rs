@@ -1,0 +1,216 @@
+//! Columns of one entry range.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use femtobarn::array::{Arrays, SlotData};
+use femtobarn::schema::{Node, NodeKind};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyList, PyTuple};
+
+use crate::arrow;
+use crate::buffer::Buffer;
+use crate::error;
+
+/// Columns of one entry range.
+#[pyclass(frozen, module = "femtobarn._core")]
+pub struct Batch {
+    pub arrays: Arrays,
+    pub start: u64,
+    pub stop: u64,
+    pub url: String,
+}
+
+#[pymethods]
+impl Batch {
+    #[getter]
+    fn num_entries(&self) -> u64 {
+        self.arrays.n_entries()
+    }
+
+    #[getter]
+    fn entry_start(&self) -> u64 {
+        self.start
+    }
+
+    #[getter]
+    fn entry_stop(&self) -> u64 {
+        self.stop
+    }
+
+    #[getter]
+    fn file(&self) -> &str {
+        &self.url
+    }
+
+    /// Bytes of all buffers.
+    #[getter]
+    fn nbytes(&self) -> u64 {
+        self.arrays.n_bytes()
+    }
+
+    /// Top-level names and their nodes.
+    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let mut nodes = Nodes {
+            py,
+            arrays: &self.arrays,
+            known: HashMap::new(),
+        };
+        let list = PyList::empty(py);
+        for (name, node) in self.arrays.columns() {
+            let length = self.arrays.n_entries();
+            list.append((name, nodes.node(node, length)?))?;
+        }
+        Ok(list)
+    }
+
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // the protocol lets a producer ignore the requested schema
+        let _ = requested_schema;
+        let batch = py
+            .detach(|| self.arrays.to_arrow())
+            .map_err(arrow::to_python)?;
+        let schema = batch.schema();
+        arrow::stream(
+            py,
+            Box::new(arrow_array::RecordBatchIterator::new([Ok(batch)], schema)),
+        )
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let batch = py
+            .detach(|| self.arrays.to_arrow())
+            .map_err(arrow::to_python)?;
+        arrow::schema(py, &batch.schema())
+    }
+}
+
+/// Parts of a slot that are handed out as buffers.
+#[derive(PartialEq, Eq, Hash, Clone, Copy)]
+enum Piece {
+    Data(usize),
+    Tags(usize),
+    Positions(usize),
+    Cardinality(usize, bool),
+    Option(usize),
+}
+
+struct Nodes<'a, 'py> {
+    py: Python<'py>,
+    arrays: &'a Arrays,
+    /// Buffers handed out already: columns that share one get the same object.
+    known: HashMap<Piece, Bound<'py, Buffer>>,
+}
+
+impl<'py> Nodes<'_, 'py> {
+    fn buffer(
+        &mut self,
+        piece: Piece,
+        bytes: impl FnOnce(&Arrays) -> Option<Bytes>,
+    ) -> PyResult<Bound<'py, Buffer>> {
+        if let Some(known) = self.known.get(&piece) {
+            return Ok(known.clone());
+        }
+        let broken = || {
+            error::new(
+                "FormatError",
+                "inconsistent",
+                "an optional value that holds several".into(),
+            )
+        };
+        let bytes = bytes(self.arrays).ok_or_else(broken)?;
+        let buffer = Bound::new(self.py, Buffer(bytes))?;
+        self.known.insert(piece, buffer.clone());
+        Ok(buffer)
+    }
+
+    fn data(&mut self, slot: usize) -> PyResult<Bound<'py, Buffer>> {
+        self.buffer(Piece::Data(slot), |arrays| match arrays.slot(slot)? {
+            SlotData::Leaf { values, .. } => Some(values.clone()),
+            SlotData::Index { offsets } => Some(offsets.clone()),
+            SlotData::Switch { .. } => None,
+        })
+    }
+
+    fn node(&mut self, node: &Node, length: u64) -> PyResult<Bound<'py, PyTuple>> {
+        let py = self.py;
+        match &node.kind {
+            NodeKind::Leaf { slot } => {
+                let dtype = self
+                    .arrays
+                    .leaf(*slot)
+                    .map_or("uint8", |(dtype, _)| dtype.name());
+                ("numpy", dtype, self.data(*slot)?).into_pyobject(py)
+            }
+            NodeKind::Cardinality { index, wide } => {
+                let buffer = self.buffer(Piece::Cardinality(*index, *wide), |a| {
+                    Some(a.cardinality(*index, *wide))
+                })?;
+                ("numpy", if *wide { "int64" } else { "int32" }, buffer).into_pyobject(py)
+            }
+            NodeKind::String { index, chars } => {
+                ("string", self.data(*index)?, self.data(*chars)?).into_pyobject(py)
+            }
+            NodeKind::Bytes {
+                index,
+                bytes,
+                class_name,
+            } => ("bytes", self.data(*index)?, self.data(*bytes)?, class_name).into_pyobject(py),
+            NodeKind::List { index, item } => {
+                let item = self.node(item, self.arrays.n_items(*index))?;
+                ("list", self.data(*index)?, item).into_pyobject(py)
+            }
+            NodeKind::Optional { index, item } => {
+                let item = self.node(item, self.arrays.n_items(*index))?;
+                let positions = self.buffer(Piece::Option(*index), |a| a.optional_index(*index))?;
+                ("option", positions, item).into_pyobject(py)
+            }
+            NodeKind::Regular { size, item } => {
+                let item = self.node(item, length.saturating_mul(*size))?;
+                ("regular", *size, length, item).into_pyobject(py)
+            }
+            NodeKind::Record {
+                names,
+                members,
+                type_name,
+            } => {
+                let list = PyList::empty(py);
+                for member in members {
+                    list.append(self.node(member, length)?)?;
+                }
+                ("record", names.as_deref(), list, length, type_name).into_pyobject(py)
+            }
+            NodeKind::Variant {
+                switch,
+                alternatives,
+            } => self.variant(*switch, alternatives),
+        }
+    }
+
+    fn variant(&mut self, switch: usize, alternatives: &[Node]) -> PyResult<Bound<'py, PyTuple>> {
+        let lengths = match self.arrays.slot(switch) {
+            Some(SlotData::Switch { lengths, .. }) => lengths.clone(),
+            _ => Vec::new(),
+        };
+        let list = PyList::empty(self.py);
+        for (node, length) in alternatives.iter().zip(lengths) {
+            list.append(self.node(node, length)?)?;
+        }
+        let tags = self.buffer(Piece::Tags(switch), |arrays| match arrays.slot(switch)? {
+            SlotData::Switch { tags, .. } => Some(tags.clone()),
+            _ => None,
+        })?;
+        let positions = self.buffer(Piece::Positions(switch), |arrays| {
+            match arrays.slot(switch)? {
+                SlotData::Switch { positions, .. } => Some(positions.clone()),
+                _ => None,
+            }
+        })?;
+        ("union", tags, positions, list).into_pyobject(self.py)
+    }
+}

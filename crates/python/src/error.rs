@@ -1,0 +1,60 @@
+//! Errors as the classes of `femtobarn.errors`.
+
+use femtobarn::Error;
+use pyo3::prelude::*;
+
+/// The Python exception of an error: its class by kind, its message with all causes.
+pub fn to_python(error: Error) -> PyErr {
+    if let Error::Interrupted = error {
+        return pyo3::exceptions::PyKeyboardInterrupt::new_err("interrupted");
+    }
+    let kind = error.kind();
+    let class = class_of(&error);
+    let mut message = error.to_string();
+    let mut cause = std::error::Error::source(&error);
+    while let Some(source) = cause {
+        message = format!("{message}: {source}");
+        cause = source.source();
+    }
+    new(class, kind, message)
+}
+
+/// An exception of a class of `femtobarn.errors`.
+pub fn new(class: &str, kind: &str, message: String) -> PyErr {
+    Python::attach(|py| {
+        let built = py
+            .import("femtobarn.errors")
+            .and_then(|module| module.getattr(class))
+            .and_then(|class| class.call1((message.clone(),)))
+            .and_then(|error| {
+                error.setattr("kind", kind)?;
+                Ok(PyErr::from_value(error))
+            });
+        built.unwrap_or_else(|_| pyo3::exceptions::PyRuntimeError::new_err(message))
+    })
+}
+
+fn class_of(error: &Error) -> &'static str {
+    match error.kind() {
+        "page-checksum" | "envelope-checksum" => "ChecksumError",
+        "memory" => "ResourceError",
+        "entry-range" | "schema-mismatch" | "ambiguous-ntuple" | "not-an-rntuple" => "UsageError",
+        "no-such-field" => "KeyNotFoundError",
+        kind => match error {
+            Error::Io(_) if kind == "not-found" => "NotFoundError",
+            Error::Io(_) => "FileError",
+            Error::RootFile(inner) => root_file_class(inner, kind),
+            _ => "FormatError",
+        },
+    }
+}
+
+fn root_file_class(error: &femtobarn::rootfile::RootFileError, kind: &str) -> &'static str {
+    use femtobarn::rootfile::RootFileError as E;
+    match error {
+        E::Io(_) if kind == "not-found" => "NotFoundError",
+        E::Io(_) => "FileError",
+        _ if kind.contains("not-found") || kind.contains("no-such") => "KeyNotFoundError",
+        _ => "FormatError",
+    }
+}

@@ -1,0 +1,228 @@
+//! Metadata as Python dictionaries.
+
+use femtobarn::read::Reader;
+use femtobarn::schema::{Descriptor, Field, is_anonymous};
+use femtobarn::{ColumnSizes, Explanation, VerifyReport, codec};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::error::to_python;
+
+/// Everything in a ROOT file: dictionaries with path, name, cycle, class, title, offset, bytes_on_disk,
+/// bytes_uncompressed.
+#[pyfunction]
+pub fn list_objects<'py>(py: Python<'py>, url: &str) -> PyResult<Bound<'py, PyList>> {
+    let entries = py
+        .detach(|| femtobarn::open_file(url).and_then(|file| Ok(file.walk()?)))
+        .map_err(to_python)?;
+    let list = PyList::empty(py);
+    for entry in entries {
+        let dict = PyDict::new(py);
+        dict.set_item("path", &entry.path)?;
+        dict.set_item("name", &entry.key.name)?;
+        dict.set_item("cycle", entry.key.cycle)?;
+        dict.set_item("class", &entry.key.class_name)?;
+        dict.set_item("title", &entry.key.title)?;
+        dict.set_item("offset", entry.key.seek_key)?;
+        dict.set_item("bytes_on_disk", entry.key.n_bytes)?;
+        dict.set_item("bytes_uncompressed", entry.key.object_len)?;
+        list.append(dict)?;
+    }
+    Ok(list)
+}
+
+/// All fields that can be read, depth first.
+pub fn fields<'py>(py: Python<'py>, reader: &Reader) -> PyResult<Bound<'py, PyList>> {
+    let descriptor = reader.descriptor();
+    let list = PyList::empty(py);
+    let mut pending: Vec<u32> = descriptor.top_level.iter().rev().copied().collect();
+    while let Some(id) = pending.pop() {
+        let Some(field) = descriptor.field(id) else {
+            continue;
+        };
+        list.append(field_dict(py, reader, id, field)?)?;
+        pending.extend(field.children.iter().rev());
+    }
+    Ok(list)
+}
+
+fn field_dict<'py>(
+    py: Python<'py>,
+    reader: &Reader,
+    id: u32,
+    field: &Field,
+) -> PyResult<Bound<'py, PyDict>> {
+    let descriptor = reader.descriptor();
+    let record = &field.record;
+    let dict = PyDict::new(py);
+    dict.set_item("id", id)?;
+    dict.set_item("parent", field.parent)?;
+    dict.set_item("name", &record.name)?;
+    dict.set_item("path", reader.paths().get(id as usize).cloned().flatten())?;
+    dict.set_item("typename", &record.type_name)?;
+    dict.set_item("typealias", &record.type_alias)?;
+    dict.set_item("description", &record.description)?;
+    dict.set_item("role", record.role.name())?;
+    dict.set_item("projected", record.source_id.is_some())?;
+    dict.set_item("repetitions", record.array_size.unwrap_or(0))?;
+    dict.set_item("anonymous", is_anonymous(descriptor, id))?;
+    dict.set_item("columns", columns(py, descriptor, field)?)?;
+    Ok(dict)
+}
+
+fn columns<'py>(
+    py: Python<'py>,
+    descriptor: &Descriptor,
+    field: &Field,
+) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for &id in &field.columns {
+        let Some(column) = descriptor.column(id) else {
+            continue;
+        };
+        let dict = PyDict::new(py);
+        dict.set_item("id", id)?;
+        dict.set_item("type", column.column_type.name())?;
+        dict.set_item("bits", column.bits)?;
+        dict.set_item("representation", column.representation)?;
+        dict.set_item("deferred", column.flags.deferred())?;
+        list.append(dict)?;
+    }
+    Ok(list)
+}
+
+/// Clusters of one file, behind `first_entry` entries of others.
+pub fn clusters(
+    list: &Bound<'_, PyList>,
+    reader: &Reader,
+    first_entry: u64,
+    details: bool,
+) -> PyResult<()> {
+    let py = list.py();
+    let lists = py
+        .detach(|| reader.page_lists(0..u64::MAX))
+        .map_err(to_python)?;
+    for (group, (_, pages)) in lists.iter().enumerate() {
+        for (index, summary) in pages.clusters().iter().enumerate() {
+            let dict = PyDict::new(py);
+            dict.set_item("file", reader.url())?;
+            dict.set_item("first_entry", first_entry + summary.first_entry)?;
+            dict.set_item("num_entries", summary.n_entries)?;
+            dict.set_item("group", group)?;
+            if details {
+                let (mut on_disk, mut uncompressed, mut n_pages) = (0u64, 0u64, 0u64);
+                for column in 0..u32::try_from(pages.n_columns(index)).unwrap_or(u32::MAX) {
+                    let record = reader.descriptor().column(column);
+                    for page in pages
+                        .column(index, column)
+                        .map_or(&[][..], |listed| pages.pages(listed))
+                    {
+                        n_pages += 1;
+                        on_disk = on_disk.saturating_add(page.stored_size());
+                        let size = record.and_then(|r| r.packed_bytes(u64::from(page.n_elements)));
+                        uncompressed = uncompressed.saturating_add(size.unwrap_or(0));
+                    }
+                }
+                dict.set_item("bytes_on_disk", on_disk)?;
+                dict.set_item("bytes_uncompressed", uncompressed)?;
+                dict.set_item("pages", n_pages)?;
+            }
+            list.append(dict)?;
+        }
+    }
+    Ok(())
+}
+
+/// Sizes of a column.
+pub fn sizes<'py>(py: Python<'py>, sizes: &ColumnSizes) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("bytes_on_disk", sizes.bytes_on_disk)?;
+    dict.set_item("bytes_uncompressed", sizes.bytes_uncompressed)?;
+    dict.set_item("pages", sizes.pages)?;
+    dict.set_item("elements", sizes.elements)?;
+    let names: Vec<String> = sizes
+        .compressions
+        .iter()
+        .map(|&settings| codec::settings_name(settings))
+        .collect();
+    dict.set_item("compressions", names)?;
+    Ok(dict)
+}
+
+/// A plan.
+pub fn explanation<'py>(py: Python<'py>, plan: &Explanation) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let numbers = [
+        ("num_entries", plan.n_entries),
+        ("clusters", plan.clusters),
+        ("pages", plan.pages),
+        ("ranges", plan.ranges),
+        ("requests", plan.requests),
+        ("bytes_needed", plan.bytes_needed),
+        ("bytes_read", plan.bytes_read),
+        ("bytes_decoded", plan.bytes_decoded),
+        ("rounds", plan.rounds),
+    ];
+    for (name, number) in numbers {
+        dict.set_item(name, number)?;
+    }
+    dict.set_item("exact", plan.exact)?;
+    let list = PyList::empty(py);
+    for column in &plan.columns {
+        let entry = PyDict::new(py);
+        entry.set_item("field", &column.field)?;
+        entry.set_item("typename", &column.type_name)?;
+        entry.set_item("column_types", &column.column_types)?;
+        entry.set_item("pages", column.pages)?;
+        entry.set_item("bytes_on_disk", column.bytes_on_disk)?;
+        entry.set_item("bytes_decoded", column.bytes_decoded)?;
+        list.append(entry)?;
+    }
+    dict.set_item("per_column", list)?;
+    let mut notes = Vec::new();
+    if !plan.exact {
+        notes.push(format!(
+            "an upper bound: below collections of partly read clusters, pages are chosen when the offsets are known; at \
+             most {} rounds of reading",
+            plan.rounds
+        ));
+    }
+    dict.set_item("notes", notes)?;
+    Ok(dict)
+}
+
+/// Reports of all files as one.
+pub fn report<'py>(
+    py: Python<'py>,
+    reports: &[(String, u64, VerifyReport)],
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let sum = |number: fn(&VerifyReport) -> u64| {
+        reports
+            .iter()
+            .map(|(_, _, report)| number(report))
+            .sum::<u64>()
+    };
+    dict.set_item("clusters", sum(|r| r.clusters))?;
+    dict.set_item("pages", sum(|r| r.pages))?;
+    dict.set_item("pages_without_checksum", sum(|r| r.pages_without_checksum))?;
+    dict.set_item("bytes", sum(|r| r.bytes))?;
+    let list = PyList::empty(py);
+    for (url, first, report) in reports {
+        for damage in &report.damages {
+            let entry = PyDict::new(py);
+            entry.set_item("file", url)?;
+            entry.set_item("field", &damage.field)?;
+            entry.set_item("column", damage.column)?;
+            entry.set_item("cluster", damage.cluster)?;
+            entry.set_item("entry_start", first + damage.entries.0)?;
+            entry.set_item("entry_stop", first + damage.entries.1)?;
+            entry.set_item("offset", damage.offset)?;
+            entry.set_item("bytes", damage.n_bytes)?;
+            entry.set_item("problem", &damage.problem)?;
+            list.append(entry)?;
+        }
+    }
+    dict.set_item("damages", list)?;
+    Ok(dict)
+}

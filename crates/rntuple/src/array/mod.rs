@@ -1,0 +1,143 @@
+//! The result of a read: a tree over shared buffers.
+
+mod arrow;
+
+use bytes::Bytes;
+
+pub use arrow_schema::Schema as ArrowSchema;
+
+pub use self::arrow::{ArrayError, arrow_schema};
+use crate::schema::{DType, Node, SlotId};
+
+/// Decoded elements of a slot.
+#[derive(Debug, Clone)]
+pub enum SlotData {
+    /// Values, little-endian; booleans take a byte.
+    Leaf {
+        /// Their type.
+        dtype: DType,
+        /// The values.
+        values: Bytes,
+    },
+    /// Offsets of a collection: `i64`, from 0, one more than there are lists.
+    Index {
+        /// The offsets.
+        offsets: Bytes,
+    },
+    /// A variant.
+    Switch {
+        /// One byte a value: 0 for valueless, else the alternative counted from 1.
+        tags: Bytes,
+        /// `i64`: position among the alternative's values.
+        positions: Bytes,
+        /// Number of values of each alternative.
+        lengths: Vec<u64>,
+    },
+}
+
+/// Columns of one entry range.
+#[derive(Debug, Clone)]
+pub struct Arrays {
+    n_entries: u64,
+    columns: Vec<(String, Node)>,
+    slots: Vec<SlotData>,
+}
+
+impl Arrays {
+    pub(crate) fn new(n_entries: u64, columns: Vec<(String, Node)>, slots: Vec<SlotData>) -> Self {
+        Self {
+            n_entries,
+            columns,
+            slots,
+        }
+    }
+
+    /// Number of entries.
+    pub fn n_entries(&self) -> u64 {
+        self.n_entries
+    }
+
+    /// Top-level columns by name.
+    pub fn columns(&self) -> &[(String, Node)] {
+        &self.columns
+    }
+
+    /// The data of a slot.
+    pub fn slot(&self, id: SlotId) -> Option<&SlotData> {
+        self.slots.get(id)
+    }
+
+    /// Type and values of a leaf.
+    pub fn leaf(&self, id: SlotId) -> Option<(DType, &Bytes)> {
+        match self.slot(id)? {
+            SlotData::Leaf { dtype, values } => Some((*dtype, values)),
+            _ => None,
+        }
+    }
+
+    /// Offsets of a collection.
+    pub fn offsets(&self, id: SlotId) -> Option<&Bytes> {
+        match self.slot(id)? {
+            SlotData::Index { offsets } => Some(offsets),
+            _ => None,
+        }
+    }
+
+    /// Number of items of a collection in all.
+    pub fn n_items(&self, id: SlotId) -> u64 {
+        let last = self
+            .offsets(id)
+            .and_then(|offsets| offsets.last_chunk::<8>());
+        last.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+
+    /// Lengths of a collection's lists, as `i64` or `i32`.
+    pub fn cardinality(&self, id: SlotId, wide: bool) -> Bytes {
+        let offsets = values(self.offsets(id));
+        let lengths = offsets
+            .iter()
+            .zip(offsets.iter().skip(1))
+            .map(|(a, b)| b - a);
+        if wide {
+            lengths.flat_map(i64::to_le_bytes).collect()
+        } else {
+            lengths
+                .flat_map(|n| i32::try_from(n).unwrap_or(i32::MAX).to_le_bytes())
+                .collect()
+        }
+    }
+
+    /// For optional values: `i64` position of each, −1 where missing. None if one holds more than one value.
+    pub fn optional_index(&self, id: SlotId) -> Option<Bytes> {
+        let offsets = values(self.offsets(id));
+        let mut out = Vec::with_capacity(offsets.len() * 8);
+        for (a, b) in offsets.iter().zip(offsets.iter().skip(1)) {
+            let position = match b - a {
+                0 => -1,
+                1 => *a,
+                _ => return None,
+            };
+            out.extend(position.to_le_bytes());
+        }
+        Some(out.into())
+    }
+
+    /// Bytes of all buffers.
+    pub fn n_bytes(&self) -> u64 {
+        let size = |slot: &SlotData| match slot {
+            SlotData::Leaf { values, .. } => values.len(),
+            SlotData::Index { offsets } => offsets.len(),
+            SlotData::Switch {
+                tags, positions, ..
+            } => tags.len() + positions.len(),
+        };
+        self.slots.iter().map(|slot| size(slot) as u64).sum()
+    }
+}
+
+/// A buffer of offsets as numbers.
+fn values(bytes: Option<&Bytes>) -> &[i64] {
+    bytes
+        .and_then(|bytes| bytemuck::try_cast_slice(bytes).ok())
+        .unwrap_or_default()
+}

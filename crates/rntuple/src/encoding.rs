@@ -1,0 +1,311 @@
+//! Decoding of pages: stored bytes of one page to elements of the result.
+
+use femtobarn_codec::{CodecError, Decompressor, bits, delta, real, transpose, zigzag};
+
+use crate::schema::DType;
+use crate::spec::{ColumnRecord, ColumnType};
+
+/// Most bytes that a compression record can hold, and the size of its header.
+const RECORD_LIMIT: u64 = (1 << 24) - 1;
+const RECORD_HEADER: u64 = 9;
+
+/// Memory that is used again for each page, aligned for every element type.
+#[derive(Debug, Default)]
+pub struct Scratch(Vec<u64>);
+
+impl Scratch {
+    /// The first `n` bytes; their contents are whatever was there.
+    pub fn bytes(&mut self, n: usize) -> &mut [u8] {
+        let words = n.div_ceil(8);
+        if self.0.len() < words {
+            self.0.resize(words, 0);
+        }
+        bytemuck::cast_slice_mut(self.0.as_mut_slice())
+            .get_mut(..n)
+            .unwrap_or_default()
+    }
+}
+
+/// What the elements of a page become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// Values of this type.
+    Leaf(DType),
+    /// Unsigned 64-bit offsets.
+    Index,
+    /// 64-bit positions, then 32-bit tags: 12 bytes an element, as stored.
+    Switch,
+}
+
+impl Target {
+    /// Bytes of a decoded element.
+    pub fn size(self) -> usize {
+        match self {
+            Self::Leaf(dtype) => dtype.size(),
+            Self::Index => 8,
+            Self::Switch => 12,
+        }
+    }
+}
+
+/// Why a page does not decode.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum PageError {
+    /// The compressed bytes are broken.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+    /// Stored and needed sizes contradict each other.
+    #[error("{what}: expected {expected} bytes, found {found}")]
+    Size {
+        /// What has the wrong size.
+        what: &'static str,
+        /// Size needed.
+        expected: u64,
+        /// Size found.
+        found: u64,
+    },
+}
+
+/// Bytes of `n` elements in an uncompressed page, if `stored` bytes can hold them at all.
+pub fn packed_size(column: &ColumnRecord, n: u64, stored: u64) -> Result<usize, PageError> {
+    let packed = column.packed_bytes(n).unwrap_or(u64::MAX);
+    let most = (stored / RECORD_HEADER)
+        .saturating_mul(RECORD_LIMIT)
+        .max(stored);
+    match usize::try_from(packed) {
+        Ok(size) if packed >= stored && packed <= most => Ok(size),
+        _ => Err(PageError::Size {
+            what: "page of that many elements",
+            expected: packed,
+            found: stored,
+        }),
+    }
+}
+
+/// Decodes pages; holds contexts and memory for one thread.
+#[derive(Debug, Default)]
+pub struct PageDecoder {
+    decompressor: Decompressor,
+    packed: Scratch,
+    natural: Scratch,
+    /// Nanoseconds spent in decompression.
+    pub decompress_ns: u64,
+}
+
+impl PageDecoder {
+    /// Decodes the `n` elements of a page into `out`, which has room for just them.
+    pub fn decode(
+        &mut self,
+        column: &ColumnRecord,
+        n: usize,
+        stored: &[u8],
+        target: Target,
+        out: &mut [u8],
+    ) -> Result<(), PageError> {
+        let size = packed_size(column, n as u64, stored.len() as u64)?;
+        let wanted = n.saturating_mul(target.size());
+        if out.len() != wanted {
+            return Err(PageError::Size {
+                what: "output of a page",
+                expected: wanted as u64,
+                found: out.len() as u64,
+            });
+        }
+        let plain = is_plain(column.column_type, target);
+        if stored.len() == size {
+            return if plain {
+                copy(stored, out)
+            } else {
+                unpack(column, stored, target, out, &mut self.natural)
+            };
+        }
+        let start = std::time::Instant::now();
+        let result = if plain {
+            self.decompressor.decompress(stored, out)
+        } else {
+            self.decompressor
+                .decompress(stored, self.packed.bytes(size))
+        };
+        self.decompress_ns += u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        result?;
+        if plain {
+            Ok(())
+        } else {
+            unpack(
+                column,
+                self.packed.bytes(size),
+                target,
+                out,
+                &mut self.natural,
+            )
+        }
+    }
+}
+
+/// Whether the stored elements are those of the result, byte by byte.
+pub fn is_plain(column_type: ColumnType, target: Target) -> bool {
+    use ColumnType as C;
+    match (column_type, target) {
+        (C::Index64, Target::Index) | (C::Switch, Target::Switch) => true,
+        (
+            C::Byte
+            | C::Char
+            | C::Int8
+            | C::UInt8
+            | C::Int16
+            | C::UInt16
+            | C::Int32
+            | C::UInt32
+            | C::Int64
+            | C::UInt64
+            | C::Real16
+            | C::Real32
+            | C::Real64,
+            Target::Leaf(dtype),
+        ) => DType::of_column(column_type) == Some(dtype),
+        _ => false,
+    }
+}
+
+fn copy(from: &[u8], to: &mut [u8]) -> Result<(), PageError> {
+    if from.len() != to.len() {
+        return Err(PageError::Size {
+            what: "plain page",
+            expected: to.len() as u64,
+            found: from.len() as u64,
+        });
+    }
+    to.copy_from_slice(from);
+    Ok(())
+}
+
+fn unpack(
+    column: &ColumnRecord,
+    packed: &[u8],
+    target: Target,
+    out: &mut [u8],
+    scratch: &mut Scratch,
+) -> Result<(), PageError> {
+    match target {
+        Target::Switch => copy(packed, out),
+        Target::Index => unpack_index(column.column_type, packed, out),
+        Target::Leaf(dtype) => match DType::of_column(column.column_type) {
+            Some(natural) if natural == dtype => unpack_leaf(column, packed, out),
+            Some(natural) => {
+                let n = out.len() / dtype.size();
+                let values = scratch.bytes(n.saturating_mul(natural.size()));
+                unpack_leaf(column, packed, values)?;
+                convert(natural, values, dtype, out)
+            }
+            None => Err(PageError::Size {
+                what: "column without values",
+                expected: 0,
+                found: packed.len() as u64,
+            }),
+        },
+    }
+}
+
+fn unpack_index(column_type: ColumnType, packed: &[u8], out: &mut [u8]) -> Result<(), PageError> {
+    use ColumnType as C;
+    match column_type {
+        C::SplitIndex32 => delta::unsplit_delta_32(packed, typed(out)?)?,
+        C::SplitIndex64 => delta::unsplit_delta_64(packed, typed(out)?)?,
+        C::Index32 => {
+            for (value, bytes) in typed::<u64>(out)?.iter_mut().zip(packed.as_chunks::<4>().0) {
+                *value = u64::from(u32::from_le_bytes(*bytes));
+            }
+        }
+        _ => return copy(packed, out),
+    }
+    Ok(())
+}
+
+fn unpack_leaf(column: &ColumnRecord, packed: &[u8], out: &mut [u8]) -> Result<(), PageError> {
+    use ColumnType as C;
+    match column.column_type {
+        C::Bit => bits::unpack_bools(packed, out)?,
+        C::SplitUInt16 | C::SplitReal16 => transpose::unsplit(packed, 2, out)?,
+        C::SplitUInt32 | C::SplitReal32 => transpose::unsplit(packed, 4, out)?,
+        C::SplitUInt64 | C::SplitReal64 => transpose::unsplit(packed, 8, out)?,
+        C::SplitInt16 => zigzag::unsplit_zigzag(packed, 2, out)?,
+        C::SplitInt32 => zigzag::unsplit_zigzag(packed, 4, out)?,
+        C::SplitInt64 => zigzag::unsplit_zigzag(packed, 8, out)?,
+        C::Real32Trunc => real::unpack_truncated(packed, u32::from(column.bits), typed(out)?)?,
+        C::Real32Quant => {
+            let (min, max) = column.range.unwrap_or((0.0, 1.0));
+            real::unpack_quantized(packed, u32::from(column.bits), min, max, typed(out)?)?;
+        }
+        _ => return copy(packed, out),
+    }
+    Ok(())
+}
+
+fn typed<T: bytemuck::Pod>(out: &mut [u8]) -> Result<&mut [T], PageError> {
+    let found = out.len() as u64;
+    bytemuck::try_cast_slice_mut(out).map_err(|_| PageError::Size {
+        what: "alignment of an output",
+        expected: size_of::<T>() as u64,
+        found,
+    })
+}
+
+/// Converts between element types; used where representations or files differ.
+fn convert(from: DType, source: &[u8], to: DType, out: &mut [u8]) -> Result<(), PageError> {
+    let values = source.chunks_exact(from.size());
+    let places = out.chunks_exact_mut(to.size());
+    for (value, place) in values.zip(places) {
+        if to.is_float() {
+            store_float(load_float(from, value), to, place)
+        } else {
+            store_int(load_int(from, value), place)
+        }
+    }
+    Ok(())
+}
+
+fn load_int(dtype: DType, bytes: &[u8]) -> i128 {
+    let mut wide = [0u8; 8];
+    for (to, from) in wide.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+    let unsigned = u64::from_le_bytes(wide);
+    let shift = 64 - 8 * dtype.size().min(8);
+    match dtype {
+        DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64 => {
+            i128::from(((unsigned << shift) as i64) >> shift)
+        }
+        _ => i128::from(unsigned),
+    }
+}
+
+fn load_float(dtype: DType, bytes: &[u8]) -> f64 {
+    match dtype {
+        DType::Float64 => bytes.first_chunk().map_or(0.0, |b| f64::from_le_bytes(*b)),
+        DType::Float32 => bytes
+            .first_chunk()
+            .map_or(0.0, |b| f64::from(f32::from_le_bytes(*b))),
+        DType::Float16 => {
+            let mut value = [0f32];
+            match real::half_to_f32(bytes, &mut value) {
+                Ok(()) => f64::from(value[0]),
+                Err(_) => f64::NAN,
+            }
+        }
+        _ => load_int(dtype, bytes) as f64,
+    }
+}
+
+fn store_float(value: f64, dtype: DType, place: &mut [u8]) {
+    match dtype {
+        DType::Float32 => place.copy_from_slice(&(value as f32).to_le_bytes()),
+        _ => place.copy_from_slice(&value.to_le_bytes()),
+    }
+}
+
+fn store_int(value: i128, place: &mut [u8]) {
+    for (to, from) in place.iter_mut().zip(value.to_le_bytes()) {
+        *to = from;
+    }
+}

@@ -1,0 +1,142 @@
+//! Errors of reading RNTuples.
+
+use femtobarn_codec::CodecError;
+use femtobarn_io::IoError;
+use femtobarn_rootfile::RootFileError;
+
+use crate::spec::SpecError;
+
+/// What can go wrong in reading an RNTuple.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "members are named by the messages")]
+pub enum RNTupleError {
+    #[error(transparent)]
+    Io(#[from] IoError),
+    #[error(transparent)]
+    RootFile(#[from] RootFileError),
+    /// An envelope or the anchor is broken or not supported.
+    #[error("{url}: {structure} of {ntuple:?} at offset {offset} is not readable")]
+    Spec {
+        url: String,
+        ntuple: String,
+        structure: &'static str,
+        offset: u64,
+        source: SpecError,
+    },
+    /// Bytes that do not decompress.
+    #[error("{url}: {structure} of {ntuple:?} at offset {offset} does not decompress")]
+    Codec {
+        url: String,
+        ntuple: String,
+        structure: String,
+        offset: u64,
+        source: CodecError,
+    },
+    /// A page whose checksum does not fit.
+    #[error(
+        "page checksum mismatch in {url} at offset {offset} (column {column} of field {field:?}, cluster {cluster}): expected {expected:#018x}, found {found:#018x}"
+    )]
+    PageChecksum {
+        url: String,
+        offset: u64,
+        field: String,
+        column: u32,
+        cluster: u64,
+        expected: u64,
+        found: u64,
+    },
+    /// Metadata and data contradict each other.
+    #[error("{url}: {what} of {ntuple:?} is inconsistent: expected {expected}, found {found}")]
+    Inconsistent {
+        url: String,
+        ntuple: String,
+        what: String,
+        expected: String,
+        found: String,
+    },
+    /// The object is none.
+    #[error("{url}: {path:?} is a {class_name}, not a ROOT::RNTuple{hint}")]
+    NotAnRNTuple {
+        url: String,
+        path: String,
+        class_name: String,
+        hint: String,
+    },
+    /// A file in which the ntuple must be named.
+    #[error("{url}: holds {count} RNTuples{hint}")]
+    AmbiguousNTuple {
+        url: String,
+        count: usize,
+        hint: String,
+    },
+    /// A field that the ntuple does not have.
+    #[error("no field {name:?} in {ntuple:?} of {url}{hint}")]
+    NoSuchField {
+        url: String,
+        ntuple: String,
+        name: String,
+        hint: String,
+    },
+    /// A field that cannot be read.
+    #[error("{url}: field {name:?} of {ntuple:?} cannot be read: {reason}")]
+    Unsupported {
+        url: String,
+        ntuple: String,
+        name: String,
+        reason: String,
+    },
+    /// Files that do not belong together.
+    #[error("{url}: field {name:?} of {ntuple:?} has another structure than in {other}: {reason}")]
+    SchemaMismatch {
+        url: String,
+        other: String,
+        ntuple: String,
+        name: String,
+        reason: String,
+    },
+    /// A range outside the ntuple.
+    #[error("entries {start}..{stop} are outside the {n_entries} entries of {ntuple:?}")]
+    EntryRange {
+        ntuple: String,
+        start: u64,
+        stop: u64,
+        n_entries: u64,
+    },
+    /// More memory than there is or than is allowed.
+    #[error("reading needs {bytes} bytes of memory, which cannot be had: {reason}")]
+    Memory { bytes: u64, reason: String },
+    /// The caller stopped the read.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl RNTupleError {
+    /// A stable name of the kind of error.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Io(error) => error.kind(),
+            Self::RootFile(error) => error.kind(),
+            Self::Spec {
+                source: SpecError::UnknownFeature { .. },
+                ..
+            } => "unknown-feature",
+            Self::Spec {
+                source: SpecError::Checksum { .. },
+                ..
+            } => "envelope-checksum",
+            Self::Spec { .. } => "corrupt-metadata",
+            Self::Codec { .. } => "corrupt-data",
+            Self::PageChecksum { .. } => "page-checksum",
+            Self::Inconsistent { .. } => "inconsistent",
+            Self::NotAnRNTuple { .. } => "not-an-rntuple",
+            Self::AmbiguousNTuple { .. } => "ambiguous-ntuple",
+            Self::NoSuchField { .. } => "no-such-field",
+            Self::Unsupported { .. } => "unsupported-field",
+            Self::SchemaMismatch { .. } => "schema-mismatch",
+            Self::EntryRange { .. } => "entry-range",
+            Self::Memory { .. } => "memory",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}

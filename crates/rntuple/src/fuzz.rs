@@ -1,0 +1,133 @@
+//! Bodies of the fuzz targets: they may fail, but never panic, hang or allocate without bound.
+
+use std::sync::Arc;
+
+use femtobarn_codec::xxh3;
+use femtobarn_io::MemorySource;
+
+use crate::encoding::{PageDecoder, Target};
+use crate::schema::DType;
+use crate::spec::{
+    Anchor, ColumnFlags, ColumnRecord, ColumnType, Cursor, Footer, Header, PageList,
+    SchemaDescription,
+};
+
+/// Parses bytes as each of the metadata structures, the checksum mended so that parsing goes on behind it.
+pub fn envelopes(data: &[u8]) {
+    let _ = Anchor::parse(data);
+    let _ = SchemaDescription::parse(&mut Cursor::new(data));
+    for kind in 1u64..=3 {
+        let length = data.len() as u64 + 16;
+        let mut bytes = (kind | length << 16).to_le_bytes().to_vec();
+        bytes.extend(data);
+        let checksum = xxh3(&bytes);
+        bytes.extend(checksum.to_le_bytes());
+        let _ = Header::parse(&bytes);
+        let _ = Footer::parse(&bytes);
+        let header_checksum = data
+            .first_chunk::<8>()
+            .map_or(0, |b| u64::from_le_bytes(*b));
+        let _ = PageList::parse(&bytes, header_checksum);
+    }
+}
+
+/// Decodes bytes as a page of every column type.
+pub fn page(data: &[u8]) {
+    let Some((&[kind, bits, n, wide], stored)) = data.split_first_chunk::<4>() else {
+        return;
+    };
+    let n = usize::from(n) << (wide % 8);
+    let record = [
+        &u16::from(kind % 30).to_le_bytes()[..],
+        &u16::from(bits % 97).to_le_bytes(),
+    ]
+    .concat();
+    let Some(column_type) = column_type(&record) else {
+        return;
+    };
+    let column = ColumnRecord {
+        column_type,
+        bits: u16::from(bits % 97),
+        field_id: 0,
+        flags: ColumnFlags(0),
+        representation: 0,
+        first_element: 0,
+        range: Some((-1.0, 1.0)),
+    };
+    if !column_type.allows_bits(column.bits) {
+        return;
+    }
+    let target = match DType::of_column(column_type) {
+        Some(dtype) => Target::Leaf(dtype),
+        None if column_type.is_index() => Target::Index,
+        None => Target::Switch,
+    };
+    // 8-byte aligned, as the buffers of results are
+    let mut out = vec![0u64; (n * target.size()).div_ceil(8)];
+    let out = bytemuck::cast_slice_mut(&mut out)
+        .get_mut(..n * target.size())
+        .unwrap_or_default();
+    let _ = PageDecoder::default().decode(&column, n, stored, target, out);
+}
+
+fn column_type(record: &[u8]) -> Option<ColumnType> {
+    let bytes = [record, &[0; 8]].concat();
+    let mut framed = ((bytes.len() + 8) as i64).to_le_bytes().to_vec();
+    framed.extend(&bytes);
+    let mut list = (-((framed.len() + 12) as i64)).to_le_bytes().to_vec();
+    list.extend(1u32.to_le_bytes());
+    list.extend(framed);
+    let empty = [(-12i64).to_le_bytes().to_vec(), vec![0; 4]].concat();
+    let description = [empty.clone(), list, empty.clone(), empty].concat();
+    let schema = SchemaDescription::parse(&mut Cursor::new(&description)).ok()?;
+    schema.columns.first().map(|column| column.column_type)
+}
+
+/// Opens bytes as a ROOT file and reads everything in it.
+pub fn whole_file(data: &[u8]) {
+    let source = MemorySource::new("memory:fuzz", data.to_vec());
+    let Ok(file) = femtobarn_rootfile::RootFile::open(source.clone()) else {
+        return;
+    };
+    let Ok(entries) = file.walk() else { return };
+    for entry in entries {
+        let Ok(payload) = file.read_object(&entry.key) else {
+            continue;
+        };
+        let Ok(anchor) = Anchor::parse(&payload) else {
+            continue;
+        };
+        let options = crate::read::ReaderOptions::default();
+        let Ok(reader) =
+            crate::read::Reader::open(source.clone(), source.clone(), &entry.path, anchor, options)
+        else {
+            continue;
+        };
+        read_everything(&Arc::new(reader));
+    }
+}
+
+fn read_everything(reader: &Arc<crate::read::Reader>) {
+    let Ok((schema, bindings)) = crate::read::ReadSchema::new(std::slice::from_ref(reader), None)
+    else {
+        return;
+    };
+    let Some(binding) = bindings.into_iter().next() else {
+        return;
+    };
+    let stop = reader.n_entries().min(1000);
+    let part = crate::read::Part {
+        reader: reader.clone(),
+        binding: Arc::new(binding),
+        start: stop / 3,
+        stop,
+    };
+    let _ = crate::read::explain(&schema, std::slice::from_ref(&part));
+    if let Ok(arrays) = crate::read::read(&schema, &[part], &crate::read::ReadOptions::default()) {
+        let _ = arrays.to_arrow();
+    }
+    let _ = crate::read::verify(reader, 1, None);
+    for link in &reader.descriptor().attribute_sets {
+        let _ = reader.attribute_set(link).map(|set| set.n_entries());
+    }
+}

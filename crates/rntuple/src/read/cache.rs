@@ -1,0 +1,88 @@
+//! Decoded pages that the next step of an iteration needs again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A page of one column of one reader.
+pub(super) type PageKey = (usize, u32, u64);
+
+#[derive(Debug)]
+struct Entry {
+    bytes: Arc<[u8]>,
+    generation: u64,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    entries: HashMap<PageKey, Entry>,
+    n_bytes: u64,
+    generation: u64,
+}
+
+/// Keeps decoded pages that reach over the end of a step, so that the next step need not decompress them again.
+///
+/// Pages that a step did not use are dropped at its end. Beyond the budget nothing is kept: the page is then
+/// decompressed again.
+#[derive(Debug)]
+pub struct PageCache {
+    budget: u64,
+    inner: Mutex<Inner>,
+}
+
+impl PageCache {
+    /// A cache of at most `budget` bytes.
+    pub fn new(budget: u64) -> Self {
+        Self {
+            budget,
+            inner: Mutex::default(),
+        }
+    }
+
+    /// The decoded elements of a page.
+    pub(super) fn get(&self, key: &PageKey) -> Option<Arc<[u8]>> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let generation = inner.generation;
+        let entry = inner.entries.get_mut(key)?;
+        entry.generation = generation;
+        Some(entry.bytes.clone())
+    }
+
+    /// Keeps a page if there is room.
+    pub(super) fn insert(&self, key: PageKey, bytes: &[u8]) {
+        let size = bytes.len() as u64;
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if inner.n_bytes.saturating_add(size) > self.budget || inner.entries.contains_key(&key) {
+            return;
+        }
+        let generation = inner.generation;
+        inner.n_bytes += size;
+        inner.entries.insert(
+            key,
+            Entry {
+                bytes: bytes.into(),
+                generation,
+            },
+        );
+    }
+
+    /// Ends a step: what it did not use is dropped.
+    pub(super) fn next_generation(&self) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = inner.generation;
+        inner.entries.retain(|_, entry| entry.generation == current);
+        inner.n_bytes = inner
+            .entries
+            .values()
+            .map(|entry| entry.bytes.len() as u64)
+            .sum();
+        inner.generation = current + 1;
+    }
+
+    /// Bytes kept now.
+    pub fn n_bytes(&self) -> u64 {
+        self.inner
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .n_bytes
+    }
+}

@@ -1,0 +1,209 @@
+//! Decoding one piece of a page into its place.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::cache::{PageCache, PageKey};
+use super::plan::{Part, Piece};
+use super::stats::{Stats, add, elapsed};
+use crate::RNTupleError;
+use crate::encoding::{PageDecoder, PageError, Scratch, Target};
+use crate::spec::ColumnRecord;
+
+/// A piece of a page and the place of its elements in the result.
+#[derive(Debug)]
+pub(super) struct Job<'a> {
+    /// Index of the part that it comes from.
+    pub part: usize,
+    /// Physical column.
+    pub column: u32,
+    /// The cluster's number, for messages.
+    pub cluster: u64,
+    /// What to decode.
+    pub piece: Piece,
+    /// To what.
+    pub target: Target,
+    /// Where to.
+    pub out: &'a mut [u8],
+}
+
+impl Job<'_> {
+    /// Key of the page in a cache.
+    pub fn key(&self, part: &Part) -> PageKey {
+        (
+            Arc::as_ptr(&part.reader) as usize,
+            self.column,
+            self.piece.page.locator.offset,
+        )
+    }
+
+    fn is_whole(&self) -> bool {
+        self.piece.low == 0 && self.piece.high == self.piece.page.n_elements
+    }
+
+    /// Copies the wanted elements from those of the whole page.
+    pub fn copy_from(&mut self, page: &[u8]) {
+        let size = self.target.size();
+        let (low, high) = (self.piece.low as usize, self.piece.high as usize);
+        if let Some(wanted) = page.get(low.saturating_mul(size)..high.saturating_mul(size))
+            && wanted.len() == self.out.len()
+        {
+            self.out.copy_from_slice(wanted);
+        }
+    }
+}
+
+/// Decodes jobs on one thread.
+#[derive(Debug)]
+pub(super) struct Worker<'a> {
+    parts: &'a [Part],
+    cache: Option<&'a PageCache>,
+    decoder: PageDecoder,
+    whole_page: Scratch,
+    stats: Stats,
+}
+
+impl<'a> Worker<'a> {
+    pub fn new(parts: &'a [Part], cache: Option<&'a PageCache>) -> Self {
+        let (decoder, whole_page) = Default::default();
+        Self {
+            parts,
+            cache,
+            decoder,
+            whole_page,
+            stats: Stats::default(),
+        }
+    }
+
+    /// Counters of this thread.
+    pub fn into_stats(self) -> Stats {
+        add(&self.stats.decompress_ns, self.decoder.decompress_ns);
+        self.stats
+    }
+
+    /// Counters of this thread, to be added to.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Decodes the stored bytes of a job's page (its checksum behind them).
+    pub fn decode(&mut self, job: &mut Job<'_>, stored: &[u8]) -> Result<(), RNTupleError> {
+        let start = Instant::now();
+        let before = self.decoder.decompress_ns;
+        let result = self.decode_page(job, stored);
+        let decompressed = self.decoder.decompress_ns - before;
+        add(
+            &self.stats.decode_ns,
+            elapsed(start).saturating_sub(decompressed),
+        );
+        add(&self.stats.pages, 1);
+        add(&self.stats.bytes_decoded, job.out.len() as u64);
+        result
+    }
+
+    fn decode_page(&mut self, job: &mut Job<'_>, stored: &[u8]) -> Result<(), RNTupleError> {
+        let Some(part) = self.parts.get(job.part) else {
+            return Ok(());
+        };
+        let reader = &part.reader;
+        let Some(record) = reader.descriptor().column(job.column) else {
+            return Ok(());
+        };
+        let body = check_page(part, record, job, stored)?;
+        let n = job.piece.page.n_elements as usize;
+        let failed = |source: PageError| {
+            page_error(
+                part,
+                record,
+                job.cluster,
+                job.piece.page.locator.offset,
+                source,
+            )
+        };
+        add(
+            &self.stats.bytes_decompressed,
+            record.packed_bytes(n as u64).unwrap_or(0),
+        );
+        if job.is_whole() {
+            return self
+                .decoder
+                .decode(record, n, body, job.target, job.out)
+                .map_err(failed);
+        }
+        let size = n.saturating_mul(job.target.size());
+        crate::encoding::packed_size(record, n as u64, body.len() as u64).map_err(failed)?;
+        let page = self.whole_page.bytes(size);
+        self.decoder
+            .decode(record, n, body, job.target, page)
+            .map_err(failed)?;
+        if let Some(cache) = self
+            .cache
+            .filter(|_| job.piece.high < job.piece.page.n_elements)
+        {
+            cache.insert(job.key(part), page);
+        }
+        job.copy_from(page);
+        Ok(())
+    }
+}
+
+/// Splits the checksum off the stored bytes and verifies it.
+pub(super) fn check_page<'b>(
+    part: &Part,
+    record: &ColumnRecord,
+    job: &Job<'_>,
+    stored: &'b [u8],
+) -> Result<&'b [u8], RNTupleError> {
+    if !job.piece.page.has_checksum {
+        return Ok(stored);
+    }
+    let Some((body, checksum)) = stored.split_last_chunk::<8>() else {
+        return Ok(stored);
+    };
+    if part.reader.options().verify_checksums {
+        let (expected, found) = (u64::from_le_bytes(*checksum), femtobarn_codec::xxh3(body));
+        if expected != found {
+            return Err(RNTupleError::PageChecksum {
+                url: part.reader.url().into(),
+                offset: job.piece.page.locator.offset,
+                field: part.reader.descriptor().field_name(record.field_id).into(),
+                column: job.column,
+                cluster: job.cluster,
+                expected,
+                found,
+            });
+        }
+    }
+    Ok(body)
+}
+
+/// An error of a page, with its place.
+pub(super) fn page_error(
+    part: &Part,
+    record: &ColumnRecord,
+    cluster: u64,
+    offset: u64,
+    source: PageError,
+) -> RNTupleError {
+    let reader = &part.reader;
+    let field = reader.descriptor().field_name(record.field_id);
+    let structure = format!("page of field {field:?} in cluster {cluster}");
+    match source {
+        PageError::Codec(source) => RNTupleError::Codec {
+            url: reader.url().into(),
+            ntuple: reader.path().into(),
+            structure,
+            offset,
+            source,
+        },
+        PageError::Size {
+            what,
+            expected,
+            found,
+        } => reader.inconsistent(
+            &format!("{structure} at offset {offset}: {what}"),
+            format!("{expected} bytes"),
+            found,
+        ),
+    }
+}

@@ -1,0 +1,178 @@
+//! What a read will cost, before any page is read.
+
+use std::ops::Range;
+
+use super::fetch;
+use super::plan::{self, Extent, Part, segments};
+use super::selection::ReadSchema;
+use crate::RNTupleError;
+use crate::encoding::Target;
+use crate::schema::{SlotKind, SlotParent};
+
+/// Cost of one column of the read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named by their types")]
+pub struct ColumnCost {
+    pub field: String,
+    pub type_name: String,
+    pub column_types: Vec<&'static str>,
+    pub pages: u64,
+    pub bytes_on_disk: u64,
+    pub bytes_decoded: u64,
+}
+
+/// The plan of a read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Explanation {
+    /// Entries to be read.
+    pub n_entries: u64,
+    /// Clusters touched.
+    pub clusters: u64,
+    /// Pages to be read.
+    pub pages: u64,
+    /// Distinct byte ranges of pages.
+    pub ranges: u64,
+    /// Requests after coalescing.
+    pub requests: u64,
+    /// Bytes of the pages, with their checksums.
+    pub bytes_needed: u64,
+    /// Bytes that the requests fetch.
+    pub bytes_read: u64,
+    /// Bytes of the result.
+    pub bytes_decoded: u64,
+    /// Rounds of reading: more than one where an offset must be known first.
+    pub rounds: u64,
+    /// Whether all of this is exact; else it is an upper bound, as what lies below collections of a partly read
+    /// cluster is known only when their offsets are.
+    pub exact: bool,
+    /// Cost of each column.
+    pub columns: Vec<ColumnCost>,
+}
+
+/// Plans a read and sums it up; reads page lists at most.
+pub fn explain(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTupleError> {
+    let segments = segments(parts)?;
+    let mut out = Explanation {
+        n_entries: segments.iter().map(plan::Segment::n_entries).sum(),
+        clusters: segments.len() as u64,
+        exact: true,
+        rounds: 1,
+        ..Explanation::default()
+    };
+    let mut ranges: Vec<Vec<Range<u64>>> = parts.iter().map(|_| Vec::new()).collect();
+    let depths = depths(schema);
+    for ((id, slot), depth) in schema.slots.as_slice().iter().enumerate().zip(depths) {
+        let mut cost = ColumnCost {
+            field: String::new(),
+            type_name: String::new(),
+            column_types: Vec::new(),
+            pages: 0,
+            bytes_on_disk: 0,
+            bytes_decoded: 0,
+        };
+        let size = match slot.kind {
+            SlotKind::Leaf(dtype) => Target::Leaf(dtype).size(),
+            SlotKind::Index => 8,
+            SlotKind::Switch(_) => 9,
+        } as u64;
+        for segment in &segments {
+            let Some(part) = parts.get(segment.part) else {
+                continue;
+            };
+            let source = plan::slot_source(part, segment, id, slot)?;
+            let known = slot.parent == SlotParent::Entries;
+            let (extent, total) = if known {
+                plan::entries(segment)
+                    .scale(slot.multiplicity)
+                    .unwrap_or_default()
+            } else {
+                (
+                    Extent {
+                        first: 0,
+                        length: source.n_elements(),
+                    },
+                    Some(source.n_elements()),
+                )
+            };
+            if !known && !plan::is_immediate(segment, slot, &source) {
+                out.exact = false;
+                out.rounds = out.rounds.max(depth + 1);
+            }
+            let descriptor = part.reader.descriptor();
+            if let Some(field) = descriptor
+                .field(slot.field)
+                .filter(|_| cost.field.is_empty())
+            {
+                cost.field = part
+                    .reader
+                    .paths()
+                    .get(slot.field as usize)
+                    .cloned()
+                    .flatten()
+                    .unwrap_or_else(|| full_name(part, slot.field));
+                cost.type_name = field.record.type_name.clone();
+            }
+            if let Some(name) = descriptor
+                .column(source.column)
+                .map(|c| c.column_type.name())
+                && !cost.column_types.contains(&name)
+            {
+                cost.column_types.push(name);
+            }
+            let (_, pieces) = plan::pieces(part, &source, slot, extent, total)?;
+            cost.bytes_decoded += extent.length * size;
+            cost.pages += pieces.len() as u64;
+            for piece in pieces {
+                let stored = piece.page.stored_size();
+                cost.bytes_on_disk += stored;
+                if let Some(ranges) = ranges.get_mut(segment.part) {
+                    ranges.push(
+                        piece.page.locator.offset..piece.page.locator.offset.saturating_add(stored),
+                    );
+                }
+            }
+        }
+        out.pages += cost.pages;
+        out.bytes_decoded += cost.bytes_decoded;
+        out.columns.push(cost);
+    }
+    for (part, mut ranges) in parts.iter().zip(ranges) {
+        ranges.sort_unstable_by_key(|range| (range.start, range.end));
+        ranges.dedup();
+        let (requests, bytes) = fetch::cost_of(&**part.reader.source(), &ranges);
+        out.ranges += ranges.len() as u64;
+        out.bytes_needed += ranges
+            .iter()
+            .map(|range| range.end - range.start)
+            .sum::<u64>();
+        out.requests += requests;
+        out.bytes_read += bytes;
+    }
+    Ok(out)
+}
+
+/// How many collections and variants are above each slot.
+fn depths(schema: &ReadSchema) -> Vec<u64> {
+    let mut out: Vec<u64> = Vec::with_capacity(schema.slots.len());
+    for slot in schema.slots.as_slice() {
+        out.push(match slot.parent {
+            SlotParent::Entries => 0,
+            SlotParent::Index(parent) | SlotParent::Switch(parent, _) => {
+                out.get(parent).map_or(0, |depth| depth + 1)
+            }
+        });
+    }
+    out
+}
+
+/// The names from the top down, for fields without a path of their own.
+fn full_name(part: &Part, mut id: u32) -> String {
+    let descriptor = part.reader.descriptor();
+    let mut names = vec![descriptor.field_name(id)];
+    while let Some(parent) = descriptor.field(id).and_then(|field| field.parent) {
+        names.push(descriptor.field_name(parent));
+        id = parent;
+    }
+    names.reverse();
+    names.join(".")
+}

@@ -1,0 +1,384 @@
+//! Fetching: jobs to requests, requests to bytes under a budget, bytes to workers.
+//!
+//! A source whose reads block no longer than a copy (concurrency 1) is read by the decoding threads themselves, each
+//! into memory of its own that it uses again; the source is told what comes next. For others, threads that only wait
+//! keep several requests in flight, as long as the bytes that wait to be decoded stay within the budget.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Instant;
+
+use bytes::Bytes;
+use femtobarn_io::{ByteSource, coalesce};
+
+use super::decode::{Job, Worker};
+use super::engine::{Progress, ReadOptions};
+use super::plan::Part;
+use super::stats::{Stats, add, elapsed};
+use crate::RNTupleError;
+use crate::encoding::Scratch;
+
+/// A request and the jobs that it serves.
+#[derive(Debug)]
+pub(super) struct Work<'a> {
+    part: usize,
+    range: Range<u64>,
+    /// The payload is split over several keys.
+    split: bool,
+    jobs: Vec<Job<'a>>,
+}
+
+impl Work<'_> {
+    fn n_bytes(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+}
+
+/// Sorts jobs by file and offset and coalesces their pages as the source prefers.
+pub(super) fn requests<'a>(parts: &[Part], jobs: Vec<Job<'a>>) -> Vec<Work<'a>> {
+    let mut by_part: Vec<Vec<Job<'a>>> = parts.iter().map(|_| Vec::new()).collect();
+    for job in jobs {
+        if let Some(own) = by_part.get_mut(job.part) {
+            own.push(job);
+        }
+    }
+    let mut out = Vec::new();
+    for (part, (jobs, own)) in by_part.into_iter().zip(parts).enumerate() {
+        let (split, jobs): (Vec<_>, Vec<_>) = jobs
+            .into_iter()
+            .partition(|job| own.reader.is_split(job.piece.page.stored_size()));
+        let ranges: Vec<Range<u64>> = jobs.iter().map(page_range).collect();
+        let mut jobs: Vec<Option<Job<'a>>> = jobs.into_iter().map(Some).collect();
+        for request in coalesce(&ranges, &own.reader.source().cost()) {
+            let members = request
+                .members
+                .iter()
+                .filter_map(|&i| jobs.get_mut(i)?.take())
+                .collect();
+            out.push(Work {
+                part,
+                range: request.range,
+                split: false,
+                jobs: members,
+            });
+        }
+        out.extend(split.into_iter().map(|job| Work {
+            part,
+            range: page_range(&job),
+            split: true,
+            jobs: vec![job],
+        }));
+    }
+    out
+}
+
+fn page_range(job: &Job<'_>) -> Range<u64> {
+    let page = &job.piece.page;
+    page.locator.offset..page.locator.offset.saturating_add(page.stored_size())
+}
+
+/// Fetches and decodes everything on the caller's thread and `threads - 1` others.
+pub(super) fn run(
+    parts: &[Part],
+    work: Vec<Work<'_>>,
+    options: &ReadOptions<'_>,
+    progress: &Progress,
+) -> Result<(), RNTupleError> {
+    let n_waiting = fetchers(parts, &work);
+    let threads = options.threads.clamp(1, work.len().max(1));
+    let queue = Queue::new(work, n_waiting > 0, options.in_flight);
+    let failure: Mutex<Option<RNTupleError>> = Mutex::new(None);
+    let fail = |error: RNTupleError| {
+        failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(error);
+        queue.stop();
+    };
+    let cache = options.cache;
+    let decode = |tick: &dyn Fn() -> Result<(), RNTupleError>| {
+        let mut worker = Worker::new(parts, cache);
+        if let Err(error) = drain(parts, &queue, &mut worker, progress, tick) {
+            fail(error);
+        }
+        let stats = worker.into_stats();
+        if let Some(part) = parts.first() {
+            part.reader.stats().merge(&stats);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..n_waiting {
+            scope.spawn(|| {
+                if let Err(error) = fetch(parts, &queue) {
+                    fail(error);
+                }
+            });
+        }
+        for _ in 1..threads {
+            scope.spawn(|| decode(&|| Ok(())));
+        }
+        decode(&|| progress.tick(options.tick));
+    });
+    match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+/// How many threads should wait for reads.
+fn fetchers(parts: &[Part], work: &[Work<'_>]) -> usize {
+    let wanted = work
+        .iter()
+        .filter_map(|w| parts.get(w.part))
+        .map(|part| part.reader.source().cost().concurrency);
+    match wanted.max() {
+        Some(concurrency) if concurrency > 1 => concurrency.min(work.len()),
+        _ => 0,
+    }
+}
+
+fn drain(
+    parts: &[Part],
+    queue: &Queue<'_>,
+    worker: &mut Worker<'_>,
+    progress: &Progress,
+    tick: &dyn Fn() -> Result<(), RNTupleError>,
+) -> Result<(), RNTupleError> {
+    let mut buffer = Scratch::default();
+    while let Some((mut work, bytes)) = queue.next() {
+        let Some(part) = parts.get(work.part) else {
+            continue;
+        };
+        let n_bytes = work.n_bytes();
+        let held;
+        let stored: &[u8] = match bytes {
+            Some(bytes) => {
+                held = bytes;
+                &held
+            }
+            None if work.split => {
+                held = read_blob(part, &work, worker.stats())?;
+                &held
+            }
+            None => {
+                if let Some((ahead, ranges)) =
+                    queue.ahead(part.reader.source().cost().largest_request)
+                {
+                    if let Some(part) = parts.get(ahead) {
+                        part.reader.source().will_need(&ranges);
+                    }
+                }
+                let buffer = buffer.bytes(usize::try_from(n_bytes).unwrap_or(usize::MAX));
+                let start = Instant::now();
+                part.reader.source().read_into(work.range.start, buffer)?;
+                count(worker.stats(), 1, 1, n_bytes, start);
+                buffer
+            }
+        };
+        for job in &mut work.jobs {
+            let range = page_range(job);
+            let at = |offset: u64| usize::try_from(offset - work.range.start).unwrap_or(usize::MAX);
+            let Some(page) = stored.get(at(range.start)..at(range.end)) else {
+                continue;
+            };
+            add(&worker.stats().bytes_needed, range.end - range.start);
+            worker.decode(job, page)?;
+        }
+        queue.done(n_bytes);
+        progress.advance(n_bytes);
+        tick()?;
+    }
+    Ok(())
+}
+
+fn read_blob(part: &Part, work: &Work<'_>, stats: &Stats) -> Result<Bytes, RNTupleError> {
+    let start = Instant::now();
+    let bytes = part.reader.read_blob(work.range.start, work.n_bytes())?;
+    add(&stats.io_ns, elapsed(start));
+    Ok(bytes)
+}
+
+fn count(stats: &Stats, requests: u64, ranges: u64, n_bytes: u64, start: Instant) {
+    add(&stats.requests, requests);
+    add(&stats.ranges, ranges);
+    add(&stats.bytes_read, n_bytes);
+    add(&stats.io_ns, elapsed(start));
+}
+
+/// One thread that waits for reads.
+fn fetch(parts: &[Part], queue: &Queue<'_>) -> Result<(), RNTupleError> {
+    while let Some(batch) = queue.take_batch(parts) {
+        let Some(part) = batch.first().and_then(|work| parts.get(work.part)) else {
+            continue;
+        };
+        if batch.iter().any(|work| work.split) {
+            for work in batch {
+                let bytes = read_blob(part, &work, part.reader.stats())?;
+                queue.put(work, bytes);
+            }
+            continue;
+        }
+        let ranges: Vec<Range<u64>> = batch.iter().map(|work| work.range.clone()).collect();
+        let start = Instant::now();
+        let answers = part.reader.source().read_ranges(&ranges)?;
+        let n_bytes = batch.iter().map(Work::n_bytes).sum();
+        count(part.reader.stats(), 1, ranges.len() as u64, n_bytes, start);
+        for (work, bytes) in batch.into_iter().zip(answers) {
+            queue.put(work, bytes);
+        }
+    }
+    Ok(())
+}
+
+#[derive(Debug)]
+struct State<'a> {
+    waiting: VecDeque<Work<'a>>,
+    ready: VecDeque<(Work<'a>, Bytes)>,
+    /// Work that a waiting thread has taken and not put back.
+    fetching: usize,
+    in_flight: u64,
+    stopped: bool,
+}
+
+/// Work to do, in order.
+#[derive(Debug)]
+struct Queue<'a> {
+    state: Mutex<State<'a>>,
+    changed: Condvar,
+    fetched_ahead: bool,
+    budget: u64,
+}
+
+impl<'a> Queue<'a> {
+    fn new(work: Vec<Work<'a>>, fetched_ahead: bool, budget: u64) -> Self {
+        let state = State {
+            waiting: work.into(),
+            ready: VecDeque::new(),
+            fetching: 0,
+            in_flight: 0,
+            stopped: false,
+        };
+        Self {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            fetched_ahead,
+            budget,
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State<'a>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next work, with its bytes where they were fetched ahead; none at the end.
+    fn next(&self) -> Option<(Work<'a>, Option<Bytes>)> {
+        let mut state = self.lock();
+        loop {
+            if state.stopped {
+                return None;
+            }
+            if !self.fetched_ahead {
+                return state.waiting.pop_front().map(|work| (work, None));
+            }
+            if let Some((work, bytes)) = state.ready.pop_front() {
+                return Some((work, Some(bytes)));
+            }
+            if state.waiting.is_empty() && state.fetching == 0 {
+                return None;
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Work for one vector read: of one file, as many ranges as its source takes, within the budget.
+    fn take_batch(&self, parts: &[Part]) -> Option<Vec<Work<'a>>> {
+        let mut state = self.lock();
+        loop {
+            if state.stopped || state.waiting.is_empty() {
+                return None;
+            }
+            let next = state.waiting.front().map_or(0, Work::n_bytes);
+            if state.in_flight == 0 || state.in_flight.saturating_add(next) <= self.budget {
+                break;
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        let mut batch: Vec<Work<'a>> = Vec::new();
+        let cost = state
+            .waiting
+            .front()
+            .and_then(|work| parts.get(work.part))
+            .map(|p| p.reader.source().cost());
+        let most = cost.map_or(1, |cost| cost.most_ranges.max(1));
+        // one read takes its share of the budget, so that others are in flight beside it
+        let share = self.budget / cost.map_or(1, |cost| cost.concurrency.max(1)) as u64;
+        let mut bytes = 0u64;
+        while let Some(work) = state.waiting.front() {
+            let fits = batch.first().is_none_or(|first| {
+                first.part == work.part
+                    && !first.split
+                    && !work.split
+                    && bytes.saturating_add(work.n_bytes()) <= share
+            });
+            if !fits || batch.len() >= most {
+                break;
+            }
+            bytes += work.n_bytes();
+            batch.extend(state.waiting.pop_front());
+        }
+        state.in_flight += bytes;
+        state.fetching += batch.len();
+        Some(batch)
+    }
+
+    fn put(&self, work: Work<'a>, bytes: Bytes) {
+        let mut state = self.lock();
+        state.fetching -= 1;
+        state.ready.push_back((work, bytes));
+        self.changed.notify_all();
+    }
+
+    /// A work's bytes are no longer held.
+    fn done(&self, n_bytes: u64) {
+        if self.fetched_ahead {
+            self.lock().in_flight -= n_bytes;
+            self.changed.notify_all();
+        }
+    }
+
+    /// What a thread that reads by itself should announce: a request some way ahead, within the budget.
+    fn ahead(&self, largest_request: u64) -> Option<(usize, Vec<Range<u64>>)> {
+        let distance = usize::try_from(self.budget / largest_request.max(1))
+            .unwrap_or(usize::MAX)
+            .max(1);
+        let state = self.lock();
+        let work = state.waiting.get(distance.min(8))?;
+        Some((work.part, vec![work.range.clone()]))
+    }
+
+    fn stop(&self) {
+        self.lock().stopped = true;
+        self.changed.notify_all();
+    }
+}
+
+/// Bytes that a list of works will fetch.
+pub(super) fn total_bytes(work: &[Work<'_>]) -> u64 {
+    work.iter().map(Work::n_bytes).sum()
+}
+
+/// For a plan's summary: number of requests, and bytes they fetch.
+pub(super) fn cost_of(source: &dyn ByteSource, ranges: &[Range<u64>]) -> (u64, u64) {
+    let requests = coalesce(ranges, &source.cost());
+    (
+        requests.len() as u64,
+        requests.iter().map(|r| r.range.end - r.range.start).sum(),
+    )
+}

@@ -1,0 +1,28 @@
+//! The reading engine: planning (pure), fetching under a byte budget, decoding into final buffers.
+//!
+//! A read covers a list of [`Part`]s (a file and a range of its entries), so that many files are one read. Its columns
+//! are [slots](crate::schema::Slot). A slot whose elements are known from metadata is read at once; one that hangs on a
+//! collection of which only some entries are wanted waits until that collection's offsets are there. Each such round is
+//! planned, coalesced into requests, fetched and decoded by all threads straight into the result's buffers.
+
+mod cache;
+mod decode;
+mod engine;
+mod explain;
+mod fetch;
+mod finish;
+mod memory;
+mod plan;
+mod reader;
+mod selection;
+mod stats;
+mod verify;
+
+pub use cache::PageCache;
+pub use engine::{ReadOptions, Tick, read};
+pub use explain::{ColumnCost, Explanation, explain};
+pub use plan::{Part, Segment, segments};
+pub use reader::{Reader, ReaderOptions};
+pub use selection::{Binding, ReadSchema, decoded_bytes};
+pub use stats::Stats;
+pub use verify::{Damage, VerifyReport, verify};

@@ -1,0 +1,355 @@
+//! Planning: (descriptor, slots, entry range) to pages. Pure but for page lists, which are metadata.
+
+use std::sync::Arc;
+
+use super::decode::page_error;
+use super::reader::Reader;
+use super::selection::Binding;
+use crate::RNTupleError;
+use crate::encoding::packed_size;
+use crate::schema::{Slot, SlotId, SlotParent};
+use crate::spec::{ClusterSummary, LocatorKind, Page, PageList};
+
+/// A range of entries of one file.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// The ntuple.
+    pub reader: Arc<Reader>,
+    /// Its columns for the slots of the read.
+    pub binding: Arc<Binding>,
+    /// First entry, in the file.
+    pub start: u64,
+    /// One past the last entry, in the file.
+    pub stop: u64,
+}
+
+/// The wanted entries of one cluster.
+#[derive(Debug, Clone)]
+pub struct Segment {
+    /// Index of the part.
+    pub part: usize,
+    /// The page list that describes the cluster.
+    pub list: Arc<PageList>,
+    /// The cluster's position in the page list.
+    pub index: usize,
+    /// The cluster's number in the ntuple.
+    pub cluster: u64,
+    /// The cluster's entries.
+    pub summary: ClusterSummary,
+    /// First wanted entry, counted from the cluster's first.
+    pub low: u64,
+    /// One past the last wanted entry, likewise.
+    pub high: u64,
+}
+
+impl Segment {
+    /// Number of wanted entries.
+    pub fn n_entries(&self) -> u64 {
+        self.high - self.low
+    }
+
+    /// Whether the whole cluster is wanted.
+    pub fn is_whole(&self) -> bool {
+        self.low == 0 && self.high == self.summary.n_entries
+    }
+}
+
+/// Cuts the parts at cluster borders; the clusters must cover every entry just once.
+pub fn segments(parts: &[Part]) -> Result<Vec<Segment>, RNTupleError> {
+    let mut out = Vec::new();
+    for (index, part) in parts.iter().enumerate() {
+        if part.start >= part.stop {
+            continue;
+        }
+        let from = out.len();
+        for (first_cluster, list) in part.reader.page_lists(part.start..part.stop)? {
+            for (position, summary) in list.clusters().iter().enumerate() {
+                let low = part.start.max(summary.first_entry);
+                let high = part.stop.min(summary.end());
+                if low < high {
+                    out.push(Segment {
+                        part: index,
+                        list: list.clone(),
+                        index: position,
+                        cluster: first_cluster.saturating_add(position as u64),
+                        summary: *summary,
+                        low: low - summary.first_entry,
+                        high: high - summary.first_entry,
+                    });
+                }
+            }
+        }
+        let Some(own) = out.get_mut(from..) else {
+            continue;
+        };
+        own.sort_by_key(|segment| segment.summary.first_entry);
+        check_cover(part, own)?;
+    }
+    Ok(out)
+}
+
+fn check_cover(part: &Part, segments: &[Segment]) -> Result<(), RNTupleError> {
+    let mut next = part.start;
+    for segment in segments {
+        let first = segment.summary.first_entry + segment.low;
+        if first != next {
+            let what = if first > next {
+                "clusters (entries are missing)"
+            } else {
+                "clusters (they overlap)"
+            };
+            return Err(part.reader.inconsistent(
+                what,
+                format!("a cluster from entry {next}"),
+                format!("one from {first}"),
+            ));
+        }
+        next = segment.summary.first_entry + segment.high;
+    }
+    if next != part.stop {
+        let expected = format!("entries up to {}", part.stop);
+        return Err(part.reader.inconsistent(
+            "clusters (entries are missing)",
+            expected,
+            format!("the last ends at {next}"),
+        ));
+    }
+    Ok(())
+}
+
+/// Where the elements of a slot in a cluster come from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SlotSource<'a> {
+    /// The physical column in use.
+    pub column: u32,
+    /// Its pages; none where the column was added after this cluster.
+    pub pages: &'a [Page],
+    /// Elements may be missing at the front (they are zero): the column was added later.
+    pub deferred: bool,
+}
+
+impl SlotSource<'_> {
+    /// Number of elements in pages.
+    pub fn n_elements(&self) -> u64 {
+        self.pages
+            .iter()
+            .map(|page| u64::from(page.n_elements))
+            .sum()
+    }
+}
+
+/// The representation that a cluster uses, and its pages.
+pub(super) fn slot_source<'a>(
+    part: &Part,
+    segment: &'a Segment,
+    slot_id: SlotId,
+    slot: &Slot,
+) -> Result<SlotSource<'a>, RNTupleError> {
+    let descriptor = part.reader.descriptor();
+    let mut absent = None;
+    for &column in part.binding.columns(slot_id) {
+        let Some(record) = descriptor.column(column) else {
+            continue;
+        };
+        match segment.list.column(segment.index, column) {
+            Some(pages) if pages.suppressed() => {}
+            Some(listed) => {
+                let pages = segment.list.pages(listed);
+                check_pages(part, segment, column, pages)?;
+                return Ok(SlotSource {
+                    column,
+                    pages,
+                    deferred: record.first_element > 0,
+                });
+            }
+            None if record.flags.deferred() && record.first_element >= 0 => absent = Some(column),
+            None => {}
+        }
+    }
+    match absent {
+        Some(column) => Ok(SlotSource {
+            column,
+            pages: &[],
+            deferred: true,
+        }),
+        None => {
+            let name = descriptor.field_name(slot.field);
+            let what = format!("column of field {name:?} in cluster {}", segment.cluster);
+            Err(part
+                .reader
+                .inconsistent(&what, "one representation in use", "none"))
+        }
+    }
+}
+
+/// Checks that pages are within the file and can hold their elements, before memory is planned for them.
+fn check_pages(
+    part: &Part,
+    segment: &Segment,
+    column: u32,
+    pages: &[Page],
+) -> Result<(), RNTupleError> {
+    let size = part.reader.source().meta().size;
+    let record = part.reader.descriptor().column(column);
+    for page in pages {
+        let bad = |found: String| {
+            let what = format!("page of column {column} in cluster {}", segment.cluster);
+            part.reader.inconsistent(
+                &what,
+                format!("a range within the file's {size} bytes"),
+                found,
+            )
+        };
+        if let LocatorKind::Other(kind) = page.locator.kind {
+            return Err(bad(format!("a locator of type {kind:#x}")));
+        }
+        let stored = page.stored_size();
+        let end = page
+            .locator
+            .offset
+            .checked_add(stored)
+            .filter(|&end| end <= size);
+        if end.is_none() {
+            return Err(bad(format!(
+                "{stored} bytes at offset {}",
+                page.locator.offset
+            )));
+        }
+        if let Some(record) = record {
+            packed_size(record, u64::from(page.n_elements), page.locator.size).map_err(
+                |error| page_error(part, record, segment.cluster, page.locator.offset, error),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// The elements of a slot that a segment needs, counted from the cluster's first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Extent {
+    /// First element.
+    pub first: u64,
+    /// Number of elements.
+    pub length: u64,
+}
+
+/// The items of a collection or of an alternative, in one cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Items {
+    /// First wanted item, counted from the cluster's first.
+    pub first: u64,
+    /// Number of wanted items.
+    pub length: u64,
+    /// Number of items in the whole cluster, where it is known.
+    pub total: Option<u64>,
+}
+
+impl Items {
+    /// The elements of a slot with `multiplicity` elements an item.
+    pub fn scale(&self, multiplicity: u64) -> Option<(Extent, Option<u64>)> {
+        let extent = Extent {
+            first: self.first.checked_mul(multiplicity)?,
+            length: self.length.checked_mul(multiplicity)?,
+        };
+        let total = match self.total {
+            Some(total) => Some(total.checked_mul(multiplicity)?),
+            None => None,
+        };
+        Some((extent, total))
+    }
+}
+
+/// The entries of a segment as items.
+pub(super) fn entries(segment: &Segment) -> Items {
+    Items {
+        first: segment.low,
+        length: segment.n_entries(),
+        total: Some(segment.summary.n_entries),
+    }
+}
+
+/// A piece of a page that a slot needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// The page.
+    pub page: Page,
+    /// First wanted element in the page.
+    pub low: u32,
+    /// One past the last wanted element in the page.
+    pub high: u32,
+}
+
+/// The zeroed elements in front (of a column added later) and the pieces of pages that make up an extent.
+pub(super) fn pieces(
+    part: &Part,
+    source: &SlotSource<'_>,
+    slot: &Slot,
+    extent: Extent,
+    total: Option<u64>,
+) -> Result<(u64, Vec<Piece>), RNTupleError> {
+    let available = source.n_elements();
+    let missing = match (source.deferred, total) {
+        _ if source.pages.is_empty() && source.deferred => {
+            extent.first.saturating_add(extent.length)
+        }
+        (true, Some(total)) => total.saturating_sub(available),
+        _ => 0,
+    };
+    let end = extent.first.saturating_add(extent.length);
+    if end > missing.saturating_add(available) {
+        let name = part.reader.descriptor().field_name(slot.field);
+        let what = format!("number of elements of field {name:?}");
+        return Err(part.reader.inconsistent(
+            &what,
+            format!("at least {end}"),
+            missing.saturating_add(available),
+        ));
+    }
+    let zeros = missing.min(end).saturating_sub(extent.first);
+    let mut out = Vec::new();
+    let mut position = missing;
+    for &page in source.pages {
+        let next = position + u64::from(page.n_elements);
+        let low = extent.first.max(position);
+        let high = end.min(next);
+        if low < high {
+            let within = |element: u64| u32::try_from(element - position).unwrap_or(u32::MAX);
+            out.push(Piece {
+                page,
+                low: within(low),
+                high: within(high),
+            });
+        }
+        position = next;
+    }
+    Ok((zeros, out))
+}
+
+/// The page that holds one element, if it is not one of the zeros in front.
+pub(super) fn element(source: &SlotSource<'_>, total: Option<u64>, element: u64) -> Option<Piece> {
+    let available = source.n_elements();
+    let missing = if source.deferred {
+        total.unwrap_or(available).saturating_sub(available)
+    } else {
+        0
+    };
+    let mut position = missing;
+    for &page in source.pages {
+        let next = position + u64::from(page.n_elements);
+        if (position..next).contains(&element) {
+            let low = u32::try_from(element - position).unwrap_or(u32::MAX);
+            return Some(Piece {
+                page,
+                low,
+                high: low.saturating_add(1),
+            });
+        }
+        position = next;
+    }
+    None
+}
+
+/// Whether a slot's elements in a segment follow from metadata alone.
+pub(super) fn is_immediate(segment: &Segment, slot: &Slot, source: &SlotSource<'_>) -> bool {
+    slot.parent == SlotParent::Entries || (segment.is_whole() && !source.deferred)
+}

@@ -1,0 +1,221 @@
+//! What a read gives: a schema that fits one or several files.
+
+use std::sync::Arc;
+
+use super::plan::{Part, segments, slot_source};
+use super::reader::Reader;
+use crate::RNTupleError;
+use crate::schema::{DType, FieldId, Node, SlotKind, Slots, build, wanted_fields};
+
+/// The columns of a read, and the slots that fill them.
+#[derive(Debug, Clone)]
+pub struct ReadSchema {
+    /// Top-level names and their trees.
+    pub columns: Vec<(String, Node)>,
+    /// The distinct columns to decode.
+    pub slots: Slots,
+}
+
+impl ReadSchema {
+    /// The schema of `paths` (all fields if none) over several files, and the physical columns of its slots in each.
+    ///
+    /// The first file gives names and order. In the others, fields must have the same structure; element types may
+    /// differ and are promoted.
+    pub fn new(
+        readers: &[Arc<Reader>],
+        paths: Option<&[String]>,
+    ) -> Result<(Self, Vec<Binding>), RNTupleError> {
+        match Self::build_all(readers, paths, true) {
+            // files may differ in which fields share a collection: then none do
+            Err(RNTupleError::SchemaMismatch { .. }) if readers.len() > 1 => {
+                Self::build_all(readers, paths, false)
+            }
+            other => other,
+        }
+    }
+
+    fn build_all(
+        readers: &[Arc<Reader>],
+        paths: Option<&[String]>,
+        share: bool,
+    ) -> Result<(Self, Vec<Binding>), RNTupleError> {
+        let Some(first) = readers.first() else {
+            return Ok((
+                Self {
+                    columns: Vec::new(),
+                    slots: Slots::default(),
+                },
+                Vec::new(),
+            ));
+        };
+        let names: Option<Vec<String>> = match paths {
+            Some(paths) => Some(paths.to_vec()),
+            None if readers.len() > 1 => Some(top_level_names(first)),
+            None => None,
+        };
+        let mut schema = Self::of_file(first, names.as_deref(), share)?;
+        let mut bindings = vec![Binding::of(&schema.slots)];
+        for reader in readers.iter().skip(1) {
+            let other = Self::of_file(reader, names.as_deref(), share)?;
+            schema.check_against(&other, first, reader)?;
+            schema.promote(&other.slots);
+            bindings.push(Binding::of(&other.slots));
+        }
+        Ok((schema, bindings))
+    }
+
+    fn of_file(
+        reader: &Reader,
+        paths: Option<&[String]>,
+        share: bool,
+    ) -> Result<Self, RNTupleError> {
+        let descriptor = reader.descriptor();
+        let selected: Vec<FieldId> = match paths {
+            Some(paths) => paths
+                .iter()
+                .map(|path| reader.field_by_path(path))
+                .collect::<Result<_, _>>()?,
+            None => descriptor.top_level.clone(),
+        };
+        let wanted = wanted_fields(descriptor, &selected);
+        let is_wanted = |id: FieldId| wanted.get(id as usize).copied().unwrap_or(false);
+        let mut tops: Vec<FieldId> = Vec::new();
+        let mut seen = vec![false; descriptor.fields.len()];
+        for &id in &selected {
+            let top = descriptor.top_of(id);
+            if let Some(seen) = seen.get_mut(top as usize).filter(|seen| !**seen) {
+                *seen = true;
+                tops.push(top);
+            }
+        }
+        let mut slots = Slots::default();
+        let mut columns = Vec::with_capacity(tops.len());
+        for id in tops {
+            let name = descriptor.field_name(id).to_owned();
+            match build(
+                descriptor,
+                reader.names(),
+                &is_wanted,
+                share,
+                &mut slots,
+                id,
+            ) {
+                Ok(node) => columns.push((name, node)),
+                Err(reason) => return Err(reader.unsupported(&name, &reason)),
+            }
+        }
+        Ok(Self { columns, slots })
+    }
+
+    fn check_against(
+        &self,
+        other: &Self,
+        first: &Reader,
+        reader: &Reader,
+    ) -> Result<(), RNTupleError> {
+        let mismatch = |name: &str, reason: String| RNTupleError::SchemaMismatch {
+            url: reader.url().into(),
+            other: first.url().into(),
+            ntuple: reader.path().into(),
+            name: name.into(),
+            reason,
+        };
+        let type_name = |reader: &Reader, node: &Node| {
+            reader
+                .descriptor()
+                .field(node.field)
+                .map(|f| f.record.type_name.clone())
+                .unwrap_or_default()
+        };
+        for ((name, a), (_, b)) in self.columns.iter().zip(&other.columns) {
+            if !a.same_structure(b) {
+                return Err(mismatch(
+                    name,
+                    format!(
+                        "{:?} here, {:?} there",
+                        type_name(reader, b),
+                        type_name(first, a)
+                    ),
+                ));
+            }
+        }
+        for (a, b) in self.slots.as_slice().iter().zip(other.slots.as_slice()) {
+            let same_kind = matches!((a.kind, b.kind), (SlotKind::Leaf(_), SlotKind::Leaf(_)))
+                || a.kind == b.kind;
+            if !same_kind || a.parent != b.parent || a.multiplicity != b.multiplicity {
+                let name = reader.descriptor().field_name(b.field);
+                return Err(mismatch(name, "its columns hang on others".into()));
+            }
+        }
+        if self.slots.len() != other.slots.len() || self.columns.len() != other.columns.len() {
+            return Err(mismatch(
+                "",
+                format!(
+                    "{} columns here, {} there",
+                    other.slots.len(),
+                    self.slots.len()
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    fn promote(&mut self, other: &Slots) {
+        for (slot, other) in self.slots.as_mut_slice().iter_mut().zip(other.as_slice()) {
+            if let (SlotKind::Leaf(a), SlotKind::Leaf(b)) = (slot.kind, other.kind) {
+                slot.kind = SlotKind::Leaf(DType::promote(a, b));
+            }
+        }
+    }
+}
+
+fn top_level_names(reader: &Reader) -> Vec<String> {
+    reader
+        .descriptor()
+        .top_level
+        .iter()
+        .map(|&id| reader.descriptor().field_name(id).to_owned())
+        .collect()
+}
+
+/// The physical columns of each slot in one file, one for each representation.
+#[derive(Debug, Clone)]
+pub struct Binding(pub(super) Vec<Vec<u32>>);
+
+impl Binding {
+    fn of(slots: &Slots) -> Self {
+        Self(
+            slots
+                .as_slice()
+                .iter()
+                .map(|slot| slot.columns.clone())
+                .collect(),
+        )
+    }
+
+    /// The columns of a slot.
+    pub(super) fn columns(&self, slot: usize) -> &[u32] {
+        self.0.get(slot).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Bytes that the result of a read takes in memory, from metadata; of clusters that are partly read, a share.
+pub fn decoded_bytes(schema: &ReadSchema, parts: &[Part]) -> Result<u64, RNTupleError> {
+    let mut total = 0f64;
+    for segment in segments(parts)? {
+        let Some(part) = parts.get(segment.part) else {
+            continue;
+        };
+        let share = segment.n_entries() as f64 / segment.summary.n_entries.max(1) as f64;
+        for (index, slot) in schema.slots.as_slice().iter().enumerate() {
+            let size = match slot.kind {
+                SlotKind::Leaf(dtype) => dtype.size(),
+                SlotKind::Index => 8,
+                SlotKind::Switch(_) => 9,
+            };
+            let elements: u64 = slot_source(part, &segment, index, slot)?.n_elements();
+            total += share * elements as f64 * size as f64;
+        }
+    }
+    Ok(total as u64)
+}

@@ -1,0 +1,337 @@
+//! The descriptor: header and footer put together, checked, with skipped parts named.
+
+use crate::spec::{
+    Anchor, ClusterGroup, ColumnRecord, ColumnType, ExtraTypeInfo, FieldRecord, Footer, Header,
+    LinkedAttributeSet, Role, SchemaDescription, SpecError,
+};
+
+/// Index of a field in [`Descriptor::fields`].
+pub type FieldId = u32;
+
+/// Deepest nesting of fields that is read; guards recursion against hostile files.
+const MAX_DEPTH: usize = 200;
+
+/// A field with its place in the tree.
+#[derive(Debug, Clone)]
+pub struct Field {
+    /// As serialized.
+    pub record: FieldRecord,
+    /// Parent; none at the top level.
+    pub parent: Option<FieldId>,
+    /// Subfields in the order of their ids.
+    pub children: Vec<FieldId>,
+    /// Physical columns in the order of their ids, all representations; aliased ones of a projected field.
+    pub columns: Vec<u32>,
+}
+
+/// A physical column.
+pub type Column = ColumnRecord;
+
+/// A top-level field that this version cannot read, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named by their types")]
+pub struct SkippedField {
+    pub id: FieldId,
+    pub name: String,
+    pub reason: String,
+}
+
+/// Everything that header and footer say.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the specification's names")]
+pub struct Descriptor {
+    pub anchor: Anchor,
+    pub name: String,
+    pub description: String,
+    pub writer: String,
+    pub feature_flags: u64,
+    pub header_checksum: u64,
+    pub fields: Vec<Field>,
+    pub columns: Vec<Column>,
+    pub extra_type_infos: Vec<ExtraTypeInfo>,
+    pub cluster_groups: Vec<ClusterGroup>,
+    pub attribute_sets: Vec<LinkedAttributeSet>,
+    /// Top-level fields, without the skipped ones.
+    pub top_level: Vec<FieldId>,
+    pub skipped: Vec<SkippedField>,
+}
+
+impl Descriptor {
+    /// Joins header and footer.
+    pub fn new(anchor: Anchor, header: Header, footer: Footer) -> Result<Self, SpecError> {
+        if footer.header_checksum != header.checksum {
+            return Err(SpecError::Checksum {
+                what: "footer's copy of the header",
+                expected: header.checksum,
+                found: footer.header_checksum,
+            });
+        }
+        let SchemaDescription {
+            fields,
+            columns,
+            alias_columns,
+            extra_type_infos,
+        } = header.schema;
+        let mut descriptor = Self {
+            anchor,
+            name: header.name,
+            description: header.description,
+            writer: header.writer,
+            feature_flags: header.feature_flags | footer.feature_flags,
+            header_checksum: header.checksum,
+            fields: Vec::new(),
+            columns: [columns, footer.extension.columns].concat(),
+            extra_type_infos: [extra_type_infos, footer.extension.extra_type_infos].concat(),
+            cluster_groups: footer.cluster_groups,
+            attribute_sets: footer.attribute_sets,
+            top_level: Vec::new(),
+            skipped: Vec::new(),
+        };
+        let records = fields.into_iter().chain(footer.extension.fields).collect();
+        descriptor.link_fields(records)?;
+        descriptor.link_columns()?;
+        for alias in alias_columns.iter().chain(&footer.extension.alias_columns) {
+            descriptor.link_alias(alias.physical_id, alias.field_id)?;
+        }
+        descriptor.skip_unknown();
+        Ok(descriptor)
+    }
+
+    /// A field by id.
+    pub fn field(&self, id: FieldId) -> Option<&Field> {
+        self.fields.get(id as usize)
+    }
+
+    /// Name of a field, for messages.
+    pub fn field_name(&self, id: FieldId) -> &str {
+        self.field(id)
+            .map_or("?", |field| field.record.name.as_str())
+    }
+
+    /// A physical column by id.
+    pub fn column(&self, id: u32) -> Option<&Column> {
+        self.columns.get(id as usize)
+    }
+
+    /// The field that holds the data: the source of a projected field, else the field itself.
+    pub fn physical(&self, id: FieldId) -> FieldId {
+        self.field(id)
+            .and_then(|field| field.record.source_id)
+            .unwrap_or(id)
+    }
+
+    /// The columns of the physical field at `position`, one for each representation.
+    pub fn representations(&self, id: FieldId, position: usize) -> Vec<u32> {
+        let columns = self
+            .field(self.physical(id))
+            .map_or(&[][..], |field| field.columns.as_slice());
+        let mut seen: Vec<(u16, usize)> = Vec::new();
+        let mut found = Vec::new();
+        for &column in columns {
+            let Some(representation) = self.column(column).map(|c| c.representation) else {
+                continue;
+            };
+            let count = match seen.iter_mut().find(|(r, _)| *r == representation) {
+                Some((_, count)) => {
+                    *count += 1;
+                    *count
+                }
+                None => {
+                    seen.push((representation, 0));
+                    0
+                }
+            };
+            if count == position {
+                found.push(column);
+            }
+        }
+        found
+    }
+
+    /// Number of columns of the first representation.
+    pub fn n_columns(&self, id: FieldId) -> usize {
+        let columns = self
+            .field(self.physical(id))
+            .map_or(&[][..], |field| field.columns.as_slice());
+        columns
+            .iter()
+            .filter(|&&c| self.column(c).is_some_and(|c| c.representation == 0))
+            .count()
+    }
+
+    /// Number of entries: the end of the last cluster group.
+    pub fn n_entries(&self) -> u64 {
+        self.cluster_groups
+            .iter()
+            .map(|g| g.min_entry.saturating_add(g.entry_span))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// The top-level ancestor.
+    pub fn top_of(&self, mut id: FieldId) -> FieldId {
+        while let Some(parent) = self.field(id).and_then(|field| field.parent) {
+            id = parent;
+        }
+        id
+    }
+
+    fn link_fields(&mut self, records: Vec<FieldRecord>) -> Result<(), SpecError> {
+        let mut depths: Vec<usize> = Vec::with_capacity(records.len());
+        for (index, record) in records.into_iter().enumerate() {
+            let id = to_id(index)?;
+            let parent = (record.parent_id != id).then_some(record.parent_id);
+            let depth = match parent {
+                None => 0,
+                Some(parent) => depths.get(parent as usize).map_or(usize::MAX, |d| d + 1),
+            };
+            if depth > MAX_DEPTH {
+                let expected = format!("an earlier field, nested at most {MAX_DEPTH} deep");
+                return Err(broken(
+                    "parent of a field",
+                    index,
+                    expected,
+                    format!("{parent:?}"),
+                ));
+            }
+            depths.push(depth);
+            if let Some(parent) = parent.and_then(|p| self.fields.get_mut(p as usize)) {
+                parent.children.push(id);
+            }
+            self.fields.push(Field {
+                record,
+                parent,
+                children: Vec::new(),
+                columns: Vec::new(),
+            });
+        }
+        for (index, field) in self.fields.iter().enumerate() {
+            let Some(source) = field.record.source_id else {
+                continue;
+            };
+            if self
+                .field(source)
+                .is_none_or(|source| source.record.source_id.is_some())
+            {
+                return Err(broken(
+                    "source of a projected field",
+                    index,
+                    "a physical field".into(),
+                    source.to_string(),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn link_columns(&mut self) -> Result<(), SpecError> {
+        for (index, column) in self.columns.iter().enumerate() {
+            let id = to_id(index)?;
+            let Some(field) = self.fields.get_mut(column.field_id as usize) else {
+                let expected = format!("below {}", self.fields.len());
+                return Err(broken(
+                    "field of a column",
+                    index,
+                    expected,
+                    column.field_id.to_string(),
+                ));
+            };
+            field.columns.push(id);
+        }
+        Ok(())
+    }
+
+    fn link_alias(&mut self, physical: u32, field: u32) -> Result<(), SpecError> {
+        if self.column(physical).is_none() {
+            let expected = format!("a physical column below {}", self.columns.len());
+            return Err(broken(
+                "alias column",
+                physical as usize,
+                expected,
+                physical.to_string(),
+            ));
+        }
+        match self.fields.get_mut(field as usize) {
+            Some(field) if field.record.source_id.is_some() => {
+                field.columns.push(physical);
+                Ok(())
+            }
+            _ => Err(broken(
+                "alias column",
+                physical as usize,
+                "a projected field".into(),
+                field.to_string(),
+            )),
+        }
+    }
+
+    /// Marks the top-level fields of unknown roles and column types, and projections of such fields.
+    fn skip_unknown(&mut self) {
+        let mut reasons: Vec<Option<String>> = vec![None; self.fields.len()];
+        for (id, field) in (0u32..).zip(&self.fields) {
+            let mut reason = match field.record.role {
+                Role::Unknown(role) => Some(format!(
+                    "field {:?} has the unknown structural role {role}",
+                    field.record.name
+                )),
+                _ => None,
+            };
+            for column in field.columns.iter().filter_map(|&c| self.column(c)) {
+                if let ColumnType::Unknown(code) = column.column_type {
+                    reason = Some(format!(
+                        "field {:?} has the unknown column type {code:#x}",
+                        field.record.name
+                    ));
+                }
+            }
+            if let (Some(reason), Some(slot)) = (reason, reasons.get_mut(self.top_of(id) as usize))
+            {
+                slot.get_or_insert(reason);
+            }
+        }
+        for (id, field) in (0u32..).zip(&self.fields) {
+            let Some(source) = field.record.source_id else {
+                continue;
+            };
+            let blocked = reasons
+                .get(self.top_of(source) as usize)
+                .is_some_and(Option::is_some);
+            if let (true, Some(slot)) = (blocked, reasons.get_mut(self.top_of(id) as usize)) {
+                slot.get_or_insert_with(|| {
+                    format!("its source {:?} cannot be read", self.field_name(source))
+                });
+            }
+        }
+        for ((id, field), reason) in (0u32..).zip(&self.fields).zip(reasons) {
+            match reason {
+                _ if field.parent.is_some() => {}
+                None => self.top_level.push(id),
+                Some(reason) => self.skipped.push(SkippedField {
+                    id,
+                    name: field.record.name.clone(),
+                    reason,
+                }),
+            }
+        }
+    }
+}
+
+fn to_id(index: usize) -> Result<u32, SpecError> {
+    u32::try_from(index).map_err(|_| {
+        broken(
+            "number of fields or columns",
+            index,
+            "below 2^32".into(),
+            index.to_string(),
+        )
+    })
+}
+
+fn broken(what: &'static str, index: usize, expected: String, found: String) -> SpecError {
+    SpecError::Unexpected {
+        what,
+        offset: index,
+        expected,
+        found,
+    }
+}

@@ -1,0 +1,177 @@
+//! Names of fields as users write them.
+
+use std::collections::HashMap;
+
+use super::descriptor::{Descriptor, FieldId};
+use crate::spec::Role;
+
+/// Whether a field is hidden from users: the item of a collection, of an array, of a variant or of a wrapper,
+/// and a base class (`:_0`) of a record.
+pub fn is_anonymous(descriptor: &Descriptor, id: FieldId) -> bool {
+    let Some(field) = descriptor.field(id) else {
+        return false;
+    };
+    let Some(parent) = field.parent.and_then(|p| descriptor.field(p)) else {
+        return false;
+    };
+    match parent.record.role {
+        Role::Collection | Role::Variant => true,
+        Role::Plain | Role::Streamer => {
+            parent.record.flags.repetitive() || field.record.name == "_0"
+        }
+        Role::Record => is_base_class(&field.record.name),
+        Role::Unknown(_) => false,
+    }
+}
+
+fn is_base_class(name: &str) -> bool {
+    name.strip_prefix(":_")
+        .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The dotted path of every field, without anonymous fields; none for fields that have no path of their own.
+///
+/// Members of the same name that meet when base classes are flattened get their class in front (`Base::member`).
+pub fn field_paths(descriptor: &Descriptor) -> Vec<Option<String>> {
+    let names = unique_names(descriptor);
+    let mut paths: Vec<Option<String>> = Vec::with_capacity(names.len());
+    let mut prefixes: Vec<String> = Vec::with_capacity(names.len());
+    for (id, name) in (0u32..).zip(names) {
+        let parent = descriptor.field(id).and_then(|field| field.parent);
+        let prefix = parent
+            .and_then(|p| prefixes.get(p as usize))
+            .cloned()
+            .unwrap_or_default();
+        if is_anonymous(descriptor, id) {
+            paths.push(None);
+            prefixes.push(prefix);
+        } else {
+            let path = if prefix.is_empty() {
+                name
+            } else {
+                format!("{prefix}.{name}")
+            };
+            prefixes.push(path.clone());
+            paths.push(Some(path));
+        }
+    }
+    paths
+}
+
+/// Names of all fields, made unique among the members of a flattened record.
+pub(super) fn unique_names(descriptor: &Descriptor) -> Vec<String> {
+    let mut names: Vec<String> = descriptor
+        .fields
+        .iter()
+        .map(|f| f.record.name.clone())
+        .collect();
+    let mut groups: HashMap<(Option<FieldId>, &str), Vec<FieldId>> = HashMap::new();
+    for (id, field) in (0u32..).zip(&descriptor.fields) {
+        if field.parent.is_some() && !is_anonymous(descriptor, id) {
+            groups
+                .entry((owner(descriptor, id), field.record.name.as_str()))
+                .or_default()
+                .push(id);
+        }
+    }
+    for ((owner, name), members) in groups {
+        if members.len() > 1 {
+            for (&id, unique) in members
+                .iter()
+                .zip(qualify(descriptor, owner, name, &members))
+            {
+                if let Some(slot) = names.get_mut(id as usize) {
+                    *slot = unique;
+                }
+            }
+        }
+    }
+    names
+}
+
+/// The record into which a member is flattened: its first ancestor that is no base class.
+fn owner(descriptor: &Descriptor, id: FieldId) -> Option<FieldId> {
+    let mut current = descriptor.field(id)?.parent?;
+    while is_anonymous(descriptor, current) && is_base_class(descriptor.field_name(current)) {
+        current = descriptor.field(current)?.parent?;
+    }
+    Some(current)
+}
+
+/// Puts class names in front of `name`, as many as it takes to tell `members` apart.
+fn qualify(
+    descriptor: &Descriptor,
+    owner: Option<FieldId>,
+    name: &str,
+    members: &[FieldId],
+) -> Vec<String> {
+    let stacks: Vec<Vec<&str>> = members
+        .iter()
+        .map(|&id| classes(descriptor, owner, id))
+        .collect();
+    let mut counts = vec![0usize; members.len()];
+    let deepest = stacks.iter().map(Vec::len).max().unwrap_or(0);
+    for _ in 0..=deepest {
+        let names: Vec<String> = stacks
+            .iter()
+            .zip(&counts)
+            .map(|(stack, &n)| {
+                stack
+                    .iter()
+                    .rev()
+                    .take(n)
+                    .copied()
+                    .chain([name])
+                    .collect::<Vec<_>>()
+                    .join("::")
+            })
+            .collect();
+        let repeated: Vec<bool> = names
+            .iter()
+            .map(|n| names.iter().filter(|m| *m == n).count() > 1)
+            .collect();
+        if !repeated.contains(&true) {
+            return names;
+        }
+        for (count, again) in counts.iter_mut().zip(repeated) {
+            *count += usize::from(again);
+        }
+    }
+    (0..members.len()).map(|i| format!("{name}#{i}")).collect()
+}
+
+/// Class names from the member's own class up to (not including) the owner.
+fn classes(descriptor: &Descriptor, owner: Option<FieldId>, id: FieldId) -> Vec<&str> {
+    let mut out = Vec::new();
+    let mut current = descriptor.field(id).and_then(|f| f.parent);
+    while let Some(parent) = current.filter(|_| current != owner) {
+        let Some(field) = descriptor.field(parent) else {
+            break;
+        };
+        out.push(field.record.type_name.as_str());
+        current = field.parent;
+    }
+    out
+}
+
+/// The names nearest to a misspelt one, best first.
+pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let wanted = name.to_lowercase();
+    let limit = (name.chars().count() / 3).max(2);
+    let mut found: Vec<(usize, &str)> = names
+        .into_iter()
+        .map(|candidate| {
+            (
+                strsim::damerau_levenshtein(&wanted, &candidate.to_lowercase()),
+                candidate,
+            )
+        })
+        .filter(|(distance, _)| *distance <= limit)
+        .collect();
+    found.sort_unstable();
+    found
+        .into_iter()
+        .take(5)
+        .map(|(_, candidate)| candidate.to_owned())
+        .collect()
+}

@@ -1,0 +1,159 @@
+//! The anchor: payload of a TKey of class `ROOT::RNTuple`, big-endian.
+
+use super::cursor::SpecError;
+
+/// Size of the version 2 anchor: byte count, class version, 64 bytes of members, checksum.
+const MEMBERS: usize = 64;
+const PREFIX: usize = 6;
+const BYTE_COUNT_MASK: u32 = 0x4000_0000;
+
+/// Entry point to an RNTuple in a ROOT file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the specification's names")]
+pub struct Anchor {
+    pub version_epoch: u16,
+    pub version_major: u16,
+    pub version_minor: u16,
+    pub version_patch: u16,
+    pub seek_header: u64,
+    pub n_bytes_header: u64,
+    pub len_header: u64,
+    pub seek_footer: u64,
+    pub n_bytes_footer: u64,
+    pub len_footer: u64,
+    pub max_key_size: u64,
+}
+
+impl Anchor {
+    /// Parses the key's payload: 4 bytes count, 2 bytes class version, the members, XXH3 over the members.
+    ///
+    /// Members that a later version appends are skipped, but are part of the checksum.
+    pub fn parse(payload: &[u8]) -> Result<Self, SpecError> {
+        let count = read_be::<4>(payload, 0).map(u32::from_be_bytes)?;
+        let members = (count & !BYTE_COUNT_MASK) as usize;
+        if count & BYTE_COUNT_MASK == 0 || members < 2 + MEMBERS {
+            return Err(SpecError::Unexpected {
+                what: "anchor byte count",
+                offset: 0,
+                expected: format!("at least {:#x}", BYTE_COUNT_MASK as usize + 2 + MEMBERS),
+                found: format!("{count:#x}"),
+            });
+        }
+        let end = 4 + members;
+        let body = payload.get(PREFIX..end).ok_or(SpecError::Truncated {
+            what: "anchor",
+            offset: PREFIX,
+            expected: (end - PREFIX) as u64,
+            found: payload.len().saturating_sub(PREFIX) as u64,
+        })?;
+        let expected = read_be::<8>(payload, end).map(u64::from_be_bytes)?;
+        let found = femtobarn_codec::xxh3(body);
+        if expected != found {
+            return Err(SpecError::Checksum {
+                what: "anchor",
+                expected,
+                found,
+            });
+        }
+        Self::parse_members(body)
+    }
+
+    fn parse_members(body: &[u8]) -> Result<Self, SpecError> {
+        let short = |i: usize| read_be::<2>(body, 2 * i).map(u16::from_be_bytes);
+        let long = |i: usize| read_be::<8>(body, 8 + 8 * i).map(u64::from_be_bytes);
+        let anchor = Self {
+            version_epoch: short(0)?,
+            version_major: short(1)?,
+            version_minor: short(2)?,
+            version_patch: short(3)?,
+            seek_header: long(0)?,
+            n_bytes_header: long(1)?,
+            len_header: long(2)?,
+            seek_footer: long(3)?,
+            n_bytes_footer: long(4)?,
+            len_footer: long(5)?,
+            max_key_size: long(6)?,
+        };
+        if anchor.version_epoch == 0 {
+            return Err(SpecError::Unexpected {
+                what: "RNTuple version epoch",
+                offset: PREFIX,
+                expected: "1 (a released format)".into(),
+                found: "0 (a release candidate of 2024 or earlier; rewrite the file with ROOT 6.34 or later)".into(),
+            });
+        }
+        Ok(anchor)
+    }
+
+    /// The format version as the specification writes it, for example `1.0.0.1`.
+    pub fn version(&self) -> String {
+        format!(
+            "{}.{}.{}.{}",
+            self.version_epoch, self.version_major, self.version_minor, self.version_patch
+        )
+    }
+}
+
+fn read_be<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], SpecError> {
+    bytes
+        .get(at..)
+        .and_then(|rest| rest.first_chunk::<N>())
+        .copied()
+        .ok_or(SpecError::Truncated {
+            what: "anchor",
+            offset: at,
+            expected: N as u64,
+            found: bytes.len().saturating_sub(at) as u64,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example(extra: &[u8]) -> Vec<u8> {
+        let mut body = Vec::new();
+        for v in [1u16, 0, 0, 1] {
+            body.extend(v.to_be_bytes());
+        }
+        for v in 100u64..107 {
+            body.extend(v.to_be_bytes());
+        }
+        body.extend(extra);
+        let mut out = (BYTE_COUNT_MASK | (2 + body.len()) as u32)
+            .to_be_bytes()
+            .to_vec();
+        out.extend(2u16.to_be_bytes());
+        out.extend(&body);
+        out.extend(femtobarn_codec::xxh3(&body).to_be_bytes());
+        out
+    }
+
+    #[test]
+    fn anchor_of_version_1_is_78_bytes_and_parses() {
+        let bytes = example(&[]);
+        assert_eq!(bytes.len(), 78);
+        let anchor = Anchor::parse(&bytes).unwrap();
+        assert_eq!(anchor.version(), "1.0.0.1");
+        assert_eq!((anchor.seek_header, anchor.max_key_size), (100, 106));
+    }
+
+    #[test]
+    fn appended_members_are_skipped_but_checked() {
+        let mut bytes = example(&[7; 8]);
+        assert_eq!(Anchor::parse(&bytes).unwrap().max_key_size, 106);
+        bytes[74] ^= 1;
+        assert!(matches!(
+            Anchor::parse(&bytes),
+            Err(SpecError::Checksum { .. })
+        ));
+    }
+
+    #[test]
+    fn every_truncation_is_an_error() {
+        let bytes = example(&[]);
+        for n in 0..bytes.len() {
+            assert!(Anchor::parse(&bytes[..n]).is_err(), "{n}");
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! The schema description: fields, columns, alias columns, extra type information.
+
+use super::cursor::{Cursor, SpecError};
+
+/// Structural role of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the specification's names")]
+pub enum Role {
+    Plain,
+    Collection,
+    Record,
+    Variant,
+    Streamer,
+    /// A role of the future; the top-level field is skipped.
+    Unknown(u16),
+}
+
+impl Role {
+    fn from_code(code: u16) -> Self {
+        match code {
+            0 => Self::Plain,
+            1 => Self::Collection,
+            2 => Self::Record,
+            3 => Self::Variant,
+            4 => Self::Streamer,
+            other => Self::Unknown(other),
+        }
+    }
+
+    /// Lower-case name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Collection => "collection",
+            Self::Record => "record",
+            Self::Variant => "variant",
+            Self::Streamer => "streamer",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+}
+
+/// Flags of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FieldFlags(pub u16);
+
+impl FieldFlags {
+    /// A fixed-size array or a bitset.
+    pub fn repetitive(self) -> bool {
+        self.0 & 1 != 0
+    }
+    /// A view of another field.
+    pub fn projected(self) -> bool {
+        self.0 & 2 != 0
+    }
+    /// Carries TClass's checksum.
+    pub fn has_type_checksum(self) -> bool {
+        self.0 & 4 != 0
+    }
+    /// In memory a struct of arrays.
+    pub fn soa(self) -> bool {
+        self.0 & 8 != 0
+    }
+}
+
+/// A field as serialized.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the specification's names")]
+pub struct FieldRecord {
+    pub field_version: u32,
+    pub type_version: u32,
+    pub parent_id: u32,
+    pub role: Role,
+    pub flags: FieldFlags,
+    pub name: String,
+    pub type_name: String,
+    pub type_alias: String,
+    pub description: String,
+    pub array_size: Option<u64>,
+    pub source_id: Option<u32>,
+    pub type_checksum: Option<u32>,
+}
+
+impl FieldRecord {
+    fn parse(list: &mut Cursor<'_>) -> Result<Self, SpecError> {
+        let mut c = list.record("field record")?;
+        let field_version = c.u32("field version")?;
+        let type_version = c.u32("type version")?;
+        let parent_id = c.u32("parent field id")?;
+        let role = Role::from_code(c.u16("structural role")?);
+        let flags = FieldFlags(c.u16("field flags")?);
+        Ok(Self {
+            field_version,
+            type_version,
+            parent_id,
+            role,
+            flags,
+            name: c.string("field name")?,
+            type_name: c.string("type name")?,
+            type_alias: c.string("type alias")?,
+            description: c.string("field description")?,
+            array_size: flags
+                .repetitive()
+                .then(|| c.u64("array size"))
+                .transpose()?,
+            source_id: flags
+                .projected()
+                .then(|| c.u32("source field id"))
+                .transpose()?,
+            type_checksum: flags
+                .has_type_checksum()
+                .then(|| c.u32("type checksum"))
+                .transpose()?,
+        })
+    }
+}
+
+/// Type of a column on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the specification's names")]
+pub enum ColumnType {
+    Bit,
+    Byte,
+    Char,
+    Int8,
+    UInt8,
+    Int16,
+    UInt16,
+    Int32,
+    UInt32,
+    Int64,
+    UInt64,
+    Real16,
+    Real32,
+    Real64,
+    Index32,
+    Index64,
+    Switch,
+    SplitInt16,
+    SplitUInt16,
+    SplitInt32,
+    SplitUInt32,
+    SplitInt64,
+    SplitUInt64,
+    SplitReal16,
+    SplitReal32,
+    SplitReal64,
+    SplitIndex32,
+    SplitIndex64,
+    Real32Trunc,
+    Real32Quant,
+    /// A type of the future; the top-level field is skipped.
+    Unknown(u16),
+}
+
+const COLUMN_TYPES: [(ColumnType, &str, u16, u16); 30] = [
+    (ColumnType::Bit, "Bit", 1, 1),
+    (ColumnType::Byte, "Byte", 8, 8),
+    (ColumnType::Char, "Char", 8, 8),
+    (ColumnType::Int8, "Int8", 8, 8),
+    (ColumnType::UInt8, "UInt8", 8, 8),
+    (ColumnType::Int16, "Int16", 16, 16),
+    (ColumnType::UInt16, "UInt16", 16, 16),
+    (ColumnType::Int32, "Int32", 32, 32),
+    (ColumnType::UInt32, "UInt32", 32, 32),
+    (ColumnType::Int64, "Int64", 64, 64),
+    (ColumnType::UInt64, "UInt64", 64, 64),
+    (ColumnType::Real16, "Real16", 16, 16),
+    (ColumnType::Real32, "Real32", 32, 32),
+    (ColumnType::Real64, "Real64", 64, 64),
+    (ColumnType::Index32, "Index32", 32, 32),
+    (ColumnType::Index64, "Index64", 64, 64),
+    (ColumnType::Switch, "Switch", 96, 96),
+    (ColumnType::SplitInt16, "SplitInt16", 16, 16),
+    (ColumnType::SplitUInt16, "SplitUInt16", 16, 16),
+    (ColumnType::SplitInt32, "SplitInt32", 32, 32),
+    (ColumnType::SplitUInt32, "SplitUInt32", 32, 32),
+    (ColumnType::SplitInt64, "SplitInt64", 64, 64),
+    (ColumnType::SplitUInt64, "SplitUInt64", 64, 64),
+    (ColumnType::SplitReal16, "SplitReal16", 16, 16),
+    (ColumnType::SplitReal32, "SplitReal32", 32, 32),
+    (ColumnType::SplitReal64, "SplitReal64", 64, 64),
+    (ColumnType::SplitIndex32, "SplitIndex32", 32, 32),
+    (ColumnType::SplitIndex64, "SplitIndex64", 64, 64),
+    (ColumnType::Real32Trunc, "Real32Trunc", 10, 31),
+    (ColumnType::Real32Quant, "Real32Quant", 1, 32),
+];
+
+impl ColumnType {
+    fn from_code(code: u16) -> Self {
+        COLUMN_TYPES
+            .get(usize::from(code))
+            .map_or(Self::Unknown(code), |entry| entry.0)
+    }
+
+    /// The specification's name.
+    pub fn name(self) -> &'static str {
+        COLUMN_TYPES
+            .iter()
+            .find(|entry| entry.0 == self)
+            .map_or("unknown", |entry| entry.1)
+    }
+
+    /// Whether `bits` is a width that the type may have.
+    pub fn allows_bits(self, bits: u16) -> bool {
+        COLUMN_TYPES
+            .iter()
+            .any(|entry| entry.0 == self && (entry.2..=entry.3).contains(&bits))
+    }
+
+    /// A parent column of collections.
+    pub fn is_index(self) -> bool {
+        matches!(
+            self,
+            Self::Index32 | Self::Index64 | Self::SplitIndex32 | Self::SplitIndex64
+        )
+    }
+}
+
+/// Flags of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ColumnFlags(pub u16);
+
+impl ColumnFlags {
+    /// The first element's index is not zero.
+    pub fn deferred(self) -> bool {
+        self.0 & 1 != 0
+    }
+    /// Has a range of values.
+    pub fn has_range(self) -> bool {
+        self.0 & 2 != 0
+    }
+}
+
+/// A physical column as serialized.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the specification's names")]
+pub struct ColumnRecord {
+    pub column_type: ColumnType,
+    pub bits: u16,
+    pub field_id: u32,
+    pub flags: ColumnFlags,
+    pub representation: u16,
+    /// In elements; negative: deferred and suppressed.
+    pub first_element: i64,
+    pub range: Option<(f64, f64)>,
+}
+
+impl ColumnRecord {
+    fn parse(list: &mut Cursor<'_>) -> Result<Self, SpecError> {
+        let mut c = list.record("column record")?;
+        let at = c.offset();
+        let column_type = ColumnType::from_code(c.u16("column type")?);
+        let bits = c.u16("bits on storage")?;
+        let field_id = c.u32("column's field id")?;
+        let flags = ColumnFlags(c.u16("column flags")?);
+        let representation = c.u16("representation index")?;
+        let first_element = if flags.deferred() {
+            c.i64("first element index")?
+        } else {
+            0
+        };
+        let range = if flags.has_range() {
+            Some((c.f64("min value")?, c.f64("max value")?))
+        } else {
+            None
+        };
+        if !matches!(column_type, ColumnType::Unknown(_)) && !column_type.allows_bits(bits) {
+            return Err(SpecError::Unexpected {
+                what: "bits on storage",
+                offset: at,
+                expected: format!("a width of {}", column_type.name()),
+                found: bits.to_string(),
+            });
+        }
+        if column_type == ColumnType::Real32Quant
+            && !range.is_some_and(|(min, max)| min.is_finite() && max.is_finite() && min < max)
+        {
+            return Err(SpecError::Unexpected {
+                what: "range of a Real32Quant column",
+                offset: at,
+                expected: "finite min < max".into(),
+                found: format!("{range:?}"),
+            });
+        }
+        Ok(Self {
+            column_type,
+            bits,
+            field_id,
+            flags,
+            representation,
+            first_element,
+            range,
+        })
+    }
+
+    /// Bytes that `n` elements take in an uncompressed page; none when it overflows.
+    pub fn packed_bytes(&self, n: u64) -> Option<u64> {
+        n.checked_mul(u64::from(self.bits))
+            .map(|bits| bits.div_ceil(8))
+    }
+}
+
+/// A column of a projected field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AliasColumn {
+    /// The column that holds the data.
+    pub physical_id: u32,
+    /// The projected field.
+    pub field_id: u32,
+}
+
+/// Extra information on a type, such as serialized streamer infos.
+#[derive(Debug, Clone)]
+pub struct ExtraTypeInfo {
+    /// 0: streamer info.
+    pub content_id: u32,
+    /// Version of the type.
+    pub type_version: u32,
+    /// Name of the type.
+    pub type_name: String,
+    /// The content, uninterpreted.
+    pub content: Vec<u8>,
+}
+
+/// Fields and columns of a header or of a schema extension.
+#[derive(Debug, Clone, Default)]
+#[expect(missing_docs, reason = "the specification's names")]
+pub struct SchemaDescription {
+    pub fields: Vec<FieldRecord>,
+    pub columns: Vec<ColumnRecord>,
+    pub alias_columns: Vec<AliasColumn>,
+    pub extra_type_infos: Vec<ExtraTypeInfo>,
+}
+
+impl SchemaDescription {
+    /// Reads the four lists.
+    pub fn parse(c: &mut Cursor<'_>) -> Result<Self, SpecError> {
+        Ok(Self {
+            fields: c.items("field list", 8, FieldRecord::parse)?,
+            columns: c.items("column list", 8, ColumnRecord::parse)?,
+            alias_columns: c.items("alias column list", 8, |list| {
+                let mut record = list.record("alias column record")?;
+                let physical_id = record.u32("physical column id")?;
+                Ok(AliasColumn {
+                    physical_id,
+                    field_id: record.u32("alias column's field id")?,
+                })
+            })?,
+            extra_type_infos: c.items("extra type information list", 8, |list| {
+                let mut record = list.record("extra type information")?;
+                let content_id = record.u32("content identifier")?;
+                let type_version = record.u32("type version")?;
+                let type_name = record.string("type name")?;
+                let length = record.u32("extra type information content")? as usize;
+                let content = record
+                    .bytes(length, "extra type information content")?
+                    .to_vec();
+                Ok(ExtraTypeInfo {
+                    content_id,
+                    type_version,
+                    type_name,
+                    content,
+                })
+            })?,
+        })
+    }
+}

@@ -1,0 +1,22 @@
+//! On-disk structures of the RNTuple format: bytes in, values out; no I/O.
+
+mod anchor;
+mod cursor;
+mod description;
+mod envelope;
+mod footer;
+mod header;
+mod locator;
+mod page_list;
+
+pub use anchor::Anchor;
+pub use cursor::{Cursor, Frame, SpecError};
+pub use description::{
+    AliasColumn, ColumnFlags, ColumnRecord, ColumnType, ExtraTypeInfo, FieldFlags, FieldRecord,
+    Role, SchemaDescription,
+};
+pub use envelope::{Envelope, EnvelopeKind};
+pub use footer::{ClusterGroup, Footer, LinkedAttributeSet};
+pub use header::{Header, feature_flags};
+pub use locator::{EnvelopeLink, Locator, LocatorKind};
+pub use page_list::{ClusterSummary, ColumnPages, Page, PageList};

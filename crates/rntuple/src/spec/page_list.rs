@@ -1,0 +1,208 @@
+//! The page list envelope: clusters, and where the pages of their columns are.
+
+use super::cursor::{Cursor, SpecError};
+use super::envelope::{Envelope, EnvelopeKind};
+use super::locator::{Locator, LocatorKind};
+
+/// A page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    /// Number of elements.
+    pub n_elements: u32,
+    /// Whether 8 bytes of XXH3 follow the page.
+    pub has_checksum: bool,
+    /// Where the page is.
+    pub locator: Locator,
+}
+
+impl Page {
+    /// Compressed size with the checksum.
+    pub fn stored_size(&self) -> u64 {
+        self.locator
+            .size
+            .saturating_add(if self.has_checksum { 8 } else { 0 })
+    }
+}
+
+/// The entries of a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the specification's names")]
+pub struct ClusterSummary {
+    pub first_entry: u64,
+    pub n_entries: u64,
+}
+
+impl ClusterSummary {
+    /// One past the last entry.
+    pub fn end(&self) -> u64 {
+        self.first_entry.saturating_add(self.n_entries)
+    }
+}
+
+/// The pages of one column in one cluster, as indexes into the page list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ColumnPages {
+    first_page: u32,
+    n_pages: u32,
+    /// Global index of the first element; negative: suppressed in this cluster.
+    pub element_offset: i64,
+    /// Algorithm × 100 + level; 0 for none, and for a suppressed column.
+    pub compression: u32,
+}
+
+impl ColumnPages {
+    /// The column belongs to a representation that this cluster does not use.
+    pub fn suppressed(&self) -> bool {
+        self.element_offset < 0
+    }
+}
+
+/// Contents of a page list envelope.
+#[derive(Debug, Clone, Default)]
+pub struct PageList {
+    clusters: Vec<ClusterSummary>,
+    columns: Vec<Vec<ColumnPages>>,
+    pages: Vec<Page>,
+}
+
+impl PageList {
+    /// Parses an uncompressed page list envelope that belongs to the header with `header_checksum`.
+    pub fn parse(bytes: &[u8], header_checksum: u64) -> Result<Self, SpecError> {
+        let Envelope { payload: mut c, .. } = Envelope::parse(bytes, EnvelopeKind::PageList)?;
+        let found = c.u64("header checksum")?;
+        if found != header_checksum {
+            return Err(SpecError::Checksum {
+                what: "page list's copy of the header",
+                expected: header_checksum,
+                found,
+            });
+        }
+        let clusters = c.items("cluster summary list", 8, cluster_summary)?;
+        let mut pages = Vec::new();
+        let at = c.offset();
+        let columns = c.items("page locations", 12, |list| {
+            list.items("columns of a cluster", 12, |column| {
+                column_pages(column, &mut pages)
+            })
+        })?;
+        if columns.len() != clusters.len() {
+            return Err(SpecError::Unexpected {
+                what: "page locations",
+                offset: at,
+                expected: format!("{} clusters", clusters.len()),
+                found: columns.len().to_string(),
+            });
+        }
+        Ok(Self {
+            clusters,
+            columns,
+            pages,
+        })
+    }
+
+    /// The clusters, in the order of their ids.
+    pub fn clusters(&self) -> &[ClusterSummary] {
+        &self.clusters
+    }
+
+    /// A column's pages in a cluster; none where the page list is older than the column.
+    pub fn column(&self, cluster: usize, column: u32) -> Option<&ColumnPages> {
+        self.columns.get(cluster)?.get(column as usize)
+    }
+
+    /// Number of columns listed for a cluster.
+    pub fn n_columns(&self, cluster: usize) -> usize {
+        self.columns.get(cluster).map_or(0, Vec::len)
+    }
+
+    /// The pages of a column.
+    pub fn pages(&self, column: &ColumnPages) -> &[Page] {
+        let first = column.first_page as usize;
+        self.pages
+            .get(first..first + column.n_pages as usize)
+            .unwrap_or_default()
+    }
+
+    /// Every page.
+    pub fn all_pages(&self) -> &[Page] {
+        &self.pages
+    }
+}
+
+fn cluster_summary(list: &mut Cursor<'_>) -> Result<ClusterSummary, SpecError> {
+    let mut c = list.record("cluster summary")?;
+    let at = c.offset();
+    let first_entry = c.u64("first entry number")?;
+    let word = c.u64("number of entries")?;
+    let (n_entries, flags) = (word & ((1 << 56) - 1), word >> 56);
+    if flags & 1 != 0 {
+        return Err(SpecError::Unexpected {
+            what: "cluster summary",
+            offset: at,
+            expected: "an unsharded cluster".into(),
+            found: "a sharded cluster, which needs a newer reader".into(),
+        });
+    }
+    if first_entry
+        .checked_add(n_entries)
+        .is_none_or(|end| end > i64::MAX as u64)
+    {
+        return Err(SpecError::Unexpected {
+            what: "cluster summary",
+            offset: at,
+            expected: "entries below 2^63".into(),
+            found: format!("{n_entries} from {first_entry}"),
+        });
+    }
+    Ok(ClusterSummary {
+        first_entry,
+        n_entries,
+    })
+}
+
+fn column_pages(list: &mut Cursor<'_>, pages: &mut Vec<Page>) -> Result<ColumnPages, SpecError> {
+    let at = list.offset();
+    let (mut c, n) = list.list("page list of a column")?;
+    let too_many = |found: u64| SpecError::Unexpected {
+        what: "page list of a column",
+        offset: at,
+        expected: "as many pages as fit the frame".into(),
+        found: format!("{found} pages"),
+    };
+    if n as usize > c.remaining() / 8 {
+        return Err(too_many(u64::from(n)));
+    }
+    let first_page = u32::try_from(pages.len()).map_err(|_| too_many(pages.len() as u64))?;
+    for _ in 0..n {
+        let count = c.i32("page's number of elements")?;
+        let locator = Locator::parse(&mut c)?;
+        if locator.kind == LocatorKind::File && locator.offset.checked_add(locator.size).is_none() {
+            return Err(SpecError::Unexpected {
+                what: "page locator",
+                offset: c.offset(),
+                expected: "a range below 2^64".into(),
+                found: format!("{} bytes at {}", locator.size, locator.offset),
+            });
+        }
+        pages.push(Page {
+            n_elements: count.unsigned_abs(),
+            has_checksum: count < 0,
+            locator,
+        });
+    }
+    let element_offset = c.i64("element offset")?;
+    let compression = if element_offset < 0 {
+        0
+    } else {
+        c.u32("compression settings")?
+    };
+    if element_offset < 0 && n != 0 {
+        return Err(too_many(u64::from(n)));
+    }
+    Ok(ColumnPages {
+        first_page,
+        n_pages: n,
+        element_offset,
+        compression,
+    })
+}

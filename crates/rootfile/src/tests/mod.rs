@@ -1,0 +1,35 @@
+//! Tests of the crate as a whole. Files written by ROOT are in `testdata/container`, made by
+//! `testdata/make_container.py`; hostile and very large ones are built here.
+
+mod builder;
+mod costs;
+mod faults;
+mod find;
+mod goldens;
+mod hostile;
+mod shared_data;
+mod widths;
+
+use std::path::{Path, PathBuf};
+
+use femtobarn_io::{LocalSource, MemorySource};
+
+use crate::RootFile;
+
+fn testdata(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../testdata/container")
+        .join(name)
+}
+
+fn open(name: &str) -> RootFile {
+    RootFile::open(LocalSource::open(&testdata(name)).unwrap()).unwrap()
+}
+
+fn bytes_of(name: &str) -> Vec<u8> {
+    std::fs::read(testdata(name)).unwrap()
+}
+
+fn open_bytes(bytes: Vec<u8>) -> Result<RootFile, crate::RootFileError> {
+    RootFile::open(MemorySource::new("mem:test", bytes))
+}
