@@ -61,7 +61,7 @@ pub enum RootFileError {
         offset: u64,
     },
     /// A directory that contains itself, or is in two places, or shares bytes with others.
-    #[error("directory loop in {url}: {path:?} at {offset} has been listed before")]
+    #[error("directory loop in {url}: {path:?} at {offset} or its keys have been listed before")]
     DirectoryLoop {
         /// The file.
         url: String,
@@ -71,13 +71,13 @@ pub enum RootFileError {
         offset: u64,
     },
     /// The payload of an object could not be decompressed.
-    #[error("cannot decompress the object of {url} whose payload is at {offset}")]
+    #[error("cannot decompress an object of {url}: compression record at {offset}")]
     Decompress {
         /// The file.
         url: String,
-        /// Where the payload begins.
+        /// Where the compression record is that cannot be, or where one should be.
         offset: u64,
-        /// What is wrong with it; offsets in there count from the payload's.
+        /// What is wrong with it; offsets in there count from the record's.
         source: CodecError,
     },
     /// There is no key of that name.

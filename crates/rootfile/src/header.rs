@@ -67,7 +67,7 @@ impl FileHeader {
             n_free: cursor.size()?,
             n_bytes_name: cursor.size()?,
             units: cursor.u8()?,
-            compression: cursor.size()?,
+            compression: cursor.u32()?,
             seek_info: cursor.seek_value(wide)?,
             n_bytes_info: cursor.size()?,
             uuid: Uuid::default(),

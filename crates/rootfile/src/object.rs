@@ -55,41 +55,57 @@ pub(crate) fn payload_of(url: &str, record: &Bytes, key: &Key) -> Result<Bytes, 
             Err(truncated())
         };
     }
-    decompress(&payload, key.object_len as usize)
-        .map(Bytes::from)
-        .map_err(|source| RootFileError::Decompress {
-            url: url.to_owned(),
-            offset: key.payload_offset(),
-            source,
-        })
+    let mut object = Vec::new();
+    match decompress(&payload, key.object_len as usize, &mut object) {
+        Ok(()) => Ok(Bytes::from(object)),
+        Err((at, source)) => {
+            let offset = key.payload_offset().saturating_add(at as u64);
+            Err(RootFileError::Decompress {
+                url: url.to_owned(),
+                offset,
+                source,
+            })
+        }
+    }
 }
 
-/// Decompresses one record after the other, so that memory grows only as far as records go on.
-fn decompress(payload: &[u8], length: usize) -> Result<Vec<u8>, CodecError> {
+/// Decompresses one record after the other, so that memory grows only as far as records go on. An
+/// error comes with the position in the payload of the record that it is about.
+fn decompress(
+    payload: &[u8],
+    length: usize,
+    object: &mut Vec<u8>,
+) -> Result<(), (usize, CodecError)> {
     let mut decompressor = Decompressor::new();
-    let trusted = payload.len().saturating_mul(TRUSTED_RATIO);
-    let mut object = Vec::with_capacity(length.min(trusted));
+    object.reserve_exact(length.min(payload.len().saturating_mul(TRUSTED_RATIO)));
     let mut rest = payload;
     let mut at = 0;
     while object.len() < length {
-        let header = RecordHeader::parse(rest)?;
+        let header = RecordHeader::parse(rest).map_err(|error| (at, error))?;
         let size = header
             .compressed
             .saturating_add(RecordHeader::SIZE)
             .min(rest.len());
         let (record, next) = rest.split_at(size);
         let filled = object.len();
-        let room = header.uncompressed.min(length - filled);
-        object.resize(filled + room, 0);
-        decompressor.decompress(record, object.get_mut(filled..).unwrap_or_default())?;
+        object.resize(filled + header.uncompressed.min(length - filled), 0);
+        let target = object.get_mut(filled..).unwrap_or_default();
+        if target.is_empty() {
+            return Err((
+                at,
+                CodecError::EmptyRecord {
+                    offset: 0,
+                    expected: length - filled,
+                },
+            ));
+        }
+        decompressor
+            .decompress(record, target)
+            .map_err(|error| (at, error))?;
         (rest, at) = (next, at + size);
     }
-    if rest.is_empty() {
-        Ok(object)
-    } else {
-        Err(CodecError::TrailingBytes {
-            offset: at,
-            found: rest.len(),
-        })
+    match rest.len() {
+        0 => Ok(()),
+        found => Err((at, CodecError::TrailingBytes { offset: 0, found })),
     }
 }

@@ -46,7 +46,8 @@ impl RootFile {
         let mut seen = HashSet::from([self.root().record().seek_dir]);
         let mut level = 0..1;
         while !level.is_empty() && tree.directories.len() < most {
-            let found = self.subdirectories(&tree, level.clone(), &mut seen)?;
+            let mut found = self.subdirectories(&tree, level.clone(), &mut seen)?;
+            found.truncate(most - tree.directories.len());
             let places: Vec<_> = found.iter().map(|(place, _, _)| *place).collect();
             let wanted: Vec<_> = found
                 .into_iter()
