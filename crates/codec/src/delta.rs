@@ -9,7 +9,7 @@ use crate::portable::low_half;
 use crate::{CodecError, kernel};
 
 /// Elements that are joined at a time, on the stack.
-const BLOCK: usize = 128;
+const BLOCK: usize = 256;
 
 /// Joins the byte planes of 32-bit elements in `src` and sums them up, widening to 64 bits.
 ///
@@ -18,11 +18,13 @@ const BLOCK: usize = 128;
 pub fn unsplit_delta_32(src: &[u8], dst: &mut [u64]) -> Result<(), CodecError> {
     check_length("split 32-bit indexes", dst.len().checked_mul(4), src.len())?;
     let n = dst.len();
+    let n_done = kernel::unsplit_delta_32(src, dst);
+    let (done, rest) = dst.split_at_mut(n_done);
     let mut buffer = [0; 4 * BLOCK];
-    let mut sum = 0u32;
-    for (block, out) in dst.chunks_mut(BLOCK).enumerate() {
+    let mut sum = done.last().map_or(0, |&last| low_half(last));
+    for (block, out) in rest.chunks_mut(BLOCK).enumerate() {
         let bytes = buffer.get_mut(..4 * out.len()).unwrap_or_default();
-        kernel::unsplit_range::<u32, false>(src, n, block * BLOCK, bytes);
+        kernel::unsplit_range::<u32, false>(src, n, n_done + block * BLOCK, bytes);
         for (value, delta) in out.iter_mut().zip(bytes.as_chunks().0) {
             sum = sum.wrapping_add(u32::from_ne_bytes(*delta));
             *value = u64::from(sum);
@@ -38,11 +40,13 @@ pub fn unsplit_delta_32(src: &[u8], dst: &mut [u64]) -> Result<(), CodecError> {
 pub fn unsplit_delta_64(src: &[u8], dst: &mut [u64]) -> Result<(), CodecError> {
     check_length("split 64-bit indexes", dst.len().checked_mul(8), src.len())?;
     let n = dst.len();
+    let n_done = kernel::unsplit_delta_64(src, dst);
+    let (done, rest) = dst.split_at_mut(n_done);
     let mut buffer = [0; 8 * BLOCK];
-    let mut sum = 0u64;
-    for (block, out) in dst.chunks_mut(BLOCK).enumerate() {
+    let mut sum = done.last().copied().unwrap_or_default();
+    for (block, out) in rest.chunks_mut(BLOCK).enumerate() {
         let bytes = buffer.get_mut(..8 * out.len()).unwrap_or_default();
-        kernel::unsplit_range::<u64, false>(src, n, block * BLOCK, bytes);
+        kernel::unsplit_range::<u64, false>(src, n, n_done + block * BLOCK, bytes);
         for (value, delta) in out.iter_mut().zip(bytes.as_chunks().0) {
             sum = sum.wrapping_add(u64::from_ne_bytes(*delta));
             *value = sum;

@@ -83,4 +83,16 @@ pub(crate) fn unpack_u32(src: &[u8], n_bits: u32, start: usize, dst: &mut [u32])
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) use crate::portable::{half_to_f32, unquantize};
 #[cfg(target_arch = "x86_64")]
-pub(crate) use crate::simd::{half_to_f32, unquantize};
+pub(crate) use crate::simd::{half_to_f32, unquantize, unsplit_delta_32, unsplit_delta_64};
+
+/// Joins and sums up no elements: the portable code is the caller's.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn unsplit_delta_32(_src: &[u8], _dst: &mut [u64]) -> usize {
+    0
+}
+
+/// Joins and sums up no elements: the portable code is the caller's.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn unsplit_delta_64(_src: &[u8], _dst: &mut [u64]) -> usize {
+    0
+}

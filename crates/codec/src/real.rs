@@ -8,7 +8,7 @@ use crate::error::check_length;
 use crate::{CodecError, kernel};
 
 /// Elements that are unpacked at a time, on the stack.
-const BLOCK: usize = 128;
+const BLOCK: usize = 1024;
 
 const TRUNCATED: &str = "truncated reals";
 const TRUNCATED_BITS: (u32, u32) = (10, 31);

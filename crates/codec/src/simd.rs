@@ -5,12 +5,14 @@
     reason = "SIMD intrinsics, and loads and stores through pointers"
 )]
 
+mod delta;
 mod split;
 mod unpack;
 mod unsplit;
 
 use crate::portable;
 
+pub(crate) use delta::{unsplit_delta_32, unsplit_delta_64};
 pub(crate) use split::split;
 pub(crate) use unpack::{unpack_bools, unpack_u32};
 pub(crate) use unsplit::unsplit;
