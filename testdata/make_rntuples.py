@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -51,7 +52,8 @@ class Maker:
     def golden(self, name: str, *ntuples: str) -> None:
         for ntuple in ntuples:
             text = dump(self.path(name), ntuple)
-            target = self.outdir / f"{name}.{ntuple.replace('/', '.')}.json"
+            label = re.sub(r"[^A-Za-z0-9_-]+", "_", ntuple.replace("/", "-"))
+            target = self.outdir / f"{name}.{label}.json"
             target.write_text(text)
             for line in text.splitlines():
                 if '"error: ' in line:
@@ -66,7 +68,120 @@ def mixed(maker: Maker) -> None:
         maker.golden(f"mixed_{name}.root", "mixed")
 
 
-GROUPS = {"mixed": mixed}
+def encodings(maker: Maker) -> None:
+    """Every column type, in one page per cluster and in many."""
+    maker.declare("encodings.hxx")
+    fb = maker.root.fb
+    for name, write in (("encodings", fb.WriteEncodings), ("packed", fb.WritePacked)):
+        for suffix, compression, small in (("", 505, False), ("_pages", 505, True), ("_none", 0, True)):
+            write(maker.path(f"{name}{suffix}.root"), compression, small)
+            maker.golden(f"{name}{suffix}.root", name)
+
+
+def types(maker: Maker) -> None:
+    """Every C++ type but user classes."""
+    maker.declare("containers.hxx")
+    fb = maker.root.fb
+    for which in ("scalars", "lists", "sums", "associative"):
+        fb.WriteTypes(maker.path(f"{which}.root"), which, fb.Options(505))
+        fb.WriteTypes(maker.path(f"{which}_pages.root"), which, fb.SmallPages(0))
+        maker.golden(f"{which}.root", which)
+        maker.golden(f"{which}_pages.root", which)
+    fb.WriteValueless(maker.path("valueless.root"))
+    maker.golden("valueless.root", "valueless")
+
+
+def classes(maker: Maker) -> None:
+    """User classes, streamer mode, SoA, proxied collections, untyped records."""
+    maker.declare("classes.hxx")
+    fb = maker.root.fb
+    for name, write in (("classes", fb.WriteClasses), ("untyped", fb.WriteUntyped)):
+        write(maker.path(f"{name}.root"), fb.Options(505))
+        write(maker.path(f"{name}_pages.root"), fb.SmallPages(0))
+        maker.golden(f"{name}.root", name)
+        maker.golden(f"{name}_pages.root", name)
+    for name, write in (
+        ("double32", fb.WriteDouble32),
+        ("streamers", fb.WriteStreamers),
+        ("soa", fb.WriteSoA),
+        ("proxied", fb.WriteProxied),
+    ):
+        write(maker.path(f"{name}.root"))
+        maker.golden(f"{name}.root", name)
+
+
+def structure(maker: Maker) -> None:
+    """Files, directories, keys, clusters, pages, names, attribute sets."""
+    maker.declare("structure.hxx")
+    fb = maker.root.fb
+    single = (
+        ("empty", fb.WriteEmpty, ()),
+        ("groups", fb.WriteGroups, ()),
+        ("clusters", fb.WriteManyClusters, ()),
+        ("split", fb.WriteSplitPages, ()),
+        ("wide", fb.WriteWide, (150,)),
+        ("parallel", fb.WriteParallel, ()),
+    )
+    for name, write, extra in single:
+        write(maker.path(f"{name}.root"), *extra)
+        maker.golden(f"{name}.root", name)
+    variants = (
+        ("keys_none", "keys", fb.WriteSmallKeys, (0,)),
+        ("keys_zstd", "keys", fb.WriteSmallKeys, (505,)),
+        ("boundary", "boundary", fb.WriteKeyBoundary, (True,)),
+        ("boundary_plain", "boundary", fb.WriteKeyBoundary, (False,)),
+        ("pages_plain", "pages", fb.WritePlainPages, (False, True)),
+        ("pages_unbuffered", "pages", fb.WritePlainPages, (True, False)),
+        ("same_none", "same", fb.WriteSamePages, (0, True)),
+        ("same_zstd", "same", fb.WriteSamePages, (505, True)),
+        ("same_off", "same", fb.WriteSamePages, (505, False)),
+        ("names", "ñames-(δ)", fb.WriteNames, ()),
+        ("again", "again", fb.WriteCycles, ()),
+        ("attributes", "main", fb.WriteAttributes, ()),
+    )
+    for name, ntuple, write, extra in variants:
+        write(maker.path(f"{name}.root"), *extra)
+        maker.golden(f"{name}.root", ntuple)
+    maker.golden("again.root", "again;1")
+    fb.WriteNoFields(maker.path("no_fields.root"))
+    maker.golden("no_fields.root", "nothing", "entries")
+    fb.WriteCrowd(maker.path("crowd.root"))
+    inside = ("first", "outer/second", "outer/inner/third", "outer/inner/first", "répertoire δ/événements", "last")
+    maker.golden("crowd.root", *inside)
+
+
+def evolution(maker: Maker) -> None:
+    """Late model extension and changing column representations."""
+    maker.declare("evolution.hxx")
+    fb = maker.root.fb
+    both = (
+        ("extension", fb.WriteExtension),
+        ("extension_nested", fb.WriteExtensionNested),
+        ("representations", fb.WriteRepresentations),
+    )
+    for name, write in both:
+        for suffix, options in (("", fb.Options(505)), ("_pages", fb.SmallPages(0))):
+            write(maker.path(f"{name}{suffix}.root"), options)
+            maker.golden(f"{name}{suffix}.root", name)
+    for name, ntuple, write in (
+        ("extension_edges", "edges", fb.WriteExtensionEdges),
+        ("extension_empty", "nothing", fb.WriteExtensionEmpty),
+        ("extension_projected", "projected", fb.WriteExtensionProjected),
+        ("extension_streamer", "streamer", fb.WriteExtensionStreamer),
+        ("extension_late", "late", fb.WriteLateRepresentations),
+    ):
+        write(maker.path(f"{name}.root"))
+        maker.golden(f"{name}.root", ntuple)
+
+
+GROUPS = {
+    "mixed": mixed,
+    "encodings": encodings,
+    "types": types,
+    "classes": classes,
+    "structure": structure,
+    "evolution": evolution,
+}
 
 
 def main() -> int:

@@ -12,7 +12,6 @@ struct Low {
    Double32_t d = 0;
    std::vector<Double32_t> v;
    std::array<Double32_t, 2> a{};
-   Float16_t f = 0;
 };
 
 } // namespace fb

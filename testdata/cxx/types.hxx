@@ -79,12 +79,13 @@ struct Transient {
 
 struct Outer {
    struct Inner {
-      std::int32_t a = 0;
+      std::int32_t a;
       std::vector<float> b;
+      Inner() : a(0) {}
    };
    Inner one;
    std::vector<Inner> many;
-   std::optional<Inner> maybe;
+   std::unique_ptr<Inner> maybe; // ROOT 6.40 takes no std::optional as a member of a class
    std::array<Inner, 2> two;
 };
 
@@ -104,7 +105,7 @@ struct Members {
    std::atomic<std::int32_t> counter{0};
    Level level = Level::kLow;
    Color color = kRed;
-   std::unique_ptr<std::int32_t> owned;
+   std::unique_ptr<Point> owned;
    std::pair<std::int16_t, std::string> pair;
    std::tuple<float, std::vector<std::uint8_t>, bool> tuple;
    std::variant<std::int32_t, std::string, fb::Point> either;
@@ -173,12 +174,14 @@ struct FbHitRecord {
    float energy = 0;
    std::uint16_t channel = 0;
    std::vector<std::int32_t> samples;
+   ClassDefNV(FbHitRecord, 2)
 };
 
 struct FbHitSoA {
    ROOT::RVec<float> energy;
    ROOT::RVec<std::uint16_t> channel;
    ROOT::RVec<std::vector<std::int32_t>> samples;
+   ClassDefNV(FbHitSoA, 2)
 };
 
 inline std::int32_t fb::Transient::shared = 7;

@@ -17,7 +17,7 @@
 //!
 //! - A read gives exactly the bytes asked for or an error; a short answer is never handed on.
 //! - Nothing is allocated for a range before the range was compared with the source's size.
-//! - Every source and layer passes the suite in [`conformance`](crate) (feature `conformance`).
+//! - Every source and layer passes the suite in the module `conformance` (feature `conformance`).
 
 #![expect(
     clippy::single_range_in_vec_init,

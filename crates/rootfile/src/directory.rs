@@ -133,19 +133,12 @@ pub(crate) fn split_cycle(name: &str) -> Option<(&str, u16)> {
 }
 
 /// Parses the record that lists a directory's keys: a key of its own, a count, the keys.
+///
+/// Of the record's own key only the length matters. Its sizes are left alone, as ROOT leaves them:
+/// writers other than ROOT have left wrong ones there.
 pub(crate) fn parse_key_list(mut cursor: Cursor<'_>) -> Result<Vec<Key>, RootFileError> {
-    let offset = cursor.offset();
-    let length = cursor.remaining() as u64;
-    let header = Key::parse(&mut cursor)?;
-    if u64::from(header.n_bytes) != length {
-        let expected = format_args!("a record of {length} bytes");
-        return Err(cursor.place().corrupt(offset, expected, header.n_bytes));
-    }
-    if header.is_compressed() {
-        let expected = format_args!("{} bytes, uncompressed", header.payload_size());
-        return Err(cursor.place().corrupt(offset, expected, header.object_len));
-    }
-    cursor.seek(usize::from(header.key_len))?;
+    let own = Key::parse(&mut cursor)?;
+    cursor.seek(usize::from(own.key_len))?;
     let count = cursor.count(Key::SMALLEST)?;
     let mut keys = Vec::with_capacity(count);
     for _ in 0..count {

@@ -12,6 +12,18 @@
 //! Described by the `TFile`, `TKey`, `TDirectory`, `TStreamerInfo` and `TStreamerElement` pages of
 //! ROOT's reference guide and by `io/doc/TFile` of its sources.
 //!
+//! ```no_run
+//! use femtobarn_io::LocalSource;
+//! use femtobarn_rootfile::RootFile;
+//!
+//! let file = RootFile::open(LocalSource::open("events.root".as_ref())?)?;
+//! for entry in file.walk()? {
+//!     println!("{};{}  {}", entry.path, entry.key.cycle, entry.key.class_name);
+//! }
+//! let object = file.read_object(&file.find("histograms/mass")?)?;
+//! # Ok::<(), femtobarn_rootfile::RootFileError>(())
+//! ```
+//!
 //! # Invariants
 //!
 //! - Opening costs two reads, none beyond the head and the tail of a file whose key list is there.

@@ -751,7 +751,8 @@ DumpNTuple(const std::string &path, const std::string &ntuple, std::vector<std::
    const auto &desc = reader->GetDescriptor();
    if (names.empty())
       names = FieldNames(desc);
-   std::string out = "{\n \"conventions\":1";
+   std::string out = "{\n \"conventions\":1,\n \"file\":";
+   PutString(out, path.substr(path.rfind('/') + 1));
    out += ",\n \"ntuple\":";
    PutString(out, ntuple);
    out += ",\n \"source\":\"ROOT reading\"";

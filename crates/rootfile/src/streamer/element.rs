@@ -159,7 +159,21 @@ fn stl(buffer: &mut Buffer<'_>) -> Result<(StreamerElement, i32, i32), RootFileE
     let element = base_members(buffer)?;
     let (container, content) = (buffer.cursor.i32()?, buffer.cursor.i32()?);
     buffer.finish(start.end)?;
+    let container = corrected_container(container, &element.type_name);
     Ok((element, container, content))
+}
+
+/// Some versions of ROOT wrote the numbers of sets and multimaps the wrong way round: the name of
+/// the type decides.
+fn corrected_container(container: i32, type_name: &str) -> i32 {
+    const MULTIMAP: i32 = 5;
+    const SET: i32 = 6;
+    let type_name = type_name.strip_prefix("std::").unwrap_or(type_name);
+    match container {
+        MULTIMAP | SET if type_name.starts_with("set") => SET,
+        MULTIMAP | SET if type_name.starts_with("multimap") => MULTIMAP,
+        other => other,
+    }
 }
 
 /// The members of TStreamerElement.
@@ -196,4 +210,20 @@ fn base_members(buffer: &mut Buffer<'_>) -> Result<StreamerElement, RootFileErro
         max_index,
         type_name,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::corrected_container;
+
+    #[test]
+    fn sets_and_multimaps_are_told_apart_by_their_names() {
+        for container in [5, 6] {
+            assert_eq!(corrected_container(container, "set<long>"), 6);
+            assert_eq!(corrected_container(container, "std::set<long>"), 6);
+            assert_eq!(corrected_container(container, "multimap<int,int>"), 5);
+            assert_eq!(corrected_container(container, "MyClass"), container);
+        }
+        assert_eq!(corrected_container(4, "map<int,set<int> >"), 4);
+    }
 }

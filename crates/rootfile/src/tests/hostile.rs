@@ -226,3 +226,20 @@ fn a_cut_file_names_offset_expected_and_found() {
         error => panic!("{error}"),
     }
 }
+
+/// Writers other than ROOT have left the sizes of an empty list in the key of a list to which keys
+/// were added later. ROOT reads these files, as it looks at the directory's record only.
+#[test]
+fn a_key_list_whose_own_sizes_are_wrong_is_read() {
+    let mut builder = Builder::default();
+    let object = builder.record(10_000, false, ("TNamed", "object"), b"the object");
+    builder.root(Widths::default(), (SIZE, 0), 1000, &[&object]);
+    let mut list = builder.record(1000, false, ("TFile", "built"), &[0; 4]);
+    list.object_len = list.n_bytes;
+    let mut record = super::builder::key_bytes(&list);
+    record.extend(1_u32.to_be_bytes());
+    record.extend(super::builder::key_bytes(&object));
+    builder.put(1000, record);
+    let file = RootFile::open(builder.source(SIZE)).unwrap();
+    assert_eq!(file.keys(), [object]);
+}
