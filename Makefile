@@ -62,9 +62,14 @@ $(STAMPS)/fuzz: $(STAMPS)/venv
 	$(CARGO) install --quiet --locked --root $(VENV)/cargo cargo-fuzz
 	touch $@
 
+# Not `maturin develop`, which would install the development tools, too, and needs a newer pip than Debian 12's for it.
 $(STAMPS)/build: $(SOURCES) $(STAMPS)/run
-	$(BIN)/maturin develop --release --locked --quiet
+	PATH="$(abspath $(BIN)):$$PATH" MATURIN_PEP517_ARGS='--locked --profile release' \
+	    $(PIP) install --no-build-isolation --no-deps --editable .
 	touch $@
+
+.PHONY: build
+build: $(STAMPS)/build ## build the extension module, and install the package into .venv
 
 # -- what users do -----------------------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from importlib.metadata import version as installed_version
 
+from sphinx.application import Sphinx
+
 project = "femtobarn"
 author = "the femtobarn developers"
 project_copyright = "the femtobarn developers"
@@ -14,6 +16,7 @@ extensions = [
     "numpydoc",
 ]
 exclude_patterns = ["_build"]
+templates_path = ["_templates"]
 root_doc = "index"
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 
@@ -24,7 +27,9 @@ autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # numpydoc shows the types of parameters, in words
 numpydoc_show_class_members = False
-numpydoc_validation_checks = {"GL01", "GL03", "PR01", "PR02", "PR03", "RT01", "SS01", "SS03"}
+numpydoc_validation_checks = {"GL01", "GL03", "PR01", "PR02", "RT01", "SS01", "SS03"}
+# Classes are made by functions, not by users, and document attributes, not parameters.
+numpydoc_validation_exclude = {r"^femtobarn\.[A-Z]\w*$"}
 
 html_theme = "furo"
 html_title = f"femtobarn {version}"
@@ -33,3 +38,13 @@ html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#1f4e79", "color-brand-content": "#1f4e79"},
     "dark_css_variables": {"color-brand-primary": "#8fbce6", "color-brand-content": "#8fbce6"},
 }
+
+
+def without_signature(_app: object, what: str, *_: object) -> tuple[str, None] | None:
+    """Leave out how classes are made: users get them from functions."""
+    return ("", None) if what in ("class", "exception") else None
+
+
+def setup(app: Sphinx) -> None:
+    """Connect what this file changes."""
+    app.connect("autodoc-process-signature", without_signature)
