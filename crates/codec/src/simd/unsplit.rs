@@ -218,3 +218,42 @@ pub(super) mod avx2 {
         ordered
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::portable::Word;
+
+    fn sse2_equals_the_portable_code<W: Word>() {
+        for n in 0..100usize {
+            let src: Vec<u8> = (0..n * W::WIDTH)
+                .map(|i| (i * i).to_le_bytes()[0])
+                .collect();
+            let (mut ours, mut plain) = (vec![1; src.len()], vec![2; src.len()]);
+            let (planes, out) = (src.as_ptr(), ours.as_mut_ptr());
+            // SAFETY: `src` has WIDTH planes of n bytes, and `ours` as many bytes
+            let done = unsafe { super::sse2::unsplit::<true>(planes, W::WIDTH, n, n, out) };
+            assert_eq!(done, n / 16 * 16);
+            W::unsplit(&src, n, 0, W::unzigzag, &mut plain);
+            assert_eq!(ours[..done * W::WIDTH], plain[..done * W::WIDTH]);
+        }
+    }
+
+    #[test]
+    fn kernels_of_every_processor_equal_the_portable_code() {
+        sse2_equals_the_portable_code::<u16>();
+        sse2_equals_the_portable_code::<u32>();
+        sse2_equals_the_portable_code::<u64>();
+    }
+
+    #[test]
+    fn planes_that_are_too_short_are_left_alone() {
+        let mut dst = [7; 64];
+        assert_eq!(super::unsplit::<false>(&[0; 63], 2, 32, 0, &mut dst), 0);
+        assert_eq!(super::unsplit::<false>(&[0; 64], 2, 32, 33, &mut dst), 0);
+        assert_eq!(
+            super::unsplit::<false>(&[0; 64], 2, usize::MAX, 0, &mut dst),
+            0
+        );
+        assert_eq!(dst, [7; 64]);
+    }
+}
