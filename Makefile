@@ -85,7 +85,8 @@ wheel: $(STAMPS)/run ## build the wheel into dist/
 
 .PHONY: docs
 docs: $(STAMPS)/build $(STAMPS)/docs ## build the documentation into docs/_build/html
-	$(BIN)/sphinx-build -W --keep-going -n -q -b html docs docs/_build/html
+	rm -rf docs/reference/generated
+	$(BIN)/sphinx-build -E -W --keep-going -n -q -b html docs docs/_build/html  # -E: pages that are not read do not warn
 	@echo 'docs/_build/html/index.html'
 
 .PHONY: bench
