@@ -1,0 +1,63 @@
+"""What all tests and doctests share: where the data is, and what happens when something is missing."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def missing(reason):
+    """Skip, or fail where nothing may be missing."""
+    if os.environ.get("FEMTOBARN_REQUIRE_ALL") == "1":
+        pytest.fail(f"{reason} (FEMTOBARN_REQUIRE_ALL=1)")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def testdata():
+    """The folder with the project's own files."""
+    return ROOT / "testdata"
+
+
+@pytest.fixture(scope="session")
+def dimuon(testdata):
+    """An ntuple "Events" with 12,000 entries of nMuon, Muon_pt and others."""
+    return str(testdata / "dimuon.root")
+
+
+@pytest.fixture(scope="session")
+def mixed(testdata):
+    """An ntuple "mixed" with 40 entries of nearly every type."""
+    return str(testdata / "rntuple" / "mixed_zstd.root")
+
+
+@pytest.fixture(scope="session")
+def shared():
+    """The folder with real files, which is not in the repository."""
+    folder = ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        missing(f"there are no real files at {folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def need():
+    """A function that imports an optional package, or skips."""
+
+    def import_or_skip(module):
+        try:
+            return importlib.import_module(module)
+        except ImportError:
+            return missing(f"{module} is not installed")
+
+    return import_or_skip
+
+
+@pytest.fixture(autouse=True)
+def _doctest_names(doctest_namespace, dimuon):
+    doctest_namespace["dimuon"] = dimuon

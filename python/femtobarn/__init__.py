@@ -1,0 +1,58 @@
+"""Fast reading of ROOT's RNTuple format.
+
+The names and arguments are those of uproot, so that a user of uproot reads with femtobarn by changing an import::
+
+    import femtobarn as fb
+
+    nt = fb.open("events.root:Events")
+    events = nt.arrays(["nMuon", "Muon_pt"])
+"""
+
+from __future__ import annotations
+
+from femtobarn._explain import Cluster, Metrics, Plan, VerifyReport
+from femtobarn._many import concatenate, iterate
+from femtobarn._ntuple import Field, NTuple
+from femtobarn._open import open
+from femtobarn._report import Report
+from femtobarn.errors import (
+    ChecksumError,
+    FemtobarnError,
+    FileError,
+    FormatError,
+    KeyNotFoundError,
+    MissingDependencyError,
+    NotFoundError,
+    ResourceError,
+    UsageError,
+)
+
+__all__ = [
+    "ChecksumError",
+    "Cluster",
+    "FemtobarnError",
+    "Field",
+    "FileError",
+    "FormatError",
+    "KeyNotFoundError",
+    "Metrics",
+    "MissingDependencyError",
+    "NTuple",
+    "NotFoundError",
+    "Plan",
+    "Report",
+    "ResourceError",
+    "UsageError",
+    "VerifyReport",
+    "concatenate",
+    "iterate",
+    "open",
+]
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("femtobarn")
+    raise AttributeError(f"module 'femtobarn' has no attribute {name!r}")

@@ -1,0 +1,195 @@
+"""From the core's nodes to Awkward Arrays, without copies.
+
+The core describes a column as nested tuples over buffers. Here they become `ak.contents` objects with the
+types that uproot gives: pairs and tuples are tuples, and a `std::variant` is a union whose first alternative
+is "no value". (The members of base classes are in the record of the derived class already.)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import awkward as ak
+import numpy as np
+from awkward.contents import (
+    EmptyArray,
+    IndexedOptionArray,
+    ListOffsetArray,
+    NumpyArray,
+    RecordArray,
+    RegularArray,
+    UnionArray,
+    UnmaskedArray,
+)
+from awkward.index import Index8, Index64
+
+from femtobarn._numpy import frombuffer
+from femtobarn.errors import UsageError
+
+if TYPE_CHECKING:
+    from femtobarn._core import Batch, Buffer, Node
+    from femtobarn._schema import Schema
+
+__all__ = ["AddDoc", "to_array", "zip_jagged"]
+
+AddDoc: TypeAlias = bool | dict[str, str]
+
+
+def to_array(batch: Batch, schema: Schema, add_doc: AddDoc = False, description: str = "") -> ak.Array:
+    """Return a batch as an array of records, one for each entry.
+
+    Parameters
+    ----------
+    batch : Batch
+        What the core has read.
+    schema : Schema
+        The ntuple's fields, for the names of the records' members.
+    add_doc : bool or dict
+        True: the fields' descriptions become parameters `__doc__`. A dict gives the parameters' names and the
+        attributes of the fields that they take.
+    description : str
+        The ntuple's description.
+
+    Returns
+    -------
+    ak.Array
+        An array of `batch.num_entries` records.
+    """
+    builder = _Builder(schema, add_doc)
+    top = {schema.records[i]["name"]: i for i in schema.children.get(None, ())}
+    names: list[str] = []
+    contents: list[Any] = []
+    for name, node in batch.columns():
+        names.append(name)
+        contents.append(builder.build(node, top.get(name)))
+    parameters = {"__doc__": description} if add_doc is True and description else None
+    return ak.Array(RecordArray(contents, names, length=batch.num_entries, parameters=parameters))
+
+
+def zip_jagged(array: ak.Array) -> ak.Array:
+    """Return an array in which lists of equal lengths are zipped into lists of records, as uproot's `how="zip"`.
+
+    Parameters
+    ----------
+    array : ak.Array
+        An array of records, for example with the fields nMuon, Muon_pt and Muon_eta.
+
+    Returns
+    -------
+    ak.Array
+        An array of records with the fields nMuon and Muon, the latter a list of records with pt and eta. Lists
+        whose names have no common beginning are together in "jagged0", "jagged1" and so on.
+    """
+    whole: dict[str, Any] = {}
+    groups: list[tuple[Any, list[str]]] = []
+    for name in array.fields:
+        layout = array[name].layout
+        if not isinstance(layout, ListOffsetArray) or layout.parameter("__array__") is not None:
+            whole[name] = array[name]
+            continue
+        offsets = layout.offsets.data
+        for known, names in groups:
+            if known is offsets or np.array_equal(known, offsets):
+                names.append(name)
+                break
+        else:
+            groups.append((offsets, [name]))
+    for number, (_, names) in enumerate(groups):
+        cut = _common_beginning(names)
+        common = names[0][:cut].strip("_./")
+        if not common or common in whole:
+            cut, common = 0, f"jagged{number}"
+        whole[common] = ak.zip({name[cut:].strip("_./") or name: array[name] for name in names})
+    contents = [value.layout for value in whole.values()]
+    return ak.Array(RecordArray(contents, list(whole), length=len(array)))
+
+
+def _common_beginning(names: list[str]) -> int:
+    n_same = 0
+    for letters in zip(*names, strict=False):
+        if len(set(letters)) > 1:
+            break
+        n_same += 1
+    return max(names[0][:n_same].rfind(separator) for separator in "_./") + 1
+
+
+class _Builder:
+    def __init__(self, schema: Schema, add_doc: AddDoc) -> None:
+        self.schema = schema
+        self.add_doc = add_doc
+        self.indexes: dict[int, Index64] = {}  # columns of one collection share their offsets
+
+    def build(self, node: Node, field: int | None) -> Any:
+        layout = getattr(self, "_" + node[0])(field, *node[1:])
+        if self.add_doc and field is not None:
+            return self._documented(layout, field)
+        return layout
+
+    def index(self, buffer: Buffer) -> Index64:
+        index = self.indexes.get(id(buffer))
+        if index is None:
+            index = self.indexes[id(buffer)] = Index64(frombuffer(buffer, np.int64))
+        return index
+
+    def child(self, field: int | None, position: int = 0) -> int | None:
+        children = self.schema.children.get(field, ()) if field is not None else ()
+        return children[position] if position < len(children) else None
+
+    def member(self, field: int | None, name: str) -> int | None:
+        """Return the field of a record's member, which may be one of a base class."""
+        below = self.schema.visible_children(field) if field is not None else ()
+        return next((i for i in below if self.schema.names[i] == name), None)
+
+    def _numpy(self, _: int | None, dtype: str, buffer: Buffer) -> Any:
+        return NumpyArray(frombuffer(buffer, dtype))
+
+    def _list(self, field: int | None, offsets: Buffer, content: Node) -> Any:
+        return ListOffsetArray(self.index(offsets), self.build(content, self.child(field)))
+
+    def _string(self, _: int | None, offsets: Buffer, data: Buffer) -> Any:
+        chars = NumpyArray(frombuffer(data, np.uint8), parameters={"__array__": "char"})
+        return ListOffsetArray(self.index(offsets), chars, parameters={"__array__": "string"})
+
+    def _bytes(self, _: int | None, offsets: Buffer, data: Buffer, class_name: str) -> Any:
+        content = NumpyArray(frombuffer(data, np.uint8), parameters={"__array__": "byte"})
+        parameters = {"__array__": "bytestring", "class_name": class_name}
+        return ListOffsetArray(self.index(offsets), content, parameters=parameters)
+
+    def _option(self, field: int | None, index: Buffer, content: Node) -> Any:
+        return IndexedOptionArray.simplified(self.index(index), self.build(content, self.child(field)))
+
+    def _regular(self, field: int | None, size: int, length: int, content: Node) -> Any:
+        return RegularArray(self.build(content, self.child(field)), size, zeros_length=length)
+
+    def _record(self, field: int | None, names: list[str] | None, nodes: list[Node], length: int, _: str) -> Any:
+        if names is None:
+            whole = field is not None and len(nodes) == len(self.schema.children.get(field, ()))
+            contents = [self.build(node, self.child(field, i) if whole else None) for i, node in enumerate(nodes)]
+            return RecordArray(contents, None, length=length)
+        contents = [self.build(node, self.member(field, name)) for name, node in zip(names, nodes, strict=True)]
+        return RecordArray(contents, names or None, length=length)  # a class without members: uproot's is a tuple
+
+    def _union(self, field: int | None, tags: Buffer, index: Buffer, nodes: list[Node]) -> Any:
+        valueless = IndexedOptionArray(Index64(np.array([-1])), EmptyArray())
+        contents: list[Any] = [valueless]  # tag 0, always at position 0
+        for i, node in enumerate(nodes):
+            layout = self.build(node, self.child(field, i))
+            contents.append(layout if layout.is_option or layout.is_union else UnmaskedArray(layout))
+        return UnionArray(Index8(frombuffer(tags, np.int8)), self.index(index), contents)
+
+    def _documented(self, layout: Any, field: int) -> Any:
+        record = self.schema.records[field]
+        if isinstance(self.add_doc, dict):
+            known = {**record, "name": self.schema.names[field]}
+            try:
+                added = {key: known[attribute] for key, attribute in self.add_doc.items()}
+            except KeyError as error:
+                raise UsageError(
+                    f"ak_add_doc: fields have no attribute {error}; they have name, path, typename, "
+                    "typealias, description and role"
+                ) from None
+        elif record["description"]:
+            added = {"__doc__": record["description"]}
+        else:
+            return layout
+        return layout.copy(parameters={**layout.parameters, **added})

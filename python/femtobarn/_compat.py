@@ -1,0 +1,84 @@
+"""uproot's arguments that have no meaning here: accepted if harmless, refused with advice if not."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from femtobarn.errors import UsageError
+
+__all__ = ["check_open_options", "check_read_options", "split_open_options"]
+
+# They tune machinery that does not exist here.
+_OPEN = frozenset(
+    {
+        "array_cache",
+        "begin_chunk_size",
+        "custom_classes",
+        "handler",
+        "http_max_header_bytes",
+        "max_num_elements",
+        "minimal_ttree_metadata",
+        "num_fallback_workers",
+        "num_workers",
+        "object_cache",
+        "timeout",
+        "use_threads",
+    }
+)
+_OPEN_HERE = ("progress", "verify_checksums", "memory_map")
+_READ = frozenset(
+    {
+        "array_cache",
+        "decompression_executor",
+        "interpretation",
+        "interpretation_executor",
+        "language",
+    }
+)
+_REFUSED = {
+    "cut": "cut is not evaluated: read the fields that it needs and mask the arrays, as in "
+    "a = nt.arrays(['nMuon', 'Muon_pt']); a[a.nMuon >= 2]",
+    "aliases": "aliases are not evaluated: read the fields and compute with the arrays",
+    "access_log": "access_log needs virtual arrays, which are not available: give the names of the fields to read",
+}
+_ONLY = {
+    "backend": ("cpu", "arrays are made on the CPU: convert them with ak.to_backend"),
+    "interpreter": ("cpu", "arrays are made on the CPU"),
+    "virtual": (False, "virtual arrays are not available: give the names of the fields to read"),
+}
+
+
+def check_open_options(options: Mapping[str, Any]) -> None:
+    """Raise for options of opening that neither femtobarn nor uproot has."""
+    for name in options:
+        if name not in _OPEN:
+            raise _unknown(name, ["threads", "allow_missing", *_OPEN_HERE])
+
+
+def split_open_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Separate the options of opening that have a meaning here from all the others, without uproot's tuning."""
+    opening = {name: value for name, value in options.items() if name in _OPEN_HERE}
+    return opening, {n: value for n, value in options.items() if n not in opening and n not in _OPEN}
+
+
+def check_read_options(cut: object, options: Mapping[str, Any]) -> None:
+    """Raise for options of reading that cannot be honoured, or that neither femtobarn nor uproot has."""
+    known = ["filter_name", "filter_typename", "filter_field", "filter_branch", "entry_start", "entry_stop"]
+    known += ["library", "how", "ak_add_doc", "threads"]
+    for name, value in {"cut": cut, **options}.items():
+        if name in _REFUSED:
+            if value is not None:
+                raise UsageError(_REFUSED[name])
+        elif name in _ONLY:
+            if value != _ONLY[name][0]:
+                raise UsageError(f"{name}={value!r} is not possible: {_ONLY[name][1]}")
+        elif name not in _READ:
+            raise _unknown(name, known)
+
+
+def _unknown(name: str, known: list[str]) -> TypeError:
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return TypeError(f"unexpected keyword argument {name!r}{hint}")

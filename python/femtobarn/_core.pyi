@@ -1,0 +1,116 @@
+# The types of the extension module; stubtest compares them with it.
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias, TypedDict, final
+
+Tick: TypeAlias = Callable[[int, int], None]
+Node: TypeAlias = tuple[Any, ...]
+
+class ColumnRecord(TypedDict):
+    id: int
+    type: str
+    bits: int
+    representation: int
+    deferred: bool
+
+class FieldRecord(TypedDict):
+    id: int
+    parent: int | None
+    name: str
+    path: str | None
+    typename: str
+    typealias: str
+    description: str
+    role: Literal["plain", "collection", "record", "variant", "streamer"]
+    projected: bool
+    repetitions: int
+    columns: list[ColumnRecord]
+    anonymous: bool
+
+@final
+class Buffer:
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+@final
+class Batch:
+    @property
+    def num_entries(self) -> int: ...
+    @property
+    def entry_start(self) -> int: ...
+    @property
+    def entry_stop(self) -> int: ...
+    @property
+    def file(self) -> str: ...
+    @property
+    def nbytes(self) -> int: ...
+    def columns(self) -> list[tuple[str, Node]]: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+
+@final
+class NTuple:
+    @staticmethod
+    def open(
+        files: list[tuple[str, str | None]],
+        *,
+        verify_checksums: bool = True,
+        memory_map: bool = True,
+        allow_missing: bool = False,
+    ) -> NTuple: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def num_entries(self) -> int: ...
+    @property
+    def files(self) -> list[tuple[str, str]]: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def writer(self) -> str: ...
+    def fields(self) -> list[FieldRecord]: ...
+    def skipped(self) -> list[tuple[str, str]]: ...
+    def clusters(self, details: bool = False) -> list[dict[str, Any]]: ...
+    def column_sizes(self) -> dict[int, dict[str, Any]]: ...
+    def file_entries(self) -> list[int]: ...
+    def read(
+        self,
+        paths: list[str] | None,
+        entry_start: int,
+        entry_stop: int,
+        *,
+        threads: int = 1,
+        tick: Tick | None = None,
+    ) -> Batch: ...
+    def decoded_bytes(self, paths: list[str] | None, entry_start: int, entry_stop: int) -> int: ...
+    def explain(self, paths: list[str] | None, entry_start: int, entry_stop: int) -> dict[str, Any]: ...
+    def metrics(self) -> dict[str, int]: ...
+    def verify(self, *, threads: int = 1, tick: Tick | None = None) -> dict[str, Any]: ...
+    def attributes(self) -> list[tuple[str, NTuple]]: ...
+    def iterate(
+        self,
+        paths: list[str] | None,
+        entry_start: int,
+        entry_stop: int,
+        step: int,
+        *,
+        threads: int = 1,
+        prefetch: bool = True,
+        page_cache: int | None = None,
+    ) -> BatchIterator: ...
+    def arrow_stream(
+        self, paths: list[str] | None, entry_start: int, entry_stop: int, step: int, *, threads: int = 1
+    ) -> object: ...
+    def arrow_schema(self, paths: list[str] | None = None) -> object: ...
+
+@final
+class BatchIterator:
+    def __iter__(self) -> BatchIterator: ...
+    def __next__(self) -> Batch: ...
+
+__version__: str
+
+def list_objects(url: str) -> list[dict[str, Any]]: ...
+def cli_main(args: list[str]) -> int: ...

@@ -1,0 +1,271 @@
+"""What reading will cost, what it did cost, and what is broken: value classes over the core's numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from femtobarn._repr import format_bytes, format_seconds, format_table, html_table, plural
+
+__all__ = ["Cluster", "Metrics", "Plan", "VerifyReport"]
+
+
+class _Value:
+    """What the classes here have in common: they come from the core's dicts, and go back to dicts."""
+
+    @classmethod
+    def from_core(cls, values: Mapping[str, Any]) -> Self:
+        """Return an object of the core's numbers; those that this class does not know are left out."""
+        known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+        return cls(**{name: _frozen(value) for name, value in values.items() if name in known})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as a dict of plain values, as JSON can hold them.
+
+        Returns
+        -------
+        dict
+            One item for each number.
+        """
+        names = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+        return {name: _thawed(getattr(self, name)) for name in names}
+
+
+@dataclass(frozen=True)
+class Cluster(_Value):
+    """A cluster: consecutive entries whose pages stand together.
+
+    Parameters
+    ----------
+    file : str
+        Path or URL of its file.
+    first_entry : int
+        Its first entry, counted over all files.
+    num_entries : int
+        Number of entries.
+    group : int
+        The cluster group whose page list describes it.
+    bytes_on_disk, bytes_uncompressed : int
+        Sizes of its pages, in bytes.
+    pages : int
+        Number of its pages.
+    """
+
+    file: str
+    first_entry: int
+    num_entries: int
+    group: int = 0
+    bytes_on_disk: int = 0
+    bytes_uncompressed: int = 0
+    pages: int = 0
+
+
+@dataclass(frozen=True, repr=False)
+class Plan(_Value):
+    """What a read will do; `explain` makes it.
+
+    Parameters
+    ----------
+    num_entries : int
+        Entries that are read.
+    clusters, pages : int
+        Clusters that the entries are in, and pages that are decoded.
+    ranges, requests : int
+        Byte ranges of the pages, and the requests that they are fetched with.
+    bytes_needed : int
+        Bytes of the pages.
+    bytes_read : int
+        Bytes that are fetched: also gaps that are cheaper to read than to leave out.
+    bytes_decoded : int
+        Bytes of the arrays that come out.
+    rounds : int
+        Rounds of reading, one after the other: more than one where offsets must be known first.
+    exact : bool
+        Whether all this is exact; if not, it is an upper bound.
+    per_column : tuple of dict
+        Pages and bytes of each column.
+    notes : tuple of str
+        What is worth knowing beside.
+    """
+
+    num_entries: int = 0
+    clusters: int = 0
+    pages: int = 0
+    ranges: int = 0
+    requests: int = 0
+    bytes_needed: int = 0
+    bytes_read: int = 0
+    bytes_decoded: int = 0
+    rounds: int = 1
+    exact: bool = True
+    per_column: tuple[Mapping[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def overhead(self) -> float:
+        """Bytes that are read without need, as a fraction of those needed."""
+        return _overhead(self.bytes_read, self.bytes_needed)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"Plan: {plural(self.num_entries, 'entry')}, {plural(self.clusters, 'cluster')}, "
+            f"{plural(self.pages, 'page')}, "
+            f"{plural(self.ranges, 'range')} in {plural(self.requests, 'request')}",
+            f"{format_bytes(self.bytes_needed)} needed, {format_bytes(self.bytes_read)} read "
+            f"({self.overhead:.1%} more), {format_bytes(self.bytes_decoded)} decoded",
+        ]
+        if self.per_column:
+            lines.append(format_table(*_cells(self.per_column), max_width=120))
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        return _html(self, self.per_column)
+
+
+@dataclass(frozen=True, repr=False)
+class Metrics(_Value):
+    """What was really read since an ntuple was opened.
+
+    Parameters
+    ----------
+    requests, ranges : int
+        Requests, and the byte ranges that they asked for.
+    bytes_read, bytes_needed : int
+        Bytes that were fetched, and those of them that were wanted.
+    pages, cached_pages : int
+        Pages that were decoded, and pages that an iteration had still in memory.
+    bytes_decompressed, bytes_decoded : int
+        Bytes that decompression gave, and bytes of the arrays that came out.
+    io_seconds, decompress_seconds, decode_seconds : float
+        Time in each, in seconds, summed over threads.
+    """
+
+    requests: int = 0
+    ranges: int = 0
+    bytes_read: int = 0
+    bytes_needed: int = 0
+    pages: int = 0
+    cached_pages: int = 0
+    bytes_decompressed: int = 0
+    bytes_decoded: int = 0
+    io_seconds: float = 0.0
+    decompress_seconds: float = 0.0
+    decode_seconds: float = 0.0
+
+    @classmethod
+    def from_core(cls, values: Mapping[str, Any]) -> Self:
+        """Return an object of the core's numbers, its nanoseconds as seconds."""
+        seconds = {
+            name.removesuffix("_ns") + "_seconds": value / 1e9 for name, value in values.items() if name.endswith("_ns")
+        }
+        return super().from_core({**values, **seconds})
+
+    @property
+    def overhead(self) -> float:
+        """Bytes that were read without need, as a fraction of those needed."""
+        return _overhead(self.bytes_read, self.bytes_needed)
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            [
+                f"Metrics: {plural(self.requests, 'request')} for {plural(self.ranges, 'range')}, "
+                f"{format_bytes(self.bytes_read)} read ({self.overhead:.1%} more than needed)",
+                f"{plural(self.pages, 'page')}: {format_bytes(self.bytes_decompressed)} decompressed, "
+                f"{format_bytes(self.bytes_decoded)} decoded",
+                f"time, summed over threads: {format_seconds(self.io_seconds)} I/O, "
+                f"{format_seconds(self.decompress_seconds)} decompression, "
+                f"{format_seconds(self.decode_seconds)} decoding",
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        return _html(self, ())
+
+
+@dataclass(frozen=True, repr=False)
+class VerifyReport(_Value):
+    """What `verify` found. It is true if nothing is bad.
+
+    Parameters
+    ----------
+    clusters, pages : int
+        Clusters and pages that were looked at.
+    bytes : int
+        Bytes of the pages.
+    pages_without_checksum : int
+        Pages for which the writer stored no checksum; that they can be decompressed is all that is known.
+    damages : tuple of dict
+        What is bad: file, field, column, cluster, offset, bytes, the problem, and the entries that it costs.
+    """
+
+    clusters: int = 0
+    pages: int = 0
+    bytes: int = 0
+    pages_without_checksum: int = 0
+    damages: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is bad."""
+        return not self.damages
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __repr__(self) -> str:
+        state = "all is good" if self.ok else f"{plural(len(self.damages), 'page')} damaged"
+        unchecked = f", {self.pages_without_checksum:,} of them without checksum" if self.pages_without_checksum else ""
+        lines = [
+            f"VerifyReport: {state}; {plural(self.clusters, 'cluster')}, {plural(self.pages, 'page')} "
+            f"({format_bytes(self.bytes)}) checked{unchecked}"
+        ]
+        if self.damages:
+            lines.append(format_table(*_cells(self.damages), max_width=200))
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return _html(self, self.damages)
+
+
+def _overhead(n_read: int, n_needed: int) -> float:
+    return max(0, n_read - n_needed) / n_needed if n_needed else 0.0
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _thawed(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _thawed(item) for key, item in value.items()}
+    return [_thawed(item) for item in value] if isinstance(value, (tuple, list)) else value
+
+
+def _cells(records: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    header = list(dict.fromkeys(key for record in records for key in record))
+    titles = [key.replace("_", " ") for key in header]
+    return titles, [[_cell(key, record.get(key)) for key in header] for record in records]
+
+
+def _cell(key: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return format_bytes(value) if "bytes" in key else f"{value:,}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_cell(key, item) for item in value)
+    return str(value)
+
+
+def _html(value: _Value, records: Sequence[Mapping[str, Any]]) -> str:
+    import html
+
+    head = repr(dataclasses.replace(value, **_without_records(value))) if records else repr(value)  # type: ignore[type-var]
+    body = html_table(*_cells(records)) if records else ""
+    return f"<pre>{html.escape(head)}</pre>{body}"
+
+
+def _without_records(value: _Value) -> dict[str, Any]:
+    return {name: () for name in ("per_column", "damages") if hasattr(value, name)}

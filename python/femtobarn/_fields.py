@@ -1,0 +1,543 @@
+"""What ntuples and fields have in common: finding fields, and reading them."""
+
+from __future__ import annotations
+
+import operator
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, SupportsIndex, TextIO
+
+from femtobarn._compat import check_read_options
+from femtobarn._explain import Plan
+from femtobarn._libraries import Output, regularize
+from femtobarn._report import Report
+from femtobarn._repr import FIELD_HEADER, field_rows, format_table
+from femtobarn._steps import check_step_size, clip_entries, memory_size, step_entries
+from femtobarn.errors import UsageError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from femtobarn._filters import Filter
+    from femtobarn._ntuple import Field, NTuple
+
+__all__ = ["HasFields", "without_reports"]
+
+
+class HasFields(ABC):
+    """Anything that has fields below it: an ntuple or a field.
+
+    Its methods and their arguments are those of uproot's class of the same name.
+    """
+
+    _id: int | None
+
+    @property
+    @abstractmethod
+    def ntuple(self) -> NTuple:
+        """The ntuple itself."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name."""
+
+    @property
+    def num_entries(self) -> int:
+        """Number of entries of the ntuple, over all its files."""
+        return self.ntuple._core.num_entries
+
+    @property
+    def fields(self) -> list[Field]:
+        """The fields directly below, in the order of the file."""
+        nt = self.ntuple
+        return [nt._field(i) for i in nt._schema.visible_children(self._id)]
+
+    # -- finding fields ------------------------------------------------------------------------------------
+
+    def keys(
+        self,
+        *,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: Callable[[Field], Any] | None = None,
+        filter_branch: Callable[[Field], Any] | None = None,
+        recursive: bool = True,
+        full_paths: bool = True,
+    ) -> list[str]:
+        """Return the names of the fields below.
+
+        Parameters
+        ----------
+        filter_name, filter_typename : None, str, compiled pattern, callable or list of these
+            Which names and which C++ types: a name, a glob such as "Muon_*", a regular expression such as
+            "/muon_.*/i", a function, or a list of these. A name passes if the field's own name or its path does.
+        filter_field : callable, optional
+            A function of the `Field` that says whether it is wanted.
+        filter_branch : callable, optional
+            Another name of `filter_field`, for code written for TTrees.
+        recursive : bool
+            Whether members of records and of collections are listed, too.
+        full_paths : bool
+            Whether nested fields are listed by their path ("jets.pt") or by their own name ("pt").
+
+        Returns
+        -------
+        list of str
+            The names in the order of the file, parents before their children.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> fb.open(dimuon).keys(filter_name="Muon_p*", recursive=False)
+        ['Muon_pt', 'Muon_phi']
+        """
+        schema = self.ntuple._schema
+        matching = self._matching(filter_name, filter_typename, filter_field, filter_branch, recursive)
+        return [schema.relative(i, self._id) if full_paths else schema.names[i] for i in matching]
+
+    def values(
+        self,
+        *,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: Callable[[Field], Any] | None = None,
+        filter_branch: Callable[[Field], Any] | None = None,
+        recursive: bool = True,
+    ) -> list[Field]:
+        """Return the fields below.
+
+        Parameters
+        ----------
+        filter_name, filter_typename, filter_field, filter_branch, recursive
+            As for `keys`.
+
+        Returns
+        -------
+        list of Field
+            The fields in the order of the file.
+        """
+        matching = self._matching(filter_name, filter_typename, filter_field, filter_branch, recursive)
+        return [self.ntuple._field(i) for i in matching]
+
+    def items(
+        self,
+        *,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: Callable[[Field], Any] | None = None,
+        filter_branch: Callable[[Field], Any] | None = None,
+        recursive: bool = True,
+        full_paths: bool = True,
+    ) -> list[tuple[str, Field]]:
+        """Return the names and the fields below.
+
+        Parameters
+        ----------
+        filter_name, filter_typename, filter_field, filter_branch, recursive, full_paths
+            As for `keys`.
+
+        Returns
+        -------
+        list of (str, Field)
+            Pairs in the order of the file.
+        """
+        schema = self.ntuple._schema
+        matching = self._matching(filter_name, filter_typename, filter_field, filter_branch, recursive)
+        names = schema.names
+        return [(schema.relative(i, self._id) if full_paths else names[i], self.ntuple._field(i)) for i in matching]
+
+    def typenames(
+        self,
+        *,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: Callable[[Field], Any] | None = None,
+        filter_branch: Callable[[Field], Any] | None = None,
+        recursive: bool = True,
+        full_paths: bool = True,
+    ) -> dict[str, str]:
+        """Return the names and the C++ types of the fields below.
+
+        Parameters
+        ----------
+        filter_name, filter_typename, filter_field, filter_branch, recursive, full_paths
+            As for `keys`.
+
+        Returns
+        -------
+        dict of str to str
+            C++ type by name.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> fb.open(dimuon).typenames(filter_name=".Muon_charge")
+        {'Muon_charge': 'ROOT::VecOps::RVec<std::int32_t>'}
+        """
+        schema = self.ntuple._schema
+        matching = self._matching(filter_name, filter_typename, filter_field, filter_branch, recursive)
+        return {
+            schema.relative(i, self._id) if full_paths else schema.names[i]: schema.records[i]["typename"]
+            for i in matching
+        }
+
+    def show(
+        self,
+        *,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: Callable[[Field], Any] | None = None,
+        filter_branch: Callable[[Field], Any] | None = None,
+        recursive: bool = True,
+        max_width: int | None = None,
+        stream: TextIO | None = None,
+    ) -> None:
+        """Print the table of fields: names, C++ types, columns, bytes on disk and compression.
+
+        Parameters
+        ----------
+        filter_name, filter_typename, filter_field, filter_branch, recursive
+            As for `keys`.
+        max_width : int, optional
+            Lines are cut to this number of characters.
+        stream : file, optional
+            Where to print; by default `sys.stdout`.
+        """
+        matching = self._matching(filter_name, filter_typename, filter_field, filter_branch, recursive)
+        nt = self.ntuple
+        rows = field_rows(nt._schema, matching, nt._column_sizes(), self._id)
+        print(format_table(FIELD_HEADER, rows, right=(3,), max_width=max_width), file=stream or sys.stdout)
+
+    def get(self, key: str, default: Any = None) -> Field | Any:
+        """Return the field with a name, or a default.
+
+        Parameters
+        ----------
+        key : str
+            A name or a path.
+        default : object
+            What to return if there is none.
+
+        Returns
+        -------
+        Field or object
+            The field, or the default.
+        """
+        found = self.ntuple._schema.find_all(key, self._id)
+        return self.ntuple._field(found[0]) if found else default
+
+    def __getitem__(self, where: str | int) -> Field:
+        nt = self.ntuple
+        if isinstance(where, str):
+            return nt._field(nt._schema.find(where, self._id))
+        try:
+            return self.fields[where]
+        except TypeError:
+            raise UsageError(f"a field is chosen by its name or its position, not by {where!r}") from None
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and bool(self.ntuple._schema.find_all(key, self._id))
+
+    def __len__(self) -> int:
+        return len(self.ntuple._schema.visible_children(self._id))
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self.fields)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.keys()
+
+    # -- reading -------------------------------------------------------------------------------------------
+
+    def arrays(
+        self,
+        expressions: str | Iterable[str] | None = None,
+        cut: None = None,
+        *,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: Callable[[Field], Any] | None = None,
+        filter_branch: Callable[[Field], Any] | None = None,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        library: str | ModuleType = "ak",
+        how: Any = None,
+        ak_add_doc: bool | dict[str, str] = False,
+        threads: int | None = None,
+        **options: Any,
+    ) -> Any:
+        """Read fields.
+
+        Parameters
+        ----------
+        expressions : str or iterable of str, optional
+            Names, paths or patterns of the fields to read; each must match something. By default all fields that
+            pass the filters. A field is read with all that is below it.
+        cut : None
+            Not possible: mask the arrays that are returned.
+        filter_name, filter_typename, filter_field, filter_branch
+            Which fields, as for `keys`. `filter_name` cannot be combined with `expressions`.
+        entry_start, entry_stop : int, optional
+            First entry, and the one after the last; negative numbers count from the end, as in a slice.
+        library : str
+            What is returned:
+
+            - "ak": an Awkward Array of records;
+            - "np": a dict of NumPy arrays, object arrays of arrays for what has varying lengths;
+            - "arrow": a `pyarrow.Table`;
+            - "pd": a `pandas.DataFrame`, numbers as NumPy columns, all else as columns of `ArrowDtype`; its index is
+              the entry's number;
+            - "pl": a `polars.DataFrame`;
+            - "batch": an object with Arrow's `__arrow_c_stream__`, which needs no other package.
+        how : None, type or str
+            `tuple`, `list` or `dict`: columns in such a container ("ak", "np" and "pd"). "zip": lists of equal
+            lengths become lists of records ("ak").
+        ak_add_doc : bool or dict
+            Whether fields' descriptions become `__doc__` parameters of the Awkward Array, or a dict from names of
+            parameters to attributes of fields.
+        threads : int, optional
+            Number of threads; by default that of `femtobarn.open`.
+        **options
+            uproot's further arguments are accepted where they change nothing, and refused where they would.
+
+        Returns
+        -------
+        ak.Array, dict, pyarrow.Table, pandas.DataFrame, polars.DataFrame or Batch
+            `entry_stop - entry_start` entries of each field. Arrays refer to the memory that was read into; treat
+            those of NumPy as read-only.
+
+        Raises
+        ------
+        KeyNotFoundError
+            If an expression matches no field; the message has the nearest names.
+        ChecksumError
+            If a page is damaged.
+        FileError
+            If reading fails.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> events = fb.open(dimuon).arrays(["nMuon", "Muon_pt"], entry_stop=100)
+        >>> len(events), events.fields
+        (100, ['nMuon', 'Muon_pt'])
+        >>> print(events.Muon_pt.type)
+        100 * var * float32
+        """
+        check_read_options(cut, options)
+        paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch)
+        output = self._output(library, how, ak_add_doc)
+        start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
+        return output.group(self.ntuple._read(paths, start, stop, threads))
+
+    def iterate(
+        self,
+        expressions: str | Iterable[str] | None = None,
+        cut: None = None,
+        *,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: Callable[[Field], Any] | None = None,
+        filter_branch: Callable[[Field], Any] | None = None,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        step_size: str | SupportsIndex = "100 MB",
+        library: str | ModuleType = "ak",
+        how: Any = None,
+        ak_add_doc: bool | dict[str, str] = False,
+        report: bool = False,
+        threads: int | None = None,
+        prefetch: bool = True,
+        **options: Any,
+    ) -> Iterator[Any]:
+        """Read fields in steps, so that not all has to be in memory at once.
+
+        Parameters
+        ----------
+        expressions, cut, filter_name, filter_typename, filter_field, filter_branch
+            Which fields, as for `arrays`.
+        entry_start, entry_stop, library, how, ak_add_doc, threads, **options
+            As for `arrays`.
+        step_size : int or str
+            Entries in a step, or the memory that a step may take, as "100 MB". A step never goes beyond the end of
+            a file.
+        report : bool
+            Whether each step comes with a `Report` of where it is from.
+        prefetch : bool
+            Whether the next step is read while the current one is in use, which takes the memory of two.
+
+        Returns
+        -------
+        iterator
+            Gives what `arrays` returns; with `report`, a tuple of that and the report.
+
+        See Also
+        --------
+        femtobarn.iterate : The same over many files, opened one after the other.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> total = 0
+        >>> for events in fb.open(dimuon).iterate(["nMuon"], step_size=5000):
+        ...     total += len(events)
+        >>> total == fb.open(dimuon).num_entries
+        True
+        """
+        check_read_options(cut, options)
+        paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch)
+        output = self._output(library, how, ak_add_doc)
+        entries = clip_entries(self.num_entries, entry_start, entry_stop)
+        check_step_size(step_size)
+        steps = self._steps(paths, entries, output, step_size, threads, prefetch)
+        return steps if report else without_reports(steps)
+
+    def num_entries_for(
+        self,
+        size: str | SupportsIndex,
+        expressions: str | Iterable[str] | None = None,
+        cut: None = None,
+        *,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: Callable[[Field], Any] | None = None,
+        filter_branch: Callable[[Field], Any] | None = None,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        **options: Any,
+    ) -> int:
+        """Return how many entries fit into some memory.
+
+        Parameters
+        ----------
+        size : int or str
+            A number of bytes, or a size as "100 MB".
+        expressions, cut, filter_name, filter_typename, filter_field, filter_branch, entry_start, entry_stop, **options
+            Which fields and entries, as for `arrays`.
+
+        Returns
+        -------
+        int
+            The number of entries of these fields that take about that memory, known from the metadata alone.
+        """
+        check_read_options(cut, options)
+        paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch)
+        start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
+        n_bytes = self.ntuple._core.decoded_bytes(paths, start, stop)
+        return step_entries(f"{memory_size(size)} B", n_bytes, stop - start)
+
+    def explain(
+        self,
+        expressions: str | Iterable[str] | None = None,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        *,
+        filter_name: Filter = None,
+        filter_typename: Filter = None,
+        filter_field: Callable[[Field], Any] | None = None,
+        filter_branch: Callable[[Field], Any] | None = None,
+    ) -> Plan:
+        """Return the plan of a read, without reading any page.
+
+        Parameters
+        ----------
+        expressions, filter_name, filter_typename, filter_field, filter_branch
+            Which fields, as for `arrays`.
+        entry_start, entry_stop : int, optional
+            Which entries, as for `arrays`.
+
+        Returns
+        -------
+        Plan
+            Clusters, pages, ranges, requests and bytes.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> plan = fb.open(dimuon).explain(["Muon_pt"])
+        >>> plan.bytes_needed <= plan.bytes_read
+        True
+        """
+        paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch)
+        start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
+        return Plan.from_core(self.ntuple._core.explain(paths, start, stop))
+
+    # -- behind these --------------------------------------------------------------------------------------
+
+    def _accept(
+        self, filter_field: Callable[[Field], Any] | None, filter_branch: Callable[[Field], Any] | None
+    ) -> Callable[[int], bool] | None:
+        wanted = filter_field if filter_field is not None else filter_branch
+        if wanted is None:
+            return None
+        if not callable(wanted):
+            raise UsageError(f"filter_field is a function from a Field to a bool, not {wanted!r}")
+        nt = self.ntuple
+        return lambda i: bool(wanted(nt._field(i)))
+
+    def _matching(
+        self,
+        filter_name: Filter,
+        filter_typename: Filter,
+        filter_field: Callable[[Field], Any] | None,
+        filter_branch: Callable[[Field], Any] | None,
+        recursive: bool,
+    ) -> Iterator[int]:
+        accept = self._accept(filter_field, filter_branch)
+        return self.ntuple._schema.matching(self._id, filter_name, filter_typename, accept, recursive=recursive)
+
+    def _paths(
+        self,
+        expressions: str | Iterable[str] | None,
+        filter_name: Filter,
+        filter_typename: Filter,
+        filter_field: Callable[[Field], Any] | None,
+        filter_branch: Callable[[Field], Any] | None,
+    ) -> list[str] | None:
+        """Return what the core is to read: None for everything."""
+        schema = self.ntuple._schema
+        accept = self._accept(filter_field, filter_branch)
+        if expressions is None and filter_name is None and filter_typename is None and accept is None:
+            return None if self._id is None else [schema.core_path(self._id)]
+        return [schema.core_path(i) for i in schema.select(self._id, expressions, filter_name, filter_typename, accept)]
+
+    def _output(self, library: str | ModuleType, how: Any, add_doc: bool | dict[str, str]) -> Output:
+        nt = self.ntuple
+        inside = () if self._id is None else nt._schema.parts(self._id)[:-1]
+        return Output(nt._schema, nt.description, regularize(library), how, add_doc, inside)
+
+    def _steps(
+        self,
+        paths: list[str] | None,
+        entries: tuple[int, int],
+        output: Output,
+        step_size: str | SupportsIndex,
+        threads: int | None,
+        prefetch: bool,
+        global_offset: int = 0,
+    ) -> Iterator[tuple[Any, Report]]:
+        core = self.ntuple._core
+        n_threads = self.ntuple._threads(threads)
+        first = 0
+        for (file_path, object_path), num_entries in zip(core.files, core.file_entries(), strict=True):
+            start, stop = max(entries[0], first), min(entries[1], first + num_entries)
+            if start < stop:
+                n_bytes = core.decoded_bytes(paths, start, stop) if isinstance(step_size, str) else 0
+                step = step_entries(step_size, n_bytes, stop - start)
+                for batch in core.iterate(paths, start, stop, step, threads=n_threads, prefetch=prefetch):
+                    local = batch.entry_start - first, batch.entry_stop - first
+                    where = Report(self, file_path, object_path, *local, first + global_offset)
+                    handed_over = [output.group(batch, global_offset)]
+                    del batch  # while the next one is read, nothing here may keep this one's memory
+                    yield handed_over.pop(), where
+            first += num_entries
+
+
+def without_reports(steps: Iterator[tuple[Any, Report]]) -> Iterator[Any]:
+    """Give the groups of steps alone, without keeping them."""
+    return map(operator.itemgetter(0), steps)

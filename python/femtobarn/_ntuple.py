@@ -1,0 +1,452 @@
+"""Ntuples and their fields, as users see them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+
+from femtobarn import _core as core_module
+from femtobarn._compat import check_read_options
+from femtobarn._explain import Cluster, Metrics, VerifyReport
+from femtobarn._fields import HasFields
+from femtobarn._libraries import Output, regularize
+from femtobarn._progress import Progress
+from femtobarn._repr import FIELD_HEADER, field_rows, format_bytes, format_table, html_table, plural
+from femtobarn._schema import Schema
+from femtobarn._steps import clip_entries, num_threads, step_entries
+from femtobarn.errors import FemtobarnError, UsageError
+
+if TYPE_CHECKING:
+    from types import ModuleType, TracebackType
+
+    import numpy.typing as npt
+
+    from femtobarn._core import Batch, ColumnRecord, FieldRecord
+
+__all__ = ["Field", "NTuple"]
+
+_SHOWN = 25  # fields in a repr
+_STREAM_STEP = "64 MB"  # what a consumer of the Arrow stream gets at once
+
+
+class NTuple(HasFields):
+    """An RNTuple, in one file or in many; `femtobarn.open` makes it.
+
+    It is immutable and safe to use from several threads at once. Pickling sends its URL, not its data. Consumers of
+    Arrow's PyCapsule protocol (pyarrow, polars, pandas, DuckDB) take it as it is, as a stream of its entries.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> nt = fb.open(dimuon)
+    >>> nt.name, "Muon_pt" in nt
+    ('Events', True)
+    """
+
+    def __init__(
+        self,
+        core: core_module.NTuple,
+        *,
+        threads: int | None = None,
+        progress: bool | None = None,
+        reopen: Mapping[str, Any] | None = None,
+        attribute_of: tuple[NTuple, str] | None = None,
+    ) -> None:
+        self._opened: core_module.NTuple | None = core
+        self._default_threads = threads
+        self._progress = progress
+        self._reopen = dict(reopen or {})
+        self._attribute_of = attribute_of
+        self._lock = threading.Lock()
+        self._known_schema: Schema | None = None
+        self._known_sizes: dict[int, dict[str, Any]] | None = None
+        self._id = None
+        if threads is not None:
+            num_threads(threads)
+
+    # -- what it is ----------------------------------------------------------------------------------------
+
+    @property
+    def ntuple(self) -> NTuple:
+        """The ntuple itself."""
+        return self
+
+    @property
+    def name(self) -> str:
+        """The name that the ntuple has in its header."""
+        return self._core.name
+
+    @property
+    def description(self) -> str:
+        """The description that the writer gave."""
+        return self._core.description
+
+    @property
+    def version(self) -> str:
+        """Version of the format, as "1.0.0.1"."""
+        return self._core.version
+
+    @property
+    def writer(self) -> str:
+        """The program that wrote the ntuple, as "ROOT v6.40.00"."""
+        return self._core.writer
+
+    @property
+    def files(self) -> tuple[tuple[str, str], ...]:
+        """Path or URL of each file, and the name of the ntuple in it."""
+        return tuple((path, name) for path, name in self._core.files)
+
+    @property
+    def file_path(self) -> str:
+        """Path or URL of the first file."""
+        return self._core.files[0][0] if self._core.files else ""
+
+    @property
+    def object_path(self) -> str:
+        """Name of the ntuple in the first file."""
+        return self._core.files[0][1] if self._core.files else ""
+
+    @property
+    def clusters(self) -> tuple[Cluster, ...]:
+        """The clusters of all files, in the order of entries."""
+        return tuple(Cluster.from_core(cluster) for cluster in self._core.clusters(details=True))
+
+    @property
+    def skipped(self) -> tuple[tuple[str, str], ...]:
+        """Fields that this version cannot read, and why; they are in no other list."""
+        return tuple((field, reason) for field, reason in self._core.skipped())
+
+    @property
+    def metrics(self) -> Metrics:
+        """What was really read since the ntuple was opened.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> nt = fb.open(dimuon)
+        >>> _ = nt.arrays(["nMuon"])
+        >>> nt.metrics.bytes_read > 0
+        True
+        """
+        return Metrics.from_core(self._core.metrics())
+
+    @property
+    def attributes(self) -> dict[str, NTuple]:
+        """The attribute sets by name: small ntuples that describe ranges of entries."""
+        return {
+            name: NTuple(opened, threads=self._default_threads, progress=self._progress, attribute_of=(self, name))
+            for name, opened in self._core.attributes()
+        }
+
+    def verify(self, *, threads: int | None = None) -> VerifyReport:
+        """Check every checksum of everything: metadata and pages.
+
+        Parameters
+        ----------
+        threads : int, optional
+            Number of threads; by default that of `femtobarn.open`.
+
+        Returns
+        -------
+        VerifyReport
+            What is bad, and which entries of which fields that costs.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> fb.open(dimuon).verify().ok
+        True
+        """
+        with Progress(f"verifying {self.name}", self._progress) as progress:
+            found = self._core.verify(threads=self._threads(threads), tick=progress.tick)
+        return VerifyReport.from_core(found)
+
+    # -- Arrow ---------------------------------------------------------------------------------------------
+
+    def __arrow_c_schema__(self) -> object:
+        """Return the Arrow schema of all fields as a PyCapsule; no page is read."""
+        return self._core.arrow_schema()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return a stream of all entries as a PyCapsule.
+
+        Parameters
+        ----------
+        requested_schema : PyCapsule, optional
+            The schema that the consumer would like; there is only one that it can have.
+
+        Returns
+        -------
+        PyCapsule
+            A stream of record batches, each read when the consumer asks for it.
+        """
+        core = self._core
+        n_entries = core.num_entries
+        step = step_entries(_STREAM_STEP, core.decoded_bytes(None, 0, n_entries), n_entries)
+        return core.arrow_stream(None, 0, n_entries, step, threads=self._threads(None))
+
+    # -- life ----------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of the files; arrays that were read stay valid."""
+        self._opened = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._attribute_of is not None:
+            return _reopen_attribute, self._attribute_of
+        files = [(_absolute(path), name) for path, name in self._core.files]
+        return _reopen, (files, self._default_threads, self._progress, self._reopen)
+
+    # -- as text -------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        if self._opened is None:
+            return "<NTuple (closed)>"
+        rows, more = self._table()
+        lines = [self._summary()]
+        if rows:
+            lines.append(format_table(FIELD_HEADER, rows, right=(3,), max_width=120))
+        if more:
+            lines.append(f"… and {plural(more, 'field')} more: show() lists all")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        import html
+
+        if self._opened is None:
+            return "<p>NTuple (closed)</p>"
+        rows, more = self._table()
+        tail = f"<p>… and {plural(more, 'field')} more: <code>show()</code> lists all</p>" if more else ""
+        return f"<p>{html.escape(self._summary())}</p>{html_table(FIELD_HEADER, rows, right=(3,))}{tail}"
+
+    def _table(self) -> tuple[list[Any], int]:
+        top = self._schema.visible_children(None)
+        rows = field_rows(self._schema, top[:_SHOWN], self._column_sizes(), None)
+        return rows, max(0, len(top) - _SHOWN)
+
+    def _summary(self) -> str:
+        files = self._core.files
+        where = files[0][0] if len(files) == 1 else plural(len(files), "file")
+        parts = [plural(self.num_entries, "entry"), plural(len(self), "field"), where]
+        sizes = self._column_sizes()
+        if sizes:
+            parts.insert(2, format_bytes(sum(size["bytes_on_disk"] for size in sizes.values())))
+        return f"{self.name}: {', '.join(parts)}"
+
+    # -- behind these --------------------------------------------------------------------------------------
+
+    @property
+    def _core(self) -> core_module.NTuple:
+        if self._opened is None:
+            raise UsageError("the ntuple is closed: open it again")
+        return self._opened
+
+    @property
+    def _schema(self) -> Schema:
+        if self._known_schema is None:
+            with self._lock:
+                if self._known_schema is None:
+                    files = self._core.files
+                    where = f"{self.name!r}" + (f" ({files[0][0]})" if files else "")
+                    self._known_schema = Schema(self._core.fields(), where)
+        return self._known_schema
+
+    def _column_sizes(self) -> dict[int, dict[str, Any]]:
+        """Return sizes by column; none if page lists cannot be read: better a table without sizes than no table."""
+        if self._known_sizes is None:
+            try:
+                self._known_sizes = self._core.column_sizes()
+            except FemtobarnError:
+                return {}
+        return self._known_sizes
+
+    def _field(self, i: int) -> Field:
+        return Field(self, i)
+
+    def _threads(self, threads: int | None) -> int:
+        return num_threads(self._default_threads if threads is None else threads)
+
+    def _read(self, paths: list[str] | None, entry_start: int, entry_stop: int, threads: int | None) -> Batch:
+        with Progress(f"reading {self.name}", self._progress) as progress:
+            return self._core.read(paths, entry_start, entry_stop, threads=self._threads(threads), tick=progress.tick)
+
+
+class Field(HasFields):
+    """A field of an ntuple; `nt["name"]` gives it.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> pt = fb.open(dimuon)["Muon_pt"]
+    >>> pt.typename
+    'ROOT::VecOps::RVec<float>'
+    >>> print(pt.array(entry_stop=100).type)
+    100 * var * float32
+    """
+
+    def __init__(self, ntuple: NTuple, field_id: int) -> None:
+        self._ntuple = ntuple
+        self._id: int = field_id
+
+    @property
+    def ntuple(self) -> NTuple:
+        """The ntuple that the field is in."""
+        return self._ntuple
+
+    @property
+    def _record(self) -> FieldRecord:
+        return self._ntuple._schema.records[self._id]
+
+    @property
+    def name(self) -> str:
+        """The field's own name."""
+        return self._ntuple._schema.names[self._id]
+
+    @property
+    def path(self) -> str:
+        """The names of the field and those above it, as "jets.pt"."""
+        return self._ntuple._schema.path(self._id)
+
+    @property
+    def typename(self) -> str:
+        """The C++ type, as ROOT writes it; empty for untyped records and collections."""
+        return self._record["typename"]
+
+    @property
+    def typealias(self) -> str:
+        """The name of the C++ type before typedefs were resolved, if the writer stored it."""
+        return self._record["typealias"]
+
+    @property
+    def description(self) -> str:
+        """The description that the writer gave."""
+        return self._record["description"]
+
+    @property
+    def role(self) -> str:
+        """The field's structural role: "plain", "collection", "record", "variant" or "streamer"."""
+        return self._record["role"]
+
+    @property
+    def field_id(self) -> int:
+        """The field's number in the file."""
+        return self._id
+
+    @property
+    def projected(self) -> bool:
+        """Whether the field has no columns of its own, but shows those of another."""
+        return self._record["projected"]
+
+    @property
+    def repetitions(self) -> int:
+        """The size of a `std::array` or `std::bitset`; 0 for what has none."""
+        return self._record["repetitions"]
+
+    @property
+    def columns(self) -> list[ColumnRecord]:
+        """The field's columns on disk: id, type, bits, representation, and whether they begin late."""
+        return list(self._record["columns"])
+
+    @property
+    def parent(self) -> HasFields:
+        """The field above, or the ntuple."""
+        above = self._ntuple._schema.visible_parent(self._id)
+        return self._ntuple if above is None else self._ntuple._field(above)
+
+    @property
+    def top_level(self) -> bool:
+        """Whether the field is directly in the ntuple."""
+        return self._record["parent"] is None
+
+    def array(
+        self,
+        entry_start: SupportsIndex | None = None,
+        entry_stop: SupportsIndex | None = None,
+        *,
+        library: str | ModuleType = "ak",
+        ak_add_doc: bool | dict[str, str] = False,
+        threads: int | None = None,
+        **options: Any,
+    ) -> Any:
+        """Read the field.
+
+        Parameters
+        ----------
+        entry_start, entry_stop : int, optional
+            First entry, and the one after the last; negative numbers count from the end, as in a slice.
+        library : str
+            What is returned: "ak", an Awkward Array; "np", a NumPy array; "arrow", a `pyarrow.ChunkedArray`; "pd", a
+            `pandas.Series`; "pl", a `polars.Series`; "batch", an object with Arrow's `__arrow_c_stream__`.
+        ak_add_doc, threads, **options
+            As for `arrays`.
+
+        Returns
+        -------
+        ak.Array, numpy.ndarray, pyarrow.ChunkedArray, pandas.Series, polars.Series or Batch
+            `entry_stop - entry_start` entries. A member of a collection's items comes as lists, one an entry.
+
+        Raises
+        ------
+        ChecksumError
+            If a page is damaged.
+        FileError
+            If reading fails.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> fb.open(dimuon)["nMuon"].array(library="np").shape
+        (12000,)
+        """
+        check_read_options(None, options)
+        nt = self._ntuple
+        output = Output(nt._schema, nt.description, regularize(library), None, ak_add_doc, nt._schema.parts(self._id))
+        start, stop = clip_entries(nt.num_entries, entry_start, entry_stop)
+        return output.single(nt._read([nt._schema.core_path(self._id)], start, stop, threads))
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        import numpy as np
+
+        array = self.array(library="np")
+        return np.array(array, dtype=dtype, copy=copy) if copy is not None else np.asarray(array, dtype=dtype)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Field) and other._ntuple is self._ntuple and other._id == self._id
+
+    def __hash__(self) -> int:
+        return hash((id(self._ntuple), self._id))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _refind, (self._ntuple, self.path)
+
+    def __repr__(self) -> str:
+        inner = f", {plural(len(self), 'subfield')}" if len(self) else ""
+        return f"<Field {self.path!r}: {self.typename or '(untyped)'}{inner} in {self._ntuple.name!r}>"
+
+
+def _absolute(path: str) -> str:
+    return path if "://" in path else os.path.abspath(path)
+
+
+def _reopen(
+    files: list[tuple[str, str | None]], threads: int | None, progress: bool | None, options: dict[str, Any]
+) -> NTuple:
+    return NTuple(core_module.NTuple.open(files, **options), threads=threads, progress=progress, reopen=options)
+
+
+def _reopen_attribute(ntuple: NTuple, name: str) -> NTuple:
+    return ntuple.attributes[name]
+
+
+def _refind(ntuple: NTuple, path: str) -> Field:
+    return ntuple["." + path]

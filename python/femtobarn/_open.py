@@ -1,0 +1,250 @@
+"""Opening: from paths, URLs, globs, lists and dicts of them to an `NTuple`."""
+
+from __future__ import annotations
+
+import glob
+import itertools
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+from femtobarn import _core
+from femtobarn._compat import check_open_options
+from femtobarn._ntuple import NTuple
+from femtobarn.errors import NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Files", "open", "open_pairs", "resolve", "split_object"]
+
+Files: TypeAlias = "str | os.PathLike[str] | Mapping[Any, Any] | Iterable[Any]"
+"""A path or URL with or without ":name", a glob, a dict from paths to names, or a list of these."""
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_AFTER_ROOT = re.compile(r"(.+\.root(?:\.\d+)?):(.*)", re.IGNORECASE | re.DOTALL)
+_BRACES = re.compile(r"{([^{}]*,[^{}]*)}")
+_MANGLED_URL = re.compile(r"^(file|https?|root|roots|xroot|s3):/(?!/)", re.IGNORECASE)
+
+
+def open(
+    files: Files,
+    *,
+    threads: int | None = None,
+    progress: bool | None = None,
+    verify_checksums: bool = True,
+    memory_map: bool = True,
+    allow_missing: bool = False,
+    **options: Any,
+) -> NTuple:
+    """Open an RNTuple, in one file or in many.
+
+    Only the metadata is read.
+
+    Parameters
+    ----------
+    files : str, path, dict or list
+        Where the ntuple is:
+
+        - ``"file.root:Events"``, also ``"file.root:folder/Events"`` and ``"file.root:Events;2"`` for an older cycle;
+        - ``"file.root"`` or a `pathlib.Path`, if the file holds one ntuple only;
+        - a URL in place of the path;
+        - a glob such as ``"data/*.root:Events"``, with ``**`` and ``{a,b}``, its files in alphabetic order;
+        - a dict ``{path: name}``;
+        - a list of these. Several files are read as one ntuple, in the order given.
+    threads : int, optional
+        Number of threads for reading; by default the variable FEMTOBARN_THREADS, or else all cores.
+    progress : bool, optional
+        Whether reads that take long show a bar; by default only on a terminal and in a notebook.
+    verify_checksums : bool
+        Whether every page is compared with its checksum.
+    memory_map : bool
+        Whether local files may be mapped into memory.
+    allow_missing : bool
+        Whether files without the ntuple are skipped.
+    **options
+        uproot's own tuning options, such as ``num_workers``, are accepted and have no effect.
+
+    Returns
+    -------
+    NTuple
+        The ntuple; it can be used by several threads at once.
+
+    Raises
+    ------
+    NotFoundError
+        If a file does not exist (a `FileNotFoundError`).
+    KeyNotFoundError
+        If a file has no such ntuple (a `KeyError`); the message names those that it has.
+    FormatError
+        If a file is corrupt or is no ROOT file (a `ValueError`).
+
+    See Also
+    --------
+    iterate : Read many files in steps.
+    concatenate : Read many files into one array.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> nt = fb.open(f"{dimuon}:Events")
+    >>> nt.name
+    'Events'
+    """
+    check_open_options(options)
+    return open_pairs(
+        resolve(files),
+        threads=threads,
+        progress=progress,
+        verify_checksums=verify_checksums,
+        memory_map=memory_map,
+        allow_missing=allow_missing,
+    )
+
+
+def open_pairs(
+    pairs: list[tuple[str, str | None]],
+    *,
+    threads: int | None = None,
+    progress: bool | None = None,
+    verify_checksums: bool = True,
+    memory_map: bool = True,
+    allow_missing: bool = False,
+) -> NTuple:
+    """Open what `resolve` returned; the options are those of `open`."""
+    opened = _core.NTuple.open(
+        pairs, verify_checksums=verify_checksums, memory_map=memory_map, allow_missing=allow_missing
+    )
+    reopen = {"verify_checksums": verify_checksums, "memory_map": memory_map}
+    return NTuple(opened, threads=threads, progress=progress, reopen=reopen)
+
+
+def split_object(text: str) -> tuple[str, str | None]:
+    """Split "file.root:folder/Events" into the file and the name inside it.
+
+    Parameters
+    ----------
+    text : str
+        A path or a URL, with or without a colon and a name behind it. The port, the query and colons in the path
+        of a URL remain parts of the URL.
+
+    Returns
+    -------
+    tuple of str and (str or None)
+        The path or URL, and the name.
+
+    Examples
+    --------
+    >>> from femtobarn._open import split_object
+    >>> split_object("root://host:1094//store/a.root:folder/Events")
+    ('root://host:1094//store/a.root', 'folder/Events')
+    >>> split_object("https://host:8443/a.root?token=x:y")
+    ('https://host:8443/a.root?token=x:y', None)
+    """
+    text = text.strip()
+    scheme = _SCHEME.match(text)
+    query = ""
+    if scheme is None:
+        if os.path.lexists(text):
+            return text, None
+        earliest = 0
+    else:
+        text, mark, query = text.partition("?")
+        query = mark + query
+        slash = text.find("/", scheme.end())
+        earliest = len(text) if slash < 0 else slash
+    match = _AFTER_ROOT.fullmatch(text)
+    if match is not None and match.end(1) > earliest:
+        return match.group(1) + query, _clean_object(match.group(2))
+    colon = text.rfind(":", earliest)
+    if colon <= 0 or text.lower().endswith(".root"):
+        return text + query, None
+    return text[:colon] + query, _clean_object(text[colon + 1 :])
+
+
+def resolve(files: Files) -> list[tuple[str, str | None]]:
+    """Return the files and the names inside them that a user's description means.
+
+    Parameters
+    ----------
+    files : str, path, dict or list
+        See `open`.
+
+    Returns
+    -------
+    list of tuple
+        A path or URL, and a name or None, for each file.
+
+    Raises
+    ------
+    NotFoundError
+        If a glob matches nothing.
+    UsageError
+        If something else than paths and names is given, or nothing at all.
+    """
+    pairs = list(_pairs(files))
+    if not pairs:
+        raise UsageError("no files given")
+    return pairs
+
+
+def _pairs(files: object) -> Iterator[tuple[str, str | None]]:
+    if isinstance(files, str):
+        path, name = split_object(files)
+        yield from ((match, name) for match in _expand(path))
+    elif isinstance(files, os.PathLike):
+        yield from ((match, None) for match in _expand(_text(files)))
+    elif isinstance(files, Mapping):
+        for key, value in files.items():
+            name = value.get("object_path") if isinstance(value, Mapping) else value
+            if not isinstance(key, (str, os.PathLike)) or not (name is None or isinstance(name, str)):
+                raise UsageError(f"a dict of files is {{path: name of the ntuple}}, not {{{key!r}: {value!r}}}")
+            cleaned = None if name is None else _clean_object(name)
+            yield from ((match, cleaned) for match in _expand(_text(key)))
+    elif isinstance(files, Iterable) and not isinstance(files, (bytes, bytearray)):
+        for item in files:
+            yield from _pairs(item)
+    else:
+        raise UsageError(
+            "files are a path or URL (with or without ':name of the ntuple'), a glob, a dict {path: name}, "
+            f"or a list of these, not {files!r}"
+        )
+
+
+def _text(path: str | os.PathLike[str]) -> str:
+    return path.strip() if isinstance(path, str) else _MANGLED_URL.sub(r"\1://", os.fspath(path))
+
+
+def _clean_object(name: str) -> str | None:
+    return "/".join(part for part in name.strip().split("/") if part) or None
+
+
+def _expand(path: str) -> Sequence[str]:
+    scheme = _SCHEME.match(path)
+    if scheme is not None:
+        if scheme.group(1).lower() != "file":
+            return [path]
+        path = unquote(urlsplit(path).path)
+    path = os.path.expanduser(path)
+    if not glob.has_magic(path) and _BRACES.search(path) is None:
+        return [path]
+    if os.path.lexists(path):
+        return [path]
+    matches = [match for variant in _braces(path) for match in _glob(variant)]
+    if not matches:
+        folder = os.path.dirname(re.split(r"[*?\[{]", path, maxsplit=1)[0]) or "."
+        reason = "" if os.path.isdir(folder) else f": there is no folder {folder!r}"
+        raise NotFoundError(f"no file matches {path!r}{reason}")
+    return list(dict.fromkeys(matches))
+
+
+def _glob(path: str) -> list[str]:
+    return sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else [path]
+
+
+def _braces(path: str) -> list[str]:
+    parts = _BRACES.split(path)
+    choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
+    return ["".join(variant) for variant in itertools.product(*choices)]

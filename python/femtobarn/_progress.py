@@ -1,0 +1,144 @@
+"""Progress bars for long reads: rich on a terminal, tqdm in a notebook, otherwise nothing.
+
+A bar appears only once a read has lasted a while, is gone when the read ends, and never makes it fail.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["Progress"]
+
+_PATIENCE = 0.7  # seconds before a bar appears
+_OFF = frozenset({"0", "off", "no", "false"})
+
+
+class _Bar(Protocol):
+    def update(self, done: int, total: int) -> None: ...
+    def close(self) -> None: ...
+
+
+class Progress:
+    """A context in which `tick` may be called with the bytes done and the bytes in all.
+
+    Parameters
+    ----------
+    description : str
+        What is being done, as "reading Events".
+    enabled : bool or None
+        None: on a terminal and in a notebook, unless the variable FEMTOBARN_PROGRESS is 0.
+    """
+
+    def __init__(self, description: str, enabled: bool | None) -> None:
+        self._description = description
+        self._kind = _kind(enabled)
+        self._since = time.monotonic()
+        self._bar: _Bar | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            with contextlib.suppress(Exception):
+                self._bar.close()
+
+    def tick(self, done: int, total: int) -> None:
+        """Show how far it is.
+
+        Parameters
+        ----------
+        done, total : int
+            Bytes done, and bytes in all.
+        """
+        if self._kind is None:
+            return
+        try:
+            if self._bar is None:
+                if time.monotonic() - self._since < _PATIENCE or done >= total:
+                    return
+                self._bar = _RichBar(self._description) if self._kind == "rich" else _TqdmBar(self._description)
+            self._bar.update(done, total)
+        except Exception:  # a bar that cannot be drawn is no reason to stop reading
+            self._kind = None
+
+
+class _RichBar:
+    def __init__(self, description: str) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+        from rich.progress import Progress as Bar
+
+        self._bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._bar.add_task(description)
+        self._bar.start()
+
+    def update(self, done: int, total: int) -> None:
+        self._bar.update(self._task, completed=done, total=total)
+
+    def close(self) -> None:
+        self._bar.stop()
+
+
+class _TqdmBar:
+    def __init__(self, description: str) -> None:
+        from tqdm.auto import tqdm
+
+        self._bar: Any = tqdm(desc=description, unit="B", unit_scale=True, leave=False)
+
+    def update(self, done: int, total: int) -> None:
+        self._bar.total = total
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        self._bar.close()
+
+
+def _kind(enabled: bool | None) -> str | None:
+    if enabled is None:
+        enabled = os.environ.get("FEMTOBARN_PROGRESS", "").strip().lower() not in _OFF
+        if not enabled or threading.current_thread() is not threading.main_thread():
+            return None
+        if _in_notebook():
+            return _first_installed("tqdm")
+        return _first_installed("rich", "tqdm") if _on_terminal() else None
+    if not enabled:
+        return None
+    return _first_installed("tqdm") if _in_notebook() else _first_installed("rich", "tqdm")
+
+
+def _first_installed(*modules: str) -> str | None:
+    import importlib.util
+
+    return next((module for module in modules if importlib.util.find_spec(module) is not None), None)
+
+
+def _on_terminal() -> bool:
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):  # no stderr, or a closed one
+        return False
+
+
+def _in_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return type(shell).__name__ == "ZMQInteractiveShell"

@@ -1,0 +1,193 @@
+"""Tables as text and as HTML, and numbers with units."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from femtobarn._schema import Schema
+
+__all__ = [
+    "FIELD_HEADER",
+    "FieldRow",
+    "field_rows",
+    "format_bytes",
+    "format_seconds",
+    "format_table",
+    "html_table",
+    "plural",
+]
+
+FIELD_HEADER = ("field", "C++ type", "columns", "on disk", "compression")
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+
+
+def format_bytes(n_bytes: float) -> str:
+    """Return a number of bytes with three digits and a decimal unit.
+
+    Examples
+    --------
+    >>> from femtobarn._repr import format_bytes
+    >>> format_bytes(512), format_bytes(1536), format_bytes(2.5e9)
+    ('512 B', '1.54 kB', '2.50 GB')
+    """
+    if n_bytes < 1000:
+        return f"{n_bytes:.0f} B"
+    value, unit = float(n_bytes), 0
+    while value >= 999.5 and unit < len(_UNITS) - 1:
+        value /= 1000
+        unit += 1
+    digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
+    return f"{value:.{digits}f} {_UNITS[unit]}"
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a time with three digits and a unit.
+
+    Examples
+    --------
+    >>> from femtobarn._repr import format_seconds
+    >>> format_seconds(0.01234), format_seconds(75)
+    ('12.3 ms', '75.0 s')
+    """
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size or unit == "µs":
+            return f"{seconds / size:.3g} {unit}" if seconds / size < 10 else f"{seconds / size:.1f} {unit}"
+    raise AssertionError
+
+
+def plural(n: int, noun: str) -> str:
+    """Return a number with its noun, as "1 file" and "2 files".
+
+    Examples
+    --------
+    >>> from femtobarn._repr import plural
+    >>> plural(12000, "entry"), plural(1, "file")
+    ('12,000 entries', '1 file')
+    """
+    if n != 1:
+        noun = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{n:,} {noun}"
+
+
+def format_table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = (), max_width: int | None = None
+) -> str:
+    """Return a table as lines of text.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Titles of the columns.
+    rows : iterable of sequence of str
+        The cells.
+    right : sequence of int
+        Columns that are aligned to the right.
+    max_width : int, optional
+        Lines are cut to this number of characters.
+
+    Returns
+    -------
+    str
+        Lines without a newline at the end.
+    """
+    cells = [list(header), *map(list, rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    lines = []
+    for row in cells:
+        sized = enumerate(zip(row, widths, strict=True))
+        padded = [cell.rjust(width) if i in right else cell.ljust(width) for i, (cell, width) in sized]
+        lines.append("  ".join(padded).rstrip())
+    lines.insert(1, "  ".join("─" * width for width in widths))
+    if max_width is not None:
+        lines = [line if len(line) <= max_width else line[: max_width - 1] + "…" for line in lines]
+    return "\n".join(lines)
+
+
+def html_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> str:
+    """Return a table as HTML, its cells escaped."""
+
+    def line(tag: str, row: Sequence[str]) -> str:
+        sides = ["right" if i in right else "left" for i in range(len(row))]
+        cells = [
+            f'<{tag} style="text-align: {side}; white-space: pre">{html.escape(cell)}</{tag}>'
+            for side, cell in zip(sides, row, strict=True)
+        ]
+        return f"<tr>{''.join(cells)}</tr>"
+
+    body = "".join(line("td", row) for row in rows)
+    return f"<table><thead>{line('th', header)}</thead><tbody>{body}</tbody></table>"
+
+
+class FieldRow(NamedTuple):
+    """A line of the table of fields."""
+
+    name: str
+    typename: str
+    columns: str
+    on_disk: str
+    compression: str
+
+
+def field_rows(
+    schema: Schema, ids: Iterable[int], sizes: dict[int, dict[str, Any]], base: int | None
+) -> list[FieldRow]:
+    """Return the table's lines for some fields.
+
+    Parameters
+    ----------
+    schema : Schema
+        The ntuple's fields.
+    ids : iterable of int
+        The fields, parents before children.
+    sizes : dict
+        The core's `column_sizes`; empty if they are not known.
+    base : int or None
+        The field below which names begin.
+
+    Returns
+    -------
+    list of FieldRow
+        One for each field; bytes and compressions include all that is below it.
+    """
+    return [_row(schema, i, sizes, base) for i in ids]
+
+
+def _row(schema: Schema, i: int, sizes: dict[int, dict[str, Any]], base: int | None) -> FieldRow:
+    record = schema.records[i]
+    depth, above = 0, schema.visible_parent(i)
+    while above is not None and above != base:
+        depth, above = depth + 1, schema.visible_parent(above)
+    own = [column for f in _own_fields(schema, i) for column in schema.records[f]["columns"]]
+    below = [column["id"] for f in _subtree(schema, i) for column in schema.records[f]["columns"]]
+    known = [sizes[column] for column in dict.fromkeys(below) if column in sizes]
+    compressions = dict.fromkeys(name for size in known for name in size["compressions"])
+    if record["projected"]:
+        on_disk = "projected"
+    else:
+        on_disk = format_bytes(sum(size["bytes_on_disk"] for size in known)) if known else ""
+    return FieldRow(
+        "  " * depth + schema.names[i],
+        record["typename"] or "(untyped)",
+        ", ".join(dict.fromkeys(column["type"] for column in own)),
+        on_disk,
+        ", ".join(compressions),
+    )
+
+
+def _own_fields(schema: Schema, i: int) -> list[int]:
+    """Return a field and the anonymous ones directly below it."""
+    found = [i]
+    for child in schema.children.get(i, ()):
+        if schema.records[child]["anonymous"]:
+            found += _own_fields(schema, child)
+    return found
+
+
+def _subtree(schema: Schema, i: int) -> list[int]:
+    found = [i]
+    for child in schema.children.get(i, ()):
+        found += _subtree(schema, child)
+    return found

@@ -1,0 +1,260 @@
+"""The tree of fields as users see it: names, keys, and from keys back to fields.
+
+Fields that exist only to hold structure (the items of collections, base classes) have no key: their
+children appear under the nearest ancestor that has one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from femtobarn._filters import compile_filter, is_pattern, name_matches
+from femtobarn.errors import KeyNotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from femtobarn._core import FieldRecord
+    from femtobarn._filters import Filter
+
+__all__ = ["Schema"]
+
+_SLOT = re.compile(r"_[0-9]+")  # a member of a pair or tuple
+
+
+class Schema:
+    """The fields of an ntuple, by id and by key.
+
+    Parameters
+    ----------
+    records : list of FieldRecord
+        The fields as the core gives them, parents before children.
+    where : str
+        The ntuple and its file, for messages.
+    """
+
+    def __init__(self, records: list[FieldRecord], where: str) -> None:
+        self.where = where
+        self.records: dict[int, FieldRecord] = {record["id"]: record for record in records}
+        self.children: dict[int | None, list[int]] = {}
+        for record in records:
+            self.children.setdefault(record["parent"], []).append(record["id"])
+        self._visible: dict[int | None, list[int]] = {}
+        self.names: dict[int, str] = {}
+        self._paths: dict[int, str] = {}
+        self._by_path: dict[str, int] = {}
+        for i in self.records:
+            self._name(i)
+        for i in self.descend(None):
+            self._by_path.setdefault(self._paths[i], i)
+
+    def _name(self, i: int) -> None:
+        """Name a field as uproot does: slots of tuples by their number, equal members of bases by their class."""
+        record = self.records[i]
+        above = self.visible_parent(i)
+        name = record["name"]
+        if record["path"] is not None:
+            prefix = None if above is None else self.records[above]["path"]
+            name = record["path"].removeprefix("" if prefix is None else prefix + ".")
+        parent = record["parent"]
+        if parent is not None and self.records[parent]["role"] == "record" and _SLOT.fullmatch(name):
+            name = name[1:]
+        self.names[i] = name
+        self._paths[i] = name if above is None else f"{self._paths[above]}.{name}"
+
+    def visible_parent(self, i: int) -> int | None:
+        """Return the nearest ancestor that has a key; None at the top."""
+        parent = self.records[i]["parent"]
+        while parent is not None and self.records[parent]["anonymous"]:
+            parent = self.records[parent]["parent"]
+        return parent
+
+    def visible_children(self, i: int | None) -> list[int]:
+        """Return the children that have a key, those of structural fields in their place.
+
+        What is inside a variant has no keys: it can only be read as a whole.
+        """
+        known = self._visible.get(i)
+        if known is None:
+            known = []
+            if i is None or self.records[i]["role"] != "variant":
+                for child in self.children.get(i, ()):
+                    known += self.visible_children(child) if self.records[child]["anonymous"] else [child]
+            self._visible[i] = known
+        return known
+
+    def descend(self, i: int | None, *, recursive: bool = True) -> Iterator[int]:
+        """Yield the fields below one, parents first, as `keys` lists them."""
+        for child in self.visible_children(i):
+            yield child
+            if recursive:
+                yield from self.descend(child)
+
+    def path(self, i: int) -> str:
+        """Return the key of a field."""
+        return self._paths[i]
+
+    def core_path(self, i: int) -> str:
+        """Return the key of a field as the core wants it."""
+        path = self.records[i]["path"]
+        return self._paths[i] if path is None else path
+
+    def parts(self, i: int) -> tuple[str, ...]:
+        """Return the names of a field and of those above it that have a key, the topmost first."""
+        above = self.visible_parent(i)
+        return (*(() if above is None else self.parts(above)), self.names[i])
+
+    def relative(self, i: int, base: int | None) -> str:
+        """Return the key of a field as seen from one of its ancestors."""
+        path = self._paths[i]
+        return path if base is None else path[len(self._paths[base]) + 1 :]
+
+    def find(self, key: str, base: int | None = None) -> int:
+        """Return the field that a key names.
+
+        Parameters
+        ----------
+        key : str
+            A key, with "." or "/" between its parts. A name without separators is also looked for below;
+            a leading "." forbids that.
+        base : int or None
+            The field to start from.
+
+        Returns
+        -------
+        int
+            The field's id; the first in the order of keys if several have the name.
+
+        Raises
+        ------
+        KeyNotFoundError
+            If there is none; the message has the nearest names.
+        """
+        found = self.find_all(key, base)
+        if not found:
+            raise self.missing(key, base)
+        return found[0]
+
+    def find_all(self, key: str, base: int | None = None) -> list[int]:
+        """Return the field whose key it is, or else all whose own name it is."""
+        for spelling in (key, key.replace("/", ".").replace("\\", ".")):
+            exact = spelling.removeprefix(".")
+            full = exact if base is None else f"{self._paths[base]}.{exact}"
+            i = self._by_path.get(full)
+            if i is not None:
+                return [i]
+        if key.startswith("."):
+            return []
+        return [i for i in self.descend(base) if self.names[i] == key]
+
+    def missing(self, key: str, base: int | None = None) -> KeyNotFoundError:
+        """Return the error for a key that names nothing."""
+        below = list(self.descend(base))
+        keys = [self.relative(i, base) for i in below]
+        where = self.where if base is None else f"field {self.path(base)!r} of {self.where}"
+        message = f"no field named {key!r} in {where}"
+        near = _nearest(key, keys)
+        if near:
+            message += ": did you mean " + _either(near) + "?"
+        elif is_pattern(key):
+            message = f"no field matches {key!r} in {where}"
+        elif not key.replace("_", "").replace(".", "").isalnum():
+            message += "; expressions are names of fields: read those, then compute with the arrays"
+        if not near and 0 < len(keys) <= 12:
+            message += "; there is " + ", ".join(repr(k) for k in keys)
+        return KeyNotFoundError(message)
+
+    def select(
+        self,
+        base: int | None,
+        expressions: str | Iterable[str] | None,
+        filter_name: Filter,
+        filter_typename: Filter,
+        accept: Callable[[int], bool] | None,
+    ) -> list[int]:
+        """Return the fields to read: each comes with all that is below it.
+
+        Parameters
+        ----------
+        base : int or None
+            The field whose children are meant; None for the ntuple.
+        expressions : str, iterable of str or None
+            Keys or patterns, each of which must name something.
+        filter_name, filter_typename : Filter
+            Filters on names and C++ types.
+        accept : callable or None
+            A function of the field's id.
+
+        Returns
+        -------
+        list of int
+            Fields none of which is below another, in the order of the keys.
+        """
+        if expressions is not None and filter_name is not None:
+            raise UsageError("give either expressions or filter_name, not both: each selects fields by name")
+        if expressions is None:
+            wanted = set(self.matching(base, filter_name, filter_typename, accept))
+        else:
+            wanted = self._named(base, expressions)
+            if filter_typename is not None or accept is not None:
+                wanted &= set(self.matching(base, None, filter_typename, accept))
+        return self._cover(base, wanted)
+
+    def matching(
+        self,
+        base: int | None,
+        filter_name: Filter,
+        filter_typename: Filter,
+        accept: Callable[[int], bool] | None,
+        *,
+        recursive: bool = True,
+    ) -> Iterator[int]:
+        """Yield the fields that pass all filters, in the order of keys."""
+        by_name, by_type = compile_filter(filter_name), compile_filter(filter_typename)
+        for i in self.descend(base, recursive=recursive):
+            if (
+                (by_name is None or name_matches(by_name, self.names[i], self.relative(i, base)))
+                and (by_type is None or by_type(self.records[i]["typename"]))
+                and (accept is None or accept(i))
+            ):
+                yield i
+
+    def _named(self, base: int | None, expressions: str | Iterable[str]) -> set[int]:
+        wanted: set[int] = set()
+        for key in [expressions] if isinstance(expressions, str) else expressions:
+            if not isinstance(key, str):
+                raise UsageError(f"expressions are names of fields, not {key!r}")
+            found = self.find_all(key, base)
+            if not found and is_pattern(key):
+                found = list(self.matching(base, key, None, None))
+            if not found:
+                raise self.missing(key, base)
+            wanted.update(found)
+        return wanted
+
+    def _cover(self, i: int | None, wanted: set[int]) -> list[int]:
+        cover: list[int] = []
+        for child in self.visible_children(i):
+            if child in wanted:
+                cover.append(child)
+            elif self.visible_children(child):
+                cover.extend(self._cover(child, wanted))
+        return cover
+
+
+def _nearest(key: str, keys: list[str]) -> list[str]:
+    lowered: dict[str, str] = {}
+    for name in keys:
+        lowered.setdefault(name.lower(), name)
+    for name in keys:
+        lowered.setdefault(name.rpartition(".")[2].lower(), name)
+    close = difflib.get_close_matches(key.lower(), lowered, n=3, cutoff=0.65)
+    return list(dict.fromkeys(lowered[name] for name in close))
+
+
+def _either(names: list[str]) -> str:
+    quoted = [repr(name) for name in names]
+    return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + " or " + quoted[-1]

@@ -1,0 +1,150 @@
+"""Entry ranges, step sizes and thread counts: from what users write to plain numbers."""
+
+from __future__ import annotations
+
+import operator
+import os
+import re
+from typing import SupportsIndex
+
+from femtobarn.errors import UsageError
+
+__all__ = ["check_step_size", "clip_entries", "memory_size", "num_threads", "step_entries"]
+
+_MEMORY = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?\s*([kmgtpezy]?)(i?)b\s*", re.IGNORECASE)
+_PREFIXES = "kmgtpezy"
+
+
+def clip_entries(num_entries: int, start: SupportsIndex | None, stop: SupportsIndex | None) -> tuple[int, int]:
+    """Turn a range with None and negative numbers into one inside ``[0, num_entries]``.
+
+    Parameters
+    ----------
+    num_entries : int
+        Number of entries that there are.
+    start, stop : int or None
+        First entry, and the one after the last; negative numbers count from the end, as in a slice.
+
+    Returns
+    -------
+    tuple of int
+        Start and stop, with ``0 <= start <= stop <= num_entries``.
+
+    Examples
+    --------
+    >>> from femtobarn._steps import clip_entries
+    >>> clip_entries(100, -10, None)
+    (90, 100)
+    """
+    try:
+        first, last, _ = slice(start, stop).indices(num_entries)
+    except TypeError:
+        raise UsageError(f"entry_start and entry_stop must be integers or None, not {start!r} and {stop!r}") from None
+    return first, max(first, last)
+
+
+def memory_size(size: str | SupportsIndex) -> int:
+    """Turn "100 MB" into a number of bytes.
+
+    Parameters
+    ----------
+    size : str or int
+        A number and a unit, as "100 MB" (powers of 1000) or "1 GiB" (of 1024); an int is a number of bytes.
+
+    Returns
+    -------
+    int
+        Number of bytes.
+
+    Raises
+    ------
+    UsageError
+        If the string is not a number and a unit.
+
+    Examples
+    --------
+    >>> from femtobarn._steps import memory_size
+    >>> memory_size("1.5 kB"), memory_size("1 MiB")
+    (1500, 1048576)
+    """
+    if not isinstance(size, str):
+        return operator.index(size)
+    match = _MEMORY.fullmatch(size)
+    if match is None:
+        raise UsageError(f"a memory size is a number and a unit, such as '100 MB', not {size!r}")
+    number, exponent, prefix, binary = match.groups()
+    power = _PREFIXES.index(prefix.lower()) + 1 if prefix else 0
+    return int(float(number + (exponent or "")) * (1024 if binary else 1000) ** power)
+
+
+def check_step_size(step_size: str | SupportsIndex) -> None:
+    """Raise if this is no step size: it shall be an error of the call, not of the first step."""
+    step_entries(step_size, 1, 1)
+
+
+def step_entries(step_size: str | SupportsIndex, decoded_bytes: int, num_entries: int) -> int:
+    """Turn a step size into a number of entries.
+
+    Parameters
+    ----------
+    step_size : str or int
+        An int is a number of entries, a string the memory that one step may take.
+    decoded_bytes : int
+        Memory that all the entries take, in bytes.
+    num_entries : int
+        Number of entries.
+
+    Returns
+    -------
+    int
+        Entries in a step, at least 1.
+    """
+    if not isinstance(step_size, str):
+        try:
+            step = operator.index(step_size)
+        except TypeError:
+            raise UsageError(
+                f"step_size is a number of entries or a memory size such as '100 MB', not {step_size!r}"
+            ) from None
+        if step < 1:
+            raise UsageError(f"step_size must be at least 1 entry, not {step}")
+        return step
+    target = memory_size(step_size)
+    if decoded_bytes <= 0:
+        return max(1, num_entries)
+    return max(1, round(target * num_entries / decoded_bytes))
+
+
+def num_threads(threads: int | None) -> int:
+    """Return how many threads to use.
+
+    Parameters
+    ----------
+    threads : int or None
+        What the caller asked for. None: the variable FEMTOBARN_THREADS, or else all cores of this process.
+
+    Returns
+    -------
+    int
+        Number of threads, at least 1.
+    """
+    source = "threads"
+    if threads is None:
+        text = os.environ.get("FEMTOBARN_THREADS", "").strip()
+        if not text:
+            return _num_cores()
+        source = "the variable FEMTOBARN_THREADS"
+        try:
+            threads = int(text)
+        except ValueError:
+            raise UsageError(f"{source} must be a number of threads, not {text!r}") from None
+    if threads < 1:
+        raise UsageError(f"{source} must be at least 1, not {threads}")
+    return threads
+
+
+def _num_cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0)) or 1
+    except (AttributeError, OSError):  # no such call on macOS
+        return os.cpu_count() or 1

@@ -1,0 +1,104 @@
+"""The errors that femtobarn raises.
+
+Each is a `FemtobarnError` and also the built-in error that a user would catch: a missing file is a
+`FileNotFoundError`, a missing field a `KeyError`. The attribute `kind` is a stable name in kebab case,
+the same in Rust, C and Python.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ChecksumError",
+    "FemtobarnError",
+    "FileError",
+    "FormatError",
+    "KeyNotFoundError",
+    "MissingDependencyError",
+    "NotFoundError",
+    "ResourceError",
+    "UsageError",
+]
+
+
+class FemtobarnError(Exception):
+    """The base of all errors of femtobarn.
+
+    Parameters
+    ----------
+    message : str
+        What went wrong, where, and what to do next.
+    kind : str, optional
+        The stable name of the error, in kebab case; by default the one of the class.
+
+    Attributes
+    ----------
+    kind : str
+        The stable name of the error, in kebab case.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> try:
+    ...     fb.open("missing.root:Events")
+    ... except fb.FemtobarnError as error:
+    ...     print(isinstance(error, FileNotFoundError))
+    True
+    """
+
+    kind: str = "error"
+
+    def __init__(self, message: str = "", *, kind: str | None = None) -> None:
+        super().__init__(message)
+        if kind is not None:
+            self.kind = kind
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class FileError(FemtobarnError, OSError):
+    """A file or a URL could not be read; the message names it and the offset."""
+
+    kind = "io"
+
+
+class NotFoundError(FileError, FileNotFoundError):
+    """A file does not exist, or a pattern matches none."""
+
+    kind = "not-found"
+
+
+class KeyNotFoundError(FemtobarnError, KeyError):
+    """A name is in no file, ntuple or field; the message lists the nearest names."""
+
+    kind = "key-not-found"
+
+
+class FormatError(FemtobarnError, ValueError):
+    """A file is corrupt, or uses what this version cannot read."""
+
+    kind = "format"
+
+
+class ChecksumError(FormatError):
+    """Bytes do not have the checksum that the file declares for them."""
+
+    kind = "checksum"
+
+
+class UsageError(FemtobarnError, ValueError):
+    """An argument makes no sense here; the message says what would."""
+
+    kind = "usage"
+
+
+class ResourceError(FemtobarnError, MemoryError):
+    """There is not enough memory, or a limit forbids to take it."""
+
+    kind = "resource"
+
+
+class MissingDependencyError(FemtobarnError, ImportError):
+    """An optional package is not installed; the message has the command that installs it."""
+
+    kind = "missing-dependency"

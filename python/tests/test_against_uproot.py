@@ -1,0 +1,160 @@
+"""Types and values of every file at hand are those of uproot, except where uproot is known to be wrong."""
+
+from pathlib import Path
+
+import awkward as ak
+import numpy as np
+import pytest
+from compare import same
+
+import femtobarn as fb
+
+pytestmark = pytest.mark.oracle
+
+ROOT = Path(__file__).resolve().parents[2]
+SHARED = ROOT.parent / "shared" / "data" / "rntuple"
+OURS = sorted((ROOT / "testdata").glob("**/*.root"))
+THEIRS = [
+    "Run2012BC_DoubleMuParked_Muons_1000evts_rntuple_v1-0-0-0.root",
+    "cmsopendata2015_ttbar_19980_NANOAOD_RNTupleImporter_rntuple_v1-0-0-1.root",
+    "nano_dy_rntuple.root",
+    "ntpl001_staff_rntuple_v1-0-1-0.root",
+    "test_extension_columns_rntuple_v1-0-0-0.root",
+    "test_multiple_representations_rntuple_v1-0-0-0.root",
+    "treemaker_rntuple.root",
+]
+
+# What uproot 5.7.7 gets wrong: file and field, or "*" for all fields, and why.
+WRONG = {
+    ("test_multiple_representations_rntuple_v1-0-0-0.root", "*"): "columns change their representation",
+}
+
+
+@pytest.fixture(scope="module")
+def uproot(need):
+    return need("uproot")
+
+
+def ntuples(uproot, path):
+    """Names of the ntuples in a file."""
+    with uproot.open(path) as file:
+        return [name for name, kind in file.classnames(cycle=False).items() if kind == "ROOT::RNTuple"]
+
+
+def equal(ours, theirs):
+    """Whether two arrays have the same type and the same bits."""
+    if ours.type != theirs.type:
+        return False
+    try:
+        if ak.array_equal(ours, theirs, equal_nan=True):
+            return True
+    except (TypeError, ValueError, AssertionError):
+        pass  # for unions
+    return same(ours, theirs)
+
+
+def assert_all_fields_agree(uproot, path, start=None, stop=None):
+    names = ntuples(uproot, path)
+    for name in names:
+        theirs_nt = uproot.open(f"{path}:{name}")
+        ours = fb.open({path: name}).arrays(entry_start=start, entry_stop=stop)
+        readable = [field.name for field in theirs_nt.fields if can_read(theirs_nt, field.name)]
+        theirs = theirs_nt.arrays(
+            filter_field=lambda field, readable=readable: field.path.split(".")[0] in readable,
+            entry_start=start,
+            entry_stop=stop,
+        )
+        for field in theirs.fields:
+            if (path.name, "*") in WRONG or (path.name, field) in WRONG:
+                continue
+            assert equal(ours[field], theirs[field]), f"{name}.{field}: {ours[field].type} and {theirs[field].type}"
+
+
+def can_read(nt, name):
+    """Whether uproot can read a field at all: it refuses those in streamer mode, for example."""
+    try:
+        nt[name].array(entry_start=0, entry_stop=1)
+    except Exception:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
+def test_our_own_files_agree(uproot, path):
+    assert_all_fields_agree(uproot, path)
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
+def test_parts_of_our_own_files_agree(uproot, path):
+    for start, stop in [(3, 17), (-5, None), (0, 1)]:
+        assert_all_fields_agree(uproot, path, start, stop)
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_real_files_agree(uproot, shared, name):
+    assert_all_fields_agree(uproot, shared / "rntuple" / name)
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_keys_and_types_of_real_files_agree(uproot, shared, name):
+    path = shared / "rntuple" / name
+    for ntuple in ntuples(uproot, path):
+        theirs, ours = uproot.open(f"{path}:{ntuple}"), fb.open({path: ntuple})
+        assert ours.keys() == theirs.keys()
+        assert ours.typenames() == theirs.typenames()
+        assert ours.num_entries == theirs.num_entries
+        assert ours.description == theirs.description
+
+
+SELECTIONS = [
+    {"filter_name": "points"},
+    {"filter_name": "points.x"},
+    {"filter_name": ["points.*", "f32"]},
+    {"filter_name": "id"},
+    {"filter_name": "/F32|.*64/i"},
+    {"filter_name": "pair.1"},
+    {"filter_name": lambda name: "a" in name},
+    {"filter_typename": "std::vector*"},
+    {"filter_typename": "float"},
+    {"filter_name": "*s", "filter_typename": "/.*int.*/"},
+    {"filter_name": "nothing"},
+    {"filter_field": lambda field: len(field.name) == 3},
+]
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_selections_agree(uproot, mixed, selection):
+    theirs, ours = uproot.open(f"{mixed}:mixed"), fb.open(mixed)
+    assert ours.keys(**selection) == theirs.keys(**selection)
+    assert ours.arrays(**selection).type == theirs.arrays(**selection).type
+
+
+def test_nested_fields_agree(uproot, mixed):
+    theirs, ours = uproot.open(f"{mixed}:mixed"), fb.open(mixed)
+    for key in ours.keys():
+        assert equal(ours[key].array(), theirs[key].array()), key
+
+
+def test_numpy_arrays_agree_where_types_are_fixed(uproot, mixed):
+    theirs, ours = uproot.open(f"{mixed}:mixed"), fb.open(mixed)
+    for key in ("flag", "i8", "u64", "f32", "text", "triple", "bits", "letter"):
+        left, right = ours[key].array(library="np"), theirs[key].array(library="np")
+        assert left.dtype == right.dtype
+        assert np.array_equal(left, right, equal_nan=left.dtype.kind == "f")
+
+
+def test_iterations_agree(uproot, dimuon):
+    arguments = {"filter_name": ".Muon_*", "step_size": 5000, "report": True}
+    ours = list(fb.iterate(f"{dimuon}:Events", **arguments))
+    theirs = list(uproot.open(f"{dimuon}:Events").iterate(**arguments))
+    for (our_batch, our_report), (their_batch, their_report) in zip(ours, theirs, strict=True):
+        assert equal(our_batch, their_batch)
+        for name in ("start", "stop", "tree_entry_start", "tree_entry_stop", "global_offset", "file_path"):
+            assert getattr(our_report, name) == getattr(their_report, name)
+
+
+def test_a_changing_representation_is_read_rightly(uproot, shared):
+    """uproot 5.7.7 reads the strings of this file as empty."""
+    nt = fb.open(shared / "rntuple" / "test_multiple_representations_rntuple_v1-0-0-0.root")
+    for field in nt.fields:
+        assert len(field.array()) == nt.num_entries

@@ -1,0 +1,154 @@
+import inspect
+import pickle
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+import femtobarn as fb
+from femtobarn import errors
+
+BUILTIN = {
+    "FemtobarnError": Exception,
+    "FileError": OSError,
+    "NotFoundError": FileNotFoundError,
+    "KeyNotFoundError": KeyError,
+    "FormatError": ValueError,
+    "ChecksumError": fb.FormatError,
+    "UsageError": ValueError,
+    "ResourceError": MemoryError,
+    "MissingDependencyError": ImportError,
+}
+
+
+def test_every_error_is_listed():
+    assert set(errors.__all__) == set(BUILTIN)
+
+
+@pytest.mark.parametrize(("name", "builtin"), BUILTIN.items())
+def test_an_error_is_also_the_builtin_one(name, builtin):
+    kind = getattr(fb, name)
+    error = kind("what 'it' is", kind="some-kind")
+    assert isinstance(error, (fb.FemtobarnError, builtin))
+    assert issubclass(kind, builtin)
+    assert str(error) == "what 'it' is"
+    assert error.kind == "some-kind"
+    assert kind("x").kind == kind.kind
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.kind) == (kind, str(error), "some-kind")
+
+
+def test_a_missing_field_lists_the_nearest_names(dimuon):
+    nt = fb.open(dimuon)
+    with pytest.raises(
+        KeyError, match=r"no field named 'Muon_ptt' in 'Events' \(.*dimuon.root\): did you mean 'Muon_pt'"
+    ):
+        nt["Muon_ptt"]
+    with pytest.raises(fb.KeyNotFoundError, match="did you mean 'nMuon'"):
+        nt.arrays(["run", "nmuon"])
+    with pytest.raises(fb.KeyNotFoundError, match="no field matches 'Jet_\\*'"):
+        nt.arrays("Jet_*")
+    with pytest.raises(fb.KeyNotFoundError, match="compute with the arrays"):
+        nt.arrays("sqrt(abcdefgh + 2)")
+    with pytest.raises(fb.KeyNotFoundError, match="field '_collection0' of 'Events'"):
+        nt["_collection0"]["Jet_pt"]
+    with pytest.raises(fb.KeyNotFoundError):
+        nt[".Muon_pt.nothing"]
+
+
+def test_a_filter_may_match_nothing(dimuon):
+    assert fb.open(dimuon).arrays(filter_name="Jet_*").fields == []
+
+
+def test_a_field_is_chosen_by_name_or_position(dimuon):
+    nt = fb.open(dimuon)
+    with pytest.raises(fb.UsageError, match="by its name or its position"):
+        nt[1.5]
+    with pytest.raises(IndexError):
+        nt[100]
+
+
+def test_a_damaged_page_is_a_checksum_error_that_says_where(dimuon, tmp_path):
+    data = bytearray(Path(dimuon).read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    damaged = tmp_path / "damaged.root"
+    damaged.write_bytes(data)
+    nt = fb.open(damaged)
+    with pytest.raises(fb.ChecksumError, match=r"damaged\.root") as caught:
+        nt.arrays()
+    assert isinstance(caught.value, ValueError)
+    report = nt.verify()
+    assert not report
+    assert not report.ok
+    assert len(report.damages) == 1
+    assert "1 page damaged" in repr(report)
+
+
+@pytest.mark.parametrize("length", [0, 10, 100, 1000, 100_000])
+def test_a_truncated_file_is_an_error_of_ours(dimuon, tmp_path, length):
+    short = tmp_path / "short.root"
+    short.write_bytes(Path(dimuon).read_bytes()[:length])
+    with pytest.raises(fb.FemtobarnError, match=r"short\.root"):
+        fb.open(short).arrays()
+
+
+def test_importing_is_light():
+    """Start-up time: heavy packages are imported when they are first needed."""
+    heavy = ["awkward", "pandas", "polars", "pyarrow", "rich", "tqdm", "IPython"]
+    code = f"import sys, femtobarn; print([name for name in {heavy} if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_reading_into_numpy_needs_no_awkward(dimuon):
+    code = (
+        f"import sys, femtobarn; n = femtobarn.open({dimuon!r}).arrays(['run', 'Muon_pt'], library='np');"
+        "print(len(n), 'awkward' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "2 False"
+
+
+def test_the_program_is_installed(dimuon):
+    (found,) = entry_points(group="console_scripts", name="fb")
+    assert found.load() is not None
+    code = "import sys; from femtobarn._cli import main; sys.argv[1:] = ['--help']; sys.exit(main())"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "verify" in result.stdout
+
+
+def test_the_version_is_the_packages():
+    assert fb.__version__.count(".") >= 2
+    with pytest.raises(AttributeError):
+        fb.nonsense  # noqa: B018
+
+
+def test_everything_public_is_documented_and_typed():
+    assert (Path(fb.__file__).parent / "py.typed").exists()
+    for name in fb.__all__:
+        thing = getattr(fb, name)
+        assert inspect.getdoc(thing), name
+        if inspect.isclass(thing) and not issubclass(thing, Exception):
+            for attribute, member in vars(thing).items():
+                if not attribute.startswith("_") and (callable(member) or isinstance(member, property)):
+                    assert inspect.getdoc(member), f"{name}.{attribute}"
+
+
+def test_docstrings_have_numpydocs_form(need):
+    validate = need("numpydoc.validate").validate
+    checks = {"GL08", "SS01", "SS02", "SS04", "SS05", "PR01", "PR02", "PR03", "PR04", "RT01", "RT02", "YD01"}
+    names = [f"femtobarn.{name}" for name in fb.__all__]
+    for owner in ("HasFields", "NTuple", "Field"):
+        kind = getattr(fb._fields if owner == "HasFields" else fb._ntuple, owner)
+        module = kind.__module__
+        names += [
+            f"{module}.{owner}.{name}"
+            for name, member in vars(kind).items()
+            if inspect.isfunction(member) and not name.startswith("_")
+        ]
+    found = {
+        name: bad for name in names if (bad := [error for error in validate(name)["errors"] if error[0] in checks])
+    }
+    assert found == {}

@@ -1,0 +1,159 @@
+import gc
+import shutil
+import weakref
+
+import awkward as ak
+import pytest
+
+import femtobarn as fb
+from femtobarn._steps import memory_size, step_entries
+
+
+@pytest.fixture(scope="module")
+def nt(dimuon):
+    return fb.open(dimuon)
+
+
+@pytest.fixture
+def three(dimuon, tmp_path):
+    for number in range(3):
+        shutil.copy(dimuon, tmp_path / f"part_{number}.root")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "n_bytes"),
+    [
+        ("100 MB", 100_000_000),
+        ("1.5kB", 1500),
+        (" 2 GiB ", 2 * 1024**3),
+        (".5 MB", 500_000),
+        ("1e3 B", 1000),
+        ("3 tb", 3 * 10**12),
+        (7, 7),
+    ],
+)
+def test_memory_sizes_have_units(text, n_bytes):
+    assert memory_size(text) == n_bytes
+
+
+@pytest.mark.parametrize("text", ["100", "MB", "ten MB", "-3 MB", "100 MBit", ""])
+def test_a_memory_size_needs_a_number_and_a_unit(text):
+    with pytest.raises(fb.UsageError, match="100 MB"):
+        memory_size(text)
+
+
+def test_a_step_has_at_least_one_entry():
+    assert step_entries("1 B", 10**9, 10) == 1
+    assert step_entries("1 GB", 0, 10) == 10
+
+
+@pytest.mark.parametrize("step_size", [0, -1, 1.5, None, "1"])
+def test_a_bad_step_size_is_an_error_of_the_call(nt, dimuon, step_size):
+    with pytest.raises(fb.UsageError):
+        nt.iterate("nMuon", step_size=step_size)
+    with pytest.raises(fb.UsageError):
+        fb.iterate(dimuon, "nMuon", step_size=step_size)
+
+
+@pytest.mark.parametrize("step_size", [1000, 5000, 12_000, 50_000])
+@pytest.mark.parametrize("prefetch", [True, False])
+def test_steps_put_together_are_the_whole(nt, step_size, prefetch):
+    batches = list(nt.iterate(["nMuon", "Muon_pt"], step_size=step_size, prefetch=prefetch))
+    assert [len(batch) for batch in batches[:-1]] == [step_size] * (len(batches) - 1)
+    whole = nt.arrays(["nMuon", "Muon_pt"])
+    assert ak.concatenate(batches).tolist() == whole.tolist()
+
+
+def test_steps_of_a_range_begin_at_its_start(nt):
+    reports = [
+        report for _, report in nt.iterate("run", entry_start=-1000, entry_stop=-100, step_size=400, report=True)
+    ]
+    assert [(report.start, report.stop) for report in reports] == [(11_000, 11_400), (11_400, 11_800), (11_800, 11_900)]
+
+
+def test_a_step_of_memory_has_about_that_size(nt):
+    names = ["Muon_pt", "Muon_eta", "run"]
+    sizes = [batch.nbytes for batch in nt.iterate(names, step_size="50 kB")]
+    assert len(sizes) > 2
+    assert all(25_000 < size < 100_000 for size in sizes[:-1])
+    assert nt.num_entries_for("50 kB", names) == len(next(nt.iterate(names, step_size="50 kB")))
+
+
+def test_an_empty_range_has_no_steps(nt):
+    assert list(nt.iterate("run", entry_start=5, entry_stop=5)) == []
+
+
+def test_reports_say_where_a_batch_is_from(three):
+    nt = fb.open(f"{three}/part_*.root:Events")
+    found = list(nt.iterate("nMuon", step_size=7000, report=True))
+    assert [(r.tree_entry_start, r.tree_entry_stop) for _, r in found] == [(0, 7000), (7000, 12_000)] * 3
+    assert [(r.start, r.stop) for _, r in found][2:4] == [(12_000, 19_000), (19_000, 24_000)]
+    assert all(len(batch) == r.global_entry_stop - r.global_entry_start for batch, r in found)
+    assert [r.file_path[-11:] for _, r in found[::2]] == ["part_0.root", "part_1.root", "part_2.root"]
+    assert found[0][1].tree is nt
+    assert found[0][1].to_global(5).start == 5
+    assert "start=0 stop=7000" in repr(found[0][1])
+
+
+def test_many_files_are_iterated_one_after_the_other(three, nt):
+    reports = []
+    total = []
+    for batch, report in fb.iterate(f"{three}/part_*.root:Events", "event", step_size=7000, report=True):
+        reports.append((report.start, report.stop, report.tree_entry_start))
+        total.append(batch)
+    assert reports[:3] == [(0, 7000, 0), (7000, 12_000, 7000), (12_000, 19_000, 0)]
+    assert ak.concatenate(total).event.tolist() == nt["event"].array().tolist() * 3
+
+
+def test_iteration_takes_files_in_every_form(three, nt):
+    path = str(three / "part_0.root")
+    for files in (nt, [nt, path], {path: "Events"}, [f"{path}:Events", {path: None}], three / "part_0.root"):
+        n_files = 2 if isinstance(files, list) else 1
+        assert sum(map(len, fb.iterate(files, "run"))) == n_files * 12_000
+
+
+def test_pandas_index_goes_on_across_files(three):
+    frames = list(fb.iterate(f"{three}/part_*.root:Events", "nMuon", step_size=8000, library="pd"))
+    assert [(frame.index[0], frame.index[-1]) for frame in frames][:3] == [(0, 7999), (8000, 11_999), (12_000, 19_999)]
+
+
+def test_files_without_the_ntuple_or_the_field_can_be_left_out(dimuon, mixed):
+    files = [f"{dimuon}:Events", f"{mixed}:Events", f"{mixed}:mixed"]
+    with pytest.raises(fb.KeyNotFoundError):
+        list(fb.iterate(files, "run"))
+    assert sum(map(len, fb.iterate(files, "run", allow_missing=True))) == 12_000
+
+
+def test_bad_arguments_are_errors_of_the_call(dimuon):
+    with pytest.raises(fb.UsageError):
+        fb.iterate(dimuon, "run", library="nonsense")
+    with pytest.raises(fb.UsageError):
+        fb.iterate(dimuon, cut="run > 1")
+    with pytest.raises(TypeError):
+        fb.iterate(dimuon, nonsense=1)
+
+
+def test_concatenate_is_all_files_at_once(three, nt):
+    one = nt.arrays(["nMuon", "Muon_pt"])
+    files = f"{three}/part_*.root:Events"
+    assert fb.concatenate(files, ["nMuon", "Muon_pt"]).tolist() == ak.concatenate([one] * 3).tolist()
+    part = fb.concatenate(files, "event", entry_start=11_990, entry_stop=12_010)
+    assert part.event.tolist() == [*nt["event"].array()[-10:], *nt["event"].array()[:10]]
+    assert len(fb.concatenate([nt, f"{three}/part_0.root"], "run", library="np")["run"]) == 24_000
+    assert len(fb.concatenate(nt, "run")) == 12_000
+
+
+def test_batches_do_not_outlive_their_use(nt):
+    alive = []
+    for batch in nt.iterate(["Muon_pt"], step_size=1000, prefetch=False):
+        alive.append(weakref.ref(batch))
+        del batch
+        gc.collect()
+        assert sum(reference() is not None for reference in alive) == 0
+
+
+def test_an_iteration_can_be_left_early(nt):
+    for _ in nt.iterate("Muon_pt", step_size=10):
+        break
+    assert len(nt["run"].array()) == 12_000

@@ -1,0 +1,185 @@
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import femtobarn as fb
+from femtobarn._open import resolve, split_object
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "name"),
+    [
+        ("a.root", "a.root", None),
+        ("a.root:Events", "a.root", "Events"),
+        ("a.root:Events;2", "a.root", "Events;2"),
+        ("a.root:/folder//Events/", "a.root", "folder/Events"),
+        ("a.root:", "a.root", None),
+        (" a.root:Events ", "a.root", "Events"),
+        ("a.root.1:Events", "a.root.1", "Events"),
+        ("A.ROOT:Events", "A.ROOT", "Events"),
+        ("folder.root:x/a.root:Events", "folder.root:x/a.root", "Events"),
+        ("scope:a.root", "scope:a.root", None),
+        ("scope:a.root:Events", "scope:a.root", "Events"),
+        ("data.ntuple:Events", "data.ntuple", "Events"),
+        ("data.ntuple", "data.ntuple", None),
+        ("*/a_[0-9].root:Events", "*/a_[0-9].root", "Events"),
+        ("https://host/a.root", "https://host/a.root", None),
+        ("https://host:8443/a.root:Events", "https://host:8443/a.root", "Events"),
+        ("https://host:8443/a.root?token=b:c", "https://host:8443/a.root?token=b:c", None),
+        ("https://host/a.root:Events?token=b", "https://host/a.root?token=b", "Events"),
+        ("root://host:1094//store/scope:a.root", "root://host:1094//store/scope:a.root", None),
+        ("root://host:1094//store/a.root:d/E", "root://host:1094//store/a.root", "d/E"),
+        ("root://host.root:1094//a", "root://host.root:1094//a", None),
+        ("https://host:8443", "https://host:8443", None),
+        ("s3://bucket/data:Events", "s3://bucket/data", "Events"),
+        ("file:///tmp/a.root:Events", "file:///tmp/a.root", "Events"),
+    ],
+)
+def test_a_colon_separates_the_file_from_the_name_in_it(text, path, name):
+    assert split_object(text) == (path, name)
+
+
+def test_an_existing_file_with_a_colon_in_its_name_is_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("run:Events").touch()
+    assert split_object("run:Events") == ("run:Events", None)
+
+
+def test_a_path_object_is_never_split():
+    assert resolve(Path("a.root:Events")) == [("a.root:Events", None)]
+
+
+def test_a_path_object_made_of_a_url_gets_its_slashes_back():
+    assert resolve(Path("https://host/a.root")) == [("https://host/a.root", None)]
+
+
+def test_names_in_dicts_may_be_missing_or_nested():
+    files = {"a.root": "Events", Path("b.root"): None, "c.root": {"object_path": "/d/E"}, "d.root:x": "E"}
+    assert resolve(files) == [("a.root", "Events"), ("b.root", None), ("c.root", "d/E"), ("d.root:x", "E")]
+
+
+def test_lists_are_flattened_in_order():
+    files = ["b.root:E", ("a.root", {"c.root": "F"}), Path("d.root")]
+    assert resolve(files) == [("b.root", "E"), ("a.root", None), ("c.root", "F"), ("d.root", None)]
+
+
+def test_globs_are_sorted_and_braces_expanded(tmp_path):
+    for name in ("run_10.root", "run_2.root", "deep/er/run_3.root", "other.root"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert resolve(f"{tmp_path}/run_*.root:E") == [(f"{tmp_path}/run_10.root", "E"), (f"{tmp_path}/run_2.root", "E")]
+    assert [p for p, _ in resolve(f"{tmp_path}/**/run_?.root")] == [
+        f"{tmp_path}/deep/er/run_3.root",
+        f"{tmp_path}/run_2.root",
+    ]
+    assert [p for p, _ in resolve(f"{tmp_path}/{{other,run_2}}.root:E")] == [
+        f"{tmp_path}/other.root",
+        f"{tmp_path}/run_2.root",
+    ]
+    assert len(resolve(tmp_path / "run_*.root")) == 2
+
+
+def test_a_file_whose_name_looks_like_a_glob_is_found(tmp_path):
+    (tmp_path / "a[1].root").touch()
+    assert resolve(f"{tmp_path}/a[1].root:E") == [(f"{tmp_path}/a[1].root", "E")]
+
+
+def test_file_urls_become_paths():
+    assert resolve("file:///tmp/with%20space.root:E") == [("/tmp/with space.root", "E")]
+
+
+def test_the_home_folder_is_expanded(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/of/nobody")
+    assert resolve("~/a.root:E") == [("/home/of/nobody/a.root", "E")]
+
+
+def test_a_glob_without_matches_is_not_found(tmp_path):
+    with pytest.raises(fb.NotFoundError, match=r"no file matches .*none_\*"):
+        fb.open(f"{tmp_path}/none_*.root")
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        fb.open(f"{tmp_path}/nowhere/*.root")
+
+
+@pytest.mark.parametrize("files", [3, b"a.root", None, {"a.root": 3}, {3: "Events"}, [3]])
+def test_what_is_no_file_is_refused(files):
+    with pytest.raises(fb.UsageError):
+        resolve(files)
+
+
+def test_no_files_at_all_is_refused():
+    with pytest.raises(fb.UsageError, match="no files"):
+        fb.open([])
+
+
+@pytest.mark.parametrize("how", ["colon", "alone", "path", "dict", "list", "cycle"])
+def test_one_file_opens_in_every_way(dimuon, how):
+    files = {
+        "colon": f"{dimuon}:Events",
+        "alone": dimuon,
+        "path": Path(dimuon),
+        "dict": {dimuon: "Events"},
+        "list": [f"{dimuon}:Events"],
+        "cycle": f"{dimuon}:Events;1",
+    }
+    nt = fb.open(files[how])
+    assert nt.name == "Events"
+    assert nt.num_entries == 12_000
+    assert nt.ntuple is nt
+
+
+def test_several_files_are_one_ntuple(dimuon, tmp_path):
+    for number in range(3):
+        shutil.copy(dimuon, tmp_path / f"part_{number}.root")
+    nt = fb.open(f"{tmp_path}/part_*.root:Events")
+    assert nt.num_entries == 36_000
+    assert [Path(path).name for path, _ in nt.files] == ["part_0.root", "part_1.root", "part_2.root"]
+    first, second = nt["event"].array(entry_stop=12_000), nt["event"].array(entry_start=12_000, entry_stop=24_000)
+    assert first.tolist() == second.tolist()
+
+
+def test_a_missing_file_is_not_found(tmp_path):
+    with pytest.raises(fb.NotFoundError, match=r"missing\.root") as caught:
+        fb.open(tmp_path / "missing.root")
+    assert isinstance(caught.value, FileNotFoundError)
+    assert isinstance(caught.value, OSError)
+
+
+def test_a_missing_ntuple_lists_those_that_there_are(dimuon):
+    with pytest.raises(KeyError, match="Events") as caught:
+        fb.open(f"{dimuon}:Event")
+    assert isinstance(caught.value, fb.KeyNotFoundError)
+
+
+def test_files_without_the_ntuple_can_be_left_out(dimuon, mixed):
+    with pytest.raises(fb.KeyNotFoundError):
+        fb.open([f"{dimuon}:Events", f"{mixed}:Events"])
+    assert fb.open([f"{dimuon}:Events", f"{mixed}:Events"], allow_missing=True).num_entries == 12_000
+
+
+def test_uproots_options_have_no_effect_and_others_are_refused(dimuon):
+    assert fb.open(dimuon, num_workers=4, handler=None, timeout=3).num_entries == 12_000
+    with pytest.raises(TypeError, match="did you mean 'threads'"):
+        fb.open(dimuon, thread=4)
+
+
+def test_a_file_that_is_no_root_file_is_refused(tmp_path):
+    (tmp_path / "text.root").write_text("no root file at all, but long enough to look at " * 10)
+    with pytest.raises(fb.FormatError, match=r"text\.root"):
+        fb.open(tmp_path / "text.root")
+
+
+def test_a_closed_ntuple_says_so_and_its_arrays_live_on(dimuon):
+    with fb.open(dimuon) as nt:
+        array = nt["nMuon"].array()
+        field = nt["nMuon"]
+    assert len(array) == 12_000
+    with pytest.raises(fb.UsageError, match="closed"):
+        field.array()
+    assert "closed" in repr(nt)
+
+
+def test_relative_paths_work(dimuon, monkeypatch):
+    monkeypatch.chdir(Path(dimuon).parent)
+    assert fb.open(os.path.basename(dimuon)).num_entries == 12_000  # noqa: PTH119
