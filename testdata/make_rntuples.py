@@ -9,6 +9,7 @@ the repository are its output; PROVENANCE.md describes them and the conventions 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import sys
@@ -167,11 +168,59 @@ def evolution(maker: Maker) -> None:
         ("extension_edges", "edges", fb.WriteExtensionEdges),
         ("extension_empty", "nothing", fb.WriteExtensionEmpty),
         ("extension_projected", "projected", fb.WriteExtensionProjected),
-        ("extension_streamer", "streamer", fb.WriteExtensionStreamer),
         ("extension_late", "late", fb.WriteLateRepresentations),
     ):
         write(maker.path(f"{name}.root"))
         maker.golden(f"{name}.root", ntuple)
+
+
+def tools(maker: Maker) -> None:
+    """ROOT's importer, merger and minimal file writer."""
+    maker.declare("tools.hxx")
+    fb = maker.root.fb
+    fb.WriteRecreate(maker.path("recreate.root"))
+    maker.golden("recreate.root", "recreate")
+    with tempfile.TemporaryDirectory() as scratch:
+        fb.WriteImported(maker.path("imported.root"), f"{scratch}/tree.root")
+        maker.golden("imported.root", "Events")
+        merges = (
+            ("merged", False, ""),
+            ("merged_union", True, "rntuple.MergingMode=Union"),
+            ("merged_first_wins", True, "rntuple.MergingMode=Filter"),
+        )
+        for name, wide, options in merges:
+            if not fb.WriteMerged(maker.path(f"{name}.root"), f"{scratch}/part", wide, options):
+                print(f"ROOT could not merge {name}")
+                continue
+            maker.golden(f"{name}.root", "part")
+    # A last record that does not compress would make ROOT store the whole page as it is, so it is not too short
+    blocks(maker, "blocks_zstd", 505, 2**24 + 9000)
+    blocks(maker, "blocks_lzma", 207, 2 * (2**24 - 1) - 3)
+
+
+def blocks(maker: Maker, name: str, compression: int, size: int) -> None:
+    """A page of several compression records; its golden holds a formula in place of the bytes."""
+    fb = maker.root.fb
+    fb.WriteBlocks(maker.path(f"{name}.root"), compression, size)
+    if not fb.CheckBlocks(maker.path(f"{name}.root"), size):
+        raise RuntimeError(f"ROOT reads something else from {name}")
+    golden = json.loads(dump(maker.path(f"{name}.root"), "blocks", mode="metadata"))
+    golden["formula"] = {
+        "data": [
+            {"length": size, "byte i": "((i >> 16) ^ (i if i % 1000 == 999 else 0)) & 255"},
+            {"length": 3, "byte i": "7"},
+        ]
+    }
+    target = maker.outdir / f"{name}.root.blocks.json"
+    target.write_text(json.dumps(golden, indent=1) + "\n")
+
+
+def large(maker: Maker) -> None:
+    """What is too large for a repository: run with --outdir elsewhere."""
+    maker.declare("tools.hxx")
+    for name, compression in COMPRESSIONS.items():
+        blocks(maker, f"large_{name}", compression, 50_000_000)
+    maker.root.fb.WriteBigFile(maker.path("big.root"), 2_300_000_000)
 
 
 GROUPS = {
@@ -181,16 +230,21 @@ GROUPS = {
     "classes": classes,
     "structure": structure,
     "evolution": evolution,
+    "tools": tools,
 }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--outdir", type=Path, default=HERE / "rntuple")
+    parser.add_argument("--large", action="store_true", help="write the large files only")
     parser.add_argument("groups", nargs="*", metavar="GROUP", help="|".join(GROUPS))
     args = parser.parse_args()
     maker = Maker(args.outdir)
     maker.build_types()
+    if args.large:
+        large(maker)
+        return 0
     for group in args.groups or GROUPS:
         print(f"== {group}")
         GROUPS[group](maker)

@@ -1,4 +1,7 @@
 // One rich ntuple, for every compression algorithm.
+#ifndef FEMTOBARN_TESTDATA_MIXED
+#define FEMTOBARN_TESTDATA_MIXED
+
 #include "common.hxx"
 
 namespace fb {
@@ -136,3 +139,5 @@ inline void WriteMixed(const std::string &path, int compression, int entries, in
 }
 
 } // namespace fb
+
+#endif

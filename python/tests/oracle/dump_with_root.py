@@ -31,7 +31,7 @@ def load_root():
 
 
 def dump(path, ntuple: str, fields: list[str] | None = None, mode: str = "auto") -> str:
-    """The JSON text for one ntuple. mode: auto, structural or native."""
+    """The JSON text for one ntuple. mode: auto, structural, native or metadata (no values)."""
     root = load_root()
     names = root.std.vector["std::string"]()
     for field in fields or []:
@@ -41,7 +41,7 @@ def dump(path, ntuple: str, fields: list[str] | None = None, mode: str = "auto")
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mode", choices=["auto", "structural", "native"], default="auto")
+    parser.add_argument("--mode", choices=["auto", "structural", "native", "metadata"], default="auto")
     parser.add_argument("--library", action="append", default=[], help="a dictionary to load first")
     parser.add_argument("--output", help="a file to write instead of standard output")
     parser.add_argument("file")

@@ -737,7 +737,8 @@ inline void DumpFields(std::string &out, std::string &how, const ROOT::RNTuple &
    }
 }
 
-/// mode: "auto" (structural where ROOT can, else native), "structural", "native". No field names: all of them.
+/// mode: "auto" (structural where ROOT can, else native), "structural", "native", "metadata" (no values).
+/// No field names: all of them.
 inline std::string
 DumpNTuple(const std::string &path, const std::string &ntuple, std::vector<std::string> names, const std::string &mode)
 {
@@ -772,7 +773,8 @@ DumpNTuple(const std::string &path, const std::string &ntuple, std::vector<std::
    out += "],\n \"attributes\":" + DumpAttributes(*reader);
    std::string how;
    std::string fields;
-   DumpFields(fields, how, *anchor, desc, names, mode);
+   if (mode != "metadata")
+      DumpFields(fields, how, *anchor, desc, names, mode);
    out += ",\n \"read_as\":{" + how + "},\n \"fields\":{" + fields + "}\n}\n";
    return out;
 }
