@@ -18,13 +18,13 @@ with tempfile.TemporaryDirectory() as folder:
     edges = np.linspace(0, 100, 11)
     counts = np.zeros(10, dtype=int)
     # Steps go on across the ends of files, so all but the last have the same size.
-    for batch, report in fb.iterate(f"{folder}/run_*.root:Events", ["Muon_pt"], step_size="500 kB", report=True):
-        counts += np.histogram(ak.flatten(batch.Muon_pt), edges)[0]
+    for batch, report in fb.iterate(f"{folder}/run_*.root:Events", ["Muon_pt"], step_size="200 kB", report=True):
+        counts += np.histogram(ak.to_numpy(ak.flatten(batch.Muon_pt)), edges)[0]
         print(report)
 
     # With memory to spare, one array of all files; the same values come out.
     everything = fb.concatenate(f"{folder}/run_*.root:Events", ["Muon_pt"])
-    assert np.array_equal(counts, np.histogram(ak.flatten(everything.Muon_pt), edges)[0])
+    assert np.array_equal(counts, np.histogram(ak.to_numpy(ak.flatten(everything.Muon_pt)), edges)[0])
 
 for low, high, count in zip(edges, edges[1:], counts, strict=False):
     print(f"{low:5.0f} - {high:3.0f} GeV  {count:6} muons  {'#' * int(40 * count / counts.max())}")

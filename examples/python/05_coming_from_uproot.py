@@ -20,5 +20,5 @@ for library in (uproot, fb):
 theirs = uproot.open(f"{FILE}:Events").arrays(filter_name="Muon_*")
 ours = fb.open(f"{FILE}:Events").arrays(filter_name="Muon_*")
 assert ours.type == theirs.type
-assert all(ak.all(ours[name] == theirs[name], axis=None) for name in theirs.fields)
+assert ak.array_equal(ours, theirs)
 print("types and values are equal")
