@@ -23,7 +23,7 @@ export PYO3_PYTHON := $(abspath $(BIN))/python
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name '*.toml' 2>/dev/null)
 PAGES := README.md $(shell find docs -name '*.md' -not -path 'docs/_build/*')
-PYTHON_FILES := python examples scripts $(wildcard benchmarks testdata docs/conf.py)
+PYTHON_FILES := python examples scripts docs/conf.py $(wildcard benchmarks)
 
 .PHONY: help
 help: ## list the targets
@@ -110,7 +110,7 @@ test: test-rust test-python test-examples test-docs test-wheel ## run all tests
 
 .PHONY: test-rust
 test-rust: $(STAMPS)/venv ## unit, property and documentation tests of the crates
-	$(CARGO) test --locked --workspace --exclude femtobarn-python
+	$(CARGO) test --release --locked --workspace --exclude femtobarn-python
 
 .PHONY: test-python
 test-python: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root ## tests of the package, against uproot and ROOT
@@ -143,7 +143,7 @@ check-rust: $(STAMPS)/venv
 check-python: $(STAMPS)/build $(STAMPS)/test
 	$(BIN)/ruff check $(PYTHON_FILES)
 	$(BIN)/ruff format --check $(PYTHON_FILES)
-	$(BIN)/mypy --strict python/femtobarn examples/python scripts
+	$(BIN)/mypy --strict python/femtobarn scripts
 	$(BIN)/stubtest femtobarn._core
 
 .PHONY: format
