@@ -27,7 +27,8 @@ from femtobarn._numpy import frombuffer
 from femtobarn.errors import UsageError
 
 if TYPE_CHECKING:
-    from femtobarn._core import Batch, Buffer, Node
+    from femtobarn._core import Batch, Buffer
+    from femtobarn._core_types import Node
     from femtobarn._schema import Schema
 
 __all__ = ["AddDoc", "to_array", "zip_jagged"]
@@ -113,6 +114,16 @@ def _common_beginning(names: list[str]) -> int:
     return max(names[0][:n_same].rfind(separator) for separator in "_./") + 1
 
 
+def _without_value(index: Buffer, union: Any) -> Any:
+    """Return a union in which what is missing has no value: Awkward has no options of unions."""
+    positions = frombuffer(index, np.int64)
+    there = np.flatnonzero(positions >= 0)
+    tags, places = np.zeros(len(positions), np.int8), np.zeros(len(positions), np.int64)
+    tags[there] = union.tags.data[positions[there]]
+    places[there] = union.index.data[positions[there]]
+    return UnionArray(Index8(tags), Index64(places), union.contents)
+
+
 class _Builder:
     def __init__(self, schema: Schema, add_doc: AddDoc) -> None:
         self.schema = schema
@@ -156,7 +167,12 @@ class _Builder:
         return ListOffsetArray(self.index(offsets), content, parameters=parameters)
 
     def _option(self, field: int | None, index: Buffer, content: Node) -> Any:
-        return IndexedOptionArray.simplified(self.index(index), self.build(content, self.child(field)))
+        layout = self.build(content, self.child(field))
+        return (
+            _without_value(index, layout)
+            if layout.is_union
+            else IndexedOptionArray.simplified(self.index(index), layout)
+        )
 
     def _regular(self, field: int | None, size: int, length: int, content: Node) -> Any:
         return RegularArray(self.build(content, self.child(field)), size, zeros_length=length)

@@ -1,36 +1,17 @@
 # The types of the extension module; stubtest compares them with it.
 
-from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, TypedDict, final
+import sys
+from typing import Any, final
 
-Tick: TypeAlias = Callable[[int, int], None]
-Node: TypeAlias = tuple[Any, ...]
+from femtobarn._core_types import FieldRecord, Node, Tick
 
-class ColumnRecord(TypedDict):
-    id: int
-    type: str
-    bits: int
-    representation: int
-    deferred: bool
-
-class FieldRecord(TypedDict):
-    id: int
-    parent: int | None
-    name: str
-    path: str | None
-    typename: str
-    typealias: str
-    description: str
-    role: Literal["plain", "collection", "record", "variant", "streamer"]
-    projected: bool
-    repetitions: int
-    columns: list[ColumnRecord]
-    anonymous: bool
+__all__ = ["Batch", "BatchIterator", "Buffer", "NTuple", "__version__", "cli_main", "list_objects"]
 
 @final
 class Buffer:
     def __len__(self) -> int: ...
-    def __buffer__(self, flags: int, /) -> memoryview: ...
+    if sys.version_info >= (3, 12):
+        def __buffer__(self, flags: int, /) -> memoryview: ...
 
 @final
 class Batch:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from femtobarn._core import Batch, ColumnRecord, FieldRecord
+    from femtobarn._core import Batch
+    from femtobarn._core_types import ColumnRecord, FieldRecord
 
 __all__ = ["Field", "NTuple"]
 

@@ -15,7 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from femtobarn._core import Node
+    from femtobarn._core_types import Node
 
 __all__ = ["frombuffer", "is_simple", "layout_to_numpy", "node_to_numpy"]
 

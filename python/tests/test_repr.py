@@ -115,7 +115,7 @@ def test_plans_metrics_and_reports_are_readable_and_go_to_json(dimuon):
 
 
 class Bar:
-    made: list = []
+    made = None
 
     def __init__(self, description):
         self.description, self.updates, self.closed = description, [], False

@@ -1,0 +1,51 @@
+"""The forms of what passes between the core and Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias, TypedDict
+
+__all__ = ["ColumnRecord", "FieldRecord", "Node", "Tick"]
+
+Tick: TypeAlias = Callable[[int, int], None]
+"""A function of the bytes that are done and of those there are in all."""
+
+Node: TypeAlias = tuple[Any, ...]
+"""What an array is made of; the first item says what the others are:
+
+- ``("numpy", dtype, buffer)``
+- ``("list", offsets, node)``, ``("string", offsets, buffer)``, ``("bytes", offsets, buffer, class_name)``
+- ``("option", index, node)``, with -1 for what is missing
+- ``("regular", size, length, node)``
+- ``("record", names or None for a tuple, nodes, length, type_name)``
+- ``("union", tags, index, nodes)``, with tag 0 for no value and tag k for node k - 1
+
+Offsets and indexes are buffers of int64, tags of int8. The same object appears again where columns share it.
+"""
+
+
+class ColumnRecord(TypedDict):
+    """A column on disk."""
+
+    id: int
+    type: str
+    bits: int
+    representation: int
+    deferred: bool
+
+
+class FieldRecord(TypedDict):
+    """A field of the schema; the path is None for anonymous ones."""
+
+    id: int
+    parent: int | None
+    name: str
+    path: str | None
+    typename: str
+    typealias: str
+    description: str
+    role: Literal["plain", "collection", "record", "variant", "streamer"]
+    projected: bool
+    repetitions: int
+    columns: list[ColumnRecord]
+    anonymous: bool
