@@ -4,7 +4,7 @@
 //! target is memory that was just allocated (`fresh`: page faults count), memory that was written
 //! before and exceeds the caches (`used`), or one page again and again (`cached`).
 //!
-//! Run: `cargo bench -p femtobarn-codec`. With `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` the fresh
+//! Run: `cargo bench -p femtobarn-codec`, with parts of names after `--` for some of them. With `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` the fresh
 //! memory is asked for in huge pages.
 #![expect(clippy::expect_used, reason = "a benchmark may panic")]
 
@@ -135,6 +135,13 @@ fn row<T: Copy + Default>(
     base: &[f64; 3],
     mut decode: impl FnMut(&mut [T]) -> Decoded,
 ) -> [f64; 3] {
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with('-'))
+        .collect();
+    if name != "memcpy" && !wanted.is_empty() && !wanted.iter().any(|part| name.contains(part)) {
+        return *base;
+    }
     let n_pages = TARGET / size_of::<T>() / n;
     let mut best = [f64::INFINITY; 3];
     let measure = |decode: &mut dyn FnMut(usize), seconds: &mut f64| {
