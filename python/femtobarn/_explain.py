@@ -16,7 +16,7 @@ class _Value:
     """What the classes here have in common: they come from the core's dicts, and go back to dicts."""
 
     @classmethod
-    def from_core(cls, values: Mapping[str, Any]) -> Self:
+    def _from_core(cls, values: Mapping[str, Any]) -> Self:
         """Return an object of the core's numbers; those that this class does not know are left out."""
         known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
         return cls(**{name: _frozen(value) for name, value in values.items() if name in known})
@@ -117,7 +117,7 @@ class Plan(_Value):
             f"({self.overhead:.1%} more), {format_bytes(self.bytes_decoded)} decoded",
         ]
         if self.per_column:
-            lines.append(format_table(*_cells(self.per_column), max_width=120))
+            lines.append(_table(self.per_column))
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
@@ -155,12 +155,12 @@ class Metrics(_Value):
     decode_seconds: float = 0.0
 
     @classmethod
-    def from_core(cls, values: Mapping[str, Any]) -> Self:
+    def _from_core(cls, values: Mapping[str, Any]) -> Self:
         """Return an object of the core's numbers, its nanoseconds as seconds."""
         seconds = {
             name.removesuffix("_ns") + "_seconds": value / 1e9 for name, value in values.items() if name.endswith("_ns")
         }
-        return super().from_core({**values, **seconds})
+        return super()._from_core({**values, **seconds})
 
     @property
     def overhead(self) -> float:
@@ -222,7 +222,7 @@ class VerifyReport(_Value):
             f"({format_bytes(self.bytes)}) checked{unchecked}"
         ]
         if self.damages:
-            lines.append(format_table(*_cells(self.damages), max_width=200))
+            lines.append(_table(self.damages))
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -243,10 +243,17 @@ def _thawed(value: Any) -> Any:
     return [_thawed(item) for item in value] if isinstance(value, (tuple, list)) else value
 
 
-def _cells(records: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+def _table(records: Sequence[Mapping[str, Any]]) -> str:
+    header, rows, right = _cells(records)
+    return format_table(header, rows, right=right, max_cell=60)
+
+
+def _cells(records: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]], list[int]]:
+    """Return titles, cells, and the columns that hold numbers."""
     header = list(dict.fromkeys(key for record in records for key in record))
-    titles = [key.replace("_", " ") for key in header]
-    return titles, [[_cell(key, record.get(key)) for key in header] for record in records]
+    numbers = [i for i, key in enumerate(header) if isinstance(records[0].get(key), int)]
+    rows = [[_cell(key, record.get(key)) for key in header] for record in records]
+    return [key.replace("_", " ") for key in header], rows, numbers
 
 
 def _cell(key: str, value: Any) -> str:
@@ -263,7 +270,8 @@ def _html(value: _Value, records: Sequence[Mapping[str, Any]]) -> str:
     import html
 
     head = repr(dataclasses.replace(value, **_without_records(value))) if records else repr(value)  # type: ignore[type-var]
-    body = html_table(*_cells(records)) if records else ""
+    header, rows, right = _cells(records) if records else ([], [], [])
+    body = html_table(header, rows, right=right) if records else ""
     return f"<pre>{html.escape(head)}</pre>{body}"
 
 

@@ -465,7 +465,7 @@ class HasFields(ABC):
         """
         paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch)
         start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
-        return Plan.from_core(self.ntuple._core.explain(paths, start, stop))
+        return Plan._from_core(self.ntuple._core.explain(paths, start, stop))
 
     # -- behind these --------------------------------------------------------------------------------------
 

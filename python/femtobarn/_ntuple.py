@@ -112,7 +112,7 @@ class NTuple(HasFields):
     @property
     def clusters(self) -> tuple[Cluster, ...]:
         """The clusters of all files, in the order of entries."""
-        return tuple(Cluster.from_core(cluster) for cluster in self._core.clusters(details=True))
+        return tuple(Cluster._from_core(cluster) for cluster in self._core.clusters(details=True))
 
     @property
     def skipped(self) -> tuple[tuple[str, str], ...]:
@@ -131,15 +131,15 @@ class NTuple(HasFields):
         >>> nt.metrics.bytes_read > 0
         True
         """
-        return Metrics.from_core(self._core.metrics())
+        return Metrics._from_core(self._core.metrics())
 
     @property
     def attributes(self) -> dict[str, NTuple]:
         """The attribute sets by name: small ntuples that describe ranges of entries."""
-        return {
-            name: NTuple(opened, threads=self._default_threads, progress=self._progress, attribute_of=(self, name))
+        return _AttributeSets(
+            (name, NTuple(opened, threads=self._default_threads, progress=self._progress, attribute_of=(self, name)))
             for name, opened in self._core.attributes()
-        }
+        )
 
     def verify(self, *, threads: int | None = None) -> VerifyReport:
         """Check every checksum of everything: metadata and pages.
@@ -162,7 +162,7 @@ class NTuple(HasFields):
         """
         with Progress(f"verifying {self.name}", self._progress) as progress:
             found = self._core.verify(threads=self._threads(threads), tick=progress.tick)
-        return VerifyReport.from_core(found)
+        return VerifyReport._from_core(found)
 
     # -- Arrow ---------------------------------------------------------------------------------------------
 
@@ -216,7 +216,7 @@ class NTuple(HasFields):
         rows, more = self._table()
         lines = [self._summary()]
         if rows:
-            lines.append(format_table(FIELD_HEADER, rows, right=(3,), max_width=120))
+            lines.append(format_table(FIELD_HEADER, rows, right=(3,), max_cell=40))
         if more:
             lines.append(f"… and {plural(more, 'field')} more: show() lists all")
         return "\n".join(lines)
@@ -433,6 +433,13 @@ class Field(HasFields):
     def __repr__(self) -> str:
         inner = f", {plural(len(self), 'subfield')}" if len(self) else ""
         return f"<Field {self.path!r}: {self.typename or '(untyped)'}{inner} in {self._ntuple.name!r}>"
+
+
+class _AttributeSets(dict[str, NTuple]):
+    """A dict whose text has a line for each ntuple, not a table."""
+
+    def __repr__(self) -> str:
+        return "{" + ",\n ".join(f"{name!r}: <NTuple {nt._summary()}>" for name, nt in self.items()) + "}"
 
 
 def _absolute(path: str) -> str:

@@ -73,7 +73,12 @@ def plural(n: int, noun: str) -> str:
 
 
 def format_table(
-    header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = (), max_width: int | None = None
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: Sequence[int] = (),
+    max_cell: int | None = None,
+    max_width: int | None = None,
 ) -> str:
     """Return a table as lines of text.
 
@@ -85,6 +90,8 @@ def format_table(
         The cells.
     right : sequence of int
         Columns that are aligned to the right.
+    max_cell : int, optional
+        Cells are shortened to this number of characters.
     max_width : int, optional
         Lines are cut to this number of characters.
 
@@ -93,7 +100,7 @@ def format_table(
     str
         Lines without a newline at the end.
     """
-    cells = [list(header), *map(list, rows)]
+    cells = [[_shortened(cell, max_cell) for cell in row] for row in (header, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     lines = []
     for row in cells:
@@ -104,6 +111,14 @@ def format_table(
     if max_width is not None:
         lines = [line if len(line) <= max_width else line[: max_width - 1] + "…" for line in lines]
     return "\n".join(lines)
+
+
+def _shortened(cell: str, length: int | None) -> str:
+    """Leave out the middle of what is too long: types differ at their ends as often as at their beginnings."""
+    if length is None or len(cell) <= length:
+        return cell
+    tail = (length - 1) // 3
+    return cell[: length - 1 - tail] + "…" + cell[-tail:]
 
 
 def html_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> str:

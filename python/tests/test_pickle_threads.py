@@ -43,6 +43,12 @@ def test_a_pickle_works_in_another_folder(dimuon, tmp_path, monkeypatch):
     assert pickle.loads(data).num_entries == 12_000
 
 
+def test_an_attribute_set_is_pickled_with_its_ntuple(testdata):
+    attributes = fb.open(testdata / "rntuple" / "attributes.root").attributes["lumi"]
+    again = pickle.loads(pickle.dumps(attributes))
+    assert same(again.arrays(), attributes.arrays())
+
+
 def test_a_field_is_pickled_with_its_path(nt):
     field = pickle.loads(pickle.dumps(nt["_collection0.Muon_pt"]))
     assert field.path == "_collection0.Muon_pt"

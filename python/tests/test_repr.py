@@ -39,6 +39,10 @@ def test_a_table_is_aligned_and_cut():
     assert all(len(line) <= 5 for line in format_table(("name", "n"), [("long", "1")], max_width=5).split("\n"))
 
 
+def test_long_cells_lose_their_middle():
+    assert format_table(("type",), [("std::vector<float>",)], max_cell=10).split("\n")[2] == "std::v…at>"
+
+
 def test_html_is_escaped():
     assert "std::vector&lt;float&gt;" in html_table(("type",), [("std::vector<float>",)])
 
@@ -98,6 +102,12 @@ def test_fields_have_short_texts(mixed):
     nt = fb.open(mixed)
     assert repr(nt["f32"]) == "<Field 'f32': float in 'mixed'>"
     assert repr(nt["points"]) == "<Field 'points': std::vector<fb::Point>, 2 subfields in 'mixed'>"
+
+
+def test_attribute_sets_have_a_line_each(testdata):
+    nt = fb.open(testdata / "rntuple" / "attributes.root")
+    assert repr(nt.attributes).startswith("{'lumi': <NTuple lumi: 5 entries, 3 fields, ")
+    assert nt.attributes["lumi"].num_entries == 5
 
 
 def test_plans_metrics_and_reports_are_readable_and_go_to_json(dimuon):
