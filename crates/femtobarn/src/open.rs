@@ -81,7 +81,7 @@ pub(crate) fn open_reader_of(
 }
 
 fn is_missing(error: &RNTupleError) -> bool {
-    matches!(error.kind(), "key-not-found" | "no-such-key" | "not-found")
+    error.kind() == "key-not-found"
         || matches!(error, RNTupleError::AmbiguousNTuple { count: 0, .. })
 }
 

@@ -41,7 +41,7 @@ fn class_of(error: &Error) -> &'static str {
         "entry-range" | "schema-mismatch" | "ambiguous-ntuple" | "not-an-rntuple" => "UsageError",
         "no-such-field" => "KeyNotFoundError",
         kind => match error {
-            Error::Io(_) if kind == "not-found" => "NotFoundError",
+            Error::Io(_) if kind == "file-not-found" => "NotFoundError",
             Error::Io(_) => "FileError",
             Error::RootFile(inner) => root_file_class(inner, kind),
             _ => "FormatError",
@@ -52,9 +52,9 @@ fn class_of(error: &Error) -> &'static str {
 fn root_file_class(error: &femtobarn::rootfile::RootFileError, kind: &str) -> &'static str {
     use femtobarn::rootfile::RootFileError as E;
     match error {
-        E::Io(_) if kind == "not-found" => "NotFoundError",
+        E::Io(_) if kind == "file-not-found" => "NotFoundError",
         E::Io(_) => "FileError",
-        _ if kind.contains("not-found") || kind.contains("no-such") => "KeyNotFoundError",
+        _ if kind == "key-not-found" => "KeyNotFoundError",
         _ => "FormatError",
     }
 }

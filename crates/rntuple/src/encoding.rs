@@ -190,6 +190,16 @@ fn unpack(
     match target {
         Target::Switch => copy(packed, out),
         Target::Index => unpack_index(column.column_type, packed, out),
+        Target::Leaf(DType::Float64) if column.column_type == ColumnType::Real32Quant => {
+            let (min, max) = column.range.unwrap_or((0.0, 1.0));
+            Ok(real::unpack_quantized_f64(
+                packed,
+                u32::from(column.bits),
+                min,
+                max,
+                typed(out)?,
+            )?)
+        }
         Target::Leaf(dtype) => match DType::of_column(column.column_type) {
             Some(natural) if natural == dtype => unpack_leaf(column, packed, out),
             Some(natural) => {

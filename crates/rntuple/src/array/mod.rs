@@ -99,27 +99,30 @@ impl Arrays {
             .zip(offsets.iter().skip(1))
             .map(|(a, b)| b - a);
         if wide {
-            lengths.flat_map(i64::to_le_bytes).collect()
+            shared(lengths.collect::<Vec<i64>>())
         } else {
-            lengths
-                .flat_map(|n| i32::try_from(n).unwrap_or(i32::MAX).to_le_bytes())
-                .collect()
+            shared(
+                lengths
+                    .map(|n| i32::try_from(n).unwrap_or(i32::MAX))
+                    .collect::<Vec<i32>>(),
+            )
         }
     }
 
     /// For optional values: `i64` position of each, −1 where missing. None if one holds more than one value.
     pub fn optional_index(&self, id: SlotId) -> Option<Bytes> {
         let offsets = values(self.offsets(id));
-        let mut out = Vec::with_capacity(offsets.len() * 8);
-        for (a, b) in offsets.iter().zip(offsets.iter().skip(1)) {
-            let position = match b - a {
-                0 => -1,
-                1 => *a,
-                _ => return None,
-            };
-            out.extend(position.to_le_bytes());
-        }
-        Some(out.into())
+        let position = |(a, b): (&i64, &i64)| match b - a {
+            0 => Some(-1),
+            1 => Some(*a),
+            _ => None,
+        };
+        offsets
+            .iter()
+            .zip(offsets.iter().skip(1))
+            .map(position)
+            .collect::<Option<Vec<i64>>>()
+            .map(shared)
     }
 
     /// Bytes of all buffers.
@@ -140,4 +143,15 @@ fn values(bytes: Option<&Bytes>) -> &[i64] {
     bytes
         .and_then(|bytes| bytemuck::try_cast_slice(bytes).ok())
         .unwrap_or_default()
+}
+
+/// Numbers as bytes that keep their alignment.
+fn shared<T: bytemuck::Pod + Send>(numbers: Vec<T>) -> Bytes {
+    struct Numbers<T>(Vec<T>);
+    impl<T: bytemuck::Pod> AsRef<[u8]> for Numbers<T> {
+        fn as_ref(&self) -> &[u8] {
+            bytemuck::cast_slice(&self.0)
+        }
+    }
+    Bytes::from_owner(Numbers(numbers))
 }

@@ -159,18 +159,21 @@ pub(super) fn slot_source<'a>(
                 return Ok(SlotSource {
                     column,
                     pages,
-                    deferred: record.first_element > 0,
+                    deferred: record.flags.deferred(),
                 });
             }
-            None if record.flags.deferred() && record.first_element >= 0 => absent = Some(column),
+            // the page list is older than the column: its elements, if there should be any, are zero
+            None if record.first_element >= 0 => {
+                absent = absent.or(Some((column, record.flags.deferred())))
+            }
             None => {}
         }
     }
     match absent {
-        Some(column) => Ok(SlotSource {
+        Some((column, deferred)) => Ok(SlotSource {
             column,
             pages: &[],
-            deferred: true,
+            deferred,
         }),
         None => {
             let name = descriptor.field_name(slot.field);
@@ -204,11 +207,13 @@ fn check_pages(
             return Err(bad(format!("a locator of type {kind:#x}")));
         }
         let stored = page.stored_size();
+        // a payload in several keys is checked key by key when it is read
+        let first_key = stored.min(part.reader.largest_key());
         let end = page
             .locator
             .offset
-            .checked_add(stored)
-            .filter(|&end| end <= size);
+            .checked_add(first_key)
+            .filter(|&end| end <= size && stored <= size);
         if end.is_none() {
             return Err(bad(format!(
                 "{stored} bytes at offset {}",

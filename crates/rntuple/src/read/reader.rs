@@ -335,8 +335,15 @@ impl Reader {
 
     /// Whether a payload of this size is split over several keys.
     pub(super) fn is_split(&self, size: u64) -> bool {
-        let largest = self.descriptor.anchor.max_key_size;
-        largest > 0 && size > largest
+        size > self.largest_key()
+    }
+
+    /// The largest payload of a key.
+    pub(super) fn largest_key(&self) -> u64 {
+        match self.descriptor.anchor.max_key_size {
+            0 => u64::MAX,
+            size => size,
+        }
     }
 }
 

@@ -403,10 +403,19 @@ impl Builder<'_> {
         parent: SlotParent,
         multiplicity: u64,
     ) -> Result<SlotId, String> {
+        // ROOT computes the values of quantized doubles in double precision
+        let is_double = self
+            .descriptor
+            .field(id)
+            .is_some_and(|field| field.record.type_name == "double");
+        let dtype_of = |column_type| match column_type {
+            ColumnType::Real32Quant if is_double => Some(DType::Float64),
+            _ => DType::of_column(column_type),
+        };
         let types: Option<Vec<DType>> = self
             .column_types(id, position)
             .into_iter()
-            .map(DType::of_column)
+            .map(dtype_of)
             .collect();
         let dtype = types.and_then(|types| types.into_iter().reduce(DType::promote));
         let dtype = dtype.ok_or_else(|| self.bad(id, "a column that holds no values"))?;

@@ -1,0 +1,114 @@
+//! What opening and reading cost, in requests and bytes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod common;
+
+use common::{recorded, root, shared};
+use femtobarn::io::ByteSource;
+use femtobarn::{NTuple, OpenOptions, ReadOptions};
+
+#[test]
+fn opening_costs_at_most_two_reads() {
+    let mut files = common::test_files();
+    files.extend(shared(
+        "rntuple/cmsopendata2015_ttbar_19980_NANOAOD_RNTupleImporter_rntuple_v1-0-0-1.root",
+    ));
+    for file in files {
+        let source = recorded(&file);
+        let listed = femtobarn::rootfile::RootFile::open(source.clone())
+            .unwrap()
+            .walk()
+            .unwrap();
+        let Some(entry) = listed
+            .iter()
+            .find(|entry| entry.key.class_name == femtobarn::RNTUPLE_CLASS)
+        else {
+            continue;
+        };
+        let path = entry.path.split(';').next().unwrap();
+        source.clear();
+        let ntuple =
+            NTuple::open_source(source.clone(), Some(path), OpenOptions::default()).unwrap();
+        assert!(
+            source.log().len() <= 2,
+            "{}: {:?}",
+            file.display(),
+            source.log()
+        );
+        // names and number of entries cost nothing more
+        let _ = (ntuple.n_entries(), common::top_level(&ntuple));
+        assert!(source.log().len() <= 2);
+        // page lists: one more read at most
+        source.clear();
+        ntuple
+            .explain(&ntuple.select(None).unwrap(), 0..ntuple.n_entries())
+            .unwrap();
+        assert!(
+            source.log().len() <= 1,
+            "{}: {:?}",
+            file.display(),
+            source.log()
+        );
+    }
+}
+
+#[test]
+fn a_read_costs_what_its_plan_says() {
+    let file = root().join("testdata/dimuon.root");
+    let source = recorded(&file);
+    let ntuple = NTuple::open_source(source.clone(), None, OpenOptions::default()).unwrap();
+    for names in [
+        &["Muon_pt"][..],
+        &["Muon_eta", "nMuon"],
+        &["Muon_pt", "Muon_charge", "Muon_phi"],
+    ] {
+        let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+        let selection = ntuple.select(Some(&names)).unwrap();
+        let plan = ntuple.explain(&selection, 0..ntuple.n_entries()).unwrap();
+        assert!(plan.exact && plan.rounds == 1);
+        source.clear();
+        ntuple
+            .read(&selection, 0..ntuple.n_entries(), &ReadOptions::default())
+            .unwrap();
+        assert_eq!(source.log().len() as u64, plan.requests, "{names:?}");
+        assert_eq!(source.bytes_asked(), plan.bytes_read, "{names:?}");
+        assert!(plan.bytes_read >= plan.bytes_needed && plan.bytes_needed < source.meta().size);
+    }
+}
+
+#[test]
+fn a_range_of_entries_reads_only_its_pages() {
+    let file = root().join("testdata/dimuon.root");
+    let source = recorded(&file);
+    let ntuple = NTuple::open_source(source.clone(), None, OpenOptions::default()).unwrap();
+    let names = ["Muon_pt".to_owned()];
+    let selection = ntuple.select(Some(&names)).unwrap();
+    let cluster = ntuple.readers()[0].page_lists(0..1).unwrap()[0]
+        .1
+        .clusters()[0];
+    ntuple.explain(&selection, 0..ntuple.n_entries()).unwrap();
+    source.clear();
+    ntuple
+        .read(
+            &selection,
+            0..cluster.n_entries / 10 + 1,
+            &ReadOptions::default(),
+        )
+        .unwrap();
+    let few = source.bytes_asked();
+    source.clear();
+    ntuple
+        .read(&selection, 0..0, &ReadOptions::default())
+        .unwrap();
+    assert_eq!(source.log().len(), 0, "no entries, no reads");
+    source.clear();
+    ntuple
+        .read(&selection, 0..ntuple.n_entries(), &ReadOptions::default())
+        .unwrap();
+    assert!(few <= source.bytes_asked());
+}

@@ -1,0 +1,193 @@
+//! Damaged files: every read is an error or gives the true values.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod common;
+
+use arrow_array::RecordBatch;
+use common::{random, root};
+use femtobarn::io::MemorySource;
+use femtobarn::{Error, NTuple, OpenOptions, ReadOptions};
+
+fn read_all(bytes: Vec<u8>, path: &str) -> Result<RecordBatch, Error> {
+    let ntuple = NTuple::open_source(
+        MemorySource::new("damaged.root", bytes),
+        Some(path),
+        OpenOptions::default(),
+    )?;
+    let selection = ntuple.select(None)?;
+    let arrays = ntuple.read(&selection, 0..ntuple.n_entries(), &ReadOptions::default())?;
+    Ok(arrays.to_arrow().unwrap())
+}
+
+fn same_or_error(
+    name: &str,
+    path: &str,
+    change: &str,
+    truth: &RecordBatch,
+    bytes: Vec<u8>,
+) -> bool {
+    match read_all(bytes, path) {
+        Ok(batch) => {
+            assert_eq!(&batch, truth, "{name}: {change} gave other values");
+            false
+        }
+        Err(error) => {
+            let text = format!("{error}");
+            assert!(!text.is_empty() && !error.kind().is_empty());
+            true
+        }
+    }
+}
+
+/// The files, with the path of the ntuple to read.
+fn subjects() -> Vec<(String, &'static str)> {
+    ["zstd", "lz4", "zlib", "lzma", "none"]
+        .iter()
+        .map(|codec| (format!("mixed_{codec}.root"), "mixed"))
+        .collect()
+}
+
+#[test]
+fn flipped_bytes_give_an_error_or_the_true_values() {
+    for (name, path) in subjects() {
+        let bytes = std::fs::read(root().join("testdata/rntuple").join(&name)).unwrap();
+        let truth = read_all(bytes.clone(), path).unwrap();
+        let mut random = random(3);
+        let mut errors = 0;
+        let trials = 400;
+        for _ in 0..trials {
+            let at = random(bytes.len() as u64) as usize;
+            let bit = 1 << random(8);
+            let mut damaged = bytes.clone();
+            damaged[at] ^= bit;
+            errors += u32::from(same_or_error(
+                &name,
+                path,
+                &format!("bit {bit:#x} at {at}"),
+                &truth,
+                damaged,
+            ));
+        }
+        // most of a file is checksummed data and metadata; the rest are keys' headers and gaps
+        assert!(
+            errors > trials / 5,
+            "{name}: only {errors} of {trials} flips were noticed"
+        );
+    }
+}
+
+#[test]
+fn overwritten_runs_give_an_error_or_the_true_values() {
+    for (name, path) in subjects() {
+        let bytes = std::fs::read(root().join("testdata/rntuple").join(&name)).unwrap();
+        let truth = read_all(bytes.clone(), path).unwrap();
+        let mut random = random(5);
+        for fill in [0x00, 0xff, 0x7f] {
+            for _ in 0..60 {
+                let at = random(bytes.len() as u64) as usize;
+                let end = (at + 1 + random(300) as usize).min(bytes.len());
+                let mut damaged = bytes.clone();
+                damaged[at..end].fill(fill);
+                same_or_error(
+                    &name,
+                    path,
+                    &format!("{fill:#x} in {at}..{end}"),
+                    &truth,
+                    damaged,
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn truncated_files_give_an_error() {
+    for (name, path) in subjects() {
+        let bytes = std::fs::read(root().join("testdata/rntuple").join(&name)).unwrap();
+        let truth = read_all(bytes.clone(), path).unwrap();
+        for n in (0..bytes.len()).step_by(bytes.len() / 150 + 1) {
+            same_or_error(
+                &name,
+                path,
+                &format!("cut to {n} bytes"),
+                &truth,
+                bytes[..n].to_vec(),
+            );
+        }
+        assert!(read_all(bytes[..bytes.len() / 2].to_vec(), path).is_err());
+    }
+}
+
+#[test]
+fn errors_name_file_offset_expected_and_found() {
+    let file = root().join("testdata/rntuple/mixed_zstd.root");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let ntuple = common::ntuples_in(&file).remove(0).1;
+    let page = ntuple.readers()[0].page_lists(0..1).unwrap()[0]
+        .1
+        .all_pages()[0];
+    bytes[page.locator.offset as usize + 1] ^= 0x10;
+    let error = read_all(bytes.clone(), "mixed").unwrap_err();
+    assert_eq!(error.kind(), "page-checksum");
+    let text = error.to_string();
+    for part in [
+        "damaged.root",
+        &format!("offset {}", page.locator.offset),
+        "expected 0x",
+        "found 0x",
+        "cluster 0",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in {text:?}");
+    }
+    // verification finds it too, and goes on
+    let ntuple = NTuple::open_source(
+        MemorySource::new("damaged.root", bytes),
+        Some("mixed"),
+        OpenOptions::default(),
+    )
+    .unwrap();
+    let reports = ntuple.verify(2, None).unwrap();
+    let damaged: Vec<u64> = reports[0]
+        .damages
+        .iter()
+        .map(|damage| damage.offset)
+        .collect();
+    assert!(!damaged.is_empty() && damaged.iter().all(|&offset| offset == page.locator.offset));
+}
+
+#[test]
+fn checksums_can_be_left_unverified() {
+    let file = root().join("testdata/rntuple/mixed_none.root");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let ntuple = common::ntuples_in(&file).remove(0).1;
+    let list = ntuple.readers()[0].page_lists(0..1).unwrap()[0].1.clone();
+    let page = list
+        .all_pages()
+        .iter()
+        .find(|page| page.has_checksum)
+        .unwrap();
+    bytes[(page.locator.offset + page.locator.size) as usize] ^= 1;
+    assert_eq!(
+        read_all(bytes.clone(), "mixed").unwrap_err().kind(),
+        "page-checksum"
+    );
+    let mut options = OpenOptions::default();
+    options.reader.verify_checksums = false;
+    let ntuple = NTuple::open_source(
+        MemorySource::new("damaged.root", bytes),
+        Some("mixed"),
+        options,
+    )
+    .unwrap();
+    let selection = ntuple.select(None).unwrap();
+    assert!(
+        ntuple
+            .read(&selection, 0..ntuple.n_entries(), &ReadOptions::default())
+            .is_ok()
+    );
+}
