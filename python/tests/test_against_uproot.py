@@ -56,6 +56,8 @@ def uproot_is_wrong(field):
         return "columns change their representation"
     if any(column["deferred"] for column in columns):
         return "columns begin late"
+    if any(r["typename"] == "double" and c["type"] == "Real32Quant" for r in below for c in r["columns"]):
+        return "quantized doubles are rounded to floats"
     if any(record["role"] == "variant" for record in below) and len(field.ntuple.clusters) > 1:
         return "positions in variants start again in each cluster"
     return ""
