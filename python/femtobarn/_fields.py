@@ -117,6 +117,12 @@ class HasFields(ABC):
         -------
         list of Field
             The fields in the order of the file.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> [field.role for field in fb.open(dimuon).values(filter_name=["run", "_collection0"])]
+        ['plain', 'collection']
         """
         matching = self._matching(filter_name, filter_typename, filter_field, filter_branch, recursive)
         return [self.ntuple._field(i) for i in matching]
@@ -142,6 +148,15 @@ class HasFields(ABC):
         -------
         list of (str, Field)
             Pairs in the order of the file.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> for name, field in fb.open(dimuon).items(filter_typename="std::*"):
+        ...     print(name, field.typename)
+        run std::uint32_t
+        event std::uint64_t
+        _collection0.Muon_charge std::int32_t
         """
         schema = self.ntuple._schema
         matching = self._matching(filter_name, filter_typename, filter_field, filter_branch, recursive)
@@ -204,6 +219,15 @@ class HasFields(ABC):
             Lines are cut to this number of characters.
         stream : file, optional
             Where to print; by default `sys.stdout`.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> fb.open(dimuon).show(filter_name=["run", "event"])
+        field  C++ type       columns      on disk  compression
+        ─────  ─────────────  ───────────  ───────  ───────────
+        run    std::uint32_t  SplitUInt32    123 B  zstd 5
+        event  std::uint64_t  SplitUInt64  1.04 kB  zstd 5
         """
         matching = self._matching(filter_name, filter_typename, filter_field, filter_branch, recursive)
         nt = self.ntuple
@@ -224,6 +248,12 @@ class HasFields(ABC):
         -------
         Field or object
             The field, or the default.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> fb.open(dimuon).get("Jet_pt") is None
+        True
         """
         found = self.ntuple._schema.find_all(key, self._id)
         return self.ntuple._field(found[0]) if found else default
@@ -424,6 +454,12 @@ class HasFields(ABC):
         -------
         int
             The number of entries of these fields that take about that memory, known from the metadata alone.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> fb.open(dimuon).num_entries_for("1 kB", "event")
+        125
         """
         check_read_options(cut, options)
         paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch)

@@ -41,7 +41,14 @@ _GROUPS: dict[str, tuple[Any, ...]] = {
 
 
 def regularize(library: str | ModuleType) -> str:
-    """Return the short name of a library: "ak", "np", "pd", "arrow", "pl" or "batch"."""
+    """Return the short name of a library: "ak", "np", "pd", "arrow", "pl" or "batch".
+
+    Examples
+    --------
+    >>> from femtobarn._libraries import regularize
+    >>> regularize("pandas")
+    'pd'
+    """
     name = library.__name__ if isinstance(library, ModuleType) else library
     known = _NAMES.get(str(name).lower())
     if known is None:

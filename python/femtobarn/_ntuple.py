@@ -111,7 +111,14 @@ class NTuple(HasFields):
 
     @property
     def clusters(self) -> tuple[Cluster, ...]:
-        """The clusters of all files, in the order of entries."""
+        """The clusters of all files, in the order of entries.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> [cluster.num_entries for cluster in fb.open(dimuon).clusters]
+        [4000, 4000, 4000]
+        """
         return tuple(Cluster._from_core(cluster) for cluster in self._core.clusters(details=True))
 
     @property
@@ -135,7 +142,14 @@ class NTuple(HasFields):
 
     @property
     def attributes(self) -> dict[str, NTuple]:
-        """The attribute sets by name: small ntuples that describe ranges of entries."""
+        """The attribute sets by name: small ntuples that describe ranges of entries.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> fb.open(dimuon).attributes
+        {}
+        """
         return _AttributeSets(
             (name, NTuple(opened, threads=self._default_threads, progress=self._progress, attribute_of=(self, name)))
             for name, opened in self._core.attributes()
@@ -191,7 +205,16 @@ class NTuple(HasFields):
     # -- life ----------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let go of the files; arrays that were read stay valid."""
+        """Let go of the files; arrays that were read stay valid.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> with fb.open(dimuon) as nt:
+        ...     run = nt["run"].array()
+        >>> len(run)
+        12000
+        """
         self._opened = None
 
     def __enter__(self) -> Self:
