@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
+# What differs from run to run: times. They are shown as "...".
+MEASURED = re.compile(r"\d+(\.\d+)? (ns|µs|ms|s)\b")
 FENCE = re.compile(r"^(?P<indent> *)```(?P<kind>pycon|console)\n(?P<body>.*?)^(?P=indent)```$", re.M | re.S)
 
 
@@ -119,7 +121,8 @@ class Page:
             else:
                 self.trouble.append(f"{self.path}: {step.typed}\nexpected:\n{step.expected}found:\n{found}")
             lines.append(step.typed)
-            shown = step.expected if good else found if kind == "console" else tidy(found)
+            found = MEASURED.sub("...", found if kind == "console" else tidy(found))
+            shown = step.expected if good else found
             lines += shown.rstrip("\n").split("\n") if shown.strip() else []
         text = "\n".join(f"{indent}{line}".rstrip() for line in lines)
         return f"{indent}```{kind}\n{text}\n{indent}```"
