@@ -3,6 +3,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
     reason = "tests"
 )]
 
@@ -190,4 +191,18 @@ fn checksums_can_be_left_unverified() {
             .read(&selection, 0..ntuple.n_entries(), &ReadOptions::default())
             .is_ok()
     );
+}
+
+#[test]
+fn unknown_feature_flags_are_refused_by_number() {
+    let bytes = std::fs::read(root().join("testdata/rntuple/unknown_flag.root")).unwrap();
+    let error = NTuple::open_source(
+        MemorySource::new("new.root", bytes),
+        None,
+        OpenOptions::default(),
+    )
+    .unwrap_err();
+    assert_eq!(error.kind(), "unknown-feature");
+    let source = std::error::Error::source(&error).unwrap().to_string();
+    assert!(source.contains("bit 137"), "{source}");
 }

@@ -182,8 +182,8 @@ pub fn explanation<'py>(py: Python<'py>, plan: &Explanation) -> PyResult<Bound<'
     let mut notes = Vec::new();
     if !plan.exact {
         notes.push(format!(
-            "an upper bound: below collections of partly read clusters, pages are chosen when the offsets are known; at \
-             most {} rounds of reading",
+            "bytes and pages are upper bounds: below collections of partly read clusters, pages are chosen when the \
+             offsets are known; up to {} rounds of reading, each with requests of its own",
             plan.rounds
         ));
     }

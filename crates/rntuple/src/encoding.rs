@@ -307,6 +307,10 @@ fn load_float(dtype: DType, bytes: &[u8]) -> f64 {
     }
 }
 
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "rounding to the wanted precision"
+)]
 fn store_float(value: f64, dtype: DType, place: &mut [u8]) {
     match dtype {
         DType::Float32 => place.copy_from_slice(&(value as f32).to_le_bytes()),

@@ -44,7 +44,10 @@ pub fn arrow_schema(columns: &[(String, Node)], slots: &Slots) -> Schema {
 type Kinds<'a> = &'a dyn Fn(usize) -> Option<SlotKind>;
 
 fn field(name: &str, node: &Node, kinds: Kinds<'_>) -> Field {
-    let nullable = matches!(node.kind, NodeKind::Optional { .. } | NodeKind::Variant { .. });
+    let nullable = matches!(
+        node.kind,
+        NodeKind::Optional { .. } | NodeKind::Variant { .. }
+    );
     let field = Field::new(name, data_type(node, kinds), nullable);
     match &node.kind {
         NodeKind::Bytes { class_name, .. } if !class_name.is_empty() => field.with_metadata(

@@ -60,6 +60,8 @@ pub(super) struct Worker<'a> {
     cache: Option<&'a PageCache>,
     decoder: PageDecoder,
     whole_page: Scratch,
+    /// The page whose elements `whole_page` holds.
+    held: Option<(PageKey, Target)>,
     stats: Stats,
 }
 
@@ -71,6 +73,7 @@ impl<'a> Worker<'a> {
             cache,
             decoder,
             whole_page,
+            held: None,
             stats: Stats::default(),
         }
     }
@@ -131,6 +134,12 @@ impl<'a> Worker<'a> {
                 .map_err(failed);
         }
         let size = n.saturating_mul(job.target.size());
+        let wanted = (job.key(part), job.target);
+        if self.held == Some(wanted) {
+            job.copy_from(self.whole_page.bytes(size));
+            return Ok(());
+        }
+        self.held = None;
         crate::encoding::packed_size(record, n as u64, body.len() as u64).map_err(failed)?;
         let page = self.whole_page.bytes(size);
         self.decoder
@@ -143,6 +152,7 @@ impl<'a> Worker<'a> {
             cache.insert(job.key(part), page);
         }
         job.copy_from(page);
+        self.held = Some(wanted);
         Ok(())
     }
 }

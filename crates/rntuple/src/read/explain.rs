@@ -119,7 +119,17 @@ pub fn explain(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTup
             {
                 cost.column_types.push(name);
             }
-            let (_, pieces) = plan::pieces(part, &source, slot, extent, total)?;
+            let (_, mut pieces) = plan::pieces(part, &source, slot, extent, total)?;
+            // the offset before the first wanted one
+            if let Some(element) = extent
+                .first
+                .checked_sub(1)
+                .filter(|_| slot.kind == SlotKind::Index && extent.length > 0)
+                && let Some(before) = plan::element(&source, total, element)
+                && pieces.first().is_none_or(|first| first.page != before.page)
+            {
+                pieces.push(before);
+            }
             cost.bytes_decoded += extent.length * size;
             cost.pages += pieces.len() as u64;
             for piece in pieces {

@@ -164,10 +164,9 @@ fn drain(
             None => {
                 if let Some((ahead, ranges)) =
                     queue.ahead(part.reader.source().cost().largest_request)
+                    && let Some(part) = parts.get(ahead)
                 {
-                    if let Some(part) = parts.get(ahead) {
-                        part.reader.source().will_need(&ranges);
-                    }
+                    part.reader.source().will_need(&ranges);
                 }
                 let buffer = buffer.bytes(usize::try_from(n_bytes).unwrap_or(usize::MAX));
                 let start = Instant::now();
@@ -176,14 +175,18 @@ fn drain(
                 buffer
             }
         };
+        let mut last = None;
         for job in &mut work.jobs {
             let range = page_range(job);
             let at = |offset: u64| usize::try_from(offset - work.range.start).unwrap_or(usize::MAX);
             let Some(page) = stored.get(at(range.start)..at(range.end)) else {
                 continue;
             };
-            add(&worker.stats().bytes_needed, range.end - range.start);
+            if last.as_ref() != Some(&range) {
+                add(&worker.stats().bytes_needed, range.end - range.start);
+            }
             worker.decode(job, page)?;
+            last = Some(range);
         }
         queue.done(n_bytes);
         progress.advance(n_bytes);

@@ -134,14 +134,14 @@ mod tests {
     fn buffers_are_zeroed_aligned_and_apart() {
         let sizes = [0, 1, 100, SLAB - 64, SLAB + 1, 64, 7];
         let mut slabs = Slabs::allocate(&sizes).unwrap();
-        for (i, buffer) in slabs.buffers().into_iter().enumerate() {
-            assert_eq!(buffer.len(), sizes[i]);
+        for (i, buffer) in (0u8..).zip(slabs.buffers()) {
+            assert_eq!(buffer.len(), sizes[usize::from(i)]);
             assert!(buffer.iter().all(|&b| b == 0));
             assert_eq!(buffer.as_ptr() as usize % ALIGNMENT, 0);
-            buffer.fill(i as u8 + 1);
+            buffer.fill(i + 1);
         }
-        for (i, buffer) in slabs.freeze().iter().enumerate() {
-            assert!(buffer.len() == sizes[i] && buffer.iter().all(|&b| b == i as u8 + 1));
+        for ((i, buffer), size) in (0u8..).zip(slabs.freeze()).zip(sizes) {
+            assert!(buffer.len() == size && buffer.iter().all(|&b| b == i + 1));
         }
     }
 

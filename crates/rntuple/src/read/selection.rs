@@ -201,21 +201,23 @@ impl Binding {
 
 /// Bytes that the result of a read takes in memory, from metadata; of clusters that are partly read, a share.
 pub fn decoded_bytes(schema: &ReadSchema, parts: &[Part]) -> Result<u64, RNTupleError> {
-    let mut total = 0f64;
+    let mut total = 0u64;
     for segment in segments(parts)? {
         let Some(part) = parts.get(segment.part) else {
             continue;
         };
-        let share = segment.n_entries() as f64 / segment.summary.n_entries.max(1) as f64;
         for (index, slot) in schema.slots.as_slice().iter().enumerate() {
             let size = match slot.kind {
                 SlotKind::Leaf(dtype) => dtype.size(),
                 SlotKind::Index => 8,
                 SlotKind::Switch(_) => 9,
             };
-            let elements: u64 = slot_source(part, &segment, index, slot)?.n_elements();
-            total += share * elements as f64 * size as f64;
+            let elements = u128::from(slot_source(part, &segment, index, slot)?.n_elements());
+            let wanted = elements * u128::from(segment.n_entries())
+                / u128::from(segment.summary.n_entries.max(1));
+            let bytes = wanted.saturating_mul(size as u128);
+            total = total.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
         }
     }
-    Ok(total as u64)
+    Ok(total)
 }

@@ -120,7 +120,7 @@ mod tests {
             body.extend(v.to_be_bytes());
         }
         body.extend(extra);
-        let mut out = (BYTE_COUNT_MASK | (2 + body.len()) as u32)
+        let mut out = (BYTE_COUNT_MASK | u32::try_from(2 + body.len()).unwrap())
             .to_be_bytes()
             .to_vec();
         out.extend(2u16.to_be_bytes());

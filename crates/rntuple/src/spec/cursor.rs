@@ -43,7 +43,7 @@ pub enum SpecError {
         "feature flag bit {bit} is not supported; a newer femtobarn or ROOT is needed to read this ntuple"
     )]
     UnknownFeature {
-        /// Bit number, counted as in the specification (63 usable bits a word).
+        /// Bit number, 64 a word.
         bit: u32,
     },
 }

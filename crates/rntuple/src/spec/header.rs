@@ -16,7 +16,7 @@ pub fn feature_flags(c: &mut Cursor<'_>) -> Result<u64, SpecError> {
         let unknown = if word == 0 { bits & !SUPPORTED } else { bits };
         if unknown != 0 {
             return Err(SpecError::UnknownFeature {
-                bit: word * 63 + unknown.trailing_zeros(),
+                bit: word * 64 + unknown.trailing_zeros(),
             });
         }
         if word == 0 {
@@ -76,9 +76,9 @@ mod tests {
     #[test]
     fn unknown_flags_are_refused_by_number() {
         assert_eq!(flags(&[2]), Err(SpecError::UnknownFeature { bit: 1 }));
-        // ROOT's test bit 137 is bit 11 of the third word
+        // ROOT's test bit 137 is bit 9 of the third word
         assert_eq!(
-            flags(&[1 << 63, 1 << 63, 1 << 11]),
+            flags(&[1 << 63, 1 << 63, 1 << 9]),
             Err(SpecError::UnknownFeature { bit: 137 })
         );
     }

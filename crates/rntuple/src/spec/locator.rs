@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     fn non_standard(kind: u8, payload: &[u8]) -> Vec<u8> {
-        let head = -(i32::from(kind) << 24 | (4 + payload.len() as i32));
+        let head = -(i32::from(kind) << 24 | i32::try_from(4 + payload.len()).unwrap());
         [&head.to_le_bytes()[..], payload].concat()
     }
 
