@@ -1,0 +1,199 @@
+//! Files of later formats, made by patching files of today: what is unknown is named, the rest is read.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "tests"
+)]
+
+mod common;
+
+use common::{read, root, top_level};
+use femtobarn::codec::xxh3;
+use femtobarn::io::MemorySource;
+use femtobarn::rootfile::RootFile;
+use femtobarn::spec::{Anchor, Footer};
+use femtobarn::{Error, NTuple, OpenOptions};
+
+/// An uncompressed file whose metadata can be patched.
+struct Patched {
+    bytes: Vec<u8>,
+    anchor: Anchor,
+    path: String,
+}
+
+impl Patched {
+    fn new(name: &str, path: &str) -> Self {
+        let bytes = std::fs::read(root().join("testdata/rntuple").join(name)).unwrap();
+        let file = RootFile::open(MemorySource::new(name, bytes.clone())).unwrap();
+        let anchor = Anchor::parse(&file.read_object(&file.find(path).unwrap()).unwrap()).unwrap();
+        assert_eq!(
+            (anchor.n_bytes_header, anchor.n_bytes_footer),
+            (anchor.len_header, anchor.len_footer),
+            "uncompressed"
+        );
+        Self {
+            bytes,
+            anchor,
+            path: path.to_owned(),
+        }
+    }
+
+    fn header(&mut self) -> &mut [u8] {
+        let start = self.anchor.seek_header as usize;
+        &mut self.bytes[start..start + self.anchor.n_bytes_header as usize]
+    }
+
+    /// Mends all checksums after the header was changed, and opens the file.
+    fn open(mut self) -> Result<NTuple, Error> {
+        let checksum = seal(self.header());
+        let footer_range = self.anchor.seek_footer as usize
+            ..(self.anchor.seek_footer + self.anchor.n_bytes_footer) as usize;
+        let footer = Footer::parse(&self.bytes[footer_range.clone()]).unwrap();
+        for group in footer.cluster_groups {
+            let start = group.page_list.locator.offset as usize;
+            let list = &mut self.bytes[start..start + group.page_list.locator.size as usize];
+            list[8..16].copy_from_slice(&checksum.to_le_bytes());
+            seal(list);
+        }
+        let footer = &mut self.bytes[footer_range];
+        footer[16..24].copy_from_slice(&checksum.to_le_bytes());
+        seal(footer);
+        NTuple::open_source(
+            MemorySource::new("future.root", self.bytes),
+            Some(&self.path),
+            OpenOptions::default(),
+        )
+    }
+
+    /// Position of a field's structural role in the header.
+    fn role_of(&mut self, field: &str) -> usize {
+        let pattern = [&(field.len() as u32).to_le_bytes()[..], field.as_bytes()].concat();
+        find(self.header(), &pattern) - 4
+    }
+
+    /// Position of the type of a column of `field` in the header.
+    fn column_of(&mut self, field: u32) -> usize {
+        let header = self.header();
+        (0..header.len() - 20)
+            .find(|&at| {
+                header[at..at + 8] == 20i64.to_le_bytes()
+                    && header[at + 12..at + 16] == field.to_le_bytes()
+            })
+            .unwrap()
+            + 8
+    }
+}
+
+fn find(bytes: &[u8], pattern: &[u8]) -> usize {
+    bytes
+        .windows(pattern.len())
+        .position(|window| window == pattern)
+        .unwrap()
+}
+
+fn seal(envelope: &mut [u8]) -> u64 {
+    let end = envelope.len() - 8;
+    let checksum = xxh3(&envelope[..end]);
+    envelope[end..].copy_from_slice(&checksum.to_le_bytes());
+    checksum
+}
+
+/// Reads everything of the patched file and of the original: fields that are left are equal.
+fn check(patched: Patched, field: &str, reason: &str) {
+    let path = patched.path.clone();
+    let original = NTuple::open_source(
+        MemorySource::new(
+            "now.root",
+            std::fs::read(root().join("testdata/rntuple/mixed_none.root")).unwrap(),
+        ),
+        Some(&path),
+        OpenOptions::default(),
+    )
+    .unwrap();
+    let ntuple = patched.open().unwrap();
+    let skipped = &ntuple.readers()[0].descriptor().skipped;
+    assert!(
+        skipped
+            .iter()
+            .any(|s| s.name == field && s.reason.contains(reason)),
+        "{skipped:?}"
+    );
+    let names = top_level(&ntuple);
+    assert!(
+        !names.contains(&field.to_owned())
+            && names.len() + skipped.len() == top_level(&original).len()
+    );
+    let n = ntuple.n_entries();
+    assert_eq!(
+        read(&ntuple, None, 0, n),
+        read(&original, Some(&names), 0, n)
+    );
+    let error = ntuple.select(Some(&[field.to_owned()])).unwrap_err();
+    assert_eq!(error.kind(), "unsupported-field");
+    assert!(error.to_string().contains(reason), "{error}");
+}
+
+/// A top-level field with one column of its own, and its id.
+fn plain_field(patched: &Patched) -> (String, u32) {
+    let source = MemorySource::new("now.root", patched.bytes.clone());
+    let ntuple = NTuple::open_source(source, Some(&patched.path), OpenOptions::default()).unwrap();
+    let descriptor = ntuple.readers()[0].descriptor();
+    let projected: Vec<u32> = descriptor
+        .fields
+        .iter()
+        .filter_map(|field| field.record.source_id)
+        .collect();
+    let id = descriptor.top_level.iter().find(|&&id| {
+        let field = descriptor.field(id).unwrap();
+        field.columns.len() == 1
+            && field.children.is_empty()
+            && field.record.source_id.is_none()
+            && !projected.contains(&id)
+    });
+    (descriptor.field_name(*id.unwrap()).to_owned(), *id.unwrap())
+}
+
+#[test]
+fn a_field_of_an_unknown_role_is_skipped_by_name() {
+    let mut patched = Patched::new("mixed_none.root", "mixed");
+    let (name, _) = plain_field(&patched);
+    let at = patched.role_of(&name);
+    patched.header()[at..at + 2].copy_from_slice(&77u16.to_le_bytes());
+    check(patched, &name, "unknown structural role 77");
+}
+
+#[test]
+fn a_field_of_an_unknown_column_type_is_skipped_by_name() {
+    let mut patched = Patched::new("mixed_none.root", "mixed");
+    let (name, id) = plain_field(&patched);
+    let at = patched.column_of(id);
+    patched.header()[at..at + 2].copy_from_slice(&0x99u16.to_le_bytes());
+    check(patched, &name, "unknown column type 0x99");
+}
+
+#[test]
+fn unknown_column_and_field_flags_are_ignored() {
+    let mut patched = Patched::new("mixed_none.root", "mixed");
+    let (name, id) = plain_field(&patched);
+    let at = patched.role_of(&name);
+    patched.header()[at + 3] |= 0x40;
+    let at = patched.column_of(id);
+    patched.header()[at + 9] |= 0x40;
+    let ntuple = patched.open().unwrap();
+    assert!(top_level(&ntuple).contains(&name));
+    read(&ntuple, None, 0, ntuple.n_entries());
+}
+
+#[test]
+fn a_header_that_belongs_to_another_footer_is_refused() {
+    let mut patched = Patched::new("mixed_none.root", "mixed");
+    let (name, _) = plain_field(&patched);
+    let at = patched.role_of(&name);
+    patched.header()[at + 3] |= 0x40;
+    seal(patched.header());
+    let source = MemorySource::new("odd.root", patched.bytes);
+    let error = NTuple::open_source(source, Some("mixed"), OpenOptions::default()).unwrap_err();
+    assert_eq!(error.kind(), "envelope-checksum");
+}
