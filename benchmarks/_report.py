@@ -1,0 +1,208 @@
+"""From measurements to a report: Markdown for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from importlib import metadata
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from _measure import Entry, present, ratios
+
+
+@dataclass
+class Group:
+    """One table."""
+
+    title: str
+    entries: list[Entry]
+    small: bool = False  # takes milliseconds
+    memory: bool = False
+    load_before: float = 0
+    load_after: float = 0
+    seconds: float = 0
+
+    @property
+    def decoded(self) -> int | None:
+        """Bytes in the decompressed pages, each page once."""
+        return next((entry.check["decoded"] for entry in self.entries if "decoded" in entry.check), None)
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms" if seconds < 0.1 else f"{seconds:.3f} s"
+
+
+def spread(values: list[float], number: str = ".2f") -> str:
+    return f"{statistics.median(values):{number}} ({min(values):{number}} to {max(values):{number}})"
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    rule = ["---", *["---:"] * (len(header) - 1)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [header, rule, *rows])
+
+
+def goal(entry: Entry, reference: Entry, decoded: int | None) -> str:
+    """The project's own goal for this line, and whether this run has met it."""
+    if entry.goal is None:
+        return ""
+    kind, wanted = entry.goal
+    if kind == "rate":
+        found = (decoded or 0) / entry.median() / 1e9
+        text, met = f"≥ {wanted} GB/s: {found:.2f}", found >= wanted
+    elif kind == "within":
+        found = statistics.median(ratios(reference.seconds(), entry.seconds()))
+        text, met = f"femtobarn ≤ {wanted} times this: {found:.2f}", found <= wanted
+    elif kind == "speedup":
+        found = statistics.median(ratios(reference.seconds(), entry.seconds()))
+        text, met = f"≥ {wanted} times as fast as one: {found:.2f}", found >= wanted
+    else:
+        found = statistics.median(ratios(entry.seconds(), reference.seconds()))
+        text, met = f"≥ {wanted} times femtobarn's: {found:.1f}", found >= wanted
+    return f"{text} {'✓' if met else '✗'}"
+
+
+def time_row(entry: Entry, group: Group) -> list[str]:
+    reference = group.entries[0]
+    seconds = present(entry.seconds())
+    opening = statistics.median(run["parts"].get("open", 0) for run in entry.runs if run is not None)
+    times = ratios(entry.seconds(), reference.seconds())
+    opened = ratios(entry.seconds_opened(), reference.seconds_opened())
+    processor = ratios(entry.processor(), reference.processor())
+    return [
+        entry.label,
+        f"{duration(entry.median())} ({duration(min(seconds))} to {duration(max(seconds))})",
+        duration(opening) if opening else "",
+        duration(sum(entry.first["parts"].values())) if entry.first else "",
+        f"{group.decoded / entry.median() / 1e9:.2f}" if group.decoded else "",
+        spread(times) if times else "",
+        spread(opened) if opened and not group.small else "",
+        f"{duration(entry.median_of('cpu'))}, {statistics.median(processor):.2f}" if processor else "",
+        goal(entry, reference, group.decoded) if reference.ran else "",
+    ]
+
+
+def memory_row(entry: Entry) -> list[str]:
+    run = next(run for run in entry.runs if run is not None)
+    before, peak = run["memory"]["resident_before"], run["memory"]["peak"]
+    mega = [f"{size / 1e6:.0f} MB" for size in (peak, before, peak - before)]
+    return [entry.label, *mega, duration(sum(run["parts"].values()))]
+
+
+def group_text(group: Group) -> str:
+    if group.memory:
+        header = ["reader", "peak (VmHWM)", "resident before", "difference", "time"]
+        rows = [memory_row(entry) for entry in group.entries if entry.ran]
+    else:
+        header = ["reader", "median (min to max)", "of it open", "first run", "GB/s decoded", "by femtobarn's"]
+        header += ["opened before, by femtobarn's", "processor time, by femtobarn's", "goal"]
+        rows = [time_row(entry, group) for entry in group.entries if entry.ran]
+    notes = [f"- {entry.label}: **failed**: {entry.error}" for entry in group.entries if entry.error]
+    notes += [f"- {note}" for note in agreement(group.entries)]
+    notes.append(f"- load average {group.load_before:.1f} before, {group.load_after:.1f} after; {group.seconds:.0f} s")
+    return "\n".join([f"## {group.title}", "", table(header, rows), "", *notes, ""])
+
+
+def agreement(entries: list[Entry]) -> list[str]:
+    """Whether all that can be compared is equal."""
+    notes = []
+    sums = [entry for entry in entries if "sums" in entry.check]
+    if len(sums) > 1:
+        equal = all(close(a.check["sums"], b.check["sums"]) for a, b in pairwise(sums))
+        notes.append(f"{verdict(equal)}: sums of the 15 columns, {', '.join(entry.label for entry in sums)}")
+    digests = [entry for entry in entries if "digests" in entry.check]
+    if len(digests) > 1:
+        equal = all(a.check["digests"] == b.check["digests"] for a, b in pairwise(digests))
+        fields = len(digests[0].check["digests"])
+        who = ", ".join(entry.label for entry in digests)
+        notes.append(f"{verdict(equal)}: offsets and values of {fields} fields, bit by bit, {who}")
+    return notes
+
+
+def verdict(equal: bool) -> str:
+    return "equal" if equal else "**NOT EQUAL**"
+
+
+def close(a: list[float], b: list[float]) -> bool:
+    return len(a) == len(b) and all(math.isclose(x, y, rel_tol=1e-9) for x, y in zip(a, b, strict=True))
+
+
+def first_line(path: str, word: str) -> str:
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError:
+        return "unknown"
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(word)), "unknown")
+
+
+def versions(groups: dict[str, Group]) -> dict[str, str]:
+    found = {"Python": platform.python_version(), "awkward": metadata.version("awkward")}
+    for group in groups.values():
+        for entry in group.entries:
+            found |= entry.versions
+    for library in ("zstd", "lz4"):
+        if library in found:
+            found[f"lib{library} of the floor"] = found.pop(library)
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return found | {"commit": commit.stdout.strip() or "unknown"}
+
+
+def machine() -> dict[str, str]:
+    huge = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    return {
+        "processor": f"{first_line('/proc/cpuinfo', 'model name')}, {os.cpu_count()} cores",
+        "memory": first_line("/proc/meminfo", "MemTotal"),
+        "system": f"{platform.system()} {platform.release()}",
+        "huge pages": huge.read_text().strip() if huge.exists() else "unknown",
+    }
+
+
+def context(groups: dict[str, Group], files: dict[str, Path]) -> dict[str, Any]:
+    return {
+        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "command": " ".join(["python", *sys.argv]),
+        "machine": machine(),
+        "versions": versions(groups),
+        "files": {name: path.stat().st_size for name, path in files.items()},
+    }
+
+
+def as_markdown(groups: dict[str, Group], files: dict[str, Path]) -> str:
+    about = context(groups, files)
+    lines = ["# Reading, measured", "", f"`{about['command']}`, {about['date']}", ""]
+    lines += [f"- {name}: {value}" for name, value in about["machine"].items()]
+    lines.append("- " + ", ".join(f"{name} {version}" for name, version in about["versions"].items()))
+    lines.append("- files: " + ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in about["files"].items()))
+    return "\n".join([*lines, "", *map(group_text, groups.values())])
+
+
+def as_json(groups: dict[str, Group], files: dict[str, Path]) -> str:
+    def plain(entry: Entry) -> dict[str, Any]:
+        check = {k: v for k, v in entry.check.items() if k != "digests"}
+        found = {"label": entry.label, "spec": entry.spec, "goal": entry.goal, "error": entry.error}
+        return found | {"first": entry.first, "runs": entry.runs, "check": check}
+
+    tables = {
+        name: {
+            "title": group.title,
+            "load": [group.load_before, group.load_after],
+            "agreement": agreement(group.entries),
+            "entries": [plain(entry) for entry in group.entries],
+        }
+        for name, group in groups.items()
+    }
+    return json.dumps(context(groups, files) | {"groups": tables}, indent=1)

@@ -1,0 +1,295 @@
+"""One competitor in a process of its own: does one measured run for each line that it is sent.
+
+    _worker.py '{"competitor": "femtobarn", "path": ..., "ntuple": ..., ...}'
+
+Started by read.py. Answers each line "run" with the seconds of each part and the processor time, as JSON, and
+"check" with what was read, to be compared with the others'. What a run has read is given back after the clock has
+stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import resource
+import sys
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+AGC = (
+    *("Electron_pt", "Electron_eta", "Electron_cutBased", "Electron_sip3d"),
+    *("Muon_pt", "Muon_eta", "Muon_tightId", "Muon_sip3d", "Muon_pfRelIso04_all"),
+    *("Jet_pt", "Jet_eta", "Jet_phi", "Jet_mass", "Jet_btagCSVV2", "Jet_jetId"),
+)
+COLUMNS = {"all": None, "agc": list(AGC)}
+HERE = Path(__file__).resolve().parent
+
+Parts = dict[str, float]
+
+
+def flat_sum(column: Any) -> float:
+    """The sum of a column of lists, in double precision."""
+    import awkward as ak
+    import numpy as np
+
+    return float(np.sum(np.asarray(ak.flatten(column, axis=None)), dtype=np.float64))
+
+
+def digests(array: Any) -> dict[str, int]:
+    """A checksum of the offsets and values of each top-level field."""
+    import awkward as ak
+    import numpy as np
+
+    found = {}
+    for field in array.fields:
+        _, _, buffers = ak.to_buffers(ak.to_packed(array[field]))
+        digest = 0
+        for name, buffer in buffers.items():
+            normal = buffer.astype(np.int64) if name.endswith("-offsets") else buffer
+            digest = zlib.crc32(memoryview(np.ascontiguousarray(normal)).cast("B"), digest)
+        found[field] = digest
+    return found
+
+
+class ToAwkward:
+    """Opening and reading into Awkward Arrays; the parts of femtobarn and uproot that are the same."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self.spec = spec
+        self.file = f"{spec['path']}:{spec['ntuple']}"
+        self.columns = COLUMNS[spec.get("columns", "all")]
+        self.opened: Any = None
+
+    def open(self) -> Any:
+        raise NotImplementedError
+
+    def arrays(self, ntuple: Any) -> Any:
+        raise NotImplementedError
+
+    def iterate(self, ntuple: Any) -> Any:
+        raise NotImplementedError
+
+    def read(self, ntuple: Any) -> Any:
+        array = self.arrays(ntuple)
+        if self.spec.get("sum"):
+            for name in array.fields:
+                flat_sum(array[name])
+        return array
+
+    def run(self) -> Parts:
+        task = getattr(self, "run_" + self.spec.get("task", "arrays"))
+        parts: Parts = task()
+        return parts
+
+    def run_arrays(self) -> Parts:
+        self.opened = None
+        start = time.perf_counter()
+        ntuple = self.open()
+        opened = time.perf_counter()
+        array = self.read(ntuple)
+        read = time.perf_counter()
+        del array
+        self.opened = ntuple
+        return {"open": opened - start, "read": read - opened}
+
+    def again(self) -> float:
+        """Read once more what run() has opened, whose metadata are known now."""
+        start = time.perf_counter()
+        array = self.read(self.opened)
+        seconds = time.perf_counter() - start
+        del array
+        return seconds
+
+    def run_open(self) -> Parts:
+        start = time.perf_counter()
+        ntuple = self.open()
+        opened = time.perf_counter()
+        ntuple.keys()
+        return {"open": opened - start, "keys": time.perf_counter() - opened}
+
+    def run_iterate(self) -> Parts:
+        start = time.perf_counter()
+        ntuple = self.open()
+        opened = time.perf_counter()
+        for _ in self.iterate(ntuple):
+            pass
+        return {"open": opened - start, "read": time.perf_counter() - opened}
+
+    def check(self) -> dict[str, Any]:
+        array = self.arrays(self.open())
+        if self.spec.get("columns") == "agc":
+            return {"events": len(array), "sums": [flat_sum(array[name]) for name in AGC]}
+        return {"events": len(array), "digests": digests(array)}
+
+
+class Femtobarn(ToAwkward):
+    def __init__(self, spec: dict[str, Any]) -> None:
+        import femtobarn
+
+        super().__init__(spec)
+        self.femtobarn = femtobarn
+        self.threads = spec.get("threads", 1)
+
+    def versions(self) -> dict[str, str]:
+        try:
+            return {"femtobarn": self.femtobarn.__version__}
+        except ImportError:  # run from a folder, not installed
+            return {"femtobarn": "not installed"}
+
+    def open(self) -> Any:
+        return self.femtobarn.open(self.file, verify_checksums=self.spec.get("verify_checksums", True))
+
+    def arrays(self, ntuple: Any) -> Any:
+        return ntuple.arrays(self.columns, library="ak", threads=self.threads)
+
+    def iterate(self, ntuple: Any) -> Any:
+        return ntuple.iterate(self.columns, step_size=self.spec["step_size"], library="ak", threads=self.threads)
+
+
+class Uproot(ToAwkward):
+    def __init__(self, spec: dict[str, Any]) -> None:
+        import uproot
+
+        super().__init__(spec)
+        self.uproot = uproot
+
+    def versions(self) -> dict[str, str]:
+        return {"uproot": self.uproot.__version__}
+
+    def open(self) -> Any:
+        # Without these, uproot would hand out the ntuple of the run before, with its metadata parsed.
+        return self.uproot.open(self.file, object_cache=None, array_cache=None)
+
+    def arrays(self, ntuple: Any) -> Any:
+        return ntuple.arrays(self.columns)
+
+    def iterate(self, ntuple: Any) -> Any:
+        return ntuple.iterate(self.columns, step_size=self.spec["step_size"])
+
+
+class Root:
+    """Functions that ROOT's ACLiC has compiled with -O3; none of them is interpreted."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        import warnings
+
+        warnings.simplefilter("ignore")  # "This distribution of ROOT is in alpha stage"
+        import ROOT
+
+        self.spec = spec
+        self.version = str(ROOT.gROOT.GetVersion())
+        self.file = (spec["path"], spec["ntuple"])
+        build = Path(spec["build"]) / f"root-{self.version.replace('/', '-')}"
+        build.mkdir(parents=True, exist_ok=True)
+        ROOT.gSystem.SetBuildDir(str(build), True)
+        ROOT.gSystem.SetFlagsOpt("-O3 -DNDEBUG")
+        source = HERE / ("root_rdf.cxx" if spec["task"] == "AgcSums" else "root_loop.cxx")
+        if not ROOT.gSystem.CompileMacro(str(source), "kO"):
+            raise RuntimeError(f"ACLiC cannot compile {source.name}")
+        self.function = getattr(ROOT.bench, spec["task"])
+
+    def versions(self) -> dict[str, str]:
+        return {"ROOT": self.version}
+
+    def run(self) -> Parts:
+        first, second, *_ = self.function(*self.file)
+        return {"open": first, "keys" if self.spec["task"] == "Open" else "read": second}
+
+    def check(self) -> dict[str, Any]:
+        import ROOT
+
+        events = int(ROOT.RNTupleReader.Open(*reversed(self.file)).GetNEntries())
+        sums = list(self.function(*self.file))[2:]
+        return {"events": events, "sums": sums} if sums else {"events": events}
+
+
+class Limit:
+    """The floor: see floor/floor.c."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        from floor import Floor, build, page_list
+
+        path = Path(spec["path"])
+        self.copy, self.threads = spec.get("copy", True), spec.get("threads", 1)
+        self.floor = Floor(build(Path(spec["build"])), path, page_list(path, spec["ntuple"]))
+
+    def versions(self) -> dict[str, str]:
+        return self.floor.versions()
+
+    def run(self) -> Parts:
+        if self.threads == 1:
+            return {"read": self.floor.run(copy=self.copy)}
+        return {"read": self.floor.run_threads(self.threads, copy=self.copy)}
+
+    def check(self) -> dict[str, Any]:
+        pages = self.floor.pages
+        return {"pages": len(pages), "stored": int(pages[:, 1].sum()), "decoded": int(pages[:, 2].sum())}
+
+
+COMPETITORS = {"femtobarn": Femtobarn, "uproot": Uproot, "root": Root, "floor": Limit}
+
+
+def status(name: str) -> int:
+    """A size from /proc/self/status, in bytes."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(name + ":"):
+            return int(line.split()[1]) * 1024
+    raise KeyError(name)
+
+
+def reset_peak() -> None:
+    """Make VmHWM start from what is resident now."""
+    with contextlib.suppress(OSError):  # else the peak of the start-up counts, too
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def touch_memory(megabytes: int) -> None:
+    """Use and give back as much memory as the run will need.
+
+    Virtual machines return memory that has been free for a second or two to their host, and getting it back costs
+    up to 3 s a gigabyte, many times what the kernel itself takes for a page. Without this, who runs after a pause
+    pays for it.
+    """
+    if megabytes == 0:
+        return
+    import mmap
+
+    import numpy as np
+
+    area = mmap.mmap(-1, megabytes << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        area.madvise(mmap.MADV_HUGEPAGE)
+    np.frombuffer(area, dtype=np.uint8)[:: mmap.PAGESIZE] = 1
+    area.close()
+
+
+def measured(competitor: Any, spec: dict[str, Any]) -> dict[str, Any]:
+    gc.collect()
+    touch_memory(spec.get("touch", 0))
+    reset_peak()
+    before, resident = resource.getrusage(resource.RUSAGE_SELF), status("VmRSS")
+    parts = competitor.run()
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    memory = {"resident_before": resident, "peak": status("VmHWM")}
+    again = {"again": competitor.again()} if spec.get("again") else {}
+    return {"parts": parts, "cpu": cpu, "system": after.ru_stime - before.ru_stime, "memory": memory} | again
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what the libraries print shall not be taken for an answer
+    spec = json.loads(sys.argv[1])
+    competitor: Any = COMPETITORS[spec["competitor"]](spec)
+    print(json.dumps(competitor.versions()), file=answers, flush=True)
+    for line in sys.stdin:
+        answer = measured(competitor, spec) if line.strip() == "run" else competitor.check()
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

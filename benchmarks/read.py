@@ -1,0 +1,156 @@
+"""Measure reading RNTuple: femtobarn, uproot, ROOT, and the least that any reader has to do, in one run.
+
+    python benchmarks/read.py [--data DIR] [--events N] [--runs N] [--root-python PYTHON] [--only ...] [--json FILE]
+
+Every competitor has a process of its own, which does one untimed run first; then they take turns, once a round, with
+the file in the page cache. Ratios are formed within a round. Prints a Markdown report, and always ends with 0: what
+the figures mean is for a reader to say. README.md beside this file says what is measured exactly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import make_data
+from _measure import Entry, alternate, say
+from _report import Group, as_json, as_markdown
+
+NTUPLE = "Events"
+STEP_SIZE = "100 MB"
+SLOW_ROUNDS = 3  # of uproot and of new processes
+MEMORY = {"all": 900, "agc": 150}  # MB that a run takes at least, to be touched beforehand
+
+
+class Plan:
+    """The groups of measurements: which competitors meet over which file."""
+
+    def __init__(self, files: dict[str, Path], build: Path, root_python: str) -> None:
+        self.files, self.build, self.root_python = files, build, root_python
+
+    def spec(self, competitor: str, codec: str = "zstd", **more: Any) -> dict[str, Any]:
+        file = {"path": str(self.files[codec].resolve()), "ntuple": NTUPLE, "build": str(self.build.resolve())}
+        return {"competitor": competitor, **file, **more}
+
+    def root(self, label: str, task: str, **more: Any) -> Entry:
+        return Entry(label, self.spec("root", task=task), python=self.root_python, **more)
+
+    def zstd(self) -> Group:
+        def fb(**more: Any) -> dict[str, Any]:
+            return self.spec("femtobarn", again=True, touch=MEMORY["all"], **more)
+
+        def floor(**more: Any) -> dict[str, Any]:
+            return self.spec("floor", touch=MEMORY["all"], **more)
+
+        uproot = self.spec("uproot", again=True, touch=2 * MEMORY["all"])
+        entries = [
+            Entry("femtobarn", fb(), goal=("rate", 1)),
+            Entry("femtobarn, checksums off", fb(verify_checksums=False), checked=False),
+            Entry("femtobarn, 2 threads", fb(threads=2), goal=("speedup", 1.8)),
+            Entry("femtobarn, new process", fb(), rounds=SLOW_ROUNDS, fresh=True),
+            Entry("uproot", uproot, rounds=SLOW_ROUNDS, goal=("slower", 8)),
+            self.root("ROOT, compiled loop over entries", "Loop", goal=("slower", 4)),
+            Entry("floor: bare zstd and one copy", floor(), goal=("within", 1.5)),
+            Entry("bare zstd alone", floor(copy=False)),
+            Entry("floor, 2 threads", floor(threads=2)),
+        ]
+        return Group("All columns to Awkward, zstd", entries)
+
+    def other(self, codec: str, floor: str) -> Group:
+        def fb(**more: Any) -> dict[str, Any]:
+            return self.spec("femtobarn", codec, again=True, touch=MEMORY["all"], **more)
+
+        entries = [
+            Entry("femtobarn", fb()),
+            Entry("femtobarn, checksums off", fb(verify_checksums=False), checked=False),
+            Entry(floor, self.spec("floor", codec, touch=MEMORY["all"]), goal=("within", 1.5)),
+        ]
+        return Group(f"All columns to Awkward, {'uncompressed' if codec == 'none' else codec}", entries)
+
+    def agc(self) -> Group:
+        def fb(**more: Any) -> dict[str, Any]:
+            return self.spec("femtobarn", columns="agc", again=True, touch=MEMORY["agc"], **more)
+
+        uproot = self.spec("uproot", again=True, columns="agc", touch=MEMORY["agc"])
+        entries = [
+            Entry("femtobarn", fb()),
+            Entry("femtobarn, and sums them", fb(sum=True)),
+            Entry("femtobarn, 2 threads", fb(threads=2)),
+            Entry("uproot", uproot, rounds=SLOW_ROUNDS, goal=("slower", 20)),
+            self.root("ROOT, compiled RDataFrame that sums them", "AgcSums", goal=("slower", 2)),
+        ]
+        return Group("The 15 columns of the Analysis Grand Challenge to Awkward, zstd", entries)
+
+    def open(self) -> Group:
+        entries = [
+            Entry("femtobarn", self.spec("femtobarn", task="open"), checked=False),
+            Entry("uproot", self.spec("uproot", task="open"), rounds=SLOW_ROUNDS, checked=False, goal=("slower", 100)),
+            self.root("ROOT, RNTupleReader::Open and all names", "Open", checked=False, goal=("slower", 1)),
+        ]
+        return Group("Open and keys(), zstd", entries, small=True)
+
+    def memory(self) -> Group:
+        step = {"task": "iterate", "step_size": STEP_SIZE}
+        once: dict[str, Any] = {"fresh": True, "rounds": 1, "checked": False}
+        entries = [
+            Entry("femtobarn", self.spec("femtobarn", **step), **once),
+            Entry("femtobarn, 2 threads", self.spec("femtobarn", threads=2, **step), **once),
+            Entry("uproot", self.spec("uproot", **step), **once),
+            self.root("ROOT, compiled loop over entries", "Loop", **once),
+        ]
+        return Group(f'Peak memory of iterate(step_size="{STEP_SIZE}"), all columns, zstd', entries, memory=True)
+
+    def groups(self) -> dict[str, Group]:
+        return {
+            "zstd": self.zstd(),
+            "lz4": self.other("lz4", "floor: bare lz4 and one copy"),
+            "none": self.other("none", "floor: one copy"),
+            "agc": self.agc(),
+            "open": self.open(),
+            "memory": self.memory(),
+        }
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder of the files (default: benchmarks/data/N)")
+    parser.add_argument("--events", type=int, default=make_data.N_EVENTS, help="how many events to make, if any")
+    parser.add_argument("--runs", type=int, default=7, help="timed rounds; uproot takes part in 3 (default: 7)")
+    parser.add_argument("--root-python", default=sys.executable, help="an interpreter that has ROOT")
+    parser.add_argument("--only", nargs="+", choices=["zstd", "lz4", "none", "agc", "open", "memory"])
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every time of every run there, too")
+    return parser.parse_args()
+
+
+def measure(group: Group, runs: int) -> None:
+    say(group.title)
+    group.load_before, start = os.getloadavg()[0], time.perf_counter()
+    alternate(group.entries, 1 if group.memory else 3 * runs if group.small else runs)
+    group.load_after, group.seconds = os.getloadavg()[0], time.perf_counter() - start
+
+
+def main() -> None:
+    options = arguments()
+    folder = options.data or make_data.default_folder(options.events)
+    try:
+        files = make_data.ensure(folder, options.events, options.root_python)
+    except make_data.MissingInputError as missing:
+        print(f"Nothing is measured: {missing}")
+        return
+    for path in files.values():
+        path.read_bytes()  # into the page cache
+    plan = Plan(files, make_data.HERE / "data/build", options.root_python)
+    groups = {name: group for name, group in plan.groups().items() if name in (options.only or plan.groups())}
+    for group in groups.values():
+        measure(group, options.runs)
+    print(as_markdown(groups, files))
+    if options.json:
+        options.json.write_text(as_json(groups, files))
+
+
+if __name__ == "__main__":
+    main()
