@@ -1,6 +1,93 @@
-//! The program `fb`.
+//! The program `fb`: what is in a ROOT file, and in the RNTuples in it.
+//!
+//! One module a verb (`ls`, `info`, `head`, `verify`, `explain`, `completion`), over a few that they share: arguments,
+//! `FILE:NAME`, tables, units, values. It only asks the facade and prints; it knows neither formats nor I/O.
+//!
+//! **Invariant.** Standard output gets results and nothing else: with `--json` one document (one a line for `head`).
+//! Errors go to standard error. A reader that closes the pipe ends the program quietly, and the exit code is still the
+//! one that the work has earned.
 
-/// Runs the program with these arguments (without the program's name); gives its exit code.
-pub fn run(_args: Vec<String>) -> i32 {
-    2
+mod args;
+mod completion;
+mod explain;
+mod failure;
+mod head;
+mod info;
+mod info_json;
+mod layout;
+mod ls;
+mod open;
+mod output;
+mod schema;
+mod selection;
+mod table;
+mod target;
+mod units;
+mod value;
+mod verify;
+mod verify_text;
+
+use std::io::Write;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use args::{Cli, Verb};
+use failure::{Failure, code};
+use output::Output;
+
+/// Runs the program with these arguments (without the program's name) on the standard streams; gives its exit code.
+pub fn run(args: Vec<String>) -> i32 {
+    let mut out = Output::new(std::io::stdout().lock());
+    let mut err = Output::new(std::io::stderr().lock());
+    run_with(args, &mut out, &mut err)
+}
+
+fn run_with(args: Vec<String>, out: &mut Output<'_>, err: &mut Output<'_>) -> i32 {
+    let json = args.iter().any(|arg| arg == "--json");
+    let result = match Cli::try_parse_from(std::iter::once("fb".to_owned()).chain(args)) {
+        Ok(cli) => dispatch(&cli, out),
+        Err(error) => usage(&error, json, out),
+    };
+    let result = result.and_then(|code| out.flush().map(|()| code).map_err(Failure::from));
+    let code = result.unwrap_or_else(|failure| {
+        // what was printed before the error stays in front of it
+        let _ = out.flush();
+        let _ = failure.write(json, err);
+        failure.code
+    });
+    // nobody is left to tell
+    let _ = err.flush();
+    code
+}
+
+fn dispatch(cli: &Cli, out: &mut Output<'_>) -> Result<i32, Failure> {
+    match &cli.verb {
+        Verb::Ls(args) => ls::run(args, cli.json, out),
+        Verb::Info(args) => info::run(args, cli.json, out),
+        Verb::Head(args) => head::run(args, cli.json, out),
+        Verb::Verify(args) => verify::run(args, cli.json, out),
+        Verb::Explain(args) => explain::run(args, cli.json, out),
+        Verb::Completion(args) => completion::run(args, out),
+    }
+}
+
+/// Help and version go to standard output; everything else is wrong usage.
+fn usage(error: &clap::Error, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+    let text = error.render().to_string();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            out.write_all(text.as_bytes())?;
+            Ok(code::FINE)
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if !json => Err(Failure::new(
+            code::USAGE,
+            "usage",
+            format!("which verb?\n\n{text}"),
+        )),
+        _ => {
+            let message = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+            Err(Failure::new(code::USAGE, "usage", message.to_owned()))
+        }
+    }
 }

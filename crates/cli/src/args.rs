@@ -1,0 +1,138 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+
+/// Printed below `fb --help`.
+const AFTER_HELP: &str = "\
+An ntuple is named FILE:NAME, NAME being its path in the file, with a cycle if wanted: data.root:dir/Events;2. \
+A file that holds one ntuple needs no NAME.
+
+Exit codes:
+  0  fine
+  1  the data are bad: verify found damage
+  2  wrong usage
+  3  the file, the object or the field is not there or cannot be read
+  4  the file is corrupt, or of a kind that this version does not read
+
+Errors are on standard error: `fb: message`, and with --json {\"error\": {\"kind\", \"message\", \"next\"}}.";
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "fb",
+    bin_name = "fb",
+    version,
+    about = "Shows what is in ROOT files, and reads the RNTuples in them",
+    after_help = AFTER_HELP,
+    disable_help_subcommand = true
+)]
+pub struct Cli {
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// List everything in a file: ntuples, trees, histograms, directories, with all cycles
+    Ls(LsArgs),
+    /// Show an ntuple's schema, sizes, compression, clusters and version
+    Info(InfoArgs),
+    /// Print the first entries
+    Head(HeadArgs),
+    /// Read every page and compare every checksum; exit code 1 if anything is damaged
+    Verify(VerifyArgs),
+    /// Show what a read would cost, without reading
+    Explain(ExplainArgs),
+    /// Print the completion script of a shell
+    #[command(alias = "completions")]
+    Completion(CompletionArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct LsArgs {
+    /// The file
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: String,
+    /// Only ntuples
+    #[arg(long)]
+    pub rntuples: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct InfoArgs {
+    /// The file and the ntuple in it
+    #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
+    pub target: String,
+    /// Show every field as it is stored, items of collections and base classes included
+    #[arg(long)]
+    pub all: bool,
+    /// List every cluster
+    #[arg(long)]
+    pub clusters: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct HeadArgs {
+    /// The file and the ntuple in it
+    #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
+    pub target: String,
+    /// Fields, as `fb info` names them; * and ? stand for any characters [default: all]
+    pub fields: Vec<String>,
+    /// Number of entries
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+    pub entries: u64,
+    /// Width of the table [default: the terminal's]
+    #[arg(long, value_name = "COLUMNS")]
+    pub width: Option<usize>,
+    #[command(flatten)]
+    pub threads: Threads,
+}
+
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// The file; with a name, only that ntuple
+    #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
+    pub target: String,
+    #[command(flatten)]
+    pub threads: Threads,
+}
+
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The file and the ntuple in it
+    #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
+    pub target: String,
+    /// Fields, as `fb info` names them; * and ? stand for any characters [default: all]
+    pub fields: Vec<String>,
+    /// First entry
+    #[arg(long, value_name = "ENTRY", default_value_t = 0)]
+    pub entry_start: u64,
+    /// The entry after the last [default: the end]
+    #[arg(long, value_name = "ENTRY")]
+    pub entry_stop: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct CompletionArgs {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct Threads {
+    /// Number of threads [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+}
+
+impl Threads {
+    /// The number asked for, or that of the cores.
+    pub fn number(&self) -> usize {
+        match self.threads {
+            Some(n) => usize::from(n),
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! `fb explain`: the plan of a read.
+
+use std::io::{self, Write};
+
+use femtobarn::Explanation;
+use serde_json::{Value, json};
+
+use crate::args::ExplainArgs;
+use crate::failure::{Failure, code};
+use crate::layout;
+use crate::open::{Opened, with_ntuple};
+use crate::output::Output;
+use crate::schema::type_text;
+use crate::selection::select;
+use crate::table::{Table, printable};
+use crate::units::{bytes, plural};
+
+pub fn run(args: &ExplainArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+    with_ntuple(&args.target, |opened| {
+        let paths = select(&opened.reader, &args.fields)?;
+        let selection = opened.ntuple.select(paths.as_deref())?;
+        let stop = args.entry_stop.unwrap_or(opened.ntuple.n_entries());
+        let plan = opened.ntuple.explain(&selection, args.entry_start..stop)?;
+        if json {
+            out.json(&document(opened, &plan, args.entry_start..stop))?;
+        } else {
+            write(opened, &plan, args.entry_start..stop, out)?;
+        }
+        Ok(code::FINE)
+    })
+}
+
+/// What is worth knowing beside the numbers.
+fn notes(plan: &Explanation) -> Vec<String> {
+    if plan.exact {
+        return Vec::new();
+    }
+    vec![format!(
+        "an upper bound: below collections of partly read clusters, pages are chosen when the offsets are known; at most \
+         {} rounds of reading",
+        plan.rounds
+    )]
+}
+
+fn document(opened: &Opened, plan: &Explanation, entries: std::ops::Range<u64>) -> Value {
+    let columns = plan.columns.iter().map(|column| {
+        json!({
+            "field": column.field,
+            "typename": column.type_name,
+            "column_types": column.column_types,
+            "pages": column.pages,
+            "bytes_on_disk": column.bytes_on_disk,
+            "bytes_decoded": column.bytes_decoded,
+        })
+    });
+    json!({
+        "file": opened.reader.url(),
+        "ntuple": opened.reader.path(),
+        "entry_start": entries.start,
+        "entry_stop": entries.end,
+        "num_entries": plan.n_entries,
+        "clusters": plan.clusters,
+        "pages": plan.pages,
+        "ranges": plan.ranges,
+        "requests": plan.requests,
+        "bytes_needed": plan.bytes_needed,
+        "bytes_read": plan.bytes_read,
+        "bytes_decoded": plan.bytes_decoded,
+        "rounds": plan.rounds,
+        "exact": plan.exact,
+        "per_column": columns.collect::<Vec<_>>(),
+        "notes": notes(plan),
+    })
+}
+
+fn write(
+    opened: &Opened,
+    plan: &Explanation,
+    entries: std::ops::Range<u64>,
+    out: &mut Output<'_>,
+) -> io::Result<()> {
+    let title = format!(
+        "{}:{}, entries {}..{}: {}, {}, {} in {}",
+        opened.reader.url(),
+        opened.reader.path(),
+        entries.start,
+        entries.end,
+        plural(plan.clusters, "cluster"),
+        plural(plan.pages, "page"),
+        plural(plan.ranges, "range"),
+        plural(plan.requests, "request"),
+    );
+    writeln!(out, "{}", printable(&title))?;
+    writeln!(
+        out,
+        "{} needed, {} read, {} decoded",
+        bytes(plan.bytes_needed),
+        bytes(plan.bytes_read),
+        bytes(plan.bytes_decoded)
+    )?;
+    let table = columns(plan);
+    if !table.is_empty() {
+        writeln!(out)?;
+        table.write(layout::width(), out)?;
+    }
+    for note in notes(plan) {
+        writeln!(out, "note: {note}")?;
+    }
+    Ok(())
+}
+
+fn columns(plan: &Explanation) -> Table {
+    let header = [
+        "field", "C++ type", "columns", "pages", "on disk", "decoded",
+    ];
+    let mut table = Table::new(&header, &[3, 4, 5], &[1]);
+    for column in &plan.columns {
+        table.push(vec![
+            column.field.clone(),
+            type_text(&column.type_name, ""),
+            column.column_types.join(", "),
+            crate::units::count(column.pages),
+            bytes(column.bytes_on_disk),
+            bytes(column.bytes_decoded),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,160 @@
+//! What ends a verb early: message, exit code, next step.
+
+use std::error::Error as _;
+use std::io::Write;
+
+use femtobarn::Error;
+use serde_json::json;
+
+use crate::output::Output;
+use crate::table::printable;
+use crate::target::Target;
+
+/// Exit codes, as `fb --help` lists them.
+pub mod code {
+    pub const FINE: i32 = 0;
+    pub const DAMAGED: i32 = 1;
+    pub const USAGE: i32 = 2;
+    pub const NOT_THERE: i32 = 3;
+    pub const CORRUPT: i32 = 4;
+}
+
+/// An error as the user sees it.
+#[derive(Debug)]
+pub struct Failure {
+    pub code: i32,
+    pub kind: &'static str,
+    pub message: String,
+    /// What to do about it.
+    pub next: Option<String>,
+}
+
+impl Failure {
+    pub fn new(code: i32, kind: &'static str, message: impl Into<String>) -> Self {
+        let (message, next) = (message.into(), None);
+        Self {
+            code,
+            kind,
+            message,
+            next,
+        }
+    }
+
+    /// The same with the next step, if it has none yet and there is one.
+    pub fn advise(mut self, target: &Target) -> Self {
+        if self.next.is_none() {
+            self.next = advice(self.kind, self.code, target);
+        }
+        self
+    }
+
+    /// Writes it for people, or for programs.
+    pub fn write(&self, json: bool, err: &mut Output<'_>) -> std::io::Result<()> {
+        if json {
+            let (kind, message, next) = (self.kind, &self.message, &self.next);
+            let document = json!({"error": {"kind": kind, "message": message, "next": next}});
+            return writeln!(err, "{document}");
+        }
+        for (i, line) in self.message.lines().enumerate() {
+            let prefix = if i == 0 { "fb: " } else { "" };
+            writeln!(err, "{prefix}{}", printable(line))?;
+        }
+        self.next
+            .iter()
+            .try_for_each(|next| writeln!(err, "fb: {}", printable(next)))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::new(code_of(&error), error.kind(), message_of(&error))
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        let message = format!("cannot write to standard output: {error}");
+        Self::new(code::NOT_THERE, "output", message)
+    }
+}
+
+/// An error and all its causes.
+pub fn message_of(error: &Error) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        message = format!("{message}: {source}");
+        cause = source.source();
+    }
+    message
+}
+
+fn code_of(error: &Error) -> i32 {
+    match error.kind() {
+        "ambiguous-ntuple" if !matches!(error, Error::AmbiguousNTuple { count: 0, .. }) => {
+            code::USAGE
+        }
+        "entry-range" => code::USAGE,
+        "ambiguous-ntuple" | "file-not-found" | "permission-denied" | "open-failed"
+        | "not-a-file" | "read-failed" | "key-not-found" | "not-a-directory" | "no-such-field"
+        | "not-an-rntuple" | "memory" | "interrupted" => code::NOT_THERE,
+        _ => code::CORRUPT,
+    }
+}
+
+/// Whether the error says that bytes are not what their writer wrote; else they are missing, or too new.
+pub fn is_damage(error: &Error) -> bool {
+    use femtobarn::spec::SpecError;
+    if let Error::Spec {
+        source: SpecError::Unexpected { what, .. },
+        ..
+    } = error
+        && *what == "RNTuple version epoch"
+    {
+        return false;
+    }
+    let intact = [
+        "not-a-root-file",
+        "unknown-feature",
+        "unsupported-field",
+        "schema-mismatch",
+    ];
+    code_of(error) == code::CORRUPT && !intact.contains(&error.kind())
+}
+
+/// The next step after an error of this kind.
+fn advice(kind: &str, code: i32, target: &Target) -> Option<String> {
+    let file = &target.file;
+    Some(match kind {
+        "file-not-found" => format!("did you mean {}?", target.similar_file()?),
+        "key-not-found" | "not-a-directory" => format!("`fb ls {file}` lists what is in it"),
+        "ambiguous-ntuple" if code == code::USAGE => {
+            format!("put the name behind the file's: `{file}:NAME`")
+        }
+        "ambiguous-ntuple" | "not-an-rntuple" => match target.tree() {
+            Some(tree) => format!(
+                "to import the TTree with ROOT: \
+                 ROOT.Experimental.RNTupleImporter.Create({file:?}, {tree:?}, \"ntuple.root\").Import()"
+            ),
+            None => format!("`fb ls {file}` lists what is in it"),
+        },
+        "no-such-field" => format!("`fb info {target}` lists the fields"),
+        "unsupported-field" => "name the fields that you want, without this one".into(),
+        "page-checksum" | "corrupt-data" => format!(
+            "`fb verify {target}` lists the damage and the entries that it costs; the others can be read"
+        ),
+        "file-not-closed" => {
+            "the program that wrote it still runs, or ended before it closed the file: run it again"
+                .into()
+        }
+        "truncated-file"
+        | "corrupt-file"
+        | "envelope-checksum"
+        | "corrupt-metadata"
+        | "decompression-failed" => {
+            "the file is damaged: compare it with its original, and copy it again".into()
+        }
+        "memory" => "read fewer entries or fields".into(),
+        _ => return None,
+    })
+}

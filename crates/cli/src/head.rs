@@ -1,0 +1,224 @@
+//! `fb head`: the first entries.
+
+use std::io::Write;
+
+use femtobarn::array::Arrays;
+use femtobarn::schema::{Node, NodeKind};
+use femtobarn::{ReadOptions, Steps, StepsOptions};
+
+use crate::args::HeadArgs;
+use crate::failure::{Failure, code};
+use crate::layout::{self, DEFAULT_WIDTH};
+use crate::open::{Opened, missing, with_ntuple};
+use crate::output::Output;
+use crate::selection::select;
+use crate::table::{cut, line, printable};
+use crate::value::{Style, Values, json_string};
+
+/// Entries that are read at once for JSON, which is written as it is read.
+const STEP: u64 = 1000;
+
+/// A table whose columns would be narrower than this is turned: one line a value.
+const NARROWEST: usize = 20;
+
+pub fn run(args: &HeadArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+    with_ntuple(&args.target, |opened| {
+        let paths = select(&opened.reader, &args.fields)?;
+        let n = args.entries.min(opened.ntuple.n_entries());
+        if json {
+            write_json(opened, paths.as_deref(), n, args.threads.number(), out)?;
+            return Ok(code::FINE);
+        }
+        let selection = opened.ntuple.select(paths.as_deref())?;
+        let options = ReadOptions {
+            threads: args.threads.number(),
+            ..ReadOptions::default()
+        };
+        let arrays = opened.ntuple.read(&selection, 0..n, &options)?;
+        let width = args.width.or_else(layout::width).unwrap_or(DEFAULT_WIDTH);
+        write_table(&arrays, width, out)?;
+        Ok(code::FINE)
+    })
+}
+
+/// One object a line, a step at a time: memory stays bounded for any number of entries.
+fn write_json(
+    opened: &Opened,
+    paths: Option<&[String]>,
+    n: u64,
+    threads: usize,
+    out: &mut Output<'_>,
+) -> Result<(), Failure> {
+    let selection = opened.ntuple.select(paths)?;
+    let options = StepsOptions {
+        step: STEP,
+        threads,
+        prefetch: n > STEP,
+        ..StepsOptions::default()
+    };
+    for step in Steps::new(opened.ntuple.clone(), selection, 0..n, options) {
+        let (_, arrays) = step?;
+        let values = Values {
+            arrays: &arrays,
+            style: Style::Json,
+        };
+        let mut text = String::new();
+        for entry in 0..n_entries(&arrays) {
+            object(values, entry, &mut text)?;
+        }
+        out.write_all(text.as_bytes())?;
+        if out.is_closed() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn object(values: Values<'_>, entry: usize, out: &mut String) -> Result<(), Failure> {
+    out.push('{');
+    for (i, (name, node)) in values.arrays.columns().iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        json_string(name, out);
+        out.push(':');
+        values
+            .write(node, entry, out)
+            .ok_or_else(|| missing(name))?;
+    }
+    out.push_str("}\n");
+    Ok(())
+}
+
+/// A column of the table.
+struct Column {
+    name: String,
+    is_number: bool,
+    cells: Vec<String>,
+    width: usize,
+}
+
+fn write_table(arrays: &Arrays, width: usize, out: &mut Output<'_>) -> Result<(), Failure> {
+    let n = n_entries(arrays);
+    let mut columns = vec![Column::new(
+        "entry",
+        true,
+        (0..n).map(|i| i.to_string()).collect(),
+    )];
+    for (name, node) in arrays.columns() {
+        let cells = (0..n).map(|entry| cell(arrays, name, node, entry, width));
+        columns.push(Column::new(
+            name,
+            is_number(node),
+            cells.collect::<Result<_, _>>()?,
+        ));
+    }
+    let fits = |cap: &usize| {
+        let total: usize = columns
+            .iter()
+            .map(|c| c.width.min(*cap).max(c.title_width()) + 2)
+            .sum();
+        total <= width + 2
+    };
+    match (NARROWEST.min(width)..=width).rev().find(fits) {
+        Some(cap) => table(&columns, cap, n, out)?,
+        None => blocks(&columns, width, n, out)?,
+    }
+    Ok(())
+}
+
+impl Column {
+    fn new(name: &str, is_number: bool, cells: Vec<String>) -> Self {
+        let widest = cells.iter().map(|cell| cell.chars().count()).max();
+        Self {
+            name: printable(name).into_owned(),
+            is_number,
+            width: widest.unwrap_or(0),
+            cells,
+        }
+    }
+
+    fn title_width(&self) -> usize {
+        self.name.chars().count()
+    }
+}
+
+/// One line an entry.
+fn table(columns: &[Column], cap: usize, n: usize, out: &mut Output<'_>) -> std::io::Result<()> {
+    let widths: Vec<usize> = columns
+        .iter()
+        .map(|column| column.width.min(cap).max(column.title_width()))
+        .collect();
+    let numbers = columns
+        .iter()
+        .enumerate()
+        .filter(|(_, column)| column.is_number);
+    let right: Vec<usize> = numbers.map(|(i, _)| i).collect();
+    let header: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+    let rules: Vec<String> = widths.iter().map(|&width| "─".repeat(width)).collect();
+    writeln!(
+        out,
+        "{}\n{}",
+        line(&header, &widths, &right),
+        line(&rules, &widths, &right)
+    )?;
+    for entry in 0..n {
+        let cells = columns
+            .iter()
+            .map(|column| column.cells.get(entry).cloned().unwrap_or_default());
+        writeln!(out, "{}", line(&cells.collect::<Vec<_>>(), &widths, &right))?;
+    }
+    Ok(())
+}
+
+/// One line a value.
+fn blocks(columns: &[Column], width: usize, n: usize, out: &mut Output<'_>) -> std::io::Result<()> {
+    let (first, rest) = columns
+        .split_first()
+        .map_or((None, columns), |(first, rest)| (Some(first), rest));
+    let names = rest
+        .iter()
+        .map(Column::title_width)
+        .max()
+        .unwrap_or(0)
+        .min(width / 2);
+    for entry in 0..n {
+        let number = first.and_then(|column| column.cells.get(entry));
+        writeln!(out, "entry {}", number.map_or("", String::as_str))?;
+        for column in rest {
+            let name = cut(&column.name, names);
+            let value = column.cells.get(entry).map_or("", String::as_str);
+            let value = cut(value, width.saturating_sub(names + 4).max(NARROWEST));
+            writeln!(out, "  {name:names$}  {value}")?;
+        }
+    }
+    Ok(())
+}
+
+fn cell(
+    arrays: &Arrays,
+    name: &str,
+    node: &Node,
+    entry: usize,
+    width: usize,
+) -> Result<String, Failure> {
+    // characters have up to four bytes, and what is too long is cut by characters
+    let style = Style::Text(width.saturating_mul(4));
+    let mut text = String::new();
+    let values = Values { arrays, style };
+    values
+        .write(node, entry, &mut text)
+        .ok_or_else(|| missing(name))?;
+    Ok(printable(&cut(&text, width)).into_owned())
+}
+
+fn is_number(node: &Node) -> bool {
+    matches!(
+        node.kind,
+        NodeKind::Leaf { .. } | NodeKind::Cardinality { .. }
+    )
+}
+
+fn n_entries(arrays: &Arrays) -> usize {
+    usize::try_from(arrays.n_entries()).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,188 @@
+//! `fb ls`: everything in a file.
+
+use femtobarn::RNTUPLE_CLASS;
+use femtobarn::rootfile::{Entry, RootFile};
+use serde_json::{Value, json};
+
+use crate::args::LsArgs;
+use crate::failure::{Failure, code};
+use crate::layout;
+use crate::open;
+use crate::output::Output;
+use crate::schema::{Bytes, total};
+use crate::table::{Table, cut};
+use crate::target::Target;
+use crate::units;
+
+/// An object of the file.
+struct Object {
+    entry: Entry,
+    size: Bytes,
+    ntuple: Option<Ntuple>,
+}
+
+/// What only ntuples have.
+struct Ntuple {
+    n_entries: u64,
+    description: String,
+    /// Why it cannot be opened.
+    error: Option<Failure>,
+}
+
+pub fn run(args: &LsArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+    let target = Target::parse(&args.file)?;
+    if target.name.is_some() && target.exists() {
+        let message = format!("ls takes a file alone: `fb ls {}`", target.file);
+        return Err(Failure::new(code::USAGE, "usage", message));
+    }
+    let target = Target {
+        file: args.file.clone(),
+        name: None,
+    };
+    let advise = |failure: Failure| failure.advise(&target);
+    let file = femtobarn::open_file(&args.file)
+        .map_err(Failure::from)
+        .map_err(advise)?;
+    let entries = file
+        .walk()
+        .map_err(|error| advise(femtobarn::Error::from(error).into()))?;
+    let objects: Vec<Object> = entries
+        .into_iter()
+        .filter(|entry| !args.rntuples || entry.key.class_name == RNTUPLE_CLASS)
+        .map(|entry| object(&args.file, entry))
+        .collect();
+    if json {
+        out.json(&document(&file, &objects))?;
+    } else {
+        table(&objects).write(layout::width(), out)?;
+    }
+    Ok(code::FINE)
+}
+
+fn object(file: &str, entry: Entry) -> Object {
+    let key = &entry.key;
+    let size = Bytes {
+        on_disk: key.n_bytes.into(),
+        uncompressed: u64::from(key.key_len) + u64::from(key.object_len),
+    };
+    if key.class_name != RNTUPLE_CLASS {
+        return Object {
+            entry,
+            size,
+            ntuple: None,
+        };
+    }
+    let path = format!("{};{}", entry.path, key.cycle);
+    let opened = open::open(file, Some(&path)).and_then(|opened| {
+        let descriptor = opened.reader.descriptor();
+        let ntuple = Ntuple {
+            n_entries: opened.ntuple.n_entries(),
+            description: descriptor.description.clone(),
+            error: None,
+        };
+        Ok((total(&opened)?, ntuple))
+    });
+    match opened {
+        Ok((data, ntuple)) => Object {
+            entry,
+            size: size + data,
+            ntuple: Some(ntuple),
+        },
+        Err(error) => Object {
+            entry,
+            size,
+            ntuple: Some(Ntuple {
+                n_entries: 0,
+                description: String::new(),
+                error: Some(error.into()),
+            }),
+        },
+    }
+}
+
+/// Longer titles are cut, whatever the width: histograms have some over half a page.
+const LONGEST_TITLE: usize = 80;
+
+fn table(objects: &[Object]) -> Table {
+    let header = ["path", "class", "title", "entries", "on disk", "factor"];
+    let mut table = Table::new(&header, &[3, 4, 5], &[2]);
+    for object in objects {
+        let key = &object.entry.key;
+        let ntuple = object.ntuple.as_ref();
+        let title = match ntuple {
+            Some(Ntuple {
+                error: Some(error), ..
+            }) => format!("! {}", error.message),
+            Some(ntuple) if key.title.is_empty() => ntuple.description.clone(),
+            _ => key.title.clone(),
+        };
+        let entries = ntuple.filter(|ntuple| ntuple.error.is_none());
+        table.push(vec![
+            format!("{};{}", object.entry.path, key.cycle),
+            key.class_name.clone(),
+            cut(&title, LONGEST_TITLE).into_owned(),
+            entries.map_or(String::new(), |ntuple| units::count(ntuple.n_entries)),
+            units::bytes(object.size.on_disk),
+            units::factor_text(object.size.uncompressed, object.size.on_disk),
+        ]);
+    }
+    table
+}
+
+fn document(file: &RootFile, objects: &[Object]) -> Value {
+    let header = file.header();
+    let compression = femtobarn::codec::settings_name(header.compression);
+    let objects: Vec<Value> = objects.iter().map(object_json).collect();
+    json!({
+        "file": file.source().url(),
+        "bytes": file.source().meta().size,
+        "root_version": root_version(header.version),
+        "uuid": header.uuid.to_string(),
+        "compression": compression,
+        "objects": objects,
+    })
+}
+
+/// The version of the writing ROOT as ROOT spells it: 6.40/00 is stored as 64000, over a million in large files.
+fn root_version(version: u32) -> String {
+    let version = version % 1_000_000;
+    let (major, minor, patch) = (version / 10_000, version / 100 % 100, version % 100);
+    format!("{major}.{minor:02}/{patch:02}")
+}
+
+fn object_json(object: &Object) -> Value {
+    let key = &object.entry.key;
+    let mut value = json!({
+        "path": object.entry.path,
+        "name": key.name,
+        "cycle": key.cycle,
+        "class": key.class_name,
+        "title": key.title,
+        "datetime": key.datetime.to_string(),
+        "offset": key.seek_key,
+        "bytes_on_disk": object.size.on_disk,
+        "bytes_uncompressed": object.size.uncompressed,
+        "compression_factor": units::factor_json(object.size.uncompressed, object.size.on_disk),
+    });
+    if let (Some(ntuple), Value::Object(map)) = (&object.ntuple, &mut value) {
+        let error = ntuple.error.as_ref();
+        let entries = error.is_none().then_some(ntuple.n_entries);
+        let error = error.map(|error| json!({"kind": error.kind, "message": error.message}));
+        map.insert("num_entries".into(), entries.into());
+        map.insert("description".into(), ntuple.description.clone().into());
+        map.insert("error".into(), error.into());
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::root_version;
+
+    #[test]
+    fn versions_are_spelt_as_root_does() {
+        assert_eq!(root_version(64_000), "6.40/00");
+        assert_eq!(root_version(1_063_602), "6.36/02");
+        assert_eq!(root_version(53_434), "5.34/34");
+    }
+}

@@ -1,0 +1,100 @@
+//! Output that survives a reader who closes the pipe.
+
+use std::io::{self, BufWriter, ErrorKind, Write};
+
+/// A buffered stream. When its reader is gone, it takes everything and writes nothing.
+pub struct Output<'a>(BufWriter<Stream<'a>>);
+
+struct Stream<'a> {
+    inner: Box<dyn Write + 'a>,
+    closed: bool,
+}
+
+impl<'a> Output<'a> {
+    pub fn new(inner: impl Write + 'a) -> Self {
+        let inner = Box::new(inner);
+        Self(BufWriter::new(Stream {
+            inner,
+            closed: false,
+        }))
+    }
+
+    /// Whether the reader is gone, so that there is no point in going on.
+    pub fn is_closed(&self) -> bool {
+        self.0.get_ref().closed
+    }
+
+    /// Writes a JSON document and a newline.
+    pub fn json(&mut self, document: &serde_json::Value) -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut self.0, document)?;
+        self.0.write_all(b"\n")
+    }
+}
+
+impl Write for Output<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Write for Stream<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.closed {
+            return Ok(bytes.len());
+        }
+        match self.inner.write(bytes) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(bytes.len())
+            }
+            other => other,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.inner.flush() {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(())
+            }
+            other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Broken(ErrorKind);
+
+    impl Write for Broken {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_closed_pipe_is_noticed_and_is_no_error() {
+        let mut out = Output::new(Broken(ErrorKind::BrokenPipe));
+        assert!(!out.is_closed());
+        out.write_all(&vec![b'x'; 100_000]).unwrap();
+        out.flush().unwrap();
+        assert!(out.is_closed());
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error() {
+        let mut out = Output::new(Broken(ErrorKind::StorageFull));
+        out.write_all(b"x").unwrap();
+        assert_eq!(out.flush().unwrap_err().kind(), ErrorKind::StorageFull);
+    }
+}

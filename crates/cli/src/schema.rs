@@ -1,0 +1,266 @@
+//! The fields of an ntuple with the bytes that they take.
+
+use std::collections::BTreeMap;
+use std::ops::{Add, AddAssign};
+
+use femtobarn::read::Reader;
+use femtobarn::schema::{Descriptor, is_anonymous};
+use femtobarn::spec::ColumnRecord;
+use femtobarn::{ColumnSizes, Error, codec};
+
+use crate::open::Opened;
+
+/// Bytes as stored, and without compression.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Bytes {
+    pub on_disk: u64,
+    pub uncompressed: u64,
+}
+
+impl Add for Bytes {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            on_disk: self.on_disk.saturating_add(other.on_disk),
+            uncompressed: self.uncompressed.saturating_add(other.uncompressed),
+        }
+    }
+}
+
+impl AddAssign for Bytes {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl From<&ColumnSizes> for Bytes {
+    fn from(sizes: &ColumnSizes) -> Self {
+        Self {
+            on_disk: sizes.bytes_on_disk,
+            uncompressed: sizes.bytes_uncompressed,
+        }
+    }
+}
+
+/// Header, footer and page lists.
+pub fn metadata(descriptor: &Descriptor) -> Bytes {
+    let anchor = &descriptor.anchor;
+    let ends = Bytes {
+        on_disk: anchor.n_bytes_header.saturating_add(anchor.n_bytes_footer),
+        uncompressed: anchor.len_header.saturating_add(anchor.len_footer),
+    };
+    let lists = descriptor.cluster_groups.iter().map(|group| Bytes {
+        on_disk: group.page_list.locator.size,
+        uncompressed: group.page_list.length,
+    });
+    lists.fold(ends, Bytes::add)
+}
+
+/// Everything that an ntuple takes, without its attribute sets.
+pub fn total(opened: &Opened) -> Result<Bytes, Error> {
+    let columns = opened.ntuple.column_sizes()?;
+    let pages = columns.values().map(Bytes::from);
+    Ok(pages.fold(metadata(opened.reader.descriptor()), Bytes::add))
+}
+
+/// Sizes of all fields and columns.
+pub struct Sizes {
+    pub columns: BTreeMap<u32, ColumnSizes>,
+    /// By field: its columns and all below it.
+    fields: Vec<Bytes>,
+    /// By field: the compression settings of the same.
+    compressions: Vec<Vec<u32>>,
+}
+
+impl Sizes {
+    pub fn new(opened: &Opened) -> Result<Self, Error> {
+        let descriptor = opened.reader.descriptor();
+        let columns = opened.ntuple.column_sizes()?;
+        let mut fields = vec![Bytes::default(); descriptor.fields.len()];
+        let mut compressions: Vec<Vec<u32>> = vec![Vec::new(); descriptor.fields.len()];
+        for (&id, sizes) in &columns {
+            // upwards from the field that holds the column: projected ones take nothing
+            let mut field = descriptor.column(id).map(|column| column.field_id);
+            while let Some(id) = field {
+                if let Some(bytes) = fields.get_mut(id as usize) {
+                    *bytes += sizes.into();
+                }
+                if let Some(known) = compressions.get_mut(id as usize) {
+                    let new = sizes.compressions.iter().filter(|c| !known.contains(c));
+                    let new: Vec<u32> = new.copied().collect();
+                    known.extend(new);
+                }
+                field = descriptor.field(id).and_then(|field| field.parent);
+            }
+        }
+        Ok(Self {
+            columns,
+            fields,
+            compressions,
+        })
+    }
+
+    pub fn field(&self, id: u32) -> Bytes {
+        self.fields.get(id as usize).copied().unwrap_or_default()
+    }
+
+    pub fn compressions(&self, id: u32) -> Vec<String> {
+        let settings = self.compressions.get(id as usize);
+        settings.map_or(Vec::new(), |settings| names(settings))
+    }
+
+    /// All pages.
+    pub fn pages(&self) -> Bytes {
+        let columns = self.columns.values().map(Bytes::from);
+        columns.fold(Bytes::default(), Bytes::add)
+    }
+
+    /// All compression settings.
+    pub fn all_compressions(&self) -> Vec<String> {
+        let mut settings: Vec<u32> = Vec::new();
+        for sizes in self.columns.values() {
+            let new = sizes.compressions.iter().filter(|c| !settings.contains(c));
+            let new: Vec<u32> = new.copied().collect();
+            settings.extend(new);
+        }
+        names(&settings)
+    }
+}
+
+/// Names of compression settings.
+pub fn names(settings: &[u32]) -> Vec<String> {
+    settings.iter().map(|&s| codec::settings_name(s)).collect()
+}
+
+/// The path of a field; of an anonymous one, the names of all fields above it and its own.
+pub fn full_path(reader: &Reader, id: u32) -> String {
+    if let Some(path) = reader.paths().get(id as usize).cloned().flatten() {
+        return path;
+    }
+    let descriptor = reader.descriptor();
+    let mut names = vec![descriptor.field_name(id)];
+    let mut above = descriptor.field(id).and_then(|field| field.parent);
+    while let Some(id) = above {
+        names.push(descriptor.field_name(id));
+        above = descriptor.field(id).and_then(|field| field.parent);
+    }
+    names.reverse();
+    names.join(".")
+}
+
+/// What a projected field shows: its source, or that of the items below it, which is nearer to the values.
+pub fn projection(descriptor: &Descriptor, id: u32) -> Option<u32> {
+    let field = descriptor.field(id)?;
+    let source = field.record.source_id?;
+    let below = match field.children.as_slice() {
+        &[child] if is_anonymous(descriptor, child) => projection(descriptor, child),
+        _ => None,
+    };
+    Some(below.unwrap_or(source))
+}
+
+/// The name of a field among its siblings: in front of those of base classes stands the class if it must.
+fn member_name(reader: &Reader, id: u32) -> String {
+    let path = |id: u32| reader.paths().get(id as usize).and_then(Option::as_deref);
+    let descriptor = reader.descriptor();
+    let mut above = descriptor.field(id).and_then(|field| field.parent);
+    while let Some(parent) = above.filter(|&parent| path(parent).is_none()) {
+        above = descriptor.field(parent).and_then(|field| field.parent);
+    }
+    let own = match (path(id), above.and_then(path)) {
+        (Some(own), Some(above)) => own
+            .strip_prefix(above)
+            .and_then(|own| own.strip_prefix('.')),
+        (own, _) => own,
+    };
+    own.unwrap_or(descriptor.field_name(id)).to_owned()
+}
+
+/// The C++ type as it is shown, behind the name that the writer knew it by.
+pub fn type_text(name: &str, alias: &str) -> String {
+    match (name, alias) {
+        ("", _) => "(untyped)".to_owned(),
+        (name, "") => name.to_owned(),
+        (name, alias) => format!("{alias} = {name}"),
+    }
+}
+
+/// A line of the schema tree.
+pub struct Row {
+    pub id: u32,
+    pub depth: usize,
+    pub name: String,
+    /// Types of the columns; those of anonymous fields directly below too, where these have no rows.
+    pub columns: String,
+}
+
+/// The fields that can be read, depth first. Without `all`, anonymous ones (items of collections, base classes) have no
+/// row, and what is below them moves up.
+pub fn rows(reader: &Reader, all: bool) -> Vec<Row> {
+    let descriptor = reader.descriptor();
+    let mut rows = Vec::new();
+    let mut pending: Vec<(u32, usize)> = Vec::new();
+    pending.extend(descriptor.top_level.iter().rev().map(|&id| (id, 0)));
+    while let Some((id, depth)) = pending.pop() {
+        let Some(field) = descriptor.field(id) else {
+            continue;
+        };
+        let shown = all || !is_anonymous(descriptor, id);
+        if shown {
+            rows.push(Row {
+                id,
+                depth,
+                name: member_name(reader, id),
+                columns: column_types(descriptor, id, all),
+            });
+        }
+        let below = depth + usize::from(shown);
+        pending.extend(field.children.iter().rev().map(|&child| (child, below)));
+    }
+    rows
+}
+
+fn column_types(descriptor: &Descriptor, id: u32, all: bool) -> String {
+    let mut types: Vec<String> = Vec::new();
+    let mut pending = vec![id];
+    while let Some(id) = pending.pop() {
+        let Some(field) = descriptor.field(id) else {
+            continue;
+        };
+        for column in field.columns.iter().filter_map(|&c| descriptor.column(c)) {
+            let name = column_type(column);
+            if !types.contains(&name) {
+                types.push(name);
+            }
+        }
+        let children = field.children.iter().rev().copied();
+        pending.extend(children.filter(|&child| !all && is_anonymous(descriptor, child)));
+    }
+    types.join(", ")
+}
+
+/// The type of a column, with its width where the type leaves that open.
+fn column_type(column: &ColumnRecord) -> String {
+    let name = column.column_type.name();
+    let deferred = if column.flags.deferred() {
+        " deferred"
+    } else {
+        ""
+    };
+    match name {
+        "Real32Trunc" | "Real32Quant" => format!("{name}({}){deferred}", column.bits),
+        _ => format!("{name}{deferred}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::type_text;
+
+    #[test]
+    fn aliases_stand_before_their_type() {
+        assert_eq!(type_text("float", "Float16_t"), "Float16_t = float");
+        assert_eq!(type_text("", ""), "(untyped)");
+    }
+}

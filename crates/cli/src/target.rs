@@ -1,0 +1,174 @@
+//! `FILE:NAME`.
+
+use std::fmt;
+use std::path::Path;
+
+use femtobarn::schema::nearest;
+
+use crate::failure::{Failure, code};
+
+/// A file, and the path of an object in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    pub file: String,
+    pub name: Option<String>,
+}
+
+impl Target {
+    /// Splits `FILE:NAME`. Both may hold colons: the file is the longest part in front of one that exists, and the whole
+    /// if that does; if nothing exists, the last colon splits.
+    pub fn parse(text: &str) -> Result<Self, Failure> {
+        let file = |file: &str| Self {
+            file: file.into(),
+            name: None,
+        };
+        let (scheme, rest) = split_scheme(text);
+        if let Some(scheme) = scheme.filter(|&scheme| scheme != "file") {
+            let message = format!("{text}: this version reads local files, not {scheme}://");
+            return Err(Failure::new(code::NOT_THERE, "unsupported-url", message));
+        }
+        if Path::new(rest).exists() {
+            return Ok(file(text));
+        }
+        let start = text.len() - rest.len();
+        let colons: Vec<usize> = rest.match_indices(':').map(|(at, _)| start + at).collect();
+        let found = colons.iter().rev().find(|&&at| exists(text, at));
+        let Some((path, name)) = found.or(colons.last()).and_then(|&at| split(text, at)) else {
+            return Ok(file(text));
+        };
+        Ok(Self {
+            file: path.into(),
+            name: (!name.is_empty()).then(|| name.into()),
+        })
+    }
+
+    fn path(&self) -> &Path {
+        Path::new(split_scheme(&self.file).1)
+    }
+
+    /// Whether there is such a file.
+    pub fn exists(&self) -> bool {
+        self.path().exists()
+    }
+
+    /// A file beside the missing one with nearly its name.
+    pub fn similar_file(&self) -> Option<String> {
+        let path = self.path();
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+        let names: Vec<String> = std::fs::read_dir(folder.unwrap_or(Path::new(".")))
+            .ok()?
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect();
+        let wanted = path.file_name()?.to_str()?;
+        let best = nearest(wanted, names.iter().map(String::as_str));
+        let best = best.into_iter().next()?;
+        Some(match folder {
+            Some(folder) => folder.join(best).to_string_lossy().into_owned(),
+            None => best,
+        })
+    }
+
+    /// The path of the TTree that the target is, or else of the first one in the file.
+    pub fn tree(&self) -> Option<String> {
+        let is_tree = |class: &str| class == "TTree" || class == "TNtuple";
+        let file = femtobarn::open_file(&self.file).ok()?;
+        if let Some(name) = &self.name {
+            let key = file.find(name).ok()?;
+            return is_tree(&key.class_name).then(|| name.clone());
+        }
+        let entries = file.walk().ok()?;
+        let tree = entries
+            .into_iter()
+            .find(|entry| is_tree(&entry.key.class_name));
+        tree.map(|entry| entry.path)
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        self.name.iter().try_for_each(|name| write!(f, ":{name}"))
+    }
+}
+
+/// The scheme of a URL, and what follows it.
+fn split_scheme(text: &str) -> (Option<&str>, &str) {
+    match text.split_once("://") {
+        Some((scheme, rest)) if scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
+            (Some(scheme), rest)
+        }
+        _ => (None, text),
+    }
+}
+
+/// Both sides of the colon at `at`.
+fn split(text: &str, at: usize) -> Option<(&str, &str)> {
+    Some((text.get(..at)?, text.get(at + 1..)?))
+}
+
+fn exists(text: &str, at: usize) -> bool {
+    split(text, at).is_some_and(|(file, _)| Path::new(split_scheme(file).1).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> (String, Option<String>) {
+        let target = Target::parse(text).unwrap();
+        assert!(target.to_string().len() + 1 >= text.len());
+        (target.file, target.name)
+    }
+
+    #[test]
+    fn the_longest_part_that_exists_is_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+        let (plain, colon) = (path("a.root"), path("a.root:b"));
+        std::fs::write(&plain, "").unwrap();
+        assert_eq!(parsed(&plain), (plain.clone(), None));
+        assert_eq!(parsed(&format!("{plain}:")), (plain.clone(), None));
+        assert_eq!(
+            parsed(&format!("{plain}:x:y")),
+            (plain.clone(), Some("x:y".into()))
+        );
+        assert_eq!(
+            parsed(&format!("{plain}:b")),
+            (plain.clone(), Some("b".into()))
+        );
+        let dir = format!("{plain}:dir/Events;2");
+        assert_eq!(parsed(&dir), (plain.clone(), Some("dir/Events;2".into())));
+        let url = format!("file://{plain}");
+        assert_eq!(parsed(&url), (url.clone(), None));
+        assert_eq!(parsed(&format!("{url}:E")), (url, Some("E".into())));
+        std::fs::write(&colon, "").unwrap();
+        assert_eq!(parsed(&format!("{plain}:b")), (colon.clone(), None));
+        assert_eq!(parsed(&format!("{plain}:b:c")), (colon, Some("c".into())));
+    }
+
+    #[test]
+    fn of_what_does_not_exist_the_last_colon_splits() {
+        assert_eq!(parsed("no.root:E"), ("no.root".into(), Some("E".into())));
+        assert_eq!(parsed("no.root"), ("no.root".into(), None));
+    }
+
+    #[test]
+    fn other_schemes_are_refused_by_name() {
+        let failure = Target::parse("root://host//data.root:Events").unwrap_err();
+        assert_eq!((failure.code, failure.kind), (3, "unsupported-url"));
+        assert!(failure.message.contains("root://"), "{}", failure.message);
+    }
+
+    #[test]
+    fn a_misspelt_file_has_a_neighbour() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("events.root"), "").unwrap();
+        let file = folder
+            .path()
+            .join("event.root")
+            .to_string_lossy()
+            .into_owned();
+        let similar = Target { file, name: None }.similar_file().unwrap();
+        assert!(similar.ends_with("/events.root"), "{similar}");
+    }
+}

@@ -1,0 +1,273 @@
+//! `fb verify`: every checksum of every ntuple.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use femtobarn::read::{Reader, verify};
+use femtobarn::rootfile::{Entry, RootFile};
+use femtobarn::{Damage, Error, RNTUPLE_CLASS, VerifyReport};
+use serde_json::{Value, json};
+
+use crate::args::VerifyArgs;
+use crate::failure::{Failure, code, is_damage};
+use crate::open;
+use crate::output::Output;
+use crate::schema::full_path;
+use crate::target::Target;
+use crate::verify_text;
+
+/// What verification found in one ntuple.
+#[derive(Debug)]
+pub struct Verified {
+    /// Its path, or the name of an attribute set.
+    pub ntuple: String,
+    /// The ntuple to which an attribute set belongs.
+    pub attribute_set_of: Option<String>,
+    pub n_entries: u64,
+    pub report: VerifyReport,
+    /// Damages with the paths of their fields.
+    pub damages: Vec<(String, Damage)>,
+    /// Damage of the metadata: nothing of it can be read.
+    pub error: Option<Failure>,
+}
+
+/// What verification found in a file.
+#[derive(Debug)]
+pub struct Verdict {
+    pub file: String,
+    pub ntuples: Vec<Verified>,
+    /// Damage of the container: nothing in it can be found.
+    pub error: Option<Failure>,
+}
+
+pub fn run(args: &VerifyArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+    let target = Target::parse(&args.target)?;
+    let verdict =
+        verdict(&target, args.threads.number()).map_err(|failure| failure.advise(&target))?;
+    if json {
+        out.json(&document(&verdict))?;
+    } else {
+        verify_text::write(&verdict, out)?;
+    }
+    Ok(if verdict.is_ok() {
+        code::FINE
+    } else {
+        code::DAMAGED
+    })
+}
+
+impl Verdict {
+    pub fn is_ok(&self) -> bool {
+        self.error.is_none() && self.ntuples.iter().all(Verified::is_ok)
+    }
+}
+
+impl Verified {
+    pub fn is_ok(&self) -> bool {
+        self.error.is_none() && self.damages.is_empty()
+    }
+
+    /// The entries that cannot be read in full, as ranges that neither overlap nor touch.
+    pub fn lost(&self) -> Vec<Range<u64>> {
+        if self.error.is_some() {
+            return std::iter::once(0..self.n_entries).collect();
+        }
+        union(
+            self.damages
+                .iter()
+                .map(|(_, damage)| damage.entries.0..damage.entries.1),
+        )
+    }
+}
+
+/// The union of ranges, in order.
+pub fn union(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+    let mut sorted: Vec<Range<u64>> = ranges.collect();
+    sorted.sort_unstable_by_key(|range| (range.start, range.end));
+    let mut out: Vec<Range<u64>> = Vec::new();
+    for range in sorted {
+        match out.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => out.push(range),
+        }
+    }
+    out
+}
+
+fn verdict(target: &Target, threads: usize) -> Result<Verdict, Failure> {
+    let mut verdict = Verdict {
+        file: target.file.clone(),
+        ntuples: Vec::new(),
+        error: None,
+    };
+    let names = femtobarn::open_file(&target.file).and_then(|file| match &target.name {
+        Some(name) => Ok(vec![name.clone()]),
+        None => ntuples(&file),
+    });
+    let names = match names {
+        Ok(names) => names,
+        Err(error) => {
+            verdict.error = Some(damage(error, target)?);
+            return Ok(verdict);
+        }
+    };
+    if names.is_empty() {
+        let message = format!("{}: holds no RNTuple to verify", target.file);
+        return Err(Failure::new(code::NOT_THERE, "ambiguous-ntuple", message));
+    }
+    for name in names {
+        match open::open(&target.file, Some(&name)) {
+            Ok(opened) => with_attributes(&opened.reader, name, threads, target, &mut verdict)?,
+            Err(error) => {
+                let error = damage(error, target)?;
+                verdict.ntuples.push(unreadable(name, None, error));
+            }
+        }
+    }
+    Ok(verdict)
+}
+
+/// The paths of all ntuples, with cycles where there are several.
+fn ntuples(file: &RootFile) -> Result<Vec<String>, Error> {
+    let entries = file.walk()?;
+    let ntuples = || {
+        entries
+            .iter()
+            .filter(|entry| entry.key.class_name == RNTUPLE_CLASS)
+    };
+    let name = |entry: &Entry| {
+        if ntuples().filter(|other| other.path == entry.path).count() == 1 {
+            entry.path.clone()
+        } else {
+            format!("{};{}", entry.path, entry.key.cycle)
+        }
+    };
+    Ok(ntuples().map(name).collect())
+}
+
+/// An error as damage; what is no damage ends the verification.
+fn damage(error: Error, target: &Target) -> Result<Failure, Failure> {
+    let is_damage = is_damage(&error);
+    let failure = Failure::from(error).advise(target);
+    if is_damage { Ok(failure) } else { Err(failure) }
+}
+
+fn unreadable(ntuple: String, attribute_set_of: Option<String>, error: Failure) -> Verified {
+    Verified {
+        ntuple,
+        attribute_set_of,
+        n_entries: 0,
+        report: VerifyReport::default(),
+        damages: Vec::new(),
+        error: Some(error),
+    }
+}
+
+/// Verifies an ntuple and its attribute sets.
+fn with_attributes(
+    reader: &Arc<Reader>,
+    name: String,
+    threads: usize,
+    target: &Target,
+    verdict: &mut Verdict,
+) -> Result<(), Failure> {
+    let whole = one(reader, name.clone(), None, threads, target)?;
+    verdict.ntuples.push(whole);
+    for link in &reader.descriptor().attribute_sets {
+        let (set, of) = (link.name.clone(), Some(name.clone()));
+        let verified = match reader.attribute_set(link) {
+            Ok(reader) => one(&Arc::new(reader), set, of, threads, target)?,
+            Err(error) => unreadable(set, of, damage(error, target)?),
+        };
+        verdict.ntuples.push(verified);
+    }
+    Ok(())
+}
+
+fn one(
+    reader: &Arc<Reader>,
+    ntuple: String,
+    attribute_set_of: Option<String>,
+    threads: usize,
+    target: &Target,
+) -> Result<Verified, Failure> {
+    let n_entries = reader.n_entries();
+    let mut report = match verify(reader, threads, None) {
+        Ok(report) => report,
+        Err(error) => {
+            return Ok(Verified {
+                n_entries,
+                ..unreadable(ntuple, attribute_set_of, damage(error, target)?)
+            });
+        }
+    };
+    let damages = std::mem::take(&mut report.damages).into_iter();
+    let with_path = |damage: Damage| {
+        let column = reader.descriptor().column(damage.column);
+        let path = column.map(|column| full_path(reader, column.field_id));
+        (path.unwrap_or_else(|| damage.field.clone()), damage)
+    };
+    Ok(Verified {
+        ntuple,
+        attribute_set_of,
+        n_entries,
+        damages: damages.map(with_path).collect(),
+        report,
+        error: None,
+    })
+}
+
+fn document(verdict: &Verdict) -> Value {
+    let ntuples = verdict.ntuples.iter().map(ntuple_json);
+    json!({
+        "file": verdict.file,
+        "ok": verdict.is_ok(),
+        "error": verdict.error.as_ref().map(error_json),
+        "ntuples": ntuples.collect::<Vec<_>>(),
+    })
+}
+
+fn error_json(error: &Failure) -> Value {
+    json!({"kind": error.kind, "message": error.message, "next": error.next})
+}
+
+fn ntuple_json(verified: &Verified) -> Value {
+    let lost = verified.lost();
+    let damages = verified.damages.iter().map(|(field, damage)| {
+        json!({
+            "field": field,
+            "column": damage.column,
+            "cluster": damage.cluster,
+            "entry_start": damage.entries.0,
+            "entry_stop": damage.entries.1,
+            "offset": damage.offset,
+            "bytes": damage.n_bytes,
+            "problem": damage.problem,
+        })
+    });
+    json!({
+        "ntuple": verified.ntuple,
+        "attribute_set_of": verified.attribute_set_of,
+        "ok": verified.is_ok(),
+        "num_entries": verified.n_entries,
+        "clusters": verified.report.clusters,
+        "pages": verified.report.pages,
+        "pages_without_checksum": verified.report.pages_without_checksum,
+        "bytes": verified.report.bytes,
+        "damages": damages.collect::<Vec<_>>(),
+        "entries_lost": lost.iter().map(|range| range.end - range.start).sum::<u64>(),
+        "lost": lost.iter().map(|range| [range.start, range.end]).collect::<Vec<_>>(),
+        "error": verified.error.as_ref().map(error_json),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::union;
+
+    #[test]
+    fn ranges_that_touch_are_one() {
+        let ranges = [20..30, 0..5, 5..10, 25..26, 40..41];
+        assert_eq!(union(ranges.into_iter()), [0..10, 20..30, 40..41]);
+    }
+}

@@ -1,0 +1,134 @@
+//! The report of `fb verify` for people.
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+use crate::output::Output;
+use crate::table::{Table, printable};
+use crate::units::{bytes, count, plural};
+use crate::verify::{Verdict, Verified};
+
+/// Damaged pages that are listed one by one; `--json` lists all.
+const MOST_LISTED: usize = 20;
+
+/// Lost ranges that are listed.
+const MOST_RANGES: usize = 8;
+
+pub fn write(verdict: &Verdict, out: &mut Output<'_>) -> io::Result<()> {
+    if let Some(error) = &verdict.error {
+        let next = error.next.iter().map(|next| format!("; {next}"));
+        let line = format!(
+            "{}: DAMAGED: {}{}",
+            verdict.file,
+            error.message,
+            next.collect::<String>()
+        );
+        writeln!(out, "{}", printable(&line))?;
+    }
+    for verified in &verdict.ntuples {
+        ntuple(verified, &verdict.file, out)?;
+    }
+    Ok(())
+}
+
+fn ntuple(verified: &Verified, file: &str, out: &mut Output<'_>) -> io::Result<()> {
+    let mut name = format!("{file}:{}", verified.ntuple);
+    if let Some(of) = &verified.attribute_set_of {
+        name = format!("{file}:{of}, attribute set {}", verified.ntuple);
+    }
+    let report = &verified.report;
+    let checked = format!(
+        "{}, {} ({}) in {}",
+        plural(verified.n_entries, "entry"),
+        plural(report.pages, "page"),
+        bytes(report.bytes),
+        plural(report.clusters, "cluster"),
+    );
+    let verdict = match &verified.error {
+        Some(error) => format!("DAMAGED: {}", error.message),
+        None if verified.damages.is_empty() => format!("good: {checked}"),
+        None => {
+            let n = plural(verified.damages.len() as u64, "damaged page");
+            format!("DAMAGED: {n}; checked {checked}")
+        }
+    };
+    writeln!(out, "{}", printable(&format!("{name}: {verdict}")))?;
+    if report.pages_without_checksum > 0 {
+        let n = plural(report.pages_without_checksum, "page");
+        writeln!(
+            out,
+            "  {n} without checksum, of which only size and compression were verified"
+        )?;
+    }
+    if verified.is_ok() {
+        return Ok(());
+    }
+    lost(verified, out)?;
+    damages(verified, out)
+}
+
+/// The entries that cannot be read in full.
+fn lost(verified: &Verified, out: &mut Output<'_>) -> io::Result<()> {
+    let lost = verified.lost();
+    let n: u64 = lost.iter().map(|range| range.end - range.start).sum();
+    if n == 0 {
+        return Ok(());
+    }
+    let of = plural(verified.n_entries, "entry");
+    let mut fields: Vec<&str> = verified
+        .damages
+        .iter()
+        .map(|(field, _)| field.as_str())
+        .collect();
+    fields.sort_unstable();
+    fields.dedup();
+    let columns = match fields.as_slice() {
+        [] => "all fields".to_owned(),
+        fields => plural(fields.len() as u64, "field"),
+    };
+    writeln!(
+        out,
+        "  lost: {} of {of}, in {columns}: {}",
+        count(n),
+        ranges(&lost)
+    )
+}
+
+fn ranges(ranges: &[Range<u64>]) -> String {
+    let shown = ranges.iter().take(MOST_RANGES);
+    let shown: Vec<String> = shown
+        .map(|range| format!("{}..{}", range.start, range.end))
+        .collect();
+    let more = if ranges.len() > MOST_RANGES {
+        ", …"
+    } else {
+        ""
+    };
+    shown.join(", ") + more
+}
+
+fn damages(verified: &Verified, out: &mut Output<'_>) -> io::Result<()> {
+    let header = [
+        "  field", "column", "cluster", "entries", "offset", "bytes", "problem",
+    ];
+    let mut table = Table::new(&header, &[1, 2, 4, 5], &[6]);
+    for (field, damage) in verified.damages.iter().take(MOST_LISTED) {
+        table.push(vec![
+            format!("  {field}"),
+            damage.column.to_string(),
+            damage.cluster.to_string(),
+            format!("{}..{}", damage.entries.0, damage.entries.1),
+            damage.offset.to_string(),
+            damage.n_bytes.to_string(),
+            damage.problem.clone(),
+        ]);
+    }
+    if !verified.damages.is_empty() {
+        // the problem is what one wants to read: it is never cut
+        table.write(None, out)?;
+    }
+    match verified.damages.len().saturating_sub(MOST_LISTED) {
+        0 => Ok(()),
+        more => writeln!(out, "  … and {more} more; --json lists all"),
+    }
+}

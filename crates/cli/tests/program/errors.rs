@@ -1,0 +1,162 @@
+//! Errors: exit codes, kinds, and the next step.
+
+use crate::support::{Copy, DIMUON, OBJECTS, failure, fb, page, with_bad_page};
+
+/// The message for people: all of standard error.
+fn told(args: &[&str], code: i32) -> String {
+    let done = fb(args);
+    assert_eq!(
+        (done.code, done.out.as_str()),
+        (code, ""),
+        "{args:?}: {}",
+        done.err
+    );
+    assert!(
+        done.err.lines().all(|line| line.starts_with("fb: ")),
+        "{}",
+        done.err
+    );
+    done.err
+}
+
+#[test]
+fn a_missing_file_is_named_with_its_neighbour() {
+    let text = told(&["info", "testdata/dimuonn.root:Events"], 3);
+    assert!(
+        text.contains("no such file: testdata/dimuonn.root"),
+        "{text}"
+    );
+    assert!(
+        text.contains("did you mean testdata/dimuon.root?"),
+        "{text}"
+    );
+    let error = failure(&["ls", "nowhere.root"], 3);
+    assert_eq!(error["kind"], "file-not-found");
+}
+
+#[test]
+fn a_missing_ntuple_lists_the_nearest() {
+    let text = told(&["head", &format!("{DIMUON}:Event")], 3);
+    assert!(text.contains("did you mean \"Events\"?"), "{text}");
+    assert!(text.contains("`fb ls testdata/dimuon.root`"), "{text}");
+    assert_eq!(
+        failure(&["verify", &format!("{DIMUON}:Event")], 3)["kind"],
+        "key-not-found"
+    );
+    assert_eq!(
+        failure(&["info", &format!("{DIMUON}:Events;7")], 3)["kind"],
+        "key-not-found"
+    );
+}
+
+#[test]
+fn a_missing_field_lists_the_nearest() {
+    for verb in ["head", "explain"] {
+        let text = told(&[verb, DIMUON, "Muon_ptt"], 3);
+        assert!(text.contains("did you mean Muon_pt"), "{text}");
+        assert!(
+            text.contains("`fb info testdata/dimuon.root` lists the fields"),
+            "{text}"
+        );
+    }
+    assert_eq!(
+        failure(&["head", DIMUON, "Jet_*"], 3)["kind"],
+        "no-such-field"
+    );
+}
+
+#[test]
+fn a_tree_says_how_to_import_it() {
+    for target in [OBJECTS.to_owned(), format!("{OBJECTS}:tree")] {
+        for verb in ["info", "head", "explain"] {
+            let text = told(&[verb, &target], 3);
+            let call =
+                format!("RNTupleImporter.Create({OBJECTS:?}, \"tree\", \"ntuple.root\").Import()");
+            assert!(text.contains(&call), "{text}");
+        }
+    }
+    let error = failure(&["info", &format!("{OBJECTS}:h1")], 3);
+    assert_eq!(error["kind"], "not-an-rntuple");
+    assert!(error["message"].as_str().unwrap().contains("TH1D"));
+}
+
+#[test]
+fn what_is_no_root_file_is_4() {
+    let error = failure(&["ls", "testdata/PROVENANCE.md"], 4);
+    assert_eq!(error["kind"], "not-a-root-file");
+    assert_eq!(
+        failure(&["verify", "testdata/PROVENANCE.md"], 4)["kind"],
+        "not-a-root-file"
+    );
+    assert_eq!(failure(&["ls", "testdata"], 3)["kind"], "not-a-file");
+    assert_eq!(
+        failure(&["ls", "https://example.org/a.root"], 3)["kind"],
+        "unsupported-url"
+    );
+}
+
+#[test]
+fn what_is_too_new_is_4_and_no_damage() {
+    for verb in ["info", "head", "verify"] {
+        let error = failure(&[verb, "testdata/rntuple/unknown_flag.root"], 4);
+        assert_eq!(error["kind"], "unknown-feature");
+        assert!(error["message"].as_str().unwrap().contains("feature flag"));
+    }
+}
+
+#[test]
+fn a_truncated_file_is_4_with_offset_and_advice() {
+    let copy = Copy::of(DIMUON, |bytes| bytes.truncate(bytes.len() / 2));
+    for verb in ["ls", "info", "head", "explain"] {
+        let error = failure(&[verb, copy.path()], 4);
+        assert_eq!(error["kind"], "truncated-file");
+        assert!(error["next"].as_str().unwrap().contains("copy it again"));
+    }
+}
+
+#[test]
+fn a_damaged_page_stops_reads_of_its_entries_only() {
+    let copy = with_bad_page(&page(DIMUON, 0, 1));
+    let failed = ["head", "-n", "5000", copy.path(), "run"];
+    let error = failure(&failed, 4);
+    assert_eq!(error["kind"], "page-checksum");
+    assert!(error["next"].as_str().unwrap().contains("fb verify"));
+    let written = fb(&[&failed[..], &["--json"]].concat()).out;
+    assert_eq!(
+        written.lines().count(),
+        4000,
+        "as JSON, what is in front of the damage is given"
+    );
+    assert_eq!(fb(&["head", copy.path(), "-n", "4000", "run"]).code, 0);
+    assert_eq!(fb(&["head", copy.path(), "-n", "5000", "event"]).code, 0);
+}
+
+#[test]
+fn a_name_is_needed_only_where_there_are_several() {
+    let crowd = "testdata/rntuple/crowd.root";
+    let text = told(&["info", crowd], 2);
+    assert!(
+        text.contains("first, outer/inner/third") && text.contains("crowd.root:NAME"),
+        "{text}"
+    );
+    assert_eq!(fb(&["info", &format!("{crowd}:outer/inner/third")]).code, 0);
+    assert_eq!(
+        fb(&["head", &format!("{crowd}:répertoire δ/événements;1")]).code,
+        0
+    );
+    let text = told(&["head", &format!("{crowd}:outer/inner/thrd")], 3);
+    assert!(
+        text.contains("did you mean \"outer/inner/third\""),
+        "{text}"
+    );
+    let error = failure(&["ls", &format!("{DIMUON}:Events")], 2);
+    assert_eq!(error["kind"], "usage");
+    assert_eq!(
+        fb(&[
+            "info",
+            &format!("file://{}", crate::support::root().join(DIMUON).display())
+        ])
+        .code,
+        0
+    );
+}

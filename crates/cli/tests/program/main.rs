@@ -1,0 +1,18 @@
+//! The program as its users run it: on the files of `testdata`, and on damaged copies of them.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "a test fails by a panic"
+)]
+
+mod errors;
+mod explain;
+mod head;
+mod info;
+mod ls;
+mod support;
+mod usage;
+mod verify;

@@ -1,0 +1,134 @@
+//! `fb verify`.
+
+use serde_json::{Value, json};
+
+use crate::support::{Copy, DIMUON, MIXED, document, fb, good, header_offset, page, with_bad_page};
+
+/// Runs `verify --json` on a damaged file.
+fn damaged(path: &str) -> Value {
+    let done = fb(&["verify", "--json", path]);
+    assert_eq!((done.code, done.err.as_str()), (1, ""), "{}", done.out);
+    let value: Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(value["ok"], false);
+    value
+}
+
+#[test]
+fn intact_files_are_good() {
+    let codecs = ["deflate", "lz4", "lzma", "none", "zlib", "zstd"];
+    let files = codecs.map(|codec| format!("testdata/rntuple/mixed_{codec}.root"));
+    for file in files.iter().map(String::as_str).chain([DIMUON]) {
+        let value = document(&["verify", file]);
+        assert_eq!(
+            (&value["ok"], &value["error"]),
+            (&json!(true), &Value::Null),
+            "{file}"
+        );
+        let ntuple = &value["ntuples"][0];
+        assert_eq!(ntuple["damages"], json!([]), "{file}");
+        assert_eq!(ntuple["lost"], json!([]), "{file}");
+        assert!(ntuple["pages"].as_u64() > Some(0), "{file}");
+    }
+    let out = good(&["verify", DIMUON, "--threads", "3"]);
+    assert!(
+        out.starts_with("testdata/dimuon.root:Events: good: 12,000 entries"),
+        "{out}"
+    );
+    good(&["verify", &format!("{MIXED}:mixed")]);
+}
+
+#[test]
+fn a_flipped_bit_is_found_with_its_place_and_the_entries_lost() {
+    let page = page(DIMUON, 1, 2);
+    let copy = with_bad_page(&page);
+    let value = damaged(copy.path());
+    let ntuple = &value["ntuples"][0];
+    let (start, stop) = page.entries;
+    assert_eq!(ntuple["damages"].as_array().unwrap().len(), 1);
+    let damage = &ntuple["damages"][0];
+    assert_eq!(damage["field"], "event");
+    assert_eq!(damage["cluster"], page.cluster);
+    assert_eq!(damage["offset"], page.offset);
+    assert_eq!(
+        (&damage["entry_start"], &damage["entry_stop"]),
+        (&json!(start), &json!(stop))
+    );
+    assert!(damage["problem"].as_str().unwrap().contains("checksum"));
+    assert_eq!(ntuple["lost"], json!([[start, stop]]));
+    assert_eq!(ntuple["entries_lost"], stop - start);
+}
+
+#[test]
+fn people_are_told_what_is_lost() {
+    let page = page(DIMUON, 1, 2);
+    let copy = with_bad_page(&page);
+    let done = fb(&["verify", copy.path()]);
+    assert_eq!((done.code, done.err.as_str()), (1, ""));
+    for text in [
+        "DAMAGED: 1 damaged page",
+        "lost: 4,000 of 12,000 entries, in 1 field: 8000..12000",
+        "checksum mismatch",
+    ] {
+        assert!(done.out.contains(text), "{text} in {}", done.out);
+    }
+}
+
+#[test]
+fn a_truncated_file_is_damaged() {
+    let copy = Copy::of(DIMUON, |bytes| bytes.truncate(bytes.len() - 100));
+    let value = damaged(copy.path());
+    assert_eq!(value["error"]["kind"], "truncated-file");
+    assert_eq!(value["ntuples"], json!([]));
+    assert!(
+        fb(&["verify", copy.path()])
+            .out
+            .contains("DAMAGED: truncated")
+    );
+}
+
+#[test]
+fn damaged_metadata_cost_the_whole_ntuple() {
+    let at = header_offset(DIMUON) + 40;
+    let copy = Copy::of(DIMUON, |bytes| bytes[at] ^= 0x10);
+    for target in [copy.path().to_owned(), format!("{}:Events", copy.path())] {
+        let value = damaged(&target);
+        assert_eq!(value["error"], Value::Null);
+        assert_eq!(value["ntuples"][0]["ntuple"], "Events");
+        assert!(
+            value["ntuples"][0]["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("header")
+        );
+    }
+}
+
+#[test]
+fn all_ntuples_all_cycles_and_attribute_sets_are_verified() {
+    let names = |file: &str| -> Vec<Value> {
+        let value = document(&["verify", &format!("testdata/rntuple/{file}")]);
+        assert_eq!(value["ok"], true);
+        let ntuples = value["ntuples"].as_array().unwrap().iter();
+        ntuples
+            .map(|n| json!([n["ntuple"], n["attribute_set_of"]]))
+            .collect()
+    };
+    assert_eq!(
+        names("again.root"),
+        [json!(["again;2", null]), json!(["again;1", null])]
+    );
+    assert_eq!(names("crowd.root").len(), 6);
+    let attributes = names("attributes.root");
+    assert_eq!(attributes[0], json!(["main", null]));
+    assert!(
+        attributes.contains(&json!(["lumi", "main"])),
+        "{attributes:?}"
+    );
+}
+
+#[test]
+fn a_file_without_ntuples_cannot_be_verified() {
+    let done = fb(&["verify", "testdata/container/cycles.root"]);
+    assert_eq!((done.code, done.out.as_str()), (3, ""));
+    assert!(done.err.contains("holds no RNTuple"), "{}", done.err);
+}
