@@ -240,17 +240,17 @@ def main() -> int:
     maker.build_types()
     maker.declare("evolution.hxx")
     maker.root.gInterpreter.Declare(f'#include "{CXX / "evolution.hxx"}"\n{WRITER}')
-    target = outdir / "nested_deferred.root"
+    target = maker.outdir / "nested_deferred.root"
     maker.root.fb.WriteNestedBase(str(target))
     golden = json.loads(dump(target, "nested_deferred"))
     golden["source"] = "ROOT reading the same data with these columns in the header"
     golden["description"] = DESCRIPTION.decode()
-    other = outdir / "unknown_flag.root"
+    other = maker.outdir / "unknown_flag.root"
     other.write_bytes(target.read_bytes())
     convert(other, RESERVED_FOR_TESTS)
     renumber(golden, *convert(target, NESTED_DEFERRED))
     lines = json.dumps(golden, ensure_ascii=False, separators=(",", ":"))
-    (outdir / "nested_deferred.root.nested_deferred.json").write_text(lines + "\n")
+    (maker.outdir / "nested_deferred.root.nested_deferred.json").write_text(lines + "\n")
     return 0
 
 

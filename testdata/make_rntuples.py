@@ -30,8 +30,9 @@ class Maker:
 
     def __init__(self, outdir: Path) -> None:
         self.root = load_root()
-        self.outdir = outdir
-        outdir.mkdir(parents=True, exist_ok=True)
+        self.outdir = outdir.resolve()
+        self.outdir.mkdir(parents=True, exist_ok=True)
+        os.chdir(self.outdir)  # some of ROOT's writers put the path as it was given into the file
 
     def build_types(self) -> None:
         """Compiles the classes' dictionary outside of the source tree."""
@@ -48,7 +49,7 @@ class Maker:
             raise RuntimeError(f"{header} does not compile")
 
     def path(self, name: str) -> str:
-        return str(self.outdir / name)
+        return name
 
     def golden(self, name: str, *ntuples: str) -> None:
         for ntuple in ntuples:

@@ -225,6 +225,7 @@ struct Recipe {
    using Fill_t = std::function<void(ROOT::REntry &, Rng &)>;
    std::unique_ptr<RNTupleModel> model = RNTupleModel::Create();
    std::vector<Fill_t> fills;
+   std::vector<std::function<void(ROOT::REntry &)>> zeros; ///< ROOT leaves arrays as the memory was
 
    template <typename T>
    void Add(const std::string &name, const std::string &description = "")
@@ -252,6 +253,9 @@ struct Recipe {
       fills.emplace_back([name](ROOT::REntry &entry, Rng &rng) {
          Randomize(*static_cast<T *>(entry.GetPtr<void>(name).get()), rng);
       });
+      if constexpr (std::is_copy_assignable_v<T>) {
+         zeros.emplace_back([name](ROOT::REntry &entry) { *static_cast<T *>(entry.GetPtr<void>(name).get()) = T(); });
+      }
    }
    void Fill(ROOT::REntry &entry, Rng &rng) const
    {
@@ -260,13 +264,15 @@ struct Recipe {
    }
 };
 
-/// Writes `entries` entries, the first one left as constructed (zeros and empties), in clusters of `perCluster`
+/// Writes `entries` entries, the first one of zeros and empties, in clusters of `perCluster`
 inline void WriteRecipe(Recipe recipe, const std::string &ntuple, const std::string &path, int entries, int perCluster,
                         const RNTupleWriteOptions &options, std::uint64_t seed)
 {
    auto file = MakeFile(path);
    auto writer = RNTupleWriter::Append(std::move(recipe.model), ntuple, *file, options);
    auto entry = writer->CreateEntry();
+   for (const auto &zero : recipe.zeros)
+      zero(*entry);
    Rng rng(seed);
    for (int i = 0; i < entries; ++i) {
       if (i > 0)
