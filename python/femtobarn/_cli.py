@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 from femtobarn import _core
@@ -17,4 +18,6 @@ def main() -> int:
     int
         The exit code of the program.
     """
+    # the core runs without the interpreter, which would otherwise only note Ctrl-C
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _core.cli_main(sys.argv[1:])

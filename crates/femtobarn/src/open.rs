@@ -77,7 +77,7 @@ pub(crate) fn open_reader_of(
         offset: key.payload_offset(),
         source: error,
     })?;
-    Reader::open(source, metadata, &path, anchor, options.reader).map(Some)
+    Reader::open(source, &*metadata, &path, anchor, options.reader).map(Some)
 }
 
 fn is_missing(error: &RNTupleError) -> bool {
@@ -102,12 +102,16 @@ fn not_an_rntuple(url: &str, path: String, key: &Key) -> RNTupleError {
 /// The ntuple of a file that holds one; of several cycles, the newest.
 fn only_ntuple(file: &RootFile) -> Result<(String, Key), RNTupleError> {
     let mut found: Vec<(String, Key)> = Vec::new();
-    for entry in file
-        .walk()?
-        .into_iter()
-        .filter(|entry| entry.key.class_name == RNTUPLE_CLASS)
-    {
+    let mut others: Vec<String> = Vec::new();
+    for entry in file.walk()? {
         let path = entry.path.split(';').next().unwrap_or_default().to_owned();
+        if entry.key.class_name != RNTUPLE_CLASS {
+            let other = format!("{} {path}", entry.key.class_name);
+            if !others.contains(&other) {
+                others.push(other);
+            }
+            continue;
+        }
         match found.iter_mut().find(|(known, _)| *known == path) {
             Some((_, key)) if key.cycle < entry.key.cycle => *key = entry.key,
             Some(_) => {}
@@ -119,25 +123,27 @@ fn only_ntuple(file: &RootFile) -> Result<(String, Key), RNTupleError> {
     {
         return Ok(only);
     }
-    let names: Vec<String> = found.iter().map(|(path, _)| path.clone()).collect();
-    let hint = if names.is_empty() {
-        let others: Vec<String> = file
-            .keys()
-            .iter()
-            .take(5)
-            .map(|key| format!("{} {}", key.class_name, key.name))
-            .collect();
-        if others.is_empty() {
-            "; the file is empty".to_owned()
-        } else {
-            format!("; it holds {}", others.join(", "))
-        }
-    } else {
-        format!("; name one of them: {}", names.join(", "))
+    let names: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
+    let hint = match (names.as_slice(), others.as_slice()) {
+        ([], []) => "; the file is empty".to_owned(),
+        ([], others) => format!("; it holds {}", first_of(others)),
+        (names, _) => format!("; name one of them: {}", names.join(", ")),
     };
     Err(RNTupleError::AmbiguousNTuple {
         url: file.source().url().into(),
         count: names.len(),
         hint,
     })
+}
+
+/// The first few of a list, and how many more there are.
+fn first_of(names: &[String]) -> String {
+    let shown = names
+        .get(..names.len().min(5))
+        .unwrap_or_default()
+        .join(", ");
+    match names.len().saturating_sub(5) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }

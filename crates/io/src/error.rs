@@ -77,6 +77,12 @@ pub enum IoError {
         /// How many came.
         found: u64,
     },
+    /// Another file has taken the name, or the file was written to, since it was opened.
+    #[error("{url} has changed since it was opened; open it again")]
+    Changed {
+        /// The source.
+        url: String,
+    },
     /// The read failed.
     #[error("cannot read {expected} bytes from {url} at {offset}")]
     Read {
@@ -131,6 +137,7 @@ impl IoError {
             Self::OutOfRange { .. } => "read-out-of-range",
             Self::InvertedRange { .. } => "inverted-range",
             Self::ShortRead { .. } => "short-read",
+            Self::Changed { .. } => "file-changed",
             Self::Read { .. } => "read-failed",
             Self::TooLarge { .. } => "range-too-large",
             Self::WrongAnswer { .. } => "wrong-answer",
@@ -159,6 +166,7 @@ impl IoError {
             | Self::OutOfRange { url, .. }
             | Self::InvertedRange { url, .. }
             | Self::ShortRead { url, .. }
+            | Self::Changed { url }
             | Self::Read { url, .. }
             | Self::TooLarge { url, .. }
             | Self::WrongAnswer { url, .. } => url,

@@ -99,10 +99,10 @@ pub fn clusters(
     details: bool,
 ) -> PyResult<()> {
     let py = list.py();
-    let lists = py
-        .detach(|| reader.page_lists(0..u64::MAX))
-        .map_err(to_python)?;
-    for (group, (_, pages)) in lists.iter().enumerate() {
+    for group in 0..reader.descriptor().cluster_groups.len() {
+        let Some(pages) = py.detach(|| reader.page_list(group)).map_err(to_python)? else {
+            continue;
+        };
         for (index, summary) in pages.clusters().iter().enumerate() {
             let dict = PyDict::new(py);
             dict.set_item("file", reader.url())?;

@@ -99,7 +99,7 @@ pub fn whole_file(data: &[u8]) {
         };
         let options = crate::read::ReaderOptions::default();
         let Ok(reader) =
-            crate::read::Reader::open(source.clone(), source.clone(), &entry.path, anchor, options)
+            crate::read::Reader::open(source.clone(), &*source, &entry.path, anchor, options)
         else {
             continue;
         };

@@ -128,6 +128,10 @@ impl ByteSource for HeadTailSource {
         Ok(())
     }
 
+    fn peek(&self, range: &Range<u64>) -> Option<Bytes> {
+        self.held(range)
+    }
+
     fn will_need(&self, ranges: &[Range<u64>]) {
         let missing: Vec<Range<u64>> = ranges
             .iter()

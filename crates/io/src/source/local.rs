@@ -4,20 +4,23 @@ use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
+use super::handles::Handle;
 use super::map::FileMap;
 use crate::{ByteSource, IoError, SourceCost, SourceMeta};
 
-/// A file of the local file system, read by positioned reads (which share no file position, so that threads can read at
+/// A file of the local file system. Any number may be open: only so many keep a handle of the system, the others open
+/// their file again when they are read, and insist that it is still the same. Read by positioned reads (which share no file position, so that threads can read at
 /// once) or through a map, whichever the caller asks for.
 #[derive(Debug)]
 pub struct LocalSource {
     url: String,
-    file: File,
+    path: PathBuf,
+    handle: Handle,
     meta: SourceMeta,
     map: OnceLock<Option<FileMap>>,
 }
@@ -40,21 +43,29 @@ impl LocalSource {
             modified: metadata.modified().ok(),
             etag: None,
         };
+        let handle = Handle::new(file, &metadata);
+        let path = path.to_owned();
         Ok(Arc::new(Self {
             url,
-            file,
+            path,
+            handle,
             meta,
             map: OnceLock::new(),
         }))
     }
 
+    fn file(&self) -> Result<Arc<File>, IoError> {
+        self.handle.get(&self.path, &self.url)
+    }
+
     fn file_map(&self) -> Option<&FileMap> {
         self.map
-            .get_or_init(|| FileMap::new(&self.file, self.meta.size))
+            .get_or_init(|| FileMap::new(&*self.file().ok()?, self.meta.size))
             .as_ref()
     }
 
     fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<(), IoError> {
+        let file = self.file()?;
         let expected = buffer.len() as u64;
         let mut found = 0_u64;
         while let Some(rest) = usize::try_from(found)
@@ -62,7 +73,7 @@ impl LocalSource {
             .and_then(|at| buffer.get_mut(at..))
             .filter(|r| !r.is_empty())
         {
-            match self.file.read_at(rest, offset + found) {
+            match file.read_at(rest, offset + found) {
                 Ok(0) => {
                     return Err(IoError::ShortRead {
                         url: self.url.clone(),

@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use crate::IoError;
 
+mod handles;
 mod local;
 mod map;
 mod memory;
@@ -45,6 +46,11 @@ pub trait ByteSource: Send + Sync + Debug {
 
     /// A hint that these ranges will be read soon. Does not block, cannot fail, may do nothing.
     fn will_need(&self, _ranges: &[Range<u64>]) {}
+
+    /// The bytes of `range` where a layer holds them in memory; nothing is read.
+    fn peek(&self, _range: &Range<u64>) -> Option<Bytes> {
+        None
+    }
 
     /// The whole source as memory, where it can be had without reading it. Cheap to call again.
     fn map(&self) -> Option<Bytes> {

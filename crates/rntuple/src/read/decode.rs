@@ -176,7 +176,7 @@ pub(super) fn check_page<'b>(
             return Err(RNTupleError::PageChecksum {
                 url: part.reader.url().into(),
                 offset: job.piece.page.locator.offset,
-                field: part.reader.descriptor().field_name(record.field_id).into(),
+                field: part.reader.descriptor().qualified_name(record.field_id),
                 column: job.column,
                 cluster: job.cluster,
                 expected,
@@ -196,7 +196,7 @@ pub(super) fn page_error(
     source: PageError,
 ) -> RNTupleError {
     let reader = &part.reader;
-    let field = reader.descriptor().field_name(record.field_id);
+    let field = reader.descriptor().qualified_name(record.field_id);
     let structure = format!("page of field {field:?} in cluster {cluster}");
     match source {
         PageError::Codec(source) => RNTupleError::Codec {

@@ -109,7 +109,7 @@ pub fn explain(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTup
                     .get(slot.field as usize)
                     .cloned()
                     .flatten()
-                    .unwrap_or_else(|| full_name(part, slot.field));
+                    .unwrap_or_else(|| descriptor.qualified_name(slot.field));
                 cost.type_name = field.record.type_name.clone();
             }
             if let Some(name) = descriptor
@@ -173,16 +173,4 @@ fn depths(schema: &ReadSchema) -> Vec<u64> {
         });
     }
     out
-}
-
-/// The names from the top down, for fields without a path of their own.
-fn full_name(part: &Part, mut id: u32) -> String {
-    let descriptor = part.reader.descriptor();
-    let mut names = vec![descriptor.field_name(id)];
-    while let Some(parent) = descriptor.field(id).and_then(|field| field.parent) {
-        names.push(descriptor.field_name(parent));
-        id = parent;
-    }
-    names.reverse();
-    names.join(".")
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use femtobarn_codec::Decompressor;
-use femtobarn_io::ByteSource;
+use femtobarn_io::{ByteSource, IoError, SourceCost, SourceMeta};
 
 use super::stats::{Stats, add, elapsed};
 use crate::RNTupleError;
@@ -39,28 +39,51 @@ impl Default for ReaderOptions {
     }
 }
 
+/// The page list of a cluster group.
+#[derive(Debug)]
+struct Group {
+    /// Its bytes as stored, if they came with the opening.
+    stored: Option<Bytes>,
+    list: OnceLock<Arc<PageList>>,
+}
+
+impl Group {
+    fn new(metadata: &dyn ByteSource, link: &EnvelopeLink, max_key_size: u64) -> Self {
+        let whole = max_key_size == 0 || link.locator.size <= max_key_size;
+        // copied, so that what was fetched around it can go
+        let stored = metadata.peek(&link_range(link)).filter(|_| whole);
+        Self {
+            stored: stored.map(|bytes| Bytes::copy_from_slice(&bytes)),
+            list: OnceLock::new(),
+        }
+    }
+}
+
+fn link_range(link: &EnvelopeLink) -> Range<u64> {
+    link.locator.offset..link.locator.offset.saturating_add(link.locator.size)
+}
+
 /// An open RNTuple.
 #[derive(Debug)]
 pub struct Reader {
     source: Arc<dyn ByteSource>,
-    /// The source with what is already known of it in memory.
-    metadata: Arc<dyn ByteSource>,
     path: String,
     options: ReaderOptions,
     descriptor: Descriptor,
     names: FieldNames,
     paths: Vec<Option<String>>,
     by_path: OnceLock<HashMap<String, FieldId>>,
-    groups: Vec<OnceLock<Arc<PageList>>>,
+    groups: Vec<Group>,
     stats: Arc<Stats>,
 }
 
 impl Reader {
-    /// Reads header and footer in one vector read. `metadata` may be a layer over `source` that holds parts of it;
+    /// Reads header and footer in one vector read. `metadata` may be a layer over `source` that holds parts of it
+    /// in memory (page lists among them are kept);
     /// `path` is the object's path in its file, for messages.
     pub fn open(
         source: Arc<dyn ByteSource>,
-        metadata: Arc<dyn ByteSource>,
+        metadata: &dyn ByteSource,
         path: &str,
         anchor: Anchor,
         options: ReaderOptions,
@@ -69,7 +92,7 @@ impl Reader {
         let context = Context {
             url: source.url(),
             path,
-            source: &*metadata,
+            source: metadata,
             max_key_size: anchor.max_key_size,
             stats: &stats,
         };
@@ -94,18 +117,19 @@ impl Reader {
         let footer = Footer::parse(footer).map_err(spec("footer", anchor.seek_footer))?;
         let descriptor =
             Descriptor::new(anchor, header, footer).map_err(spec("schema", anchor.seek_header))?;
+        let names = FieldNames::new(&descriptor);
+        let descriptor = descriptor.without_unreadable(&names);
         Ok(Self {
-            names: FieldNames::new(&descriptor),
+            names,
             paths: field_paths(&descriptor),
             by_path: OnceLock::new(),
             groups: descriptor
                 .cluster_groups
                 .iter()
-                .map(|_| OnceLock::new())
+                .map(|group| Group::new(metadata, &group.page_list, anchor.max_key_size))
                 .collect(),
             path: path.to_owned(),
             source,
-            metadata,
             options,
             descriptor,
             stats,
@@ -246,15 +270,24 @@ impl Reader {
             first_cluster = first_cluster.saturating_add(u64::from(group.n_clusters));
         }
         self.load_groups(wanted.iter().map(|&(index, _)| index))?;
-        let loaded = wanted
-            .into_iter()
-            .filter_map(|(index, first)| Some((first, self.groups.get(index)?.get()?.clone())));
+        let loaded = wanted.into_iter().filter_map(|(index, first)| {
+            Some((first, self.groups.get(index)?.list.get()?.clone()))
+        });
         Ok(loaded.collect())
+    }
+
+    /// The page list of one cluster group.
+    pub fn page_list(&self, group: usize) -> Result<Option<Arc<PageList>>, RNTupleError> {
+        self.load_groups(std::iter::once(group))?;
+        Ok(self
+            .groups
+            .get(group)
+            .and_then(|group| group.list.get().cloned()))
     }
 
     fn load_groups(&self, groups: impl Iterator<Item = usize>) -> Result<(), RNTupleError> {
         let missing: Vec<usize> = groups
-            .filter(|&i| self.groups.get(i).is_some_and(|g| g.get().is_none()))
+            .filter(|&i| self.groups.get(i).is_some_and(|g| g.list.get().is_none()))
             .collect();
         let links: Vec<EnvelopeLink> = missing
             .iter()
@@ -264,9 +297,14 @@ impl Reader {
         if links.is_empty() {
             return Ok(());
         }
-        let envelopes = self
-            .context(&*self.metadata)
-            .envelopes(&links, "page list")?;
+        let stored = missing
+            .iter()
+            .map(|&i| self.groups.get(i).and_then(|group| group.stored.clone()));
+        let known = Known {
+            source: &*self.source,
+            ranges: links.iter().map(link_range).zip(stored).collect(),
+        };
+        let envelopes = self.context(&known).envelopes(&links, "page list")?;
         for ((index, bytes), link) in missing.into_iter().zip(envelopes).zip(&links) {
             let list =
                 PageList::parse(&bytes, self.descriptor.header_checksum).map_err(|source| {
@@ -290,7 +328,7 @@ impl Reader {
                     list.clusters().len(),
                 ));
             }
-            if let Some(slot) = self.groups.get(index) {
+            if let Some(Group { list: slot, .. }) = self.groups.get(index) {
                 // another thread may have been first, with the same list
                 let _ = slot.set(Arc::new(list));
             }
@@ -300,7 +338,7 @@ impl Reader {
 
     /// Opens an attribute set.
     pub fn attribute_set(&self, link: &LinkedAttributeSet) -> Result<Reader, RNTupleError> {
-        let context = self.context(&*self.metadata);
+        let context = self.context(&*self.source);
         let locator = EnvelopeLink {
             length: u64::from(link.anchor_length),
             locator: link.anchor,
@@ -318,7 +356,7 @@ impl Reader {
         })?;
         Reader::open(
             self.source.clone(),
-            self.metadata.clone(),
+            &*self.source,
             &link.name,
             anchor,
             self.options,
@@ -355,6 +393,52 @@ fn file_link(offset: u64, size: u64, length: u64) -> EnvelopeLink {
             size,
             offset,
         },
+    }
+}
+
+/// A source of which some ranges are in memory.
+#[derive(Debug)]
+struct Known<'a> {
+    source: &'a dyn ByteSource,
+    ranges: Vec<(Range<u64>, Option<Bytes>)>,
+}
+
+impl ByteSource for Known<'_> {
+    fn url(&self) -> &str {
+        self.source.url()
+    }
+
+    fn meta(&self) -> &SourceMeta {
+        self.source.meta()
+    }
+
+    fn cost(&self) -> SourceCost {
+        self.source.cost()
+    }
+
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
+        let known = |range: &Range<u64>| {
+            self.ranges
+                .iter()
+                .find(|(r, _)| r == range)
+                .and_then(|(_, b)| b.clone())
+        };
+        let known: Vec<Option<Bytes>> = ranges.iter().map(known).collect();
+        let missing = ranges
+            .iter()
+            .zip(&known)
+            .filter(|(_, known)| known.is_none());
+        let missing: Vec<Range<u64>> = missing.map(|(range, _)| range.clone()).collect();
+        let read = if missing.is_empty() {
+            Vec::new()
+        } else {
+            self.source.read_ranges(&missing)?
+        };
+        let mut read = read.into_iter();
+        Ok(known
+            .into_iter()
+            .filter_map(|known| known.or_else(|| read.next()))
+            .collect())
     }
 }
 

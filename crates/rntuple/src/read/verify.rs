@@ -46,15 +46,16 @@ struct Check<'a> {
 
 /// Reads every page of every column, whatever their representation: checksums, sizes and decompression.
 ///
-/// Envelopes were verified when they were read; a page list that cannot be read is an error.
+/// Header and footer were verified when they were read; a page list that cannot be read is reported as a damage of all
+/// the entries of its cluster group.
 pub fn verify(
     reader: &Arc<Reader>,
     threads: usize,
     tick: Option<Tick<'_>>,
 ) -> Result<VerifyReport, RNTupleError> {
-    let lists = reader.page_lists(0..u64::MAX)?;
-    let mut checks = Vec::new();
     let mut report = VerifyReport::default();
+    let lists = readable_lists(reader, &mut report);
+    let mut checks = Vec::new();
     for (first, list) in &lists {
         collect(*first, list, &mut checks, &mut report);
     }
@@ -95,13 +96,45 @@ pub fn verify(
     if stopped.load(Relaxed) {
         return Err(RNTupleError::Interrupted);
     }
-    report.damages = damages.into_inner().unwrap_or_else(PoisonError::into_inner);
+    report
+        .damages
+        .extend(damages.into_inner().unwrap_or_else(PoisonError::into_inner));
     report
         .damages
         .sort_by_key(|damage| (damage.cluster, damage.column, damage.offset));
     report.pages = checks.len() as u64;
     report.bytes = total;
     Ok(report)
+}
+
+/// The page lists that can be read, each with the id of its first cluster; the others are reported.
+fn readable_lists(reader: &Reader, report: &mut VerifyReport) -> Vec<(u64, Arc<PageList>)> {
+    let mut lists = Vec::new();
+    let mut cluster = 0u64;
+    for (index, group) in reader.descriptor().cluster_groups.iter().enumerate() {
+        match reader.page_list(index) {
+            Ok(list) => lists.extend(list.map(|list| (cluster, list))),
+            Err(error) => report.damages.push(Damage {
+                field: String::new(),
+                column: 0,
+                cluster,
+                entries: (
+                    group.min_entry,
+                    group.min_entry.saturating_add(group.entry_span),
+                ),
+                offset: group.page_list.locator.offset,
+                n_bytes: group.page_list.locator.size,
+                problem: describe_error(&error),
+            }),
+        }
+        cluster = cluster.saturating_add(u64::from(group.n_clusters));
+    }
+    lists
+}
+
+fn describe_error(error: &RNTupleError) -> String {
+    let cause = std::error::Error::source(error).map(|source| format!(": {source}"));
+    format!("{error}{}", cause.unwrap_or_default())
 }
 
 fn collect<'a>(
@@ -174,9 +207,9 @@ fn describe(reader: &Reader, check: &Check<'_>, problem: String) -> Damage {
     let descriptor = reader.descriptor();
     let field = descriptor
         .column(check.column)
-        .map_or("?", |column| descriptor.field_name(column.field_id));
+        .map(|column| descriptor.qualified_name(column.field_id));
     Damage {
-        field: field.to_owned(),
+        field: field.unwrap_or_default(),
         column: check.column,
         cluster: check.cluster,
         entries: check.entries,

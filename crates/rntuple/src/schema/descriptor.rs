@@ -1,5 +1,7 @@
 //! The descriptor: header and footer put together, checked, with skipped parts named.
 
+use super::node::{FieldNames, build};
+use super::slots::Slots;
 use crate::spec::{
     Anchor, ClusterGroup, ColumnRecord, ColumnType, ExtraTypeInfo, FieldRecord, Footer, Header,
     LinkedAttributeSet, Role, SchemaDescription, SpecError,
@@ -97,6 +99,21 @@ impl Descriptor {
         Ok(descriptor)
     }
 
+    /// Moves the top-level fields whose structure cannot be read to the skipped ones.
+    pub(crate) fn without_unreadable(mut self, names: &FieldNames) -> Self {
+        let mut slots = Slots::default();
+        for id in std::mem::take(&mut self.top_level) {
+            match build(&self, names, &|_| true, true, &mut slots, id) {
+                Ok(_) => self.top_level.push(id),
+                Err(reason) => {
+                    let name = self.field_name(id).to_owned();
+                    self.skipped.push(SkippedField { id, name, reason });
+                }
+            }
+        }
+        self
+    }
+
     /// A field by id.
     pub fn field(&self, id: FieldId) -> Option<&Field> {
         self.fields.get(id as usize)
@@ -106,6 +123,18 @@ impl Descriptor {
     pub fn field_name(&self, id: FieldId) -> &str {
         self.field(id)
             .map_or("?", |field| field.record.name.as_str())
+    }
+
+    /// Names from the top-level field down to this one, with dots between: every field has one of its own.
+    pub fn qualified_name(&self, id: FieldId) -> String {
+        let mut names = vec![self.field_name(id)];
+        let mut current = id;
+        while let Some(parent) = self.field(current).and_then(|field| field.parent) {
+            names.push(self.field_name(parent));
+            current = parent;
+        }
+        names.reverse();
+        names.join(".")
     }
 
     /// A physical column by id.

@@ -1,0 +1,135 @@
+//! Handles of the system, of which a process may have only so many.
+
+use std::collections::VecDeque;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::IoError;
+
+/// Most handles that idle sources keep; well below the usual limit of 1024 a process.
+const MOST_HANDLES: usize = 256;
+
+/// Sources that hold a handle, the longest-held first.
+static HELD: Mutex<VecDeque<Weak<Slot>>> = Mutex::new(VecDeque::new());
+
+type Slot = Mutex<Option<Arc<File>>>;
+
+/// A file that is opened again when its handle was given to another.
+#[derive(Debug)]
+pub(super) struct Handle {
+    slot: Arc<Slot>,
+    identity: Identity,
+}
+
+/// What tells a file from another that has taken its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    modified: (i64, i64),
+}
+
+impl Identity {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        }
+    }
+}
+
+impl Handle {
+    pub fn new(file: File, metadata: &Metadata) -> Self {
+        let slot = Arc::new(Mutex::new(Some(Arc::new(file))));
+        hold(&slot);
+        Self {
+            slot,
+            identity: Identity::of(metadata),
+        }
+    }
+
+    /// The open file.
+    ///
+    /// # Errors
+    /// If it had to be opened again and is gone or another one.
+    pub fn get(&self, path: &Path, url: &str) -> Result<Arc<File>, IoError> {
+        let mut slot = lock(&self.slot);
+        if let Some(file) = &*slot {
+            return Ok(Arc::clone(file));
+        }
+        let failed = |source| IoError::from_open(url, source);
+        let file = File::open(path).map_err(failed)?;
+        if Identity::of(&file.metadata().map_err(failed)?) != self.identity {
+            return Err(IoError::Changed {
+                url: url.to_owned(),
+            });
+        }
+        let file = Arc::new(file);
+        *slot = Some(Arc::clone(&file));
+        drop(slot);
+        hold(&self.slot);
+        Ok(file)
+    }
+}
+
+/// Notes that a source holds a handle, and takes the handles that are too many from those that held theirs longest.
+fn hold(slot: &Arc<Slot>) {
+    let mut held = lock(&HELD);
+    held.retain(|other| other.strong_count() > 0);
+    held.push_back(Arc::downgrade(slot));
+    while held.len() > MOST_HANDLES {
+        // a read that is under way keeps the file open until it ends
+        if let Some(oldest) = held.pop_front().and_then(|oldest| oldest.upgrade()) {
+            lock(&oldest).take();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ByteSource, LocalSource};
+
+    #[test]
+    fn a_thousand_open_files_need_few_handles_and_read_right() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |i: usize| folder.path().join(i.to_string());
+        let sources: Vec<_> = (0..1500)
+            .map(|i| {
+                std::fs::write(path(i), i.to_string()).unwrap();
+                LocalSource::open(&path(i)).unwrap()
+            })
+            .collect();
+        for (i, source) in sources.iter().enumerate() {
+            let size = source.meta().size;
+            assert_eq!(
+                source
+                    .read_ranges(std::slice::from_ref(&(0..size)))
+                    .unwrap()[0],
+                i.to_string()
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_meanwhile_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        std::fs::write(&path, "before").unwrap();
+        let file = File::open(&path).unwrap();
+        let handle = Handle::new(file, &std::fs::metadata(&path).unwrap());
+        lock(&handle.slot).take();
+        assert!(handle.get(&path, "a").is_ok(), "the same file");
+        lock(&handle.slot).take();
+        std::fs::write(folder.path().join("b"), "behind").unwrap();
+        std::fs::rename(folder.path().join("b"), &path).unwrap();
+        assert_eq!(handle.get(&path, "a").unwrap_err().kind(), "file-changed");
+    }
+}
