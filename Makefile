@@ -109,8 +109,9 @@ fuzz: $(STAMPS)/fuzz ## run each fuzz target for a minute, or for FUZZ_SECONDS
 test: test-rust test-python test-examples test-docs test-wheel ## run all tests
 
 .PHONY: test-rust
+# In the release profile, whose dependencies are compiled for the package already.
 test-rust: $(STAMPS)/venv ## unit, property and documentation tests of the crates
-	$(CARGO) test --release --locked --workspace --exclude femtobarn-python
+	$(CARGO) test --release --locked --no-fail-fast --workspace --exclude femtobarn-python
 
 .PHONY: test-python
 test-python: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root ## tests of the package, against uproot and ROOT
