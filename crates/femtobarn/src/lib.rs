@@ -19,7 +19,7 @@ pub use femtobarn_io as io;
 pub use femtobarn_rntuple::read::{
     Damage, Explanation, PageCache, ReadOptions, Tick, VerifyReport,
 };
-pub use femtobarn_rntuple::{RNTupleError as Error, array, read, schema, spec};
+pub use femtobarn_rntuple::{RNTupleError as Error, array, fuzz, read, schema, spec};
 pub use femtobarn_rootfile as rootfile;
 
 pub use iterate::{Steps, StepsOptions};

@@ -120,3 +120,38 @@ fn a_range_of_entries_reads_only_its_pages() {
         .unwrap();
     assert!(few <= source.bytes_asked());
 }
+
+#[test]
+fn uncompressed_pages_are_given_out_of_the_map_without_a_copy() {
+    let bytes = bytes::Bytes::from(
+        std::fs::read(root().join("testdata/rntuple/encodings_none.root")).unwrap(),
+    );
+    let read = |memory_map| {
+        let mut options = OpenOptions::default();
+        options.reader.memory_map = memory_map;
+        let source = femtobarn::io::MemorySource::new("map.root", bytes.clone());
+        let ntuple = NTuple::open_source(source, None, options).unwrap();
+        let first = ntuple.readers()[0].page_lists(0..1).unwrap()[0]
+            .1
+            .clusters()[0]
+            .n_entries;
+        let selection = ntuple.select(None).unwrap();
+        let arrays = ntuple
+            .read(&selection, 0..first, &ReadOptions::default())
+            .unwrap();
+        let inside =
+            |data: &bytes::Bytes| !data.is_empty() && bytes.as_ptr_range().contains(&data.as_ptr());
+        let slots = 0..selection.schema().slots.len();
+        let shared = slots
+            .filter(|&slot| arrays.leaf(slot).is_some_and(|(_, data)| inside(data)))
+            .count();
+        (shared, arrays.to_arrow().unwrap())
+    };
+    let (mapped, with_map) = read(true);
+    let (copied, without) = read(false);
+    assert!(
+        mapped > 0 && copied == 0,
+        "{mapped} and {copied} columns share the file's memory"
+    );
+    assert_eq!(with_map, without);
+}

@@ -123,11 +123,11 @@ impl ByteSource for LocalSource {
     }
 
     fn cost(&self) -> SourceCost {
-        // A positioned read from the page cache costs about as much as copying 32 KiB; a cold one is worth far more.
+        // A positioned read costs about as much as copying a page of memory from the page cache.
         // Requests stay small enough for the buffer that they are read into to stay in the second-level cache.
         // Reads do not wait for one another, so threads that only wait would win nothing over `will_need`.
         SourceCost {
-            largest_gap: 32 << 10,
+            largest_gap: 4 << 10,
             largest_request: 1 << 20,
             most_ranges: 1024,
             concurrency: 1,

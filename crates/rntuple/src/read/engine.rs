@@ -159,6 +159,12 @@ impl<'a> Rounds<'a> {
     /// Reads every slot whose elements are known by now.
     fn next(&mut self) -> Result<(), RNTupleError> {
         let planned = self.ready()?;
+        if planned.is_empty() {
+            let reader = self.parts.first().map(|part| &part.reader);
+            return Err(reader.map_or(RNTupleError::Interrupted, |reader| {
+                reader.inconsistent("schema", "columns that hang on known ones", "none")
+            }));
+        }
         let mut sizes = Vec::new();
         let mut temporary = Vec::new();
         for slot in &planned {
