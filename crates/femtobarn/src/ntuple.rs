@@ -1,6 +1,6 @@
 //! One or many files as one ntuple.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,6 +23,8 @@ pub struct NTuple {
     readers: Vec<Arc<Reader>>,
     /// First entry of each file, and the number of entries behind the last.
     starts: Vec<u64>,
+    /// Top-level fields of the first file that others lack, and fields that the first lacks, with a file that does.
+    uncommon: Vec<(String, String)>,
 }
 
 /// Columns to be read, resolved in every file.
@@ -111,7 +113,12 @@ impl NTuple {
             sum = sum.saturating_add(reader.n_entries());
             starts.push(sum);
         }
-        Self { readers, starts }
+        let uncommon = uncommon(&readers);
+        Self {
+            readers,
+            starts,
+            uncommon,
+        }
     }
 
     /// The ntuples, one a file.
@@ -129,13 +136,32 @@ impl NTuple {
         &self.starts
     }
 
-    /// Resolves columns by their paths; all if none.
+    /// Top-level fields that not every file has, each with why it is left out.
+    pub fn uncommon(&self) -> &[(String, String)] {
+        &self.uncommon
+    }
+
+    /// Resolves columns by their paths; if none, all that every file has.
     pub fn select(&self, paths: Option<&[String]>) -> Result<Selection, RNTupleError> {
+        let common = self.common_names();
+        let paths = paths.or(common.as_deref());
         let (schema, bindings) = ReadSchema::new(&self.readers, paths)?;
         Ok(Selection {
             schema: Arc::new(schema),
             bindings: bindings.into_iter().map(Arc::new).collect(),
         })
+    }
+
+    /// The fields that every file has, where files differ in them.
+    fn common_names(&self) -> Option<Vec<String>> {
+        let first = self.readers.first().filter(|_| !self.uncommon.is_empty())?;
+        let names = first
+            .descriptor()
+            .top_level
+            .iter()
+            .map(|&id| first.descriptor().field_name(id));
+        let is_common = |name: &&str| self.uncommon.iter().all(|(other, _)| other != name);
+        Some(names.filter(is_common).map(str::to_owned).collect())
     }
 
     /// The parts of files that make up an entry range.
@@ -316,4 +342,47 @@ impl NTuple {
             .get(position)
             .copied()
     }
+}
+
+/// Top-level fields that not every file has. Files of the same header have the same fields, which is soon seen.
+fn uncommon(readers: &[Arc<Reader>]) -> Vec<(String, String)> {
+    let Some(first) = readers.first() else {
+        return Vec::new();
+    };
+    let names_of = |reader: &Arc<Reader>| -> BTreeSet<String> {
+        let descriptor = reader.descriptor();
+        descriptor
+            .top_level
+            .iter()
+            .map(|&id| descriptor.field_name(id).to_owned())
+            .collect()
+    };
+    let key = |reader: &Arc<Reader>| {
+        (
+            reader.descriptor().header_checksum,
+            reader.descriptor().fields.len(),
+        )
+    };
+    let names = names_of(first);
+    let mut lacking: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for reader in readers.iter().filter(|reader| key(reader) != key(first)) {
+        let others = names_of(reader);
+        for name in names.difference(&others) {
+            lacking.entry(name.clone()).or_default().push(reader.url());
+        }
+        for name in others.difference(&names) {
+            lacking
+                .entry(name.clone())
+                .or_insert_with(|| vec![first.url()]);
+        }
+    }
+    let reason = |urls: Vec<&str>| match urls.as_slice() {
+        [only] => format!("not in {only}"),
+        [one, more @ ..] => format!("not in {one} and {} more files", more.len()),
+        [] => String::new(),
+    };
+    lacking
+        .into_iter()
+        .map(|(name, urls)| (name, reason(urls)))
+        .collect()
 }

@@ -32,10 +32,25 @@ pub fn list_objects<'py>(py: Python<'py>, url: &str) -> PyResult<Bound<'py, PyLi
 }
 
 /// All fields that can be read, depth first.
-pub fn fields<'py>(py: Python<'py>, reader: &Reader) -> PyResult<Bound<'py, PyList>> {
+pub fn fields<'py>(
+    py: Python<'py>,
+    reader: &Reader,
+    left_out: &[(String, String)],
+) -> PyResult<Bound<'py, PyList>> {
     let descriptor = reader.descriptor();
     let list = PyList::empty(py);
-    let mut pending: Vec<u32> = descriptor.top_level.iter().rev().copied().collect();
+    let is_read = |id: &u32| {
+        left_out
+            .iter()
+            .all(|(name, _)| name != descriptor.field_name(*id))
+    };
+    let mut pending: Vec<u32> = descriptor
+        .top_level
+        .iter()
+        .rev()
+        .copied()
+        .filter(is_read)
+        .collect();
     while let Some(id) = pending.pop() {
         let Some(field) = descriptor.field(id) else {
             continue;

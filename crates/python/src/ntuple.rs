@@ -93,14 +93,17 @@ impl NTuple {
     }
 
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        metadata::fields(py, self.first()?)
+        metadata::fields(py, self.first()?, self.inner.uncommon())
     }
 
+    /// Fields that cannot be read, or not in every file, and why.
     fn skipped(&self) -> PyResult<Vec<(String, String)>> {
         let skipped = &self.first()?.descriptor().skipped;
-        Ok(skipped
+        let unreadable = skipped
             .iter()
-            .map(|skipped| (skipped.name.clone(), skipped.reason.clone()))
+            .map(|skipped| (skipped.name.clone(), skipped.reason.clone()));
+        Ok(unreadable
+            .chain(self.inner.uncommon().iter().cloned())
             .collect())
     }
 
