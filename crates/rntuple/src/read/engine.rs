@@ -591,7 +591,7 @@ impl<'a> Rounds<'a> {
                         lengths
                             .iter_mut()
                             .zip(alternatives)
-                            .for_each(|(sum, items)| *sum += items.length);
+                            .for_each(|(sum, items)| *sum = sum.saturating_add(items.length));
                     }
                     SlotData::Switch {
                         tags: first,

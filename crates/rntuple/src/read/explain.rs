@@ -130,11 +130,13 @@ pub fn explain(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTup
             {
                 pieces.push(before);
             }
-            cost.bytes_decoded += extent.length * size;
+            cost.bytes_decoded = cost
+                .bytes_decoded
+                .saturating_add(extent.length.saturating_mul(size));
             cost.pages += pieces.len() as u64;
             for piece in pieces {
                 let stored = piece.page.stored_size();
-                cost.bytes_on_disk += stored;
+                cost.bytes_on_disk = cost.bytes_on_disk.saturating_add(stored);
                 if let Some(ranges) = ranges.get_mut(segment.part) {
                     ranges.push(
                         piece.page.locator.offset..piece.page.locator.offset.saturating_add(stored),
@@ -143,7 +145,7 @@ pub fn explain(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTup
             }
         }
         out.pages += cost.pages;
-        out.bytes_decoded += cost.bytes_decoded;
+        out.bytes_decoded = out.bytes_decoded.saturating_add(cost.bytes_decoded);
         out.columns.push(cost);
     }
     for (part, mut ranges) in parts.iter().zip(ranges) {

@@ -53,14 +53,15 @@ pub(super) fn offsets(
                 "one that does".into(),
             ));
         }
+        let length = last - first;
+        let next = base
+            .checked_add(length)
+            .ok_or_else(|| broken("at most 2^63 items", "more".into()))?;
         let shift = base - first;
         if shift != 0 {
             own.iter_mut().for_each(|value| *value += shift);
         }
-        let length = last - first;
-        base = base
-            .checked_add(length)
-            .ok_or_else(|| broken("at most 2^63 items", "more".into()))?;
+        base = next;
         let total = after
             .get(segment)
             .copied()
@@ -222,6 +223,21 @@ mod tests {
             assert!(offsets(&mut values, &extents(&[2]), &[0], &[None], &[true]).is_err());
         }
         assert!(offsets(&mut [0, 5, 6], &extents(&[2]), &[6], &[None], &[false]).is_err());
+    }
+
+    /// Found by fuzzing: two clusters of 2^62 items each overflowed the sum.
+    #[test]
+    fn more_items_than_offsets_can_count_are_refused() {
+        let mut values = [0, i64::MAX - 1, i64::MAX - 1];
+        let whole = [true, true];
+        let result = offsets(
+            &mut values,
+            &extents(&[1, 1]),
+            &[0, 0],
+            &[None, None],
+            &whole,
+        );
+        assert!(result.is_err());
     }
 
     #[test]
