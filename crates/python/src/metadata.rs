@@ -2,6 +2,7 @@
 
 use femtobarn::read::Reader;
 use femtobarn::schema::{Descriptor, Field, is_anonymous};
+use femtobarn::spec::Role;
 use femtobarn::{ColumnSizes, Explanation, VerifyReport, codec};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -59,6 +60,55 @@ pub fn fields<'py>(
         pending.extend(field.children.iter().rev());
     }
     Ok(list)
+}
+
+/// The keys of all fields, depth first: dotted names without anonymous fields; the slots of tuples are numbers. What is
+/// inside a variant has no key.
+pub fn keys(reader: &Reader, left_out: &[(String, String)]) -> Vec<String> {
+    let descriptor = reader.descriptor();
+    let is_read = |id: &u32| {
+        left_out
+            .iter()
+            .all(|(name, _)| name != descriptor.field_name(*id))
+    };
+    let tops = descriptor.top_level.iter().rev().copied().filter(is_read);
+    let mut pending: Vec<(u32, String)> = tops.map(|id| (id, String::new())).collect();
+    let mut out = Vec::with_capacity(descriptor.fields.len());
+    while let Some((id, above)) = pending.pop() {
+        let Some(field) = descriptor.field(id) else {
+            continue;
+        };
+        let path = if is_anonymous(descriptor, id) {
+            above
+        } else {
+            let name = reader.names().get(id);
+            let in_record = field
+                .parent
+                .and_then(|p| descriptor.field(p))
+                .is_some_and(|p| p.record.role == Role::Record);
+            let slot = name
+                .strip_prefix('_')
+                .filter(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+            let name = slot.filter(|_| in_record).unwrap_or(&name);
+            let path = if above.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{above}.{name}")
+            };
+            out.push(path.clone());
+            path
+        };
+        if field.record.role != Role::Variant {
+            pending.extend(
+                field
+                    .children
+                    .iter()
+                    .rev()
+                    .map(|&child| (child, path.clone())),
+            );
+        }
+    }
+    out
 }
 
 fn field_dict<'py>(

@@ -96,6 +96,11 @@ impl NTuple {
         metadata::fields(py, self.first()?, self.inner.uncommon())
     }
 
+    /// Keys of all fields, depth first.
+    fn keys(&self) -> PyResult<Vec<String>> {
+        Ok(metadata::keys(self.first()?, self.inner.uncommon()))
+    }
+
     /// Fields that cannot be read, or not in every file, and why.
     fn skipped(&self) -> PyResult<Vec<(String, String)>> {
         let skipped = &self.first()?.descriptor().skipped;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::{File, Metadata};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -61,7 +62,7 @@ impl Handle {
             return Ok(Arc::clone(file));
         }
         let failed = |source| IoError::from_open(url, source);
-        let file = File::open(path).map_err(failed)?;
+        let file = open(path).map_err(failed)?;
         if Identity::of(&file.metadata().map_err(failed)?) != self.identity {
             return Err(IoError::Changed {
                 url: url.to_owned(),
@@ -73,6 +74,28 @@ impl Handle {
         hold(&self.slot);
         Ok(file)
     }
+}
+
+/// Opens a file; if the process has no handle left, takes one from the source that held its own longest.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    loop {
+        match File::open(path) {
+            Err(error) if is_exhausted(&error) => {
+                let Some(oldest) = lock(&HELD).pop_front() else {
+                    return Err(error);
+                };
+                if let Some(oldest) = oldest.upgrade() {
+                    lock(&oldest).take();
+                }
+            }
+            result => return result,
+        }
+    }
+}
+
+/// EMFILE or ENFILE: too many open files, of the process or of the system.
+fn is_exhausted(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(24 | 23))
 }
 
 /// Notes that a source holds a handle, and takes the handles that are too many from those that held theirs longest.

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use super::handles::Handle;
+use super::handles::{self, Handle};
 use super::map::FileMap;
 use crate::{ByteSource, IoError, SourceCost, SourceMeta};
 
@@ -35,7 +35,7 @@ impl LocalSource {
         let open_error = |source| IoError::from_open(&url, source);
         // Before opening: opening a named pipe would wait for its writer.
         check_is_file(&url, &fs::metadata(path).map_err(open_error)?)?;
-        let file = File::open(path).map_err(open_error)?;
+        let file = handles::open(path).map_err(open_error)?;
         let metadata = file.metadata().map_err(open_error)?;
         check_is_file(&url, &metadata)?;
         let meta = SourceMeta {

@@ -134,7 +134,8 @@ impl FieldNames {
         Self(unique_names(descriptor))
     }
 
-    fn get(&self, id: FieldId) -> String {
+    /// The name of a field, told apart from equal ones of base classes.
+    pub fn get(&self, id: FieldId) -> String {
         self.0.get(id as usize).cloned().unwrap_or_default()
     }
 }
