@@ -52,7 +52,12 @@ __all__ = [
 
 def __getattr__(name: str) -> str:
     if name == "__version__":
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        return version("femtobarn")
+        try:
+            return version("femtobarn")
+        except PackageNotFoundError:  # the package without its metadata, as in a copy of the sources
+            from femtobarn import _core
+
+            return _core.__version__
     raise AttributeError(f"module 'femtobarn' has no attribute {name!r}")

@@ -40,7 +40,7 @@ class Cluster(_Value):
     Parameters
     ----------
     file : str
-        Path or URL of its file.
+        Path of its file.
     first_entry : int
         Its first entry, counted over all files.
     num_entries : int
@@ -73,7 +73,8 @@ class Plan(_Value):
     clusters, pages : int
         Clusters that the entries are in, and pages that are decoded.
     ranges, requests : int
-        Byte ranges of the pages, and the requests that they are fetched with.
+        Page ranges, which are the byte ranges of the pages, and the requests that they are fetched with. One request
+        may fetch many of them at once.
     bytes_needed : int
         Bytes of the pages.
     bytes_read : int
@@ -103,6 +104,12 @@ class Plan(_Value):
     per_column: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
 
+    @classmethod
+    def _from_core(cls, values: Mapping[str, Any]) -> Self:
+        """Return an object of the core's numbers, without columns that no cluster has: they have no field."""
+        named = [column for column in values.get("per_column", ()) if column.get("field") != ""]
+        return super()._from_core({**values, "per_column": named})
+
     @property
     def overhead(self) -> float:
         """Bytes that are read without need, as a fraction of those needed."""
@@ -112,12 +119,12 @@ class Plan(_Value):
         lines = [
             f"Plan: {plural(self.num_entries, 'entry')}, {plural(self.clusters, 'cluster')}, "
             f"{plural(self.pages, 'page')}, "
-            f"{plural(self.ranges, 'range')} in {plural(self.requests, 'request')}",
+            f"{plural(self.ranges, 'page range')} in {plural(self.requests, 'request')}",
             f"{format_bytes(self.bytes_needed)} needed, {format_bytes(self.bytes_read)} read "
             f"({self.overhead:.1%} more), {format_bytes(self.bytes_decoded)} decoded",
         ]
         if self.per_column:
-            lines.append(_table(self.per_column))
+            lines.append(_table(self.per_column, max_cell=60))
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
@@ -131,7 +138,7 @@ class Metrics(_Value):
     Parameters
     ----------
     requests, ranges : int
-        Requests, and the byte ranges that they asked for.
+        Requests, and the ranges read: byte ranges that the requests asked for, each of one page or of neighbours.
     bytes_read, bytes_needed : int
         Bytes that were fetched, and those of them that were wanted.
     pages, cached_pages : int
@@ -170,8 +177,8 @@ class Metrics(_Value):
     def __repr__(self) -> str:
         return "\n".join(
             [
-                f"Metrics: {plural(self.requests, 'request')} for {plural(self.ranges, 'range')}, "
-                f"{format_bytes(self.bytes_read)} read ({self.overhead:.1%} more than needed)",
+                f"Metrics: {plural(self.requests, 'request')}, {plural(self.ranges, 'range')} read: "
+                f"{format_bytes(self.bytes_read)} ({self.overhead:.1%} more than needed)",
                 f"{plural(self.pages, 'page')}: {format_bytes(self.bytes_decompressed)} decompressed, "
                 f"{format_bytes(self.bytes_decoded)} decoded",
                 f"time, summed over threads: {format_seconds(self.io_seconds)} I/O, "
@@ -243,9 +250,9 @@ def _thawed(value: Any) -> Any:
     return [_thawed(item) for item in value] if isinstance(value, (tuple, list)) else value
 
 
-def _table(records: Sequence[Mapping[str, Any]]) -> str:
+def _table(records: Sequence[Mapping[str, Any]], max_cell: int | None = None) -> str:
     header, rows, right = _cells(records)
-    return format_table(header, rows, right=right, max_cell=60)
+    return format_table(header, rows, right=right, max_cell=max_cell)
 
 
 def _cells(records: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]], list[int]]:

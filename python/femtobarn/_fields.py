@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TextIO
 
 from femtobarn._compat import check_read_options
 from femtobarn._explain import Plan
+from femtobarn._filters import compile_filter
 from femtobarn._libraries import Output, regularize
 from femtobarn._report import Report
-from femtobarn._repr import FIELD_HEADER, field_rows, format_table
+from femtobarn._repr import FIELD_HEADER, field_rows, format_table, skipped_lines
 from femtobarn._steps import check_step_size, clip_entries, memory_size, step_entries
 from femtobarn.errors import UsageError
 
@@ -58,13 +59,14 @@ class HasFields(ABC):
 
     def keys(
         self,
-        *,
         filter_name: Filter = None,
+        *,
         filter_typename: Filter = None,
         filter_field: Callable[[Field], Any] | None = None,
         filter_branch: Callable[[Field], Any] | None = None,
         recursive: bool = True,
         full_paths: bool = True,
+        ignore_duplicates: bool = False,
     ) -> list[str]:
         """Return the names of the fields below.
 
@@ -81,6 +83,8 @@ class HasFields(ABC):
             Whether members of records and of collections are listed, too.
         full_paths : bool
             Whether nested fields are listed by their path ("jets.pt") or by their own name ("pt").
+        ignore_duplicates : bool
+            Whether a name is listed once only; paths are unique, own names may not be.
 
         Returns
         -------
@@ -95,12 +99,13 @@ class HasFields(ABC):
         """
         schema = self.ntuple._schema
         matching = self._matching(filter_name, filter_typename, filter_field, filter_branch, recursive)
-        return [schema.relative(i, self._id) if full_paths else schema.names[i] for i in matching]
+        names = [schema.relative(i, self._id) if full_paths else schema.names[i] for i in matching]
+        return list(dict.fromkeys(names)) if ignore_duplicates else names
 
     def values(
         self,
-        *,
         filter_name: Filter = None,
+        *,
         filter_typename: Filter = None,
         filter_field: Callable[[Field], Any] | None = None,
         filter_branch: Callable[[Field], Any] | None = None,
@@ -129,19 +134,20 @@ class HasFields(ABC):
 
     def items(
         self,
-        *,
         filter_name: Filter = None,
+        *,
         filter_typename: Filter = None,
         filter_field: Callable[[Field], Any] | None = None,
         filter_branch: Callable[[Field], Any] | None = None,
         recursive: bool = True,
         full_paths: bool = True,
+        ignore_duplicates: bool = False,
     ) -> list[tuple[str, Field]]:
         """Return the names and the fields below.
 
         Parameters
         ----------
-        filter_name, filter_typename, filter_field, filter_branch, recursive, full_paths
+        filter_name, filter_typename, filter_field, filter_branch, recursive, full_paths, ignore_duplicates
             As for `keys`.
 
         Returns
@@ -160,24 +166,30 @@ class HasFields(ABC):
         """
         schema = self.ntuple._schema
         matching = self._matching(filter_name, filter_typename, filter_field, filter_branch, recursive)
-        names = schema.names
-        return [(schema.relative(i, self._id) if full_paths else names[i], self.ntuple._field(i)) for i in matching]
+        found: dict[str, Field] = {}
+        pairs = [(schema.relative(i, self._id) if full_paths else schema.names[i], i) for i in matching]
+        if not ignore_duplicates:
+            return [(name, self.ntuple._field(i)) for name, i in pairs]
+        for name, i in pairs:
+            found.setdefault(name, self.ntuple._field(i))
+        return list(found.items())
 
     def typenames(
         self,
-        *,
         filter_name: Filter = None,
+        *,
         filter_typename: Filter = None,
         filter_field: Callable[[Field], Any] | None = None,
         filter_branch: Callable[[Field], Any] | None = None,
         recursive: bool = True,
         full_paths: bool = True,
+        ignore_duplicates: bool = False,
     ) -> dict[str, str]:
         """Return the names and the C++ types of the fields below.
 
         Parameters
         ----------
-        filter_name, filter_typename, filter_field, filter_branch, recursive, full_paths
+        filter_name, filter_typename, filter_field, filter_branch, recursive, full_paths, ignore_duplicates
             As for `keys`.
 
         Returns
@@ -200,8 +212,8 @@ class HasFields(ABC):
 
     def show(
         self,
-        *,
         filter_name: Filter = None,
+        *,
         filter_typename: Filter = None,
         filter_field: Callable[[Field], Any] | None = None,
         filter_branch: Callable[[Field], Any] | None = None,
@@ -210,6 +222,8 @@ class HasFields(ABC):
         stream: TextIO | None = None,
     ) -> None:
         """Print the table of fields: names, C++ types, columns, bytes on disk and compression.
+
+        Below it are the fields that are skipped, and why.
 
         Parameters
         ----------
@@ -232,7 +246,12 @@ class HasFields(ABC):
         matching = self._matching(filter_name, filter_typename, filter_field, filter_branch, recursive)
         nt = self.ntuple
         rows = field_rows(nt._schema, matching, nt._column_sizes(), self._id)
-        print(format_table(FIELD_HEADER, rows, right=(3,), max_width=max_width), file=stream or sys.stdout)
+        lines = [format_table(FIELD_HEADER, rows, right=(3,), max_width=max_width)]
+        if self._id is None and filter_typename is None and filter_field is None and filter_branch is None:
+            wanted = compile_filter(filter_name)
+            skipped = [(name, reason) for name, reason in nt.skipped if wanted is None or wanted(name)]
+            lines += skipped_lines(skipped, max_width)
+        print("\n".join(lines), file=stream or sys.stdout)
 
     def get(self, key: str, default: Any = None) -> Field | Any:
         """Return the field with a name, or a default.
@@ -307,7 +326,8 @@ class HasFields(ABC):
         ----------
         expressions : str or iterable of str, optional
             Names, paths or patterns of the fields to read; each must match something. By default all fields that
-            pass the filters. A field is read with all that is below it.
+            pass the filters. A field is read with all that is below it. A function of the name chooses as
+            `filter_name` does.
         cut : None
             Not possible: mask the arrays that are returned.
         filter_name, filter_typename, filter_field, filter_branch
@@ -322,11 +342,12 @@ class HasFields(ABC):
             - "arrow": a `pyarrow.Table`;
             - "pd": a `pandas.DataFrame`, numbers as NumPy columns, all else as columns of `ArrowDtype`; its index is
               the entry's number;
-            - "pl": a `polars.DataFrame`;
+            - "pl": a `polars.DataFrame`; like pandas, it has no type for a `std::variant`;
             - "batch": an object with Arrow's `__arrow_c_stream__`, which needs no other package.
         how : None, type or str
             `tuple`, `list` or `dict`: columns in such a container ("ak", "np" and "pd"). "zip": lists of equal
-            lengths become lists of records ("ak").
+            lengths become lists of records ("ak"), without the untyped collections that these lists are projected
+            from, unless their names are in `expressions`.
         ak_add_doc : bool or dict
             Whether fields' descriptions become `__doc__` parameters of the Awkward Array, or a dict from names of
             parameters to attributes of fields.
@@ -360,8 +381,8 @@ class HasFields(ABC):
         100 * var * float32
         """
         check_read_options(cut, options)
-        paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch)
-        output = self._output(library, how, ak_add_doc)
+        paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch, how)
+        output = self._output(paths, library, how, ak_add_doc)
         start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
         return output.group(self.ntuple._read(paths, start, stop, threads))
 
@@ -420,8 +441,8 @@ class HasFields(ABC):
         True
         """
         check_read_options(cut, options)
-        paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch)
-        output = self._output(library, how, ak_add_doc)
+        paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch, how)
+        output = self._output(paths, library, how, ak_add_doc)
         entries = clip_entries(self.num_entries, entry_start, entry_stop)
         check_step_size(step_size)
         steps = self._steps(paths, entries, output, step_size, threads, prefetch)
@@ -534,18 +555,28 @@ class HasFields(ABC):
         filter_typename: Filter,
         filter_field: Callable[[Field], Any] | None,
         filter_branch: Callable[[Field], Any] | None,
+        how: Any = None,
     ) -> list[str] | None:
         """Return what the core is to read: None for everything."""
         schema = self.ntuple._schema
         accept = self._accept(filter_field, filter_branch)
         if expressions is None and filter_name is None and filter_typename is None and accept is None:
-            return None if self._id is None else [schema.core_path(self._id)]
-        return [schema.core_path(i) for i in schema.select(self._id, expressions, filter_name, filter_typename, accept)]
+            if self._id is not None:
+                return [schema.core_path(self._id)]
+            if how != "zip" or not schema.sources:
+                return None
+        zipped = bool(how == "zip")
+        chosen = schema.select(self._id, expressions, filter_name, filter_typename, accept, zipped=zipped)
+        return [schema.core_path(i) for i in chosen]
 
-    def _output(self, library: str | ModuleType, how: Any, add_doc: bool | dict[str, str]) -> Output:
+    def _output(
+        self, paths: list[str] | None, library: str | ModuleType, how: Any, add_doc: bool | dict[str, str]
+    ) -> Output:
         nt = self.ntuple
         inside = () if self._id is None else nt._schema.parts(self._id)[:-1]
-        return Output(nt._schema, nt.description, regularize(library), how, add_doc, inside)
+        output = Output(nt._schema, nt.description, regularize(library), how, add_doc, inside)
+        output.check(paths)
+        return output
 
     def _steps(
         self,

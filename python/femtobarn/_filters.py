@@ -82,7 +82,8 @@ def _compile_string(text: str) -> Predicate:
         except re.error as error:
             raise UsageError(f"the regular expression {text!r} is malformed: {error}") from None
     if _GLOB.search(text):
-        return _matcher(re.compile(fnmatch.translate(text)))
+        matches = _matcher(re.compile(fnmatch.translate(text)))
+        return lambda name: name == text or matches(name)  # names may have brackets
     return text.__eq__
 
 

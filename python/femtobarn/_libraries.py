@@ -33,6 +33,7 @@ _NAMES = {
     "polars": "pl",
     "batch": "batch",
 }
+_WITHOUT_UNIONS = {"pd": "pandas", "pl": "Polars"}
 _GROUPS: dict[str, tuple[Any, ...]] = {
     "ak": (None, tuple, list, dict, "zip"),
     "np": (None, tuple, list, dict),
@@ -101,6 +102,27 @@ class Output:
         if self.how not in allowed:
             choices = ", ".join(getattr(how, "__name__", repr(how)) for how in allowed)
             raise UsageError(f"how={self.how!r} is not possible for library {self.library!r}: give {choices}")
+
+    def check(self, paths: list[str] | None) -> None:
+        """Raise if the library has no type for what is read.
+
+        Parameters
+        ----------
+        paths : list of str or None
+            What the core is to read; None for everything.
+
+        Raises
+        ------
+        UsageError
+            If it is a variant, or has one in it, and the library has no unions.
+        """
+        if self.library not in _WITHOUT_UNIONS:
+            return
+        for name, typename in self.schema.variants(paths):
+            raise UsageError(
+                f"field {name!r} is a variant ({typename}), for which {_WITHOUT_UNIONS[self.library]} has no type: "
+                "leave it out, or read it with library='ak'"
+            )
 
     def group(self, batch: Batch, global_offset: int = 0) -> Any:
         """Return the columns of a batch together, in the library's form.

@@ -94,7 +94,7 @@ def iterate(
     check_read_options(cut, reading)
     check_step_size(step_size)
     request = _Request(
-        (expressions, filter_name, filter_typename, filter_field, filter_branch),
+        (expressions, filter_name, filter_typename, filter_field, filter_branch, how),
         (regularize(library), how, ak_add_doc),
         step_size,
         num_threads(threads) if threads is not None else None,
@@ -198,7 +198,7 @@ class _Request:
 
     def steps(self, nt: NTuple, global_offset: int) -> Iterator[tuple[Any, Report]]:
         paths = nt._paths(*self.fields)
-        output = nt._output(*self.output)
+        output = nt._output(paths, *self.output)
         entries = (0, nt.num_entries)
         return nt._steps(paths, entries, output, self.step_size, self.threads, self.prefetch, global_offset)
 

@@ -13,7 +13,7 @@ from femtobarn._explain import Cluster, Metrics, VerifyReport
 from femtobarn._fields import HasFields
 from femtobarn._libraries import Output, regularize
 from femtobarn._progress import Progress
-from femtobarn._repr import FIELD_HEADER, field_rows, format_bytes, format_table, html_table, plural
+from femtobarn._repr import FIELD_HEADER, field_rows, format_bytes, format_table, html_table, plural, skipped_lines
 from femtobarn._schema import Schema
 from femtobarn._steps import clip_entries, num_threads, step_entries
 from femtobarn.errors import FemtobarnError, UsageError
@@ -96,12 +96,12 @@ class NTuple(HasFields):
 
     @property
     def files(self) -> tuple[tuple[str, str], ...]:
-        """Path or URL of each file, and the name of the ntuple in it."""
+        """Path of each file, and the name of the ntuple in it."""
         return tuple((path, name) for path, name in self._core.files)
 
     @property
     def file_path(self) -> str:
-        """Path or URL of the first file."""
+        """Path of the first file."""
         return self._core.files[0][0] if self._core.files else ""
 
     @property
@@ -123,7 +123,7 @@ class NTuple(HasFields):
 
     @property
     def skipped(self) -> tuple[tuple[str, str], ...]:
-        """Fields that this version cannot read, and why; they are in no other list."""
+        """Fields that are not read, and why: of unknown types, or not in all files. They are in no other list."""
         return tuple((field, reason) for field, reason in self._core.skipped())
 
     @property
@@ -242,6 +242,7 @@ class NTuple(HasFields):
             lines.append(format_table(FIELD_HEADER, rows, right=(3,), max_cell=40))
         if more:
             lines.append(f"… and {plural(more, 'field')} more: show() lists all")
+        lines += self._skipped_lines()
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -251,7 +252,15 @@ class NTuple(HasFields):
             return "<p>NTuple (closed)</p>"
         rows, more = self._table()
         tail = f"<p>… and {plural(more, 'field')} more: <code>show()</code> lists all</p>" if more else ""
-        return f"<p>{html.escape(self._summary())}</p>{html_table(FIELD_HEADER, rows, right=(3,))}{tail}"
+        skipped = "".join(f"<p>{html.escape(line)}</p>" for line in self._skipped_lines())
+        return f"<p>{html.escape(self._summary())}</p>{html_table(FIELD_HEADER, rows, right=(3,))}{tail}{skipped}"
+
+    def _skipped_lines(self) -> list[str]:
+        skipped = self.skipped
+        lines = skipped_lines(skipped[:_SHOWN])
+        if len(skipped) > _SHOWN:
+            lines.append(f"… and {plural(len(skipped) - _SHOWN, 'skipped field')} more: show() lists all")
+        return lines
 
     def _table(self) -> tuple[list[Any], int]:
         top = self._schema.visible_children(None)
@@ -282,7 +291,7 @@ class NTuple(HasFields):
                 if self._known_schema is None:
                     files = self._core.files
                     where = f"{self.name!r}" + (f" ({files[0][0]})" if files else "")
-                    self._known_schema = Schema(self._core.fields(), where)
+                    self._known_schema = Schema(self._core.fields(), where, self._core.skipped(), files)
         return self._known_schema
 
     def _column_sizes(self) -> dict[int, dict[str, Any]]:
@@ -435,8 +444,10 @@ class Field(HasFields):
         check_read_options(None, options)
         nt = self._ntuple
         output = Output(nt._schema, nt.description, regularize(library), None, ak_add_doc, nt._schema.parts(self._id))
+        paths = [nt._schema.core_path(self._id)]
+        output.check(paths)
         start, stop = clip_entries(nt.num_entries, entry_start, entry_stop)
-        return output.single(nt._read([nt._schema.core_path(self._id)], start, stop, threads))
+        return output.single(nt._read(paths, start, stop, threads))
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         import numpy as np

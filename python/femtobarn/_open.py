@@ -1,4 +1,4 @@
-"""Opening: from paths, URLs, globs, lists and dicts of them to an `NTuple`."""
+"""Opening: from paths, globs, lists and dicts of them to an `NTuple`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Files", "open", "open_pairs", "resolve", "split_object"]
 
 Files: TypeAlias = "str | os.PathLike[str] | Mapping[Any, Any] | Iterable[Any]"
-"""A path or URL with or without ":name", a glob, a dict from paths to names, or a list of these."""
+"""A path with or without ":name", a glob, a dict from paths to names, or a list of these."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _AFTER_ROOT = re.compile(r"(.+\.root(?:\.\d+)?):(.*)", re.IGNORECASE | re.DOTALL)
@@ -50,7 +50,7 @@ def open(
 
         - ``"file.root:Events"``, also ``"file.root:folder/Events"`` and ``"file.root:Events;2"`` for an older cycle;
         - ``"file.root"`` or a `pathlib.Path`, if the file holds one ntuple only;
-        - a URL in place of the path;
+        - a URL ``file:///…`` in place of the path; this version reads local files only;
         - a glob such as ``"data/*.root:Events"``, with ``**`` and ``{a,b}``, its files in alphabetic order;
         - a dict ``{path: name}``;
         - a list of these. Several files are read as one ntuple, in the order given.
@@ -76,6 +76,8 @@ def open(
     ------
     NotFoundError
         If a file does not exist (a `FileNotFoundError`).
+    UsageError
+        If a file is not local, as ``root://…``, ``https://…`` and ``s3://…``.
     KeyNotFoundError
         If a file has no such ntuple (a `KeyError`); the message names those that it has.
     FormatError
@@ -175,14 +177,14 @@ def resolve(files: Files) -> list[tuple[str, str | None]]:
     Returns
     -------
     list of tuple
-        A path or URL, and a name or None, for each file.
+        A path, and a name or None, for each file.
 
     Raises
     ------
     NotFoundError
         If a glob matches nothing.
     UsageError
-        If something else than paths and names is given, or nothing at all.
+        If something else than paths and names is given, or nothing at all, or a URL of what is no local file.
     """
     pairs = list(_pairs(files))
     if not pairs:
@@ -208,13 +210,20 @@ def _pairs(files: object) -> Iterator[tuple[str, str | None]]:
             yield from _pairs(item)
     else:
         raise UsageError(
-            "files are a path or URL (with or without ':name of the ntuple'), a glob, a dict {path: name}, "
+            "files are a path (with or without ':name of the ntuple'), a glob, a dict {path: name}, "
             f"or a list of these, not {files!r}"
         )
 
 
 def _text(path: str | os.PathLike[str]) -> str:
-    return path.strip() if isinstance(path, str) else _MANGLED_URL.sub(r"\1://", os.fspath(path))
+    if isinstance(path, str):
+        return path.strip()
+    text = os.fspath(path)
+    mangled = _MANGLED_URL.match(text)
+    if mangled is None:
+        return text
+    slashes = ":///" if mangled.group(1).lower() == "file" else "://"
+    return mangled.group(1) + slashes + text[mangled.end() :]
 
 
 def _clean_object(name: str) -> str | None:
@@ -225,7 +234,8 @@ def _expand(path: str) -> Sequence[str]:
     scheme = _SCHEME.match(path)
     if scheme is not None:
         if scheme.group(1).lower() != "file":
-            return [path]
+            shown = path.partition("?")[0]  # what is behind may be a secret
+            raise UsageError(f"{shown}: this version reads local files, not {scheme.group(1)}://")
         path = unquote(urlsplit(path).path)
     path = os.path.expanduser(path)
     if not glob.has_magic(path) and _BRACES.search(path) is None:

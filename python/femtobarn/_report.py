@@ -21,7 +21,7 @@ class Report:
     source : NTuple or Field
         What is iterated over.
     file_path : str
-        Path or URL of the file that the batch is from.
+        Path of the file that the batch is from.
     object_path : str
         Name of the ntuple in that file.
     tree_entry_start, tree_entry_stop : int

@@ -18,6 +18,7 @@ __all__ = [
     "format_table",
     "html_table",
     "plural",
+    "skipped_lines",
 ]
 
 FIELD_HEADER = ("field", "C++ type", "columns", "on disk", "compression")
@@ -119,6 +120,21 @@ def _shortened(cell: str, length: int | None) -> str:
         return cell
     tail = (length - 1) // 3
     return cell[: length - 1 - tail] + "…" + cell[-tail:]
+
+
+def skipped_lines(skipped: Sequence[tuple[str, str]], max_width: int | None = None) -> list[str]:
+    """Return a line for each field that is skipped.
+
+    Examples
+    --------
+    >>> from femtobarn._repr import skipped_lines
+    >>> skipped_lines([("Jet_pt", "not in b.root")])
+    ['skipped: Jet_pt (not in b.root)']
+    """
+    lines = [f"skipped: {name} ({reason})" for name, reason in skipped]
+    if max_width is not None:
+        lines = [line if len(line) <= max_width else line[: max_width - 1] + "…" for line in lines]
+    return lines
 
 
 def html_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> str:

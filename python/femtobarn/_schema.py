@@ -15,7 +15,7 @@ from femtobarn._filters import compile_filter, is_pattern, name_matches
 from femtobarn.errors import KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from femtobarn._core_types import FieldRecord
     from femtobarn._filters import Filter
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["Schema"]
 
 _SLOT = re.compile(r"_[0-9]+")  # a member of a pair or tuple
+_OPERATOR = re.compile(r"[\s()+%&|<>=!~^-]")  # what expressions have, and names have not
+_TEMPLATE = re.compile(r"<.*>")  # in the name of a base class
+_WORD = re.compile(r"[^\W\d]\w*")
+_WILD = re.compile(r"[*?\[\]/]")
 
 
 class Schema:
@@ -34,10 +38,22 @@ class Schema:
         The fields as the core gives them, parents before children.
     where : str
         The ntuple and its file, for messages.
+    skipped : sequence of tuple of str
+        Fields that are not read, and why.
+    files : sequence of tuple of str
+        Paths of the files, and the ntuple's names in them.
     """
 
-    def __init__(self, records: list[FieldRecord], where: str) -> None:
+    def __init__(
+        self,
+        records: list[FieldRecord],
+        where: str,
+        skipped: Sequence[tuple[str, str]] = (),
+        files: Sequence[tuple[str, str]] = (),
+    ) -> None:
         self.where = where
+        self.skipped = dict(skipped)
+        self.files = list(files)
         self.records: dict[int, FieldRecord] = {record["id"]: record for record in records}
         self.children: dict[int | None, list[int]] = {}
         for record in records:
@@ -50,6 +66,7 @@ class Schema:
             self._name(i)
         for i in self.descend(None):
             self._by_path.setdefault(self._paths[i], i)
+        self.sources = self._find_sources()
 
     def _name(self, i: int) -> None:
         """Name a field as uproot does: slots of tuples by their number, equal members of bases by their class."""
@@ -64,6 +81,17 @@ class Schema:
             name = name[1:]
         self.names[i] = name
         self._paths[i] = name if above is None else f"{self._paths[above]}.{name}"
+
+    def _find_sources(self) -> dict[int, list[int]]:
+        """Return untyped collections all of whose members are fields of their own, too, and those fields."""
+        projected = {self.names[i]: i for i in self.visible_children(None) if self.records[i]["projected"]}
+        sources: dict[int, list[int]] = {}
+        for i in self.visible_children(None):
+            if self.records[i]["role"] == "collection" and not self.records[i]["typename"] and projected:
+                members = [self.names[child] for child in self.visible_children(i)]
+                if members and all(name in projected for name in members):
+                    sources[i] = [projected[name] for name in members]
+        return sources
 
     def visible_parent(self, i: int) -> int | None:
         """Return the nearest ancestor that has a key; None at the top."""
@@ -150,22 +178,72 @@ class Schema:
             return []
         return [i for i in self.descend(base) if self.names[i] == key]
 
-    def missing(self, key: str, base: int | None = None) -> KeyNotFoundError:
+    def variants(self, paths: list[str] | None) -> Iterator[tuple[str, str]]:
+        """Yield the keys and C++ types of the variants, or of what they are in, among what is read.
+
+        Parameters
+        ----------
+        paths : list of str or None
+            What the core is to read; None for everything.
+
+        Yields
+        ------
+        tuple of str
+            The key of the variant, or of the nearest field around it that has one, and the variant's C++ type.
+        """
+        for i, record in self.records.items():
+            if record["role"] == "variant":
+                line = [i]
+                while (above := self.records[line[-1]]["parent"]) is not None:
+                    line.append(above)
+                keyed = [j for j in line if not self.records[j]["anonymous"]]
+                if keyed and (paths is None or any(self.core_path(j) in paths for j in keyed)):
+                    yield self.path(keyed[0]), record["typename"]
+
+    def missing(self, key: str, base: int | None = None, *, pattern: bool = False) -> KeyNotFoundError:
         """Return the error for a key that names nothing."""
+        if base is None and (known := self._known_reason(key)):
+            return KeyNotFoundError(known)
         below = list(self.descend(base))
         keys = [self.relative(i, base) for i in below]
         where = self.where if base is None else f"field {self.path(base)!r} of {self.where}"
-        message = f"no field named {key!r} in {where}"
-        near = _nearest(key, keys)
-        if near:
-            message += ": did you mean " + _either(near) + "?"
-        elif is_pattern(key):
-            message = f"no field matches {key!r} in {where}"
-        elif not key.replace("_", "").replace(".", "").isalnum():
-            message += "; expressions are names of fields: read those, then compute with the arrays"
+        own_names = {self.names[i] for i in below}
+        inside = [word for word in _WORD.findall(key) if word in own_names]
+        near: list[str] = []
+        if (_OPERATOR.search(key) and not ("::" in key and _TEMPLATE.search(key))) or ("*" in key and inside):
+            message = f"no field named {key!r} in {where}; expressions are not computed: "
+            read = ", ".join(repr(word) for word in dict.fromkeys(inside)) or "the columns"
+            message += f"read {read} and compute with Awkward"
+            if not inside:
+                near = list(dict.fromkeys(n for word in _WORD.findall(key) for n in _nearest(word, keys)))[:3]
+                message += "; near is " + _either(near) if near else ""
+            near = near or inside
+        else:
+            message = f"no field {'matches' if pattern else 'named'} {key!r} in {where}"
+            near = _nearest(_WILD.sub("", key) if pattern else key, keys)
+            if near:
+                message += ": did you mean " + _either(near) + "?"
+            elif not pattern and is_pattern(key):
+                message += "; patterns are for arrays, and for keys"
         if not near and 0 < len(keys) <= 12:
             message += "; there is " + ", ".join(repr(k) for k in keys)
         return KeyNotFoundError(message)
+
+    def _known_reason(self, key: str) -> str | None:
+        """Return why a field is not there that somebody would expect, or None."""
+        exact = key.removeprefix(".").replace("/", ".")
+        for name, reason in self.skipped.items():
+            if exact == name or exact.startswith(name + "."):
+                return f"field {name!r} of {self.where} is skipped: {reason}"
+        bare = key.strip("/").partition(";")[0]
+        for path, name in self.files:
+            inside = name.partition(";")[0]
+            if bare in (inside, inside.rpartition("/")[2]):
+                return (
+                    f"no field named {key!r} in {self.where}: fb.open already gave the ntuple; write "
+                    f'fb.open("{path}:{name}") and go on without ["{key}"]'
+                )
+        return None
 
     def select(
         self,
@@ -174,6 +252,8 @@ class Schema:
         filter_name: Filter,
         filter_typename: Filter,
         accept: Callable[[int], bool] | None,
+        *,
+        zipped: bool = False,
     ) -> list[int]:
         """Return the fields to read: each comes with all that is below it.
 
@@ -187,6 +267,8 @@ class Schema:
             Filters on names and C++ types.
         accept : callable or None
             A function of the field's id.
+        zipped : bool
+            Whether collections are left out whose members are read as fields of their own.
 
         Returns
         -------
@@ -196,11 +278,16 @@ class Schema:
         if expressions is not None and filter_name is not None:
             raise UsageError("give either expressions or filter_name, not both: each selects fields by name")
         if expressions is None:
+            named: set[int] = set()
             wanted = set(self.matching(base, filter_name, filter_typename, accept))
         else:
-            wanted = self._named(base, expressions)
+            named, wanted = self._named(base, expressions)
             if filter_typename is not None or accept is not None:
                 wanted &= set(self.matching(base, None, filter_typename, accept))
+        if zipped and base is None:
+            for source, projections in self.sources.items():
+                if not wanted.isdisjoint(projections):
+                    wanted -= {source, *self.descend(source)} - named
         return self._cover(base, wanted)
 
     def matching(
@@ -222,18 +309,26 @@ class Schema:
             ):
                 yield i
 
-    def _named(self, base: int | None, expressions: str | Iterable[str]) -> set[int]:
+    def _named(self, base: int | None, expressions: str | Iterable[str]) -> tuple[set[int], set[int]]:
+        """Return the fields that are named, and those together with all that match."""
+        named: set[int] = set()
         wanted: set[int] = set()
-        for key in [expressions] if isinstance(expressions, str) else expressions:
+        one = isinstance(expressions, (str, re.Pattern)) or callable(expressions)
+        keys: Iterable[object] = [expressions] if one else expressions
+        for key in keys:
+            if isinstance(key, re.Pattern) or callable(key):
+                wanted.update(self.matching(base, key, None, None))
+                continue
             if not isinstance(key, str):
                 raise UsageError(f"expressions are names of fields, not {key!r}")
             found = self.find_all(key, base)
+            named.update(found)
             if not found and is_pattern(key):
                 found = list(self.matching(base, key, None, None))
             if not found:
-                raise self.missing(key, base)
+                raise self.missing(key, base, pattern=is_pattern(key))
             wanted.update(found)
-        return wanted
+        return named, wanted
 
     def _cover(self, i: int | None, wanted: set[int]) -> list[int]:
         cover: list[int] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import operator
 import os
 import re
@@ -9,10 +10,41 @@ from typing import SupportsIndex
 
 from femtobarn.errors import UsageError
 
-__all__ = ["check_step_size", "clip_entries", "memory_size", "num_threads", "step_entries"]
+__all__ = ["as_integer", "check_step_size", "clip_entries", "memory_size", "num_threads", "step_entries"]
 
 _MEMORY = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?\s*([kmgtpezy]?)(i?)b\s*", re.IGNORECASE)
 _PREFIXES = "kmgtpezy"
+
+
+def as_integer(value: object) -> int:
+    """Return an integer, also of a float that is one: 1e3 is 1000.
+
+    Parameters
+    ----------
+    value : int or float
+        The number.
+
+    Returns
+    -------
+    int
+        The same number.
+
+    Raises
+    ------
+    TypeError
+        If it is no integer.
+
+    Examples
+    --------
+    >>> from femtobarn._steps import as_integer
+    >>> as_integer(1e3)
+    1000
+    """
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
+        number = float(value)
+        if number.is_integer():
+            return int(number)
+    return operator.index(value)  # type: ignore[arg-type]
 
 
 def clip_entries(num_entries: int, start: SupportsIndex | None, stop: SupportsIndex | None) -> tuple[int, int]:
@@ -37,7 +69,8 @@ def clip_entries(num_entries: int, start: SupportsIndex | None, stop: SupportsIn
     (90, 100)
     """
     try:
-        first, last, _ = slice(start, stop).indices(num_entries)
+        limits = [None if limit is None else as_integer(limit) for limit in (start, stop)]
+        first, last, _ = slice(*limits).indices(num_entries)
     except TypeError:
         raise UsageError(f"entry_start and entry_stop must be integers or None, not {start!r} and {stop!r}") from None
     return first, max(first, last)
@@ -68,7 +101,10 @@ def memory_size(size: str | SupportsIndex) -> int:
     (1500, 1048576)
     """
     if not isinstance(size, str):
-        return operator.index(size)
+        try:
+            return as_integer(size)
+        except TypeError:
+            raise UsageError(f"a memory size is a number of bytes or such as '100 MB', not {size!r}") from None
     match = _MEMORY.fullmatch(size)
     if match is None:
         raise UsageError(f"a memory size is a number and a unit, such as '100 MB', not {size!r}")
@@ -101,7 +137,7 @@ def step_entries(step_size: str | SupportsIndex, decoded_bytes: int, num_entries
     """
     if not isinstance(step_size, str):
         try:
-            step = operator.index(step_size)
+            step = as_integer(step_size)
         except TypeError:
             raise UsageError(
                 f"step_size is a number of entries or a memory size such as '100 MB', not {step_size!r}"
@@ -109,6 +145,12 @@ def step_entries(step_size: str | SupportsIndex, decoded_bytes: int, num_entries
         if step < 1:
             raise UsageError(f"step_size must be at least 1 entry, not {step}")
         return step
+    if step_size.strip().isdecimal():
+        number = step_size.strip()
+        raise UsageError(
+            f"step_size={step_size!r} has no unit: give the integer {number} for {number} entries, or a memory size "
+            "such as '100 MB'"
+        )
     target = memory_size(step_size)
     if decoded_bytes <= 0:
         return max(1, num_entries)
@@ -138,6 +180,10 @@ def num_threads(threads: int | None) -> int:
             threads = int(text)
         except ValueError:
             raise UsageError(f"{source} must be a number of threads, not {text!r}") from None
+    try:
+        threads = as_integer(threads)
+    except TypeError:
+        raise UsageError(f"{source} must be a number of threads or None, for all cores, not {threads!r}") from None
     if threads < 1:
         raise UsageError(f"{source} must be at least 1, not {threads}")
     return threads

@@ -57,7 +57,7 @@ class FemtobarnError(Exception):
 
 
 class FileError(FemtobarnError, OSError):
-    """A file or a URL could not be read; the message names it and the offset."""
+    """A file could not be read; the message names it and the offset."""
 
     kind = "io"
 

@@ -206,6 +206,46 @@ def test_zip_makes_one_list_of_lists_of_equal_lengths(dimuon):
     assert events.Muon.pt.tolist() == nt["Muon_pt"].array().tolist()
 
 
+@pytest.mark.parametrize(
+    ("wanted", "fields"),
+    [
+        ({"filter_name": ["Muon_pt", "Muon_eta"]}, ["pt", "eta"]),
+        ({"filter_name": "Muon_*"}, ["pt", "eta", "phi", "mass", "charge"]),
+        ({"expressions": "Muon_*"}, ["pt", "eta", "phi", "mass", "charge"]),
+        ({"expressions": lambda name: name.endswith("_pt")}, ["Muon_pt"]),
+    ],
+)
+def test_zip_leaves_out_what_lists_are_projected_from(dimuon, wanted, fields):
+    nt = fb.open(dimuon)
+    assert "_collection0" in nt.arrays(**wanted).fields
+    events = nt.arrays(**wanted, how="zip")
+    assert len(events.fields) == 1
+    if len(fields) > 1:
+        assert events.fields == ["Muon"]
+        assert events.Muon.fields == fields
+        assert next(iter(fb.iterate(dimuon, **wanted, how="zip"))).Muon.fields == fields
+        assert fb.concatenate(dimuon, **wanted, how="zip").Muon.fields == fields
+
+
+def test_zip_of_everything_has_no_sources_of_projections(dimuon):
+    nt = fb.open(dimuon)
+    assert nt.arrays(how="zip").fields == ["run", "event", "nMuon", "Muon"]
+    for asked in (nt.arrays("_collection0", how="zip"), nt.arrays(filter_name="_collection0", how="zip")):
+        assert len(asked.fields) == 1
+        assert asked[asked.fields[0]].fields == ["collection0"]
+
+
+def test_zip_leaves_other_collections_alone(nt):
+    zipped = nt.arrays(filter_name=["points", "i32"], how="zip")
+    assert zipped.i32.tolist() == nt["i32"].array().tolist()
+    assert len(zipped.fields) == 2
+
+
+def test_integral_floats_are_integers(nt):
+    assert len(nt.arrays("f32", entry_start=1e0, entry_stop=1e1)) == 9
+    assert len(nt["f32"].array(np.float32(3), np.float64(5))) == 2
+
+
 def test_descriptions_become_documentation_on_request(nt):
     documented = nt.arrays(["f32", "points"], ak_add_doc=True)
     assert documented.layout.parameter("__doc__") == nt.description

@@ -1,3 +1,4 @@
+import importlib.metadata
 import inspect
 import pickle
 import subprocess
@@ -48,12 +49,72 @@ def test_a_missing_field_lists_the_nearest_names(dimuon):
         nt.arrays(["run", "nmuon"])
     with pytest.raises(fb.KeyNotFoundError, match="no field matches 'Jet_\\*'"):
         nt.arrays("Jet_*")
-    with pytest.raises(fb.KeyNotFoundError, match="compute with the arrays"):
-        nt.arrays("sqrt(abcdefgh + 2)")
+    with pytest.raises(fb.KeyNotFoundError, match=r"no field matches 'Mun_\*'.*did you mean 'Muon_pt'"):
+        nt.arrays("Mun_*")
     with pytest.raises(fb.KeyNotFoundError, match="field '_collection0' of 'Events'"):
         nt["_collection0"]["Jet_pt"]
     with pytest.raises(fb.KeyNotFoundError):
         nt[".Muon_pt.nothing"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "advice"),
+    [
+        ("sqrt(abcdefgh + 2)", "read the columns"),
+        ("Muon_pt * 2", "read 'Muon_pt'"),
+        ("Muon_pt*2", "read 'Muon_pt'"),
+        ("Muon_pt[:, 0] > Muon_eta", "read 'Muon_pt', 'Muon_eta'"),
+        ("Muon_ptt > 2", "near is 'Muon_pt'"),
+    ],
+)
+def test_an_expression_is_told_from_a_name(dimuon, expression, advice):
+    with pytest.raises(fb.KeyNotFoundError, match=r"expressions are not computed: .*compute with Awkward") as caught:
+        fb.open(dimuon).arrays(expression)
+    assert advice in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["Events", "Events;1", "/Events"])
+def test_the_ntuples_own_name_is_no_field(dimuon, key):
+    with pytest.raises(fb.KeyNotFoundError, match="already gave the ntuple") as caught:
+        fb.open(dimuon)[key]
+    assert f'fb.open("{dimuon}:Events") and go on without ["{key}"]' in str(caught.value)
+
+
+@pytest.mark.parametrize("threads", ["all", 1.5, [2]])
+def test_threads_that_are_no_number_are_refused(dimuon, threads):
+    with pytest.raises(fb.UsageError, match="threads must be a number"):
+        fb.open(dimuon, threads=threads)
+    with pytest.raises(fb.UsageError, match="threads must be a number"):
+        fb.open(dimuon).arrays("run", threads=threads)
+
+
+class LeavesOut:
+    """A core that skips two fields, as of files that differ."""
+
+    def __init__(self, core):
+        self.core = core
+
+    def __getattr__(self, name):
+        return getattr(self.core, name)
+
+    def skipped(self):
+        return [("Jet_pt", "not in b.root (and 2 more)"), ("odd", "of an unknown type")]
+
+
+def test_a_skipped_field_says_why_it_is_not_there(dimuon, capsys):
+    nt = fb.open(dimuon)
+    nt._opened = LeavesOut(nt._opened)
+    for ask in (nt.__getitem__, nt.arrays, lambda key: nt.arrays(["run", key])):
+        with pytest.raises(fb.KeyNotFoundError, match=r"field 'Jet_pt' of 'Events' .* not in b.root \(and 2 more\)"):
+            ask("Jet_pt")
+    with pytest.raises(fb.KeyNotFoundError, match="of an unknown type"):
+        nt["odd.member"]
+    assert repr(nt).endswith("\nskipped: Jet_pt (not in b.root (and 2 more))\nskipped: odd (of an unknown type)")
+    assert "skipped: Jet_pt" in nt._repr_html_()
+    nt.show()
+    assert "skipped: odd (of an unknown type)" in capsys.readouterr().out
+    nt.show(filter_name="J*", max_width=20)
+    assert capsys.readouterr().out.endswith("\nskipped: Jet_pt (no…\n")
 
 
 def test_a_filter_may_match_nothing(dimuon):
@@ -121,6 +182,14 @@ def test_the_version_is_the_packages():
     assert fb.__version__.count(".") >= 2
     with pytest.raises(AttributeError):
         fb.nonsense  # noqa: B018
+
+
+def test_a_package_without_metadata_has_its_cores_version(monkeypatch):
+    def fail(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", fail)
+    assert fb.__version__ == fb._core.__version__
 
 
 def test_everything_public_is_documented_and_typed():

@@ -84,6 +84,40 @@ def test_keys_values_items_and_typenames_agree(mixed):
     assert len(set(keys)) == len(keys)
 
 
+def test_a_name_with_brackets_is_a_name_first():
+    assert compile_filter("a[0]")("a[0]")
+    assert compile_filter("a[0]")("a0")
+    assert compile_filter(["a[0]"])("a[0]")
+    assert not compile_filter("a[0]")("a1")
+
+
+def test_a_filter_of_names_may_be_positional(dimuon):
+    nt = fb.open(dimuon)
+    names = ["Muon_pt", "Muon_phi"]
+    assert nt.keys("Muon_p*", recursive=False) == names
+    assert list(nt.typenames("Muon_p*", recursive=False)) == names
+    assert [field.name for field in nt.values("Muon_p*", recursive=False)] == names
+    assert [name for name, _ in nt.items("Muon_p*", recursive=False)] == names
+
+
+def test_duplicates_are_ignored_on_request(dimuon):
+    nt = fb.open(dimuon)
+    wanted = {"filter_name": "*_pt", "full_paths": False, "ignore_duplicates": True}
+    assert nt.keys(**wanted) == ["Muon_pt"]
+    assert [(name, field.path) for name, field in nt.items(**wanted)] == [("Muon_pt", "_collection0.Muon_pt")]
+    assert list(nt.typenames(**wanted)) == ["Muon_pt"]
+
+
+def test_a_function_in_place_of_names_is_a_filter(dimuon):
+    nt = fb.open(dimuon)
+    assert nt.arrays(lambda name: name.startswith("nM")).fields == ["nMuon"]
+    assert nt.arrays(re.compile("nM")).fields == ["nMuon"]
+    assert nt.arrays(["run", lambda name: name == "nMuon"]).fields == ["run", "nMuon"]
+    assert nt.arrays(lambda name: False).fields == []
+    with pytest.raises(fb.UsageError, match="not both"):
+        nt.arrays(lambda name: True, filter_name="run")
+
+
 def test_a_filter_on_fields_must_be_callable(dimuon):
     with pytest.raises(fb.UsageError, match="filter_field"):
         fb.open(dimuon).keys(filter_field="run")

@@ -56,7 +56,12 @@ def test_a_bad_step_size_is_an_error_of_the_call(nt, dimuon, step_size):
         fb.iterate(dimuon, "nMuon", step_size=step_size)
 
 
-@pytest.mark.parametrize("step_size", [1000, 5000, 12_000, 50_000])
+def test_a_step_size_without_unit_is_told_the_integer(nt):
+    with pytest.raises(fb.UsageError, match="integer 1000 for 1000 entries"):
+        nt.iterate("nMuon", step_size="1000")
+
+
+@pytest.mark.parametrize("step_size", [1000, 5000.0, 12_000, 5e4])
 @pytest.mark.parametrize("prefetch", [True, False])
 def test_steps_put_together_are_the_whole(nt, step_size, prefetch):
     batches = list(nt.iterate(["nMuon", "Muon_pt"], step_size=step_size, prefetch=prefetch))

@@ -7,6 +7,7 @@ from compare import same
 
 import femtobarn as fb
 from femtobarn._libraries import regularize
+from femtobarn._schema import Schema
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +82,44 @@ def test_optional_numbers_become_masked_arrays(nt, expected):
 
 def test_variants_become_objects(nt, expected):
     assert nt["either"].array(library="np").tolist() == expected.either.tolist()
+
+
+@pytest.mark.parametrize(("library", "package"), [("pl", "polars"), ("pd", "pandas")])
+def test_a_variant_is_refused_where_there_are_no_unions(nt, mixed, need, library, package):
+    need(package)
+    reads = [
+        lambda: nt.arrays(library=library),
+        lambda: nt.arrays(["f32", "either"], library=library),
+        lambda: nt["either"].array(library=library),
+        lambda: nt.iterate("either", library=library),
+        lambda: next(fb.iterate(mixed, "either", library=library)),
+    ]
+    for read in reads:
+        with pytest.raises(fb.UsageError, match=r"field 'either' is a variant .*leave it out, or .* library='ak'"):
+            read()
+    assert len(nt.arrays(["f32", "text"], library=library)) == 40
+
+
+def test_variants_are_found_wherever_they_are():
+    def field(i, parent, name, path, role="plain"):
+        keyed = {"id": i, "parent": parent, "name": name, "path": path, "role": role, "typename": role}
+        return {**keyed, "anonymous": path is None, "projected": False}
+
+    schema = Schema(
+        [
+            field(0, None, "run", "run"),
+            field(1, None, "jets", "jets", "collection"),
+            field(2, 1, "_0", None, "record"),
+            field(3, 2, "pt", "jets.pt"),
+            field(4, 2, "tags", "jets.tags", "collection"),
+            field(5, 4, "_0", None, "variant"),
+            field(6, 5, "_0", None),
+        ],
+        "here",
+    )
+    found = [("jets.tags", "variant")]
+    assert [list(schema.variants(p)) for p in (None, ["jets"], ["run", "jets.tags"])] == [found] * 3
+    assert list(schema.variants(["run", "jets.pt"])) == []
 
 
 def test_numpy_columns_come_in_containers(nt):

@@ -124,6 +124,23 @@ def test_plans_metrics_and_reports_are_readable_and_go_to_json(dimuon):
         plan.pages = 3
 
 
+def test_texts_say_which_ranges_are_counted(nt):
+    assert "9 page ranges in 1 request" in repr(nt.explain(["Muon_pt", "Muon_eta"]))
+    assert "ranges read: " in repr(nt.metrics)
+
+
+def test_a_plan_without_entries_has_no_columns_without_names(nt):
+    plan = nt.explain(["Muon_pt"], 0, 0)
+    assert all(column["field"] for column in plan.per_column)
+    assert "0 entries" in repr(plan)
+
+
+def test_the_problem_of_a_damage_is_shown_whole():
+    problem = "the checksum does not fit: expected 0x0123456789abcdef, found 0xfedcba9876543210, and more to be long"
+    report = fb.VerifyReport(damages=({"field": "run", "problem": problem},))
+    assert problem in repr(report)
+
+
 class Bar:
     made = None
 

@@ -24,7 +24,7 @@ def load_root():
     ROOT.gErrorIgnoreLevel = ROOT.kError
     if not hasattr(ROOT, "oracle") or not hasattr(ROOT.oracle, "DumpNTuple"):
         # The dumper uses methods that are marked for removal from the public interface
-        ROOT.gInterpreter.ProcessLine("#pragma clang diagnostic ignored \"-Wdeprecated-declarations\"")
+        ROOT.gInterpreter.ProcessLine('#pragma clang diagnostic ignored "-Wdeprecated-declarations"')
         if not ROOT.gInterpreter.Declare(f'#include "{HEADER}"'):
             raise RuntimeError("the dumper does not compile with this ROOT")
     return ROOT
