@@ -97,6 +97,9 @@ class HasFields(ABC):
         >>> fb.open(dimuon).keys(filter_name="Muon_p*", recursive=False)
         ['Muon_pt', 'Muon_phi']
         """
+        unfiltered = filter_name is None and filter_typename is None and filter_field is None and filter_branch is None
+        if unfiltered and recursive and full_paths and self._id is None:
+            return self.ntuple._core.keys()
         schema = self.ntuple._schema
         matching = self._matching(filter_name, filter_typename, filter_field, filter_branch, recursive)
         names = [schema.relative(i, self._id) if full_paths else schema.names[i] for i in matching]

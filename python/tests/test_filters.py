@@ -1,12 +1,15 @@
 import re
+from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
 import femtobarn as fb
+from femtobarn import _core
 from femtobarn._filters import compile_filter, is_pattern, name_matches
 
+ROOT = Path(__file__).resolve().parents[2]
 NAMES = ["run", "nMuon", "Muon_pt", "Muon_eta", "nElectron", "Electron_pt", "HLT_Mu50"]
 
 
@@ -121,3 +124,14 @@ def test_a_function_in_place_of_names_is_a_filter(dimuon):
 def test_a_filter_on_fields_must_be_callable(dimuon):
     with pytest.raises(fb.UsageError, match="filter_field"):
         fb.open(dimuon).keys(filter_field="run")
+
+
+READABLE = sorted(path for path in (ROOT / "testdata" / "rntuple").glob("*.root") if path.name != "unknown_flag.root")
+
+
+@pytest.mark.parametrize("path", READABLE, ids=lambda path: path.name)
+def test_all_keys_are_those_that_any_filter_sees(path):
+    """Without filters the core gives the keys, else they come from the schema in Python."""
+    for name in {entry["path"].split(";")[0] for entry in _core.list_objects(str(path)) if "RNTuple" in entry["class"]}:
+        nt = fb.open({path: name})
+        assert nt.keys() == nt.keys(filter_name=lambda _: True)
