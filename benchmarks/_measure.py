@@ -41,8 +41,12 @@ class Entry:
         return [None if run is None else sum(run["parts"].values()) for run in self.runs]
 
     def seconds_opened(self) -> list[float | None]:
-        """The time of each round of reading what is open already."""
-        return [None if run is None else run.get("again", run["parts"].get("read")) for run in self.runs]
+        """The time of each round of reading what is open already; of reading alone where nothing is kept open."""
+        times = [{} if run is None else run for run in self.runs]
+        if self.spec.get("again"):
+            return [run.get("again") for run in times]
+        reads = self.spec["competitor"] in {"root", "floor"}
+        return [run.get("parts", {}).get("read") if reads else None for run in times]
 
     def processor(self) -> list[float | None]:
         return [None if run is None else run["cpu"] for run in self.runs]

@@ -23,14 +23,15 @@ from _report import Group, as_json, as_markdown
 NTUPLE = "Events"
 STEP_SIZE = "100 MB"
 SLOW_ROUNDS = 3  # of uproot and of new processes
-MEMORY = {"all": 900, "agc": 150}  # MB that a run takes at least, to be touched beforehand
+LARGE_MEMORY, SMALL_MEMORY = 900, 150  # MB that a run takes at least, to be touched beforehand
 
 
 class Plan:
     """The groups of measurements: which competitors meet over which file."""
 
-    def __init__(self, files: dict[str, Path], build: Path, root_python: str) -> None:
+    def __init__(self, files: dict[str, Path], build: Path, root_python: str, settle: float) -> None:
         self.files, self.build, self.root_python = files, build, root_python
+        self.large = {"touch": LARGE_MEMORY, "settle": settle}
 
     def spec(self, competitor: str, codec: str = "zstd", **more: Any) -> dict[str, Any]:
         file = {"path": str(self.files[codec].resolve()), "ntuple": NTUPLE, "build": str(self.build.resolve())}
@@ -41,41 +42,41 @@ class Plan:
 
     def zstd(self) -> Group:
         def fb(**more: Any) -> dict[str, Any]:
-            return self.spec("femtobarn", again=True, touch=MEMORY["all"], **more)
+            return self.spec("femtobarn", **self.large, **more)
 
         def floor(**more: Any) -> dict[str, Any]:
-            return self.spec("floor", touch=MEMORY["all"], **more)
+            return self.spec("floor", **self.large, **more)
 
-        uproot = self.spec("uproot", again=True, touch=2 * MEMORY["all"])
+        uproot = self.spec("uproot", again=True)
         entries = [
-            Entry("femtobarn", fb(), goal=("rate", 1)),
+            Entry("femtobarn", fb(again=True), goal=("rate", 1)),
             Entry("femtobarn, checksums off", fb(verify_checksums=False), checked=False),
             Entry("femtobarn, 2 threads", fb(threads=2), goal=("speedup", 1.8)),
             Entry("femtobarn, new process", fb(), rounds=SLOW_ROUNDS, fresh=True),
             Entry("uproot", uproot, rounds=SLOW_ROUNDS, goal=("slower", 8)),
             self.root("ROOT, compiled loop over entries", "Loop", goal=("slower", 4)),
             Entry("floor: bare zstd and one copy", floor(), goal=("within", 1.5)),
-            Entry("bare zstd alone", floor(copy=False)),
+            Entry("bare zstd alone", self.spec("floor", copy=False)),
             Entry("floor, 2 threads", floor(threads=2)),
         ]
         return Group("All columns to Awkward, zstd", entries)
 
     def other(self, codec: str, floor: str) -> Group:
         def fb(**more: Any) -> dict[str, Any]:
-            return self.spec("femtobarn", codec, again=True, touch=MEMORY["all"], **more)
+            return self.spec("femtobarn", codec, **self.large, **more)
 
         entries = [
             Entry("femtobarn", fb()),
             Entry("femtobarn, checksums off", fb(verify_checksums=False), checked=False),
-            Entry(floor, self.spec("floor", codec, touch=MEMORY["all"]), goal=("within", 1.5)),
+            Entry(floor, self.spec("floor", codec, **self.large), goal=("within", 1.5)),
         ]
         return Group(f"All columns to Awkward, {'uncompressed' if codec == 'none' else codec}", entries)
 
     def agc(self) -> Group:
         def fb(**more: Any) -> dict[str, Any]:
-            return self.spec("femtobarn", columns="agc", again=True, touch=MEMORY["agc"], **more)
+            return self.spec("femtobarn", columns="agc", again=True, touch=SMALL_MEMORY, **more)
 
-        uproot = self.spec("uproot", again=True, columns="agc", touch=MEMORY["agc"])
+        uproot = self.spec("uproot", again=True, columns="agc")
         entries = [
             Entry("femtobarn", fb()),
             Entry("femtobarn, and sums them", fb(sum=True)),
@@ -119,8 +120,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of the files (default: benchmarks/data/N)")
     parser.add_argument("--events", type=int, default=make_data.N_EVENTS, help="how many events to make, if any")
-    parser.add_argument("--runs", type=int, default=7, help="timed rounds; uproot takes part in 3 (default: 7)")
+    parser.add_argument("--runs", type=int, default=5, help="timed rounds; uproot takes part in 3 (default: 5)")
     parser.add_argument("--root-python", default=sys.executable, help="an interpreter that has ROOT")
+    parser.add_argument("--settle", type=float, default=2.5, help="seconds to wait before runs that need much memory")
     parser.add_argument("--only", nargs="+", choices=["zstd", "lz4", "none", "agc", "open", "memory"])
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every time of every run there, too")
     return parser.parse_args()
@@ -143,7 +145,7 @@ def main() -> None:
         return
     for path in files.values():
         path.read_bytes()  # into the page cache
-    plan = Plan(files, make_data.HERE / "data/build", options.root_python)
+    plan = Plan(files, make_data.HERE / "data/build", options.root_python, options.settle)
     groups = {name: group for name, group in plan.groups().items() if name in (options.only or plan.groups())}
     for group in groups.values():
         measure(group, options.runs)
