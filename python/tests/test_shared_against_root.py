@@ -1,0 +1,76 @@
+"""Real files hold what ROOT, asked now, reads from them.
+
+ROOT starts once, in a process of its own, for all files. FEMTOBARN_ROOT_PYTHON names the interpreter that has ROOT,
+where it is another one than that of the tests.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from golden import assert_fields_are_golden
+
+import femtobarn as fb
+
+pytestmark = pytest.mark.oracle
+
+ORACLE = Path(__file__).with_name("oracle")
+PYTHON = os.environ.get("FEMTOBARN_ROOT_PYTHON", sys.executable)
+FILES = {
+    "Run2012BC_DoubleMuParked_Muons_1000evts_rntuple_v1-0-0-0.root": (1000, 7),
+    "cmsopendata2015_ttbar_19980_NANOAOD_RNTupleImporter_rntuple_v1-0-0-1.root": (10, 969),
+    "nano_dy_rntuple.root": (40, 1524),
+    "ntpl001_staff_rntuple_v1-0-1-0.root": (3354, 11),
+    "test_extension_columns_rntuple_v1-0-0-0.root": (600, 3),
+    "test_multiple_representations_rntuple_v1-0-0-0.root": (3, 1),
+    "treemaker_rntuple.root": (10, 338),
+}
+# Arguments: the oracle's folder, the folder for the dumps, then file and ntuple in turn
+SCRIPT = """
+import os, pathlib, sys
+sys.path.insert(0, sys.argv[1])
+from dump_with_root import dump
+for file, ntuple in zip(sys.argv[3::2], sys.argv[4::2]):
+    target = pathlib.Path(sys.argv[2], pathlib.Path(file).name + ".json")
+    target.write_text(dump(file, ntuple), encoding="utf-8")
+os._exit(0)
+"""
+
+
+@pytest.fixture(scope="module")
+def dumps(shared, tmp_path_factory):
+    """The folder with ROOT's reading of every real file."""
+    has_root = subprocess.run([PYTHON, "-c", "import importlib.util as u; exit(u.find_spec('ROOT') is None)"])
+    if has_root.returncode:
+        reason = f"ROOT is not installed for {Path(PYTHON).name} (FEMTOBARN_ROOT_PYTHON can name another)"
+        if os.environ.get("FEMTOBARN_REQUIRE_ALL") == "1":
+            pytest.fail(f"{reason} (FEMTOBARN_REQUIRE_ALL=1)")
+        pytest.skip(reason)
+    target = tmp_path_factory.mktemp("dumps")
+    arguments = []
+    for name in FILES:
+        path = shared / "rntuple" / name
+        arguments += [str(path), fb.open(path).name]
+    # Another Python's modules are of no use to ROOT's
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH" or sys.executable == PYTHON}
+    command = [PYTHON, "-c", SCRIPT, str(ORACLE), str(target), *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return target
+
+
+def test_all_real_files_are_here(shared):
+    assert sorted(path.name for path in (shared / "rntuple").glob("*.root")) == sorted(FILES)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_value_of_a_real_file_is_the_one_that_root_reads(dumps, shared, name):
+    golden = json.loads((dumps / f"{name}.json").read_text(encoding="utf-8"))
+    nt = fb.open(shared / "rntuple" / name)
+    assert nt.skipped == ()
+    assert (nt.num_entries, len(nt.fields)) == (golden["entries"], len(golden["fields"])) == FILES[name]
+    assert_fields_are_golden(golden, nt)
+    assert_fields_are_golden(golden, nt, nt.num_entries // 3, nt.num_entries // 3 * 2)
