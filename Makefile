@@ -135,10 +135,11 @@ test-wheel: wheel ## the wheel, in an empty environment
 check: check-rust check-python docs ## formatting, lints, types, stubs and documentation, warnings denied
 
 .PHONY: check-rust
+# In the release profile, for which the C libraries are compiled already.
 check-rust: $(STAMPS)/venv
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --workspace --no-deps
+	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --locked --workspace --no-deps
 
 .PHONY: check-python
 check-python: $(STAMPS)/build $(STAMPS)/test
