@@ -6,7 +6,7 @@
 //! - [`spec`]: bytes to values: anchor, envelopes, frames, locators, header, footer, page lists (pure);
 //! - [`schema`]: the [`Descriptor`](schema::Descriptor) of one ntuple, names of its fields, and what a read needs of it;
 //! - [`read`]: [`Reader`](read::Reader), planning, fetching and decoding into final buffers;
-//! - [`array`]: the result, and its export to Arrow.
+//! - [`mod@array`]: the result, and its export to Arrow.
 //!
 //! It does not know where bytes come from (`femtobarn-io`) or what else is in a ROOT file (`femtobarn-rootfile`).
 
