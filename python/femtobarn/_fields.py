@@ -73,8 +73,8 @@ class HasFields(ABC):
         Parameters
         ----------
         filter_name, filter_typename : None, str, compiled pattern, callable or list of these
-            Which names and which C++ types: a name, a glob such as "Muon_*", a regular expression such as
-            "/muon_.*/i", a function, or a list of these. A name passes if the field's own name or its path does.
+            Which names and which C++ types: a name, a glob such as ``"Muon_*"``, a regular expression such as
+            ``"/muon_.*/i"``, a function, or a list of these. A name passes if the field's own name or its path does.
         filter_field : callable, optional
             A function of the `Field` that says whether it is wanted.
         filter_branch : callable, optional
