@@ -24,7 +24,7 @@ folder = Path(fb.__file__).parent
 assert folder.is_relative_to(sys.prefix), f"imported from {folder}, not from the wheel"
 assert (folder / "py.typed").exists(), "the wheel holds no py.typed"
 events = fb.open(sys.argv[1])
-assert len(events) == len(events.arrays(["nMuon"])) > 0
+assert events.num_entries == len(events.arrays(["nMuon"])) > 0
 PY
 printf 'wheel: %s\n' "$(basename "$wheel")"
 printf '1 passed, 0 failed\n'
