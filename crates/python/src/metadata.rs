@@ -40,18 +40,7 @@ pub fn fields<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let descriptor = reader.descriptor();
     let list = PyList::empty(py);
-    let is_read = |id: &u32| {
-        left_out
-            .iter()
-            .all(|(name, _)| name != descriptor.field_name(*id))
-    };
-    let mut pending: Vec<u32> = descriptor
-        .top_level
-        .iter()
-        .rev()
-        .copied()
-        .filter(is_read)
-        .collect();
+    let mut pending = top_level(descriptor, left_out);
     while let Some(id) = pending.pop() {
         let Some(field) = descriptor.field(id) else {
             continue;
@@ -62,16 +51,27 @@ pub fn fields<'py>(
     Ok(list)
 }
 
-/// The keys of all fields, depth first: dotted names without anonymous fields; the slots of tuples are numbers. What is
-/// inside a variant has no key.
-pub fn keys(reader: &Reader, left_out: &[(String, String)]) -> Vec<String> {
-    let descriptor = reader.descriptor();
+/// The top-level fields that are read, the last first: where walks begin that take from the end.
+fn top_level(descriptor: &Descriptor, left_out: &[(String, String)]) -> Vec<u32> {
     let is_read = |id: &u32| {
         left_out
             .iter()
             .all(|(name, _)| name != descriptor.field_name(*id))
     };
-    let tops = descriptor.top_level.iter().rev().copied().filter(is_read);
+    descriptor
+        .top_level
+        .iter()
+        .rev()
+        .copied()
+        .filter(is_read)
+        .collect()
+}
+
+/// The keys of all fields, depth first: dotted names without anonymous fields; the slots of tuples are numbers. What is
+/// inside a variant has no key.
+pub fn keys(reader: &Reader, left_out: &[(String, String)]) -> Vec<String> {
+    let descriptor = reader.descriptor();
+    let tops = top_level(descriptor, left_out).into_iter();
     let mut pending: Vec<(u32, String)> = tops.map(|id| (id, String::new())).collect();
     let mut out = Vec::with_capacity(descriptor.fields.len());
     while let Some((id, above)) = pending.pop() {

@@ -37,14 +37,7 @@ pub fn page(data: &[u8]) {
         return;
     };
     let n = usize::from(n) << (wide % 8);
-    let record = [
-        &u16::from(kind % 30).to_le_bytes()[..],
-        &u16::from(bits % 97).to_le_bytes(),
-    ]
-    .concat();
-    let Some(column_type) = column_type(&record) else {
-        return;
-    };
+    let column_type = ColumnType::from_code(u16::from(kind % 30));
     let column = ColumnRecord {
         column_type,
         bits: u16::from(bits % 97),
@@ -68,19 +61,6 @@ pub fn page(data: &[u8]) {
         .get_mut(..n * target.size())
         .unwrap_or_default();
     let _ = PageDecoder::default().decode(&column, n, stored, target, out);
-}
-
-fn column_type(record: &[u8]) -> Option<ColumnType> {
-    let bytes = [record, &[0; 8]].concat();
-    let mut framed = ((bytes.len() + 8) as i64).to_le_bytes().to_vec();
-    framed.extend(&bytes);
-    let mut list = (-((framed.len() + 12) as i64)).to_le_bytes().to_vec();
-    list.extend(1u32.to_le_bytes());
-    list.extend(framed);
-    let empty = [(-12i64).to_le_bytes().to_vec(), vec![0; 4]].concat();
-    let description = [empty.clone(), list, empty.clone(), empty].concat();
-    let schema = SchemaDescription::parse(&mut Cursor::new(&description)).ok()?;
-    schema.columns.first().map(|column| column.column_type)
 }
 
 /// Opens bytes as a ROOT file and reads everything in it.

@@ -187,7 +187,8 @@ const COLUMN_TYPES: [(ColumnType, &str, u16, u16); 30] = [
 ];
 
 impl ColumnType {
-    fn from_code(code: u16) -> Self {
+    /// The type of a code on disk.
+    pub(crate) fn from_code(code: u16) -> Self {
         COLUMN_TYPES
             .get(usize::from(code))
             .map_or(Self::Unknown(code), |entry| entry.0)
