@@ -111,29 +111,22 @@ impl<'py> Nodes<'_, 'py> {
     fn buffer(
         &mut self,
         piece: Piece,
-        bytes: impl FnOnce(&Arrays) -> Option<Bytes>,
+        bytes: impl FnOnce(&Arrays) -> PyResult<Bytes>,
     ) -> PyResult<Bound<'py, Buffer>> {
         if let Some(known) = self.known.get(&piece) {
             return Ok(known.clone());
         }
-        let broken = || {
-            error::new(
-                "FormatError",
-                "inconsistent",
-                "an optional value that holds several".into(),
-            )
-        };
-        let bytes = bytes(self.arrays).ok_or_else(broken)?;
+        let bytes = bytes(self.arrays)?;
         let buffer = Bound::new(self.py, Buffer(bytes))?;
         self.known.insert(piece, buffer.clone());
         Ok(buffer)
     }
 
     fn data(&mut self, slot: usize) -> PyResult<Bound<'py, Buffer>> {
-        self.buffer(Piece::Data(slot), |arrays| match arrays.slot(slot)? {
-            SlotData::Leaf { values, .. } => Some(values.clone()),
-            SlotData::Index { offsets } => Some(offsets.clone()),
-            SlotData::Switch { .. } => None,
+        self.buffer(Piece::Data(slot), |arrays| match arrays.slot(slot) {
+            Some(SlotData::Leaf { values, .. }) => Ok(values.clone()),
+            Some(SlotData::Index { offsets }) => Ok(offsets.clone()),
+            _ => Ok(Bytes::new()),
         })
     }
 
@@ -149,7 +142,8 @@ impl<'py> Nodes<'_, 'py> {
             }
             NodeKind::Cardinality { index, wide } => {
                 let buffer = self.buffer(Piece::Cardinality(*index, *wide), |a| {
-                    Some(a.cardinality(*index, *wide))
+                    a.cardinality(*index, *wide)
+                        .map_err(|e| error::to_python(e.into()))
                 })?;
                 ("numpy", if *wide { "int64" } else { "int32" }, buffer).into_pyobject(py)
             }
@@ -167,7 +161,10 @@ impl<'py> Nodes<'_, 'py> {
             }
             NodeKind::Optional { index, item } => {
                 let item = self.node(item, self.arrays.n_items(*index))?;
-                let positions = self.buffer(Piece::Option(*index), |a| a.optional_index(*index))?;
+                let positions = self.buffer(Piece::Option(*index), |a| {
+                    a.optional_index(*index)
+                        .map_err(|e| error::to_python(e.into()))
+                })?;
                 ("option", positions, item).into_pyobject(py)
             }
             NodeKind::Regular { size, item } => {
@@ -201,14 +198,14 @@ impl<'py> Nodes<'_, 'py> {
         for (node, length) in alternatives.iter().zip(lengths) {
             list.append(self.node(node, length)?)?;
         }
-        let tags = self.buffer(Piece::Tags(switch), |arrays| match arrays.slot(switch)? {
-            SlotData::Switch { tags, .. } => Some(tags.clone()),
-            _ => None,
+        let tags = self.buffer(Piece::Tags(switch), |arrays| match arrays.slot(switch) {
+            Some(SlotData::Switch { tags, .. }) => Ok(tags.clone()),
+            _ => Ok(Bytes::new()),
         })?;
         let positions = self.buffer(Piece::Positions(switch), |arrays| {
-            match arrays.slot(switch)? {
-                SlotData::Switch { positions, .. } => Some(positions.clone()),
-                _ => None,
+            match arrays.slot(switch) {
+                Some(SlotData::Switch { positions, .. }) => Ok(positions.clone()),
+                _ => Ok(Bytes::new()),
             }
         })?;
         ("union", tags, positions, list).into_pyobject(self.py)

@@ -27,7 +27,7 @@ impl Scratch {
 }
 
 /// What the elements of a page become.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Target {
     /// Values of this type.
     Leaf(DType),
@@ -168,10 +168,11 @@ pub fn is_plain(column_type: ColumnType, target: Target) -> bool {
     }
 }
 
-fn copy(from: &[u8], to: &mut [u8]) -> Result<(), PageError> {
+/// Copies the elements of a page.
+pub(crate) fn copy(from: &[u8], to: &mut [u8]) -> Result<(), PageError> {
     if from.len() != to.len() {
         return Err(PageError::Size {
-            what: "plain page",
+            what: "elements of a page",
             expected: to.len() as u64,
             found: from.len() as u64,
         });

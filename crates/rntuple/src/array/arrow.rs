@@ -15,6 +15,7 @@ use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, UnionFields, UnionMode};
 
 use super::{Arrays, SlotData, values};
+use crate::RNTupleError;
 use crate::schema::{DType, Node, NodeKind, SlotKind, Slots};
 
 /// Why a result cannot be given as Arrow.
@@ -29,6 +30,10 @@ pub enum ArrayError {
         /// What Arrow says.
         source: ArrowError,
     },
+}
+
+fn memory(error: RNTupleError) -> ArrowError {
+    ArrowError::MemoryError(error.to_string())
 }
 
 /// The Arrow schema of a read.
@@ -167,7 +172,8 @@ impl Arrays {
                 } else {
                     DataType::Int32
                 };
-                primitive(dtype, length, Buffer::from(self.cardinality(*index, *wide)))?
+                let lengths = self.cardinality(*index, *wide).map_err(memory)?;
+                primitive(dtype, length, Buffer::from(lengths))?
             }
             NodeKind::String { index, chars } => {
                 let (_, bytes) = self.leaf(*chars).ok_or_else(missing)?;
@@ -235,9 +241,7 @@ impl Arrays {
     }
 
     fn option_positions(&self, index: usize) -> Result<Int64Array, ArrowError> {
-        let bytes = self.optional_index(index).ok_or_else(|| {
-            ArrowError::InvalidArgumentError("an optional value that holds several".into())
-        })?;
+        let bytes = self.optional_index(index).map_err(memory)?;
         let positions = bytes
             .as_chunks::<8>()
             .0

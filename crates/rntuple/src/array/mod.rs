@@ -7,6 +7,8 @@ use bytes::Bytes;
 pub use arrow_schema::Schema as ArrowSchema;
 
 pub use self::arrow::{ArrayError, arrow_schema};
+use crate::RNTupleError;
+use crate::read::filled;
 use crate::schema::{DType, Node, SlotId};
 
 /// Decoded elements of a slot.
@@ -92,37 +94,34 @@ impl Arrays {
     }
 
     /// Lengths of a collection's lists, as `i64` or `i32`.
-    pub fn cardinality(&self, id: SlotId, wide: bool) -> Bytes {
+    pub fn cardinality(&self, id: SlotId, wide: bool) -> Result<Bytes, RNTupleError> {
         let offsets = values(self.offsets(id));
-        let lengths = offsets
-            .iter()
-            .zip(offsets.iter().skip(1))
-            .map(|(a, b)| b - a);
+        let n = offsets.len().saturating_sub(1);
+        let ends = offsets.get(1..).unwrap_or_default();
+        let lengths = offsets.iter().zip(ends).map(|(a, b)| b - a);
         if wide {
-            shared(lengths.collect::<Vec<i64>>())
+            filled(n, |out| {
+                out.iter_mut().zip(lengths).for_each(|(to, n)| *to = n)
+            })
         } else {
-            shared(
-                lengths
-                    .map(|n| i32::try_from(n).unwrap_or(i32::MAX))
-                    .collect::<Vec<i32>>(),
-            )
+            let narrow = |n: i64| i32::try_from(n).unwrap_or(i32::MAX);
+            filled(n, |out| {
+                out.iter_mut()
+                    .zip(lengths)
+                    .for_each(|(to, n)| *to = narrow(n))
+            })
         }
     }
 
-    /// For optional values: `i64` position of each, −1 where missing. None if one holds more than one value.
-    pub fn optional_index(&self, id: SlotId) -> Option<Bytes> {
+    /// For optional values: `i64` position of each, −1 where missing.
+    pub fn optional_index(&self, id: SlotId) -> Result<Bytes, RNTupleError> {
         let offsets = values(self.offsets(id));
-        let position = |(a, b): (&i64, &i64)| match b - a {
-            0 => Some(-1),
-            1 => Some(*a),
-            _ => None,
-        };
-        offsets
-            .iter()
-            .zip(offsets.iter().skip(1))
-            .map(position)
-            .collect::<Option<Vec<i64>>>()
-            .map(shared)
+        let position = |(a, b): (&i64, &i64)| if a == b { -1 } else { *a };
+        let ends = offsets.get(1..).unwrap_or_default();
+        let positions = offsets.iter().zip(ends).map(position);
+        filled(offsets.len().saturating_sub(1), |out: &mut [i64]| {
+            out.iter_mut().zip(positions).for_each(|(to, n)| *to = n);
+        })
     }
 
     /// Bytes of all buffers.
@@ -143,15 +142,4 @@ fn values(bytes: Option<&Bytes>) -> &[i64] {
     bytes
         .and_then(|bytes| bytemuck::try_cast_slice(bytes).ok())
         .unwrap_or_default()
-}
-
-/// Numbers as bytes that keep their alignment.
-fn shared<T: bytemuck::Pod + Send>(numbers: Vec<T>) -> Bytes {
-    struct Numbers<T>(Vec<T>);
-    impl<T: bytemuck::Pod> AsRef<[u8]> for Numbers<T> {
-        fn as_ref(&self) -> &[u8] {
-            bytemuck::cast_slice(&self.0)
-        }
-    }
-    Bytes::from_owner(Numbers(numbers))
 }

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A page of one column of one reader.
-pub(super) type PageKey = (usize, u32, u64);
+use crate::encoding::Target;
+
+/// A page of one column of one reader, and what its elements were made.
+pub(super) type PageKey = (usize, u32, u64, Target);
 
 #[derive(Debug)]
 struct Entry {

@@ -7,7 +7,7 @@ use super::cache::{PageCache, PageKey};
 use super::plan::{Part, Piece};
 use super::stats::{Stats, add, elapsed};
 use crate::RNTupleError;
-use crate::encoding::{PageDecoder, PageError, Scratch, Target};
+use crate::encoding::{PageDecoder, PageError, Scratch, Target, copy};
 use crate::spec::ColumnRecord;
 
 /// A piece of a page and the place of its elements in the result.
@@ -34,6 +34,7 @@ impl Job<'_> {
             Arc::as_ptr(&part.reader) as usize,
             self.column,
             self.piece.page.locator.offset,
+            self.target,
         )
     }
 
@@ -42,14 +43,11 @@ impl Job<'_> {
     }
 
     /// Copies the wanted elements from those of the whole page.
-    pub fn copy_from(&mut self, page: &[u8]) {
+    pub fn copy_from(&mut self, page: &[u8]) -> Result<(), PageError> {
         let size = self.target.size();
         let (low, high) = (self.piece.low as usize, self.piece.high as usize);
-        if let Some(wanted) = page.get(low.saturating_mul(size)..high.saturating_mul(size))
-            && wanted.len() == self.out.len()
-        {
-            self.out.copy_from_slice(wanted);
-        }
+        let wanted = page.get(low.saturating_mul(size)..high.saturating_mul(size));
+        copy(wanted.unwrap_or_default(), self.out)
     }
 }
 
@@ -61,7 +59,7 @@ pub(super) struct Worker<'a> {
     decoder: PageDecoder,
     whole_page: Scratch,
     /// The page whose elements `whole_page` holds.
-    held: Option<(PageKey, Target)>,
+    held: Option<PageKey>,
     stats: Stats,
 }
 
@@ -106,23 +104,16 @@ impl<'a> Worker<'a> {
 
     fn decode_page(&mut self, job: &mut Job<'_>, stored: &[u8]) -> Result<(), RNTupleError> {
         let Some(part) = self.parts.get(job.part) else {
-            return Ok(());
+            return Err(RNTupleError::Interrupted);
         };
         let reader = &part.reader;
         let Some(record) = reader.descriptor().column(job.column) else {
-            return Ok(());
+            return Err(reader.inconsistent("schema", "the column of a page", "none"));
         };
         let body = check_page(part, record, job, stored)?;
         let n = job.piece.page.n_elements as usize;
-        let failed = |source: PageError| {
-            page_error(
-                part,
-                record,
-                job.cluster,
-                job.piece.page.locator.offset,
-                source,
-            )
-        };
+        let (cluster, offset) = (job.cluster, job.piece.page.locator.offset);
+        let failed = |source: PageError| page_error(part, record, cluster, offset, source);
         add(
             &self.stats.bytes_decompressed,
             record.packed_bytes(n as u64).unwrap_or(0),
@@ -134,10 +125,9 @@ impl<'a> Worker<'a> {
                 .map_err(failed);
         }
         let size = n.saturating_mul(job.target.size());
-        let wanted = (job.key(part), job.target);
+        let wanted = job.key(part);
         if self.held == Some(wanted) {
-            job.copy_from(self.whole_page.bytes(size));
-            return Ok(());
+            return job.copy_from(self.whole_page.bytes(size)).map_err(failed);
         }
         self.held = None;
         crate::encoding::packed_size(record, n as u64, body.len() as u64).map_err(failed)?;
@@ -149,9 +139,9 @@ impl<'a> Worker<'a> {
             .cache
             .filter(|_| job.piece.high < job.piece.page.n_elements)
         {
-            cache.insert(job.key(part), page);
+            cache.insert(wanted, page);
         }
-        job.copy_from(page);
+        job.copy_from(page).map_err(failed)?;
         self.held = Some(wanted);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The read itself: rounds of resolving, allocating, fetching, decoding and finishing.
 
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -102,7 +103,14 @@ pub fn read(
         items: vec![None; n_slots],
         extents: vec![None; n_slots],
         data: (0..n_slots).map(|_| None).collect(),
+        most: HashMap::new(),
     };
+    for (_, node) in &schema.columns {
+        node.limits(&mut |slot, most| {
+            let known = rounds.most.entry(slot).or_insert(most);
+            *known = most.min(*known);
+        });
+    }
     while rounds.data.iter().any(Option::is_none) {
         rounds.next()?;
     }
@@ -130,6 +138,8 @@ struct Rounds<'a> {
     items: Vec<Option<Vec<Items>>>,
     extents: Vec<Option<Extents>>,
     data: Vec<Option<SlotData>>,
+    /// The most items that a list of an index slot may have, where that is limited.
+    most: HashMap<SlotId, i64>,
 }
 
 /// A slot of a round and what is planned for it.
@@ -388,7 +398,7 @@ impl<'a> Rounds<'a> {
                 self.add_jobs(own, slot, target, out, &mut jobs)?;
             }
         }
-        let jobs = self.take_cached(jobs);
+        let jobs = self.take_cached(jobs)?;
         let work = fetch::requests(self.parts, jobs);
         self.progress
             .total
@@ -417,8 +427,9 @@ impl<'a> Rounds<'a> {
                 ));
             }
             let (zeros, pieces) = plan::pieces(part, &source, slot, *extent, *total)?;
-            // the buffer is zeroed already
-            rest = take(&mut rest, zeros, target)?.1;
+            let missing;
+            (missing, rest) = take(&mut rest, zeros, target)?;
+            missing.fill(0);
             for piece in pieces {
                 let taken;
                 (taken, rest) = take(&mut rest, u64::from(piece.high - piece.low), target)?;
@@ -432,7 +443,13 @@ impl<'a> Rounds<'a> {
                 });
             }
         }
-        Ok(())
+        if rest.is_empty() {
+            return Ok(());
+        }
+        Err(RNTupleError::Memory {
+            bytes: rest.len() as u64,
+            reason: "the plan counted more elements".into(),
+        })
     }
 
     /// Adds the jobs that look up offsets before and behind the wanted ones.
@@ -496,9 +513,9 @@ impl<'a> Rounds<'a> {
     }
 
     /// Serves what the cache holds; gives the other jobs.
-    fn take_cached<'b>(&self, jobs: Vec<Job<'b>>) -> Vec<Job<'b>> {
+    fn take_cached<'b>(&self, jobs: Vec<Job<'b>>) -> Result<Vec<Job<'b>>, RNTupleError> {
         let Some(cache) = self.options.cache else {
-            return jobs;
+            return Ok(jobs);
         };
         let mut left = Vec::with_capacity(jobs.len());
         for mut job in jobs {
@@ -508,12 +525,18 @@ impl<'a> Rounds<'a> {
             match cache.get(&job.key(part)) {
                 Some(page) => {
                     super::stats::add(&part.reader.stats().cached_pages, 1);
-                    job.copy_from(&page);
+                    job.copy_from(&page).map_err(|source| {
+                        // only a page that was decoded is in the cache
+                        RNTupleError::Memory {
+                            bytes: page.len() as u64,
+                            reason: source.to_string(),
+                        }
+                    })?;
                 }
                 None => left.push(job),
             }
         }
-        left
+        Ok(left)
     }
 
     /// The finishing pass of index and switch slots.
@@ -540,7 +563,8 @@ impl<'a> Rounds<'a> {
                 SlotKind::Index => {
                     let offsets = typed(buffers.next().unwrap_or_default());
                     let (before, after) = looked_up(probes, scratch.next().unwrap_or_default());
-                    finish::offsets(offsets, &extents, &before, &after, &whole)
+                    let most = self.most.get(&own.id).copied();
+                    finish::offsets(offsets, &extents, &before, &after, &whole, most)
                 }
                 SlotKind::Switch(n) => {
                     let tags = buffers.next().unwrap_or_default();

@@ -148,7 +148,7 @@ fn drain(
     let mut buffer = Scratch::default();
     while let Some((mut work, bytes)) = queue.next() {
         let Some(part) = parts.get(work.part) else {
-            continue;
+            return Err(RNTupleError::Interrupted);
         };
         let n_bytes = work.n_bytes();
         let held;
@@ -180,7 +180,10 @@ fn drain(
             let range = page_range(job);
             let at = |offset: u64| usize::try_from(offset - work.range.start).unwrap_or(usize::MAX);
             let Some(page) = stored.get(at(range.start)..at(range.end)) else {
-                continue;
+                let what = format!("bytes read for the page at offset {}", range.start);
+                return Err(part
+                    .reader
+                    .inconsistent(&what, range.end - range.start, stored.len()));
             };
             if last.as_ref() != Some(&range) {
                 add(&worker.stats().bytes_needed, range.end - range.start);
@@ -213,7 +216,7 @@ fn count(stats: &Stats, requests: u64, ranges: u64, n_bytes: u64, start: Instant
 fn fetch(parts: &[Part], queue: &Queue<'_>) -> Result<(), RNTupleError> {
     while let Some(batch) = queue.take_batch(parts) {
         let Some(part) = batch.first().and_then(|work| parts.get(work.part)) else {
-            continue;
+            return Err(RNTupleError::Interrupted);
         };
         if batch.iter().any(|work| work.split) {
             for work in batch {

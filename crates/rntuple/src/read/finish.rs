@@ -14,16 +14,19 @@ pub(super) struct Broken {
 
 /// Turns end offsets into Arrow offsets.
 ///
-/// `offsets` holds 0, then for each segment its end offsets as stored; `before` is each segment's offset before its
-/// first element, `after` that at the cluster's end where it was looked up. Gives the items that the segments cover.
+/// `offsets` holds room for 0, then for each segment its end offsets as stored; `before` is each segment's offset before its
+/// first element, `after` that at the cluster's end where it was looked up. A list holds `most` items at most. Gives
+/// the items that the segments cover.
 pub(super) fn offsets(
     offsets: &mut [i64],
     segments: &[Extent],
     before: &[u64],
     after: &[Option<u64>],
     whole: &[bool],
+    most: Option<i64>,
 ) -> Result<Vec<Items>, Broken> {
-    let mut rest = offsets.get_mut(1..).unwrap_or_default();
+    let (zero, mut rest) = offsets.split_at_mut_checked(1).unwrap_or_default();
+    zero.fill(0);
     let mut base = 0i64;
     let mut items = Vec::with_capacity(segments.len());
     for (segment, extent) in segments.iter().enumerate() {
@@ -52,6 +55,16 @@ pub(super) fn offsets(
                 "offsets that never decrease",
                 "one that does".into(),
             ));
+        }
+        if let Some(most) = most {
+            let mut previous = first;
+            for &end in &*own {
+                if end - previous > most {
+                    let expected = format!("at most {most} in a list");
+                    return Err(broken(&expected, (end - previous).to_string()));
+                }
+                previous = end;
+            }
         }
         let length = last - first;
         let next = base
@@ -189,13 +202,14 @@ mod tests {
     #[test]
     fn offsets_are_rebased_across_clusters_and_partial_ones() {
         // cluster 0 from its second entry on (3 items before), cluster 1 whole
-        let mut values = [0, 5, 5, 2, 6];
+        let mut values = [99, 5, 5, 2, 6];
         let items = offsets(
             &mut values,
             &extents(&[2, 2]),
             &[3, 0],
             &[None, None],
             &[false, true],
+            Some(4),
         )
         .unwrap();
         assert_eq!(values, [0, 2, 2, 4, 8]);
@@ -220,9 +234,35 @@ mod tests {
     #[test]
     fn decreasing_and_huge_offsets_are_refused() {
         for mut values in [[0, 5, 4], [0, -1, 4], [0, 2, -2]] {
-            assert!(offsets(&mut values, &extents(&[2]), &[0], &[None], &[true]).is_err());
+            assert!(offsets(&mut values, &extents(&[2]), &[0], &[None], &[true], None).is_err());
         }
-        assert!(offsets(&mut [0, 5, 6], &extents(&[2]), &[6], &[None], &[false]).is_err());
+        assert!(
+            offsets(
+                &mut [0, 5, 6],
+                &extents(&[2]),
+                &[6],
+                &[None],
+                &[false],
+                None
+            )
+            .is_err()
+        );
+    }
+
+    #[test]
+    fn lists_that_are_too_long_are_refused() {
+        let check = |most| {
+            offsets(
+                &mut [0, 2, 3, 5],
+                &extents(&[3]),
+                &[1],
+                &[None],
+                &[false],
+                most,
+            )
+        };
+        assert!(check(None).is_ok() && check(Some(2)).is_ok());
+        assert_eq!(check(Some(1)).unwrap_err().found, "2");
     }
 
     /// Found by fuzzing: two clusters of 2^62 items each overflowed the sum.
@@ -236,6 +276,7 @@ mod tests {
             &[0, 0],
             &[None, None],
             &whole,
+            None,
         );
         assert!(result.is_err());
     }

@@ -1,4 +1,11 @@
 //! Memory of results: anonymous mappings, huge pages where the system gives them, shared by reference.
+//!
+//! The first touch of fresh memory costs more than decompressing into it. So a mapping that nobody needs any longer
+//! is kept for the next read, up to a limit; the system is told that it may take the pages if it needs them
+//! (`MADV_FREE`). Its contents are those of an earlier read: whoever allocates a buffer writes all of it.
+
+use std::ops::Deref;
+use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use memmap2::MmapMut;
@@ -9,16 +16,138 @@ use crate::RNTupleError;
 const ALIGNMENT: usize = 64;
 /// Small buffers share a mapping of this size; a larger one has its own. A buffer that lives on keeps its mapping.
 const SLAB: usize = 16 << 20;
+/// Mappings are at least this large.
+const SMALLEST: usize = 1 << 16;
+/// Most bytes of mappings that wait for the next read.
+const MOST_IDLE: usize = 1 << 30;
 
-/// A set of zeroed buffers that is filled, then frozen.
+/// A mapping; dropped, it waits for the next read.
+#[derive(Debug)]
+struct Slab(Option<MmapMut>);
+
+impl Slab {
+    fn new(length: usize) -> Result<Self, RNTupleError> {
+        let length = size_class(length);
+        let waiting = IDLE
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take(length);
+        match waiting {
+            Some(map) => Ok(Self(Some(map))),
+            None => map(length).map(|map| Self(Some(map))),
+        }
+    }
+}
+
+impl Deref for Slab {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.as_deref().unwrap_or_default()
+    }
+}
+
+impl AsRef<[u8]> for Slab {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Drop for Slab {
+    fn drop(&mut self) {
+        let Some(map) = self.0.take() else { return };
+        let excess = IDLE
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .keep(map);
+        drop(excess);
+    }
+}
+
+/// One buffer of `n` numbers, filled by the caller.
+pub(crate) fn filled<T: bytemuck::Pod>(
+    n: usize,
+    fill: impl FnOnce(&mut [T]),
+) -> Result<Bytes, RNTupleError> {
+    let mut slabs = Slabs::allocate(&[n.saturating_mul(size_of::<T>())])?;
+    if let Some(buffer) = slabs.buffers().into_iter().next() {
+        // the buffers of slabs are aligned
+        fill(bytemuck::try_cast_slice_mut(buffer).unwrap_or_default());
+    }
+    Ok(slabs.freeze().into_iter().next().unwrap_or_default())
+}
+
+/// Mappings that wait for a read, the one that has waited longest first.
+#[derive(Debug)]
+struct Idle {
+    maps: Vec<MmapMut>,
+    n_bytes: usize,
+}
+
+static IDLE: Mutex<Idle> = Mutex::new(Idle {
+    maps: Vec::new(),
+    n_bytes: 0,
+});
+
+impl Idle {
+    /// The mapping of this size that has waited least.
+    fn take(&mut self, length: usize) -> Option<MmapMut> {
+        let at = self.maps.iter().rposition(|map| map.len() == length)?;
+        self.n_bytes -= length;
+        Some(self.maps.remove(at))
+    }
+
+    /// Keeps a mapping; gives those that are too many by that.
+    fn keep(&mut self, map: MmapMut) -> Vec<MmapMut> {
+        if map.len() > MOST_IDLE {
+            return vec![map];
+        }
+        may_be_taken(&map);
+        self.n_bytes += map.len();
+        self.maps.push(map);
+        let mut excess = Vec::new();
+        while self.n_bytes > MOST_IDLE {
+            let oldest = self.maps.remove(0);
+            self.n_bytes -= oldest.len();
+            excess.push(oldest);
+        }
+        excess
+    }
+}
+
+/// The next of the sizes that mappings have: eight to each doubling, so that a mapping is soon found again, and its
+/// untouched end, which takes no memory, is short.
+fn size_class(length: usize) -> usize {
+    let doubling = length
+        .checked_next_power_of_two()
+        .unwrap_or(1 << (usize::BITS - 1));
+    length
+        .max(1)
+        .checked_next_multiple_of((doubling / 16).max(SMALLEST))
+        .unwrap_or(length)
+}
+
+/// Tells the system that it may take the pages of a mapping whose contents nobody needs.
+#[cfg_attr(not(target_os = "linux"), expect(unused_variables))]
+fn may_be_taken(map: &MmapMut) {
+    #[cfg(target_os = "linux")]
+    #[expect(
+        unsafe_code,
+        reason = "the advice changes contents, which nobody looks at before writing them"
+    )]
+    // only advice: without it the memory stays this process's until the next read
+    let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::Free) };
+}
+
+/// A set of buffers that is filled, then frozen.
 #[derive(Debug, Default)]
 pub(super) struct Slabs {
-    slabs: Vec<MmapMut>,
+    slabs: Vec<Slab>,
     places: Vec<(usize, usize, usize)>,
 }
 
 impl Slabs {
-    /// Allocates zeroed buffers of these sizes.
+    /// Allocates buffers of these sizes. What they hold is not said: every byte is to be written.
     pub fn allocate(sizes: &[usize]) -> Result<Self, RNTupleError> {
         check_limit(sizes)?;
         let mut slabs = Self::default();
@@ -39,7 +168,7 @@ impl Slabs {
             }
         }
         for length in lengths {
-            slabs.slabs.push(map(length)?);
+            slabs.slabs.push(Slab::new(length)?);
         }
         Ok(slabs)
     }
@@ -49,7 +178,7 @@ impl Slabs {
         let mut rests: Vec<(usize, &mut [u8])> = self
             .slabs
             .iter_mut()
-            .map(|slab| (0, &mut slab[..]))
+            .map(|slab| (0, slab.0.as_deref_mut().unwrap_or_default()))
             .collect();
         let mut out = Vec::with_capacity(self.places.len());
         for &(slab, offset, size) in &self.places {
@@ -131,17 +260,68 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_are_zeroed_aligned_and_apart() {
+    fn buffers_are_aligned_and_apart() {
         let sizes = [0, 1, 100, SLAB - 64, SLAB + 1, 64, 7];
         let mut slabs = Slabs::allocate(&sizes).unwrap();
         for (i, buffer) in (0u8..).zip(slabs.buffers()) {
             assert_eq!(buffer.len(), sizes[usize::from(i)]);
-            assert!(buffer.iter().all(|&b| b == 0));
             assert_eq!(buffer.as_ptr() as usize % ALIGNMENT, 0);
             buffer.fill(i + 1);
         }
         for ((i, buffer), size) in (0u8..).zip(slabs.freeze()).zip(sizes) {
             assert!(buffer.len() == size && buffer.iter().all(|&b| b == i + 1));
+        }
+    }
+
+    #[test]
+    fn a_mapping_is_used_again_when_its_last_buffer_is_gone() {
+        // a size that no other test asks for
+        let size = 5 * SLAB + 2;
+        let mut slabs = Slabs::allocate(&[size]).unwrap();
+        let place = slabs.buffers()[0].as_ptr();
+        let frozen = slabs.freeze();
+        let other = Slabs::allocate(&[size]).unwrap().buffers()[0].as_ptr();
+        assert_ne!(place, other, "it is still in use");
+        let slice = frozen[0].slice(7..8);
+        drop(frozen);
+        drop(slice);
+        let again = Slabs::allocate(&[size - 1]).unwrap().buffers()[0].as_ptr();
+        assert_eq!(place, again);
+    }
+
+    #[test]
+    fn idle_mappings_are_limited() {
+        let mut idle = Idle {
+            maps: Vec::new(),
+            n_bytes: 0,
+        };
+        let quarter = MOST_IDLE / 4;
+        for _ in 0..4 {
+            assert!(idle.keep(map(quarter).unwrap()).is_empty());
+        }
+        assert_eq!(idle.keep(map(SMALLEST).unwrap()).len(), 1);
+        assert_eq!(idle.n_bytes, 3 * quarter + SMALLEST);
+        assert_eq!(idle.keep(map(MOST_IDLE + 1).unwrap()).len(), 1);
+        assert!(idle.take(quarter).is_some() && idle.take(quarter + 1).is_none());
+    }
+
+    #[test]
+    fn sizes_of_mappings_waste_little() {
+        for length in [
+            0,
+            1,
+            SMALLEST,
+            SMALLEST + 1,
+            1 << 20,
+            SLAB - 64,
+            SLAB,
+            SLAB + 1,
+            5 << 27,
+            usize::MAX,
+        ] {
+            let class = size_class(length);
+            assert!(class >= length && size_class(class) == class, "{length}");
+            assert!(class - length <= SMALLEST.max(length / 8), "{length}");
         }
     }
 

@@ -18,6 +18,8 @@ mod selection;
 mod stats;
 mod verify;
 
+pub(crate) use memory::filled;
+
 pub use cache::PageCache;
 pub use engine::{ReadOptions, Tick, read};
 pub use explain::{ColumnCost, Explanation, explain};
