@@ -12,9 +12,10 @@ from femtobarn._compat import check_read_options
 from femtobarn._explain import Plan
 from femtobarn._filters import compile_filter
 from femtobarn._libraries import Output, regularize
+from femtobarn._progress import Progress
 from femtobarn._report import Report
 from femtobarn._repr import FIELD_HEADER, field_rows, format_table, skipped_lines
-from femtobarn._steps import check_step_size, clip_entries, memory_size, step_entries
+from femtobarn._steps import check_step_size, clip_entries, num_bytes, step_entries
 from femtobarn.errors import UsageError
 
 if TYPE_CHECKING:
@@ -212,6 +213,22 @@ class HasFields(ABC):
             schema.relative(i, self._id) if full_paths else schema.names[i]: schema.records[i]["typename"]
             for i in matching
         }
+
+    def iterkeys(self, filter_name: Filter = None, **options: Any) -> Iterator[str]:
+        """Iterate over the names; the arguments are those of `keys`."""
+        return iter(self.keys(filter_name, **options))
+
+    def itervalues(self, filter_name: Filter = None, **options: Any) -> Iterator[Field]:
+        """Iterate over the fields; the arguments are those of `values`."""
+        return iter(self.values(filter_name, **options))
+
+    def iteritems(self, filter_name: Filter = None, **options: Any) -> Iterator[tuple[str, Field]]:
+        """Iterate over names and fields; the arguments are those of `items`."""
+        return iter(self.items(filter_name, **options))
+
+    def itertypenames(self, filter_name: Filter = None, **options: Any) -> Iterator[tuple[str, str]]:
+        """Iterate over names and C++ types; the arguments are those of `typenames`."""
+        return iter(self.typenames(filter_name, **options).items())
 
     def show(
         self,
@@ -453,7 +470,7 @@ class HasFields(ABC):
 
     def num_entries_for(
         self,
-        size: str | SupportsIndex,
+        memory_size: str | SupportsIndex,
         expressions: str | Iterable[str] | None = None,
         cut: None = None,
         *,
@@ -469,7 +486,7 @@ class HasFields(ABC):
 
         Parameters
         ----------
-        size : int or str
+        memory_size : int or str
             A number of bytes, or a size as "100 MB".
         expressions, cut, filter_name, filter_typename, filter_field, filter_branch, entry_start, entry_stop, **options
             Which fields and entries, as for `arrays`.
@@ -489,7 +506,7 @@ class HasFields(ABC):
         paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch)
         start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
         n_bytes = self.ntuple._core.decoded_bytes(paths, start, stop)
-        return step_entries(f"{memory_size(size)} B", n_bytes, stop - start)
+        return step_entries(f"{num_bytes(memory_size)} B", n_bytes, stop - start)
 
     def explain(
         self,
@@ -565,12 +582,12 @@ class HasFields(ABC):
         accept = self._accept(filter_field, filter_branch)
         if expressions is None and filter_name is None and filter_typename is None and accept is None:
             if self._id is not None:
-                return [schema.core_path(self._id)]
+                return [schema.path(self._id)]
             if how != "zip" or not schema.sources:
                 return None
         zipped = bool(how == "zip")
         chosen = schema.select(self._id, expressions, filter_name, filter_typename, accept, zipped=zipped)
-        return [schema.core_path(i) for i in chosen]
+        return [schema.path(i) for i in chosen]
 
     def _output(
         self, paths: list[str] | None, library: str | ModuleType, how: Any, add_doc: bool | dict[str, str]
@@ -594,18 +611,23 @@ class HasFields(ABC):
         core = self.ntuple._core
         n_threads = self.ntuple._threads(threads)
         first = 0
-        for (file_path, object_path), num_entries in zip(core.files, core.file_entries(), strict=True):
-            start, stop = max(entries[0], first), min(entries[1], first + num_entries)
-            if start < stop:
-                n_bytes = core.decoded_bytes(paths, start, stop) if isinstance(step_size, str) else 0
-                step = step_entries(step_size, n_bytes, stop - start)
-                for batch in core.iterate(paths, start, stop, step, threads=n_threads, prefetch=prefetch):
-                    local = batch.entry_start - first, batch.entry_stop - first
-                    where = Report(self, file_path, object_path, *local, first + global_offset)
-                    handed_over = [output.group(batch, global_offset)]
-                    del batch  # while the next one is read, nothing here may keep this one's memory
-                    yield handed_over.pop(), where
-            first += num_entries
+        # between steps the terminal is the caller's: a bar only if it was asked for
+        wanted = bool(self.ntuple._progress)
+        with Progress(f"iterating over {self.ntuple.name}", wanted, unit="entries") as progress:
+            for (file_path, object_path), num_entries in zip(core.files, core.file_entries(), strict=True):
+                start, stop = max(entries[0], first), min(entries[1], first + num_entries)
+                if start < stop:
+                    n_bytes = core.decoded_bytes(paths, start, stop) if isinstance(step_size, str) else 0
+                    step = min(step_entries(step_size, n_bytes, stop - start), stop - start)
+                    for batch in core.iterate(paths, start, stop, step, threads=n_threads, prefetch=prefetch):
+                        done = batch.entry_stop - entries[0]
+                        local = batch.entry_start - first, batch.entry_stop - first
+                        where = Report(self, file_path, object_path, *local, first + global_offset)
+                        handed_over = [output.group(batch, global_offset)]
+                        del batch  # while the next one is read, nothing here may keep this one's memory
+                        yield handed_over.pop(), where
+                        progress.tick(done, entries[1] - entries[0])
+                first += num_entries
 
 
 def without_reports(steps: Iterator[tuple[Any, Report]]) -> Iterator[Any]:

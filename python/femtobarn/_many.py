@@ -61,7 +61,7 @@ def iterate(
     report : bool
         Whether each step comes with a `Report`, whose global entries count over all the files.
     allow_missing : bool
-        Whether files without the ntuple, or without a field that `expressions` names, are skipped.
+        Whether files without the ntuple are skipped.
     prefetch : bool
         Whether the next step is read while the current one is in use, which takes the memory of two.
     **options
@@ -210,11 +210,11 @@ def _iterate(
     for source in sources:
         try:
             nt = source if isinstance(source, NTuple) else open_pairs([source], **opening)
-            steps = request.steps(nt, global_offset)
         except KeyNotFoundError:
             if allow_missing:
                 continue
             raise
+        steps = request.steps(nt, global_offset)
         yield from steps if report else without_reports(steps)
         global_offset += nt.num_entries
 
@@ -226,6 +226,7 @@ def _sources(files: object) -> Iterator[_Source]:
         isinstance(files, Iterable)
         and not isinstance(files, (str, bytes, Mapping))
         and not hasattr(files, "__fspath__")
+        and not hasattr(files, "read")
     ):
         for item in files:
             yield from _sources(item)

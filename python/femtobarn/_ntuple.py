@@ -57,6 +57,7 @@ class NTuple(HasFields):
     ) -> None:
         self._opened: core_module.NTuple | None = core
         self._default_threads = threads
+        self._final_metrics: Metrics | None = None
         self._progress = progress
         self._reopen = dict(reopen or {})
         self._attribute_of = attribute_of
@@ -128,7 +129,7 @@ class NTuple(HasFields):
 
     @property
     def metrics(self) -> Metrics:
-        """What was really read since the ntuple was opened.
+        """What was really read since the ntuple was opened, also when it is closed again.
 
         Examples
         --------
@@ -138,7 +139,7 @@ class NTuple(HasFields):
         >>> nt.metrics.bytes_read > 0
         True
         """
-        return Metrics._from_core(self._core.metrics())
+        return self._final_metrics or Metrics._from_core(self._core.metrics())
 
     @property
     def attributes(self) -> dict[str, NTuple]:
@@ -207,6 +208,9 @@ class NTuple(HasFields):
     def close(self) -> None:
         """Let go of the files; arrays that were read stay valid.
 
+        Those of uncompressed columns may lie in the file itself, mapped into memory, as long as they are in use: do not
+        write over a file, or cut it, before they are gone, or open it with ``memory_map=False``.
+
         Examples
         --------
         >>> import femtobarn as fb
@@ -215,7 +219,9 @@ class NTuple(HasFields):
         >>> len(run)
         12000
         """
-        self._opened = None
+        if self._opened is not None:
+            self._final_metrics = self.metrics
+            self._opened = None
 
     def __enter__(self) -> Self:
         return self
@@ -444,7 +450,7 @@ class Field(HasFields):
         check_read_options(None, options)
         nt = self._ntuple
         output = Output(nt._schema, nt.description, regularize(library), None, ak_add_doc, nt._schema.parts(self._id))
-        paths = [nt._schema.core_path(self._id)]
+        paths = [nt._schema.path(self._id)]
         output.check(paths)
         start, stop = clip_entries(nt.num_entries, entry_start, entry_stop)
         return output.single(nt._read(paths, start, stop, threads))

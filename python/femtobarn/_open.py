@@ -205,6 +205,8 @@ def _pairs(files: object) -> Iterator[tuple[str, str | None]]:
                 raise UsageError(f"a dict of files is {{path: name of the ntuple}}, not {{{key!r}: {value!r}}}")
             cleaned = None if name is None else _clean_object(name)
             yield from ((match, cleaned) for match in _expand(_text(key)))
+    elif hasattr(files, "read"):
+        raise UsageError(f"give the path of a file, not a file that is open ({files!r})")
     elif isinstance(files, Iterable) and not isinstance(files, (bytes, bytearray)):
         for item in files:
             yield from _pairs(item)

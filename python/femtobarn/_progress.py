@@ -27,7 +27,7 @@ class _Bar(Protocol):
 
 
 class Progress:
-    """A context in which `tick` may be called with the bytes done and the bytes in all.
+    """A context in which `tick` may be called with what is done and what there is in all.
 
     Parameters
     ----------
@@ -35,10 +35,13 @@ class Progress:
         What is being done, as "reading Events".
     enabled : bool or None
         None: on a terminal and in a notebook, unless the variable FEMTOBARN_PROGRESS is 0.
+    unit : str
+        What is counted: "B" for bytes, or another word.
     """
 
-    def __init__(self, description: str, enabled: bool | None) -> None:
+    def __init__(self, description: str, enabled: bool | None, unit: str = "B") -> None:
         self._description = description
+        self._unit = unit
         self._kind = _kind(enabled)
         self._since = time.monotonic()
         self._bar: _Bar | None = None
@@ -59,7 +62,7 @@ class Progress:
         Parameters
         ----------
         done, total : int
-            Bytes done, and bytes in all.
+            Done, and in all, in bytes or the other unit.
         """
         if self._kind is None:
             return
@@ -67,24 +70,27 @@ class Progress:
             if self._bar is None:
                 if time.monotonic() - self._since < _PATIENCE or done >= total:
                     return
-                self._bar = _RichBar(self._description) if self._kind == "rich" else _TqdmBar(self._description)
+                bar = _RichBar if self._kind == "rich" else _TqdmBar
+                self._bar = bar(self._description, self._unit)
             self._bar.update(done, total)
         except Exception:  # a bar that cannot be drawn is no reason to stop reading
             self._kind = None
 
 
 class _RichBar:
-    def __init__(self, description: str) -> None:
+    def __init__(self, description: str, unit: str) -> None:
+        from rich import progress
         from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-        from rich.progress import Progress as Bar
 
-        self._bar = Bar(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            DownloadColumn(),
-            TransferSpeedColumn(),
-            TimeRemainingColumn(),
+        if unit == "B":
+            amount: list[progress.ProgressColumn] = [progress.DownloadColumn(), progress.TransferSpeedColumn()]
+        else:
+            amount = [progress.MofNCompleteColumn(), progress.TextColumn(unit)]
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            *amount,
+            progress.TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,
         )
@@ -99,10 +105,11 @@ class _RichBar:
 
 
 class _TqdmBar:
-    def __init__(self, description: str) -> None:
+    def __init__(self, description: str, unit: str) -> None:
         from tqdm.auto import tqdm
 
-        self._bar: Any = tqdm(desc=description, unit="B", unit_scale=True, leave=False)
+        unit = unit if unit == "B" else f" {unit}"
+        self._bar: Any = tqdm(desc=description, unit=unit, unit_scale=True, leave=False)
 
     def update(self, done: int, total: int) -> None:
         self._bar.total = total

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Schema"]
 
-_SLOT = re.compile(r"_[0-9]+")  # a member of a pair or tuple
 _OPERATOR = re.compile(r"[\s()+%&|<>=!~^-]")  # what expressions have, and names have not
 _TEMPLATE = re.compile(r"<.*>")  # in the name of a base class
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -69,18 +68,12 @@ class Schema:
         self.sources = self._find_sources()
 
     def _name(self, i: int) -> None:
-        """Name a field as uproot does: slots of tuples by their number, equal members of bases by their class."""
+        """Give a field the core's path, and the part of it that is the field's own name."""
         record = self.records[i]
         above = self.visible_parent(i)
-        name = record["name"]
-        if record["path"] is not None:
-            prefix = None if above is None else self.records[above]["path"]
-            name = record["path"].removeprefix("" if prefix is None else prefix + ".")
-        parent = record["parent"]
-        if parent is not None and self.records[parent]["role"] == "record" and _SLOT.fullmatch(name):
-            name = name[1:]
-        self.names[i] = name
-        self._paths[i] = name if above is None else f"{self._paths[above]}.{name}"
+        prefix = "" if above is None else f"{self._paths[above]}."
+        self.names[i] = record["name"] if record["path"] is None else record["path"].removeprefix(prefix)
+        self._paths[i] = prefix + self.names[i]
 
     def _find_sources(self) -> dict[int, list[int]]:
         """Return untyped collections all of whose members are fields of their own, too, and those fields."""
@@ -124,11 +117,6 @@ class Schema:
     def path(self, i: int) -> str:
         """Return the key of a field."""
         return self._paths[i]
-
-    def core_path(self, i: int) -> str:
-        """Return the key of a field as the core wants it."""
-        path = self.records[i]["path"]
-        return self._paths[i] if path is None else path
 
     def parts(self, i: int) -> tuple[str, ...]:
         """Return the names of a field and of those above it that have a key, the topmost first."""
@@ -197,7 +185,7 @@ class Schema:
                 while (above := self.records[line[-1]]["parent"]) is not None:
                     line.append(above)
                 keyed = [j for j in line if not self.records[j]["anonymous"]]
-                if keyed and (paths is None or any(self.core_path(j) in paths for j in keyed)):
+                if keyed and (paths is None or any(self.path(j) in paths for j in keyed)):
                     yield self.path(keyed[0]), record["typename"]
 
     def missing(self, key: str, base: int | None = None, *, pattern: bool = False) -> KeyNotFoundError:

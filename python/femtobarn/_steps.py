@@ -10,7 +10,7 @@ from typing import SupportsIndex
 
 from femtobarn.errors import UsageError
 
-__all__ = ["as_integer", "check_step_size", "clip_entries", "memory_size", "num_threads", "step_entries"]
+__all__ = ["as_integer", "check_step_size", "clip_entries", "num_bytes", "num_threads", "step_entries"]
 
 _MEMORY = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?\s*([kmgtpezy]?)(i?)b\s*", re.IGNORECASE)
 _PREFIXES = "kmgtpezy"
@@ -76,7 +76,7 @@ def clip_entries(num_entries: int, start: SupportsIndex | None, stop: SupportsIn
     return first, max(first, last)
 
 
-def memory_size(size: str | SupportsIndex) -> int:
+def num_bytes(size: str | SupportsIndex) -> int:
     """Turn "100 MB" into a number of bytes.
 
     Parameters
@@ -92,12 +92,12 @@ def memory_size(size: str | SupportsIndex) -> int:
     Raises
     ------
     UsageError
-        If the string is not a number and a unit.
+        If the string is not a number and a unit, or an amount beyond all bounds.
 
     Examples
     --------
-    >>> from femtobarn._steps import memory_size
-    >>> memory_size("1.5 kB"), memory_size("1 MiB")
+    >>> from femtobarn._steps import num_bytes
+    >>> num_bytes("1.5 kB"), num_bytes("1 MiB")
     (1500, 1048576)
     """
     if not isinstance(size, str):
@@ -110,7 +110,10 @@ def memory_size(size: str | SupportsIndex) -> int:
         raise UsageError(f"a memory size is a number and a unit, such as '100 MB', not {size!r}")
     number, exponent, prefix, binary = match.groups()
     power = _PREFIXES.index(prefix.lower()) + 1 if prefix else 0
-    return int(float(number + (exponent or "")) * (1024 if binary else 1000) ** power)
+    try:
+        return int(float(number + (exponent or "")) * (1024 if binary else 1000) ** power)
+    except OverflowError:
+        raise UsageError(f"no machine has {size!r} of memory") from None
 
 
 def check_step_size(step_size: str | SupportsIndex) -> None:
@@ -151,7 +154,7 @@ def step_entries(step_size: str | SupportsIndex, decoded_bytes: int, num_entries
             f"step_size={step_size!r} has no unit: give the integer {number} for {number} entries, or a memory size "
             "such as '100 MB'"
         )
-    target = memory_size(step_size)
+    target = num_bytes(step_size)
     if decoded_bytes <= 0:
         return max(1, num_entries)
     return max(1, round(target * num_entries / decoded_bytes))

@@ -6,7 +6,7 @@ import awkward as ak
 import pytest
 
 import femtobarn as fb
-from femtobarn._steps import memory_size, step_entries
+from femtobarn._steps import num_bytes, step_entries
 
 
 @pytest.fixture(scope="module")
@@ -34,18 +34,28 @@ def three(dimuon, tmp_path):
     ],
 )
 def test_memory_sizes_have_units(text, n_bytes):
-    assert memory_size(text) == n_bytes
+    assert num_bytes(text) == n_bytes
 
 
 @pytest.mark.parametrize("text", ["100", "MB", "ten MB", "-3 MB", "100 MBit", ""])
 def test_a_memory_size_needs_a_number_and_a_unit(text):
     with pytest.raises(fb.UsageError, match="100 MB"):
-        memory_size(text)
+        num_bytes(text)
 
 
 def test_a_step_has_at_least_one_entry():
     assert step_entries("1 B", 10**9, 10) == 1
     assert step_entries("1 GB", 0, 10) == 10
+
+
+def test_a_memory_size_beyond_all_bounds_is_refused(nt):
+    with pytest.raises(fb.UsageError, match="1e300 GB"):
+        nt.iterate("nMuon", step_size="1e300 GB")
+
+
+@pytest.mark.parametrize("step_size", [10**30, "1e30 GB"])
+def test_a_step_may_be_larger_than_the_file(nt, step_size):
+    assert [len(batch) for batch in nt.iterate("nMuon", step_size=step_size)] == [12_000]
 
 
 @pytest.mark.parametrize("step_size", [0, -1, 1.5, None, "1"])
@@ -125,11 +135,14 @@ def test_pandas_index_goes_on_across_files(three):
     assert [(frame.index[0], frame.index[-1]) for frame in frames][:3] == [(0, 7999), (8000, 11_999), (12_000, 19_999)]
 
 
-def test_files_without_the_ntuple_or_the_field_can_be_left_out(dimuon, mixed):
-    files = [f"{dimuon}:Events", f"{mixed}:Events", f"{mixed}:mixed"]
+@pytest.mark.parametrize("read", [fb.iterate, lambda *args, **options: [fb.concatenate(*args, **options)]])
+def test_files_without_the_ntuple_can_be_left_out_but_no_fields(dimuon, mixed, read):
+    files = [f"{dimuon}:Events", f"{mixed}:Events"]
     with pytest.raises(fb.KeyNotFoundError):
-        list(fb.iterate(files, "run"))
-    assert sum(map(len, fb.iterate(files, "run", allow_missing=True))) == 12_000
+        list(read(files, "run"))
+    assert sum(map(len, read(files, "run", allow_missing=True))) == 12_000
+    with pytest.raises(fb.KeyNotFoundError):
+        list(read([*files, f"{mixed}:mixed"], "run", allow_missing=True))
 
 
 def test_bad_arguments_are_errors_of_the_call(dimuon):

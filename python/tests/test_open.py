@@ -190,6 +190,15 @@ def test_a_closed_ntuple_says_so_and_its_arrays_live_on(dimuon):
     with pytest.raises(fb.UsageError, match="closed"):
         field.array()
     assert "closed" in repr(nt)
+    nt.close()
+    assert nt.metrics.pages > 0
+
+
+def test_open_files_are_refused_not_taken_for_lists_of_names(dimuon):
+    with open(dimuon, "rb") as file:  # noqa: PTH123
+        for reader in (fb.open, fb.concatenate, lambda files: next(fb.iterate(files))):
+            with pytest.raises(fb.UsageError, match="the path of a file"):
+                reader(file)
 
 
 def test_relative_paths_work(dimuon, monkeypatch):

@@ -144,7 +144,7 @@ def test_the_problem_of_a_damage_is_shown_whole():
 class Bar:
     made = None
 
-    def __init__(self, description):
+    def __init__(self, description, unit):
         self.description, self.updates, self.closed = description, [], False
         Bar.made.append(self)
 
@@ -215,10 +215,19 @@ def test_a_bar_that_fails_does_not_stop_the_read(bars, monkeypatch):
     assert len(bars) == 1
 
 
+def test_iterating_shows_a_bar_only_if_it_was_asked_for(bars, dimuon, monkeypatch):
+    monkeypatch.setattr(_progress, "_on_terminal", lambda: True)
+    for progress, shown in [(None, []), (True, [(4000, 12_000), (8000, 12_000)])]:
+        assert len(list(fb.open(dimuon, progress=progress).iterate("nMuon", step_size=4000))) == 3
+        assert [update for bar in bars for update in bar.updates if bar.description.startswith("iter")][:2] == shown
+    assert all(bar.closed for bar in bars)
+
+
+@pytest.mark.parametrize("unit", ["B", "entries"])
 @pytest.mark.parametrize("kind", ["_RichBar", "_TqdmBar"])
-def test_real_bars_work(kind, need, capsys):
+def test_real_bars_work(kind, unit, need, capsys):
     need("rich" if kind == "_RichBar" else "tqdm")
-    bar = getattr(_progress, kind)("reading")
+    bar = getattr(_progress, kind)("reading", unit)
     bar.update(1000, 5000)
     bar.update(5000, 5000)
     bar.close()

@@ -4,6 +4,7 @@ use femtobarn::read::Reader;
 use femtobarn::schema::{Descriptor, Field, is_anonymous};
 use femtobarn::spec::Role;
 use femtobarn::{ColumnSizes, Explanation, VerifyReport, codec};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -67,45 +68,18 @@ fn top_level(descriptor: &Descriptor, left_out: &[(String, String)]) -> Vec<u32>
         .collect()
 }
 
-/// The keys of all fields, depth first: dotted names without anonymous fields; the slots of tuples are numbers. What is
-/// inside a variant has no key.
+/// The keys of all fields, depth first. What is inside a variant has no key.
 pub fn keys(reader: &Reader, left_out: &[(String, String)]) -> Vec<String> {
     let descriptor = reader.descriptor();
-    let tops = top_level(descriptor, left_out).into_iter();
-    let mut pending: Vec<(u32, String)> = tops.map(|id| (id, String::new())).collect();
+    let mut pending = top_level(descriptor, left_out);
     let mut out = Vec::with_capacity(descriptor.fields.len());
-    while let Some((id, above)) = pending.pop() {
+    while let Some(id) = pending.pop() {
         let Some(field) = descriptor.field(id) else {
             continue;
         };
-        let path = if is_anonymous(descriptor, id) {
-            above
-        } else {
-            let name = reader.names().get(id);
-            let in_record = field
-                .parent
-                .and_then(|p| descriptor.field(p))
-                .is_some_and(|p| p.record.role == Role::Record);
-            let slot = name
-                .strip_prefix('_')
-                .filter(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
-            let name = slot.filter(|_| in_record).unwrap_or(&name);
-            let path = if above.is_empty() {
-                name.to_owned()
-            } else {
-                format!("{above}.{name}")
-            };
-            out.push(path.clone());
-            path
-        };
+        out.extend(reader.paths().get(id as usize).cloned().flatten());
         if field.record.role != Role::Variant {
-            pending.extend(
-                field
-                    .children
-                    .iter()
-                    .rev()
-                    .map(|&child| (child, path.clone())),
-            );
+            pending.extend(field.children.iter().rev());
         }
     }
     out
@@ -120,18 +94,21 @@ fn field_dict<'py>(
     let descriptor = reader.descriptor();
     let record = &field.record;
     let dict = PyDict::new(py);
-    dict.set_item("id", id)?;
-    dict.set_item("parent", field.parent)?;
-    dict.set_item("name", &record.name)?;
-    dict.set_item("path", reader.paths().get(id as usize).cloned().flatten())?;
-    dict.set_item("typename", &record.type_name)?;
-    dict.set_item("typealias", &record.type_alias)?;
-    dict.set_item("description", &record.description)?;
-    dict.set_item("role", record.role.name())?;
-    dict.set_item("projected", record.source_id.is_some())?;
-    dict.set_item("repetitions", record.array_size.unwrap_or(0))?;
-    dict.set_item("anonymous", is_anonymous(descriptor, id))?;
-    dict.set_item("columns", columns(py, descriptor, field)?)?;
+    dict.set_item(intern!(py, "id"), id)?;
+    dict.set_item(intern!(py, "parent"), field.parent)?;
+    dict.set_item(intern!(py, "name"), &record.name)?;
+    dict.set_item(
+        intern!(py, "path"),
+        reader.paths().get(id as usize).cloned().flatten(),
+    )?;
+    dict.set_item(intern!(py, "typename"), &record.type_name)?;
+    dict.set_item(intern!(py, "typealias"), &record.type_alias)?;
+    dict.set_item(intern!(py, "description"), &record.description)?;
+    dict.set_item(intern!(py, "role"), record.role.name())?;
+    dict.set_item(intern!(py, "projected"), record.source_id.is_some())?;
+    dict.set_item(intern!(py, "repetitions"), record.array_size.unwrap_or(0))?;
+    dict.set_item(intern!(py, "anonymous"), is_anonymous(descriptor, id))?;
+    dict.set_item(intern!(py, "columns"), columns(py, descriptor, field)?)?;
     Ok(dict)
 }
 
@@ -146,11 +123,11 @@ fn columns<'py>(
             continue;
         };
         let dict = PyDict::new(py);
-        dict.set_item("id", id)?;
-        dict.set_item("type", column.column_type.name())?;
-        dict.set_item("bits", column.bits)?;
-        dict.set_item("representation", column.representation)?;
-        dict.set_item("deferred", column.flags.deferred())?;
+        dict.set_item(intern!(py, "id"), id)?;
+        dict.set_item(intern!(py, "type"), column.column_type.name())?;
+        dict.set_item(intern!(py, "bits"), column.bits)?;
+        dict.set_item(intern!(py, "representation"), column.representation)?;
+        dict.set_item(intern!(py, "deferred"), column.flags.deferred())?;
         list.append(dict)?;
     }
     Ok(list)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::descriptor::{Descriptor, FieldId};
 use super::dtype::DType;
-use super::paths::{is_anonymous, unique_names};
+use super::paths::{is_anonymous, is_number, unique_names};
 use super::slots::{Slot, SlotId, SlotKind, SlotParent, Slots};
 use crate::spec::{ColumnType, Role};
 
@@ -53,6 +53,27 @@ pub enum NodeKind {
 }
 
 impl Node {
+    /// Tells `limit` the most items that a list of an index slot may have, where this node sets a limit: an optional
+    /// value holds one at most, and a length of four bytes counts no further.
+    pub fn limits(&self, limit: &mut dyn FnMut(SlotId, i64)) {
+        match &self.kind {
+            NodeKind::Cardinality { index, wide: false } => limit(*index, i64::from(i32::MAX)),
+            NodeKind::Optional { index, item } => {
+                limit(*index, 1);
+                item.limits(limit);
+            }
+            NodeKind::List { item, .. } | NodeKind::Regular { item, .. } => item.limits(limit),
+            NodeKind::Record { members: nodes, .. }
+            | NodeKind::Variant {
+                alternatives: nodes,
+                ..
+            } => {
+                nodes.iter().for_each(|node| node.limits(limit));
+            }
+            _ => {}
+        }
+    }
+
     /// Whether two trees give arrays of the same structure, whatever their field ids.
     pub fn same_structure(&self, other: &Node) -> bool {
         use NodeKind as K;
@@ -469,13 +490,9 @@ impl Builder<'_> {
     }
 }
 
-/// A tuple if all members are named `_0`, `_1`, …, else a record.
+/// A tuple if all members are numbers, else a record.
 fn record_kind(members: Vec<(String, Node)>, type_name: String) -> NodeKind {
-    let numbered = |name: &str| {
-        name.strip_prefix('_')
-            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
-    };
-    let is_tuple = members.iter().all(|(name, _)| numbered(name));
+    let is_tuple = members.iter().all(|(name, _)| is_number(name));
     let (names, members): (Vec<_>, Vec<_>) = members.into_iter().unzip();
     NodeKind::Record {
         names: (!is_tuple).then_some(names),

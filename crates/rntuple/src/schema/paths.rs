@@ -25,13 +25,18 @@ pub fn is_anonymous(descriptor: &Descriptor, id: FieldId) -> bool {
 }
 
 fn is_base_class(name: &str) -> bool {
-    name.strip_prefix(":_")
-        .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    name.strip_prefix(":_").is_some_and(is_number)
+}
+
+/// Whether a name is a number, as those of a tuple's members are.
+pub(super) fn is_number(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// The dotted path of every field, without anonymous fields; none for fields that have no path of their own.
 ///
-/// Members of the same name that meet when base classes are flattened get their class in front (`Base::member`).
+/// Members of the same name that meet when base classes are flattened get their class in front (`Base::member`); those
+/// of pairs and tuples, stored as `_0` and `_1`, are numbers.
 pub fn field_paths(descriptor: &Descriptor) -> Vec<Option<String>> {
     let names = unique_names(descriptor);
     let mut paths: Vec<Option<String>> = Vec::with_capacity(names.len());
@@ -60,10 +65,20 @@ pub fn field_paths(descriptor: &Descriptor) -> Vec<Option<String>> {
 
 /// Names of all fields, made unique among the members of a flattened record.
 pub(super) fn unique_names(descriptor: &Descriptor) -> Vec<String> {
+    let in_record = |parent: FieldId| {
+        descriptor
+            .field(parent)
+            .is_some_and(|field| field.record.role == Role::Record)
+    };
     let mut names: Vec<String> = descriptor
         .fields
         .iter()
-        .map(|f| f.record.name.clone())
+        .map(|field| {
+            let name = &field.record.name;
+            let slot = name.strip_prefix('_').filter(|digits| is_number(digits));
+            let slot = slot.filter(|_| field.parent.is_some_and(in_record));
+            slot.unwrap_or(name).to_owned()
+        })
         .collect();
     let mut groups: HashMap<(Option<FieldId>, &str), Vec<FieldId>> = HashMap::new();
     for (id, field) in (0u32..).zip(&descriptor.fields) {
