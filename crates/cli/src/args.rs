@@ -7,6 +7,9 @@ const AFTER_HELP: &str = "\
 An ntuple is named FILE:NAME, NAME being its path in the file, with a cycle if wanted: data.root:dir/Events;2. \
 A file that holds one ntuple needs no NAME.
 
+ls, info and verify take any number of files. What is wrong with one is said, and the others are still done; the exit \
+code is then the highest of all. --json prints one document for each.
+
 Exit codes:
   0  fine
   1  the data are bad: verify found damage
@@ -22,8 +25,7 @@ Errors are on standard error: `fb: message`, and with --json {\"error\": {\"kind
     bin_name = "fb",
     version,
     about = "Shows what is in ROOT files, and reads the RNTuples in them",
-    after_help = AFTER_HELP,
-    disable_help_subcommand = true
+    after_help = AFTER_HELP
 )]
 pub struct Cli {
     /// Print JSON
@@ -52,9 +54,9 @@ pub enum Verb {
 
 #[derive(Debug, Args)]
 pub struct LsArgs {
-    /// The file
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub file: String,
+    /// The files
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub files: Vec<String>,
     /// Only ntuples
     #[arg(long)]
     pub rntuples: bool,
@@ -62,9 +64,9 @@ pub struct LsArgs {
 
 #[derive(Debug, Args)]
 pub struct InfoArgs {
-    /// The file and the ntuple in it
-    #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
-    pub target: String,
+    /// The files and the ntuples in them
+    #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
+    pub targets: Vec<String>,
     /// Show every field as it is stored, items of collections and base classes included
     #[arg(long)]
     pub all: bool,
@@ -92,9 +94,9 @@ pub struct HeadArgs {
 
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
-    /// The file; with a name, only that ntuple
-    #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
-    pub target: String,
+    /// The files; with a name, only that ntuple
+    #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
+    pub targets: Vec<String>,
     #[command(flatten)]
     pub threads: Threads,
 }
@@ -106,12 +108,17 @@ pub struct ExplainArgs {
     pub target: String,
     /// Fields, as `fb info` names them; * and ? stand for any characters [default: all]
     pub fields: Vec<String>,
-    /// First entry
-    #[arg(long, value_name = "ENTRY", default_value_t = 0)]
-    pub entry_start: u64,
-    /// The entry after the last [default: the end]
-    #[arg(long, value_name = "ENTRY")]
-    pub entry_stop: Option<u64>,
+    /// First entry; negative numbers count from the end
+    #[arg(
+        long,
+        value_name = "ENTRY",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
+    pub entry_start: i64,
+    /// The entry after the last, likewise [default: the end]
+    #[arg(long, value_name = "ENTRY", allow_negative_numbers = true)]
+    pub entry_stop: Option<i64>,
 }
 
 #[derive(Debug, Args)]

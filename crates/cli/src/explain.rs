@@ -19,15 +19,27 @@ pub fn run(args: &ExplainArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
     with_ntuple(&args.target, |opened| {
         let paths = select(&opened.reader, &args.fields)?;
         let selection = opened.ntuple.select(paths.as_deref())?;
-        let stop = args.entry_stop.unwrap_or(opened.ntuple.n_entries());
-        let plan = opened.ntuple.explain(&selection, args.entry_start..stop)?;
+        let n_entries = opened.ntuple.n_entries();
+        let stop = args
+            .entry_stop
+            .map_or(n_entries, |stop| entry(stop, n_entries));
+        let entries = entry(args.entry_start, n_entries)..stop;
+        let plan = opened.ntuple.explain(&selection, entries.clone())?;
         if json {
-            out.json(&document(opened, &plan, args.entry_start..stop))?;
+            out.json(&document(opened, &plan, entries))?;
         } else {
-            write(opened, &plan, args.entry_start..stop, out)?;
+            write(opened, &plan, entries, out)?;
         }
         Ok(code::FINE)
     })
+}
+
+/// An entry, counted from the end if negative.
+fn entry(number: i64, n_entries: u64) -> u64 {
+    match u64::try_from(number) {
+        Ok(number) => number,
+        Err(_) => n_entries.saturating_sub(number.unsigned_abs()),
+    }
 }
 
 /// What is worth knowing beside the numbers.

@@ -104,18 +104,10 @@ fn code_of(error: &Error) -> i32 {
 
 /// Whether the error says that bytes are not what their writer wrote; else they are missing, or too new.
 pub fn is_damage(error: &Error) -> bool {
-    use femtobarn::spec::SpecError;
-    if let Error::Spec {
-        source: SpecError::Unexpected { what, .. },
-        ..
-    } = error
-        && *what == "RNTuple version epoch"
-    {
-        return false;
-    }
     let intact = [
         "not-a-root-file",
         "unknown-feature",
+        "unsupported-format",
         "unsupported-field",
         "schema-mismatch",
     ];

@@ -44,8 +44,13 @@ pub struct Info<'a> {
     pub attribute_sets: Vec<AttributeSet>,
 }
 
-pub fn run(args: &InfoArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
-    with_ntuple(&args.target, |opened| {
+pub fn run(
+    target: &str,
+    args: &InfoArgs,
+    json: bool,
+    out: &mut Output<'_>,
+) -> Result<i32, Failure> {
+    with_ntuple(target, |opened| {
         let info = Info {
             opened,
             sizes: Sizes::new(opened)?,

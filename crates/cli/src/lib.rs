@@ -3,7 +3,7 @@
 //! One module a verb (`ls`, `info`, `head`, `verify`, `explain`, `completion`), over a few that they share: arguments,
 //! `FILE:NAME`, tables, units, values. It only asks the facade and prints; it knows neither formats nor I/O.
 //!
-//! **Invariant.** Standard output gets results and nothing else: with `--json` one document (one a line for `head`).
+//! **Invariant.** Standard output gets results and nothing else: with `--json` one document a file (one a line for `head`).
 //! Errors go to standard error. A reader that closes the pipe ends the program quietly, and the exit code is still the
 //! one that the work has earned.
 
@@ -35,6 +35,7 @@ use clap::error::ErrorKind;
 use args::{Cli, Verb};
 use failure::{Failure, code};
 use output::Output;
+use table::printable;
 
 /// Runs the program with these arguments (without the program's name) on the standard streams; gives its exit code.
 pub fn run(args: Vec<String>) -> i32 {
@@ -46,7 +47,7 @@ pub fn run(args: Vec<String>) -> i32 {
 fn run_with(args: Vec<String>, out: &mut Output<'_>, err: &mut Output<'_>) -> i32 {
     let json = args.iter().any(|arg| arg == "--json");
     let result = match Cli::try_parse_from(std::iter::once("fb".to_owned()).chain(args)) {
-        Ok(cli) => dispatch(&cli, out),
+        Ok(cli) => dispatch(&cli, out, err),
         Err(error) => usage(&error, json, out),
     };
     let result = result.and_then(|code| out.flush().map(|()| code).map_err(Failure::from));
@@ -61,15 +62,55 @@ fn run_with(args: Vec<String>, out: &mut Output<'_>, err: &mut Output<'_>) -> i3
     code
 }
 
-fn dispatch(cli: &Cli, out: &mut Output<'_>) -> Result<i32, Failure> {
+fn dispatch(cli: &Cli, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32, Failure> {
+    let json = cli.json;
     match &cli.verb {
-        Verb::Ls(args) => ls::run(args, cli.json, out),
-        Verb::Info(args) => info::run(args, cli.json, out),
+        Verb::Ls(args) => each(&args.files, json, true, out, err, |file, out| {
+            ls::run(file, args.rntuples, json, out)
+        }),
+        Verb::Info(args) => each(&args.targets, json, true, out, err, |target, out| {
+            info::run(target, args, json, out)
+        }),
         Verb::Head(args) => head::run(args, cli.json, out),
-        Verb::Verify(args) => verify::run(args, cli.json, out),
+        Verb::Verify(args) => each(&args.targets, json, false, out, err, |target, out| {
+            verify::run(target, args, json, out)
+        }),
         Verb::Explain(args) => explain::run(args, cli.json, out),
         Verb::Completion(args) => completion::run(args, out),
     }
+}
+
+/// Does `work` for each target, whatever is wrong with others; gives the highest exit code. With `titles`, each of
+/// several has its own above what is printed for people.
+fn each(
+    targets: &[String],
+    json: bool,
+    titles: bool,
+    out: &mut Output<'_>,
+    err: &mut Output<'_>,
+    mut work: impl FnMut(&str, &mut Output<'_>) -> Result<i32, Failure>,
+) -> Result<i32, Failure> {
+    if let [target] = targets {
+        return work(target, out);
+    }
+    let mut highest = code::FINE;
+    for (i, target) in targets.iter().enumerate() {
+        if titles && !json {
+            let space = if i > 0 { "\n" } else { "" };
+            writeln!(out, "{space}{}:", printable(target))?;
+        }
+        let code = work(target, out).or_else(|failure| {
+            out.flush()?;
+            failure.write(json, err)?;
+            err.flush()?;
+            Ok::<i32, Failure>(failure.code)
+        })?;
+        highest = highest.max(code);
+        if out.is_closed() {
+            break;
+        }
+    }
+    Ok(highest)
 }
 
 /// Help and version go to standard output; everything else is wrong usage.

@@ -4,7 +4,6 @@ use femtobarn::RNTUPLE_CLASS;
 use femtobarn::rootfile::{Entry, RootFile};
 use serde_json::{Value, json};
 
-use crate::args::LsArgs;
 use crate::failure::{Failure, code};
 use crate::layout;
 use crate::open;
@@ -29,30 +28,35 @@ struct Ntuple {
     error: Option<Failure>,
 }
 
-pub fn run(args: &LsArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
-    let target = Target::parse(&args.file)?;
+pub fn run(
+    file: &str,
+    only_ntuples: bool,
+    json: bool,
+    out: &mut Output<'_>,
+) -> Result<i32, Failure> {
+    let target = Target::parse(file)?;
     if target.name.is_some() && target.exists() {
         let message = format!("ls takes a file alone: `fb ls {}`", target.file);
         return Err(Failure::new(code::USAGE, "usage", message));
     }
     let target = Target {
-        file: args.file.clone(),
+        file: file.into(),
         name: None,
     };
     let advise = |failure: Failure| failure.advise(&target);
-    let file = femtobarn::open_file(&args.file)
+    let root_file = femtobarn::open_file(file)
         .map_err(Failure::from)
         .map_err(advise)?;
-    let entries = file
+    let entries = root_file
         .walk()
         .map_err(|error| advise(femtobarn::Error::from(error).into()))?;
     let objects: Vec<Object> = entries
         .into_iter()
-        .filter(|entry| !args.rntuples || entry.key.class_name == RNTUPLE_CLASS)
-        .map(|entry| object(&args.file, entry))
+        .filter(|entry| !only_ntuples || entry.key.class_name == RNTUPLE_CLASS)
+        .map(|entry| object(file, entry))
         .collect();
     if json {
-        out.json(&document(&file, &objects))?;
+        out.json(&document(&root_file, &objects))?;
     } else {
         table(&objects).write(layout::width(), out)?;
     }

@@ -40,8 +40,13 @@ pub struct Verdict {
     pub error: Option<Failure>,
 }
 
-pub fn run(args: &VerifyArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
-    let target = Target::parse(&args.target)?;
+pub fn run(
+    target: &str,
+    args: &VerifyArgs,
+    json: bool,
+    out: &mut Output<'_>,
+) -> Result<i32, Failure> {
+    let target = Target::parse(target)?;
     let verdict =
         verdict(&target, args.threads.number()).map_err(|failure| failure.advise(&target))?;
     if json {

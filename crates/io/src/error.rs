@@ -11,16 +11,12 @@ pub enum IoError {
     NotFound {
         /// The source.
         url: String,
-        /// What the operating system said.
-        source: io::Error,
     },
     /// Something is there and may not be read.
     #[error("permission denied: {url}")]
     PermissionDenied {
         /// The source.
         url: String,
-        /// What the operating system said.
-        source: io::Error,
     },
     /// The source could not be opened for another reason.
     #[error("cannot open {url}")]
@@ -149,8 +145,8 @@ impl IoError {
     pub fn from_open(url: &str, source: io::Error) -> Self {
         let url = url.to_owned();
         match source.kind() {
-            io::ErrorKind::NotFound => Self::NotFound { url, source },
-            io::ErrorKind::PermissionDenied => Self::PermissionDenied { url, source },
+            io::ErrorKind::NotFound => Self::NotFound { url },
+            io::ErrorKind::PermissionDenied => Self::PermissionDenied { url },
             _ => Self::Open { url, source },
         }
     }

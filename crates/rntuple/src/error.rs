@@ -122,6 +122,10 @@ impl RNTupleError {
                 ..
             } => "unknown-feature",
             Self::Spec {
+                source: SpecError::Unsupported { .. },
+                ..
+            } => "unsupported-format",
+            Self::Spec {
                 source: SpecError::Checksum { .. },
                 ..
             } => "envelope-checksum",

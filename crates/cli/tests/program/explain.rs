@@ -36,6 +36,16 @@ fn a_range_of_entries_costs_its_clusters_only() {
 }
 
 #[test]
+fn negative_entries_count_from_the_end() {
+    let range = ["--entry-start", "-10", "--entry-stop=-4"];
+    let value = document(&[&["explain", DIMUON, "event"], &range[..]].concat());
+    assert_eq!(
+        (&value["entry_start"], &value["entry_stop"]),
+        (&json!(11_990), &json!(11_996))
+    );
+}
+
+#[test]
 fn patterns_choose_fields() {
     let value = document(&["explain", DIMUON, "Muon_*"]);
     let text = good(&["explain", DIMUON, "Muon_p*"]);

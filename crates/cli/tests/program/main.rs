@@ -13,6 +13,7 @@ mod explain;
 mod head;
 mod info;
 mod ls;
+mod several;
 mod support;
 mod usage;
 mod verify;

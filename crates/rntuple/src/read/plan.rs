@@ -204,7 +204,9 @@ fn check_pages(
             )
         };
         if let LocatorKind::Other(kind) = page.locator.kind {
-            return Err(bad(format!("a locator of type {kind:#x}")));
+            let field = record.map_or("?", |r| part.reader.descriptor().field_name(r.field_id));
+            let reason = format!("its pages are stored elsewhere (locator of type {kind:#x})");
+            return Err(part.reader.unsupported(field, &reason));
         }
         let stored = page.stored_size();
         // a payload in several keys is checked key by key when it is read

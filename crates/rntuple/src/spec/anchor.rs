@@ -74,15 +74,16 @@ impl Anchor {
             len_footer: long(5)?,
             max_key_size: long(6)?,
         };
-        if anchor.version_epoch == 0 {
-            return Err(SpecError::Unexpected {
-                what: "RNTuple version epoch",
-                offset: PREFIX,
-                expected: "1 (a released format)".into(),
-                found: "0 (a release candidate of 2024 or earlier; rewrite the file with ROOT 6.34 or later)".into(),
-            });
-        }
-        Ok(anchor)
+        let found = match anchor.version_epoch {
+            1 => return Ok(anchor),
+            0 => "0, a release candidate of 2024 or earlier; rewrite the file with ROOT 6.34 or later".into(),
+            epoch => format!("{epoch}, which needs a newer femtobarn or ROOT"),
+        };
+        Err(SpecError::Unsupported {
+            what: "RNTuple version epoch",
+            offset: PREFIX,
+            found,
+        })
     }
 
     /// The format version as the specification writes it, for example `1.0.0.1`.
@@ -112,8 +113,12 @@ mod tests {
     use super::*;
 
     fn example(extra: &[u8]) -> Vec<u8> {
+        of_epoch(1, extra)
+    }
+
+    fn of_epoch(epoch: u16, extra: &[u8]) -> Vec<u8> {
         let mut body = Vec::new();
-        for v in [1u16, 0, 0, 1] {
+        for v in [epoch, 0, 0, 1] {
             body.extend(v.to_be_bytes());
         }
         for v in 100u64..107 {
@@ -147,6 +152,15 @@ mod tests {
             Anchor::parse(&bytes),
             Err(SpecError::Checksum { .. })
         ));
+    }
+
+    #[test]
+    fn other_epochs_are_refused_by_name() {
+        for (epoch, advice) in [(0, "rewrite the file"), (2, "needs a newer")] {
+            let error = Anchor::parse(&of_epoch(epoch, &[])).unwrap_err();
+            assert!(matches!(error, SpecError::Unsupported { .. }));
+            assert!(error.to_string().contains(advice), "{error}");
+        }
     }
 
     #[test]

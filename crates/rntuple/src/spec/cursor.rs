@@ -38,6 +38,16 @@ pub enum SpecError {
         /// The checksum of the bytes.
         found: u64,
     },
+    /// Something legal that this version does not read.
+    #[error("{what} at byte {offset}: {found}")]
+    Unsupported {
+        /// What was being read.
+        what: &'static str,
+        /// Offset in the structure.
+        offset: usize,
+        /// What is there, and what would read it.
+        found: String,
+    },
     /// A feature flag of a format that is not known here.
     #[error(
         "feature flag bit {bit} is not supported; a newer femtobarn or ROOT is needed to read this ntuple"

@@ -136,11 +136,10 @@ fn cluster_summary(list: &mut Cursor<'_>) -> Result<ClusterSummary, SpecError> {
     let word = c.u64("number of entries")?;
     let (n_entries, flags) = (word & ((1 << 56) - 1), word >> 56);
     if flags & 1 != 0 {
-        return Err(SpecError::Unexpected {
+        return Err(SpecError::Unsupported {
             what: "cluster summary",
             offset: at,
-            expected: "an unsharded cluster".into(),
-            found: "a sharded cluster, which needs a newer reader".into(),
+            found: "a sharded cluster, which needs a newer femtobarn or ROOT".into(),
         });
     }
     if first_entry

@@ -1,0 +1,57 @@
+//! Verbs over several files.
+
+use serde_json::Value;
+
+use crate::support::{Copy, DIMUON, MIXED, fb, good};
+
+/// The documents of a stream.
+fn documents(text: &str) -> Vec<Value> {
+    let documents = serde_json::Deserializer::from_str(text).into_iter();
+    documents.map(Result::unwrap).collect()
+}
+
+#[test]
+fn each_file_has_its_title_and_its_document() {
+    for verb in ["ls", "info"] {
+        let out = good(&[verb, DIMUON, MIXED]);
+        assert!(out.starts_with(&format!("{DIMUON}:\n")), "{out}");
+        assert!(out.contains(&format!("\n\n{MIXED}:\n")), "{out}");
+        let (first, second) = (good(&[verb, DIMUON]), good(&[verb, MIXED]));
+        assert_eq!(out, format!("{DIMUON}:\n{first}\n{MIXED}:\n{second}"));
+    }
+    for verb in ["ls", "info", "verify"] {
+        let found = documents(&good(&[verb, "--json", DIMUON, MIXED]));
+        assert_eq!(found.len(), 2, "{verb}");
+        assert!(
+            found[1]["file"].as_str().unwrap().ends_with(MIXED),
+            "{verb}"
+        );
+    }
+    let out = good(&["verify", DIMUON, MIXED]);
+    assert_eq!(
+        out.lines().filter(|line| line.contains(": good: ")).count(),
+        2
+    );
+}
+
+#[test]
+fn a_bad_file_does_not_hide_the_others() {
+    let cut = Copy::of(DIMUON, |bytes| bytes.truncate(3000));
+    let done = fb(&["verify", cut.path(), "nowhere.root", MIXED]);
+    assert_eq!(done.code, 3, "{}", done.out);
+    assert!(
+        done.out.contains("DAMAGED") && done.out.contains("mixed: good"),
+        "{}",
+        done.out
+    );
+    assert_eq!(
+        done.err
+            .lines()
+            .filter(|line| line.contains("no such file"))
+            .count(),
+        1
+    );
+    let done = fb(&["ls", "nowhere.root", DIMUON]);
+    assert_eq!(done.code, 3);
+    assert!(done.out.contains("Events;1"), "{}", done.out);
+}
