@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,27 @@ def need():
             return missing(f"{module} is not installed")
 
     return import_or_skip
+
+
+@pytest.fixture(scope="session")
+def run_root():
+    """A function that runs a script, with arguments, in a Python that has ROOT.
+
+    FEMTOBARN_ROOT_PYTHON names the interpreter, where it is another one than that of the tests.
+    """
+    python = os.environ.get("FEMTOBARN_ROOT_PYTHON", sys.executable)
+    has_root = subprocess.run([python, "-c", "import importlib.util as u; exit(u.find_spec('ROOT') is None)"])
+    if has_root.returncode:
+        missing(f"ROOT is not installed for {Path(python).name} (FEMTOBARN_ROOT_PYTHON can name another)")
+    # Another Python's modules are of no use to ROOT's
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH" or sys.executable == python}
+
+    def run(script, *arguments):
+        command = [python, "-c", script, *map(str, arguments)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+    return run
 
 
 @pytest.fixture(autouse=True)

@@ -1,13 +1,9 @@
 """Real files hold what ROOT, asked now, reads from them.
 
-ROOT starts once, in a process of its own, for all files. FEMTOBARN_ROOT_PYTHON names the interpreter that has ROOT,
-where it is another one than that of the tests.
+ROOT starts once, in a process of its own, for all files.
 """
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +14,6 @@ import femtobarn as fb
 pytestmark = pytest.mark.oracle
 
 ORACLE = Path(__file__).with_name("oracle")
-PYTHON = os.environ.get("FEMTOBARN_ROOT_PYTHON", sys.executable)
 FILES = {
     "Run2012BC_DoubleMuParked_Muons_1000evts_rntuple_v1-0-0-0.root": (1000, 7),
     "cmsopendata2015_ttbar_19980_NANOAOD_RNTupleImporter_rntuple_v1-0-0-1.root": (10, 969),
@@ -41,24 +36,14 @@ os._exit(0)
 
 
 @pytest.fixture(scope="module")
-def dumps(shared, tmp_path_factory):
+def dumps(shared, run_root, tmp_path_factory):
     """The folder with ROOT's reading of every real file."""
-    has_root = subprocess.run([PYTHON, "-c", "import importlib.util as u; exit(u.find_spec('ROOT') is None)"])
-    if has_root.returncode:
-        reason = f"ROOT is not installed for {Path(PYTHON).name} (FEMTOBARN_ROOT_PYTHON can name another)"
-        if os.environ.get("FEMTOBARN_REQUIRE_ALL") == "1":
-            pytest.fail(f"{reason} (FEMTOBARN_REQUIRE_ALL=1)")
-        pytest.skip(reason)
     target = tmp_path_factory.mktemp("dumps")
     arguments = []
     for name in FILES:
         path = shared / "rntuple" / name
-        arguments += [str(path), fb.open(path).name]
-    # Another Python's modules are of no use to ROOT's
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH" or sys.executable == PYTHON}
-    command = [PYTHON, "-c", SCRIPT, str(ORACLE), str(target), *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+        arguments += [path, fb.open(path).name]
+    run_root(SCRIPT, ORACLE, target, *arguments)
     return target
 
 

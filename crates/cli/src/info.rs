@@ -12,7 +12,7 @@ use crate::info_json;
 use crate::layout;
 use crate::open::{Opened, with_ntuple};
 use crate::output::Output;
-use crate::schema::{Bytes, Row, Sizes, full_path, metadata, projection, rows, type_text};
+use crate::schema::{Bytes, Row, Sizes, metadata, projection, rows, type_text};
 use crate::table::{Table, printable};
 use crate::units;
 
@@ -275,7 +275,7 @@ fn cells(info: &Info<'_>, row: Row, several: bool) -> Vec<String> {
     let type_name = type_text(&record.type_name, &record.type_alias);
     let mut cells = vec![format!("{}{}", "  ".repeat(row.depth), row.name), type_name];
     if let Some(source) = projection(descriptor, row.id) {
-        cells.push(format!("from {}", full_path(reader, source)));
+        cells.push(format!("from {}", reader.label(source)));
         cells.extend(std::iter::repeat_n(String::new(), 4));
     } else {
         let bytes = info.sizes.field(row.id);

@@ -4,7 +4,7 @@ use femtobarn::schema::{Descriptor, is_anonymous};
 use serde_json::{Value, json};
 
 use crate::info::{AttributeSet, Cluster, Info, feature_flags};
-use crate::schema::{full_path, metadata, names};
+use crate::schema::{metadata, names};
 use crate::units;
 
 pub fn document(info: &Info<'_>) -> Value {
@@ -57,7 +57,7 @@ fn field(info: &Info<'_>, id: u32) -> Option<Value> {
     let field = descriptor.field(id)?;
     let record = &field.record;
     let bytes = info.sizes.field(id);
-    let source = record.source_id.map(|source| full_path(reader, source));
+    let source = record.source_id.map(|source| reader.label(source));
     let columns = field.columns.iter().filter_map(|&id| column(info, id));
     Some(json!({
         "id": id,

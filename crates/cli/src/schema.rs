@@ -133,22 +133,6 @@ pub fn names(settings: &[u32]) -> Vec<String> {
     settings.iter().map(|&s| codec::settings_name(s)).collect()
 }
 
-/// The path of a field; of an anonymous one, the names of all fields above it and its own.
-pub fn full_path(reader: &Reader, id: u32) -> String {
-    if let Some(path) = reader.paths().get(id as usize).cloned().flatten() {
-        return path;
-    }
-    let descriptor = reader.descriptor();
-    let mut names = vec![descriptor.field_name(id)];
-    let mut above = descriptor.field(id).and_then(|field| field.parent);
-    while let Some(id) = above {
-        names.push(descriptor.field_name(id));
-        above = descriptor.field(id).and_then(|field| field.parent);
-    }
-    names.reverse();
-    names.join(".")
-}
-
 /// What a projected field shows: its source, or that of the items below it, which is nearer to the values.
 pub fn projection(descriptor: &Descriptor, id: u32) -> Option<u32> {
     let field = descriptor.field(id)?;

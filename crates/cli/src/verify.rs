@@ -12,7 +12,6 @@ use crate::args::VerifyArgs;
 use crate::failure::{Failure, code, is_damage};
 use crate::open;
 use crate::output::Output;
-use crate::schema::full_path;
 use crate::target::Target;
 use crate::verify_text;
 
@@ -25,8 +24,7 @@ pub struct Verified {
     pub attribute_set_of: Option<String>,
     pub n_entries: u64,
     pub report: VerifyReport,
-    /// Damages with the paths of their fields.
-    pub damages: Vec<(String, Damage)>,
+    pub damages: Vec<Damage>,
     /// Damage of the metadata: nothing of it can be read.
     pub error: Option<Failure>,
 }
@@ -80,7 +78,7 @@ impl Verified {
         union(
             self.damages
                 .iter()
-                .map(|(_, damage)| damage.entries.0..damage.entries.1),
+                .map(|damage| damage.entries.0..damage.entries.1),
         )
     }
 }
@@ -206,17 +204,11 @@ fn one(
             });
         }
     };
-    let damages = std::mem::take(&mut report.damages).into_iter();
-    let with_path = |damage: Damage| {
-        let column = reader.descriptor().column(damage.column);
-        let path = column.map(|column| full_path(reader, column.field_id));
-        (path.unwrap_or_else(|| damage.field.clone()), damage)
-    };
     Ok(Verified {
         ntuple,
         attribute_set_of,
         n_entries,
-        damages: damages.map(with_path).collect(),
+        damages: std::mem::take(&mut report.damages),
         report,
         error: None,
     })
@@ -238,9 +230,9 @@ fn error_json(error: &Failure) -> Value {
 
 fn ntuple_json(verified: &Verified) -> Value {
     let lost = verified.lost();
-    let damages = verified.damages.iter().map(|(field, damage)| {
+    let damages = verified.damages.iter().map(|damage| {
         json!({
-            "field": field,
+            "field": damage.field,
             "column": damage.column,
             "cluster": damage.cluster,
             "entry_start": damage.entries.0,

@@ -78,7 +78,7 @@ fn lost(verified: &Verified, out: &mut Output<'_>) -> io::Result<()> {
     let mut fields: Vec<&str> = verified
         .damages
         .iter()
-        .map(|(field, _)| field.as_str())
+        .map(|damage| damage.field.as_str())
         .collect();
     fields.sort_unstable();
     fields.dedup();
@@ -112,9 +112,9 @@ fn damages(verified: &Verified, out: &mut Output<'_>) -> io::Result<()> {
         "  field", "column", "cluster", "entries", "offset", "bytes", "problem",
     ];
     let mut table = Table::new(&header, &[1, 2, 4, 5], &[6]);
-    for (field, damage) in verified.damages.iter().take(MOST_LISTED) {
+    for damage in verified.damages.iter().take(MOST_LISTED) {
         table.push(vec![
-            format!("  {field}"),
+            format!("  {}", damage.field),
             damage.column.to_string(),
             damage.cluster.to_string(),
             format!("{}..{}", damage.entries.0, damage.entries.1),

@@ -142,8 +142,7 @@ impl<'py> Nodes<'_, 'py> {
             }
             NodeKind::Cardinality { index, wide } => {
                 let buffer = self.buffer(Piece::Cardinality(*index, *wide), |a| {
-                    a.cardinality(*index, *wide)
-                        .map_err(|e| error::to_python(e.into()))
+                    a.cardinality(*index, *wide).map_err(error::to_python)
                 })?;
                 ("numpy", if *wide { "int64" } else { "int32" }, buffer).into_pyobject(py)
             }
@@ -162,8 +161,7 @@ impl<'py> Nodes<'_, 'py> {
             NodeKind::Optional { index, item } => {
                 let item = self.node(item, self.arrays.n_items(*index))?;
                 let positions = self.buffer(Piece::Option(*index), |a| {
-                    a.optional_index(*index)
-                        .map_err(|e| error::to_python(e.into()))
+                    a.optional_index(*index).map_err(error::to_python)
                 })?;
                 ("option", positions, item).into_pyobject(py)
             }

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 
 use super::handles::{self, Handle};
-use super::map::FileMap;
+use super::map;
 use crate::{ByteSource, IoError, SourceCost, SourceMeta};
 
 /// A file of the local file system. Any number may be open: only so many keep a handle of the system, the others open
@@ -22,7 +22,7 @@ pub struct LocalSource {
     path: PathBuf,
     handle: Handle,
     meta: SourceMeta,
-    map: OnceLock<Option<FileMap>>,
+    map: OnceLock<Option<Bytes>>,
 }
 
 impl LocalSource {
@@ -58,12 +58,6 @@ impl LocalSource {
         self.handle.get(&self.path, &self.url)
     }
 
-    fn file_map(&self) -> Option<&FileMap> {
-        self.map
-            .get_or_init(|| FileMap::new(&*self.file().ok()?, self.meta.size))
-            .as_ref()
-    }
-
     fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<(), IoError> {
         let file = self.file()?;
         let expected = buffer.len() as u64;
@@ -97,6 +91,23 @@ impl LocalSource {
         Ok(())
     }
 }
+
+/// Starts reading a range into the page cache.
+#[cfg(target_os = "linux")]
+fn read_ahead(file: &File, range: &Range<u64>) {
+    use std::num::NonZeroU64;
+
+    use rustix::fs::{Advice, fadvise};
+
+    // without a length it would be the whole rest of the file
+    if let Some(length) = NonZeroU64::new(range.end.saturating_sub(range.start)) {
+        // Only a hint: a kernel that refuses it reads later what it could have read now.
+        let _refused = fadvise(file, range.start, Some(length), Advice::WillNeed);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn read_ahead(_: &File, _: &Range<u64>) {}
 
 fn check_is_file(url: &str, metadata: &fs::Metadata) -> Result<(), IoError> {
     if metadata.is_file() {
@@ -154,13 +165,15 @@ impl ByteSource for LocalSource {
     }
 
     fn will_need(&self, ranges: &[Range<u64>]) {
-        if let Some(map) = self.file_map() {
-            ranges.iter().for_each(|range| map.will_need(range));
+        let Ok(file) = self.file() else { return };
+        for range in ranges {
+            read_ahead(&file, range);
         }
     }
 
     fn map(&self) -> Option<Bytes> {
-        self.file_map().map(FileMap::bytes)
+        let map = || map::map(&*self.file().ok()?, self.meta.size);
+        self.map.get_or_init(map).clone()
     }
 }
 

@@ -166,7 +166,7 @@ pub(super) fn check_page<'b>(
             return Err(RNTupleError::PageChecksum {
                 url: part.reader.url().into(),
                 offset: job.piece.page.locator.offset,
-                field: part.reader.descriptor().qualified_name(record.field_id),
+                field: part.reader.label(record.field_id),
                 column: job.column,
                 cluster: job.cluster,
                 expected,
@@ -186,7 +186,7 @@ pub(super) fn page_error(
     source: PageError,
 ) -> RNTupleError {
     let reader = &part.reader;
-    let field = reader.descriptor().qualified_name(record.field_id);
+    let field = reader.label(record.field_id);
     let structure = format!("page of field {field:?} in cluster {cluster}");
     match source {
         PageError::Codec(source) => RNTupleError::Codec {

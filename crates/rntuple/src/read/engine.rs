@@ -276,7 +276,7 @@ impl<'a> Rounds<'a> {
         let Some(part) = self.parts.get(segment.part) else {
             return RNTupleError::Interrupted;
         };
-        let name = part.reader.descriptor().qualified_name(slot.field);
+        let name = part.reader.label(slot.field);
         part.reader.inconsistent(
             &format!("number of elements of field {name:?}"),
             "below 2^64",
@@ -420,7 +420,7 @@ impl<'a> Rounds<'a> {
             let part = self.part(segment)?;
             let source = self.source(planned.id, slot, segment)?;
             if source.deferred && total.is_none() && !source.pages.is_empty() && extent.length > 0 {
-                let name = part.reader.descriptor().qualified_name(slot.field);
+                let name = part.reader.label(slot.field);
                 return Err(part.reader.unsupported(
                     &name,
                     "part of a cluster in which the field was added below a variant",
@@ -585,7 +585,7 @@ impl<'a> Rounds<'a> {
         let Some(part) = self.parts.get(segment.part) else {
             return RNTupleError::Interrupted;
         };
-        let name = part.reader.descriptor().qualified_name(slot.field);
+        let name = part.reader.label(slot.field);
         part.reader.inconsistent(
             &format!("data of field {name:?} in cluster {}", segment.cluster),
             broken.expected,

@@ -103,13 +103,7 @@ pub fn explain(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTup
                 .field(slot.field)
                 .filter(|_| cost.field.is_empty())
             {
-                cost.field = part
-                    .reader
-                    .paths()
-                    .get(slot.field as usize)
-                    .cloned()
-                    .flatten()
-                    .unwrap_or_else(|| descriptor.qualified_name(slot.field));
+                cost.field = part.reader.label(slot.field);
                 cost.type_name = field.record.type_name.clone();
             }
             if let Some(name) = descriptor

@@ -176,7 +176,7 @@ pub(super) fn slot_source<'a>(
             deferred,
         }),
         None => {
-            let name = descriptor.qualified_name(slot.field);
+            let name = part.reader.label(slot.field);
             let what = format!("column of field {name:?} in cluster {}", segment.cluster);
             Err(part
                 .reader
@@ -304,7 +304,7 @@ pub(super) fn pieces(
     };
     let end = extent.first.saturating_add(extent.length);
     if end > missing.saturating_add(available) {
-        let name = part.reader.descriptor().qualified_name(slot.field);
+        let name = part.reader.label(slot.field);
         let what = format!("number of elements of field {name:?}");
         return Err(part.reader.inconsistent(
             &what,

@@ -176,6 +176,12 @@ impl Reader {
         &self.paths
     }
 
+    /// The path of a field; of an anonymous one, the names of all fields above it and its own.
+    pub fn label(&self, id: FieldId) -> String {
+        let path = self.paths.get(id as usize).cloned().flatten();
+        path.unwrap_or_else(|| self.descriptor.qualified_name(id))
+    }
+
     /// Number of entries.
     pub fn n_entries(&self) -> u64 {
         self.descriptor.n_entries()

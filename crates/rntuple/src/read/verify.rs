@@ -204,10 +204,8 @@ fn verify_page(
 }
 
 fn describe(reader: &Reader, check: &Check<'_>, problem: String) -> Damage {
-    let descriptor = reader.descriptor();
-    let field = descriptor
-        .column(check.column)
-        .map(|column| descriptor.qualified_name(column.field_id));
+    let column = reader.descriptor().column(check.column);
+    let field = column.map(|column| reader.label(column.field_id));
     Damage {
         field: field.unwrap_or_default(),
         column: check.column,
