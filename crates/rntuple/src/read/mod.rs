@@ -8,12 +8,15 @@
 mod cache;
 mod decode;
 mod engine;
+mod envelopes;
 mod explain;
 mod fetch;
+mod fill;
 mod finish;
 mod memory;
 mod plan;
 mod reader;
+mod rounds;
 mod selection;
 mod stats;
 mod verify;

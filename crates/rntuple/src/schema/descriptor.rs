@@ -1,6 +1,6 @@
 //! The descriptor: header and footer put together, checked, with skipped parts named.
 
-use super::node::{FieldNames, build};
+use super::build::{FieldNames, build};
 use super::slots::Slots;
 use crate::spec::{
     Anchor, ClusterGroup, ColumnRecord, ColumnType, ExtraTypeInfo, FieldRecord, Footer, Header,

@@ -1,0 +1,417 @@
+//! From fields to the tree of a read and its slots.
+
+use std::collections::HashMap;
+
+use super::descriptor::{Descriptor, FieldId};
+use super::dtype::DType;
+use super::node::{Node, NodeKind};
+use super::paths::{is_anonymous, is_number, unique_names};
+use super::slots::{Slot, SlotId, SlotKind, SlotParent, Slots};
+use crate::spec::{ColumnType, Role};
+
+/// Builds the tree of top-level `field`, adding its slots.
+///
+/// `wanted` says which fields take part (a field does with its ancestors and descendants); without `share`,
+/// every node gets slots of its own. The error says what in the schema cannot be read.
+pub fn build(
+    descriptor: &Descriptor,
+    names: &FieldNames,
+    wanted: &dyn Fn(FieldId) -> bool,
+    share: bool,
+    slots: &mut Slots,
+    field: FieldId,
+) -> Result<Node, String> {
+    Builder {
+        descriptor,
+        names,
+        wanted,
+        share,
+        slots,
+    }
+    .field(field, SlotParent::Entries, 1)
+}
+
+/// Names of all fields as members of records.
+#[derive(Debug)]
+pub struct FieldNames(Vec<String>);
+
+impl FieldNames {
+    /// Computes the names once for a descriptor.
+    pub fn new(descriptor: &Descriptor) -> Self {
+        Self(unique_names(descriptor))
+    }
+
+    /// The name of a field, told apart from equal ones of base classes.
+    pub fn get(&self, id: FieldId) -> String {
+        self.0.get(id as usize).cloned().unwrap_or_default()
+    }
+}
+
+struct Builder<'a> {
+    descriptor: &'a Descriptor,
+    names: &'a FieldNames,
+    wanted: &'a dyn Fn(FieldId) -> bool,
+    share: bool,
+    slots: &'a mut Slots,
+}
+
+impl Builder<'_> {
+    fn field(
+        &mut self,
+        id: FieldId,
+        parent: SlotParent,
+        multiplicity: u64,
+    ) -> Result<Node, String> {
+        let field = self.descriptor.field(id).ok_or("a field is missing")?;
+        let kind = match field.record.role {
+            Role::Plain => return self.plain(id, parent, multiplicity),
+            Role::Collection => self.collection(id, parent, multiplicity)?,
+            Role::Record => self.record(id, parent, multiplicity)?,
+            Role::Variant => self.variant(id, parent, multiplicity)?,
+            Role::Streamer => self.two_columns(id, parent, multiplicity)?,
+            Role::Unknown(role) => {
+                return Err(self.bad(id, &format!("the unknown structural role {role}")));
+            }
+        };
+        Ok(Node { field: id, kind })
+    }
+
+    fn plain(
+        &mut self,
+        id: FieldId,
+        parent: SlotParent,
+        multiplicity: u64,
+    ) -> Result<Node, String> {
+        let field = self.descriptor.field(id).ok_or("a field is missing")?;
+        let n_columns = self.descriptor.n_columns(id);
+        let repetitions = field
+            .record
+            .flags
+            .repetitive()
+            .then_some(field.record.array_size.unwrap_or(0));
+        let inner = match repetitions {
+            Some(n) => multiplicity
+                .checked_mul(n)
+                .ok_or_else(|| self.bad(id, "an array size beyond 2^64"))?,
+            None => multiplicity,
+        };
+        let kind = match (n_columns, repetitions) {
+            (0, _) => {
+                let &[child] = field.children.as_slice() else {
+                    return Err(self.bad(
+                        id,
+                        &format!("no columns and {} subfields", field.children.len()),
+                    ));
+                };
+                let item = self.field(child, parent, inner)?;
+                match repetitions {
+                    Some(size) => NodeKind::Regular {
+                        size,
+                        item: Box::new(item),
+                    },
+                    None => return Ok(item),
+                }
+            }
+            (1, Some(size)) => {
+                let item = Node {
+                    field: id,
+                    kind: NodeKind::Leaf {
+                        slot: self.leaf(id, 0, parent, inner)?,
+                    },
+                };
+                NodeKind::Regular {
+                    size,
+                    item: Box::new(item),
+                }
+            }
+            (1, None)
+                if field
+                    .record
+                    .type_name
+                    .starts_with("ROOT::RNTupleCardinality") =>
+            {
+                let index = self.index(id, parent, multiplicity)?;
+                let wide = self
+                    .column_types(id, 0)
+                    .iter()
+                    .any(|c| matches!(c, ColumnType::Index64 | ColumnType::SplitIndex64));
+                NodeKind::Cardinality { index, wide }
+            }
+            (1, None) => NodeKind::Leaf {
+                slot: self.leaf(id, 0, parent, multiplicity)?,
+            },
+            (2, None) => self.two_columns(id, parent, multiplicity)?,
+            (n, _) => return Err(self.bad(id, &format!("{n} columns"))),
+        };
+        Ok(Node { field: id, kind })
+    }
+
+    fn collection(
+        &mut self,
+        id: FieldId,
+        parent: SlotParent,
+        multiplicity: u64,
+    ) -> Result<NodeKind, String> {
+        let field = self.descriptor.field(id).ok_or("a field is missing")?;
+        let index = self.index(id, parent, multiplicity)?;
+        let below = SlotParent::Index(index);
+        let item = match field.children.as_slice() {
+            &[child] => self.field(child, below, 1)?,
+            children => {
+                let members = self.members(children, below, 1)?;
+                Node {
+                    field: id,
+                    kind: record_kind(members, String::new()),
+                }
+            }
+        };
+        let item = Box::new(item);
+        if field.record.type_name.starts_with("std::optional") {
+            return Ok(NodeKind::Optional { index, item });
+        }
+        Ok(NodeKind::List { index, item })
+    }
+
+    /// Members of a record; those of base classes come behind its own, as uproot orders them.
+    fn record(
+        &mut self,
+        id: FieldId,
+        parent: SlotParent,
+        multiplicity: u64,
+    ) -> Result<NodeKind, String> {
+        let field = self.descriptor.field(id).ok_or("a field is missing")?;
+        let mut flat = Vec::new();
+        let mut pending = vec![id];
+        while let Some(current) = pending.pop() {
+            let children = self
+                .descriptor
+                .field(current)
+                .map_or(&[][..], |f| f.children.as_slice());
+            for &child in children {
+                let base = is_anonymous(self.descriptor, child);
+                if base {
+                    pending.push(child)
+                } else {
+                    flat.push(child)
+                }
+            }
+        }
+        let members = self.members(&flat, parent, multiplicity)?;
+        Ok(record_kind(members, field.record.type_name.clone()))
+    }
+
+    fn members(
+        &mut self,
+        children: &[FieldId],
+        parent: SlotParent,
+        multiplicity: u64,
+    ) -> Result<Vec<(String, Node)>, String> {
+        let wanted = self.wanted;
+        let children = children.iter().filter(|&&child| wanted(child));
+        children
+            .map(|&child| {
+                Ok((
+                    self.names.get(child),
+                    self.field(child, parent, multiplicity)?,
+                ))
+            })
+            .collect()
+    }
+
+    fn variant(
+        &mut self,
+        id: FieldId,
+        parent: SlotParent,
+        multiplicity: u64,
+    ) -> Result<NodeKind, String> {
+        let field = self.descriptor.field(id).ok_or("a field is missing")?;
+        let types = self.column_types(id, 0);
+        if self.descriptor.n_columns(id) != 1 || types.iter().any(|&c| c != ColumnType::Switch) {
+            return Err(self.bad(id, "a variant without one Switch column"));
+        }
+        if field.children.len() > 125 {
+            return Err(self.bad(
+                id,
+                &format!("{} alternatives, more than 125", field.children.len()),
+            ));
+        }
+        let switch = self.slot(
+            id,
+            0,
+            SlotKind::Switch(field.children.len()),
+            parent,
+            multiplicity,
+        );
+        let children = field.children.iter().enumerate();
+        let alternatives: Result<_, _> = children
+            .map(|(k, &child)| self.field(child, SlotParent::Switch(switch, k), 1))
+            .collect();
+        Ok(NodeKind::Variant {
+            switch,
+            alternatives: alternatives?,
+        })
+    }
+
+    /// A string or a streamed object: offsets and bytes.
+    fn two_columns(
+        &mut self,
+        id: FieldId,
+        parent: SlotParent,
+        multiplicity: u64,
+    ) -> Result<NodeKind, String> {
+        if self.descriptor.n_columns(id) != 2 {
+            return Err(self.bad(
+                id,
+                &format!(
+                    "{} columns where 2 are needed",
+                    self.descriptor.n_columns(id)
+                ),
+            ));
+        }
+        let index = self.index(id, parent, multiplicity)?;
+        let content = self.leaf(id, 1, SlotParent::Index(index), 1)?;
+        if self.slots.get(content).map(|s| s.kind) != Some(SlotKind::Leaf(DType::UInt8)) {
+            return Err(self.bad(id, "a second column that holds no bytes"));
+        }
+        let is_text = self
+            .column_types(id, 1)
+            .iter()
+            .all(|&c| c == ColumnType::Char);
+        let record = self.descriptor.field(id).map(|field| &field.record);
+        match record {
+            Some(record) if record.role == Role::Streamer || !is_text => Ok(NodeKind::Bytes {
+                index,
+                bytes: content,
+                class_name: record.type_name.clone(),
+            }),
+            _ => Ok(NodeKind::String {
+                index,
+                chars: content,
+            }),
+        }
+    }
+
+    fn index(
+        &mut self,
+        id: FieldId,
+        parent: SlotParent,
+        multiplicity: u64,
+    ) -> Result<SlotId, String> {
+        let types = self.column_types(id, 0);
+        if types.is_empty() || types.iter().any(|c| !c.is_index()) {
+            return Err(self.bad(id, "no Index column"));
+        }
+        Ok(self.slot(id, 0, SlotKind::Index, parent, multiplicity))
+    }
+
+    fn leaf(
+        &mut self,
+        id: FieldId,
+        position: usize,
+        parent: SlotParent,
+        multiplicity: u64,
+    ) -> Result<SlotId, String> {
+        // ROOT computes the values of quantized doubles in double precision
+        let is_double = self
+            .descriptor
+            .field(id)
+            .is_some_and(|field| field.record.type_name == "double");
+        let dtype_of = |column_type| match column_type {
+            ColumnType::Real32Quant if is_double => Some(DType::Float64),
+            _ => DType::of_column(column_type),
+        };
+        let types: Option<Vec<DType>> = self
+            .column_types(id, position)
+            .into_iter()
+            .map(dtype_of)
+            .collect();
+        let dtype = types.and_then(|types| types.into_iter().reduce(DType::promote));
+        let dtype = dtype.ok_or_else(|| self.bad(id, "a column that holds no values"))?;
+        Ok(self.slot(id, position, SlotKind::Leaf(dtype), parent, multiplicity))
+    }
+
+    fn slot(
+        &mut self,
+        id: FieldId,
+        position: usize,
+        kind: SlotKind,
+        parent: SlotParent,
+        multiplicity: u64,
+    ) -> SlotId {
+        let field = self.descriptor.physical(id);
+        let columns = self.descriptor.representations(id, position);
+        let slot = Slot {
+            field,
+            position,
+            columns,
+            kind,
+            parent,
+            multiplicity,
+        };
+        if self.share {
+            self.slots.intern(slot)
+        } else {
+            self.slots.push(slot)
+        }
+    }
+
+    fn column_types(&self, id: FieldId, position: usize) -> Vec<ColumnType> {
+        let columns = self.descriptor.representations(id, position);
+        columns
+            .iter()
+            .filter_map(|&c| self.descriptor.column(c))
+            .map(|c| c.column_type)
+            .collect()
+    }
+
+    fn bad(&self, id: FieldId, found: &str) -> String {
+        let type_name = self
+            .descriptor
+            .field(id)
+            .map_or("", |f| f.record.type_name.as_str());
+        format!(
+            "field {:?} of type {type_name:?} has {found}",
+            self.descriptor.field_name(id)
+        )
+    }
+}
+
+/// A tuple if all members are numbers, else a record.
+fn record_kind(members: Vec<(String, Node)>, type_name: String) -> NodeKind {
+    let is_tuple = members.iter().all(|(name, _)| is_number(name));
+    let (names, members): (Vec<_>, Vec<_>) = members.into_iter().unzip();
+    NodeKind::Record {
+        names: (!is_tuple).then_some(names),
+        members,
+        type_name,
+    }
+}
+
+/// The fields that take part in a read of `selected`: they, their ancestors and their descendants.
+pub(crate) fn wanted_fields(descriptor: &Descriptor, selected: &[FieldId]) -> Vec<bool> {
+    let mut chosen: HashMap<FieldId, bool> = HashMap::new();
+    for &id in selected {
+        chosen.insert(id, true);
+    }
+    let mut wanted = vec![false; descriptor.fields.len()];
+    // parents stand before their children
+    for (id, field) in (0u32..).zip(&descriptor.fields) {
+        let inherited = field.parent.is_some_and(|p| chosen.contains_key(&p));
+        if inherited {
+            chosen.insert(id, true);
+        }
+        if let (true, Some(slot)) = (chosen.contains_key(&id), wanted.get_mut(id as usize)) {
+            *slot = true;
+        }
+    }
+    for &id in selected {
+        let mut current = descriptor.field(id).and_then(|field| field.parent);
+        while let Some(parent) = current {
+            if let Some(slot) = wanted.get_mut(parent as usize) {
+                *slot = true;
+            }
+            current = descriptor.field(parent).and_then(|field| field.parent);
+        }
+    }
+    wanted
+}
