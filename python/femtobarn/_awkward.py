@@ -36,15 +36,15 @@ __all__ = ["AddDoc", "to_array", "zip_jagged"]
 AddDoc: TypeAlias = bool | dict[str, str]
 
 
-def to_array(batch: Batch, schema: Schema, add_doc: AddDoc = False, description: str = "") -> ak.Array:
+def to_array(batch: Batch, schema: Schema | None = None, add_doc: AddDoc = False, description: str = "") -> ak.Array:
     """Return a batch as an array of records, one for each entry.
 
     Parameters
     ----------
     batch : Batch
         What the core has read.
-    schema : Schema
-        The ntuple's fields, for the names of the records' members.
+    schema : Schema, optional
+        The ntuple's fields, for their descriptions.
     add_doc : bool or dict
         True: the fields' descriptions become parameters `__doc__`. A dict gives the parameters' names and the
         attributes of the fields that they take.
@@ -57,7 +57,7 @@ def to_array(batch: Batch, schema: Schema, add_doc: AddDoc = False, description:
         An array of `batch.num_entries` records.
     """
     builder = _Builder(schema, add_doc)
-    top = {schema.records[i]["name"]: i for i in schema.children.get(None, ())}
+    top = {} if schema is None else {schema.records[i]["name"]: i for i in schema.children.get(None, ())}
     names: list[str] = []
     contents: list[Any] = []
     for name, node in batch.columns():
@@ -125,16 +125,16 @@ def _without_value(index: Buffer, union: Any) -> Any:
 
 
 class _Builder:
-    def __init__(self, schema: Schema, add_doc: AddDoc) -> None:
+    def __init__(self, schema: Schema | None, add_doc: AddDoc) -> None:
         self.schema = schema
         self.add_doc = add_doc
         self.indexes: dict[int, Index64] = {}  # columns of one collection share their offsets
 
     def build(self, node: Node, field: int | None) -> Any:
         layout = getattr(self, "_" + node[0])(field, *node[1:])
-        if self.add_doc and field is not None:
-            return self._documented(layout, field)
-        return layout
+        if self.schema is None or field is None or not self.add_doc:
+            return layout
+        return self._documented(layout, self.schema, field)
 
     def index(self, buffer: Buffer) -> Index64:
         index = self.indexes.get(id(buffer))
@@ -143,13 +143,18 @@ class _Builder:
         return index
 
     def child(self, field: int | None, position: int = 0) -> int | None:
-        children = self.schema.children.get(field, ()) if field is not None else ()
+        children = self.children(field)
         return children[position] if position < len(children) else None
+
+    def children(self, field: int | None) -> list[int]:
+        return [] if self.schema is None or field is None else self.schema.children.get(field, [])
 
     def member(self, field: int | None, name: str) -> int | None:
         """Return the field of a record's member, which may be one of a base class."""
-        below = self.schema.visible_children(field) if field is not None else ()
-        return next((i for i in below if self.schema.names[i] == name), None)
+        if self.schema is None or field is None:
+            return None
+        names = self.schema.names
+        return next((i for i in self.schema.visible_children(field) if names[i] == name), None)
 
     def _numpy(self, _: int | None, dtype: str, buffer: Buffer) -> Any:
         return NumpyArray(frombuffer(buffer, dtype))
@@ -179,7 +184,7 @@ class _Builder:
 
     def _record(self, field: int | None, names: list[str] | None, nodes: list[Node], length: int, _: str) -> Any:
         if names is None:
-            whole = field is not None and len(nodes) == len(self.schema.children.get(field, ()))
+            whole = len(nodes) == len(self.children(field))
             contents = [self.build(node, self.child(field, i) if whole else None) for i, node in enumerate(nodes)]
             return RecordArray(contents, None, length=length)
         contents = [self.build(node, self.member(field, name)) for name, node in zip(names, nodes, strict=True)]
@@ -193,10 +198,10 @@ class _Builder:
             contents.append(layout if layout.is_option or layout.is_union else UnmaskedArray(layout))
         return UnionArray(Index8(frombuffer(tags, np.int8)), self.index(index), contents)
 
-    def _documented(self, layout: Any, field: int) -> Any:
-        record = self.schema.records[field]
+    def _documented(self, layout: Any, schema: Schema, field: int) -> Any:
+        record = schema.records[field]
         if isinstance(self.add_doc, dict):
-            known = {**record, "name": self.schema.names[field]}
+            known = {**record, "name": schema.names[field]}
             try:
                 added = {key: known[attribute] for key, attribute in self.add_doc.items()}
             except KeyError as error:

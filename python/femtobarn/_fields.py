@@ -578,12 +578,15 @@ class HasFields(ABC):
         how: Any = None,
     ) -> list[str] | None:
         """Return what the core is to read: None for everything."""
-        schema = self.ntuple._schema
         accept = self._accept(filter_field, filter_branch)
-        if expressions is None and filter_name is None and filter_typename is None and accept is None:
+        everything = expressions is None and filter_name is None and filter_typename is None and accept is None
+        if everything and self._id is None and how != "zip":
+            return None
+        schema = self.ntuple._schema
+        if everything:
             if self._id is not None:
                 return [schema.path(self._id)]
-            if how != "zip" or not schema.sources:
+            if not schema.sources:
                 return None
         zipped = bool(how == "zip")
         chosen = schema.select(self._id, expressions, filter_name, filter_typename, accept, zipped=zipped)
@@ -594,7 +597,7 @@ class HasFields(ABC):
     ) -> Output:
         nt = self.ntuple
         inside = () if self._id is None else nt._schema.parts(self._id)[:-1]
-        output = Output(nt._schema, nt.description, regularize(library), how, add_doc, inside)
+        output = Output(nt, regularize(library), how, add_doc, inside)
         output.check(paths)
         return output
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from femtobarn._awkward import AddDoc
     from femtobarn._core import Batch
-    from femtobarn._schema import Schema
+    from femtobarn._ntuple import NTuple
 
 __all__ = ["Output", "optional", "regularize"]
 
@@ -76,10 +76,8 @@ class Output:
 
     Parameters
     ----------
-    schema : Schema
-        The ntuple's fields.
-    description : str
-        The ntuple's description.
+    ntuple : NTuple
+        Where it is from.
     library : str
         A name that `regularize` returned.
     how : None, str or type
@@ -90,8 +88,7 @@ class Output:
         Names of nested fields to go down before anything is returned.
     """
 
-    schema: Schema
-    description: str
+    ntuple: NTuple
     library: str
     how: Any = None
     add_doc: AddDoc = False
@@ -118,7 +115,7 @@ class Output:
         """
         if self.library not in _WITHOUT_UNIONS:
             return
-        for name, typename in self.schema.variants(paths):
+        for name, typename in self.ntuple._schema.variants(paths):
             raise UsageError(
                 f"field {name!r} is a variant ({typename}), for which {_WITHOUT_UNIONS[self.library]} has no type: "
                 "leave it out, or read it with library='ak'"
@@ -182,7 +179,11 @@ class Output:
         optional("awkward", "all")
         from femtobarn._awkward import to_array
 
-        array = to_array(batch, self.schema, self.add_doc, self.description)
+        # the schema of a wide ntuple takes a while to build, and only documentation needs it
+        if self.add_doc:
+            array = to_array(batch, self.ntuple._schema, self.add_doc, self.ntuple.description)
+        else:
+            array = to_array(batch)
         for name in names:
             array = array[name if name in array.fields else "0"]  # a tuple of which one slot was read
         return array

@@ -449,7 +449,7 @@ class Field(HasFields):
         """
         check_read_options(None, options)
         nt = self._ntuple
-        output = Output(nt._schema, nt.description, regularize(library), None, ak_add_doc, nt._schema.parts(self._id))
+        output = Output(nt, regularize(library), None, ak_add_doc, nt._schema.parts(self._id))
         paths = [nt._schema.path(self._id)]
         output.check(paths)
         start, stop = clip_entries(nt.num_entries, entry_start, entry_stop)

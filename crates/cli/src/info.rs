@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use femtobarn::read::Reader;
 use femtobarn::schema::Descriptor;
-use femtobarn::{Error, NTuple};
+use femtobarn::{Error, NTuple, PageCounter};
 
 use crate::args::InfoArgs;
 use crate::failure::{Failure, code, message_of};
@@ -69,29 +69,22 @@ pub fn run(
 /// All clusters of an ntuple.
 fn clusters(reader: &Reader) -> Result<Vec<Cluster>, Error> {
     let descriptor = reader.descriptor();
+    let mut counter = PageCounter::new(reader);
     let mut out = Vec::new();
     for (first, list) in reader.page_lists(0..u64::MAX)? {
         for (index, summary) in list.clusters().iter().enumerate() {
-            let mut cluster = Cluster {
+            let sizes = counter.cluster(&list, index);
+            let cluster = Cluster {
                 id: first.saturating_add(index as u64),
                 group: group_of(descriptor, first),
                 first_entry: summary.first_entry,
                 n_entries: summary.n_entries,
-                pages: 0,
-                bytes: Bytes::default(),
+                pages: sizes.pages,
+                bytes: Bytes {
+                    on_disk: sizes.bytes_on_disk,
+                    uncompressed: sizes.bytes_uncompressed,
+                },
             };
-            for column in 0..u32::try_from(list.n_columns(index)).unwrap_or(u32::MAX) {
-                let record = descriptor.column(column);
-                let pages = list.column(index, column);
-                for page in pages.map_or(&[][..], |pages| list.pages(pages)) {
-                    let unpacked = record.and_then(|r| r.packed_bytes(page.n_elements.into()));
-                    cluster.pages += 1;
-                    cluster.bytes += Bytes {
-                        on_disk: page.stored_size(),
-                        uncompressed: unpacked.unwrap_or(0),
-                    };
-                }
-            }
             out.push(cluster);
         }
     }

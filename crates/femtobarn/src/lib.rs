@@ -13,6 +13,7 @@
 mod iterate;
 mod ntuple;
 mod open;
+mod sizes;
 
 pub use femtobarn_codec as codec;
 pub use femtobarn_io as io;
@@ -23,5 +24,6 @@ pub use femtobarn_rntuple::{RNTupleError as Error, array, fuzz, read, schema, sp
 pub use femtobarn_rootfile as rootfile;
 
 pub use iterate::{Steps, StepsOptions};
-pub use ntuple::{ColumnSizes, NTuple, Selection};
+pub use ntuple::{NTuple, Selection};
 pub use open::{OpenOptions, RNTUPLE_CLASS, open_file, open_source};
+pub use sizes::{ClusterSizes, ColumnSizes, PageCounter};

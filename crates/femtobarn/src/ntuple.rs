@@ -13,6 +13,7 @@ use femtobarn_rntuple::read::{
 use femtobarn_rntuple::{RNTupleError, array};
 
 use crate::open::{OpenOptions, open_reader, open_reader_of};
+use crate::sizes::{ColumnSizes, PageCounter};
 
 /// Files opened at the same time.
 const OPENING_THREADS: usize = 8;
@@ -44,17 +45,6 @@ impl Selection {
     pub fn arrow_schema(&self) -> array::ArrowSchema {
         arrow_schema(&self.schema.columns, &self.schema.slots)
     }
-}
-
-/// Sizes of a physical column.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "named by their types")]
-pub struct ColumnSizes {
-    pub bytes_on_disk: u64,
-    pub bytes_uncompressed: u64,
-    pub pages: u64,
-    pub elements: u64,
-    pub compressions: Vec<u32>,
 }
 
 impl NTuple {
@@ -281,6 +271,7 @@ impl NTuple {
         };
         for reader in &self.readers {
             let same = |column: u32| self.same_column(first, reader, column);
+            let mut counter = PageCounter::new(reader);
             for (_, list) in reader.page_lists(0..u64::MAX)? {
                 for (cluster, _) in list.clusters().iter().enumerate() {
                     for column in 0..u32::try_from(list.n_columns(cluster)).unwrap_or(u32::MAX) {
@@ -288,17 +279,14 @@ impl NTuple {
                         else {
                             continue;
                         };
-                        let Some(record) = reader.descriptor().column(column) else {
-                            continue;
-                        };
                         let sizes = out.entry(id).or_default();
                         for page in list.pages(pages) {
+                            let (on_disk, uncompressed) = counter.page(column, page);
                             sizes.pages += 1;
                             sizes.elements += u64::from(page.n_elements);
-                            sizes.bytes_on_disk =
-                                sizes.bytes_on_disk.saturating_add(page.stored_size());
-                            sizes.bytes_uncompressed +=
-                                record.packed_bytes(u64::from(page.n_elements)).unwrap_or(0);
+                            sizes.bytes_on_disk = sizes.bytes_on_disk.saturating_add(on_disk);
+                            sizes.bytes_uncompressed =
+                                sizes.bytes_uncompressed.saturating_add(uncompressed);
                         }
                         if !pages.suppressed() && !sizes.compressions.contains(&pages.compression) {
                             sizes.compressions.push(pages.compression);

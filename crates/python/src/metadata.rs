@@ -3,7 +3,7 @@
 use femtobarn::read::Reader;
 use femtobarn::schema::{Descriptor, Field, is_anonymous};
 use femtobarn::spec::Role;
-use femtobarn::{ColumnSizes, Explanation, VerifyReport, codec};
+use femtobarn::{ColumnSizes, Explanation, PageCounter, VerifyReport, codec};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -141,6 +141,7 @@ pub fn clusters(
     details: bool,
 ) -> PyResult<()> {
     let py = list.py();
+    let mut counter = PageCounter::new(reader);
     for group in 0..reader.descriptor().cluster_groups.len() {
         let Some(pages) = py.detach(|| reader.page_list(group)).map_err(to_python)? else {
             continue;
@@ -152,22 +153,10 @@ pub fn clusters(
             dict.set_item("num_entries", summary.n_entries)?;
             dict.set_item("group", group)?;
             if details {
-                let (mut on_disk, mut uncompressed, mut n_pages) = (0u64, 0u64, 0u64);
-                for column in 0..u32::try_from(pages.n_columns(index)).unwrap_or(u32::MAX) {
-                    let record = reader.descriptor().column(column);
-                    for page in pages
-                        .column(index, column)
-                        .map_or(&[][..], |listed| pages.pages(listed))
-                    {
-                        n_pages += 1;
-                        on_disk = on_disk.saturating_add(page.stored_size());
-                        let size = record.and_then(|r| r.packed_bytes(u64::from(page.n_elements)));
-                        uncompressed = uncompressed.saturating_add(size.unwrap_or(0));
-                    }
-                }
-                dict.set_item("bytes_on_disk", on_disk)?;
-                dict.set_item("bytes_uncompressed", uncompressed)?;
-                dict.set_item("pages", n_pages)?;
+                let sizes = counter.cluster(&pages, index);
+                dict.set_item("bytes_on_disk", sizes.bytes_on_disk)?;
+                dict.set_item("bytes_uncompressed", sizes.bytes_uncompressed)?;
+                dict.set_item("pages", sizes.pages)?;
             }
             list.append(dict)?;
         }

@@ -114,8 +114,8 @@ impl Reader {
         let names = FieldNames::new(&descriptor);
         let descriptor = descriptor.without_unreadable(&names);
         Ok(Self {
+            paths: field_paths(&descriptor, &names),
             names,
-            paths: field_paths(&descriptor),
             by_path: OnceLock::new(),
             groups: descriptor
                 .cluster_groups

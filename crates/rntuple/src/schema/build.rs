@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::descriptor::{Descriptor, FieldId};
 use super::dtype::DType;
 use super::node::{Node, NodeKind};
-use super::paths::{is_anonymous, is_number, unique_names};
+use super::paths::{FieldNames, is_anonymous, is_number};
 use super::slots::{Slot, SlotId, SlotKind, SlotParent, Slots};
 use crate::spec::{ColumnType, Role};
 
@@ -29,22 +29,6 @@ pub fn build(
         slots,
     }
     .field(field, SlotParent::Entries, 1)
-}
-
-/// Names of all fields as members of records.
-#[derive(Debug)]
-pub struct FieldNames(Vec<String>);
-
-impl FieldNames {
-    /// Computes the names once for a descriptor.
-    pub fn new(descriptor: &Descriptor) -> Self {
-        Self(unique_names(descriptor))
-    }
-
-    /// The name of a field, told apart from equal ones of base classes.
-    pub fn get(&self, id: FieldId) -> String {
-        self.0.get(id as usize).cloned().unwrap_or_default()
-    }
 }
 
 struct Builder<'a> {
@@ -211,7 +195,7 @@ impl Builder<'_> {
         children
             .map(|&child| {
                 Ok((
-                    self.names.get(child),
+                    self.names.get(self.descriptor, child).to_owned(),
                     self.field(child, parent, multiplicity)?,
                 ))
             })

@@ -1,6 +1,7 @@
 //! The descriptor: header and footer put together, checked, with skipped parts named.
 
-use super::build::{FieldNames, build};
+use super::build::build;
+use super::paths::FieldNames;
 use super::slots::Slots;
 use crate::spec::{
     Anchor, ClusterGroup, ColumnRecord, ColumnType, ExtraTypeInfo, FieldRecord, Footer, Header,
@@ -70,10 +71,12 @@ impl Descriptor {
         }
         let SchemaDescription {
             fields,
-            columns,
+            mut columns,
             alias_columns,
-            extra_type_infos,
+            mut extra_type_infos,
         } = header.schema;
+        columns.extend(footer.extension.columns);
+        extra_type_infos.extend(footer.extension.extra_type_infos);
         let mut descriptor = Self {
             anchor,
             name: header.name,
@@ -82,8 +85,8 @@ impl Descriptor {
             feature_flags: header.feature_flags | footer.feature_flags,
             header_checksum: header.checksum,
             fields: Vec::new(),
-            columns: [columns, footer.extension.columns].concat(),
-            extra_type_infos: [extra_type_infos, footer.extension.extra_type_infos].concat(),
+            columns,
+            extra_type_infos,
             cluster_groups: footer.cluster_groups,
             attribute_sets: footer.attribute_sets,
             top_level: Vec::new(),
@@ -154,6 +157,9 @@ impl Descriptor {
         let columns = self
             .field(self.physical(id))
             .map_or(&[][..], |field| field.columns.as_slice());
+        if let &[column] = columns {
+            return Vec::from_iter((position == 0).then_some(column));
+        }
         let mut seen: Vec<(u16, usize)> = Vec::new();
         let mut found = Vec::new();
         for &column in columns {

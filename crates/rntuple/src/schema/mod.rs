@@ -7,10 +7,10 @@ mod node;
 mod paths;
 mod slots;
 
+pub use build::build;
 pub(crate) use build::wanted_fields;
-pub use build::{FieldNames, build};
 pub use descriptor::{Column, Descriptor, Field, FieldId, SkippedField};
 pub use dtype::DType;
 pub use node::{Node, NodeKind};
-pub use paths::{field_paths, is_anonymous, nearest};
+pub use paths::{FieldNames, field_paths, is_anonymous, nearest};
 pub use slots::{Slot, SlotId, SlotKind, SlotParent, Slots};

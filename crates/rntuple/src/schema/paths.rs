@@ -1,6 +1,7 @@
 //! Names of fields as users write them.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use super::descriptor::{Descriptor, FieldId};
 use crate::spec::Role;
@@ -34,74 +35,84 @@ pub(super) fn is_number(name: &str) -> bool {
 }
 
 /// The dotted path of every field, without anonymous fields; none for fields that have no path of their own.
-///
-/// Members of the same name that meet when base classes are flattened get their class in front (`Base::member`); those
-/// of pairs and tuples, stored as `_0` and `_1`, are numbers.
-pub fn field_paths(descriptor: &Descriptor) -> Vec<Option<String>> {
-    let names = unique_names(descriptor);
-    let mut paths: Vec<Option<String>> = Vec::with_capacity(names.len());
-    let mut prefixes: Vec<String> = Vec::with_capacity(names.len());
-    for (id, name) in (0u32..).zip(names) {
-        let parent = descriptor.field(id).and_then(|field| field.parent);
-        let prefix = parent
-            .and_then(|p| prefixes.get(p as usize))
-            .cloned()
-            .unwrap_or_default();
+pub fn field_paths(descriptor: &Descriptor, names: &FieldNames) -> Vec<Option<String>> {
+    let mut paths: Vec<Option<String>> = Vec::with_capacity(descriptor.fields.len());
+    // for each field, the nearest one from it upwards that has a path
+    let mut visible: Vec<Option<FieldId>> = Vec::with_capacity(descriptor.fields.len());
+    for (id, field) in (0u32..).zip(&descriptor.fields) {
+        let above = field.parent.and_then(|p| visible.get(p as usize).copied());
+        let above = above.flatten();
         if is_anonymous(descriptor, id) {
             paths.push(None);
-            prefixes.push(prefix);
-        } else {
-            let path = if prefix.is_empty() {
-                name
-            } else {
-                format!("{prefix}.{name}")
-            };
-            prefixes.push(path.clone());
-            paths.push(Some(path));
+            visible.push(above);
+            continue;
         }
+        let name = names.get(descriptor, id);
+        let prefix = above.and_then(|above| paths.get(above as usize)?.as_deref());
+        let path = match prefix {
+            Some(prefix) => [prefix, name].join("."),
+            None => name.to_owned(),
+        };
+        paths.push(Some(path));
+        visible.push(Some(id));
     }
     paths
 }
 
-/// Names of all fields, made unique among the members of a flattened record.
-pub(super) fn unique_names(descriptor: &Descriptor) -> Vec<String> {
-    let in_record = |parent: FieldId| {
-        descriptor
-            .field(parent)
-            .is_some_and(|field| field.record.role == Role::Record)
-    };
-    let mut names: Vec<String> = descriptor
-        .fields
-        .iter()
-        .map(|field| {
-            let name = &field.record.name;
-            let slot = name.strip_prefix('_').filter(|digits| is_number(digits));
-            let slot = slot.filter(|_| field.parent.is_some_and(in_record));
-            slot.unwrap_or(name).to_owned()
-        })
-        .collect();
-    let mut groups: HashMap<(Option<FieldId>, &str), Vec<FieldId>> = HashMap::new();
-    for (id, field) in (0u32..).zip(&descriptor.fields) {
-        if field.parent.is_some() && !is_anonymous(descriptor, id) {
-            groups
-                .entry((owner(descriptor, id), field.record.name.as_str()))
-                .or_default()
-                .push(id);
-        }
-    }
-    for ((owner, name), members) in groups {
-        if members.len() > 1 {
-            for (&id, unique) in members
-                .iter()
-                .zip(qualify(descriptor, owner, name, &members))
-            {
-                if let Some(slot) = names.get_mut(id as usize) {
-                    *slot = unique;
+/// Names of fields as members of records.
+///
+/// Members of the same name that meet when base classes are flattened get their class in front (`Base::member`); those
+/// of pairs and tuples, stored as `_0` and `_1`, are numbers.
+#[derive(Debug)]
+pub struct FieldNames {
+    /// Those that are not simply the stored ones.
+    qualified: HashMap<FieldId, String>,
+}
+
+impl FieldNames {
+    /// Finds the names once for a descriptor.
+    pub fn new(descriptor: &Descriptor) -> Self {
+        let mut first: HashMap<(Option<FieldId>, &str), FieldId> = HashMap::new();
+        let mut equal: HashMap<(Option<FieldId>, &str), Vec<FieldId>> = HashMap::new();
+        for (id, field) in (0u32..).zip(&descriptor.fields) {
+            if field.parent.is_none() || is_anonymous(descriptor, id) {
+                continue;
+            }
+            let key = (owner(descriptor, id), field.record.name.as_str());
+            match first.entry(key) {
+                Entry::Vacant(entry) => {
+                    entry.insert(id);
+                }
+                Entry::Occupied(entry) => {
+                    equal
+                        .entry(key)
+                        .or_insert_with(|| vec![*entry.get()])
+                        .push(id);
                 }
             }
         }
+        let mut qualified = HashMap::new();
+        for ((owner, name), members) in equal {
+            let names = qualify(descriptor, owner, name, &members);
+            qualified.extend(members.into_iter().zip(names));
+        }
+        Self { qualified }
     }
-    names
+
+    /// The name of a field, told apart from equal ones of base classes.
+    pub fn get<'a>(&'a self, descriptor: &'a Descriptor, id: FieldId) -> &'a str {
+        if let Some(name) = self.qualified.get(&id) {
+            return name;
+        }
+        let name = descriptor.field_name(id);
+        let slot = name.strip_prefix('_').filter(|digits| is_number(digits));
+        let in_record = || {
+            let parent = descriptor.field(id).and_then(|field| field.parent);
+            let parent = parent.and_then(|parent| descriptor.field(parent));
+            parent.is_some_and(|parent| parent.record.role == Role::Record)
+        };
+        slot.filter(|_| in_record()).unwrap_or(name)
+    }
 }
 
 /// The record into which a member is flattened: its first ancestor that is no base class.

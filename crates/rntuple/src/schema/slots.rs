@@ -1,7 +1,5 @@
 //! Slots: the distinct columns that a read decodes, each over all its representations.
 
-use std::collections::HashMap;
-
 use super::descriptor::FieldId;
 use super::dtype::DType;
 
@@ -47,28 +45,48 @@ pub struct Slot {
     pub multiplicity: u64,
 }
 
+impl Slot {
+    /// Whether the other has the same elements.
+    fn is_same(&self, other: &Self) -> bool {
+        let key = |slot: &Self| (slot.field, slot.position, slot.parent, slot.multiplicity);
+        key(self) == key(other)
+    }
+}
+
 /// The slots of a read; a slot stands behind its parent.
 #[derive(Debug, Clone, Default)]
 pub struct Slots {
     slots: Vec<Slot>,
-    known: HashMap<(FieldId, usize, SlotParent, u64), SlotId>,
+    /// For each field, its last slot that may be shared; for each slot, the one of its field before it.
+    last: Vec<Option<SlotId>>,
+    before: Vec<Option<SlotId>>,
 }
 
 impl Slots {
     /// The id of an equal slot, or of the new one: columns that several fields share are decoded once.
     pub fn intern(&mut self, slot: Slot) -> SlotId {
-        let key = (slot.field, slot.position, slot.parent, slot.multiplicity);
-        if let Some(&found) = self.known.get(&key) {
-            return found;
+        let field = slot.field as usize;
+        let mut candidate = self.last.get(field).copied().flatten();
+        while let Some(id) = candidate {
+            if self.slots.get(id).is_some_and(|known| known.is_same(&slot)) {
+                return id;
+            }
+            candidate = self.before.get(id).copied().flatten();
         }
         let id = self.push(slot);
-        self.known.insert(key, id);
+        if self.last.len() <= field {
+            self.last.resize(field + 1, None);
+        }
+        if let (Some(last), Some(before)) = (self.last.get_mut(field), self.before.get_mut(id)) {
+            *before = last.replace(id);
+        }
         id
     }
 
     /// Adds a slot, equal to another or not.
     pub fn push(&mut self, slot: Slot) -> SlotId {
         self.slots.push(slot);
+        self.before.push(None);
         self.slots.len() - 1
     }
 

@@ -1,0 +1,73 @@
+//! What columns and clusters take, from the metadata.
+
+use std::collections::HashSet;
+
+use femtobarn_rntuple::read::Reader;
+use femtobarn_rntuple::schema::Descriptor;
+use femtobarn_rntuple::spec::{Page, PageList};
+
+/// Sizes of a physical column.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named by their types")]
+pub struct ColumnSizes {
+    /// Pages that others refer to as well are counted where they appear first.
+    pub bytes_on_disk: u64,
+    pub bytes_uncompressed: u64,
+    pub pages: u64,
+    pub elements: u64,
+    pub compressions: Vec<u32>,
+}
+
+/// Sizes of a cluster.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named by their types")]
+pub struct ClusterSizes {
+    /// Pages that others refer to as well are counted where they appear first.
+    pub bytes_on_disk: u64,
+    pub bytes_uncompressed: u64,
+    pub pages: u64,
+}
+
+/// Counts the pages of an ntuple. Pages with equal contents may be stored once (ROOT does so): they take their place
+/// once, too.
+#[derive(Debug)]
+pub struct PageCounter<'a> {
+    descriptor: &'a Descriptor,
+    seen: HashSet<u64>,
+}
+
+impl<'a> PageCounter<'a> {
+    /// A counter for the pages of one ntuple, which has seen none.
+    pub fn new(reader: &'a Reader) -> Self {
+        Self {
+            descriptor: reader.descriptor(),
+            seen: HashSet::new(),
+        }
+    }
+
+    /// Bytes that a page of `column` takes besides those seen, and bytes of its elements.
+    pub(crate) fn page(&mut self, column: u32, page: &Page) -> (u64, u64) {
+        let is_new = self.seen.insert(page.locator.offset);
+        let record = self.descriptor.column(column);
+        let unpacked = record.and_then(|record| record.packed_bytes(page.n_elements.into()));
+        (
+            if is_new { page.stored_size() } else { 0 },
+            unpacked.unwrap_or(0),
+        )
+    }
+
+    /// Sizes of the cluster at `index` of a page list.
+    pub fn cluster(&mut self, list: &PageList, index: usize) -> ClusterSizes {
+        let mut sizes = ClusterSizes::default();
+        for column in 0..u32::try_from(list.n_columns(index)).unwrap_or(u32::MAX) {
+            let pages = list.column(index, column);
+            for page in pages.map_or(&[][..], |pages| list.pages(pages)) {
+                let (on_disk, uncompressed) = self.page(column, page);
+                sizes.pages += 1;
+                sizes.bytes_on_disk = sizes.bytes_on_disk.saturating_add(on_disk);
+                sizes.bytes_uncompressed = sizes.bytes_uncompressed.saturating_add(uncompressed);
+            }
+        }
+        sizes
+    }
+}
