@@ -58,6 +58,7 @@ class Plan:
             Entry("floor: bare zstd and one copy", floor(), goal=("within", 1.5)),
             Entry("bare zstd alone", self.spec("floor", copy=False)),
             Entry("floor, 2 threads", floor(threads=2)),
+            Entry("bare zstd alone, 2 threads", self.spec("floor", copy=False, threads=2)),
         ]
         return Group("All columns to Awkward, zstd", entries)
 
