@@ -23,7 +23,7 @@ export PYO3_PYTHON := $(abspath $(BIN))/python
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name '*.toml' 2>/dev/null)
 PAGES := README.md $(shell find docs -name '*.md' -not -path 'docs/_build/*')
-PYTHON_FILES := python examples scripts docs/conf.py $(wildcard benchmarks)
+PYTHON_FILES := python examples scripts docs/conf.py testdata $(wildcard benchmarks)
 
 .PHONY: help
 help: ## list the targets

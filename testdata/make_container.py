@@ -189,19 +189,33 @@ def describe(path):
         found = dict(uproot_keys(theirs))
         for name, key in keys_of(file):
             data = object_bytes(found, name, key.GetCycle())
-            yield ("key", path.name, name, key.GetCycle(), key.GetClassName(), key.GetTitle(),
-                   key.GetObjlen(), zlib.crc32(data))
+            yield (
+                "key",
+                path.name,
+                name,
+                key.GetCycle(),
+                key.GetClassName(),
+                key.GetTitle(),
+                key.GetObjlen(),
+                zlib.crc32(data),
+            )
         infos = file.GetStreamerInfoList() if file.GetSeekInfo() else []
         for info in infos:
             if info.ClassName() != "TStreamerInfo":
                 continue
             elements = list(info.GetElements())
-            yield ("info", path.name, info.GetName(), info.GetClassVersion(), info.GetCheckSum(),
-                   len(elements))
+            yield ("info", path.name, info.GetName(), info.GetClassVersion(), info.GetCheckSum(), len(elements))
             for element in elements:
-                yield ("element", path.name, info.GetName(), element.ClassName(),
-                       element.GetName(), element.GetTitle(), element.GetTypeName(),
-                       element.GetArrayLength())
+                yield (
+                    "element",
+                    path.name,
+                    info.GetName(),
+                    element.ClassName(),
+                    element.GetName(),
+                    element.GetTitle(),
+                    element.GetTypeName(),
+                    element.GetArrayLength(),
+                )
 
 
 def main():

@@ -208,7 +208,12 @@ def convert(path: Path, flags: list[int]) -> tuple[list[int], list[int], list[in
     extension = record_frame(list_frame([]) + list_frame(moved) + list_frame([]) + list_frame([]))
     locator = struct.pack("<QiQ", len(new_pages), len(new_pages), pages_at)
     new_footer = envelope(
-        2, struct.pack(f"<{len(flags)}Q", *flags) + checksum + extension + list_frame([record_frame(span + locator)]) + attributes
+        2,
+        struct.pack(f"<{len(flags)}Q", *flags)
+        + checksum
+        + extension
+        + list_frame([record_frame(span + locator)])
+        + attributes,
     )
     new = new_header + new_pages + new_footer
     if len(new) > file.header_size:
