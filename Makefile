@@ -120,6 +120,7 @@ test-python: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root ## tests of the packa
 .PHONY: test-examples
 test-examples: $(STAMPS)/build $(STAMPS)/test ## the examples, each as a user runs it
 	$(BIN)/python scripts/run_examples.py
+	$(CARGO) run --release --locked --quiet -p femtobarn --example read -- testdata/dimuon.root Events nMuon Muon_pt
 
 .PHONY: test-docs
 test-docs: $(STAMPS)/build $(STAMPS)/test ## the sessions that the documentation shows

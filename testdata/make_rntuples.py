@@ -137,6 +137,7 @@ def structure(maker: Maker) -> None:
         ("same_none", "same", fb.WriteSamePages, (0, True)),
         ("same_zstd", "same", fb.WriteSamePages, (505, True)),
         ("same_off", "same", fb.WriteSamePages, (505, False)),
+        ("merged_bits", "merged", fb.WriteMergedBits, (8, 48, 260, 1)),
         ("names", "ñames-(δ)", fb.WriteNames, ()),
         ("again", "again", fb.WriteCycles, ()),
         ("attributes", "main", fb.WriteAttributes, ()),

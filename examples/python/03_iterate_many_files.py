@@ -17,7 +17,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     edges = np.linspace(0, 100, 11)
     counts = np.zeros(10, dtype=int)
-    # Steps go on across the ends of files, so all but the last have the same size.
+    # A step ends where a file ends, so that a report is of one file.
     for batch, report in fb.iterate(f"{folder}/run_*.root:Events", ["Muon_pt"], step_size="200 kB", report=True):
         counts += np.histogram(ak.to_numpy(ak.flatten(batch.Muon_pt)), edges)[0]
         print(report)

@@ -90,7 +90,7 @@ def zip_jagged(array: ak.Array) -> ak.Array:
             continue
         offsets = layout.offsets.data
         for known, names in groups:
-            if known is offsets or np.array_equal(known, offsets):
+            if known is offsets or (len(offsets) > 1 and np.array_equal(known, offsets)):
                 names.append(name)
                 break
         else:

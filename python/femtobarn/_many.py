@@ -12,7 +12,7 @@ from femtobarn._libraries import regularize
 from femtobarn._ntuple import NTuple
 from femtobarn._open import Files, open_pairs, resolve
 from femtobarn._steps import check_step_size, num_threads
-from femtobarn.errors import KeyNotFoundError
+from femtobarn.errors import UsageError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -91,6 +91,8 @@ def iterate(
     12000
     """
     opening, reading = split_open_options(options)
+    if "entry_start" in reading or "entry_stop" in reading:
+        raise UsageError("iterate takes whole files: fb.open(files).iterate has entry_start and entry_stop")
     check_read_options(cut, reading)
     check_step_size(step_size)
     request = _Request(
@@ -207,13 +209,18 @@ def _iterate(
     sources: list[_Source], opening: dict[str, Any], request: _Request, report: bool, allow_missing: bool
 ) -> Iterator[Any]:
     global_offset = 0
+    implied: str | None = None  # the name that nobody gave: it must be the same in all files
     for source in sources:
-        try:
-            nt = source if isinstance(source, NTuple) else open_pairs([source], **opening)
-        except KeyNotFoundError:
-            if allow_missing:
-                continue
-            raise
+        nt = source if isinstance(source, NTuple) else open_pairs([source], allow_missing=allow_missing, **opening)
+        if not nt.files:
+            continue
+        if isinstance(source, tuple) and source[1] is None:
+            implied = implied or nt.object_path
+            if nt.object_path != implied:
+                raise UsageError(
+                    f"{nt.file_path} holds the ntuple {nt.object_path!r}, the files before {implied!r}: "
+                    "say which is meant, as in 'file.root:Events'"
+                )
         steps = request.steps(nt, global_offset)
         yield from steps if report else without_reports(steps)
         global_offset += nt.num_entries

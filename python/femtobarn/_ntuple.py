@@ -55,6 +55,8 @@ class NTuple(HasFields):
         reopen: Mapping[str, Any] | None = None,
         attribute_of: tuple[NTuple, str] | None = None,
     ) -> None:
+        if not isinstance(core, core_module.NTuple):
+            raise UsageError("ntuples are opened by fb.open")
         self._opened: core_module.NTuple | None = core
         self._default_threads = threads
         self._final_metrics: Metrics | None = None

@@ -200,6 +200,10 @@ def _pairs(files: object) -> Iterator[tuple[str, str | None]]:
         yield from ((match, None) for match in _expand(_text(files)))
     elif isinstance(files, Mapping):
         for key, value in files.items():
+            if isinstance(value, Mapping) and value.get("steps"):
+                raise UsageError(
+                    f"'steps' are not used: leave out those of {key!r}, and read with entry_start and entry_stop"
+                )
             name = value.get("object_path") if isinstance(value, Mapping) else value
             if not isinstance(key, (str, os.PathLike)) or not (name is None or isinstance(name, str)):
                 raise UsageError(f"a dict of files is {{path: name of the ntuple}}, not {{{key!r}: {value!r}}}")

@@ -191,7 +191,7 @@ class Schema:
     def missing(self, key: str, base: int | None = None, *, pattern: bool = False) -> KeyNotFoundError:
         """Return the error for a key that names nothing."""
         if base is None and (known := self._known_reason(key)):
-            return KeyNotFoundError(known)
+            return KeyNotFoundError(known, kind="no-such-field")
         below = list(self.descend(base))
         keys = [self.relative(i, base) for i in below]
         where = self.where if base is None else f"field {self.path(base)!r} of {self.where}"
@@ -215,7 +215,7 @@ class Schema:
                 message += "; patterns are for arrays, and for keys"
         if not near and 0 < len(keys) <= 12:
             message += "; there is " + ", ".join(repr(k) for k in keys)
-        return KeyNotFoundError(message)
+        return KeyNotFoundError(message, kind="no-such-field")
 
     def _known_reason(self, key: str) -> str | None:
         """Return why a field is not there that somebody would expect, or None."""

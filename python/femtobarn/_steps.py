@@ -14,6 +14,7 @@ __all__ = ["as_integer", "check_step_size", "clip_entries", "num_bytes", "num_th
 
 _MEMORY = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?\s*([kmgtpezy]?)(i?)b\s*", re.IGNORECASE)
 _PREFIXES = "kmgtpezy"
+_MOST_THREADS = 1024
 
 
 def as_integer(value: object) -> int:
@@ -187,8 +188,8 @@ def num_threads(threads: int | None) -> int:
         threads = as_integer(threads)
     except TypeError:
         raise UsageError(f"{source} must be a number of threads or None, for all cores, not {threads!r}") from None
-    if threads < 1:
-        raise UsageError(f"{source} must be at least 1, not {threads}")
+    if not 1 <= threads <= _MOST_THREADS:
+        raise UsageError(f"{source} must be from 1 to {_MOST_THREADS}, not {threads}")
     return threads
 
 

@@ -65,7 +65,7 @@ class FileError(FemtobarnError, OSError):
 class NotFoundError(FileError, FileNotFoundError):
     """A file does not exist, or a pattern matches none."""
 
-    kind = "not-found"
+    kind = "file-not-found"
 
 
 class KeyNotFoundError(FemtobarnError, KeyError):

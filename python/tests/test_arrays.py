@@ -181,9 +181,9 @@ def test_the_number_of_threads_changes_nothing(mixed, whole, threads):
     assert same(fb.open(mixed).arrays(threads=threads), whole)
 
 
-@pytest.mark.parametrize("threads", [0, -1])
-def test_a_number_of_threads_below_one_is_refused(mixed, threads):
-    with pytest.raises(fb.UsageError, match="threads must be at least 1"):
+@pytest.mark.parametrize("threads", [0, -1, 2**70])
+def test_a_number_of_threads_that_cannot_be_is_refused(mixed, threads):
+    with pytest.raises(fb.UsageError, match="threads must be from 1 to 1024"):
         fb.open(mixed).arrays(threads=threads)
     with pytest.raises(fb.UsageError):
         fb.open(mixed, threads=threads)
@@ -298,3 +298,16 @@ def test_columns_of_one_collection_share_their_offsets(dimuon):
 def test_what_is_in_a_variant_has_no_key(nt):
     assert nt["either"].keys() == []
     assert nt["either"].array().tolist() == nt.arrays("either").either.tolist()
+
+
+def test_pages_of_equal_bytes_and_unequal_numbers_of_elements_are_told_apart(testdata):
+    nt = fb.open(testdata / "rntuple" / "merged_bits.root")
+    names = ["bit", "x"]
+    whole = nt.arrays(names, threads=1)
+    for length in (38, 66, 87, 104):
+        for start in range(0, nt.num_entries - length, 3):
+            part = nt.arrays(names, entry_start=start, entry_stop=start + length, threads=1)
+            assert ak.array_equal(part, whole[start : start + length]), start
+    whole = nt.arrays()
+    for step in (3, 7, 20, 64):
+        assert ak.array_equal(ak.concatenate(list(nt.iterate(step_size=step))), whole)

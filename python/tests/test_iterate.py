@@ -141,8 +141,15 @@ def test_files_without_the_ntuple_can_be_left_out_but_no_fields(dimuon, mixed, r
     with pytest.raises(fb.KeyNotFoundError):
         list(read(files, "run"))
     assert sum(map(len, read(files, "run", allow_missing=True))) == 12_000
-    with pytest.raises(fb.KeyNotFoundError):
+    with pytest.raises((fb.KeyNotFoundError, fb.UsageError)):
         list(read([*files, f"{mixed}:mixed"], "run", allow_missing=True))
+
+
+def test_iterating_over_files_of_other_ntuples_is_refused(dimuon, mixed):
+    with pytest.raises(fb.UsageError, match="'mixed', the files before 'Events'"):
+        list(fb.iterate([dimuon, mixed]))
+    with pytest.raises(fb.UsageError, match="entry_start and entry_stop"):
+        fb.iterate(dimuon, entry_stop=3)
 
 
 def test_bad_arguments_are_errors_of_the_call(dimuon):

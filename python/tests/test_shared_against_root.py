@@ -59,3 +59,21 @@ def test_every_value_of_a_real_file_is_the_one_that_root_reads(dumps, shared, na
     assert (nt.num_entries, len(nt.fields)) == (golden["entries"], len(golden["fields"])) == FILES[name]
     assert_fields_are_golden(golden, nt)
     assert_fields_are_golden(golden, nt, nt.num_entries // 3, nt.num_entries // 3 * 2)
+
+
+def test_real_files_of_two_years_are_one_ntuple_of_what_they_have_in_common(shared):
+    names = ["nano_dy_rntuple.root", "cmsopendata2015_ttbar_19980_NANOAOD_RNTupleImporter_rntuple_v1-0-0-1.root"]
+    paths = [shared / "rntuple" / name for name in names]
+    both, parts = fb.open(paths), [fb.open(path) for path in paths]
+    assert len(both) > 500
+    assert dict(both.skipped)["_collection10.Jet_btagCMVA"].endswith(names[1])
+    whole, start = both.arrays(), 0
+    for part in parts:
+        stop = start + part.num_entries
+        alone = part.arrays(both.keys(recursive=False))
+        for name in whole.fields:
+            common = whole[name].fields or [None]  # of collections, the members that both have
+            for member in common:
+                ours, theirs = (array[name] if member is None else array[name, member] for array in (whole, alone))
+                assert ours[start:stop].to_list() == theirs.to_list(), (name, member)
+        start = stop

@@ -209,6 +209,33 @@ inline void WriteSamePages(const std::string &path, int compression, bool mergin
    }
 }
 
+/// Pages of bits with equal bytes and different numbers of elements, which merging gives one locator: a small budget
+/// makes the pages end anywhere
+inline void WriteMergedBits(const std::string &path, int initialPage, int maxPage, int budget, int seed)
+{
+   auto options = Options(0);
+   options.SetInitialUnzippedPageSize(initialPage);
+   options.SetMaxUnzippedPageSize(maxPage);
+   options.SetPageBufferBudget(budget);
+   auto file = MakeFile(path);
+   auto model = RNTupleModel::Create();
+   auto x = model->MakeField<double>("x");
+   auto bit = model->MakeField<bool>("bit");
+   auto bits = model->MakeField<std::vector<bool>>("bits");
+   auto y = model->MakeField<std::vector<float>>("y");
+   auto writer = RNTupleWriter::Append(std::move(model), "merged", *file, options);
+   Rng rng(seed);
+   for (int i = 0; i < 600; ++i) {
+      *x = -i - 0.1;
+      *bit = i % 200 < 40;
+      bits->assign(rng.Below(7), i % 200 < 40);
+      y->assign(rng.Below(5), -1.1f * i);
+      writer->Fill();
+      if (i % 200 == 199)
+         writer->CommitCluster();
+   }
+}
+
 inline void WriteNames(const std::string &path)
 {
    Recipe r;

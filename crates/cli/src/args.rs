@@ -8,7 +8,7 @@ An ntuple is named FILE:NAME, NAME being its path in the file, with a cycle if w
 A file that holds one ntuple needs no NAME.
 
 ls, info and verify take any number of files. What is wrong with one is said, and the others are still done; the exit \
-code is then the highest of all. --json prints one document for each.
+code is then 1 if any is damaged, else the highest. --json prints one document for each, also for what is wrong.
 
 Exit codes:
   0  fine

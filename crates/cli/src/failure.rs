@@ -4,7 +4,8 @@ use std::error::Error as _;
 use std::io::Write;
 
 use femtobarn::Error;
-use serde_json::json;
+use femtobarn::rootfile::RootFileError;
+use serde_json::{Value, json};
 
 use crate::output::Output;
 use crate::table::printable;
@@ -43,17 +44,25 @@ impl Failure {
     /// The same with the next step, if it has none yet and there is one.
     pub fn advise(mut self, target: &Target) -> Self {
         if self.next.is_none() {
-            self.next = advice(self.kind, self.code, target);
+            self.next = advice(self.kind, target);
         }
         self
+    }
+
+    /// It as JSON, of one of several files with its name.
+    pub fn document(&self, file: Option<&str>) -> Value {
+        let (kind, message, next) = (self.kind, &self.message, &self.next);
+        let error = json!({"kind": kind, "message": message, "next": next});
+        match file {
+            Some(file) => json!({"file": file, "error": error}),
+            None => json!({"error": error}),
+        }
     }
 
     /// Writes it for people, or for programs.
     pub fn write(&self, json: bool, err: &mut Output<'_>) -> std::io::Result<()> {
         if json {
-            let (kind, message, next) = (self.kind, &self.message, &self.next);
-            let document = json!({"error": {"kind": kind, "message": message, "next": next}});
-            return writeln!(err, "{document}");
+            return writeln!(err, "{}", self.document(None));
         }
         for (i, line) in self.message.lines().enumerate() {
             let prefix = if i == 0 { "fb: " } else { "" };
@@ -91,12 +100,9 @@ pub fn message_of(error: &Error) -> String {
 
 fn code_of(error: &Error) -> i32 {
     match error.kind() {
-        "ambiguous-ntuple" if !matches!(error, Error::AmbiguousNTuple { count: 0, .. }) => {
-            code::USAGE
-        }
-        "entry-range" => code::USAGE,
-        "ambiguous-ntuple" | "file-not-found" | "permission-denied" | "open-failed"
-        | "not-a-file" | "read-failed" | "key-not-found" | "not-a-directory" | "no-such-field"
+        "ambiguous-ntuple" | "entry-range" => code::USAGE,
+        "no-ntuple" | "file-not-found" | "permission-denied" | "open-failed" | "not-a-file"
+        | "read-failed" | "key-not-found" | "not-a-directory" | "no-such-field"
         | "not-an-rntuple" | "memory" | "interrupted" => code::NOT_THERE,
         _ => code::CORRUPT,
     }
@@ -104,6 +110,12 @@ fn code_of(error: &Error) -> i32 {
 
 /// Whether the error says that bytes are not what their writer wrote; else they are missing, or too new.
 pub fn is_damage(error: &Error) -> bool {
+    // the most usual remains of a copy that failed
+    if let Error::RootFile(RootFileError::NotARootFile { found, .. }) = error
+        && found == "an empty file"
+    {
+        return true;
+    }
     let intact = [
         "not-a-root-file",
         "unknown-feature",
@@ -115,15 +127,13 @@ pub fn is_damage(error: &Error) -> bool {
 }
 
 /// The next step after an error of this kind.
-fn advice(kind: &str, code: i32, target: &Target) -> Option<String> {
+fn advice(kind: &str, target: &Target) -> Option<String> {
     let file = &target.file;
     Some(match kind {
         "file-not-found" => format!("did you mean {}?", target.similar_file()?),
         "key-not-found" | "not-a-directory" => format!("`fb ls {file}` lists what is in it"),
-        "ambiguous-ntuple" if code == code::USAGE => {
-            format!("put the name behind the file's: `{file}:NAME`")
-        }
-        "ambiguous-ntuple" | "not-an-rntuple" => match target.tree() {
+        "ambiguous-ntuple" => format!("put the name behind the file's: `{file}:NAME`"),
+        "no-ntuple" | "not-an-rntuple" => match target.tree() {
             Some(tree) => format!(
                 "to import the TTree with ROOT: \
                  ROOT.Experimental.RNTupleImporter.Create({file:?}, {tree:?}, \"ntuple.root\").Import()"

@@ -80,8 +80,9 @@ fn dispatch(cli: &Cli, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32
     }
 }
 
-/// Does `work` for each target, whatever is wrong with others; gives the highest exit code. With `titles`, each of
-/// several has its own above what is printed for people.
+/// Does `work` for each target, whatever is wrong with others; gives 1 if any is damaged, else the highest exit code.
+/// With `titles`, each of several has its own above what is printed for people; in JSON, what went wrong is a document
+/// as well.
 fn each(
     targets: &[String],
     json: bool,
@@ -100,12 +101,17 @@ fn each(
             writeln!(out, "{space}{}:", printable(target))?;
         }
         let code = work(target, out).or_else(|failure| {
-            out.flush()?;
-            failure.write(json, err)?;
-            err.flush()?;
+            if json {
+                out.json(&failure.document(Some(target)))?;
+            } else {
+                out.flush()?;
+                failure.write(json, err)?;
+                err.flush()?;
+            }
             Ok::<i32, Failure>(failure.code)
         })?;
-        highest = highest.max(code);
+        let worse = highest != code::DAMAGED && (code == code::DAMAGED || code > highest);
+        highest = if worse { code } else { highest };
         if out.is_closed() {
             break;
         }

@@ -116,7 +116,7 @@ fn verdict(target: &Target, threads: usize) -> Result<Verdict, Failure> {
     };
     if names.is_empty() {
         let message = format!("{}: holds no RNTuple to verify", target.file);
-        return Err(Failure::new(code::NOT_THERE, "ambiguous-ntuple", message));
+        return Err(Failure::new(code::NOT_THERE, "no-ntuple", message));
     }
     for name in names {
         match open::open(&target.file, Some(&name)) {

@@ -52,7 +52,9 @@ pub struct Steps {
 #[derive(Debug)]
 enum Source {
     Here(Worker),
-    Ahead(Receiver<Step>),
+    Ended,
+    /// None is the end: a thread that is gone without it has died.
+    Ahead(Receiver<Option<Step>>),
 }
 
 #[derive(Debug)]
@@ -116,8 +118,10 @@ impl Steps {
         }
         let (sender, receiver) = sync_channel(0);
         std::thread::spawn(move || {
-            while let Some(step) = worker.step() {
-                if sender.send(step).is_err() {
+            loop {
+                let step = worker.step();
+                let is_end = step.is_none();
+                if sender.send(step).is_err() || is_end {
                     break;
                 }
             }
@@ -131,10 +135,21 @@ impl Steps {
     pub fn next_or(&mut self, waiting: &mut dyn FnMut() -> bool) -> Option<Step> {
         match &mut self.source {
             Source::Here(worker) => worker.step(),
+            Source::Ended => None,
             Source::Ahead(receiver) => loop {
                 match receiver.recv_timeout(Duration::from_millis(50)) {
-                    Ok(step) => return Some(step),
-                    Err(RecvTimeoutError::Disconnected) => return None,
+                    Ok(step) => {
+                        if step.is_none() {
+                            self.source = Source::Ended;
+                        }
+                        return step;
+                    }
+                    Err(RecvTimeoutError::Disconnected) => {
+                        self.source = Source::Ended;
+                        return Some(Err(RNTupleError::Internal {
+                            what: "the thread that reads ahead has ended".into(),
+                        }));
+                    }
                     Err(RecvTimeoutError::Timeout) if waiting() => {}
                     Err(RecvTimeoutError::Timeout) => return Some(Err(RNTupleError::Interrupted)),
                 }

@@ -10,6 +10,7 @@
 //! # Ok(()) }
 //! ```
 
+mod common;
 mod iterate;
 mod ntuple;
 mod open;
@@ -23,6 +24,7 @@ pub use femtobarn_rntuple::read::{
 pub use femtobarn_rntuple::{RNTupleError as Error, array, fuzz, read, schema, spec};
 pub use femtobarn_rootfile as rootfile;
 
+pub use common::LeftOut;
 pub use iterate::{Steps, StepsOptions};
 pub use ntuple::{NTuple, Selection};
 pub use open::{OpenOptions, RNTUPLE_CLASS, open_file, open_source};

@@ -1,6 +1,6 @@
 //! One or many files as one ntuple.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,6 +12,7 @@ use femtobarn_rntuple::read::{
 };
 use femtobarn_rntuple::{RNTupleError, array};
 
+use crate::common::LeftOut;
 use crate::open::{OpenOptions, open_reader, open_reader_of};
 use crate::sizes::{ColumnSizes, PageCounter};
 
@@ -24,8 +25,7 @@ pub struct NTuple {
     readers: Vec<Arc<Reader>>,
     /// First entry of each file, and the number of entries behind the last.
     starts: Vec<u64>,
-    /// Top-level fields of the first file that others lack, and fields that the first lacks, with a file that does.
-    uncommon: Vec<(String, String)>,
+    left_out: LeftOut,
 }
 
 /// Columns to be read, resolved in every file.
@@ -83,7 +83,10 @@ impl NTuple {
         {
             readers.extend(reader?.map(Arc::new));
         }
-        Ok(Self::of(readers))
+        let named = files.iter().any(|(_, path)| path.is_some());
+        let ntuple = Self::of(readers);
+        ntuple.check_together(named)?;
+        Ok(ntuple)
     }
 
     /// Opens one ntuple of a source.
@@ -103,12 +106,36 @@ impl NTuple {
             sum = sum.saturating_add(reader.n_entries());
             starts.push(sum);
         }
-        let uncommon = uncommon(&readers);
         Self {
+            left_out: LeftOut::new(&readers),
             readers,
             starts,
-            uncommon,
         }
+    }
+
+    /// Files that were not meant to be one ntuple: of other names that nobody gave, or without any common field.
+    fn check_together(&self, named: bool) -> Result<(), RNTupleError> {
+        let (Some(first), Some(last)) = (self.readers.first(), self.readers.last()) else {
+            return Ok(());
+        };
+        let other = self
+            .readers
+            .iter()
+            .find(|reader| !named && reader.path() != first.path());
+        let reason = match other {
+            Some(other) => format!("{:?} here, {:?} there", other.path(), first.path()),
+            None if self.readers.len() > 1
+                && self.common(None)?.is_some_and(|fields| fields.is_empty()) =>
+            {
+                "no field is in all of them".to_owned()
+            }
+            None => return Ok(()),
+        };
+        Err(RNTupleError::Unrelated {
+            url: other.unwrap_or(last).url().into(),
+            other: first.url().into(),
+            reason,
+        })
     }
 
     /// The ntuples, one a file.
@@ -126,32 +153,43 @@ impl NTuple {
         &self.starts
     }
 
-    /// Top-level fields that not every file has, each with why it is left out.
-    pub fn uncommon(&self) -> &[(String, String)] {
-        &self.uncommon
+    /// The fields that not every file has.
+    pub fn left_out(&self) -> &LeftOut {
+        &self.left_out
     }
 
-    /// Resolves columns by their paths; if none, all that every file has.
+    /// Resolves columns by their paths; if none, all that every file has. Of a field that is named, what is below it and
+    /// not in every file is left out.
     pub fn select(&self, paths: Option<&[String]>) -> Result<Selection, RNTupleError> {
-        let common = self.common_names();
-        let paths = paths.or(common.as_deref());
-        let (schema, bindings) = ReadSchema::new(&self.readers, paths)?;
+        let common = self.common(paths)?;
+        let (schema, bindings) = ReadSchema::new(&self.readers, common.as_deref().or(paths))?;
         Ok(Selection {
             schema: Arc::new(schema),
             bindings: bindings.into_iter().map(Arc::new).collect(),
         })
     }
 
-    /// The fields that every file has, where files differ in them.
-    fn common_names(&self) -> Option<Vec<String>> {
-        let first = self.readers.first().filter(|_| !self.uncommon.is_empty())?;
-        let names = first
-            .descriptor()
-            .top_level
-            .iter()
-            .map(|&id| first.descriptor().field_name(id));
-        let is_common = |name: &&str| self.uncommon.iter().all(|(other, _)| other != name);
-        Some(names.filter(is_common).map(str::to_owned).collect())
+    /// The fields to read, where files differ in them.
+    fn common(&self, paths: Option<&[String]>) -> Result<Option<Vec<String>>, RNTupleError> {
+        let Some(first) = self.readers.first().filter(|_| !self.left_out.is_empty()) else {
+            return Ok(None);
+        };
+        let mut out = Vec::new();
+        for path in paths.unwrap_or_default() {
+            if self.left_out.reason(path).is_some() {
+                // the file that lacks it says so
+                out.push(path.clone());
+            } else {
+                self.left_out
+                    .common(first, first.field_by_path(path)?, &mut out);
+            }
+        }
+        if paths.is_none() {
+            for &id in &first.descriptor().top_level {
+                self.left_out.common(first, id, &mut out);
+            }
+        }
+        Ok(Some(out))
     }
 
     /// The parts of files that make up an entry range.
@@ -330,47 +368,4 @@ impl NTuple {
             .get(position)
             .copied()
     }
-}
-
-/// Top-level fields that not every file has. Files of the same header have the same fields, which is soon seen.
-fn uncommon(readers: &[Arc<Reader>]) -> Vec<(String, String)> {
-    let Some(first) = readers.first() else {
-        return Vec::new();
-    };
-    let names_of = |reader: &Arc<Reader>| -> BTreeSet<String> {
-        let descriptor = reader.descriptor();
-        descriptor
-            .top_level
-            .iter()
-            .map(|&id| descriptor.field_name(id).to_owned())
-            .collect()
-    };
-    let key = |reader: &Arc<Reader>| {
-        (
-            reader.descriptor().header_checksum,
-            reader.descriptor().fields.len(),
-        )
-    };
-    let names = names_of(first);
-    let mut lacking: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for reader in readers.iter().filter(|reader| key(reader) != key(first)) {
-        let others = names_of(reader);
-        for name in names.difference(&others) {
-            lacking.entry(name.clone()).or_default().push(reader.url());
-        }
-        for name in others.difference(&names) {
-            lacking
-                .entry(name.clone())
-                .or_insert_with(|| vec![first.url()]);
-        }
-    }
-    let reason = |urls: Vec<&str>| match urls.as_slice() {
-        [only] => format!("not in {only}"),
-        [one, more @ ..] => format!("not in {one} and {} more files", more.len()),
-        [] => String::new(),
-    };
-    lacking
-        .into_iter()
-        .map(|(name, urls)| (name, reason(urls)))
-        .collect()
 }

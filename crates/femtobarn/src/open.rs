@@ -68,6 +68,9 @@ pub(crate) fn open_reader_of(
         Err(error) => return Err(error),
     };
     if key.class_name != RNTUPLE_CLASS {
+        if options.allow_missing {
+            return Ok(None);
+        }
         return Err(not_an_rntuple(source.url(), path, &key));
     }
     let anchor = Anchor::parse(&file.read_object(&key)?).map_err(|error| RNTupleError::Spec {
@@ -81,13 +84,18 @@ pub(crate) fn open_reader_of(
 }
 
 fn is_missing(error: &RNTupleError) -> bool {
-    error.kind() == "key-not-found"
-        || matches!(error, RNTupleError::AmbiguousNTuple { count: 0, .. })
+    matches!(error.kind(), "key-not-found" | "no-ntuple")
+}
+
+const IMPORT_HINT: &str = "; a TTree can be imported with ROOT's RNTupleImporter";
+
+fn is_tree(class_name: &str) -> bool {
+    matches!(class_name, "TTree" | "TNtuple")
 }
 
 fn not_an_rntuple(url: &str, path: String, key: &Key) -> RNTupleError {
-    let hint = if key.class_name == "TTree" || key.class_name == "TNtuple" {
-        "; a TTree can be imported with ROOT's RNTupleImporter".to_owned()
+    let hint = if is_tree(&key.class_name) {
+        IMPORT_HINT.to_owned()
     } else {
         String::new()
     };
@@ -126,7 +134,13 @@ fn only_ntuple(file: &RootFile) -> Result<(String, Key), RNTupleError> {
     let names: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
     let hint = match (names.as_slice(), others.as_slice()) {
         ([], []) => "; the file is empty".to_owned(),
-        ([], others) => format!("; it holds {}", first_of(others)),
+        ([], others) => {
+            let has_tree = others
+                .iter()
+                .any(|other| other.split(' ').next().is_some_and(is_tree));
+            let import = if has_tree { IMPORT_HINT } else { "" };
+            format!("; it holds {}{import}", first_of(others))
+        }
         (names, _) => format!("; name one of them: {}", names.join(", ")),
     };
     Err(RNTupleError::AmbiguousNTuple {

@@ -10,7 +10,7 @@
 mod common;
 
 use common::{read, root, top_level};
-use femtobarn::{NTuple, OpenOptions, ReadOptions};
+use femtobarn::{NTuple, OpenOptions};
 
 fn open(files: &[(&str, &str)]) -> NTuple {
     let path = |name: &str| {
@@ -41,7 +41,7 @@ fn files_are_read_one_after_another_whatever_their_encodings() {
     let single: Vec<NTuple> = files.iter().map(|file| open(&[*file])).collect();
     let n = single[0].n_entries();
     assert_eq!(together.n_entries(), 5 * n);
-    assert!(together.uncommon().is_empty());
+    assert!(together.left_out().is_empty());
     for (i, one) in (0u64..).zip(&single) {
         assert_eq!(
             read(&together, None, i * n, (i + 1) * n),
@@ -61,41 +61,60 @@ fn files_are_read_one_after_another_whatever_their_encodings() {
 
 #[test]
 fn fields_that_a_file_lacks_are_left_out_and_named() {
-    let both = open(&[
-        ("rntuple/mixed_zstd.root", "mixed"),
-        ("dimuon.root", "Events"),
-    ]);
-    let first = top_level(&open(&[("rntuple/mixed_zstd.root", "mixed")]));
-    let second = top_level(&open(&[("dimuon.root", "Events")]));
-    for name in first.iter().filter(|name| !second.contains(name)) {
-        assert!(
-            both.uncommon()
-                .iter()
-                .any(|(n, why)| n == name && why.contains("dimuon.root")),
-            "{name}"
-        );
+    let (wide, narrow) = (
+        ("rntuple/sums.root", "sums"),
+        ("rntuple/representations.root", "representations"),
+    );
+    let both = open(&[wide, narrow]);
+    let (first, second) = (top_level(&open(&[wide])), top_level(&open(&[narrow])));
+    for (names, others, file) in [(&first, &second, narrow.0), (&second, &first, wide.0)] {
+        for name in names.iter().filter(|name| !others.contains(name)) {
+            let why = both.left_out().reason(name).unwrap();
+            assert!(why.contains(file), "{name}: {why}");
+        }
     }
+    let lacking = first.iter().find(|name| !second.contains(name)).unwrap();
+    let error = both
+        .select(Some(std::slice::from_ref(lacking)))
+        .unwrap_err();
+    assert!(error.to_string().contains(narrow.0), "{error}");
+}
+
+#[test]
+fn files_that_are_no_ntuple_together_are_refused() {
+    let path = |name: &str| {
+        (
+            root()
+                .join("testdata")
+                .join(name)
+                .to_str()
+                .unwrap()
+                .to_owned(),
+            None,
+        )
+    };
+    let error = NTuple::open(
+        &[path("dimuon.root"), path("rntuple/mixed_zstd.root")],
+        OpenOptions::default(),
+    )
+    .unwrap_err();
+    assert_eq!(error.kind(), "schema-mismatch");
     assert!(
-        both.uncommon()
-            .iter()
-            .any(|(n, why)| n == "Muon_pt" && why.contains("mixed_zstd.root"))
+        error
+            .to_string()
+            .contains("\"mixed\" here, \"Events\" there"),
+        "{error}"
     );
-    // without names, the common fields are read; one that is lacking can be asked for and is refused
-    let all = both.select(None).unwrap();
+    let named = |(file, _): (String, Option<String>), name: &str| (file, Some(name.to_owned()));
+    let files = [
+        named(path("dimuon.root"), "Events"),
+        named(path("rntuple/mixed_zstd.root"), "mixed"),
+    ];
+    let error = NTuple::open(&files, OpenOptions::default()).unwrap_err();
     assert!(
-        all.schema()
-            .columns
-            .iter()
-            .all(|(name, _)| first.contains(name) && second.contains(name))
+        error.to_string().contains("no field is in all of them"),
+        "{error}"
     );
-    assert_eq!(
-        both.read(&all, 0..5, &ReadOptions::default())
-            .unwrap()
-            .n_entries(),
-        5
-    );
-    let error = both.select(Some(&[first[0].clone()])).unwrap_err();
-    assert!(error.to_string().contains("dimuon.root"), "{error}");
 }
 
 #[test]
@@ -126,16 +145,26 @@ fn fields_of_the_same_name_and_another_structure_are_refused() {
 }
 
 #[test]
-fn numbers_of_different_types_are_promoted() {
+fn numbers_of_different_types_are_promoted_where_no_value_changes() {
     let both = open(&[
-        ("rntuple/split.root", "split"),
-        ("rntuple/keys_zstd.root", "keys"),
+        ("rntuple/mixed_zstd.root", "mixed"),
+        ("rntuple/imported.root", "Events"),
     ]);
-    let names = ["numbers".to_owned()];
+    let names = ["triple".to_owned()];
     let (n, whole) = (
         both.n_entries(),
         read(&both, Some(&names), 0, both.n_entries()),
     );
     assert_eq!(whole.num_rows() as u64, n);
     assert!(format!("{:?}", whole.schema()).contains("Float64"));
+
+    let both = open(&[
+        ("rntuple/split.root", "split"),
+        ("rntuple/keys_zstd.root", "keys"),
+    ]);
+    let error = both.select(Some(&["numbers".to_owned()])).unwrap_err();
+    assert!(
+        error.to_string().contains("int64 here, float64 there"),
+        "{error}"
+    );
 }

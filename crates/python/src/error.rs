@@ -37,8 +37,11 @@ pub fn new(class: &str, kind: &str, message: String) -> PyErr {
 fn class_of(error: &Error) -> &'static str {
     match error.kind() {
         "page-checksum" | "envelope-checksum" => "ChecksumError",
+        "internal" => "FemtobarnError",
         "memory" => "ResourceError",
-        "entry-range" | "schema-mismatch" | "ambiguous-ntuple" | "not-an-rntuple" => "UsageError",
+        "entry-range" | "schema-mismatch" | "ambiguous-ntuple" | "no-ntuple" | "not-an-rntuple" => {
+            "UsageError"
+        }
         "no-such-field" => "KeyNotFoundError",
         kind => match error {
             Error::Io(_) if kind == "file-not-found" => "NotFoundError",

@@ -3,7 +3,7 @@
 use femtobarn::read::Reader;
 use femtobarn::schema::{Descriptor, Field, is_anonymous};
 use femtobarn::spec::Role;
-use femtobarn::{ColumnSizes, Explanation, PageCounter, VerifyReport, codec};
+use femtobarn::{ColumnSizes, Explanation, LeftOut, PageCounter, VerifyReport, codec};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -37,52 +37,43 @@ pub fn list_objects<'py>(py: Python<'py>, url: &str) -> PyResult<Bound<'py, PyLi
 pub fn fields<'py>(
     py: Python<'py>,
     reader: &Reader,
-    left_out: &[(String, String)],
+    left_out: &LeftOut,
 ) -> PyResult<Bound<'py, PyList>> {
-    let descriptor = reader.descriptor();
     let list = PyList::empty(py);
-    let mut pending = top_level(descriptor, left_out);
-    while let Some(id) = pending.pop() {
-        let Some(field) = descriptor.field(id) else {
-            continue;
-        };
-        list.append(field_dict(py, reader, id, field)?)?;
-        pending.extend(field.children.iter().rev());
-    }
-    Ok(list)
-}
-
-/// The top-level fields that are read, the last first: where walks begin that take from the end.
-fn top_level(descriptor: &Descriptor, left_out: &[(String, String)]) -> Vec<u32> {
-    let is_read = |id: &u32| {
-        left_out
-            .iter()
-            .all(|(name, _)| name != descriptor.field_name(*id))
-    };
-    descriptor
-        .top_level
-        .iter()
-        .rev()
-        .copied()
-        .filter(is_read)
-        .collect()
+    let mut result = Ok(());
+    walk(reader, left_out, |id, field| {
+        if result.is_ok() {
+            result = field_dict(py, reader, id, field).and_then(|dict| list.append(dict));
+        }
+        true
+    });
+    result.map(|()| list)
 }
 
 /// The keys of all fields, depth first. What is inside a variant has no key.
-pub fn keys(reader: &Reader, left_out: &[(String, String)]) -> Vec<String> {
+pub fn keys(reader: &Reader, left_out: &LeftOut) -> Vec<String> {
+    let mut out = Vec::with_capacity(reader.descriptor().fields.len());
+    walk(reader, left_out, |id, field| {
+        out.extend(reader.paths().get(id as usize).cloned().flatten());
+        field.record.role != Role::Variant
+    });
+    out
+}
+
+/// Visits the fields that are read, depth first; `visit` says whether what is below is to be visited, too.
+fn walk(reader: &Reader, left_out: &LeftOut, mut visit: impl FnMut(u32, &Field) -> bool) {
     let descriptor = reader.descriptor();
-    let mut pending = top_level(descriptor, left_out);
-    let mut out = Vec::with_capacity(descriptor.fields.len());
+    let mut pending: Vec<u32> = descriptor.top_level.iter().rev().copied().collect();
     while let Some(id) = pending.pop() {
         let Some(field) = descriptor.field(id) else {
             continue;
         };
-        out.extend(reader.paths().get(id as usize).cloned().flatten());
-        if field.record.role != Role::Variant {
+        let path = reader.paths().get(id as usize).and_then(Option::as_deref);
+        let is_out = path.is_some_and(|path| left_out.reason(path).is_some());
+        if !is_out && visit(id, field) {
             pending.extend(field.children.iter().rev());
         }
     }
-    out
 }
 
 fn field_dict<'py>(

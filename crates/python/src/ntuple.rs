@@ -93,12 +93,12 @@ impl NTuple {
     }
 
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        metadata::fields(py, self.first()?, self.inner.uncommon())
+        metadata::fields(py, self.first()?, self.inner.left_out())
     }
 
     /// Keys of all fields, depth first.
     fn keys(&self) -> PyResult<Vec<String>> {
-        Ok(metadata::keys(self.first()?, self.inner.uncommon()))
+        Ok(metadata::keys(self.first()?, self.inner.left_out()))
     }
 
     /// Fields that cannot be read, or not in every file, and why.
@@ -107,8 +107,9 @@ impl NTuple {
         let unreadable = skipped
             .iter()
             .map(|skipped| (skipped.name.clone(), skipped.reason.clone()));
+        let left_out = self.inner.left_out().iter();
         Ok(unreadable
-            .chain(self.inner.uncommon().iter().cloned())
+            .chain(left_out.map(|(path, why)| (path.to_owned(), why.to_owned())))
             .collect())
     }
 

@@ -5,9 +5,8 @@ use femtobarn_codec::{CodecError, Decompressor, bits, delta, real, transpose, zi
 use crate::schema::DType;
 use crate::spec::{ColumnRecord, ColumnType};
 
-/// Most bytes that a compression record can hold, and the size of its header.
-const RECORD_LIMIT: u64 = (1 << 24) - 1;
-const RECORD_HEADER: u64 = 9;
+/// No codec makes more of a byte: zstd needs 4 for a block of 128 KiB that is one byte over and over.
+pub(crate) const LARGEST_RATIO: u64 = 1 << 15;
 
 /// Memory that is used again for each page, aligned for every element type.
 #[derive(Debug, Default)]
@@ -15,14 +14,18 @@ pub struct Scratch(Vec<u64>);
 
 impl Scratch {
     /// The first `n` bytes; their contents are whatever was there.
-    pub fn bytes(&mut self, n: usize) -> &mut [u8] {
+    pub fn bytes(&mut self, n: usize) -> Result<&mut [u8], PageError> {
         let words = n.div_ceil(8);
-        if self.0.len() < words {
+        let more = words.saturating_sub(self.0.len());
+        if self.0.try_reserve_exact(more).is_err() {
+            return Err(PageError::Memory { bytes: n as u64 });
+        }
+        if more > 0 {
             self.0.resize(words, 0);
         }
-        bytemuck::cast_slice_mut(self.0.as_mut_slice())
+        Ok(bytemuck::cast_slice_mut(self.0.as_mut_slice())
             .get_mut(..n)
-            .unwrap_or_default()
+            .unwrap_or_default())
     }
 }
 
@@ -55,6 +58,12 @@ pub enum PageError {
     /// The compressed bytes are broken.
     #[error(transparent)]
     Codec(#[from] CodecError),
+    /// No memory to decode it.
+    #[error("no memory for {bytes} bytes")]
+    Memory {
+        /// Bytes needed.
+        bytes: u64,
+    },
     /// Stored and needed sizes contradict each other.
     #[error("{what}: expected {expected} bytes, found {found}")]
     Size {
@@ -70,9 +79,7 @@ pub enum PageError {
 /// Bytes of `n` elements in an uncompressed page, if `stored` bytes can hold them at all.
 pub fn packed_size(column: &ColumnRecord, n: u64, stored: u64) -> Result<usize, PageError> {
     let packed = column.packed_bytes(n).unwrap_or(u64::MAX);
-    let most = (stored / RECORD_HEADER)
-        .saturating_mul(RECORD_LIMIT)
-        .max(stored);
+    let most = stored.saturating_mul(LARGEST_RATIO);
     match usize::try_from(packed) {
         Ok(size) if packed >= stored && packed <= most => Ok(size),
         _ => Err(PageError::Size {
@@ -91,6 +98,8 @@ pub struct PageDecoder {
     natural: Scratch,
     /// Nanoseconds spent in decompression.
     pub decompress_ns: u64,
+    /// The column is of a `double` field: quantized values are computed in that precision, as ROOT does.
+    pub of_double: bool,
 }
 
 impl PageDecoder {
@@ -117,7 +126,14 @@ impl PageDecoder {
             return if plain {
                 copy(stored, out)
             } else {
-                unpack(column, stored, target, out, &mut self.natural)
+                unpack(
+                    column,
+                    stored,
+                    target,
+                    self.of_double,
+                    out,
+                    &mut self.natural,
+                )
             };
         }
         let start = std::time::Instant::now();
@@ -125,7 +141,7 @@ impl PageDecoder {
             self.decompressor.decompress(stored, out)
         } else {
             self.decompressor
-                .decompress(stored, self.packed.bytes(size))
+                .decompress(stored, self.packed.bytes(size)?)
         };
         self.decompress_ns += u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         result?;
@@ -134,8 +150,9 @@ impl PageDecoder {
         } else {
             unpack(
                 column,
-                self.packed.bytes(size),
+                self.packed.bytes(size)?,
                 target,
+                self.of_double,
                 out,
                 &mut self.natural,
             )
@@ -185,13 +202,16 @@ fn unpack(
     column: &ColumnRecord,
     packed: &[u8],
     target: Target,
+    of_double: bool,
     out: &mut [u8],
     scratch: &mut Scratch,
 ) -> Result<(), PageError> {
     match target {
         Target::Switch => copy(packed, out),
         Target::Index => unpack_index(column.column_type, packed, out),
-        Target::Leaf(DType::Float64) if column.column_type == ColumnType::Real32Quant => {
+        Target::Leaf(DType::Float64)
+            if of_double && column.column_type == ColumnType::Real32Quant =>
+        {
             let (min, max) = column.range.unwrap_or((0.0, 1.0));
             Ok(real::unpack_quantized_f64(
                 packed,
@@ -205,7 +225,7 @@ fn unpack(
             Some(natural) if natural == dtype => unpack_leaf(column, packed, out),
             Some(natural) => {
                 let n = out.len() / dtype.size();
-                let values = scratch.bytes(n.saturating_mul(natural.size()));
+                let values = scratch.bytes(n.saturating_mul(natural.size()))?;
                 unpack_leaf(column, packed, values)?;
                 convert(natural, values, dtype, out)
             }
@@ -314,6 +334,13 @@ fn load_float(dtype: DType, bytes: &[u8]) -> f64 {
 )]
 fn store_float(value: f64, dtype: DType, place: &mut [u8]) {
     match dtype {
+        // only from types whose values are half floats: rounding them is none
+        DType::Float16 => {
+            let mut half = [0; 2];
+            if real::f32_to_half(&[value as f32], &mut half).is_ok() {
+                place.copy_from_slice(&half);
+            }
+        }
         DType::Float32 => place.copy_from_slice(&(value as f32).to_le_bytes()),
         _ => place.copy_from_slice(&value.to_le_bytes()),
     }
@@ -322,5 +349,101 @@ fn store_float(value: f64, dtype: DType, place: &mut [u8]) {
 fn store_int(value: i128, place: &mut [u8]) {
     for (to, from) in place.iter_mut().zip(value.to_le_bytes()) {
         *to = from;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [DType; 12] = [
+        DType::Bool,
+        DType::Int8,
+        DType::UInt8,
+        DType::Int16,
+        DType::UInt16,
+        DType::Int32,
+        DType::UInt32,
+        DType::Int64,
+        DType::UInt64,
+        DType::Float16,
+        DType::Float32,
+        DType::Float64,
+    ];
+
+    /// A small number as its bytes.
+    fn bytes(dtype: DType, value: u8) -> Vec<u8> {
+        let mut out = vec![0; dtype.size()];
+        if dtype.is_float() {
+            store_float(f64::from(value), dtype, &mut out);
+        } else {
+            store_int(i128::from(value), &mut out);
+        }
+        out
+    }
+
+    #[test]
+    fn numbers_are_converted_between_all_types_that_are_promoted() {
+        for a in ALL {
+            for b in ALL {
+                let to = a.promote(b);
+                for value in [0, 1] {
+                    let mut out = vec![0xff; to.size()];
+                    convert(a, &bytes(a, value), to, &mut out).unwrap();
+                    assert_eq!(out, bytes(to, value), "{a:?} with {b:?}: {value}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn quantized_values_have_the_precision_of_their_field() {
+        let column = ColumnRecord {
+            column_type: ColumnType::Real32Quant,
+            bits: 8,
+            field_id: 0,
+            flags: crate::spec::ColumnFlags(2),
+            representation: 0,
+            first_element: 0,
+            range: Some((0.0, 1.0)),
+        };
+        let decoded = |of_double, dtype: DType| {
+            let mut decoder = PageDecoder {
+                of_double,
+                ..PageDecoder::default()
+            };
+            let mut out = vec![0u64];
+            let place = bytemuck::cast_slice_mut(&mut out)
+                .get_mut(..dtype.size())
+                .unwrap();
+            decoder
+                .decode(&column, 1, &[77], Target::Leaf(dtype), place)
+                .unwrap();
+            load_float(dtype, place)
+        };
+        assert_eq!(decoded(true, DType::Float64), 77.0 / 255.0);
+        let single = decoded(false, DType::Float32);
+        assert_ne!(single, 77.0 / 255.0);
+        assert_eq!(
+            decoded(false, DType::Float64),
+            single,
+            "promoted, not computed anew"
+        );
+    }
+
+    #[test]
+    fn pages_that_claim_too_much_are_refused_before_memory_is_taken() {
+        let column = ColumnRecord {
+            column_type: ColumnType::Real32,
+            bits: 32,
+            field_id: 0,
+            flags: crate::spec::ColumnFlags(0),
+            representation: 0,
+            first_element: 0,
+            range: None,
+        };
+        assert!(packed_size(&column, 100 << 13, 100).is_ok());
+        assert!(packed_size(&column, (100 << 13) + 1, 100).is_err());
+        assert!(Scratch::default().bytes(usize::MAX / 2).is_err());
     }
 }

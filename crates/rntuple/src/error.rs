@@ -95,6 +95,15 @@ pub enum RNTupleError {
         name: String,
         reason: String,
     },
+    /// Files that nobody would take for one ntuple.
+    #[error(
+        "{url} and {other} are no ntuple together: {reason}; open them one by one, or say which ntuple is meant"
+    )]
+    Unrelated {
+        url: String,
+        other: String,
+        reason: String,
+    },
     /// A range outside the ntuple.
     #[error("entries {start}..{stop} are outside the {n_entries} entries of {ntuple:?}")]
     EntryRange {
@@ -106,12 +115,22 @@ pub enum RNTupleError {
     /// More memory than there is or than is allowed.
     #[error("reading needs {bytes} bytes of memory, which cannot be had: {reason}")]
     Memory { bytes: u64, reason: String },
+    /// Something that cannot be, unless femtobarn itself is wrong.
+    #[error("internal error: {what}; please report this")]
+    Internal { what: String },
     /// The caller stopped the read.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl RNTupleError {
+    /// The error of what cannot be.
+    pub(crate) fn internal(what: impl ToString) -> Self {
+        Self::Internal {
+            what: what.to_string(),
+        }
+    }
+
     /// A stable name of the kind of error.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -134,12 +153,14 @@ impl RNTupleError {
             Self::PageChecksum { .. } => "page-checksum",
             Self::Inconsistent { .. } => "inconsistent",
             Self::NotAnRNTuple { .. } => "not-an-rntuple",
+            Self::AmbiguousNTuple { count: 0, .. } => "no-ntuple",
             Self::AmbiguousNTuple { .. } => "ambiguous-ntuple",
             Self::NoSuchField { .. } => "no-such-field",
             Self::Unsupported { .. } => "unsupported-field",
-            Self::SchemaMismatch { .. } => "schema-mismatch",
+            Self::SchemaMismatch { .. } | Self::Unrelated { .. } => "schema-mismatch",
             Self::EntryRange { .. } => "entry-range",
             Self::Memory { .. } => "memory",
+            Self::Internal { .. } => "internal",
             Self::Interrupted => "interrupted",
         }
     }

@@ -96,15 +96,26 @@ fn read_everything(reader: &Arc<crate::read::Reader>) {
         return;
     };
     let stop = reader.n_entries().min(1000);
-    let part = crate::read::Part {
-        reader: reader.clone(),
-        binding: Arc::new(binding),
-        start: stop / 3,
-        stop,
+    let binding = Arc::new(binding);
+    let read = |start: u64, stop: u64| {
+        let part = crate::read::Part {
+            reader: reader.clone(),
+            binding: binding.clone(),
+            start,
+            stop,
+        };
+        let _ = crate::read::explain(&schema, std::slice::from_ref(&part));
+        let arrays = crate::read::read(&schema, &[part], &crate::read::ReadOptions::default());
+        arrays.ok()?.to_arrow().ok()
     };
-    let _ = crate::read::explain(&schema, std::slice::from_ref(&part));
-    if let Ok(arrays) = crate::read::read(&schema, &[part], &crate::read::ReadOptions::default()) {
-        let _ = arrays.to_arrow();
+    let (from, to) = (stop / 3, stop - stop / 5);
+    if let (Some(whole), Some(part)) = (read(0, stop), read(from, to)) {
+        let at = |entry: u64| usize::try_from(entry).unwrap_or(0);
+        assert_eq!(
+            whole.slice(at(from), at(to - from)),
+            part,
+            "a range is the part of the whole"
+        );
     }
     let _ = crate::read::verify(reader, 1, None);
     for link in &reader.descriptor().attribute_sets {

@@ -13,8 +13,8 @@ const TRUSTED_RATIO: usize = 16;
 
 /// The object in `record`, the bytes of the whole record of `key`.
 ///
-/// The key at the beginning of the record must have the sizes that `key` has: a key list that is
-/// out of step with its records would give bytes that are none of the object's.
+/// The key at the beginning of the record must have the sizes and names that `key` has: a key list that
+/// is out of step with its records would give bytes that are none of the object's.
 pub(crate) fn object_of(url: &str, record: &Bytes, key: &Key) -> Result<Bytes, RootFileError> {
     let place = Place {
         url,
@@ -22,8 +22,9 @@ pub(crate) fn object_of(url: &str, record: &Bytes, key: &Key) -> Result<Bytes, R
     };
     let describe = |key: &Key| {
         let (n_bytes, key_len, object_len) = (key.n_bytes, key.key_len, key.object_len);
+        let (class, name, cycle) = (&key.class_name, &key.name, key.cycle);
         format!(
-            "a record of {n_bytes} bytes, {key_len} of them the key, for an object of {object_len}"
+            "a record of {n_bytes} bytes, {key_len} of them the key, for the {class} {name:?};{cycle} of {object_len} bytes"
         )
     };
     let found = Key::parse(&mut Cursor::new(record, key.seek_key, place))

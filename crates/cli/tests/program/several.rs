@@ -38,7 +38,7 @@ fn each_file_has_its_title_and_its_document() {
 fn a_bad_file_does_not_hide_the_others() {
     let cut = Copy::of(DIMUON, |bytes| bytes.truncate(3000));
     let done = fb(&["verify", cut.path(), "nowhere.root", MIXED]);
-    assert_eq!(done.code, 3, "{}", done.out);
+    assert_eq!(done.code, 1, "{}", done.out);
     assert!(
         done.out.contains("DAMAGED") && done.out.contains("mixed: good"),
         "{}",
@@ -51,6 +51,11 @@ fn a_bad_file_does_not_hide_the_others() {
             .count(),
         1
     );
+    let done = fb(&["verify", "--json", "nowhere.root", cut.path(), MIXED]);
+    let found = documents(&done.out);
+    assert_eq!((done.code, done.err.as_str(), found.len()), (1, "", 3));
+    assert_eq!(found[0]["file"], "nowhere.root");
+    assert_eq!(found[0]["error"]["kind"], "file-not-found");
     let done = fb(&["ls", "nowhere.root", DIMUON]);
     assert_eq!(done.code, 3);
     assert!(done.out.contains("Events;1"), "{}", done.out);

@@ -103,12 +103,19 @@ fn hold(slot: &Arc<Slot>) {
     let mut held = lock(&HELD);
     held.retain(|other| other.strong_count() > 0);
     held.push_back(Arc::downgrade(slot));
-    while held.len() > MOST_HANDLES {
+    while held.len() > most_handles() {
         // a read that is under way keeps the file open until it ends
         if let Some(oldest) = held.pop_front().and_then(|oldest| oldest.upgrade()) {
             lock(&oldest).take();
         }
     }
+}
+
+/// At most half of what the process may have: the other half is the program's own.
+fn most_handles() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let half = limit.and_then(|limit| usize::try_from(limit / 2).ok());
+    MOST_HANDLES.min(half.unwrap_or(MOST_HANDLES)).max(1)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

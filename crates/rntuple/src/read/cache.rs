@@ -6,7 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::encoding::Target;
 
 /// A page of one column of one reader, and what its elements were made.
-pub(super) type PageKey = (usize, u32, u64, Target);
+///
+/// The place alone is not enough: pages with the same bytes are stored once, and those of a few bits an element may
+/// have the same bytes though one has more elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct PageKey {
+    pub reader: usize,
+    pub column: u32,
+    pub offset: u64,
+    pub n_elements: u32,
+    pub target: Target,
+}
 
 #[derive(Debug)]
 struct Entry {

@@ -30,12 +30,13 @@ pub(super) struct Job<'a> {
 impl Job<'_> {
     /// Key of the page in a cache.
     pub fn key(&self, part: &Part) -> PageKey {
-        (
-            Arc::as_ptr(&part.reader) as usize,
-            self.column,
-            self.piece.page.locator.offset,
-            self.target,
-        )
+        PageKey {
+            reader: Arc::as_ptr(&part.reader) as usize,
+            column: self.column,
+            offset: self.piece.page.locator.offset,
+            n_elements: self.piece.page.n_elements,
+            target: self.target,
+        }
     }
 
     fn is_whole(&self) -> bool {
@@ -104,7 +105,7 @@ impl<'a> Worker<'a> {
 
     fn decode_page(&mut self, job: &mut Job<'_>, stored: &[u8]) -> Result<(), RNTupleError> {
         let Some(part) = self.parts.get(job.part) else {
-            return Err(RNTupleError::Interrupted);
+            return Err(RNTupleError::internal("the plan names what is not there"));
         };
         let reader = &part.reader;
         let Some(record) = reader.descriptor().column(job.column) else {
@@ -118,6 +119,8 @@ impl<'a> Worker<'a> {
             &self.stats.bytes_decompressed,
             record.packed_bytes(n as u64).unwrap_or(0),
         );
+        let field = reader.descriptor().field(record.field_id);
+        self.decoder.of_double = field.is_some_and(|field| field.record.type_name == "double");
         if job.is_whole() {
             return self
                 .decoder
@@ -127,11 +130,12 @@ impl<'a> Worker<'a> {
         let size = n.saturating_mul(job.target.size());
         let wanted = job.key(part);
         if self.held == Some(wanted) {
-            return job.copy_from(self.whole_page.bytes(size)).map_err(failed);
+            let page = self.whole_page.bytes(size).map_err(failed)?;
+            return job.copy_from(page).map_err(failed);
         }
         self.held = None;
         crate::encoding::packed_size(record, n as u64, body.len() as u64).map_err(failed)?;
-        let page = self.whole_page.bytes(size);
+        let page = self.whole_page.bytes(size).map_err(failed)?;
         self.decoder
             .decode(record, n, body, job.target, page)
             .map_err(failed)?;
@@ -195,6 +199,10 @@ pub(super) fn page_error(
             structure,
             offset,
             source,
+        },
+        PageError::Memory { bytes } => RNTupleError::Memory {
+            bytes,
+            reason: format!("{structure} of {}", reader.url()),
         },
         PageError::Size {
             what,

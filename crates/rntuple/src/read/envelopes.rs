@@ -8,6 +8,7 @@ use femtobarn_io::{ByteSource, IoError, SourceCost, SourceMeta};
 
 use super::stats::{Stats, add, elapsed};
 use crate::RNTupleError;
+use crate::encoding::LARGEST_RATIO;
 use crate::spec::{EnvelopeLink, LocatorKind, SpecError};
 
 /// Most bytes that an envelope may have uncompressed; guards against hostile lengths.
@@ -108,11 +109,12 @@ impl Context<'_> {
                     },
                 });
             }
-            if link.length > LARGEST_ENVELOPE || link.locator.size > link.length {
+            let most = link.locator.size.saturating_mul(LARGEST_RATIO);
+            if link.length > LARGEST_ENVELOPE.min(most) || link.locator.size > link.length {
                 let found = format!("{} stored as {}", link.length, link.locator.size);
                 return Err(self.inconsistent(
                     &format!("size of the {structure}"),
-                    "stored size ≤ length ≤ 4 GiB",
+                    "stored size ≤ length, which is at most 4 GiB and 32768 times that",
                     found,
                 ));
             }

@@ -148,7 +148,7 @@ fn drain(
     let mut buffer = Scratch::default();
     while let Some((mut work, bytes)) = queue.next() {
         let Some(part) = parts.get(work.part) else {
-            return Err(RNTupleError::Interrupted);
+            return Err(RNTupleError::internal("the plan names what is not there"));
         };
         let n_bytes = work.n_bytes();
         let held;
@@ -169,6 +169,10 @@ fn drain(
                     part.reader.source().will_need(&ranges);
                 }
                 let buffer = buffer.bytes(usize::try_from(n_bytes).unwrap_or(usize::MAX));
+                let buffer = buffer.map_err(|error| RNTupleError::Memory {
+                    bytes: n_bytes,
+                    reason: error.to_string(),
+                })?;
                 let start = Instant::now();
                 part.reader.source().read_into(work.range.start, buffer)?;
                 count(worker.stats(), 1, 1, n_bytes, start);
@@ -216,7 +220,7 @@ fn count(stats: &Stats, requests: u64, ranges: u64, n_bytes: u64, start: Instant
 fn fetch(parts: &[Part], queue: &Queue<'_>) -> Result<(), RNTupleError> {
     while let Some(batch) = queue.take_batch(parts) {
         let Some(part) = batch.first().and_then(|work| parts.get(work.part)) else {
-            return Err(RNTupleError::Interrupted);
+            return Err(RNTupleError::internal("the plan names what is not there"));
         };
         if batch.iter().any(|work| work.split) {
             for work in batch {

@@ -101,10 +101,7 @@ impl<'a> Rounds<'a> {
         if rest.is_empty() {
             return Ok(());
         }
-        Err(RNTupleError::Memory {
-            bytes: rest.len() as u64,
-            reason: "the plan counted more elements".into(),
-        })
+        Err(RNTupleError::internal("the plan counted more elements"))
     }
 
     /// Adds the jobs that look up offsets before and behind the wanted ones.
@@ -180,13 +177,8 @@ impl<'a> Rounds<'a> {
             match cache.get(&job.key(part)) {
                 Some(page) => {
                     add(&part.reader.stats().cached_pages, 1);
-                    job.copy_from(&page).map_err(|source| {
-                        // only a page that was decoded is in the cache
-                        RNTupleError::Memory {
-                            bytes: page.len() as u64,
-                            reason: source.to_string(),
-                        }
-                    })?;
+                    let copied = job.copy_from(&page);
+                    copied.map_err(RNTupleError::internal)?;
                 }
                 None => left.push(job),
             }
@@ -235,10 +227,10 @@ impl<'a> Rounds<'a> {
 
     pub fn broken(&self, slot: &Slot, broken: Broken) -> RNTupleError {
         let Some(segment) = self.segments.get(broken.segment) else {
-            return RNTupleError::Interrupted;
+            return RNTupleError::internal("the plan names what is not there");
         };
         let Some(part) = self.parts.get(segment.part) else {
-            return RNTupleError::Interrupted;
+            return RNTupleError::internal("the plan names what is not there");
         };
         let name = part.reader.label(slot.field);
         part.reader.inconsistent(
@@ -259,10 +251,7 @@ fn take<'b>(
     let size = usize::try_from(n_bytes).unwrap_or(usize::MAX);
     std::mem::take(rest)
         .split_at_mut_checked(size)
-        .ok_or_else(|| RNTupleError::Memory {
-            bytes: n_bytes,
-            reason: "the plan counted fewer elements".into(),
-        })
+        .ok_or_else(|| RNTupleError::internal("the plan counted fewer elements"))
 }
 
 fn typed(bytes: &mut [u8]) -> &mut [i64] {

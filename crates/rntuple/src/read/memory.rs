@@ -5,7 +5,7 @@
 //! (`MADV_FREE`). Its contents are those of an earlier read: whoever allocates a buffer writes all of it.
 
 use std::ops::Deref;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use memmap2::MmapMut;
@@ -18,7 +18,7 @@ const ALIGNMENT: usize = 64;
 const SLAB: usize = 16 << 20;
 /// Mappings are at least this large.
 const SMALLEST: usize = 1 << 16;
-/// Most bytes of mappings that wait for the next read.
+/// Most bytes of mappings that wait for the next read, unless the variable FEMTOBARN_IDLE_MEMORY says another number.
 const MOST_IDLE: usize = 1 << 30;
 
 /// A mapping; dropped, it waits for the next read.
@@ -59,7 +59,7 @@ impl Drop for Slab {
         let excess = IDLE
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .keep(map);
+            .keep(map, most_idle());
         drop(excess);
     }
 }
@@ -98,21 +98,31 @@ impl Idle {
     }
 
     /// Keeps a mapping; gives those that are too many by that.
-    fn keep(&mut self, map: MmapMut) -> Vec<MmapMut> {
-        if map.len() > MOST_IDLE {
+    fn keep(&mut self, map: MmapMut, most: usize) -> Vec<MmapMut> {
+        if map.len() > most {
             return vec![map];
         }
         may_be_taken(&map);
         self.n_bytes += map.len();
         self.maps.push(map);
         let mut excess = Vec::new();
-        while self.n_bytes > MOST_IDLE {
+        while self.n_bytes > most {
             let oldest = self.maps.remove(0);
             self.n_bytes -= oldest.len();
             excess.push(oldest);
         }
         excess
     }
+}
+
+fn most_idle() -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    *MOST.get_or_init(|| {
+        let wanted = std::env::var("FEMTOBARN_IDLE_MEMORY").ok();
+        wanted
+            .and_then(|text| text.trim().parse().ok())
+            .unwrap_or(MOST_IDLE)
+    })
 }
 
 /// The next of the sizes that mappings have: eight to each doubling, so that a mapping is soon found again, and its
@@ -297,11 +307,11 @@ mod tests {
         };
         let quarter = MOST_IDLE / 4;
         for _ in 0..4 {
-            assert!(idle.keep(map(quarter).unwrap()).is_empty());
+            assert!(idle.keep(map(quarter).unwrap(), MOST_IDLE).is_empty());
         }
-        assert_eq!(idle.keep(map(SMALLEST).unwrap()).len(), 1);
+        assert_eq!(idle.keep(map(SMALLEST).unwrap(), MOST_IDLE).len(), 1);
         assert_eq!(idle.n_bytes, 3 * quarter + SMALLEST);
-        assert_eq!(idle.keep(map(MOST_IDLE + 1).unwrap()).len(), 1);
+        assert_eq!(idle.keep(map(MOST_IDLE + 1).unwrap(), MOST_IDLE).len(), 1);
         assert!(idle.take(quarter).is_some() && idle.take(quarter + 1).is_none());
     }
 

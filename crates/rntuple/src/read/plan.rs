@@ -312,6 +312,13 @@ pub(super) fn pieces(
             missing.saturating_add(available),
         ));
     }
+    if let Some(total) = total.filter(|&total| available > total) {
+        let what = format!(
+            "number of elements of field {:?}",
+            part.reader.label(slot.field)
+        );
+        return Err(part.reader.inconsistent(&what, total, available));
+    }
     let zeros = missing.min(end).saturating_sub(extent.first);
     let mut out = Vec::new();
     let mut position = missing;

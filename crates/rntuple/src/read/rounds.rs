@@ -55,9 +55,11 @@ impl<'a> Rounds<'a> {
         let planned = self.ready()?;
         if planned.is_empty() {
             let reader = self.parts.first().map(|part| &part.reader);
-            return Err(reader.map_or(RNTupleError::Interrupted, |reader| {
-                reader.inconsistent("schema", "columns that hang on known ones", "none")
-            }));
+            return Err(
+                reader.map_or(RNTupleError::internal("a read without files"), |reader| {
+                    reader.inconsistent("schema", "columns that hang on known ones", "none")
+                }),
+            );
         }
         let mut sizes = Vec::new();
         let mut temporary = Vec::new();
@@ -74,13 +76,16 @@ impl<'a> Rounds<'a> {
     }
 
     pub fn slot(&self, id: SlotId) -> Result<&'a Slot, RNTupleError> {
-        self.schema.slots.get(id).ok_or(RNTupleError::Interrupted)
+        self.schema
+            .slots
+            .get(id)
+            .ok_or_else(|| RNTupleError::internal("the plan names what is not there"))
     }
 
     pub fn part(&self, segment: &Segment) -> Result<&'a Part, RNTupleError> {
         self.parts
             .get(segment.part)
-            .ok_or(RNTupleError::Interrupted)
+            .ok_or_else(|| RNTupleError::internal("the plan names what is not there"))
     }
 
     pub fn source(
@@ -158,7 +163,7 @@ impl<'a> Rounds<'a> {
 
     fn too_many(&self, slot: &Slot, segment: &Segment) -> RNTupleError {
         let Some(part) = self.parts.get(segment.part) else {
-            return RNTupleError::Interrupted;
+            return RNTupleError::internal("the plan names what is not there");
         };
         let name = part.reader.label(slot.field);
         part.reader.inconsistent(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::plan::{Part, segments, slot_source};
 use super::reader::Reader;
 use crate::RNTupleError;
-use crate::schema::{DType, FieldId, Node, SlotKind, Slots, build, wanted_fields};
+use crate::schema::{FieldId, Node, SlotKind, Slots, build, wanted_fields};
 
 /// The columns of a read, and the slots that fill them.
 #[derive(Debug, Clone)]
@@ -53,12 +53,12 @@ impl ReadSchema {
             None if readers.len() > 1 => Some(top_level_names(first)),
             None => None,
         };
-        let mut schema = Self::of_file(first, names.as_deref(), share)?;
+        let mut schema = Self::of_file(first, names.as_deref(), share, first)?;
         let mut bindings = vec![Binding::of(&schema.slots)];
         for reader in readers.iter().skip(1) {
-            let other = Self::of_file(reader, names.as_deref(), share)?;
+            let other = Self::of_file(reader, names.as_deref(), share, first)?;
             schema.check_against(&other, first, reader)?;
-            schema.promote(&other.slots);
+            schema.promote(&other.slots, first, reader)?;
             bindings.push(Binding::of(&other.slots));
         }
         Ok((schema, bindings))
@@ -68,6 +68,7 @@ impl ReadSchema {
         reader: &Reader,
         paths: Option<&[String]>,
         share: bool,
+        first: &Reader,
     ) -> Result<Self, RNTupleError> {
         let descriptor = reader.descriptor();
         let selected: Vec<FieldId> = match paths {
@@ -79,6 +80,14 @@ impl ReadSchema {
         };
         let wanted = wanted_fields(descriptor, &selected);
         let is_wanted = |id: FieldId| wanted.get(id as usize).copied().unwrap_or(false);
+        let same_header = descriptor.header_checksum == first.descriptor().header_checksum;
+        let rank = |id: FieldId| {
+            // members stand in the order that the first file has
+            let path = reader.paths().get(id as usize).and_then(Option::as_deref);
+            let there = path.filter(|_| !same_header);
+            let there = there.and_then(|path| first.field_by_path(path).ok());
+            is_wanted(id).then_some(there.unwrap_or(id))
+        };
         let mut tops: Vec<FieldId> = Vec::new();
         let mut seen = vec![false; descriptor.fields.len()];
         for &id in &selected {
@@ -92,14 +101,7 @@ impl ReadSchema {
         let mut columns = Vec::with_capacity(tops.len());
         for id in tops {
             let name = descriptor.field_name(id).to_owned();
-            match build(
-                descriptor,
-                reader.names(),
-                &is_wanted,
-                share,
-                &mut slots,
-                id,
-            ) {
+            match build(descriptor, reader.names(), &rank, share, &mut slots, id) {
                 Ok(node) => columns.push((name, node)),
                 Err(reason) => return Err(reader.unsupported(&name, &reason)),
             }
@@ -113,13 +115,7 @@ impl ReadSchema {
         first: &Reader,
         reader: &Reader,
     ) -> Result<(), RNTupleError> {
-        let mismatch = |name: &str, reason: String| RNTupleError::SchemaMismatch {
-            url: reader.url().into(),
-            other: first.url().into(),
-            ntuple: reader.path().into(),
-            name: name.into(),
-            reason,
-        };
+        let mismatch = |name: &str, reason| mismatch(first, reader, name, reason);
         let type_name = |reader: &Reader, node: &Node| {
             reader
                 .descriptor()
@@ -129,14 +125,13 @@ impl ReadSchema {
         };
         for ((name, a), (_, b)) in self.columns.iter().zip(&other.columns) {
             if !a.same_structure(b) {
-                return Err(mismatch(
-                    name,
-                    format!(
-                        "{:?} here, {:?} there",
-                        type_name(reader, b),
-                        type_name(first, a)
-                    ),
-                ));
+                let (here, there) = (type_name(reader, b), type_name(first, a));
+                let reason = if here == there {
+                    "other members, or others shared with other fields".to_owned()
+                } else {
+                    format!("{here:?} here, {there:?} there")
+                };
+                return Err(mismatch(name, reason));
             }
         }
         for (a, b) in self.slots.as_slice().iter().zip(other.slots.as_slice()) {
@@ -160,12 +155,37 @@ impl ReadSchema {
         Ok(())
     }
 
-    fn promote(&mut self, other: &Slots) {
+    fn promote(
+        &mut self,
+        other: &Slots,
+        first: &Reader,
+        reader: &Reader,
+    ) -> Result<(), RNTupleError> {
         for (slot, other) in self.slots.as_mut_slice().iter_mut().zip(other.as_slice()) {
             if let (SlotKind::Leaf(a), SlotKind::Leaf(b)) = (slot.kind, other.kind) {
-                slot.kind = SlotKind::Leaf(DType::promote(a, b));
+                let both = a.promote_exactly(b).ok_or_else(|| {
+                    let reason = format!(
+                        "{} here, {} there, and no type holds the values of both",
+                        b.name(),
+                        a.name()
+                    );
+                    mismatch(first, reader, &reader.label(other.field), reason)
+                })?;
+                slot.kind = SlotKind::Leaf(both);
             }
         }
+        Ok(())
+    }
+}
+
+/// The error of a file that differs from the first.
+fn mismatch(first: &Reader, reader: &Reader, name: &str, reason: String) -> RNTupleError {
+    RNTupleError::SchemaMismatch {
+        url: reader.url().into(),
+        other: first.url().into(),
+        ntuple: reader.path().into(),
+        name: name.into(),
+        reason,
     }
 }
 

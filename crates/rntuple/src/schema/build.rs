@@ -11,12 +11,12 @@ use crate::spec::{ColumnType, Role};
 
 /// Builds the tree of top-level `field`, adding its slots.
 ///
-/// `wanted` says which fields take part (a field does with its ancestors and descendants); without `share`,
-/// every node gets slots of its own. The error says what in the schema cannot be read.
+/// `rank` says which fields take part (a field does with its ancestors and descendants), and in which order as members of
+/// a record; without `share`, every node gets slots of its own. The error says what in the schema cannot be read.
 pub fn build(
     descriptor: &Descriptor,
     names: &FieldNames,
-    wanted: &dyn Fn(FieldId) -> bool,
+    rank: &dyn Fn(FieldId) -> Option<FieldId>,
     share: bool,
     slots: &mut Slots,
     field: FieldId,
@@ -24,7 +24,7 @@ pub fn build(
     Builder {
         descriptor,
         names,
-        wanted,
+        rank,
         share,
         slots,
     }
@@ -34,7 +34,7 @@ pub fn build(
 struct Builder<'a> {
     descriptor: &'a Descriptor,
     names: &'a FieldNames,
-    wanted: &'a dyn Fn(FieldId) -> bool,
+    rank: &'a dyn Fn(FieldId) -> Option<FieldId>,
     share: bool,
     slots: &'a mut Slots,
 }
@@ -190,10 +190,14 @@ impl Builder<'_> {
         parent: SlotParent,
         multiplicity: u64,
     ) -> Result<Vec<(String, Node)>, String> {
-        let wanted = self.wanted;
-        let children = children.iter().filter(|&&child| wanted(child));
-        children
-            .map(|&child| {
+        let ranked = children
+            .iter()
+            .filter_map(|&child| Some(((self.rank)(child)?, child)));
+        let mut ranked: Vec<(FieldId, FieldId)> = ranked.collect();
+        ranked.sort_by_key(|&(rank, _)| rank);
+        ranked
+            .into_iter()
+            .map(|(_, child)| {
                 Ok((
                     self.names.get(self.descriptor, child).to_owned(),
                     self.field(child, parent, multiplicity)?,

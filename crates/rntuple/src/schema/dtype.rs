@@ -108,6 +108,13 @@ impl DType {
         }
     }
 
+    /// The smallest type that holds every value of both as it is; none if there is none.
+    pub fn promote_exactly(self, other: Self) -> Option<Self> {
+        let both = self.promote(other);
+        let wide = |dtype: Self| matches!(dtype, Self::Int64 | Self::UInt64);
+        (!both.is_float() || !(wide(self) || wide(other))).then_some(both)
+    }
+
     /// A floating-point type.
     pub fn is_float(self) -> bool {
         matches!(self, Self::Float16 | Self::Float32 | Self::Float64)
@@ -138,6 +145,8 @@ mod tests {
         ] {
             assert_eq!(a.promote(b), want, "{a:?} {b:?}");
             assert_eq!(b.promote(a), want, "{b:?} {a:?}");
+            let exact = !matches!((a, b), (Int64, UInt64));
+            assert_eq!(a.promote_exactly(b), exact.then_some(want));
         }
     }
 }

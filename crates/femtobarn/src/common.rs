@@ -1,0 +1,176 @@
+//! What several files have in common.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use femtobarn_rntuple::read::Reader;
+use femtobarn_rntuple::schema::FieldId;
+
+/// The fields of the first file that not all files have, and those that the first lacks: their paths, each with why it is
+/// left out. Of a field and those below it only the topmost is named.
+#[derive(Debug, Default)]
+pub struct LeftOut(BTreeMap<String, String>);
+
+impl LeftOut {
+    /// Compares the files. Those of the same header have the same fields, which is soon seen.
+    pub(crate) fn new(readers: &[Arc<Reader>]) -> Self {
+        let Some(first) = readers.first() else {
+            return Self::default();
+        };
+        let key = |reader: &Reader| {
+            let descriptor = reader.descriptor();
+            (descriptor.header_checksum, descriptor.fields.len())
+        };
+        let own = paths(first);
+        let mut lacking: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for reader in readers.iter().filter(|reader| key(reader) != key(first)) {
+            let others = paths(reader);
+            for path in own.difference(&others) {
+                lacking.entry(path).or_default().push(reader.url());
+            }
+            for path in others.difference(&own) {
+                let lacks = lacking.entry(path).or_default();
+                if lacks.is_empty() {
+                    lacks.push(first.url());
+                }
+            }
+        }
+        let named = lacking
+            .into_iter()
+            .map(|(path, urls)| (path.to_owned(), not_in(&urls)));
+        let mut found = Self(named.collect());
+        if !found.0.is_empty() {
+            found.leave_out_the_empty(first);
+        }
+        let all = std::mem::take(&mut found.0);
+        let is_topmost = |path: &str| !ancestors(path).any(|above| all.contains_key(above));
+        found.0 = all
+            .iter()
+            .filter(|(path, _)| is_topmost(path))
+            .map(|(path, why)| (path.clone(), why.clone()))
+            .collect();
+        found
+    }
+
+    /// Adds the untyped records and collections of which no member is common: ROOT's importer numbers its collections,
+    /// and those of two files with the same number may have nothing else in common.
+    fn leave_out_the_empty(&mut self, first: &Reader) {
+        let descriptor = first.descriptor();
+        let mut members: Vec<Vec<FieldId>> = vec![Vec::new(); descriptor.fields.len()];
+        for id in (0..u32::try_from(members.len()).unwrap_or(u32::MAX)).rev() {
+            let Some(field) = descriptor.field(id) else {
+                continue;
+            };
+            let path = first.paths().get(id as usize).and_then(Option::as_deref);
+            let below = members
+                .get_mut(id as usize)
+                .map(std::mem::take)
+                .unwrap_or_default();
+            let is_out = |id: &FieldId| {
+                let path = first.paths().get(*id as usize).and_then(Option::as_deref);
+                path.is_some_and(|path| self.0.contains_key(path))
+            };
+            let reason = match path {
+                Some(path)
+                    if field.record.type_name.is_empty()
+                        && !below.is_empty()
+                        && below.iter().all(is_out) =>
+                {
+                    let why = below
+                        .first()
+                        .and_then(|id| self.0.get(first.paths().get(*id as usize)?.as_deref()?));
+                    Some((
+                        path.to_owned(),
+                        format!(
+                            "none of its members is common: the first is {}",
+                            why.map_or("", String::as_str)
+                        ),
+                    ))
+                }
+                _ => None,
+            };
+            if let Some((path, why)) = reason {
+                self.0.entry(path).or_insert(why);
+            }
+            // what has no path of its own stands for its members
+            if let Some(above) = field
+                .parent
+                .and_then(|parent| members.get_mut(parent as usize))
+            {
+                if path.is_some() {
+                    above.push(id)
+                } else {
+                    above.extend(below)
+                }
+            }
+        }
+    }
+
+    /// Whether every file has every field.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Paths and reasons, in the order of the paths.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|(path, why)| (path.as_str(), why.as_str()))
+    }
+
+    /// Why a field is left out, if it is.
+    pub fn reason(&self, path: &str) -> Option<&str> {
+        self.0.get(path).map(String::as_str)
+    }
+
+    fn has_below(&self, path: &str) -> bool {
+        let prefix = format!("{path}.");
+        let next = self.0.range(prefix.clone()..).next();
+        next.is_some_and(|(path, _)| path.starts_with(&prefix))
+    }
+
+    /// The fields of a read of `id`: itself, or those below it that are common.
+    pub(crate) fn common(&self, first: &Reader, id: FieldId, out: &mut Vec<String>) {
+        let path = first.paths().get(id as usize).and_then(Option::as_deref);
+        if path.is_some_and(|path| self.0.contains_key(path)) {
+            return;
+        }
+        match path {
+            Some(path) if !self.has_below(path) => out.push(path.to_owned()),
+            _ => {
+                let field = first.descriptor().field(id);
+                for &child in field.map_or(&[][..], |field| field.children.as_slice()) {
+                    self.common(first, child, out);
+                }
+            }
+        }
+    }
+}
+
+fn paths(reader: &Reader) -> HashSet<&str> {
+    let descriptor = reader.descriptor();
+    let mut pending = descriptor.top_level.clone();
+    let mut found = HashSet::with_capacity(descriptor.fields.len());
+    while let Some(id) = pending.pop() {
+        found.extend(reader.paths().get(id as usize).and_then(Option::as_deref));
+        pending.extend(
+            descriptor
+                .field(id)
+                .map_or(&[][..], |field| field.children.as_slice()),
+        );
+    }
+    found
+}
+
+/// The paths above one: names may hold dots themselves, which does no harm.
+fn ancestors(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('.').filter_map(|(at, _)| path.get(..at))
+}
+
+fn not_in(urls: &[&str]) -> String {
+    match urls {
+        [only] => format!("not in {only}"),
+        [one, more @ ..] => format!("not in {one} and {} more files", more.len()),
+        [] => String::new(),
+    }
+}
