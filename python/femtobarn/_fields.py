@@ -215,19 +215,87 @@ class HasFields(ABC):
         }
 
     def iterkeys(self, filter_name: Filter = None, **options: Any) -> Iterator[str]:
-        """Iterate over the names; the arguments are those of `keys`."""
+        """Iterate over the names of the fields below.
+
+        Parameters
+        ----------
+        filter_name
+            As for `keys`.
+        **options
+            The other arguments of `keys`.
+
+        Returns
+        -------
+        iterator of str
+            The names.
+
+        See Also
+        --------
+        keys : The same in a list.
+        """
         return iter(self.keys(filter_name, **options))
 
     def itervalues(self, filter_name: Filter = None, **options: Any) -> Iterator[Field]:
-        """Iterate over the fields; the arguments are those of `values`."""
+        """Iterate over the fields below.
+
+        Parameters
+        ----------
+        filter_name
+            As for `values`.
+        **options
+            The other arguments of `values`.
+
+        Returns
+        -------
+        iterator of Field
+            The fields.
+
+        See Also
+        --------
+        values : The same in a list.
+        """
         return iter(self.values(filter_name, **options))
 
     def iteritems(self, filter_name: Filter = None, **options: Any) -> Iterator[tuple[str, Field]]:
-        """Iterate over names and fields; the arguments are those of `items`."""
+        """Iterate over the names and the fields below.
+
+        Parameters
+        ----------
+        filter_name
+            As for `items`.
+        **options
+            The other arguments of `items`.
+
+        Returns
+        -------
+        iterator of (str, Field)
+            Pairs.
+
+        See Also
+        --------
+        items : The same in a list.
+        """
         return iter(self.items(filter_name, **options))
 
     def itertypenames(self, filter_name: Filter = None, **options: Any) -> Iterator[tuple[str, str]]:
-        """Iterate over names and C++ types; the arguments are those of `typenames`."""
+        """Iterate over the names and the C++ types of the fields below.
+
+        Parameters
+        ----------
+        filter_name
+            As for `typenames`.
+        **options
+            The other arguments of `typenames`.
+
+        Returns
+        -------
+        iterator of (str, str)
+            Pairs.
+
+        See Also
+        --------
+        typenames : The same in a dict.
+        """
         return iter(self.typenames(filter_name, **options).items())
 
     def show(

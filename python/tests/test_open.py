@@ -204,3 +204,11 @@ def test_open_files_are_refused_not_taken_for_lists_of_names(dimuon):
 def test_relative_paths_work(dimuon, monkeypatch):
     monkeypatch.chdir(Path(dimuon).parent)
     assert fb.open(os.path.basename(dimuon)).num_entries == 12_000  # noqa: PTH119
+
+
+def test_files_with_other_headers_give_the_members_of_classes_the_same_places(testdata):
+    paths = [testdata / "rntuple" / name for name in ("classes.root", "classes_pages.root")]
+    both, parts = fb.open(paths).arrays(), [fb.open(path).arrays() for path in paths]
+    assert both.fields == parts[0].fields
+    assert both[: len(parts[0])].to_list() == parts[0].to_list()
+    assert both[len(parts[0]) :].to_list() == parts[1].to_list()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::plan::{Part, segments, slot_source};
 use super::reader::Reader;
 use crate::RNTupleError;
-use crate::schema::{FieldId, Node, SlotKind, Slots, build, wanted_fields};
+use crate::schema::{FieldId, Node, SlotKind, Slots, build, member_ranks, wanted_fields};
 
 /// The columns of a read, and the slots that fill them.
 #[derive(Debug, Clone)]
@@ -81,12 +81,18 @@ impl ReadSchema {
         let wanted = wanted_fields(descriptor, &selected);
         let is_wanted = |id: FieldId| wanted.get(id as usize).copied().unwrap_or(false);
         let same_header = descriptor.header_checksum == first.descriptor().header_checksum;
+        let ranks = if same_header {
+            Vec::new()
+        } else {
+            member_ranks(first.descriptor())
+        };
         let rank = |id: FieldId| {
             // members stand in the order that the first file has
             let path = reader.paths().get(id as usize).and_then(Option::as_deref);
             let there = path.filter(|_| !same_header);
             let there = there.and_then(|path| first.field_by_path(path).ok());
-            is_wanted(id).then_some(there.unwrap_or(id))
+            let rank = there.and_then(|id| ranks.get(id as usize).copied());
+            is_wanted(id).then_some(rank.unwrap_or(0))
         };
         let mut tops: Vec<FieldId> = Vec::new();
         let mut seen = vec![false; descriptor.fields.len()];

@@ -16,7 +16,7 @@ use crate::spec::{ColumnType, Role};
 pub fn build(
     descriptor: &Descriptor,
     names: &FieldNames,
-    rank: &dyn Fn(FieldId) -> Option<FieldId>,
+    rank: &dyn Fn(FieldId) -> Option<usize>,
     share: bool,
     slots: &mut Slots,
     field: FieldId,
@@ -34,7 +34,7 @@ pub fn build(
 struct Builder<'a> {
     descriptor: &'a Descriptor,
     names: &'a FieldNames,
-    rank: &'a dyn Fn(FieldId) -> Option<FieldId>,
+    rank: &'a dyn Fn(FieldId) -> Option<usize>,
     share: bool,
     slots: &'a mut Slots,
 }
@@ -164,22 +164,7 @@ impl Builder<'_> {
         multiplicity: u64,
     ) -> Result<NodeKind, String> {
         let field = self.descriptor.field(id).ok_or("a field is missing")?;
-        let mut flat = Vec::new();
-        let mut pending = vec![id];
-        while let Some(current) = pending.pop() {
-            let children = self
-                .descriptor
-                .field(current)
-                .map_or(&[][..], |f| f.children.as_slice());
-            for &child in children {
-                let base = is_anonymous(self.descriptor, child);
-                if base {
-                    pending.push(child)
-                } else {
-                    flat.push(child)
-                }
-            }
-        }
+        let flat = flattened(self.descriptor, id);
         let members = self.members(&flat, parent, multiplicity)?;
         Ok(record_kind(members, field.record.type_name.clone()))
     }
@@ -193,7 +178,7 @@ impl Builder<'_> {
         let ranked = children
             .iter()
             .filter_map(|&child| Some(((self.rank)(child)?, child)));
-        let mut ranked: Vec<(FieldId, FieldId)> = ranked.collect();
+        let mut ranked: Vec<(usize, FieldId)> = ranked.collect();
         ranked.sort_by_key(|&(rank, _)| rank);
         ranked
             .into_iter()
@@ -362,6 +347,44 @@ impl Builder<'_> {
             self.descriptor.field_name(id)
         )
     }
+}
+
+/// The members of a record; those of its base classes stand behind its own.
+fn flattened(descriptor: &Descriptor, id: FieldId) -> Vec<FieldId> {
+    let mut flat = Vec::new();
+    let mut pending = vec![id];
+    while let Some(current) = pending.pop() {
+        let field = descriptor.field(current);
+        for &child in field.map_or(&[][..], |field| field.children.as_slice()) {
+            if is_anonymous(descriptor, child) {
+                pending.push(child);
+            } else {
+                flat.push(child);
+            }
+        }
+    }
+    flat
+}
+
+/// For every field its place among the members that it stands with in arrays.
+pub(crate) fn member_ranks(descriptor: &Descriptor) -> Vec<usize> {
+    let mut ranks = vec![0; descriptor.fields.len()];
+    for (id, field) in (0u32..).zip(&descriptor.fields) {
+        let is_base = field.record.role == Role::Record && is_anonymous(descriptor, id);
+        let is_item = field.parent.and_then(|parent| descriptor.field(parent));
+        let is_item = is_item.is_some_and(|parent| parent.record.role != Role::Record);
+        let members = match field.record.role {
+            Role::Record if !is_base || is_item => flattened(descriptor, id),
+            Role::Record => continue,
+            _ => field.children.clone(),
+        };
+        for (rank, member) in members.into_iter().enumerate() {
+            if let Some(place) = ranks.get_mut(member as usize) {
+                *place = rank;
+            }
+        }
+    }
+    ranks
 }
 
 /// A tuple if all members are numbers, else a record.

@@ -106,7 +106,7 @@ impl Descriptor {
     pub(crate) fn without_unreadable(mut self, names: &FieldNames) -> Self {
         let mut slots = Slots::default();
         for id in std::mem::take(&mut self.top_level) {
-            match build(&self, names, &Some, true, &mut slots, id) {
+            match build(&self, names, &|_| Some(0), true, &mut slots, id) {
                 Ok(_) => self.top_level.push(id),
                 Err(reason) => {
                     let name = self.field_name(id).to_owned();

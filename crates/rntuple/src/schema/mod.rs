@@ -8,7 +8,7 @@ mod paths;
 mod slots;
 
 pub use build::build;
-pub(crate) use build::wanted_fields;
+pub(crate) use build::{member_ranks, wanted_fields};
 pub use descriptor::{Column, Descriptor, Field, FieldId, SkippedField};
 pub use dtype::DType;
 pub use node::{Node, NodeKind};
