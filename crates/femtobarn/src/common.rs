@@ -1,10 +1,11 @@
 //! What several files have in common.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use femtobarn_rntuple::read::Reader;
-use femtobarn_rntuple::schema::FieldId;
+use femtobarn_rntuple::schema::{Descriptor, FieldId, is_anonymous};
+use femtobarn_rntuple::spec::Role;
 
 /// The fields of the first file that not all files have, and those that the first lacks: their paths, each with why it is
 /// left out. Of a field and those below it only the topmost is named.
@@ -17,18 +18,26 @@ impl LeftOut {
         let Some(first) = readers.first() else {
             return Self::default();
         };
-        let key = |reader: &Reader| {
-            let descriptor = reader.descriptor();
-            (descriptor.header_checksum, descriptor.fields.len())
-        };
         let own = paths(first);
         let mut lacking: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for reader in readers.iter().filter(|reader| key(reader) != key(first)) {
+        let mut found = Self::default();
+        let differs =
+            |reader: &&Arc<Reader>| !reader.descriptor().is_same_schema(first.descriptor());
+        for reader in readers.iter().skip(1).filter(differs) {
             let others = paths(reader);
-            for path in own.difference(&others) {
-                lacking.entry(path).or_default().push(reader.url());
+            for (path, &id) in &own {
+                match others.get(path) {
+                    None => lacking.entry(path).or_default().push(reader.url()),
+                    Some(&other) => {
+                        let here = variant(reader.descriptor(), other);
+                        if variant(first.descriptor(), id) != here {
+                            let why = format!("its alternatives are others in {}", reader.url());
+                            found.0.insert((*path).to_owned(), why);
+                        }
+                    }
+                }
             }
-            for path in others.difference(&own) {
+            for path in others.keys().filter(|path| !own.contains_key(*path)) {
                 let lacks = lacking.entry(path).or_default();
                 if lacks.is_empty() {
                     lacks.push(first.url());
@@ -38,22 +47,21 @@ impl LeftOut {
         let named = lacking
             .into_iter()
             .map(|(path, urls)| (path.to_owned(), not_in(&urls)));
-        let mut found = Self(named.collect());
+        found.0.extend(named);
         if !found.0.is_empty() {
             found.leave_out_the_empty(first);
         }
         let all = std::mem::take(&mut found.0);
         let is_topmost = |path: &str| !ancestors(path).any(|above| all.contains_key(above));
-        found.0 = all
-            .iter()
-            .filter(|(path, _)| is_topmost(path))
+        let topmost = all.iter().filter(|(path, _)| is_topmost(path));
+        found.0 = topmost
             .map(|(path, why)| (path.clone(), why.clone()))
             .collect();
         found
     }
 
-    /// Adds the untyped records and collections of which no member is common: ROOT's importer numbers its collections,
-    /// and those of two files with the same number may have nothing else in common.
+    /// Adds the records and collections of which no member is common: ROOT's importer numbers its collections, and those
+    /// of two files with the same number may have nothing else in common.
     fn leave_out_the_empty(&mut self, first: &Reader) {
         let descriptor = first.descriptor();
         let mut members: Vec<Vec<FieldId>> = vec![Vec::new(); descriptor.fields.len()];
@@ -71,11 +79,7 @@ impl LeftOut {
                 path.is_some_and(|path| self.0.contains_key(path))
             };
             let reason = match path {
-                Some(path)
-                    if field.record.type_name.is_empty()
-                        && !below.is_empty()
-                        && below.iter().all(is_out) =>
-                {
+                Some(path) if !below.is_empty() && below.iter().all(is_out) => {
                     let why = below
                         .first()
                         .and_then(|id| self.0.get(first.paths().get(*id as usize)?.as_deref()?));
@@ -137,6 +141,7 @@ impl LeftOut {
         }
         match path {
             Some(path) if !self.has_below(path) => out.push(path.to_owned()),
+            // inside of a variant nothing is left out
             _ => {
                 let field = first.descriptor().field(id);
                 for &child in field.map_or(&[][..], |field| field.children.as_slice()) {
@@ -147,19 +152,52 @@ impl LeftOut {
     }
 }
 
-fn paths(reader: &Reader) -> HashSet<&str> {
+/// The paths of all fields, but for those inside of variants, which are compared as a whole.
+fn paths(reader: &Reader) -> HashMap<&str, FieldId> {
     let descriptor = reader.descriptor();
     let mut pending = descriptor.top_level.clone();
-    let mut found = HashSet::with_capacity(descriptor.fields.len());
+    let mut found = HashMap::with_capacity(descriptor.fields.len());
     while let Some(id) = pending.pop() {
-        found.extend(reader.paths().get(id as usize).and_then(Option::as_deref));
-        pending.extend(
-            descriptor
-                .field(id)
-                .map_or(&[][..], |field| field.children.as_slice()),
-        );
+        if let Some(path) = reader.paths().get(id as usize).and_then(Option::as_deref) {
+            found.insert(path, id);
+        }
+        if let Some(field) = descriptor.field(id)
+            && field.record.role != Role::Variant
+        {
+            pending.extend(&field.children);
+        }
     }
     found
+}
+
+/// Everything about the variant that a field is, or that its items are.
+fn variant(descriptor: &Descriptor, id: FieldId) -> Option<String> {
+    let field = descriptor.field(id)?;
+    if field.record.role == Role::Variant {
+        let mut out = String::new();
+        structure(descriptor, id, &mut out);
+        return Some(out);
+    }
+    let mut items = field
+        .children
+        .iter()
+        .filter(|&&child| is_anonymous(descriptor, child));
+    items.find_map(|&child| variant(descriptor, child))
+}
+
+fn structure(descriptor: &Descriptor, id: FieldId, out: &mut String) {
+    let Some(field) = descriptor.field(id) else {
+        return;
+    };
+    let (name, type_name) = (&field.record.name, &field.record.type_name);
+    out.push_str(&format!(
+        "{name}: {type_name} {:?} (",
+        field.record.array_size
+    ));
+    for &child in &field.children {
+        structure(descriptor, child, out);
+    }
+    out.push(')');
 }
 
 /// The paths above one: names may hold dots themselves, which does no harm.

@@ -80,8 +80,8 @@ impl ReadSchema {
         };
         let wanted = wanted_fields(descriptor, &selected);
         let is_wanted = |id: FieldId| wanted.get(id as usize).copied().unwrap_or(false);
-        let same_header = descriptor.header_checksum == first.descriptor().header_checksum;
-        let ranks = if same_header {
+        let same = std::ptr::eq(reader, first) || descriptor.is_same_schema(first.descriptor());
+        let ranks = if same {
             Vec::new()
         } else {
             member_ranks(first.descriptor())
@@ -89,7 +89,7 @@ impl ReadSchema {
         let rank = |id: FieldId| {
             // members stand in the order that the first file has
             let path = reader.paths().get(id as usize).and_then(Option::as_deref);
-            let there = path.filter(|_| !same_header);
+            let there = path.filter(|_| !same && !descriptor.is_in_variant(id));
             let there = there.and_then(|path| first.field_by_path(path).ok());
             let rank = there.and_then(|id| ranks.get(id as usize).copied());
             is_wanted(id).then_some(rank.unwrap_or(0))

@@ -49,6 +49,8 @@ pub struct Descriptor {
     pub writer: String,
     pub feature_flags: u64,
     pub header_checksum: u64,
+    /// Whether the footer adds to the header's schema.
+    pub extended: bool,
     pub fields: Vec<Field>,
     pub columns: Vec<Column>,
     pub extra_type_infos: Vec<ExtraTypeInfo>,
@@ -69,6 +71,8 @@ impl Descriptor {
                 found: footer.header_checksum,
             });
         }
+        let is_extended =
+            !footer.extension.fields.is_empty() || !footer.extension.columns.is_empty();
         let SchemaDescription {
             fields,
             mut columns,
@@ -84,6 +88,7 @@ impl Descriptor {
             writer: header.writer,
             feature_flags: header.feature_flags | footer.feature_flags,
             header_checksum: header.checksum,
+            extended: is_extended,
             fields: Vec::new(),
             columns,
             extra_type_infos,
@@ -115,6 +120,26 @@ impl Descriptor {
             }
         }
         self
+    }
+
+    /// Whether another ntuple has the very same schema: the headers say so, if there is nothing else.
+    pub fn is_same_schema(&self, other: &Self) -> bool {
+        let plain = !self.extended && !other.extended;
+        plain && self.header_checksum == other.header_checksum
+    }
+
+    /// Whether a field is inside of a variant. There a path leads to the first of the alternatives that have it.
+    pub fn is_in_variant(&self, mut id: FieldId) -> bool {
+        while let Some(parent) = self.field(id).and_then(|field| field.parent) {
+            if self
+                .field(parent)
+                .is_some_and(|field| field.record.role == Role::Variant)
+            {
+                return true;
+            }
+            id = parent;
+        }
+        false
     }
 
     /// A field by id.

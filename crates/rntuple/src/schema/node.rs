@@ -75,15 +75,21 @@ impl Node {
         match (&self.kind, &other.kind) {
             (K::Leaf { slot: a }, K::Leaf { slot: b }) => a == b,
             (K::Cardinality { index: a, .. }, K::Cardinality { index: b, .. }) => a == b,
-            (K::String { index: a, chars: c }, K::String { index: b, chars: d })
-            | (
+            (K::String { index: a, chars: c }, K::String { index: b, chars: d }) => {
+                (a, c) == (b, d)
+            }
+            (
                 K::Bytes {
-                    index: a, bytes: c, ..
+                    index: a,
+                    bytes: c,
+                    class_name: e,
                 },
                 K::Bytes {
-                    index: b, bytes: d, ..
+                    index: b,
+                    bytes: d,
+                    class_name: f,
                 },
-            ) => (a, c) == (b, d),
+            ) => (a, c, e) == (b, d, f),
             (K::List { index: a, item: x }, K::List { index: b, item: y })
             | (K::Optional { index: a, item: x }, K::Optional { index: b, item: y }) => {
                 a == b && x.same_structure(y)
