@@ -21,7 +21,7 @@ pub use femtobarn_io as io;
 pub use femtobarn_rntuple::read::{
     Damage, Explanation, PageCache, ReadOptions, Tick, VerifyReport,
 };
-pub use femtobarn_rntuple::{RNTupleError as Error, array, fuzz, read, schema, spec};
+pub use femtobarn_rntuple::{RNTupleError as Error, array, fuzz, read, schema, spec, write};
 pub use femtobarn_rootfile as rootfile;
 
 pub use common::LeftOut;

@@ -91,6 +91,26 @@ pub enum IoError {
         /// What the operating system said.
         source: io::Error,
     },
+    /// The file could not be made, or could not be given its name.
+    #[error("cannot create {url}")]
+    Create {
+        /// The sink.
+        url: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The write failed.
+    #[error("cannot write {expected} bytes to {url} at {offset}")]
+    Write {
+        /// The sink.
+        url: String,
+        /// Where the write began.
+        offset: u64,
+        /// How many bytes were to be written.
+        expected: u64,
+        /// What the operating system said.
+        source: io::Error,
+    },
     /// The range is longer than this machine can address.
     #[error(
         "range too large for memory in {url} at {offset}: expected at most {expected} bytes, found {found}"
@@ -135,6 +155,8 @@ impl IoError {
             Self::ShortRead { .. } => "short-read",
             Self::Changed { .. } => "file-changed",
             Self::Read { .. } => "read-failed",
+            Self::Create { .. } => "create-failed",
+            Self::Write { .. } => "write-failed",
             Self::TooLarge { .. } => "range-too-large",
             Self::WrongAnswer { .. } => "wrong-answer",
         }
@@ -164,6 +186,8 @@ impl IoError {
             | Self::ShortRead { url, .. }
             | Self::Changed { url }
             | Self::Read { url, .. }
+            | Self::Create { url, .. }
+            | Self::Write { url, .. }
             | Self::TooLarge { url, .. }
             | Self::WrongAnswer { url, .. } => url,
         }

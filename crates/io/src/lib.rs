@@ -30,9 +30,11 @@ pub mod conformance;
 mod coalesce;
 mod error;
 mod layer;
+mod sink;
 mod source;
 
 pub use coalesce::{Request, coalesce};
 pub use error::IoError;
 pub use layer::{HeadTailSource, RecordSource};
+pub use sink::{ByteSink, LocalSink, MemorySink};
 pub use source::{ByteSource, LocalSource, MemorySource, SourceCost, SourceMeta};

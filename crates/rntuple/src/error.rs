@@ -95,6 +95,9 @@ pub enum RNTupleError {
         name: String,
         reason: String,
     },
+    /// A field that cannot be written.
+    #[error("field {name:?} cannot be written: {reason}")]
+    Unwritable { name: String, reason: String },
     /// Files that nobody would take for one ntuple.
     #[error(
         "{url} and {other} are no ntuple together: {reason}; open them one by one, or say which ntuple is meant"
@@ -158,6 +161,7 @@ impl RNTupleError {
             Self::NoSuchField { .. } => "no-such-field",
             Self::Unsupported { .. } => "unsupported-field",
             Self::SchemaMismatch { .. } | Self::Unrelated { .. } => "schema-mismatch",
+            Self::Unwritable { .. } => "unwritable-field",
             Self::EntryRange { .. } => "entry-range",
             Self::Memory { .. } => "memory",
             Self::Internal { .. } => "internal",

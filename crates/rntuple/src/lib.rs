@@ -17,5 +17,6 @@ pub mod fuzz;
 pub mod read;
 pub mod schema;
 pub mod spec;
+pub mod write;
 
 pub use error::RNTupleError;

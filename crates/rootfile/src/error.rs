@@ -100,6 +100,30 @@ pub enum RootFileError {
         /// The class of what is there.
         found: String,
     },
+    /// Compression settings that do not exist, or no memory to compress.
+    #[error("cannot compress {name:?} for {url}")]
+    Compression {
+        /// The file.
+        url: String,
+        /// Name of the record.
+        name: String,
+        /// The cause.
+        source: CodecError,
+    },
+    /// A record that is to be written, and larger than one can be.
+    #[error(
+        "record {name:?} is too large for {url}: expected at most {expected} bytes, found {found}"
+    )]
+    TooLarge {
+        /// The file.
+        url: String,
+        /// Name of the record.
+        name: String,
+        /// The largest size.
+        expected: u64,
+        /// The size it would have.
+        found: u64,
+    },
 }
 
 /// The end of the sentence about a name that is missing.
@@ -131,6 +155,8 @@ impl RootFileError {
             Self::Decompress { .. } => "decompression-failed",
             Self::KeyNotFound { .. } => "key-not-found",
             Self::NotADirectory { .. } => "not-a-directory",
+            Self::Compression { .. } => "compression-failed",
+            Self::TooLarge { .. } => "record-too-large",
         }
     }
 }

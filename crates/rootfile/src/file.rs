@@ -100,10 +100,17 @@ impl RootFile {
     /// # Errors
     /// If the record cannot be read or understood.
     pub fn streamer_infos(&self) -> Result<Vec<StreamerInfo>, RootFileError> {
+        match self.streamer_info_payload()? {
+            Some((payload, key_len)) => parse_streamer_infos(self.source.url(), &payload, key_len),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn streamer_info_payload(&self) -> Result<Option<(Bytes, u16)>, RootFileError> {
         const WHAT: &str = "streamer info record";
         let (seek, n_bytes) = (self.header.seek_info, self.header.n_bytes_info);
         if seek == 0 || n_bytes == 0 {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let record = read(
             &*self.source,
@@ -113,7 +120,15 @@ impl RootFile {
         let url = self.source.url();
         let key = Key::parse(&mut Cursor::new(&record, seek, Place { url, what: WHAT }))?;
         let payload = payload_of(url, &record, &key)?;
-        parse_streamer_infos(url, &payload, key.key_len)
+        Ok(Some((payload, key.key_len)))
+    }
+
+    /// The object that describes the classes, as it is in its record, and the length of that record's key.
+    pub(crate) fn streamer_info_object(&self) -> Result<Option<(Vec<u8>, u16)>, RootFileError> {
+        let Some((payload, key_len)) = self.streamer_info_payload()? else {
+            return Ok(None);
+        };
+        Ok(Some((payload.to_vec(), key_len)))
     }
 
     /// The free segments: gaps that deleted records left, and the space behind the end.

@@ -45,6 +45,7 @@ mod streamer;
 mod tests;
 mod values;
 mod walk;
+mod write;
 
 pub use directory::{Directory, DirectoryRecord};
 pub use error::RootFileError;
@@ -55,3 +56,4 @@ pub use key::Key;
 pub use streamer::{Counter, ElementKind, StreamerElement, StreamerInfo};
 pub use values::{Datime, Uuid};
 pub use walk::Entry;
+pub use write::FileWriter;

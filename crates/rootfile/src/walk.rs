@@ -30,6 +30,11 @@ impl RootFile {
         self.read_tree(usize::MAX).map(|tree| tree.entries())
     }
 
+    /// All directories, each behind its parent, with all their keys.
+    pub(crate) fn directories(&self) -> Result<Vec<Directory>, RootFileError> {
+        self.read_tree(usize::MAX).map(|tree| tree.directories)
+    }
+
     /// As [`walk`](Self::walk), for hints: stops at `most` directories.
     pub(crate) fn walk_some(&self, most: usize) -> Result<Vec<Entry>, RootFileError> {
         self.read_tree(most).map(|tree| tree.entries())

@@ -194,12 +194,30 @@ impl ColumnType {
             .map_or(Self::Unknown(code), |entry| entry.0)
     }
 
+    /// The code on disk.
+    pub(crate) fn code(self) -> u16 {
+        let known = COLUMN_TYPES
+            .iter()
+            .zip(0u16..)
+            .find(|(entry, _)| entry.0 == self);
+        match (known, self) {
+            (Some((_, code)), _) | (None, Self::Unknown(code)) => code,
+            (None, _) => u16::MAX,
+        }
+    }
+
     /// The specification's name.
     pub fn name(self) -> &'static str {
         COLUMN_TYPES
             .iter()
             .find(|entry| entry.0 == self)
             .map_or("unknown", |entry| entry.1)
+    }
+
+    /// The width, of types that have one only; else the least.
+    pub(crate) fn default_bits(self) -> u16 {
+        let known = COLUMN_TYPES.iter().find(|entry| entry.0 == self);
+        known.map_or(0, |entry| entry.2)
     }
 
     /// Whether `bits` is a width that the type may have.

@@ -12,7 +12,7 @@ pub enum EnvelopeKind {
 }
 
 impl EnvelopeKind {
-    fn id(self) -> u16 {
+    pub(super) fn id(self) -> u16 {
         match self {
             Self::Header => 1,
             Self::Footer => 2,

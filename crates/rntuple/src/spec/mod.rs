@@ -8,6 +8,7 @@ mod footer;
 mod header;
 mod locator;
 mod page_list;
+pub(crate) mod write;
 
 pub use anchor::Anchor;
 pub use cursor::{Cursor, Frame, SpecError};
@@ -20,3 +21,4 @@ pub use footer::{ClusterGroup, Footer, LinkedAttributeSet};
 pub use header::{Header, feature_flags};
 pub use locator::{EnvelopeLink, Locator, LocatorKind};
 pub use page_list::{ClusterSummary, ColumnPages, Page, PageList};
+pub use write::{WrittenCluster, WrittenColumn};

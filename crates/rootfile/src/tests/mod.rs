@@ -33,3 +33,4 @@ fn bytes_of(name: &str) -> Vec<u8> {
 fn open_bytes(bytes: Vec<u8>) -> Result<RootFile, crate::RootFileError> {
     RootFile::open(MemorySource::new("mem:test", bytes))
 }
+mod writing;

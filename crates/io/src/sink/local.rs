@@ -1,0 +1,211 @@
+//! Local files.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::ByteSink;
+use crate::IoError;
+
+/// A file of the local file system: a new one, or one that is there already and is added to.
+#[derive(Debug)]
+pub struct LocalSink {
+    url: String,
+    file: File,
+    /// For a new file: where it is written until it is complete, and its name.
+    aside: Mutex<Option<Aside>>,
+}
+
+#[derive(Debug)]
+struct Aside {
+    written: PathBuf,
+    wanted: PathBuf,
+}
+
+impl LocalSink {
+    /// A new file. It is written beside its name, `.NAME.partial-PID-N`, and has its name once it is committed, when it
+    /// replaces what is there. Dropped before, it is removed.
+    ///
+    /// # Errors
+    /// If no file can be made in that folder, or the name is that of something else than a file.
+    pub fn create(path: &Path) -> Result<Self, IoError> {
+        static COUNTER: AtomicU32 = AtomicU32::new(0);
+        let url = path.to_string_lossy().into_owned();
+        let create_error = |source| IoError::Create {
+            url: url.clone(),
+            source,
+        };
+        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Err(IoError::NotAFile {
+                url,
+                found: "something else",
+            });
+        }
+        let name = path
+            .file_name()
+            .ok_or_else(|| create_error(ErrorKind::InvalidFilename.into()))?;
+        // what a symbolic link points to is replaced, not the link
+        let wanted = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let folder = wanted.parent().map(Path::to_owned).unwrap_or_default();
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let process = std::process::id();
+        let written = folder.join(format!(
+            ".{}.partial-{process}-{number}",
+            name.to_string_lossy()
+        ));
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&written)
+            .map_err(create_error)?;
+        if let Ok(replaced) = fs::metadata(&wanted) {
+            // as if it had been written over: who could read it still can
+            file.set_permissions(replaced.permissions())
+                .map_err(create_error)?;
+        }
+        let aside = Mutex::new(Some(Aside { written, wanted }));
+        Ok(Self { url, file, aside })
+    }
+
+    /// A file that is there already: what is written appears in it at once.
+    ///
+    /// # Errors
+    /// If there is none, or it may not be written to.
+    pub fn update(path: &Path) -> Result<Self, IoError> {
+        let url = path.to_string_lossy().into_owned();
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        let file = file.map_err(|source| IoError::from_open(&url, source))?;
+        Ok(Self {
+            url,
+            file,
+            aside: Mutex::new(None),
+        })
+    }
+
+    fn write_error(&self, offset: u64, expected: usize, source: io::Error) -> IoError {
+        IoError::Write {
+            url: self.url.clone(),
+            offset,
+            expected: expected as u64,
+            source,
+        }
+    }
+}
+
+impl ByteSink for LocalSink {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), IoError> {
+        let written = self.file.write_all_at(bytes, offset);
+        written.map_err(|source| self.write_error(offset, bytes.len(), source))
+    }
+
+    fn sync(&self) -> Result<(), IoError> {
+        self.file
+            .sync_all()
+            .map_err(|source| self.write_error(0, 0, source))
+    }
+
+    fn commit(&self) -> Result<(), IoError> {
+        self.sync()?;
+        let mut aside = self.aside.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Aside { written, wanted }) = &*aside else {
+            return Ok(());
+        };
+        let rename = fs::rename(written, wanted);
+        rename.map_err(|source| IoError::Create {
+            url: self.url.clone(),
+            source,
+        })?;
+        // the name, too, shall survive a crash; not all file systems can sync a folder
+        let folder = wanted
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let _unsupported =
+            File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
+        *aside = None;
+        Ok(())
+    }
+}
+
+impl Drop for LocalSink {
+    fn drop(&mut self) {
+        let aside = self.aside.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Aside { written, .. }) = aside {
+            // nobody is left to tell
+            let _ = fs::remove_file(written);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_file_appears_only_when_committed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new.root");
+        let sink = LocalSink::create(&path).unwrap();
+        sink.write_at(3, b"def").unwrap();
+        sink.write_at(0, b"abc").unwrap();
+        assert!(!path.exists());
+        sink.commit().unwrap();
+        drop(sink);
+        assert_eq!(fs::read(&path).unwrap(), b"abcdef");
+        assert_eq!(names(folder.path()), ["new.root"]);
+    }
+
+    #[test]
+    fn what_is_not_committed_leaves_nothing_and_the_old_file_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("old.root");
+        fs::write(&path, "old").unwrap();
+        let sink = LocalSink::create(&path).unwrap();
+        sink.write_at(0, b"new").unwrap();
+        drop(sink);
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(names(folder.path()), ["old.root"]);
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_and_one_that_is_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(
+            LocalSink::create(folder.path()).unwrap_err().kind(),
+            "not-a-file"
+        );
+        let error = LocalSink::create(&folder.path().join("no/new.root")).unwrap_err();
+        assert_eq!(error.kind(), "create-failed");
+        assert!(error.to_string().contains("no/new.root"));
+        assert_eq!(
+            LocalSink::update(&folder.path().join("no"))
+                .unwrap_err()
+                .kind(),
+            "file-not-found"
+        );
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error_with_its_place() {
+        let Ok(sink) = LocalSink::update(Path::new("/dev/full")) else {
+            return;
+        };
+        let error = sink.write_at(7, b"abc").unwrap_err();
+        assert_eq!(error.kind(), "write-failed");
+        assert!(error.to_string().contains("/dev/full"));
+    }
+}

@@ -1,0 +1,140 @@
+//! The list of streamer infos as TBuffer writes it.
+
+use std::collections::HashMap;
+
+use super::encode::Encoder;
+use crate::{StreamerElement, StreamerInfo};
+
+const NEW_CLASS: u32 = 0xFFFF_FFFF;
+const CLASS_MASK: u32 = 0x8000_0000;
+const BYTE_COUNT_MASK: u32 = 0x4000_0000;
+/// Added to positions when they become tags.
+const MAP_OFFSET: usize = 2;
+/// What begins a TList without a name: byte count, version, TObject, name. The number of items follows.
+const HEAD: [u8; 17] = [0x40, 0, 0, 0, 0, 5, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+/// The bits that ROOT sets in a streamer info's TObject.
+const INFO_BITS: u32 = 1 << 16;
+
+/// A list of `infos`, behind a key of `key_len` bytes.
+pub(super) fn list(infos: &[StreamerInfo], key_len: u16) -> Vec<u8> {
+    let empty = [&HEAD[..], &[0; 4]].concat();
+    extended(empty, infos, key_len).unwrap_or_default()
+}
+
+/// A list with `infos` behind what is in it; `None` if it does not begin as ROOT's do.
+pub(super) fn extended(old: Vec<u8>, infos: &[StreamerInfo], key_len: u16) -> Option<Vec<u8>> {
+    let (head, rest) = old.split_at_checked(HEAD.len())?;
+    let known = HEAD.get(4..)? == head.get(4..)?;
+    let count = u32::from_be_bytes(*rest.first_chunk().filter(|_| known)?);
+    let mut out = Writer {
+        out: Encoder(old),
+        key_len: usize::from(key_len),
+        classes: HashMap::new(),
+    };
+    for info in infos {
+        out.tagged("TStreamerInfo", |out| out.info(info));
+        out.out.u8(0);
+    }
+    let mut bytes = out.out.0;
+    let n_bytes = u32::try_from(bytes.len() - 4).ok()?;
+    let count = count.checked_add(u32::try_from(infos.len()).ok()?)?;
+    for (at, value) in [(0, n_bytes | BYTE_COUNT_MASK), (HEAD.len(), count)] {
+        bytes
+            .get_mut(at..at + 4)?
+            .copy_from_slice(&value.to_be_bytes());
+    }
+    Some(bytes)
+}
+
+struct Writer {
+    out: Encoder,
+    key_len: usize,
+    /// Tags of the classes that were named.
+    classes: HashMap<&'static str, u32>,
+}
+
+impl Writer {
+    /// What `write` writes, with its size in front.
+    fn counted(&mut self, write: impl FnOnce(&mut Self)) {
+        let at = self.out.0.len();
+        self.out.u32(0);
+        write(self);
+        let n_bytes = u32::try_from(self.out.0.len() - at - 4).unwrap_or(0);
+        if let Some(place) = self.out.0.get_mut(at..at + 4) {
+            place.copy_from_slice(&(n_bytes | BYTE_COUNT_MASK).to_be_bytes());
+        }
+    }
+
+    /// An object behind a pointer.
+    fn tagged(&mut self, class: &'static str, write: impl FnOnce(&mut Self)) {
+        self.counted(|this| {
+            match this.classes.get(class) {
+                Some(&tag) => {
+                    this.out.u32(tag);
+                }
+                None => {
+                    let position = this.out.0.len() + this.key_len + MAP_OFFSET;
+                    let tag = u32::try_from(position).unwrap_or(0) | CLASS_MASK;
+                    this.classes.insert(class, tag);
+                    this.out.u32(NEW_CLASS);
+                    this.out.0.extend(class.as_bytes());
+                    this.out.u8(0);
+                }
+            }
+            write(this);
+        });
+    }
+
+    fn named(&mut self, bits: u32, name: &str, title: &str) {
+        self.counted(|this| {
+            this.out.u16(1).u16(1).u32(0).u32(bits);
+            this.out.string(name).string(title);
+        });
+    }
+
+    fn info(&mut self, info: &StreamerInfo) {
+        self.counted(|this| {
+            this.out.u16(9);
+            this.named(INFO_BITS, &info.name, &info.title);
+            this.out
+                .u32(info.checksum)
+                .u32(info.version.cast_unsigned());
+            this.tagged("TObjArray", |this| {
+                this.counted(|this| {
+                    let count = u32::try_from(info.elements.len()).unwrap_or(0);
+                    this.out
+                        .u16(3)
+                        .u16(1)
+                        .u32(0)
+                        .u32(0)
+                        .string("")
+                        .u32(count)
+                        .u32(0);
+                    for element in &info.elements {
+                        this.tagged("TStreamerBasicType", |this| this.basic_type(element));
+                    }
+                });
+            });
+        });
+    }
+
+    fn basic_type(&mut self, element: &StreamerElement) {
+        self.counted(|this| {
+            this.out.u16(2);
+            this.counted(|this| {
+                this.out.u16(4);
+                this.named(0, &element.name, &element.title);
+                let numbers = [
+                    element.type_code,
+                    element.size,
+                    element.array_length,
+                    element.array_dim,
+                ];
+                for number in numbers.into_iter().chain(element.max_index) {
+                    this.out.u32(number.cast_unsigned());
+                }
+                this.out.string(&element.type_name);
+            });
+        });
+    }
+}
