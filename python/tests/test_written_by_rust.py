@@ -18,12 +18,13 @@ SCRIPT = """
 import json, os, pathlib, sys
 import ROOT
 frame = ROOT.RDataFrame("Events", sys.argv[1])
+file = ROOT.TFile.Open(sys.argv[1])
 read = {
     "entries": frame.Count().GetValue(),
     "numbers": frame.Sum("number").GetValue(),
     "lists": frame.Define("sum", "Sum(lists)").Sum("sum").GetValue(),
     "last": str(frame.Take["std::string"]("text").GetValue()[999]),
-    "keys": [str(key.GetClassName()) for key in ROOT.TFile.Open(sys.argv[1]).GetListOfKeys()],
+    "keys": [str(key.GetClassName()) for key in file.GetListOfKeys()],
 }
 pathlib.Path(sys.argv[2]).write_text(json.dumps(read))
 os._exit(0)
