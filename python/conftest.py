@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,12 @@ def need():
             return missing(f"{module} is not installed")
 
     return import_or_skip
+
+
+@pytest.fixture(scope="session")
+def cargo():
+    """The path of cargo."""
+    return shutil.which("cargo") or missing("cargo is not installed")
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """What the Rust interface writes is read by ROOT, RDataFrame, uproot and femtobarn."""
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -32,12 +31,10 @@ os._exit(0)
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory):
+def written(cargo, tmp_path_factory):
     """The file that the example writes."""
-    if shutil.which("cargo") is None:
-        pytest.skip("cargo is not installed")
     path = tmp_path_factory.mktemp("written") / "written.root"
-    command = ["cargo", "run", "--release", "--locked", "--quiet", "-p", "femtobarn", "--example", "write", "--", path]
+    command = [cargo, "run", "--release", "--locked", "--quiet", "-p", "femtobarn", "--example", "write", "--", path]
     subprocess.run(command, cwd=CHECKOUT, check=True)
     return path
 

@@ -12,15 +12,13 @@ mod common;
 use common::{read, root, top_level};
 use femtobarn::{NTuple, OpenOptions};
 
+/// The path of a file of testdata.
+fn path(name: &str) -> String {
+    let path = root().join("testdata").join(name);
+    path.to_str().unwrap().to_owned()
+}
+
 fn open(files: &[(&str, &str)]) -> NTuple {
-    let path = |name: &str| {
-        root()
-            .join("testdata")
-            .join(name)
-            .to_str()
-            .unwrap()
-            .to_owned()
-    };
     let files: Vec<_> = files
         .iter()
         .map(|(file, ntuple)| (path(file), Some((*ntuple).to_owned())))
@@ -82,22 +80,9 @@ fn fields_that_a_file_lacks_are_left_out_and_named() {
 
 #[test]
 fn files_that_are_no_ntuple_together_are_refused() {
-    let path = |name: &str| {
-        (
-            root()
-                .join("testdata")
-                .join(name)
-                .to_str()
-                .unwrap()
-                .to_owned(),
-            None,
-        )
-    };
-    let error = NTuple::open(
-        &[path("dimuon.root"), path("rntuple/mixed_zstd.root")],
-        OpenOptions::default(),
-    )
-    .unwrap_err();
+    let files = [path("dimuon.root"), path("rntuple/mixed_zstd.root")];
+    let unnamed = files.clone().map(|file| (file, None));
+    let error = NTuple::open(&unnamed, OpenOptions::default()).unwrap_err();
     assert_eq!(error.kind(), "schema-mismatch");
     assert!(
         error
@@ -105,12 +90,12 @@ fn files_that_are_no_ntuple_together_are_refused() {
             .contains("\"mixed\" here, \"Events\" there"),
         "{error}"
     );
-    let named = |(file, _): (String, Option<String>), name: &str| (file, Some(name.to_owned()));
-    let files = [
-        named(path("dimuon.root"), "Events"),
-        named(path("rntuple/mixed_zstd.root"), "mixed"),
+    let [first, second] = files;
+    let named = [
+        (first, Some("Events".to_owned())),
+        (second, Some("mixed".to_owned())),
     ];
-    let error = NTuple::open(&files, OpenOptions::default()).unwrap_err();
+    let error = NTuple::open(&named, OpenOptions::default()).unwrap_err();
     assert!(
         error.to_string().contains("no field is in all of them"),
         "{error}"

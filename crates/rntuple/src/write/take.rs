@@ -1,7 +1,8 @@
 //! Taking arrays apart: from Arrow arrays to the elements of columns.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray};
+use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, OffsetSizeTrait};
 use arrow_schema::DataType;
 
 use super::column::ColumnBuffer;
@@ -110,46 +111,32 @@ fn ends<T: Copy + Into<i64>>(offsets: &[T]) -> (Vec<i64>, std::ops::Range<usize>
 
 /// Ends of strings, and their bytes.
 fn text(array: &ArrayRef) -> Option<(Vec<i64>, Vec<u8>)> {
-    let (ends, range, bytes) = match array.data_type() {
-        DataType::Utf8 => {
-            let array = array.as_string_opt::<i32>()?;
-            let (ends, range) = ends(array.offsets());
-            (ends, range, array.values().clone())
-        }
-        DataType::LargeUtf8 => {
-            let array = array.as_string_opt::<i64>()?;
-            let (ends, range) = ends(array.offsets());
-            (ends, range, array.values().clone())
-        }
-        DataType::Binary => {
-            let array = array.as_binary_opt::<i32>()?;
-            let (ends, range) = ends(array.offsets());
-            (ends, range, array.values().clone())
-        }
-        DataType::LargeBinary => {
-            let array = array.as_binary_opt::<i64>()?;
-            let (ends, range) = ends(array.offsets());
-            (ends, range, array.values().clone())
-        }
-        _ => return None,
-    };
-    Some((ends, bytes.as_slice().get(range)?.to_vec()))
+    match array.data_type() {
+        DataType::Utf8 => text_of::<Utf8Type>(array),
+        DataType::LargeUtf8 => text_of::<LargeUtf8Type>(array),
+        DataType::Binary => text_of::<BinaryType>(array),
+        DataType::LargeBinary => text_of::<LargeBinaryType>(array),
+        _ => None,
+    }
+}
+
+fn text_of<T: ByteArrayType<Offset: Into<i64>>>(array: &ArrayRef) -> Option<(Vec<i64>, Vec<u8>)> {
+    let array = array.as_bytes_opt::<T>()?;
+    let (ends, range) = ends(array.offsets());
+    Some((ends, array.values().get(range)?.to_vec()))
 }
 
 /// Ends of lists, and their items.
 fn list(array: &ArrayRef) -> Option<(Vec<i64>, ArrayRef)> {
-    let (ends, range, values) = match array.data_type() {
-        DataType::List(_) => {
-            let array = array.as_list_opt::<i32>()?;
-            let (ends, range) = ends(array.offsets());
-            (ends, range, array.values().clone())
-        }
-        DataType::LargeList(_) => {
-            let array = array.as_list_opt::<i64>()?;
-            let (ends, range) = ends(array.offsets());
-            (ends, range, array.values().clone())
-        }
-        _ => return None,
-    };
-    Some((ends, values.slice(range.start, range.len())))
+    match array.data_type() {
+        DataType::List(_) => list_of::<i32>(array),
+        DataType::LargeList(_) => list_of::<i64>(array),
+        _ => None,
+    }
+}
+
+fn list_of<O: OffsetSizeTrait + Into<i64>>(array: &ArrayRef) -> Option<(Vec<i64>, ArrayRef)> {
+    let array = array.as_list_opt::<O>()?;
+    let (ends, range) = ends(array.offsets());
+    Some((ends, array.values().slice(range.start, range.len())))
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use femtobarn_io::{ByteSource, IoError, SourceCost, SourceMeta};
 
+use crate::write::encode;
 use crate::{Datime, Key};
 
 /// A source of any size that is zero where nothing was put.
@@ -177,19 +178,7 @@ fn free_record_size(wide: bool) -> u32 {
 }
 
 pub(super) fn key_bytes(key: &Key) -> Vec<u8> {
-    let wide = key.version > 1000;
-    let mut bytes = key.n_bytes.to_be_bytes().to_vec();
-    bytes.extend(key.version.to_be_bytes());
-    bytes.extend(key.object_len.to_be_bytes());
-    bytes.extend(key.datetime.0.to_be_bytes());
-    bytes.extend(key.key_len.to_be_bytes());
-    bytes.extend(key.cycle.to_be_bytes());
-    bytes.extend(position(key.seek_key, wide));
-    bytes.extend(position(key.seek_parent, wide));
-    for text in [&key.class_name, &key.name, &key.title] {
-        bytes.extend(string(text));
-    }
-    bytes
+    encode::key(key)
 }
 
 pub(super) fn directory(parts: &DirectoryParts) -> Vec<u8> {

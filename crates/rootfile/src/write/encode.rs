@@ -60,7 +60,7 @@ pub(super) fn is_wide(positions: &[u64]) -> bool {
 }
 
 /// A key as it stands before a record and in lists.
-pub(super) fn key(key: &Key) -> Vec<u8> {
+pub(crate) fn key(key: &Key) -> Vec<u8> {
     let wide = key.version > 1000;
     let mut out = Encoder::default();
     out.u32(key.n_bytes)

@@ -3,7 +3,7 @@
 //! Records are only ever appended. What makes them part of the file, the header and the directories' records, is written
 //! last: until then an old file is what it was, and a new one nothing.
 
-mod encode;
+pub(crate) mod encode;
 mod streamer;
 
 use std::sync::Arc;
@@ -151,18 +151,6 @@ impl FileWriter {
             header,
             now: now(),
         })
-    }
-
-    /// Where the next record will be.
-    #[must_use]
-    pub fn end(&self) -> u64 {
-        self.end
-    }
-
-    /// The sink.
-    #[must_use]
-    pub fn sink(&self) -> &Arc<dyn ByteSink> {
-        &self.sink
     }
 
     /// Appends a record of class RBlob, which no directory lists, in one write. Gives the offset of its first byte behind
