@@ -102,12 +102,12 @@ pub fn unpack_quantized_f64(
     unpack_fractions(src, n_bits, min, max, dst, |value| value)
 }
 
-/// Packs reals as `n_bits` (1 to 32) bit fractions of the range `min` to `max`.
+/// Packs reals of single or double precision as `n_bits` (1 to 32) bit fractions of the range `min` to `max`.
 ///
 /// # Errors
 /// As [`unpack_quantized`], and [`CodecError::OutOfRange`] for reals outside the range and NaNs.
-pub fn pack_quantized(
-    src: &[f32],
+pub fn pack_quantized<T: Copy + Into<f64>>(
+    src: &[T],
     n_bits: u32,
     min: f64,
     max: f64,
@@ -117,7 +117,7 @@ pub fn pack_quantized(
     check_range(min, max)?;
     if let Some(index) = src
         .iter()
-        .position(|&value| !(min..=max).contains(&f64::from(value)))
+        .position(|&value| !(min..=max).contains(&value.into()))
     {
         return Err(CodecError::OutOfRange {
             encoding: QUANTIZED,
@@ -130,7 +130,7 @@ pub fn pack_quantized(
         clippy::cast_sign_loss,
         reason = "rounds to an integer of n_bits"
     )]
-    let quantize = |&value: &f32| (0.5 + (f64::from(value) - min) * scale) as u32;
+    let quantize = |&value: &T| (0.5 + (value.into() - min) * scale) as u32;
     let most = u32::MAX >> (32 - n_bits);
     pack(
         src.iter().map(|value| quantize(value).min(most)),

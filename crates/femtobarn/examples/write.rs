@@ -38,7 +38,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let sink = Arc::new(LocalSink::create(Path::new(&path))?);
     let mut file = FileWriter::create(sink, &path, 505, Uuid::default())?;
-    let mut events = NTupleWriter::new(&mut file, 0, "Events", schema, WriteOptions::default())?;
+    let mut events =
+        NTupleWriter::from_arrow(&mut file, 0, "Events", &schema, WriteOptions::default())?;
     events.extend(&mut file, &batch)?;
     let n_entries = events.finish(&mut file)?;
     file.finish()?;

@@ -124,6 +124,12 @@ pub enum RootFileError {
         /// The size it would have.
         found: u64,
     },
+    /// A file that is not written to any more.
+    #[error("{url}: an earlier write failed, so the file cannot be completed")]
+    Unfinished {
+        /// The file.
+        url: String,
+    },
 }
 
 /// The end of the sentence about a name that is missing.
@@ -157,6 +163,7 @@ impl RootFileError {
             Self::NotADirectory { .. } => "not-a-directory",
             Self::Compression { .. } => "compression-failed",
             Self::TooLarge { .. } => "record-too-large",
+            Self::Unfinished { .. } => "write-failed",
         }
     }
 }

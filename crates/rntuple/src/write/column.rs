@@ -1,48 +1,56 @@
 //! Columns of a cluster that is being filled: elements wait until there are enough for a page, pages until the cluster
 //! is written.
 
-use femtobarn_codec::{Compressor, bits, delta, transpose, xxh3, zigzag};
+use std::ops::Range;
+
+use femtobarn_codec::{CodecError, Compressor, bits, delta, real, transpose, xxh3, zigzag};
 
 use crate::RNTupleError;
+use crate::schema::DType;
 use crate::spec::{ColumnRecord, ColumnType};
 
 /// A page as it will be stored.
 #[derive(Debug)]
-pub(crate) struct SealedPage {
+pub(super) struct SealedPage {
     pub n_elements: u32,
-    /// Compressed, with its checksum behind it.
+    /// Compressed, with its checksum behind it if it has one.
     pub bytes: Vec<u8>,
 }
 
 /// One column.
 #[derive(Debug)]
-pub(crate) struct ColumnBuffer {
-    record: ColumnRecord,
-    /// Bytes of an element as it waits: native, a byte for a bit, 8 for an index.
+pub(super) struct ColumnBuffer {
+    pub record: ColumnRecord,
+    pub settings: u32,
+    /// Type of the elements as they wait; none for indexes and switches.
+    dtype: Option<DType>,
+    /// Bytes of an element as it waits.
     size: usize,
     waiting: Vec<u8>,
     pub sealed: Vec<SealedPage>,
     /// Elements of this cluster.
     pub n_elements: u64,
-    /// Of an index: items of this cluster.
-    n_items: u64,
+    /// Of an index: items of this cluster; of a switch: values of each alternative.
+    n_items: Vec<u64>,
 }
 
 impl ColumnBuffer {
-    pub fn new(record: &ColumnRecord) -> Self {
-        use ColumnType as C;
+    /// An empty column; `dtype` is the type of the elements that are given.
+    pub fn new(record: &ColumnRecord, dtype: Option<DType>, settings: u32) -> Self {
         let size = match record.column_type {
-            C::Bit => 1,
-            C::Index32 | C::Index64 | C::SplitIndex32 | C::SplitIndex64 => 8,
-            _ => usize::from(record.bits.div_ceil(8)),
+            ColumnType::Switch => 12,
+            column if column.is_index() => 8,
+            _ => dtype.map_or(1, DType::size),
         };
         Self {
             record: record.clone(),
+            settings,
+            dtype,
             size,
             waiting: Vec::new(),
             sealed: Vec::new(),
             n_elements: 0,
-            n_items: 0,
+            n_items: Vec::new(),
         }
     }
 
@@ -52,20 +60,54 @@ impl ColumnBuffer {
         self.n_elements += (elements.len() / self.size) as u64;
     }
 
-    /// Adds lists by their ends, as numbers of items from the first of these lists.
-    pub fn append_ends(&mut self, ends: impl Iterator<Item = i64>) {
-        let before = self.n_items;
-        for end in ends {
-            self.n_items = before.saturating_add(end.unsigned_abs());
-            self.waiting.extend_from_slice(&self.n_items.to_le_bytes());
-            self.n_elements += 1;
+    /// Adds booleans, a byte each.
+    pub fn append_bools(&mut self, bools: impl ExactSizeIterator<Item = u8>) {
+        self.n_elements += bools.len() as u64;
+        self.waiting.extend(bools);
+    }
+
+    /// Adds lists by their offsets, one more than there are lists.
+    pub fn append_ends(&mut self, mut ends: impl Iterator<Item = i64>) {
+        let first = ends.next().unwrap_or(0);
+        let before = self.n_items.first().copied().unwrap_or(0);
+        let mut last = before;
+        let len = self.waiting.len();
+        let next = |end: i64| {
+            last = before.wrapping_add(end.wrapping_sub(first).cast_unsigned());
+            last.to_le_bytes()
+        };
+        self.waiting.extend(ends.flat_map(next));
+        self.n_elements += ((self.waiting.len() - len) / 8) as u64;
+        self.n_items.resize(1, 0);
+        self.n_items.fill(last);
+    }
+
+    /// Adds variants by their alternatives, counted from 1 (0: none).
+    pub fn append_tags(&mut self, tags: &[u8]) {
+        for &tag in tags {
+            let alternative = usize::from(tag);
+            if self.n_items.len() <= alternative {
+                self.n_items.resize(alternative + 1, 0);
+            }
+            let position = match self.n_items.get_mut(alternative) {
+                Some(count) if tag > 0 => {
+                    *count += 1;
+                    *count - 1
+                }
+                _ => 0,
+            };
+            self.waiting.extend_from_slice(&position.to_le_bytes());
+            self.waiting
+                .extend_from_slice(&u32::from(tag).to_le_bytes());
         }
+        self.n_elements += tags.len() as u64;
     }
 
     /// Takes the pages, and begins the next cluster.
-    pub fn finish(&mut self) -> Vec<SealedPage> {
-        (self.n_elements, self.n_items) = (0, 0);
-        std::mem::take(&mut self.sealed)
+    pub fn finish(&mut self) -> (u64, Vec<SealedPage>) {
+        self.n_items.clear();
+        let n_elements = std::mem::take(&mut self.n_elements);
+        (n_elements, std::mem::take(&mut self.sealed))
     }
 
     /// Bytes that wait for a page.
@@ -73,91 +115,155 @@ impl ColumnBuffer {
         self.waiting.len()
     }
 
-    /// Seals full pages of at most `page_bytes` encoded bytes, or all that waits.
-    pub fn seal(
-        &mut self,
+    /// The elements of full pages of at most `page_bytes` encoded bytes, or of all pages.
+    pub fn pages(
+        &self,
         page_bytes: usize,
         all: bool,
-        settings: u32,
-        sealer: &mut Sealer,
-    ) -> Result<(), RNTupleError> {
+    ) -> impl Iterator<Item = Range<usize>> + use<> {
         let bits = usize::from(self.record.bits).max(1);
-        let n_page = (page_bytes.saturating_mul(8) / bits).max(1);
+        let n_page = (page_bytes.saturating_mul(8) / bits).clamp(1, i32::MAX as usize);
         let whole = self.waiting.len() / self.size;
-        let mut done = 0;
-        while done < whole && (all || whole - done >= n_page) {
-            let n = n_page.min(whole - done);
-            let elements = self.waiting.get(done * self.size..(done + n) * self.size);
-            let bytes = sealer.seal(&self.record, elements.unwrap_or_default(), n, settings)?;
-            let n_elements = u32::try_from(n).unwrap_or(u32::MAX);
-            self.sealed.push(SealedPage { n_elements, bytes });
-            done += n;
+        let n_pages = if all {
+            whole.div_ceil(n_page)
+        } else {
+            whole / n_page
+        };
+        (0..n_pages).map(move |i| i * n_page..whole.min((i + 1) * n_page))
+    }
+
+    /// The elements of a page as they wait.
+    pub fn elements(&self, page: &Range<usize>) -> &[u8] {
+        self.waiting
+            .get(page.start * self.size..page.end * self.size)
+            .unwrap_or_default()
+    }
+
+    /// Takes elements away that have become pages.
+    pub fn drop_first(&mut self, n_elements: usize) {
+        let n_bytes = (n_elements * self.size).min(self.waiting.len());
+        if n_bytes == self.waiting.len() {
+            // the memory is free until more comes
+            self.waiting = Vec::new();
+        } else {
+            self.waiting.drain(..n_bytes);
         }
-        self.waiting.drain(..done * self.size);
-        Ok(())
     }
 }
 
 /// Encodes and compresses pages; holds contexts and memory for one thread.
 #[derive(Debug, Default)]
-pub(crate) struct Sealer {
+pub(super) struct Sealer {
     compressor: Compressor,
     encoded: Vec<u8>,
 }
 
 impl Sealer {
-    fn seal(
+    /// A page of the `n` elements of a column.
+    pub fn seal(
         &mut self,
-        record: &ColumnRecord,
-        elements: &[u8],
-        n: usize,
-        settings: u32,
-    ) -> Result<Vec<u8>, RNTupleError> {
+        column: &ColumnBuffer,
+        page: &Range<usize>,
+        checksum: bool,
+    ) -> Result<SealedPage, RNTupleError> {
+        let record = &column.record;
+        let n = page.len();
         let packed = record
             .packed_bytes(n as u64)
             .and_then(|size| usize::try_from(size).ok());
         self.encoded.clear();
         self.encoded.resize(packed.unwrap_or(0), 0);
-        encode(record.column_type, elements, &mut self.encoded).map_err(RNTupleError::internal)?;
-        let mut out = Vec::new();
-        let shrunk = self.compressor.compress(settings, &self.encoded, &mut out);
-        if !shrunk.map_err(RNTupleError::internal)? {
-            out.extend_from_slice(&self.encoded);
+        encode(
+            record,
+            column.dtype,
+            column.elements(page),
+            &mut self.encoded,
+        )
+        .map_err(RNTupleError::internal)?;
+        let mut bytes = Vec::new();
+        let shrunk = self
+            .compressor
+            .compress(column.settings, &self.encoded, &mut bytes)
+            .map_err(RNTupleError::internal)?;
+        if !shrunk {
+            bytes.extend_from_slice(&self.encoded);
         }
-        let checksum = xxh3(&out);
-        out.extend_from_slice(&checksum.to_le_bytes());
-        Ok(out)
+        if checksum {
+            let checksum = xxh3(&bytes);
+            bytes.extend_from_slice(&checksum.to_le_bytes());
+        }
+        bytes.shrink_to_fit();
+        let n_elements = u32::try_from(n).unwrap_or(u32::MAX);
+        Ok(SealedPage { n_elements, bytes })
     }
 }
 
+/// Elements as they wait, to those of a page.
 fn encode(
-    column_type: ColumnType,
+    record: &ColumnRecord,
+    dtype: Option<DType>,
     elements: &[u8],
     out: &mut [u8],
-) -> Result<(), femtobarn_codec::CodecError> {
+) -> Result<(), CodecError> {
     use ColumnType as C;
-    match column_type {
+    let bits = u32::from(record.bits);
+    let (min, max) = record.range.unwrap_or((0.0, 0.0));
+    match record.column_type {
         C::Bit => bits::pack_bools(elements, out),
         C::SplitUInt16 => transpose::split(elements, 2, out),
-        C::SplitUInt32 | C::SplitReal32 => transpose::split(elements, 4, out),
+        C::SplitUInt32 => transpose::split(elements, 4, out),
         C::SplitUInt64 | C::SplitReal64 => transpose::split(elements, 8, out),
         C::SplitInt16 => zigzag::split_zigzag(elements, 2, out),
         C::SplitInt32 => zigzag::split_zigzag(elements, 4, out),
         C::SplitInt64 => zigzag::split_zigzag(elements, 8, out),
-        C::SplitIndex64 => {
-            let ends: Vec<u64> = elements
-                .as_chunks::<8>()
-                .0
-                .iter()
-                .map(|end| u64::from_le_bytes(*end))
-                .collect();
-            delta::split_delta_64(&ends, out)
+        C::SplitIndex64 => delta::split_delta_64(&words(elements), out),
+        C::SplitReal32 if dtype == Some(DType::Float64) => {
+            transpose::split(bytemuck::cast_slice(&singles(elements)), 4, out)
         }
-        _ => {
-            if out.len() == elements.len() {
-                out.copy_from_slice(elements);
-            }
-            Ok(())
+        C::SplitReal32 => transpose::split(elements, 4, out),
+        C::Real32 if dtype == Some(DType::Float64) => {
+            copy(bytemuck::cast_slice(&singles(elements)), out)
         }
+        C::Real16 if dtype == Some(DType::Float32) => real::f32_to_half(&reals(elements), out),
+        C::Real16 if dtype == Some(DType::Float64) => real::f32_to_half(&singles(elements), out),
+        C::Real32Trunc if dtype == Some(DType::Float64) => {
+            real::pack_truncated(&singles(elements), bits, out)
+        }
+        C::Real32Trunc => real::pack_truncated(&reals(elements), bits, out),
+        C::Real32Quant if dtype == Some(DType::Float64) => {
+            real::pack_quantized(&doubles(elements), bits, min, max, out)
+        }
+        C::Real32Quant => real::pack_quantized(&reals(elements), bits, min, max, out),
+        _ => copy(elements, out),
     }
+}
+
+fn copy(elements: &[u8], out: &mut [u8]) -> Result<(), CodecError> {
+    // the sizes are equal: the model chose the column for the elements
+    for (to, from) in out.iter_mut().zip(elements) {
+        *to = *from;
+    }
+    Ok(())
+}
+
+fn words(elements: &[u8]) -> Vec<u64> {
+    let words = elements.as_chunks::<8>().0.iter();
+    words.map(|word| u64::from_le_bytes(*word)).collect()
+}
+
+fn reals(elements: &[u8]) -> Vec<f32> {
+    let reals = elements.as_chunks::<4>().0.iter();
+    reals.map(|real| f32::from_le_bytes(*real)).collect()
+}
+
+fn doubles(elements: &[u8]) -> Vec<f64> {
+    let reals = elements.as_chunks::<8>().0.iter();
+    reals.map(|real| f64::from_le_bytes(*real)).collect()
+}
+
+/// Doubles that their field stores in single precision: that is what its type says.
+fn singles(elements: &[u8]) -> Vec<f32> {
+    #[expect(clippy::cast_possible_truncation, reason = "the column's precision")]
+    let narrow = |real: f64| real as f32;
+    doubles(elements).into_iter().map(narrow).collect()
 }

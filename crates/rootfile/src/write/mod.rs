@@ -52,7 +52,12 @@ pub struct FileWriter {
     new_infos: Vec<StreamerInfo>,
     end: u64,
     now: Datime,
+    /// A write failed: the file is not what it should be.
+    failed: bool,
 }
+
+/// Bytes of a record that are written at a time.
+const CHUNK: usize = 8 << 20;
 
 impl FileWriter {
     /// A new file called `name`, with default compression settings for its header.
@@ -126,6 +131,7 @@ impl FileWriter {
             new_infos: Vec::new(),
             end,
             now,
+            failed: false,
         })
     }
 
@@ -150,10 +156,28 @@ impl FileWriter {
             end: header.end.max(file.source().meta().size),
             header,
             now: now(),
+            failed: false,
         })
     }
 
-    /// Appends a record of class RBlob, which no directory lists, in one write. Gives the offset of its first byte behind
+    /// Writes bytes, unless a write failed before.
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), RootFileError> {
+        self.check()?;
+        let written = self.sink.write_at(offset, bytes);
+        self.failed = written.is_err();
+        Ok(written?)
+    }
+
+    fn check(&self) -> Result<(), RootFileError> {
+        if self.failed {
+            return Err(RootFileError::Unfinished {
+                url: self.sink.url().to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Appends a record of class RBlob, which no directory lists, in few writes. Gives the offset of its first byte behind
     /// the key.
     ///
     /// # Errors
@@ -162,10 +186,22 @@ impl FileWriter {
         let length = parts.iter().map(|part| part.len()).sum();
         let begin = self.header.begin;
         let key = self.key(("RBlob", "", ""), self.end, begin, length, length, 1)?;
-        let mut record = Vec::with_capacity(key.n_bytes as usize);
-        record.extend(encode::key(&key));
-        parts.iter().for_each(|part| record.extend_from_slice(part));
-        self.sink.write_at(self.end, &record)?;
+        let mut chunk = encode::key(&key);
+        let mut at = self.end;
+        for part in parts {
+            if chunk.len() + part.len() > CHUNK {
+                self.write_at(at, &chunk)?;
+                at += chunk.len() as u64;
+                chunk.clear();
+            }
+            if part.len() > CHUNK {
+                self.write_at(at, part)?;
+                at += part.len() as u64;
+            } else {
+                chunk.extend_from_slice(part);
+            }
+        }
+        self.write_at(at, &chunk)?;
         self.end += u64::from(key.n_bytes);
         Ok(key.payload_offset())
     }
@@ -218,7 +254,7 @@ impl FileWriter {
         };
         let mut bytes = encode::key(&key);
         bytes.extend(encode::directory(&record, uuid));
-        self.sink.write_at(self.end, &bytes)?;
+        self.write_at(self.end, &bytes)?;
         self.end += u64::from(key.n_bytes);
         let offset = key.payload_offset();
         if let Some(above) = self.folders.get_mut(parent) {
@@ -332,7 +368,7 @@ impl FileWriter {
         )?;
         let mut record = encode::key(&key);
         record.extend(payload);
-        self.sink.write_at(self.end, &record)?;
+        self.write_at(self.end, &record)?;
         self.end += u64::from(key.n_bytes);
         Ok(key)
     }
@@ -342,6 +378,7 @@ impl FileWriter {
     /// # Errors
     /// If the sink fails.
     pub fn finish(mut self) -> Result<u64, RootFileError> {
+        self.check()?;
         self.write_infos()?;
         for at in (0..self.folders.len()).rev() {
             self.write_keys(at)?;
@@ -449,12 +486,14 @@ impl FileWriter {
         let mut header = encode::header(&self.header);
         // files of early versions have no room for the identifier, which is last
         header.truncate(usize::try_from(self.header.begin).unwrap_or(usize::MAX));
-        self.sink.write_at(0, &header)?;
-        if root.changed {
-            let record = encode::directory(&root.record, root.uuid);
-            self.sink.write_at(root.offset, &record)?;
+        let root = root
+            .changed
+            .then(|| (root.offset, encode::directory(&root.record, root.uuid)));
+        self.write_at(0, &header)?;
+        match root {
+            Some((offset, record)) => self.write_at(offset, &record),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

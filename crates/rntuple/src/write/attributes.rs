@@ -1,0 +1,120 @@
+//! Attribute sets: what is to be said of ranges of entries, in an ntuple of its own that hangs on the first.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, StructArray, UInt64Array};
+use arrow_schema::{DataType, Field, Schema};
+use femtobarn_rootfile::FileWriter;
+
+use super::model::{FieldModel, unwritable};
+use super::ntuple::NTupleWriter;
+use super::options::WriteOptions;
+use crate::RNTupleError;
+use crate::schema::DType;
+use crate::spec::{LinkedAttributeSet, Locator, LocatorKind, write as spec};
+
+/// Names that every attribute set's ntuple has, by the specification.
+const START: &str = "_rangeStart";
+const LENGTH: &str = "_rangeLen";
+const DATA: &str = "_userData";
+
+/// An attribute set that is being written, as ROOT's `RNTupleAttrSetWriter`.
+#[derive(Debug)]
+pub struct AttributeSetWriter {
+    ntuple: NTupleWriter,
+}
+
+impl AttributeSetWriter {
+    /// Begins an attribute set for an ntuple, with these fields for each range of entries.
+    ///
+    /// # Errors
+    /// If the name is taken, or a field cannot be written.
+    pub fn new(
+        file: &mut FileWriter,
+        ntuple: &NTupleWriter,
+        name: &str,
+        fields: &[FieldModel],
+    ) -> Result<Self, RNTupleError> {
+        if name.is_empty() || name.starts_with("__") || ntuple.has_attribute_set(name) {
+            let reason = "an attribute set needs a name that no other has and that does not begin with two underscores";
+            return Err(unwritable(name, reason));
+        }
+        let model = [
+            FieldModel::number(START, DType::UInt64),
+            FieldModel::number(LENGTH, DType::UInt64),
+            FieldModel::record(DATA, "", fields.to_vec()),
+        ];
+        let options = WriteOptions {
+            description: String::new(),
+            ..ntuple.options().clone()
+        };
+        let ntuple = NTupleWriter::new(file, 0, name, &model, options)?;
+        Ok(Self { ntuple })
+    }
+
+    /// Says something about entries: one row of the fields.
+    ///
+    /// # Errors
+    /// If the batch is not one row of the fields, or writing fails.
+    pub fn append(
+        &mut self,
+        file: &mut FileWriter,
+        entries: Range<u64>,
+        values: &RecordBatch,
+    ) -> Result<(), RNTupleError> {
+        if values.num_rows() != 1 || entries.start > entries.end {
+            let reason = format!(
+                "{} rows for entries {} to {}: one is needed, and a range that does not end before it begins",
+                values.num_rows(),
+                entries.start,
+                entries.end
+            );
+            return Err(unwritable(self.ntuple.name(), reason));
+        }
+        let number = |value| Arc::new(UInt64Array::from(vec![value])) as ArrayRef;
+        let columns = [
+            (START, number(entries.start)),
+            (LENGTH, number(entries.end - entries.start)),
+            (
+                DATA,
+                Arc::new(StructArray::from(values.clone())) as ArrayRef,
+            ),
+        ];
+        let field = |(name, array): &(&str, ArrayRef)| {
+            let data_type: DataType = array.data_type().clone();
+            Field::new(*name, data_type, false)
+        };
+        let schema = Schema::new(columns.iter().map(field).collect::<Vec<_>>());
+        let arrays = columns.into_iter().map(|(_, array)| array).collect();
+        let batch = RecordBatch::try_new(Arc::new(schema), arrays)
+            .map_err(|error| unwritable(self.ntuple.name(), error.to_string()))?;
+        self.ntuple.extend(file, &batch)
+    }
+
+    /// Writes what is left and links it to its ntuple, which is to be finished later.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn finish(
+        mut self,
+        file: &mut FileWriter,
+        ntuple: &mut NTupleWriter,
+    ) -> Result<(), RNTupleError> {
+        let anchor = spec::anchor(&self.ntuple.close(file)?);
+        let offset = file.append_blob(&[&anchor])?;
+        let size = anchor.len() as u64;
+        ntuple.link_attribute_set(LinkedAttributeSet {
+            schema_version_major: 1,
+            schema_version_minor: 0,
+            anchor_length: u32::try_from(anchor.len()).unwrap_or(u32::MAX),
+            anchor: Locator {
+                kind: LocatorKind::File,
+                size,
+                offset,
+            },
+            name: self.ntuple.name().to_owned(),
+        });
+        Ok(())
+    }
+}

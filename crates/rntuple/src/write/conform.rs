@@ -1,0 +1,568 @@
+//! From Arrow arrays to values that fit the model, or an error that says which field does not fit and why. Arrays that
+//! fit are taken without a copy.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, BinaryViewType, ByteViewType, Float16Type, Float32Type, Float64Type,
+    Int8Type, Int16Type, Int32Type, Int64Type, StringViewType, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, UInt64Array, new_empty_array};
+use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, UnionMode};
+
+use super::model::{Shape, dtype_of, unwritable};
+use super::values::{Ends, Values};
+use crate::RNTupleError;
+use crate::schema::DType;
+
+/// The values of `array` for a field of that shape. `path` names the field in messages.
+///
+/// # Errors
+/// If the array has another type than the field, or something is missing where nothing may be.
+pub(super) fn conform(shape: &Shape, array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {
+    let array = &plain(array, path)?;
+    if !matches!(shape, Shape::Optional { .. } | Shape::Variant { .. }) && array.null_count() > 0 {
+        let reason = format!(
+            "{} of {} values are missing, but its type says that none are: declare it as std::optional, or fill them",
+            array.null_count(),
+            array.len()
+        );
+        return Err(unwritable(path, reason));
+    }
+    match shape {
+        Shape::Leaf { dtype, range, .. } => {
+            let values = leaf(*dtype, array, path)?;
+            if let (Some(range), Values::Leaf { bytes, .. }) = (range, &values) {
+                check_range(*dtype, *range, bytes, path)?;
+            }
+            Ok(values)
+        }
+        Shape::List { item, text, .. } => list(item, *text, array, path),
+        Shape::Optional { item, .. } => optional(item, array, path),
+        Shape::Array { size, item } => fixed(*size, item, array, path),
+        Shape::Record { members } => record(members, array, path),
+        Shape::Variant { alternatives, .. } => variant(alternatives, array, path),
+    }
+}
+
+fn wrong(path: &str, array: &ArrayRef, wanted: &str) -> RNTupleError {
+    unwritable(
+        path,
+        format!("it holds {wanted}, and was given {}", array.data_type()),
+    )
+}
+
+fn arrow(path: &str) -> impl Fn(arrow_schema::ArrowError) -> RNTupleError + '_ {
+    move |error| unwritable(path, error.to_string())
+}
+
+/// Values instead of a dictionary's keys or of runs.
+fn plain(array: &ArrayRef, path: &str) -> Result<ArrayRef, RNTupleError> {
+    match array.data_type() {
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            let keys = dictionary.normalized_keys();
+            let at = (0..array.len()).map(|i| {
+                let there = dictionary.keys().is_valid(i);
+                there.then(|| keys.get(i).map_or(u64::MAX, |&key| key as u64))
+            });
+            let at = UInt64Array::from_iter(at);
+            arrow_select::take::take(dictionary.values(), &at, None).map_err(arrow(path))
+        }
+        DataType::RunEndEncoded(..) => {
+            let reason = "run-end encoded arrays are not taken: decode it";
+            Err(unwritable(path, reason))
+        }
+        _ => Ok(array.clone()),
+    }
+}
+
+fn leaf(dtype: DType, array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {
+    let wanted = dtype.name();
+    let found = dtype_of(array.data_type()).ok_or_else(|| wrong(path, array, wanted))?;
+    if dtype == DType::Bool {
+        let bools = array
+            .as_boolean_opt()
+            .ok_or_else(|| wrong(path, array, wanted))?;
+        return Ok(Values::Bools(bools.values().clone()));
+    }
+    if found == dtype {
+        let data = array.to_data();
+        let size = dtype.size();
+        let buffer = data.buffers().first().cloned().unwrap_or_default();
+        let bytes = buffer.slice_with_length(data.offset() * size, data.len() * size);
+        return Ok(Values::Leaf { bytes, size });
+    }
+    let bytes = cast(dtype, array).ok_or_else(|| {
+        let reason = format!(
+            "it holds {wanted}, and was given {} with values that {wanted} cannot hold: convert them first",
+            found.name()
+        );
+        unwritable(path, reason)
+    })?;
+    let size = dtype.size();
+    Ok(Values::Leaf { bytes, size })
+}
+
+/// Quantized values must be in their range.
+fn check_range(
+    dtype: DType,
+    (min, max): (f64, f64),
+    bytes: &Buffer,
+    path: &str,
+) -> Result<(), RNTupleError> {
+    let outside = |value: &f64| !(min..=max).contains(value);
+    let found = match dtype {
+        DType::Float32 => bytes
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|real| f64::from(f32::from_le_bytes(*real)))
+            .find(outside),
+        _ => bytes
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|real| f64::from_le_bytes(*real))
+            .find(outside),
+    };
+    match found {
+        Some(value) => {
+            let reason =
+                format!("{value} is outside of the range {min} to {max} that it is stored in");
+            Err(unwritable(path, reason))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Values in another type, if it holds all of them as they are.
+fn cast(dtype: DType, array: &ArrayRef) -> Option<Buffer> {
+    macro_rules! to_integer {
+        ($to:ty) => {
+            integers(array)?
+                .map(|value| <$to>::try_from(value).ok())
+                .collect::<Option<Vec<$to>>>()
+                .map(Buffer::from_vec)
+        };
+    }
+    match dtype {
+        DType::Int8 => to_integer!(i8),
+        DType::UInt8 => to_integer!(u8),
+        DType::Int16 => to_integer!(i16),
+        DType::UInt16 => to_integer!(u16),
+        DType::Int32 => to_integer!(i32),
+        DType::UInt32 => to_integer!(u32),
+        DType::Int64 => to_integer!(i64),
+        DType::UInt64 => to_integer!(u64),
+        DType::Float64 => Some(Buffer::from_vec(reals(array)?)),
+        DType::Float32 => {
+            #[expect(clippy::cast_possible_truncation, reason = "compared right behind")]
+            let narrow = |value: f64| {
+                let narrow = value as f32;
+                (f64::from(narrow) == value || value.is_nan()).then_some(narrow)
+            };
+            let values: Option<Vec<f32>> = reals(array)?.into_iter().map(narrow).collect();
+            values.map(Buffer::from_vec)
+        }
+        DType::Float16 | DType::Bool => None,
+    }
+}
+
+/// Integers and booleans of any type.
+fn integers(array: &ArrayRef) -> Option<Box<dyn Iterator<Item = i128> + '_>> {
+    fn of<T: ArrowPrimitiveType<Native: Into<i128>>>(
+        array: &ArrayRef,
+    ) -> Option<Box<dyn Iterator<Item = i128> + '_>> {
+        let values = array.as_primitive_opt::<T>()?.values();
+        Some(Box::new(values.iter().map(|&value| value.into())))
+    }
+    match array.data_type() {
+        DataType::Boolean => {
+            let bools = array.as_boolean_opt()?.values().clone();
+            let bools: Vec<bool> = bools.iter().collect();
+            Some(Box::new(bools.into_iter().map(i128::from)))
+        }
+        DataType::Int8 => of::<Int8Type>(array),
+        DataType::UInt8 => of::<UInt8Type>(array),
+        DataType::Int16 => of::<Int16Type>(array),
+        DataType::UInt16 => of::<UInt16Type>(array),
+        DataType::Int32 => of::<Int32Type>(array),
+        DataType::UInt32 => of::<UInt32Type>(array),
+        DataType::Int64 => of::<Int64Type>(array),
+        DataType::UInt64 => of::<UInt64Type>(array),
+        _ => None,
+    }
+}
+
+/// Numbers as doubles, if these hold all of them exactly.
+fn reals(array: &ArrayRef) -> Option<Vec<f64>> {
+    match array.data_type() {
+        DataType::Float16 => {
+            let values = array.as_primitive_opt::<Float16Type>()?.values();
+            Some(values.iter().map(|value| value.to_f64()).collect())
+        }
+        DataType::Float32 => {
+            let values = array.as_primitive_opt::<Float32Type>()?.values();
+            Some(values.iter().map(|&value| f64::from(value)).collect())
+        }
+        DataType::Float64 => Some(array.as_primitive_opt::<Float64Type>()?.values().to_vec()),
+        _ => {
+            const EXACT: i128 = 1 << 53;
+            let exact = |value: i128| {
+                let small = i64::try_from(value).ok().filter(|_| value.abs() <= EXACT)?;
+                #[expect(clippy::cast_precision_loss, reason = "doubles hold it exactly")]
+                let real = small as f64;
+                Some(real)
+            };
+            integers(array)?.map(exact).collect()
+        }
+    }
+}
+
+fn list(item: &Shape, text: bool, array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {
+    let is_bytes = matches!(
+        item,
+        Shape::Leaf {
+            dtype: DType::UInt8,
+            ..
+        }
+    );
+    let wanted = if text { "strings" } else { "lists" };
+    let bytes = |ends: Ends, bytes: Buffer| {
+        let item = Box::new(Values::Leaf { bytes, size: 1 });
+        Ok(Values::List { ends, item })
+    };
+    match array.data_type() {
+        DataType::Utf8 if text => {
+            let texts = array.as_string::<i32>();
+            bytes(
+                Ends::Narrow(texts.offsets().clone()),
+                texts.values().clone(),
+            )
+        }
+        DataType::LargeUtf8 if text => {
+            let texts = array.as_string::<i64>();
+            bytes(Ends::Wide(texts.offsets().clone()), texts.values().clone())
+        }
+        DataType::Binary if is_bytes => {
+            let blobs = array.as_binary::<i32>();
+            bytes(
+                Ends::Narrow(blobs.offsets().clone()),
+                blobs.values().clone(),
+            )
+        }
+        DataType::LargeBinary if is_bytes => {
+            let blobs = array.as_binary::<i64>();
+            bytes(Ends::Wide(blobs.offsets().clone()), blobs.values().clone())
+        }
+        DataType::Utf8View if text => views::<StringViewType>(array),
+        DataType::BinaryView if is_bytes => views::<BinaryViewType>(array),
+        DataType::List(_) if !text => {
+            let lists = array.as_list::<i32>();
+            let item = Box::new(conform(item, lists.values(), path)?);
+            let ends = Ends::Narrow(lists.offsets().clone());
+            Ok(Values::List { ends, item })
+        }
+        DataType::LargeList(_) if !text => {
+            let lists = array.as_list::<i64>();
+            let item = Box::new(conform(item, lists.values(), path)?);
+            let ends = Ends::Wide(lists.offsets().clone());
+            Ok(Values::List { ends, item })
+        }
+        DataType::Map(..) if !text => {
+            let map = array.as_map();
+            let entries: ArrayRef = Arc::new(map.entries().clone());
+            let item = Box::new(conform(item, &entries, path)?);
+            let ends = Ends::Narrow(map.offsets().clone());
+            Ok(Values::List { ends, item })
+        }
+        DataType::FixedSizeList(_, size) if !text => {
+            let lists = array.as_fixed_size_list();
+            let item = Box::new(conform(item, lists.values(), path)?);
+            let size = i64::from(*size);
+            let ends = (0..=array.len() as u64).map(|i| i.cast_signed() * size);
+            let ends = Ends::Wide(OffsetBuffer::new(ends.collect()));
+            Ok(Values::List { ends, item })
+        }
+        DataType::ListView(_) | DataType::LargeListView(_) if !text => list_view(item, array, path),
+        // an array without any values knows no type: nobody can say that it is the wrong one
+        DataType::Null if array.is_empty() => {
+            let empty = empty_of(item);
+            let item = Box::new(conform(item, &empty, path)?);
+            let ends = Ends::Wide(OffsetBuffer::new_empty());
+            Ok(Values::List { ends, item })
+        }
+        _ => Err(wrong(path, array, wanted)),
+    }
+}
+
+/// An array without values that fits any shape that takes them.
+fn empty_of(shape: &Shape) -> ArrayRef {
+    let data_type = match shape {
+        Shape::Leaf { dtype, .. } => super::model::arrow_of(*dtype),
+        _ => DataType::Null,
+    };
+    new_empty_array(&data_type)
+}
+
+fn views<T: ByteViewType>(array: &ArrayRef) -> Result<Values, RNTupleError> {
+    let views = array.as_byte_view::<T>();
+    let mut ends = vec![0i64];
+    let mut bytes: Vec<u8> = Vec::new();
+    for i in 0..views.len() {
+        bytes.extend_from_slice(views.value(i).as_ref());
+        ends.push(i64::try_from(bytes.len()).unwrap_or(i64::MAX));
+    }
+    let bytes = Buffer::from_vec(bytes);
+    let item = Box::new(Values::Leaf { bytes, size: 1 });
+    let ends = Ends::Wide(OffsetBuffer::new(ScalarBuffer::from(ends)));
+    Ok(Values::List { ends, item })
+}
+
+fn list_view(item: &Shape, array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {
+    let mut ends = vec![0i64];
+    let mut at: Vec<i64> = Vec::new();
+    let mut add = |offset: i64, size: i64| {
+        at.extend(offset..offset.saturating_add(size));
+        ends.push(i64::try_from(at.len()).unwrap_or(i64::MAX));
+    };
+    let values = if let Some(lists) = array.as_list_view_opt::<i32>() {
+        let places = lists.offsets().iter().zip(lists.sizes());
+        places.for_each(|(&offset, &size)| add(i64::from(offset), i64::from(size)));
+        lists.values().clone()
+    } else {
+        let lists = array.as_list_view::<i64>();
+        let places = lists.offsets().iter().zip(lists.sizes());
+        places.for_each(|(&offset, &size)| add(offset, size));
+        lists.values().clone()
+    };
+    let values = arrow_select::take::take(&values, &Int64Array::from(at), None);
+    let item = Box::new(conform(item, &values.map_err(arrow(path))?, path)?);
+    let ends = Ends::Wide(OffsetBuffer::new(ScalarBuffer::from(ends)));
+    Ok(Values::List { ends, item })
+}
+
+fn optional(item: &Shape, array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {
+    let is_list = matches!(
+        array.data_type(),
+        DataType::List(_) | DataType::LargeList(_)
+    );
+    if is_list && !matches!(item, Shape::List { .. } | Shape::Optional { .. }) {
+        return pointer(item, array, path);
+    }
+    if array.data_type() == &DataType::Null {
+        let ends = Ends::Wide(OffsetBuffer::new(ScalarBuffer::from(vec![
+            0i64;
+            array.len() + 1
+        ])));
+        let item = Box::new(conform(item, &empty_of(item), path)?);
+        return Ok(Values::List { ends, item });
+    }
+    let nulls = array.logical_nulls();
+    let is_there = |i: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(i));
+    let mut ends = Vec::with_capacity(array.len() + 1);
+    let mut n = 0i64;
+    ends.push(n);
+    for i in 0..array.len() {
+        n += i64::from(is_there(i));
+        ends.push(n);
+    }
+    let values = if nulls.is_none() {
+        array.clone()
+    } else {
+        let there = BooleanArray::from_iter((0..array.len()).map(|i| Some(is_there(i))));
+        arrow_select::filter::filter(array, &there).map_err(arrow(path))?
+    };
+    let item = Box::new(conform(item, &values, path)?);
+    let ends = Ends::Wide(OffsetBuffer::new(ScalarBuffer::from(ends)));
+    Ok(Values::List { ends, item })
+}
+
+/// Lists of none or one, as pointers are read.
+fn pointer(item: &Shape, array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {
+    let values = list(item, false, array, path)?;
+    let long = match &values {
+        Values::List {
+            ends: Ends::Wide(ends),
+            ..
+        } => ends.lengths().any(|n| n > 1),
+        Values::List {
+            ends: Ends::Narrow(ends),
+            ..
+        } => ends.lengths().any(|n| n > 1),
+        _ => false,
+    };
+    if long {
+        return Err(unwritable(
+            path,
+            "it holds one value or none, and was given lists of more",
+        ));
+    }
+    Ok(values)
+}
+
+fn fixed(size: usize, item: &Shape, array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {
+    let wanted = format!("{size} values each");
+    match array.data_type() {
+        DataType::FixedSizeList(_, n) if usize::try_from(*n) == Ok(size) => {
+            let lists = array.as_fixed_size_list();
+            // of a slice, the values of all
+            let first = lists.value_offset_at(0);
+            let values = lists.values();
+            let values = if values.len() == size * array.len() {
+                values.clone()
+            } else {
+                values.slice(first, size * array.len())
+            };
+            let item = Box::new(conform(item, &values, path)?);
+            Ok(Values::Array { size, item })
+        }
+        DataType::FixedSizeBinary(n) if usize::try_from(*n) == Ok(size) => {
+            let bytes = array.as_fixed_size_binary();
+            let bytes = Buffer::from(bytes.value_data());
+            let item = Box::new(Values::Leaf { bytes, size: 1 });
+            Ok(Values::Array { size, item })
+        }
+        DataType::List(_) | DataType::LargeList(_) => lists_of(size, item, array, path),
+        _ => Err(wrong(path, array, &wanted)),
+    }
+}
+
+/// Lists of any length which all have the right one.
+fn lists_of(
+    size: usize,
+    item: &Shape,
+    array: &ArrayRef,
+    path: &str,
+) -> Result<Values, RNTupleError> {
+    let (place, other, values) = if let Some(lists) = array.as_list_opt::<i32>() {
+        let ends = lists.offsets();
+        (
+            outer(ends),
+            ends.lengths().find(|&n| n != size),
+            lists.values(),
+        )
+    } else {
+        let lists = array.as_list::<i64>();
+        let ends = lists.offsets();
+        (
+            outer(ends),
+            ends.lengths().find(|&n| n != size),
+            lists.values(),
+        )
+    };
+    if let Some(n) = other {
+        let reason = format!("it holds {size} values each, and was given a list of {n}");
+        return Err(unwritable(path, reason));
+    }
+    let values = values.slice(place.start, place.len());
+    let item = Box::new(conform(item, &values, path)?);
+    Ok(Values::Array { size, item })
+}
+
+/// From the first offset to the last.
+fn outer<T: ArrowNativeType>(ends: &[T]) -> std::ops::Range<usize> {
+    let at = |end: Option<&T>| end.map_or(0, |end| end.as_usize());
+    at(ends.first())..at(ends.last())
+}
+
+fn record(
+    members: &[(String, Shape)],
+    array: &ArrayRef,
+    path: &str,
+) -> Result<Values, RNTupleError> {
+    let Some(record) = array.as_struct_opt() else {
+        return Err(wrong(path, array, "records"));
+    };
+    let names = record.column_names();
+    let is_tuple = |names: &[&str]| {
+        let numbered = (0..).zip(names);
+        numbered
+            .into_iter()
+            .all(|(i, name): (usize, &&str)| *name == format!("_{i}"))
+    };
+    let wanted: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
+    // members of maps and tuples go by their position
+    let by_position = names.len() == members.len() && (is_tuple(&wanted) || is_tuple(&names));
+    let mut out = Vec::with_capacity(members.len());
+    for (i, (name, shape)) in members.iter().enumerate() {
+        let found = if by_position {
+            record.columns().get(i)
+        } else {
+            record.column_by_name(name)
+        };
+        let path = format!("{path}.{name}");
+        let found = found.ok_or_else(|| {
+            unwritable(
+                &path,
+                format!("it was not given; there are {}", names.join(", ")),
+            )
+        })?;
+        out.push(conform(shape, found, &path)?);
+    }
+    if let Some(other) = names
+        .iter()
+        .find(|name| !by_position && !wanted.contains(name))
+    {
+        let reason = format!("it has no member {other:?}, which was given");
+        return Err(unwritable(path, reason));
+    }
+    Ok(Values::Record(out))
+}
+
+fn variant(alternatives: &[Shape], array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {
+    let (Some(union), DataType::Union(fields, mode)) = (array.as_union_opt(), array.data_type())
+    else {
+        return Err(wrong(path, array, "variants"));
+    };
+    // type ids of the alternatives; nulls stand for no value
+    let real = fields
+        .iter()
+        .filter(|(_, field)| *field.data_type() != DataType::Null);
+    let ids: Vec<i8> = real.map(|(id, _)| id).collect();
+    if ids.len() != alternatives.len() {
+        let wanted = format!("{} alternatives", alternatives.len());
+        return Err(wrong(path, array, &wanted));
+    }
+    let mut tags = Vec::with_capacity(union.len());
+    let mut places: Vec<Vec<i64>> = vec![Vec::new(); ids.len()];
+    for i in 0..union.len() {
+        let id = union.type_id(i);
+        let position = ids.iter().position(|&known| known == id);
+        let offset = match mode {
+            UnionMode::Dense => union.value_offset(i),
+            UnionMode::Sparse => i,
+        };
+        let is_there = position.is_some() && union.child(id).is_valid(offset);
+        let tag = match position {
+            Some(position) if is_there => {
+                if let Some(places) = places.get_mut(position) {
+                    places.push(i64::try_from(offset).unwrap_or(i64::MAX));
+                }
+                u8::try_from(position + 1).unwrap_or(0)
+            }
+            _ => 0,
+        };
+        tags.push(tag);
+    }
+    let mut out = Vec::with_capacity(ids.len());
+    for ((shape, id), places) in alternatives.iter().zip(ids).zip(places) {
+        let child = union.child(id);
+        let in_order = places.len() == child.len() && places.iter().zip(0..).all(|(&a, b)| a == b);
+        let values = if in_order {
+            child.clone()
+        } else {
+            let places = Int64Array::from(places);
+            arrow_select::take::take(child, &places, None).map_err(arrow(path))?
+        };
+        out.push(conform(shape, &values, path)?);
+    }
+    Ok(Values::Variant {
+        tags,
+        alternatives: out,
+    })
+}

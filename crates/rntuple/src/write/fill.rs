@@ -1,0 +1,314 @@
+//! Filling a cluster: entries to pages, on all threads.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::RecordBatch;
+
+use super::column::{ColumnBuffer, SealedPage, Sealer};
+use super::conform::conform;
+use super::model::{Layout, unwritable};
+use super::options::{SLICE, WriteOptions};
+use super::values::Values;
+use crate::RNTupleError;
+
+/// How well data is expected to compress before any has been.
+const EXPECTED_RATIO: f64 = 0.5;
+
+/// A cluster that is being filled. Several may be filled at the same time, for one ntuple.
+#[derive(Debug)]
+pub(super) struct Fill {
+    layout: Arc<Layout>,
+    options: WriteOptions,
+    columns: Vec<ColumnBuffer>,
+    sealers: Vec<Sealer>,
+    n_entries: u64,
+    /// Bytes of all elements of this cluster.
+    n_bytes: u64,
+    /// Bytes of elements that became pages, and of these pages, of all clusters so far.
+    sealed: (u64, u64),
+    /// Bytes of the pages of this cluster.
+    n_sealed: u64,
+}
+
+/// A cluster that is ready to be written.
+#[derive(Debug)]
+pub(super) struct FilledCluster {
+    pub n_entries: u64,
+    pub columns: Vec<FilledColumn>,
+}
+
+/// A column of such a cluster.
+#[derive(Debug)]
+pub(super) struct FilledColumn {
+    pub n_elements: u64,
+    pub settings: u32,
+    pub pages: Vec<SealedPage>,
+}
+
+impl Fill {
+    /// An empty cluster.
+    pub fn new(layout: Arc<Layout>, options: &WriteOptions) -> Self {
+        let mut fill = Self {
+            layout: Arc::default(),
+            options: options.clone(),
+            columns: Vec::new(),
+            sealers: (0..options.threads.max(1))
+                .map(|_| Sealer::default())
+                .collect(),
+            n_entries: 0,
+            n_bytes: 0,
+            sealed: (0, 0),
+            n_sealed: 0,
+        };
+        fill.grow(layout);
+        fill
+    }
+
+    /// Takes a layout with more fields; the cluster must be empty.
+    pub fn grow(&mut self, layout: Arc<Layout>) {
+        let mut types = HashMap::new();
+        layout
+            .tops
+            .iter()
+            .for_each(|(_, shape)| shape.element_types(&mut types));
+        let new = layout
+            .schema
+            .columns
+            .iter()
+            .zip(&layout.settings)
+            .enumerate();
+        for (column, (record, settings)) in new.skip(self.columns.len()) {
+            let dtype = types.get(&column).copied();
+            self.columns
+                .push(ColumnBuffer::new(record, dtype, *settings));
+        }
+        self.layout = layout;
+    }
+
+    /// Number of entries in the cluster.
+    pub fn n_entries(&self) -> u64 {
+        self.n_entries
+    }
+
+    /// Checks the columns of a batch; gives the values of all fields.
+    pub fn check(&self, batch: &RecordBatch) -> Result<Vec<Values>, RNTupleError> {
+        let schema = batch.schema();
+        let given = |name: &str| {
+            schema
+                .fields()
+                .iter()
+                .position(|field| field.name() == name)
+        };
+        let mut out = Vec::with_capacity(self.layout.tops.len());
+        for (name, shape) in &self.layout.tops {
+            let column = given(name).and_then(|at| batch.columns().get(at));
+            let column = column.ok_or_else(|| {
+                let names: Vec<&str> = schema
+                    .fields()
+                    .iter()
+                    .map(|f| f.name().as_str())
+                    .take(20)
+                    .collect();
+                unwritable(
+                    name,
+                    format!("the batch has no such column; it has {}", names.join(", ")),
+                )
+            })?;
+            out.push(conform(shape, column, name)?);
+        }
+        if schema.fields().len() > out.len() {
+            let known = |name: &str| self.layout.tops.iter().any(|(top, _)| top == name);
+            let other = schema.fields().iter().find(|field| !known(field.name()));
+            let name = other.map_or("", |field| field.name().as_str());
+            let reason =
+                "the batch has it, and the ntuple has not: add the field first, or leave it out";
+            return Err(unwritable(name, reason));
+        }
+        Ok(out)
+    }
+
+    /// Adds checked values of `n` entries; calls `full` when the cluster has its size, to take it away.
+    pub fn add(
+        &mut self,
+        values: &[Values],
+        n: usize,
+        full: &mut dyn FnMut(&mut Self) -> Result<(), RNTupleError>,
+    ) -> Result<(), RNTupleError> {
+        let n_bytes: usize = values.iter().map(Values::n_bytes).sum();
+        let rows = (SLICE / (n_bytes / n.max(1)).max(1)).max(1);
+        let mut at = 0;
+        while at < n {
+            let end = n.min(at + rows);
+            self.add_slice(values, at..end)?;
+            at = end;
+            if self.is_full() {
+                full(self)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_slice(&mut self, values: &[Values], rows: Range<usize>) -> Result<(), RNTupleError> {
+        let before = self.n_waiting();
+        let layout = self.layout.clone();
+        for ((_, shape), values) in layout.tops.iter().zip(values) {
+            values.append(shape, rows.start, rows.end, &mut self.columns)?;
+        }
+        self.n_bytes += self.n_waiting() - before;
+        self.n_entries += rows.len() as u64;
+        self.seal(&|_| false)?;
+        self.make_room()
+    }
+
+    fn n_waiting(&self) -> u64 {
+        self.columns
+            .iter()
+            .map(|column| column.n_waiting() as u64)
+            .sum()
+    }
+
+    /// Where too much waits, the columns with the most of it get pages that are not full.
+    fn make_room(&mut self) -> Result<(), RNTupleError> {
+        let mut waiting = self.n_waiting();
+        if waiting <= self.options.page_buffer {
+            return Ok(());
+        }
+        let mut sizes: Vec<usize> = self.columns.iter().map(ColumnBuffer::n_waiting).collect();
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        let mut least = usize::MAX;
+        for size in sizes {
+            if waiting <= self.options.page_buffer / 2 {
+                break;
+            }
+            waiting -= size as u64;
+            least = size.max(1);
+        }
+        self.seal(&|column| column.n_waiting() >= least)
+    }
+
+    /// Encodes and compresses what is ready, and all of the columns that `all` names, on all threads.
+    fn seal(&mut self, all: &dyn Fn(&ColumnBuffer) -> bool) -> Result<(), RNTupleError> {
+        let page_bytes = self.options.page_bytes;
+        let pages = |(at, column): (usize, &ColumnBuffer)| {
+            let pages = column.pages(page_bytes, all(column));
+            pages.map(move |page| (at, page)).collect::<Vec<_>>()
+        };
+        let mut tasks: Vec<(usize, Range<usize>)> =
+            self.columns.iter().enumerate().flat_map(pages).collect();
+        if tasks.is_empty() {
+            return Ok(());
+        }
+        // the largest first, so that all threads end at about the same time
+        tasks.sort_by_key(|(_, page)| std::cmp::Reverse(page.len()));
+        let sealed = self.seal_pages(&tasks)?;
+        let mut by_column: HashMap<usize, Vec<(usize, SealedPage)>> = HashMap::new();
+        for ((at, page), sealed) in tasks.into_iter().zip(sealed) {
+            by_column.entry(at).or_default().push((page.start, sealed));
+        }
+        for (at, mut pages) in by_column {
+            let Some(column) = self.columns.get_mut(at) else {
+                continue;
+            };
+            pages.sort_by_key(|(start, _)| *start);
+            let before = column.n_waiting();
+            let n_elements = pages.iter().map(|(_, page)| page.n_elements as usize).sum();
+            column.drop_first(n_elements);
+            let n_bytes: usize = pages.iter().map(|(_, page)| page.bytes.len()).sum();
+            self.n_sealed += n_bytes as u64;
+            self.sealed.0 += (before - column.n_waiting()) as u64;
+            self.sealed.1 += n_bytes as u64;
+            column
+                .sealed
+                .extend(pages.into_iter().map(|(_, page)| page));
+        }
+        Ok(())
+    }
+
+    /// Seals pages, on as many threads as there are sealers; they come in the order of the tasks.
+    fn seal_pages(
+        &mut self,
+        tasks: &[(usize, Range<usize>)],
+    ) -> Result<Vec<SealedPage>, RNTupleError> {
+        let (columns, checksums) = (&self.columns, self.options.page_checksums);
+        let next = AtomicUsize::new(0);
+        let failure = Mutex::new(None);
+        let done = Mutex::new(Vec::with_capacity(tasks.len()));
+        let work = |sealer: &mut Sealer| {
+            let mut own = Vec::new();
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some((column, page)) = tasks.get(at) else {
+                    break;
+                };
+                let Some(column) = columns.get(*column) else {
+                    break;
+                };
+                match sealer.seal(column, page, checksums) {
+                    Ok(sealed) => own.push((at, sealed)),
+                    Err(error) => {
+                        failure
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .get_or_insert(error);
+                        break;
+                    }
+                }
+            }
+            done.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend(own);
+        };
+        let mut sealers = self.sealers.iter_mut();
+        let first = sealers.next();
+        std::thread::scope(|scope| {
+            for sealer in sealers.take(tasks.len() - 1) {
+                scope.spawn(|| work(sealer));
+            }
+            first.map(work);
+        });
+        if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
+        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        done.sort_by_key(|(at, _)| *at);
+        Ok(done.into_iter().map(|(_, page)| page).collect())
+    }
+
+    /// Whether the cluster has reached its size; what waits counts by how well the rest was compressed.
+    fn is_full(&self) -> bool {
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let ratio = match self.sealed {
+            (0, _) => EXPECTED_RATIO,
+            (before, after) => after as f64 / before as f64,
+        };
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let expected = self.n_sealed as f64 + ratio * self.n_waiting() as f64;
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let wanted = self.options.cluster_bytes as f64;
+        expected >= wanted || self.n_bytes >= self.options.cluster_bytes_uncompressed
+    }
+
+    /// Takes what is there as a cluster; none if there are no entries.
+    pub fn take(&mut self) -> Result<Option<FilledCluster>, RNTupleError> {
+        if self.n_entries == 0 {
+            return Ok(None);
+        }
+        self.seal(&|_| true)?;
+        let columns = self.columns.iter_mut().map(|column| {
+            let settings = column.settings;
+            let (n_elements, pages) = column.finish();
+            FilledColumn {
+                n_elements,
+                settings,
+                pages,
+            }
+        });
+        let columns = columns.collect();
+        let n_entries = std::mem::take(&mut self.n_entries);
+        (self.n_bytes, self.n_sealed) = (0, 0);
+        Ok(Some(FilledCluster { n_entries, columns }))
+    }
+}

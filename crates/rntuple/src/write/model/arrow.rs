@@ -1,0 +1,163 @@
+//! From Arrow schemas.
+
+use arrow_schema::{DataType, Field};
+
+use super::{FieldKind, FieldModel, unwritable};
+use crate::RNTupleError;
+use crate::schema::DType;
+use crate::spec::ColumnType;
+
+use super::{LeafModel, StoredAs};
+
+impl FieldModel {
+    /// The field for what an Arrow field holds. What may be null becomes `std::optional`.
+    ///
+    /// # Errors
+    /// If a type has no counterpart in RNTuple.
+    pub fn from_arrow(field: &Field) -> Result<Self, RNTupleError> {
+        from_field(field, field.name())
+    }
+}
+
+fn from_field(field: &Field, path: &str) -> Result<FieldModel, RNTupleError> {
+    let is_union = matches!(field.data_type(), DataType::Union(..));
+    let inner = from_type(field.data_type(), path)?.named(field.name().as_str());
+    // a union has no nulls of its own: a variant may be without value
+    if field.is_nullable() && !is_union {
+        return Ok(FieldModel::optional(field.name().as_str(), inner));
+    }
+    Ok(inner)
+}
+
+fn from_type(data_type: &DataType, path: &str) -> Result<FieldModel, RNTupleError> {
+    let item = |field: &Field| from_field(field, path);
+    Ok(match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+            FieldModel::new("", "std::string", FieldKind::String)
+        }
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
+            FieldModel::vector("", byte())
+        }
+        DataType::FixedSizeBinary(size) => {
+            FieldModel::array("", u64::try_from(*size).unwrap_or(0), byte())
+        }
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field) => FieldModel::vector("", item(field)?),
+        DataType::FixedSizeList(field, size) => {
+            FieldModel::array("", u64::try_from(*size).unwrap_or(0), item(field)?)
+        }
+        DataType::Map(entries, _) => map(entries, path)?,
+        DataType::Struct(members) => {
+            let members = members
+                .iter()
+                .map(|member| from_field(member, &format!("{path}.{}", member.name())));
+            FieldModel::record("", "", members.collect::<Result<_, _>>()?)
+        }
+        DataType::Union(fields, _) => {
+            let alternatives = fields
+                .iter()
+                .filter(|(_, field)| *field.data_type() != DataType::Null)
+                .map(|(_, field)| {
+                    let plain = field.as_ref().clone().with_nullable(false);
+                    from_field(if field.is_nullable() { &plain } else { field }, path)
+                });
+            FieldModel::variant("", alternatives.collect::<Result<_, _>>()?)
+        }
+        DataType::Dictionary(_, values) => from_type(values, path)?,
+        DataType::RunEndEncoded(_, values) => from_type(values.data_type(), path)?,
+        other => match dtype_of(other) {
+            Some(dtype) => FieldModel::number("", dtype),
+            None => {
+                let reason = format!(
+                    "Arrow's {other} has no counterpart in RNTuple; convert it to numbers or strings"
+                );
+                return Err(unwritable(path, reason));
+            }
+        },
+    })
+}
+
+fn map(entries: &Field, path: &str) -> Result<FieldModel, RNTupleError> {
+    let DataType::Struct(members) = entries.data_type() else {
+        return Err(unwritable(path, "a map without entries"));
+    };
+    let members: Vec<FieldModel> = members
+        .iter()
+        .map(|member| from_field(member, path))
+        .collect::<Result<_, _>>()?;
+    let names: Vec<&str> = members
+        .iter()
+        .map(|member| member.type_name.as_str())
+        .collect();
+    let inner = if names.contains(&"") {
+        String::new()
+    } else {
+        names.join(",")
+    };
+    let pair = |name: &str| {
+        if inner.is_empty() {
+            String::new()
+        } else {
+            format!("{name}<{inner}>")
+        }
+    };
+    let (map, pair) = (pair("std::map"), pair("std::pair"));
+    let members = members
+        .into_iter()
+        .enumerate()
+        .map(|(i, member)| member.named(format!("_{i}")));
+    let item = FieldModel::record("_0", pair, members.collect());
+    Ok(FieldModel::new(
+        "",
+        map,
+        FieldKind::Collection(Box::new(item)),
+    ))
+}
+
+/// `std::byte`.
+pub(super) fn byte() -> FieldModel {
+    let leaf = LeafModel {
+        dtype: DType::UInt8,
+        stored: Some(StoredAs::Column(ColumnType::Byte)),
+    };
+    FieldModel::new("_0", "std::byte", FieldKind::Leaf(leaf))
+}
+
+/// The elements of an Arrow type of numbers.
+pub(crate) fn dtype_of(data_type: &DataType) -> Option<DType> {
+    Some(match data_type {
+        DataType::Boolean => DType::Bool,
+        DataType::Int8 => DType::Int8,
+        DataType::UInt8 => DType::UInt8,
+        DataType::Int16 => DType::Int16,
+        DataType::UInt16 => DType::UInt16,
+        DataType::Int32 => DType::Int32,
+        DataType::UInt32 => DType::UInt32,
+        DataType::Int64 => DType::Int64,
+        DataType::UInt64 => DType::UInt64,
+        DataType::Float16 => DType::Float16,
+        DataType::Float32 => DType::Float32,
+        DataType::Float64 => DType::Float64,
+        _ => return None,
+    })
+}
+
+/// The Arrow type of elements.
+pub(crate) fn arrow_of(dtype: DType) -> DataType {
+    match dtype {
+        DType::Bool => DataType::Boolean,
+        DType::Int8 => DataType::Int8,
+        DType::UInt8 => DataType::UInt8,
+        DType::Int16 => DataType::Int16,
+        DType::UInt16 => DataType::UInt16,
+        DType::Int32 => DataType::Int32,
+        DType::UInt32 => DataType::UInt32,
+        DType::Int64 => DataType::Int64,
+        DType::UInt64 => DataType::UInt64,
+        DType::Float16 => DataType::Float16,
+        DType::Float32 => DataType::Float32,
+        DType::Float64 => DataType::Float64,
+    }
+}

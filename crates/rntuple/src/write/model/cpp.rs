@@ -1,0 +1,293 @@
+//! From names of C++ types, as `ROOT::RFieldBase::Create` takes them.
+
+use super::arrow::byte;
+use super::{FieldKind, FieldModel, LeafModel, StoredAs, unwritable};
+use crate::RNTupleError;
+use crate::schema::DType;
+use crate::spec::ColumnType;
+
+/// Deepest nesting of templates.
+const DEEPEST: usize = 100;
+
+impl FieldModel {
+    /// The field of a C++ type: fundamental types, `std::string`, and the templates of the standard library and ROOT that
+    /// RNTuple knows, of such types. The names are normalized as ROOT does.
+    ///
+    /// # Errors
+    /// If the type is another, or its name is none.
+    pub fn from_type_name(name: &str, type_name: &str) -> Result<Self, RNTupleError> {
+        parse(type_name, 0)
+            .map(|field| field.named(name))
+            .map_err(|reason| unwritable(name, format!("its type {type_name:?} {reason}")))
+    }
+}
+
+fn parse(type_name: &str, depth: usize) -> Result<FieldModel, String> {
+    if depth > DEEPEST {
+        return Err(format!("is nested deeper than {DEEPEST}"));
+    }
+    let text = type_name.trim();
+    let text = text.strip_prefix("const ").unwrap_or(text).trim();
+    if let Some((inner, size)) = text
+        .strip_suffix(']')
+        .and_then(|text| text.rsplit_once('['))
+    {
+        return c_array(inner, size, depth);
+    }
+    let Some((template, arguments)) = text.strip_suffix('>').and_then(|text| text.split_once('<'))
+    else {
+        return fundamental(text);
+    };
+    let arguments = split(arguments)?;
+    let fields = |wanted: std::ops::RangeInclusive<usize>| -> Result<Vec<FieldModel>, String> {
+        // what follows is comparators, hashes and allocators, which are not part of the data
+        if !wanted.contains(&arguments.len()) {
+            let (least, most) = (wanted.start(), wanted.end());
+            return Err(format!(
+                "has {} arguments, not {least} to {most}",
+                arguments.len()
+            ));
+        }
+        arguments
+            .iter()
+            .take(*wanted.start())
+            .map(|argument| parse(argument, depth + 1))
+            .collect()
+    };
+    let template = template.trim().trim_start_matches("::");
+    match template.strip_prefix("std::").unwrap_or(template) {
+        "vector" => one(fields(1..=2)?).map(|item| FieldModel::vector("", item)),
+        "RVec" | "ROOT::RVec" | "ROOT::VecOps::RVec" => {
+            collection("ROOT::VecOps::RVec", one(fields(1..=1)?)?)
+        }
+        set @ ("set" | "multiset" | "unordered_set" | "unordered_multiset") => {
+            collection(&format!("std::{set}"), one(fields(1..=4)?)?)
+        }
+        map @ ("map" | "multimap" | "unordered_map" | "unordered_multimap") => {
+            let pair = tuple("std::pair", fields(2..=5)?);
+            let name = pair
+                .type_name
+                .replacen("std::pair", &format!("std::{map}"), 1);
+            let item = Box::new(pair.named("_0"));
+            Ok(FieldModel::new("", name, FieldKind::Collection(item)))
+        }
+        "pair" => Ok(tuple("std::pair", fields(2..=2)?)),
+        "tuple" => Ok(tuple(
+            "std::tuple",
+            fields(arguments.len()..=arguments.len())?,
+        )),
+        "optional" => one(fields(1..=1)?).map(|item| FieldModel::optional("", item)),
+        "unique_ptr" => one(fields(1..=2)?).map(|item| {
+            let name = format!("std::unique_ptr<{}>", item.type_name);
+            FieldModel::new("", name, FieldKind::Optional(Box::new(item.named("_0"))))
+        }),
+        "variant" => {
+            let n = arguments.len();
+            Ok(FieldModel::variant("", fields(n..=n)?))
+        }
+        "array" => sized(&arguments, |item, size| {
+            Ok(FieldModel::array("", size, parse(item, depth + 1)?))
+        }),
+        "bitset" => {
+            let [size] = arguments.as_slice() else {
+                return Err("needs its number of bits".into());
+            };
+            let size = number(size)?;
+            let name = format!("std::bitset<{size}>");
+            Ok(FieldModel::new("", name, FieldKind::Bitset(size)))
+        }
+        "atomic" => one(fields(1..=1)?).map(|item| {
+            let name = format!("std::atomic<{}>", item.type_name);
+            FieldModel::new("", name, FieldKind::Wrapper(Box::new(item.named("_0"))))
+        }),
+        _ => Err("is no type that is known: give the members of a class one by one".into()),
+    }
+}
+
+fn one(fields: Vec<FieldModel>) -> Result<FieldModel, String> {
+    fields
+        .into_iter()
+        .next()
+        .ok_or_else(|| "needs an argument".into())
+}
+
+fn collection(template: &str, item: FieldModel) -> Result<FieldModel, String> {
+    let name = format!("{template}<{}>", item.type_name);
+    Ok(FieldModel::new(
+        "",
+        name,
+        FieldKind::Collection(Box::new(item.named("_0"))),
+    ))
+}
+
+fn tuple(template: &str, members: Vec<FieldModel>) -> FieldModel {
+    let names: Vec<&str> = members
+        .iter()
+        .map(|member| member.type_name.as_str())
+        .collect();
+    let name = format!("{template}<{}>", names.join(","));
+    let members = members.into_iter().enumerate();
+    let members = members
+        .map(|(i, member)| member.named(format!("_{i}")))
+        .collect();
+    FieldModel::record("", name, members)
+}
+
+fn sized(
+    arguments: &[&str],
+    make: impl FnOnce(&str, u64) -> Result<FieldModel, String>,
+) -> Result<FieldModel, String> {
+    let [item, size] = arguments else {
+        return Err("needs the type and the number of its items".into());
+    };
+    make(item, number(size)?)
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    let digits = text.trim().trim_end_matches(['u', 'U', 'l', 'L']);
+    let parsed = digits.parse().ok().filter(|&n| n > 0);
+    parsed.ok_or_else(|| format!("has no size: {text:?}"))
+}
+
+/// `T[N]…[M]`: arrays of arrays, the last index innermost.
+fn c_array(inner: &str, size: &str, depth: usize) -> Result<FieldModel, String> {
+    let (mut item, mut sizes) = (inner.trim(), vec![number(size)?]);
+    while let Some((inner, size)) = item
+        .strip_suffix(']')
+        .and_then(|text| text.rsplit_once('['))
+    {
+        sizes.push(number(size)?);
+        item = inner.trim();
+    }
+    let field = parse(item, depth + 1)?;
+    Ok(sizes
+        .into_iter()
+        .fold(field, |field, size| FieldModel::array("", size, field)))
+}
+
+/// Arguments of a template.
+fn split(text: &str) -> Result<Vec<&str>, String> {
+    let (mut out, mut depth, mut start) = (Vec::new(), 0usize, 0);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'<' => depth += 1,
+            b'>' => depth = depth.checked_sub(1).ok_or("has a bracket too many")?,
+            b',' if depth == 0 => {
+                out.push(text.get(start..at).unwrap_or_default());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    if depth > 0 {
+        return Err("lacks a bracket".into());
+    }
+    let last = text.get(start..).unwrap_or_default();
+    if !last.trim().is_empty() || !out.is_empty() {
+        out.push(last);
+    }
+    Ok(out)
+}
+
+fn fundamental(text: &str) -> Result<FieldModel, String> {
+    let text = text.strip_prefix("std::").unwrap_or(text);
+    let dtype = match text {
+        "string" => return Ok(FieldModel::new("", "std::string", FieldKind::String)),
+        "byte" => return Ok(byte()),
+        "char" | "Char_t" => return Ok(stored("char", "", DType::UInt8, ColumnType::Char)),
+        "Double32_t" => {
+            return Ok(stored(
+                "double",
+                "Double32_t",
+                DType::Float64,
+                ColumnType::Real32,
+            ));
+        }
+        "bool" | "Bool_t" => DType::Bool,
+        "int8_t" | "signed char" => DType::Int8,
+        "uint8_t" | "unsigned char" | "UChar_t" => DType::UInt8,
+        "int16_t" | "short" | "short int" | "Short_t" => DType::Int16,
+        "uint16_t" | "unsigned short" | "unsigned short int" | "UShort_t" => DType::UInt16,
+        "int32_t" | "int" | "Int_t" => DType::Int32,
+        "uint32_t" | "unsigned int" | "unsigned" | "UInt_t" => DType::UInt32,
+        "int64_t" | "long" | "long int" | "long long" | "Long_t" | "Long64_t" => DType::Int64,
+        "uint64_t" | "unsigned long" | "unsigned long long" | "size_t" | "ULong_t"
+        | "ULong64_t" => DType::UInt64,
+        "float" | "Float_t" | "Float16_t" => DType::Float32,
+        "double" | "Double_t" => DType::Float64,
+        "" => return Err("is empty".into()),
+        _ => {
+            return Err(
+                "is no type that is known: give the members of a class, or the integer of an enum, one by one"
+                    .into(),
+            );
+        }
+    };
+    Ok(FieldModel::number("", dtype))
+}
+
+fn stored(type_name: &str, alias: &str, dtype: DType, column: ColumnType) -> FieldModel {
+    let leaf = LeafModel {
+        dtype,
+        stored: Some(StoredAs::Column(column)),
+    };
+    let mut field = FieldModel::new("", type_name, FieldKind::Leaf(leaf));
+    field.type_alias = alias.to_owned();
+    field
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normal(type_name: &str) -> String {
+        FieldModel::from_type_name("x", type_name)
+            .unwrap()
+            .type_name
+    }
+
+    #[test]
+    fn names_are_normalized_as_roots_are() {
+        for (given, want) in [
+            ("int", "std::int32_t"),
+            ("unsigned long long", "std::uint64_t"),
+            ("vector< vector<float> >", "std::vector<std::vector<float>>"),
+            ("RVec<Double32_t>", "ROOT::VecOps::RVec<double>"),
+            ("int[2][3]", "std::array<std::array<std::int32_t,3>,2>"),
+            (
+                "std::map<string, vector<int>>",
+                "std::map<std::string,std::vector<std::int32_t>>",
+            ),
+            (
+                "std::variant<int,std::string>",
+                "std::variant<std::int32_t,std::string>",
+            ),
+            ("std::tuple<>", "std::tuple<>"),
+            ("std::bitset<12>", "std::bitset<12>"),
+            ("std::unique_ptr<bool>", "std::unique_ptr<bool>"),
+            ("const std::atomic<short>", "std::atomic<std::int16_t>"),
+        ] {
+            assert_eq!(normal(given), want, "{given}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_type_is_an_error_with_its_name() {
+        for given in [
+            "",
+            "Muon",
+            "std::vector<",
+            "std::vector<int>>",
+            "std::array<int>",
+            "int[0]",
+            "int]",
+            "std::map<int>",
+        ] {
+            let error = FieldModel::from_type_name("field", given).unwrap_err();
+            assert_eq!(error.kind(), "unwritable-field");
+            assert!(error.to_string().contains("\"field\""), "{error}");
+        }
+        let deep = format!("{}int{}", "vector<".repeat(10_000), ">".repeat(10_000));
+        assert!(FieldModel::from_type_name("x", &deep).is_err());
+    }
+}

@@ -1,0 +1,420 @@
+//! From fields to records and columns of the schema, and to what is needed to fill them.
+
+use std::collections::HashMap;
+
+use super::{FieldKind, FieldModel, LeafModel, StoredAs, number_columns, unwritable};
+use crate::RNTupleError;
+use crate::schema::DType;
+use crate::spec::{
+    AliasColumn, ColumnFlags, ColumnRecord, ColumnType, FieldFlags, FieldRecord, Role,
+    SchemaDescription,
+};
+
+/// What a field is filled from and to.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Shape {
+    /// One column of numbers.
+    Leaf {
+        column: usize,
+        dtype: DType,
+        /// What values may be, if not everything.
+        range: Option<(f64, f64)>,
+    },
+    /// Lists; texts are lists of bytes.
+    List {
+        index: usize,
+        item: Box<Shape>,
+        text: bool,
+    },
+    /// An item or none.
+    Optional { index: usize, item: Box<Shape> },
+    /// Lists of a fixed size.
+    Array { size: usize, item: Box<Shape> },
+    /// Members by name.
+    Record { members: Vec<(String, Shape)> },
+    /// Alternatives.
+    Variant {
+        switch: usize,
+        alternatives: Vec<Shape>,
+    },
+}
+
+/// The schema of an ntuple that is written; it can grow.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Layout {
+    pub schema: SchemaDescription,
+    /// Names of the top-level fields that have data, and what fills them.
+    pub tops: Vec<(String, Shape)>,
+    /// Compression settings of each column.
+    pub settings: Vec<u32>,
+    /// Fields by their names from the top down, with dots between.
+    paths: HashMap<String, u32>,
+    /// Names of all top-level fields.
+    names: HashMap<String, u32>,
+}
+
+/// Where in the tree a field is added.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    parent: Option<u32>,
+    path: &'a str,
+    /// First element of a column here: not zero for those that were added later.
+    first: i64,
+}
+
+impl Layout {
+    /// Adds top-level fields, which begin at `entry`; views may come before what they show.
+    ///
+    /// # Errors
+    /// If a name is taken, or a field cannot be written. Nothing is added then.
+    pub fn extend(
+        &mut self,
+        fields: &[FieldModel],
+        entry: u64,
+        settings: u32,
+    ) -> Result<(), RNTupleError> {
+        let mut next = self.clone();
+        let first = i64::try_from(entry).unwrap_or(i64::MAX);
+        let place = |path| Place {
+            parent: None,
+            path,
+            first,
+        };
+        for field in fields {
+            if field.name.is_empty() || next.names.insert(field.name.clone(), 0).is_some() {
+                let reason = if field.name.is_empty() {
+                    "it has no name"
+                } else {
+                    "there is another field of this name"
+                };
+                return Err(unwritable(&field.name, reason));
+            }
+            check_name(&field.name)?;
+        }
+        let is_view = |field: &&FieldModel| matches!(field.kind, FieldKind::Projected { .. });
+        // views show fields that are there
+        for field in fields.iter().filter(|field| !is_view(field)) {
+            let shape = next.add(field, place(&field.name), settings)?;
+            next.tops.push((field.name.clone(), shape));
+        }
+        for field in fields.iter().filter(is_view) {
+            next.project(field, place(&field.name))?;
+        }
+        *self = next;
+        Ok(())
+    }
+
+    fn record(&mut self, field: &FieldModel, role: Role, place: Place<'_>) -> u32 {
+        let id = u32::try_from(self.schema.fields.len()).unwrap_or(u32::MAX);
+        let flags = if field.type_checksum.is_some() { 4 } else { 0 };
+        self.schema.fields.push(FieldRecord {
+            field_version: 0,
+            type_version: field.type_version,
+            parent_id: place.parent.unwrap_or(id),
+            role,
+            flags: FieldFlags(flags),
+            name: field.name.clone(),
+            type_name: field.type_name.clone(),
+            type_alias: field.type_alias.clone(),
+            description: field.description.clone(),
+            array_size: None,
+            source_id: None,
+            type_checksum: field.type_checksum,
+        });
+        self.paths.insert(place.path.to_owned(), id);
+        id
+    }
+
+    fn repeat(&mut self, id: u32, size: u64) {
+        if let Some(record) = self.schema.fields.get_mut(id as usize) {
+            record.flags.0 |= 1;
+            record.array_size = Some(size);
+        }
+    }
+
+    fn column(
+        &mut self,
+        field_id: u32,
+        (plain, split): (ColumnType, ColumnType),
+        first: i64,
+        settings: u32,
+    ) -> usize {
+        let is_compressed = !settings.is_multiple_of(100);
+        let column_type = if is_compressed { split } else { plain };
+        self.schema.columns.push(ColumnRecord {
+            column_type,
+            bits: column_type.default_bits(),
+            field_id,
+            flags: ColumnFlags(u16::from(first != 0)),
+            representation: 0,
+            first_element: first,
+            range: None,
+        });
+        self.settings.push(settings);
+        self.schema.columns.len() - 1
+    }
+
+    fn add(
+        &mut self,
+        field: &FieldModel,
+        place: Place<'_>,
+        settings: u32,
+    ) -> Result<Shape, RNTupleError> {
+        let settings = field.compression.unwrap_or(settings);
+        const INDEX: (ColumnType, ColumnType) = (ColumnType::Index64, ColumnType::SplitIndex64);
+        Ok(match &field.kind {
+            FieldKind::Leaf(leaf) => {
+                let id = self.record(field, Role::Plain, place);
+                self.leaf(id, *leaf, place, settings)
+            }
+            FieldKind::String => {
+                let id = self.record(field, Role::Plain, place);
+                let index = self.column(id, INDEX, place.first, settings);
+                let chars = (ColumnType::Char, ColumnType::Char);
+                let column = self.column(id, chars, 0, settings);
+                let dtype = DType::UInt8;
+                let item = Box::new(Shape::Leaf {
+                    column,
+                    dtype,
+                    range: None,
+                });
+                Shape::List {
+                    index,
+                    item,
+                    text: true,
+                }
+            }
+            FieldKind::Collection(item) | FieldKind::Optional(item) => {
+                let id = self.record(field, Role::Collection, place);
+                let index = self.column(id, INDEX, place.first, settings);
+                let item = Box::new(self.below(item, id, place, 0, settings)?);
+                if matches!(field.kind, FieldKind::Optional(_)) {
+                    Shape::Optional { index, item }
+                } else {
+                    let text = false;
+                    Shape::List { index, item, text }
+                }
+            }
+            FieldKind::Array(size, item) => {
+                let id = self.record(field, Role::Plain, place);
+                self.repeat(id, *size);
+                let first = scaled(field, place.first, *size)?;
+                let item = Box::new(self.below(item, id, place, first, settings)?);
+                let size = usize::try_from(*size).unwrap_or(usize::MAX);
+                Shape::Array { size, item }
+            }
+            FieldKind::Bitset(size) => {
+                let id = self.record(field, Role::Plain, place);
+                self.repeat(id, *size);
+                let first = scaled(field, place.first, *size)?;
+                let bits = (ColumnType::Bit, ColumnType::Bit);
+                let column = self.column(id, bits, first, settings);
+                let dtype = DType::Bool;
+                let item = Box::new(Shape::Leaf {
+                    column,
+                    dtype,
+                    range: None,
+                });
+                let size = usize::try_from(*size).unwrap_or(usize::MAX);
+                Shape::Array { size, item }
+            }
+            FieldKind::Record(members) => {
+                let id = self.record(field, Role::Record, place);
+                let mut shapes: Vec<(String, Shape)> = Vec::with_capacity(members.len());
+                for member in members {
+                    if shapes.iter().any(|(name, _)| *name == member.name) {
+                        let reason = format!("two members are called {:?}", member.name);
+                        return Err(unwritable(place.path, reason));
+                    }
+                    let shape = self.below(member, id, place, place.first, settings)?;
+                    shapes.push((member.name.clone(), shape));
+                }
+                Shape::Record { members: shapes }
+            }
+            FieldKind::Variant(alternatives) => {
+                if alternatives.is_empty() || alternatives.len() > 125 {
+                    let reason = format!("{} alternatives, not 1 to 125", alternatives.len());
+                    return Err(unwritable(place.path, reason));
+                }
+                let id = self.record(field, Role::Variant, place);
+                let switch = (ColumnType::Switch, ColumnType::Switch);
+                let switch = self.column(id, switch, place.first, settings);
+                let alternatives = alternatives
+                    .iter()
+                    .map(|alternative| self.below(alternative, id, place, 0, settings))
+                    .collect::<Result<_, _>>()?;
+                Shape::Variant {
+                    switch,
+                    alternatives,
+                }
+            }
+            FieldKind::Wrapper(item) => {
+                let id = self.record(field, Role::Plain, place);
+                self.below(item, id, place, place.first, settings)?
+            }
+            FieldKind::Projected { .. } => {
+                return Err(unwritable(
+                    place.path,
+                    "views of other fields stand at the top level",
+                ));
+            }
+        })
+    }
+
+    fn below(
+        &mut self,
+        field: &FieldModel,
+        parent: u32,
+        above: Place<'_>,
+        first: i64,
+        settings: u32,
+    ) -> Result<Shape, RNTupleError> {
+        let path = format!("{}.{}", above.path, field.name);
+        let place = Place {
+            parent: Some(parent),
+            path: &path,
+            first,
+        };
+        self.add(field, place, settings)
+    }
+
+    fn leaf(&mut self, id: u32, leaf: LeafModel, place: Place<'_>, settings: u32) -> Shape {
+        let types = match leaf.stored {
+            None => number_columns(leaf.dtype),
+            Some(StoredAs::Column(column)) => (column, split_of(column)),
+            Some(StoredAs::Truncated(_)) => (ColumnType::Real32Trunc, ColumnType::Real32Trunc),
+            Some(StoredAs::Quantized { .. }) => (ColumnType::Real32Quant, ColumnType::Real32Quant),
+        };
+        let column = self.column(id, types, place.first, settings);
+        let record = self.schema.columns.get_mut(column);
+        match (leaf.stored, record) {
+            (Some(StoredAs::Truncated(bits)), Some(record)) => record.bits = bits,
+            (Some(StoredAs::Quantized { bits, min, max }), Some(record)) => {
+                record.bits = bits;
+                record.range = Some((min, max));
+                record.flags.0 |= 2;
+            }
+            _ => {}
+        }
+        let range = match leaf.stored {
+            Some(StoredAs::Quantized { min, max, .. }) => Some((min, max)),
+            _ => None,
+        };
+        let dtype = leaf.dtype;
+        Shape::Leaf {
+            column,
+            dtype,
+            range,
+        }
+    }
+
+    fn project(&mut self, field: &FieldModel, place: Place<'_>) -> Result<(), RNTupleError> {
+        let FieldKind::Projected { source, subfields } = &field.kind else {
+            return Err(unwritable(
+                place.path,
+                "a field below a view is a view, too",
+            ));
+        };
+        let Some(&source_id) = self.paths.get(source) else {
+            let reason = format!("it shows {source:?}, which is not there");
+            return Err(unwritable(place.path, reason));
+        };
+        let is_length = field.type_name.starts_with("ROOT::RNTupleCardinality");
+        let Some(seen) = self.schema.fields.get(source_id as usize).cloned() else {
+            return Ok(());
+        };
+        if seen.source_id.is_some() || (is_length && seen.role != Role::Collection) {
+            let reason =
+                format!("it shows {source:?}, which is no collection with data of its own");
+            return Err(unwritable(place.path, reason));
+        }
+        let role = if is_length { Role::Plain } else { seen.role };
+        let id = self.record(field, role, place);
+        if let Some(record) = self.schema.fields.get_mut(id as usize) {
+            record.flags.0 |= 2 | (seen.flags.0 & 1);
+            record.array_size = seen.array_size;
+            record.source_id = Some(source_id);
+        }
+        let columns = (0u32..).zip(&self.schema.columns);
+        let columns = columns.filter(|(_, column)| column.field_id == source_id);
+        let aliases: Vec<AliasColumn> = columns
+            .map(|(physical_id, _)| AliasColumn {
+                physical_id,
+                field_id: id,
+            })
+            .collect();
+        self.schema.alias_columns.extend(aliases);
+        for subfield in subfields {
+            let path = format!("{}.{}", place.path, subfield.name);
+            let place = Place {
+                parent: Some(id),
+                path: &path,
+                ..place
+            };
+            self.project(subfield, place)?;
+        }
+        Ok(())
+    }
+}
+
+fn check_name(name: &str) -> Result<(), RNTupleError> {
+    // as ROOT: dots separate the names of subfields, slashes directories
+    let bad = name
+        .chars()
+        .find(|c| matches!(c, '.' | '/') || c.is_control());
+    match bad {
+        Some(c) => Err(unwritable(
+            name,
+            format!("{c:?} has no place in a field's name"),
+        )),
+        None => Ok(()),
+    }
+}
+
+fn scaled(field: &FieldModel, first: i64, size: u64) -> Result<i64, RNTupleError> {
+    let size = i64::try_from(size)
+        .ok()
+        .filter(|&n| n > 0 && n <= i64::from(i32::MAX));
+    size.and_then(|size| first.checked_mul(size))
+        .ok_or_else(|| unwritable(&field.name, "its size is no number of items"))
+}
+
+/// The split form of a column type.
+fn split_of(column: ColumnType) -> ColumnType {
+    use ColumnType as C;
+    match column {
+        C::Int16 => C::SplitInt16,
+        C::UInt16 => C::SplitUInt16,
+        C::Int32 => C::SplitInt32,
+        C::UInt32 => C::SplitUInt32,
+        C::Int64 => C::SplitInt64,
+        C::UInt64 => C::SplitUInt64,
+        C::Real32 => C::SplitReal32,
+        C::Real64 => C::SplitReal64,
+        other => other,
+    }
+}
+
+impl Shape {
+    /// Adds the types of the elements that are given for each column below.
+    pub fn element_types(&self, types: &mut HashMap<usize, DType>) {
+        match self {
+            Self::Leaf { column, dtype, .. } => {
+                types.insert(*column, *dtype);
+            }
+            Self::List { item, .. } | Self::Optional { item, .. } | Self::Array { item, .. } => {
+                item.element_types(types);
+            }
+            Self::Record { members } => {
+                members
+                    .iter()
+                    .for_each(|(_, shape)| shape.element_types(types));
+            }
+            Self::Variant { alternatives, .. } => {
+                alternatives
+                    .iter()
+                    .for_each(|shape| shape.element_types(types));
+            }
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! What an ntuple to be written is made of: fields, given by names of C++ types, by an Arrow schema, or one by one.
+
+mod arrow;
+mod cpp;
+mod layout;
+
+use crate::RNTupleError;
+use crate::schema::DType;
+use crate::spec::ColumnType;
+
+pub(crate) use arrow::{arrow_of, dtype_of};
+pub(crate) use layout::{Layout, Shape};
+
+/// A field that is to be written, and those below it.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "the specification's names")]
+pub struct FieldModel {
+    pub name: String,
+    /// Of C++; empty for records and collections without a class.
+    pub type_name: String,
+    pub type_alias: String,
+    pub description: String,
+    pub type_version: u32,
+    /// TClass's checksum of a class.
+    pub type_checksum: Option<u32>,
+    pub kind: FieldKind,
+    /// Compression settings of its own columns, if they are others than the ntuple's.
+    pub compression: Option<u32>,
+}
+
+/// Structure of a field.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FieldKind {
+    /// Numbers, booleans, characters.
+    Leaf(LeafModel),
+    /// `std::string`: UTF-8, or whatever bytes there are.
+    String,
+    /// Any number of items: `std::vector` and its kin, sets, maps.
+    Collection(Box<FieldModel>),
+    /// An item or none.
+    Optional(Box<FieldModel>),
+    /// Always so many items.
+    Array(u64, Box<FieldModel>),
+    /// `std::bitset` of so many bits.
+    Bitset(u64),
+    /// Members; those that are named `:_0` and so on are base classes.
+    Record(Vec<FieldModel>),
+    /// A value of one of these types, or none.
+    Variant(Vec<FieldModel>),
+    /// What has the type of its one subfield on disk: enums and `std::atomic`.
+    Wrapper(Box<FieldModel>),
+    /// A view of another field, given by its path: names from the top-level field down, with dots between. It has no data
+    /// of its own; its subfields are views, too.
+    Projected {
+        /// What is seen.
+        source: String,
+        /// The role of the field that is seen, but with subfields that have sources of their own.
+        subfields: Vec<FieldModel>,
+    },
+}
+
+/// Numbers in memory and on disk.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LeafModel {
+    /// Type of the values that are given.
+    pub dtype: DType,
+    /// How they are stored; none: as ROOT stores them by default.
+    pub stored: Option<StoredAs>,
+}
+
+/// How values are stored.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum StoredAs {
+    /// As elements of this column type, as it is (the unsplit types become split where the column is compressed).
+    Column(ColumnType),
+    /// `Real32Trunc`: the upper bits of single precision, 10 to 31.
+    Truncated(u16),
+    /// `Real32Quant`: as that many bits' fraction of a range; values outside of it are errors.
+    Quantized {
+        /// 1 to 32.
+        bits: u16,
+        /// Least value.
+        min: f64,
+        /// Largest value.
+        max: f64,
+    },
+}
+
+impl FieldModel {
+    /// A field without anything special.
+    pub fn new(name: impl Into<String>, type_name: impl Into<String>, kind: FieldKind) -> Self {
+        Self {
+            name: name.into(),
+            type_name: type_name.into(),
+            type_alias: String::new(),
+            description: String::new(),
+            type_version: 0,
+            type_checksum: None,
+            kind,
+            compression: None,
+        }
+    }
+
+    /// Numbers of a type.
+    pub fn leaf(name: impl Into<String>, type_name: impl Into<String>, dtype: DType) -> Self {
+        let leaf = LeafModel {
+            dtype,
+            stored: None,
+        };
+        Self::new(name, type_name, FieldKind::Leaf(leaf))
+    }
+
+    /// Numbers of a type, with its usual name in C++.
+    pub fn number(name: impl Into<String>, dtype: DType) -> Self {
+        let mut field = Self::leaf(name, number_name(dtype), dtype);
+        if dtype == DType::Float16 {
+            field.kind = FieldKind::Leaf(LeafModel {
+                dtype,
+                stored: Some(StoredAs::Column(ColumnType::Real16)),
+            });
+        }
+        field
+    }
+
+    /// A record of a class, or of none.
+    pub fn record(
+        name: impl Into<String>,
+        class_name: impl Into<String>,
+        members: Vec<Self>,
+    ) -> Self {
+        Self::new(name, class_name, FieldKind::Record(members))
+    }
+
+    /// `std::vector` of an item.
+    #[must_use]
+    pub fn vector(name: impl Into<String>, item: Self) -> Self {
+        let type_name = wrapped("std::vector", &item.type_name);
+        Self::new(
+            name,
+            type_name,
+            FieldKind::Collection(Box::new(item.named("_0"))),
+        )
+    }
+
+    /// `std::optional` of an item.
+    #[must_use]
+    pub fn optional(name: impl Into<String>, item: Self) -> Self {
+        let type_name = wrapped("std::optional", &item.type_name);
+        Self::new(
+            name,
+            type_name,
+            FieldKind::Optional(Box::new(item.named("_0"))),
+        )
+    }
+
+    /// `std::array` of an item.
+    #[must_use]
+    pub fn array(name: impl Into<String>, size: u64, item: Self) -> Self {
+        let type_name = match item.type_name.as_str() {
+            "" => String::new(),
+            inner => format!("std::array<{inner},{size}>"),
+        };
+        Self::new(
+            name,
+            type_name,
+            FieldKind::Array(size, Box::new(item.named("_0"))),
+        )
+    }
+
+    /// `std::variant` of alternatives.
+    #[must_use]
+    pub fn variant(name: impl Into<String>, alternatives: Vec<Self>) -> Self {
+        let named = alternatives.into_iter().enumerate();
+        let alternatives: Vec<Self> = named
+            .map(|(i, field)| field.named(format!("_{i}")))
+            .collect();
+        let names: Vec<&str> = alternatives
+            .iter()
+            .map(|field| field.type_name.as_str())
+            .collect();
+        let type_name = if names.contains(&"") {
+            String::new()
+        } else {
+            format!("std::variant<{}>", names.join(","))
+        };
+        Self::new(name, type_name, FieldKind::Variant(alternatives))
+    }
+
+    /// The number of items of each list of `source`, as `ROOT::RNTupleCardinality`.
+    #[must_use]
+    pub fn cardinality(name: impl Into<String>, source: impl Into<String>, wide: bool) -> Self {
+        let bits = if wide { 64 } else { 32 };
+        Self::projected(
+            name,
+            format!("ROOT::RNTupleCardinality<std::uint{bits}_t>"),
+            source,
+            Vec::new(),
+        )
+    }
+
+    /// A view of another field.
+    #[must_use]
+    pub fn projected(
+        name: impl Into<String>,
+        type_name: impl Into<String>,
+        source: impl Into<String>,
+        subfields: Vec<Self>,
+    ) -> Self {
+        let kind = FieldKind::Projected {
+            source: source.into(),
+            subfields,
+        };
+        Self::new(name, type_name, kind)
+    }
+
+    /// The field with another name.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The fields right below.
+    pub fn subfields(&self) -> &[Self] {
+        match &self.kind {
+            FieldKind::Leaf(_) | FieldKind::String | FieldKind::Bitset(_) => &[],
+            FieldKind::Collection(item)
+            | FieldKind::Optional(item)
+            | FieldKind::Array(_, item)
+            | FieldKind::Wrapper(item) => std::slice::from_ref(item),
+            FieldKind::Record(fields)
+            | FieldKind::Variant(fields)
+            | FieldKind::Projected {
+                subfields: fields, ..
+            } => fields,
+        }
+    }
+
+    fn subfields_mut(&mut self) -> &mut [Self] {
+        match &mut self.kind {
+            FieldKind::Leaf(_) | FieldKind::String | FieldKind::Bitset(_) => &mut [],
+            FieldKind::Collection(item)
+            | FieldKind::Optional(item)
+            | FieldKind::Array(_, item)
+            | FieldKind::Wrapper(item) => std::slice::from_mut(item),
+            FieldKind::Record(fields)
+            | FieldKind::Variant(fields)
+            | FieldKind::Projected {
+                subfields: fields, ..
+            } => fields,
+        }
+    }
+
+    /// The field at a path below this one: names with dots between; of items and alternatives, `_0` may be left out.
+    pub fn find_mut(&mut self, path: &[&str]) -> Option<&mut Self> {
+        let Some((first, rest)) = path.split_first() else {
+            return Some(self);
+        };
+        let is_item = matches!(
+            self.kind,
+            FieldKind::Collection(_)
+                | FieldKind::Optional(_)
+                | FieldKind::Array(..)
+                | FieldKind::Wrapper(_)
+        );
+        let fields = self.subfields_mut();
+        if fields.iter().any(|field| field.name == *first) {
+            let found = fields.iter_mut().find(|field| field.name == *first);
+            return found?.find_mut(rest);
+        }
+        match fields {
+            [item] if is_item => item.find_mut(path),
+            _ => None,
+        }
+    }
+
+    /// Stores all reals at and below this field in another way.
+    ///
+    /// # Errors
+    /// If there are none, or the way does not exist.
+    pub fn store_reals(&mut self, stored: StoredAs) -> Result<(), RNTupleError> {
+        check_stored(&self.name, stored)?;
+        let mut n = 0;
+        self.each_leaf(&mut |leaf| {
+            if matches!(leaf.dtype, DType::Float32 | DType::Float64) {
+                leaf.stored = Some(stored);
+                n += 1;
+            }
+        });
+        if n == 0 {
+            return Err(unwritable(
+                &self.name,
+                format!(
+                    "its precision is asked for, but {:?} has no reals",
+                    self.type_name
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Compresses the columns at and below this field in another way.
+    pub fn compress(&mut self, settings: u32) {
+        self.compression = Some(settings);
+        self.subfields_mut()
+            .iter_mut()
+            .for_each(|field| field.compress(settings));
+    }
+
+    fn each_leaf(&mut self, change: &mut dyn FnMut(&mut LeafModel)) {
+        if let FieldKind::Leaf(leaf) = &mut self.kind {
+            change(leaf);
+        }
+        self.subfields_mut()
+            .iter_mut()
+            .for_each(|field| field.each_leaf(change));
+    }
+}
+
+/// The name of a template's instance; empty for what has no name.
+fn wrapped(template: &str, inner: &str) -> String {
+    if inner.is_empty() {
+        String::new()
+    } else {
+        format!("{template}<{inner}>")
+    }
+}
+
+fn check_stored(name: &str, stored: StoredAs) -> Result<(), RNTupleError> {
+    let (column, bits) = match stored {
+        StoredAs::Column(_) => return Ok(()),
+        StoredAs::Truncated(bits) => (ColumnType::Real32Trunc, bits),
+        StoredAs::Quantized { bits, min, max } => {
+            let range = min.is_finite() && max.is_finite() && min < max;
+            if !range || !(max - min).is_finite() {
+                return Err(unwritable(
+                    name,
+                    format!("{min} to {max} is no range of values"),
+                ));
+            }
+            (ColumnType::Real32Quant, bits)
+        }
+    };
+    if column.allows_bits(bits) {
+        return Ok(());
+    }
+    let (least, most) = if column == ColumnType::Real32Trunc {
+        (10, 31)
+    } else {
+        (1, 32)
+    };
+    let reason = format!("{} takes {least} to {most} bits, not {bits}", column.name());
+    Err(unwritable(name, reason))
+}
+
+pub(super) fn unwritable(name: &str, reason: impl Into<String>) -> RNTupleError {
+    RNTupleError::Unwritable {
+        name: name.to_owned(),
+        reason: reason.into(),
+    }
+}
+
+fn number_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "bool",
+        DType::Int8 => "std::int8_t",
+        DType::UInt8 => "std::uint8_t",
+        DType::Int16 => "std::int16_t",
+        DType::UInt16 => "std::uint16_t",
+        DType::Int32 => "std::int32_t",
+        DType::UInt32 => "std::uint32_t",
+        DType::Int64 => "std::int64_t",
+        DType::UInt64 => "std::uint64_t",
+        DType::Float16 | DType::Float32 => "float",
+        DType::Float64 => "double",
+    }
+}
+
+/// The columns of numbers, plain and split, as ROOT makes them by default.
+fn number_columns(dtype: DType) -> (ColumnType, ColumnType) {
+    use ColumnType as C;
+    match dtype {
+        DType::Bool => (C::Bit, C::Bit),
+        DType::Int8 => (C::Int8, C::Int8),
+        DType::UInt8 => (C::UInt8, C::UInt8),
+        DType::Int16 => (C::Int16, C::SplitInt16),
+        DType::UInt16 => (C::UInt16, C::SplitUInt16),
+        DType::Int32 => (C::Int32, C::SplitInt32),
+        DType::UInt32 => (C::UInt32, C::SplitUInt32),
+        DType::Int64 => (C::Int64, C::SplitInt64),
+        DType::UInt64 => (C::UInt64, C::SplitUInt64),
+        DType::Float16 => (C::Real16, C::Real16),
+        DType::Float32 => (C::Real32, C::SplitReal32),
+        DType::Float64 => (C::Real64, C::SplitReal64),
+    }
+}

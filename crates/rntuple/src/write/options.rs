@@ -1,0 +1,77 @@
+//! How an ntuple is written.
+
+/// How an ntuple is written.
+#[derive(Debug, Clone)]
+pub struct WriteOptions {
+    /// Algorithm times 100 plus level; 0 for none.
+    pub compression: u32,
+    /// Compressed bytes of a cluster.
+    pub cluster_bytes: u64,
+    /// Uncompressed bytes of a cluster, at most.
+    pub cluster_bytes_uncompressed: u64,
+    /// Encoded bytes of a page, at most.
+    pub page_bytes: usize,
+    /// Bytes of elements that may wait for their pages to become full; beyond it, smaller pages are made.
+    pub page_buffer: u64,
+    /// Largest record of the file.
+    pub max_key_size: u64,
+    /// Every page has a checksum.
+    pub page_checksums: bool,
+    /// Pages with the same bytes are stored once in a cluster.
+    pub same_page_merging: bool,
+    /// Clusters of a page list.
+    pub clusters_per_group: usize,
+    /// Threads that encode and compress.
+    pub threads: usize,
+    /// The ntuple's description.
+    pub description: String,
+}
+
+/// Entries are taken in slices of about this many bytes, so that what waits for pages stays small.
+pub(super) const SLICE: usize = 16 << 20;
+
+/// What a thread needs to compress: libraries' contexts, the encoded and the compressed page.
+const THREAD: u64 = 8 << 20;
+
+/// The least that a limit of memory may be.
+const LEAST_MEMORY: u64 = 64 << 20;
+
+impl Default for WriteOptions {
+    /// As ROOT 6.40 writes: zstd 5, clusters of 128 MiB, pages of 1 MiB.
+    fn default() -> Self {
+        Self {
+            compression: 505,
+            cluster_bytes: 128 << 20,
+            cluster_bytes_uncompressed: 1280 << 20,
+            page_bytes: 1 << 20,
+            page_buffer: 256 << 20,
+            max_key_size: 1 << 30,
+            page_checksums: true,
+            same_page_merging: true,
+            clusters_per_group: 4096,
+            threads: 1,
+            description: String::new(),
+        }
+    }
+}
+
+impl WriteOptions {
+    /// Bytes of memory that writing takes at most, besides the batches that are given: a cluster's compressed pages, the
+    /// elements that wait, a slice of entries that is being taken apart, and for each thread its contexts and three pages.
+    ///
+    /// (A cluster may be larger than `cluster_bytes` by what the last slice adds.)
+    pub fn memory(&self) -> u64 {
+        let pages = 3 * self.page_bytes as u64 + THREAD;
+        self.cluster_bytes + self.page_buffer + 2 * SLICE as u64 + self.threads as u64 * pages
+    }
+
+    /// Makes clusters and what waits smaller until [`memory`](Self::memory) is at most `limit`, as far as that is possible;
+    /// gives what it is then.
+    pub fn limit_memory(&mut self, limit: u64) -> u64 {
+        let fixed = self.memory() - self.cluster_bytes - self.page_buffer;
+        let left = limit.max(LEAST_MEMORY).saturating_sub(fixed).max(8 << 20);
+        self.page_buffer = self.page_buffer.min(left / 2);
+        self.cluster_bytes = self.cluster_bytes.min(left - left / 2);
+        self.memory()
+    }
+}

@@ -1,0 +1,119 @@
+//! Several threads that fill one ntuple.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::RecordBatch;
+use femtobarn_rootfile::FileWriter;
+
+use super::fill::Fill;
+use super::model::{FieldModel, unwritable};
+use super::ntuple::NTupleWriter;
+use super::options::WriteOptions;
+use crate::RNTupleError;
+
+/// An ntuple that several threads fill, each a cluster of its own ([`FillContext`]), as ROOT's `RNTupleParallelWriter`.
+///
+/// Clusters stand in the order in which they are complete: within a context the order of entries is kept, between
+/// contexts there is none.
+#[derive(Debug)]
+pub struct ParallelWriter<'f> {
+    shared: Mutex<(NTupleWriter, &'f mut FileWriter)>,
+    /// Entries that contexts hold.
+    unwritten: AtomicU64,
+}
+
+/// What one thread fills.
+#[derive(Debug)]
+pub struct FillContext<'w, 'f> {
+    writer: &'w ParallelWriter<'f>,
+    fill: Fill,
+}
+
+impl<'f> ParallelWriter<'f> {
+    /// Begins an ntuple with these fields. A context uses one thread, whatever the options say.
+    ///
+    /// # Errors
+    /// As [`NTupleWriter::new`].
+    pub fn new(
+        file: &'f mut FileWriter,
+        directory: usize,
+        name: &str,
+        fields: &[FieldModel],
+        options: WriteOptions,
+    ) -> Result<Self, RNTupleError> {
+        let options = WriteOptions {
+            threads: 1,
+            ..options
+        };
+        let writer = NTupleWriter::new(file, directory, name, fields, options)?;
+        Ok(Self {
+            shared: Mutex::new((writer, file)),
+            unwritten: AtomicU64::new(0),
+        })
+    }
+
+    /// A context for one thread.
+    pub fn context(&self) -> FillContext<'_, 'f> {
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let fill = Fill::new(Arc::clone(shared.0.layout()), shared.0.options());
+        FillContext { writer: self, fill }
+    }
+
+    /// Writes what is left, and the anchor. Gives the number of entries.
+    ///
+    /// # Errors
+    /// If a context was dropped with entries that were not flushed, or writing fails.
+    pub fn finish(self) -> Result<u64, RNTupleError> {
+        let (writer, file) = self
+            .shared
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        match self.unwritten.into_inner() {
+            0 => writer.finish(file),
+            n => Err(unwritable(
+                writer.name(),
+                format!("{n} entries were given to fill contexts that were never flushed"),
+            )),
+        }
+    }
+}
+
+impl FillContext<'_, '_> {
+    /// Adds entries; compresses them on this thread.
+    ///
+    /// # Errors
+    /// As [`NTupleWriter::extend`].
+    pub fn extend(&mut self, batch: &RecordBatch) -> Result<(), RNTupleError> {
+        let values = self.fill.check(batch)?;
+        let writer = self.writer;
+        writer
+            .unwritten
+            .fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+        self.fill
+            .add(&values, batch.num_rows(), &mut |fill| writer.commit(fill))
+    }
+
+    /// Writes the cluster that this context fills, if it has entries. To be called at the end.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn flush(&mut self) -> Result<(), RNTupleError> {
+        self.writer.commit(&mut self.fill)
+    }
+}
+
+impl ParallelWriter<'_> {
+    fn commit(&self, fill: &mut Fill) -> Result<(), RNTupleError> {
+        // what takes time is done before the lock is taken
+        let Some(cluster) = fill.take()? else {
+            return Ok(());
+        };
+        let n_entries = cluster.n_entries;
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let (writer, file) = &mut *shared;
+        writer.write_cluster(file, cluster)?;
+        self.unwritten.fetch_sub(n_entries, Ordering::Relaxed);
+        Ok(())
+    }
+}

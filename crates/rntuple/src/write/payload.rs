@@ -1,0 +1,91 @@
+//! Payloads in the file: pages and metadata, in one record or in several.
+
+use femtobarn_codec::Compressor;
+use femtobarn_rootfile::FileWriter;
+
+use super::column::SealedPage;
+use super::options::WriteOptions;
+use crate::RNTupleError;
+use crate::spec::{EnvelopeLink, Locator, LocatorKind};
+
+/// Appends an envelope, compressed if it becomes smaller.
+pub(super) fn append_envelope(
+    file: &mut FileWriter,
+    envelope: &[u8],
+    options: &WriteOptions,
+) -> Result<EnvelopeLink, RNTupleError> {
+    let mut compressed = Vec::new();
+    let shrunk = Compressor::new().compress(options.compression, envelope, &mut compressed);
+    let stored = if shrunk.map_err(RNTupleError::internal)? {
+        compressed.as_slice()
+    } else {
+        envelope
+    };
+    let offset = append_payload(file, stored, options.max_key_size)?;
+    let locator = Locator {
+        kind: LocatorKind::File,
+        size: stored.len() as u64,
+        offset,
+    };
+    Ok(EnvelopeLink {
+        length: envelope.len() as u64,
+        locator,
+    })
+}
+
+/// Appends a payload. One larger than `most` is cut: the first record ends with the offsets of the others.
+pub(super) fn append_payload(
+    file: &mut FileWriter,
+    payload: &[u8],
+    most: u64,
+) -> Result<u64, RNTupleError> {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    if payload.len() <= most {
+        return Ok(file.append_blob(&[payload])?);
+    }
+    let mut n_keys = payload.len().div_ceil(most);
+    let room = |n_keys: usize| n_keys.saturating_mul(most).saturating_sub(8 * (n_keys - 1));
+    while room(n_keys) < payload.len() {
+        n_keys += 1;
+    }
+    let first = most.saturating_sub(8 * (n_keys - 1));
+    let (head, rest) = payload
+        .split_at_checked(first)
+        .ok_or_else(|| RNTupleError::internal("a payload shorter than its first record"))?;
+    let mut offsets = Vec::with_capacity(8 * (n_keys - 1));
+    for part in rest.chunks(most) {
+        offsets.extend(file.append_blob(&[part])?.to_le_bytes());
+    }
+    Ok(file.append_blob(&[head, &offsets])?)
+}
+
+/// Appends pages, as many to a record as it may hold; gives their offsets.
+pub(super) fn append_pages(
+    file: &mut FileWriter,
+    pages: &[&SealedPage],
+    most: u64,
+) -> Result<Vec<u64>, RNTupleError> {
+    let mut offsets = Vec::with_capacity(pages.len());
+    let mut rest = pages;
+    while let Some(first) = rest.first() {
+        if first.bytes.len() as u64 > most {
+            offsets.push(append_payload(file, &first.bytes, most)?);
+            rest = rest.get(1..).unwrap_or_default();
+            continue;
+        }
+        let mut n_bytes = 0u64;
+        let fits = |page: &&&SealedPage| {
+            n_bytes += page.bytes.len() as u64;
+            n_bytes <= most
+        };
+        let (these, others) = rest.split_at(rest.iter().take_while(fits).count());
+        let parts: Vec<&[u8]> = these.iter().map(|page| page.bytes.as_slice()).collect();
+        let mut offset = file.append_blob(&parts)?;
+        for part in parts {
+            offsets.push(offset);
+            offset += part.len() as u64;
+        }
+        rest = others;
+    }
+    Ok(offsets)
+}
