@@ -1,4 +1,4 @@
-"""Fast reading of ROOT's RNTuple format.
+"""Fast reading and writing of ROOT's RNTuple format.
 
 The names and arguments are those of uproot, so that a user of uproot reads with femtobarn by changing an import::
 
@@ -15,6 +15,8 @@ from femtobarn._many import concatenate, iterate
 from femtobarn._ntuple import Field, NTuple
 from femtobarn._open import open
 from femtobarn._report import Report
+from femtobarn._spec import Cardinality, Class, Enum, Projected
+from femtobarn._write import AttributeSetWriter, FileWriter, NTupleWriter, create, recreate, update, write
 from femtobarn.errors import (
     ChecksumError,
     FemtobarnError,
@@ -28,25 +30,36 @@ from femtobarn.errors import (
 )
 
 __all__ = [
+    "AttributeSetWriter",
+    "Cardinality",
     "ChecksumError",
+    "Class",
     "Cluster",
+    "Enum",
     "FemtobarnError",
     "Field",
     "FileError",
+    "FileWriter",
     "FormatError",
     "KeyNotFoundError",
     "Metrics",
     "MissingDependencyError",
     "NTuple",
+    "NTupleWriter",
     "NotFoundError",
     "Plan",
+    "Projected",
     "Report",
     "ResourceError",
     "UsageError",
     "VerifyReport",
     "concatenate",
+    "create",
     "iterate",
     "open",
+    "recreate",
+    "update",
+    "write",
 ]
 
 

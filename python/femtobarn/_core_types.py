@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, TypedDict
 
-__all__ = ["ColumnRecord", "FieldRecord", "Node", "Tick"]
+__all__ = ["ColumnRecord", "FieldRecord", "FieldSpec", "Node", "Tick"]
 
 Tick: TypeAlias = Callable[[int, int], None]
 """A function of the bytes that are done and of those there are in all."""
@@ -21,6 +21,20 @@ Node: TypeAlias = tuple[Any, ...]
 - ``("union", tags, index, nodes)``, with tag 0 for no value and tag k for node k - 1
 
 Offsets and indexes are buffers of int64, tags of int8. The same object appears again where columns share it.
+
+For writing there are also ``("arrow", schema, array)`` with Arrow's capsules, and ``("unknown",)`` for an array that knows
+no type, having no values.
+"""
+
+FieldSpec: TypeAlias = tuple[Any, ...]
+"""A field to be written; the first item says what the others are:
+
+- ``("type", name, type)`` with the name of a type of C++, ``("number", name, dtype)`` with NumPy's
+- ``("list", name, field)``, ``("optional", name, field)``, ``("array", name, size, field)``
+- ``("variant", name, fields)``, ``("tuple", name, fields)``
+- ``("record", name, class or "", fields, version, checksum or None)``
+- ``("enum", name, type, field)``
+- ``("cardinality", name, source, wide)``, ``("projected", name, type, source, fields)``
 """
 
 

@@ -29,7 +29,7 @@ pub mod zigzag;
 pub use compress::Compressor;
 pub use decompress::Decompressor;
 pub use error::CodecError;
-pub use record::{Algorithm, RecordHeader, settings_name};
+pub use record::{Algorithm, RecordHeader, parse_settings, settings_name};
 
 /// The XXH3 hash (64 bit, seed 0) that RNTuple uses for envelopes, anchors and pages.
 #[must_use]

@@ -150,9 +150,62 @@ pub fn settings_name(settings: u32) -> String {
     }
 }
 
+/// Compression settings from what people say: `zstd:5`, `lzma` (with the level that ROOT takes by default), `none`, `505`.
+///
+/// # Errors
+/// [`CodecError::UnknownSettings`] if there is no such algorithm or level; of text that is no number it tells 0.
+pub fn parse_settings(text: &str) -> Result<u32, CodecError> {
+    let unknown = |settings| CodecError::UnknownSettings { settings };
+    if let Ok(settings) = text.trim().parse::<u32>() {
+        let known = Algorithm::of_settings(settings).is_some() && settings % 100 <= 9;
+        return if known {
+            Ok(settings)
+        } else {
+            Err(unknown(settings))
+        };
+    }
+    let (name, level) = text.split_once([':', ' ']).unwrap_or((text, ""));
+    let (code, default) = match name.trim().to_ascii_lowercase().as_str() {
+        "none" | "uncompressed" | "off" => return Ok(0),
+        "zlib" | "deflate" => (1, 1),
+        "lzma" | "xz" => (2, 7),
+        "lz4" => (4, 4),
+        "zstd" => (5, 5),
+        _ => return Err(unknown(0)),
+    };
+    let level = match level.trim() {
+        "" => default,
+        level => level
+            .parse()
+            .ok()
+            .filter(|&level| level <= 9)
+            .ok_or(unknown(code * 100))?,
+    };
+    Ok(code * 100 + level)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_are_understood_as_they_are_said() {
+        for (text, settings) in [
+            ("zstd:5", 505),
+            ("ZSTD", 505),
+            ("lz4 9", 409),
+            ("lzma", 207),
+            ("zlib:6", 106),
+            ("none", 0),
+            ("404", 404),
+            ("zstd:0", 500),
+        ] {
+            assert_eq!(parse_settings(text).unwrap(), settings, "{text}");
+        }
+        for text in ["", "gzip", "zstd:10", "zstd:x", "777", "599"] {
+            assert!(parse_settings(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn settings_are_named_by_algorithm_and_level() {

@@ -3,14 +3,12 @@
 //!     write FILE
 
 use std::error::Error;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::types::Float32Type;
 use arrow_array::{Array, Int64Array, LargeListArray, LargeStringArray, RecordBatch};
 use arrow_schema::{Field, Schema};
-use femtobarn::io::LocalSink;
-use femtobarn::rootfile::{FileWriter, Uuid};
+use femtobarn::create_file;
 use femtobarn::write::{NTupleWriter, WriteOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -36,8 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         vec![Arc::new(number), Arc::new(text), Arc::new(lists)],
     )?;
 
-    let sink = Arc::new(LocalSink::create(Path::new(&path))?);
-    let mut file = FileWriter::create(sink, &path, 505, Uuid::default())?;
+    let mut file = create_file(&path, 505)?;
     let mut events =
         NTupleWriter::from_arrow(&mut file, 0, "Events", &schema, WriteOptions::default())?;
     events.extend(&mut file, &batch)?;

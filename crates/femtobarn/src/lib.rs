@@ -15,6 +15,7 @@ mod iterate;
 mod ntuple;
 mod open;
 mod sizes;
+mod writable;
 
 pub use femtobarn_codec as codec;
 pub use femtobarn_io as io;
@@ -29,3 +30,4 @@ pub use iterate::{Steps, StepsOptions};
 pub use ntuple::{NTuple, Selection};
 pub use open::{OpenOptions, RNTUPLE_CLASS, open_file, open_source};
 pub use sizes::{ClusterSizes, ColumnSizes, PageCounter};
+pub use writable::{create_file, update_file};

@@ -4,8 +4,10 @@ mod arrow;
 mod batch;
 mod buffer;
 mod error;
+mod input;
 mod metadata;
 mod ntuple;
+mod write;
 
 /// The extension module.
 #[pyo3::pymodule]
@@ -20,6 +22,10 @@ mod _core {
     use crate::metadata::list_objects;
     #[pymodule_export]
     use crate::ntuple::{BatchIterator, NTuple};
+    #[pymodule_export]
+    use crate::write::{
+        AttributeSet, Batches, Fields, FileWriter, NTupleWriter, compression_settings,
+    };
 
     /// Runs the program `fb` with these arguments (without the program's name); gives its exit code.
     #[pyfunction]

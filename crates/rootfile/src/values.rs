@@ -62,6 +62,24 @@ impl fmt::Display for Datime {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Uuid(pub [u8; 16]);
 
+impl Uuid {
+    /// A random one (version 4 of RFC 9562).
+    pub fn random() -> Self {
+        use std::hash::{BuildHasher, RandomState};
+        // the standard library takes the keys of its hash maps from the system's source of randomness
+        let random = || RandomState::new().hash_one(0u8).to_be_bytes();
+        let mut bytes = [0; 16];
+        let (high, low) = bytes.split_at_mut(8);
+        high.copy_from_slice(&random());
+        low.copy_from_slice(&random());
+        if let (Some(version), Some(variant)) = (high.get_mut(6), low.get_mut(0)) {
+            *version = *version & 0x0f | 0x40;
+            *variant = *variant & 0x3f | 0x80;
+        }
+        Self(bytes)
+    }
+}
+
 impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, byte) in self.0.iter().enumerate() {

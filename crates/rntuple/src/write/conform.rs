@@ -248,14 +248,14 @@ fn list(item: &Shape, text: bool, array: &ArrayRef, path: &str) -> Result<Values
             let texts = array.as_string::<i64>();
             bytes(Ends::Wide(texts.offsets().clone()), texts.values().clone())
         }
-        DataType::Binary if is_bytes => {
+        DataType::Binary if is_bytes || text => {
             let blobs = array.as_binary::<i32>();
             bytes(
                 Ends::Narrow(blobs.offsets().clone()),
                 blobs.values().clone(),
             )
         }
-        DataType::LargeBinary if is_bytes => {
+        DataType::LargeBinary if is_bytes || text => {
             let blobs = array.as_binary::<i64>();
             bytes(Ends::Wide(blobs.offsets().clone()), blobs.values().clone())
         }

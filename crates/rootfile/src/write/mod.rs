@@ -308,6 +308,31 @@ impl FileWriter {
         Ok(key)
     }
 
+    /// The compression settings that the file's header has.
+    pub fn compression(&self) -> u32 {
+        self.header.compression
+    }
+
+    /// The file.
+    pub fn url(&self) -> &str {
+        self.sink.url()
+    }
+
+    /// The names in a directory, each once.
+    pub fn names(&self, directory: usize) -> Vec<&str> {
+        let mut names = Vec::new();
+        for key in self
+            .folders
+            .get(directory)
+            .map_or(&[][..], |folder| &folder.keys)
+        {
+            if !names.contains(&key.name.as_str()) {
+                names.push(&key.name);
+            }
+        }
+        names
+    }
+
     /// Describes a class, if it is not described yet.
     pub fn add_streamer_info(&mut self, info: StreamerInfo) {
         let described = (info.name.clone(), info.version);

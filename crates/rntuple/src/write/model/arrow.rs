@@ -1,6 +1,10 @@
 //! From Arrow schemas.
 
-use arrow_schema::{DataType, Field};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, FieldRef, Schema};
 
 use super::{FieldKind, FieldModel, unwritable};
 use crate::RNTupleError;
@@ -17,6 +21,65 @@ impl FieldModel {
     pub fn from_arrow(field: &Field) -> Result<Self, RNTupleError> {
         from_field(field, field.name())
     }
+
+    /// The fields for record batches of one schema, which are all there are: what may be null becomes `std::optional` only
+    /// where something is. (Most producers of Arrow call everything nullable.)
+    ///
+    /// # Errors
+    /// If a type has no counterpart in RNTuple.
+    pub fn from_batches(
+        schema: &Schema,
+        batches: &[RecordBatch],
+    ) -> Result<Vec<Self>, RNTupleError> {
+        let fields = schema.fields().iter().enumerate();
+        fields
+            .map(|(i, field)| {
+                let arrays: Vec<ArrayRef> = batches
+                    .iter()
+                    .filter_map(|batch| batch.columns().get(i).cloned())
+                    .collect();
+                Self::from_arrow(&tightened(field, &arrays))
+            })
+            .collect()
+    }
+}
+
+/// The field with only those types nullable of which a value is missing in the arrays.
+pub(super) fn tightened(field: &Field, arrays: &[ArrayRef]) -> Field {
+    let items = |item: &Field, get: &dyn Fn(&ArrayRef) -> ArrayRef| {
+        let below: Vec<ArrayRef> = arrays.iter().map(get).collect();
+        Arc::new(tightened(item, &below))
+    };
+    let data_type = match field.data_type() {
+        DataType::List(item) => {
+            DataType::List(items(item, &|a| a.as_list::<i32>().values().clone()))
+        }
+        DataType::LargeList(item) => {
+            DataType::LargeList(items(item, &|a| a.as_list::<i64>().values().clone()))
+        }
+        DataType::FixedSizeList(item, size) => {
+            let item = items(item, &|a| a.as_fixed_size_list().values().clone());
+            DataType::FixedSizeList(item, *size)
+        }
+        DataType::Map(entries, sorted) => {
+            let entries = items(entries, &|a| Arc::new(a.as_map().entries().clone()));
+            DataType::Map(entries, *sorted)
+        }
+        DataType::Struct(members) => {
+            let member = |(i, member): (usize, &FieldRef)| {
+                items(member, &|a| match a.as_struct().columns().get(i) {
+                    Some(column) => column.clone(),
+                    None => a.clone(),
+                })
+            };
+            DataType::Struct(members.iter().enumerate().map(member).collect())
+        }
+        other => other.clone(),
+    };
+    let nullable = field.is_nullable()
+        && (matches!(data_type, DataType::Null)
+            || arrays.iter().any(|array| array.logical_null_count() > 0));
+    Field::new(field.name().as_str(), data_type, nullable).with_metadata(field.metadata().clone())
 }
 
 fn from_field(field: &Field, path: &str) -> Result<FieldModel, RNTupleError> {

@@ -64,18 +64,20 @@ fn parse(type_name: &str, depth: usize) -> Result<FieldModel, String> {
             collection(&format!("std::{set}"), one(fields(1..=4)?)?)
         }
         map @ ("map" | "multimap" | "unordered_map" | "unordered_multimap") => {
-            let pair = tuple("std::pair", fields(2..=5)?);
+            let pair = FieldModel::tuple("_0", fields(2..=5)?);
             let name = pair
                 .type_name
                 .replacen("std::pair", &format!("std::{map}"), 1);
-            let item = Box::new(pair.named("_0"));
+            let item = Box::new(pair);
             Ok(FieldModel::new("", name, FieldKind::Collection(item)))
         }
-        "pair" => Ok(tuple("std::pair", fields(2..=2)?)),
-        "tuple" => Ok(tuple(
-            "std::tuple",
-            fields(arguments.len()..=arguments.len())?,
-        )),
+        "pair" => Ok(FieldModel::tuple("", fields(2..=2)?)),
+        "tuple" => {
+            let n = arguments.len();
+            let mut field = FieldModel::tuple("", fields(n..=n)?);
+            field.type_name = field.type_name.replacen("std::pair", "std::tuple", 1);
+            Ok(field)
+        }
         "optional" => one(fields(1..=1)?).map(|item| FieldModel::optional("", item)),
         "unique_ptr" => one(fields(1..=2)?).map(|item| {
             let name = format!("std::unique_ptr<{}>", item.type_name);
@@ -118,19 +120,6 @@ fn collection(template: &str, item: FieldModel) -> Result<FieldModel, String> {
         name,
         FieldKind::Collection(Box::new(item.named("_0"))),
     ))
-}
-
-fn tuple(template: &str, members: Vec<FieldModel>) -> FieldModel {
-    let names: Vec<&str> = members
-        .iter()
-        .map(|member| member.type_name.as_str())
-        .collect();
-    let name = format!("{template}<{}>", names.join(","));
-    let members = members.into_iter().enumerate();
-    let members = members
-        .map(|(i, member)| member.named(format!("_{i}")))
-        .collect();
-    FieldModel::record("", name, members)
 }
 
 fn sized(

@@ -131,6 +131,22 @@ impl FieldModel {
         Self::new(name, class_name, FieldKind::Record(members))
     }
 
+    /// `std::pair` of two members, `std::tuple` of others.
+    pub fn tuple(name: impl Into<String>, members: Vec<Self>) -> Self {
+        let types: Vec<&str> = members
+            .iter()
+            .map(|member| member.type_name.as_str())
+            .collect();
+        let class = match types.as_slice() {
+            types if types.contains(&"") => String::new(),
+            [a, b] => format!("std::pair<{a},{b}>"),
+            types => format!("std::tuple<{}>", types.join(",")),
+        };
+        let members = members.into_iter().enumerate();
+        let members = members.map(|(i, member)| member.named(format!("_{i}")));
+        Self::record(name, class, members.collect())
+    }
+
     /// `std::vector` of an item.
     #[must_use]
     pub fn vector(name: impl Into<String>, item: Self) -> Self {

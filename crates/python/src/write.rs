@@ -1,0 +1,637 @@
+//! Files and ntuples that are being written.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow_array::ffi_stream::RecordBatchStreamReader;
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::SchemaRef;
+use femtobarn::schema::DType;
+use femtobarn::write::{self, AttributeSetWriter, FieldKind, FieldModel, StoredAs, WriteOptions};
+use femtobarn::{Error, codec, rootfile};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
+
+use crate::error::{new, to_python};
+use crate::input;
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn closed(what: &str) -> PyErr {
+    new("UsageError", "usage", format!("{what} is closed"))
+}
+
+/// Compression settings from text as "zstd:5".
+#[pyfunction]
+pub fn compression_settings(text: &str) -> PyResult<u32> {
+    codec::parse_settings(text).map_err(|_| {
+        let message = format!(
+            "no compression is called {text:?}: it is zstd, lz4, zlib or lzma, with a level from 1 to 9 as in \"zstd:5\", or none"
+        );
+        new("UsageError", "usage", message)
+    })
+}
+
+/// Record batches to be written.
+#[pyclass(frozen, module = "femtobarn._core")]
+pub struct Batches {
+    schema: SchemaRef,
+    fields: Vec<FieldModel>,
+    held: Vec<RecordBatch>,
+    stream: Mutex<Option<RecordBatchStreamReader>>,
+}
+
+#[pymethods]
+impl Batches {
+    /// One batch of columns: names and nodes.
+    #[staticmethod]
+    fn of_nodes(columns: &Bound<'_, PyList>, length: usize) -> PyResult<Self> {
+        let mut made = Vec::new();
+        for column in columns {
+            let (name, node): (String, Bound<'_, PyTuple>) = column.extract()?;
+            made.push(input::column(&name, &node)?);
+        }
+        let batch = input::batch(&made, length)?;
+        Ok(Self {
+            schema: batch.schema(),
+            held: vec![batch],
+            fields: made.into_iter().map(|column| column.field).collect(),
+            stream: Mutex::new(None),
+        })
+    }
+
+    /// The batches of a stream: all at once if `whole`, else as they are needed.
+    #[staticmethod]
+    fn of_stream(py: Python<'_>, capsule: &Bound<'_, PyCapsule>, whole: bool) -> PyResult<Self> {
+        let mut reader = input::stream(capsule)?;
+        let schema = reader.schema();
+        let mut held = Vec::new();
+        let mut stream = None;
+        if whole {
+            held = py
+                .detach(|| reader.by_ref().collect::<Result<Vec<_>, _>>())
+                .map_err(|error| new("UsageError", "usage", error.to_string()))?;
+        } else {
+            stream = Some(reader);
+        }
+        let fields = if whole {
+            FieldModel::from_batches(&schema, &held)
+        } else {
+            schema
+                .fields()
+                .iter()
+                .map(|field| FieldModel::from_arrow(field))
+                .collect()
+        };
+        Ok(Self {
+            fields: fields.map_err(to_python)?,
+            schema,
+            held,
+            stream: Mutex::new(stream),
+        })
+    }
+
+    /// Number of entries that are held; None of a stream.
+    #[getter]
+    fn num_entries(&self) -> Option<usize> {
+        let held = || self.held.iter().map(RecordBatch::num_rows).sum();
+        locked(&self.stream).is_none().then(held)
+    }
+
+    /// Names of the columns.
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        self.schema
+            .fields()
+            .iter()
+            .map(|field| field.name().clone())
+            .collect()
+    }
+
+    /// The fields for these batches.
+    fn fields(&self) -> PyResult<Fields> {
+        for field in &self.fields {
+            check_known(field)?;
+        }
+        Ok(Fields {
+            fields: self.fields.clone(),
+        })
+    }
+}
+
+/// An array without values may know no type; then its field has none.
+fn check_known(field: &FieldModel) -> PyResult<()> {
+    if field.type_name == "?" {
+        let message = format!(
+            "field {:?} cannot be written: its type is unknown, for it has no values: give the types of all fields",
+            field.name
+        );
+        return Err(new("UsageError", "unwritable-field", message));
+    }
+    field.subfields().iter().try_for_each(|below| {
+        check_known(below).map_err(|error| {
+            if below.name == "_0" {
+                check_named(field, error)
+            } else {
+                error
+            }
+        })
+    })
+}
+
+fn check_named(field: &FieldModel, _error: PyErr) -> PyErr {
+    let message = format!(
+        "field {:?} cannot be written: the type of its items is unknown, for there are none: give the types of all fields",
+        field.name
+    );
+    new("UsageError", "unwritable-field", message)
+}
+
+impl Batches {
+    fn each(
+        &self,
+        mut write: impl FnMut(&RecordBatch) -> Result<(), Error>,
+    ) -> Result<Result<(), String>, Error> {
+        for batch in &self.held {
+            write(batch)?;
+        }
+        if let Some(stream) = locked(&self.stream).as_mut() {
+            for batch in stream {
+                match batch {
+                    Ok(batch) => write(&batch)?,
+                    Err(error) => return Ok(Err(error.to_string())),
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// What an ntuple is made of.
+#[pyclass(module = "femtobarn._core")]
+pub struct Fields {
+    fields: Vec<FieldModel>,
+}
+
+#[pymethods]
+impl Fields {
+    /// Fields of specifications, each a tuple; see `FieldSpec` in `_core_types.py`.
+    #[staticmethod]
+    fn of_specs(specs: &Bound<'_, PyList>) -> PyResult<Self> {
+        let fields = specs
+            .iter()
+            .map(|spec| field(&spec.cast_into::<PyTuple>()?));
+        Ok(Self {
+            fields: fields.collect::<PyResult<_>>()?,
+        })
+    }
+
+    /// Fields of an Arrow schema.
+    #[staticmethod]
+    fn of_schema(capsule: &Bound<'_, PyCapsule>) -> PyResult<Self> {
+        let schema = input::schema(capsule)?;
+        let fields = schema
+            .fields()
+            .iter()
+            .map(|field| FieldModel::from_arrow(field));
+        Ok(Self {
+            fields: fields.collect::<Result<_, _>>().map_err(to_python)?,
+        })
+    }
+
+    /// Names and C++ types of the top-level fields.
+    fn types(&self) -> Vec<(String, String)> {
+        let types = self
+            .fields
+            .iter()
+            .map(|field| (field.name.clone(), field.type_name.clone()));
+        types.collect()
+    }
+
+    /// Adds the fields of another.
+    fn extend(&mut self, other: &Bound<'_, Fields>) {
+        self.fields.extend(other.borrow().fields.iter().cloned());
+    }
+
+    /// Stores reals at and below a path in fewer bits: of a range, if that is given.
+    #[pyo3(signature = (path, bits, range = None))]
+    fn store(&mut self, path: &str, bits: u16, range: Option<(f64, f64)>) -> PyResult<()> {
+        let stored = match range {
+            Some((min, max)) => StoredAs::Quantized { bits, min, max },
+            None => StoredAs::Truncated(bits),
+        };
+        self.find(path)?.store_reals(stored).map_err(to_python)
+    }
+
+    /// Compresses the columns at and below a path in another way.
+    fn compress(&mut self, path: &str, settings: u32) -> PyResult<()> {
+        self.find(path)?.compress(settings);
+        Ok(())
+    }
+
+    /// Describes the field at a path.
+    fn describe(&mut self, path: &str, description: String) -> PyResult<()> {
+        self.find(path)?.description = description;
+        Ok(())
+    }
+}
+
+impl Fields {
+    fn find(&mut self, path: &str) -> PyResult<&mut FieldModel> {
+        let names: Vec<String> = self.fields.iter().map(|field| field.name.clone()).collect();
+        let parts: Vec<&str> = path.split('.').collect();
+        let found = parts.split_first().and_then(|(first, rest)| {
+            let top = self.fields.iter_mut().find(|field| field.name == *first)?;
+            top.find_mut(rest)
+        });
+        found.ok_or_else(|| {
+            let near = femtobarn::schema::nearest(path, names.iter().map(String::as_str));
+            let hint = if near.is_empty() {
+                String::new()
+            } else {
+                format!("; did you mean {}?", near.join(", "))
+            };
+            new(
+                "KeyNotFoundError",
+                "no-such-field",
+                format!("there is no field {path:?} to be written{hint}"),
+            )
+        })
+    }
+}
+
+/// The field of a specification.
+fn field(spec: &Bound<'_, PyTuple>) -> PyResult<FieldModel> {
+    let kind: String = spec.get_item(0)?.extract()?;
+    let name: String = spec.get_item(1)?.extract()?;
+    let text = |at: usize| spec.get_item(at)?.extract::<String>();
+    let below = |at: usize| -> PyResult<Vec<FieldModel>> {
+        let list = spec.get_item(at)?.cast_into::<PyList>()?;
+        list.iter()
+            .map(|item| field(&item.cast_into::<PyTuple>()?))
+            .collect()
+    };
+    let one = |at: usize| field(&spec.get_item(at)?.cast_into::<PyTuple>()?);
+    Ok(match kind.as_str() {
+        "type" => FieldModel::from_type_name(&name, &text(2)?).map_err(to_python)?,
+        "number" => number(&name, &text(2)?)?,
+        "list" => FieldModel::vector(name, one(2)?),
+        "optional" => FieldModel::optional(name, one(2)?),
+        "array" => FieldModel::array(name, spec.get_item(2)?.extract()?, one(3)?),
+        "variant" => FieldModel::variant(name, below(2)?),
+        "record" => {
+            let mut record = FieldModel::record(name, text(2)?, below(3)?);
+            record.type_version = spec.get_item(4)?.extract()?;
+            record.type_checksum = spec.get_item(5)?.extract()?;
+            record
+        }
+        "tuple" => FieldModel::tuple(name, below(2)?),
+        "enum" => {
+            let kind = FieldKind::Wrapper(Box::new(one(3)?.named("_0")));
+            FieldModel::new(name, text(2)?, kind)
+        }
+        "cardinality" => FieldModel::cardinality(name, text(2)?, spec.get_item(3)?.extract()?),
+        "projected" => FieldModel::projected(name, text(2)?, text(3)?, below(4)?),
+        other => {
+            return Err(new(
+                "UsageError",
+                "usage",
+                format!("no field is a {other:?}"),
+            ));
+        }
+    })
+}
+
+fn number(name: &str, dtype: &str) -> PyResult<FieldModel> {
+    use DType as D;
+    let all = [
+        D::Bool,
+        D::Int8,
+        D::UInt8,
+        D::Int16,
+        D::UInt16,
+        D::Int32,
+        D::UInt32,
+        D::Int64,
+        D::UInt64,
+        D::Float16,
+        D::Float32,
+        D::Float64,
+    ];
+    let found = all.into_iter().find(|known| known.name() == dtype);
+    let found = found.ok_or_else(|| {
+        let message = format!(
+            "field {name:?} cannot be written: NumPy's {dtype} has no counterpart in RNTuple"
+        );
+        new("UsageError", "unwritable-field", message)
+    })?;
+    Ok(FieldModel::number(name, found))
+}
+
+/// Options of an ntuple from keyword arguments.
+fn options(given: &Bound<'_, PyDict>) -> PyResult<(WriteOptions, Option<u64>)> {
+    let mut options = WriteOptions::default();
+    let mut memory = None;
+    for (key, value) in given {
+        match key.extract::<String>()?.as_str() {
+            "compression" => options.compression = value.extract()?,
+            "cluster_size" => options.cluster_bytes = value.extract()?,
+            "cluster_size_uncompressed" => options.cluster_bytes_uncompressed = value.extract()?,
+            "page_size" => options.page_bytes = value.extract()?,
+            "memory_limit" => memory = value.extract()?,
+            "max_key_size" => options.max_key_size = value.extract()?,
+            "page_checksums" => options.page_checksums = value.extract()?,
+            "same_page_merging" => options.same_page_merging = value.extract()?,
+            "clusters_per_group" => options.clusters_per_group = value.extract()?,
+            "threads" => options.threads = value.extract()?,
+            "description" => options.description = value.extract()?,
+            other => {
+                return Err(new(
+                    "UsageError",
+                    "usage",
+                    format!("there is no option {other:?}"),
+                ));
+            }
+        }
+    }
+    if let Some(limit) = memory {
+        let least = options.limit_memory(limit);
+        if least > limit {
+            let message =
+                format!("memory_limit is {limit} bytes, and writing takes {least} at least");
+            return Err(new("UsageError", "usage", message));
+        }
+    }
+    Ok((options, memory))
+}
+
+/// A ROOT file that is being written.
+#[pyclass(frozen, module = "femtobarn._core")]
+pub struct FileWriter {
+    url: String,
+    file: Arc<Mutex<Option<rootfile::FileWriter>>>,
+}
+
+#[pymethods]
+impl FileWriter {
+    #[staticmethod]
+    fn create(py: Python<'_>, url: String, compression: u32) -> PyResult<Self> {
+        let file = py
+            .detach(|| femtobarn::create_file(&url, compression))
+            .map_err(to_python)?;
+        let file = Arc::new(Mutex::new(Some(file)));
+        Ok(Self { url, file })
+    }
+
+    #[staticmethod]
+    fn update(py: Python<'_>, url: String) -> PyResult<Self> {
+        let file = py
+            .detach(|| femtobarn::update_file(&url))
+            .map_err(to_python)?;
+        let file = Arc::new(Mutex::new(Some(file)));
+        Ok(Self { url, file })
+    }
+
+    #[getter]
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        locked(&self.file).is_none()
+    }
+
+    /// Compression settings of the file's header.
+    #[getter]
+    fn compression(&self) -> PyResult<u32> {
+        let file = locked(&self.file);
+        Ok(file
+            .as_ref()
+            .ok_or_else(|| closed(&self.url))?
+            .compression())
+    }
+
+    /// Makes a directory and gives the names in it.
+    fn directory(&self, py: Python<'_>, path: &str) -> PyResult<Vec<String>> {
+        self.with(py, |file| {
+            let directory = file.directory(path)?;
+            Ok(file
+                .names(directory)
+                .into_iter()
+                .map(str::to_owned)
+                .collect())
+        })
+    }
+
+    /// Begins an ntuple in a directory.
+    fn ntuple(
+        &self,
+        py: Python<'_>,
+        directory: &str,
+        name: &str,
+        fields: &Bound<'_, Fields>,
+        given: &Bound<'_, PyDict>,
+    ) -> PyResult<NTupleWriter> {
+        let (options, _) = options(given)?;
+        let fields = fields.borrow().fields.clone();
+        let writer = self.with(py, |file| {
+            let directory = file.directory(directory)?;
+            write::NTupleWriter::new(file, directory, name, &fields, options)
+        })?;
+        Ok(NTupleWriter {
+            file: self.file.clone(),
+            url: self.url.clone(),
+            name: name.to_owned(),
+            writer: Arc::new(Mutex::new(Some(writer))),
+        })
+    }
+
+    /// Completes the file.
+    fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        let finish = || match locked(&self.file).take() {
+            Some(file) => file.finish().map(|_| ()).map_err(Error::from),
+            None => Ok(()),
+        };
+        py.detach(finish).map_err(to_python)
+    }
+
+    /// Gives the file up: nothing of it appears.
+    fn abort(&self, py: Python<'_>) {
+        py.detach(|| drop(locked(&self.file).take()));
+    }
+}
+
+impl FileWriter {
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut rootfile::FileWriter) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        with_file(py, &self.file, &self.url, work)
+    }
+}
+
+fn with_file<T: Send>(
+    py: Python<'_>,
+    file: &Mutex<Option<rootfile::FileWriter>>,
+    url: &str,
+    work: impl FnOnce(&mut rootfile::FileWriter) -> Result<T, Error> + Send,
+) -> PyResult<T> {
+    let done = py.detach(|| locked(file).as_mut().map(work));
+    done.ok_or_else(|| closed(url))?.map_err(to_python)
+}
+
+/// An ntuple that is being written.
+#[pyclass(frozen, module = "femtobarn._core")]
+pub struct NTupleWriter {
+    file: Arc<Mutex<Option<rootfile::FileWriter>>>,
+    url: String,
+    name: String,
+    writer: Arc<Mutex<Option<write::NTupleWriter>>>,
+}
+
+#[pymethods]
+impl NTupleWriter {
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        locked(&self.writer).is_none()
+    }
+
+    #[getter]
+    fn num_entries(&self) -> PyResult<u64> {
+        let writer = locked(&self.writer);
+        Ok(writer
+            .as_ref()
+            .ok_or_else(|| closed(&self.name))?
+            .n_entries())
+    }
+
+    fn extend(&self, py: Python<'_>, batches: &Bound<'_, Batches>) -> PyResult<()> {
+        let batches = batches.get();
+        let done = self.with(py, |writer, file| {
+            batches.each(|batch| writer.extend(file, batch))
+        })?;
+        done.map_err(|reason| {
+            let message = format!("the stream of record batches broke off: {reason}");
+            new("UsageError", "usage", message)
+        })
+    }
+
+    fn add_fields(&self, py: Python<'_>, fields: &Bound<'_, Fields>) -> PyResult<()> {
+        let fields = fields.borrow().fields.clone();
+        self.with(py, |writer, file| writer.add_fields(file, &fields))
+    }
+
+    #[pyo3(signature = (group = false))]
+    fn commit_cluster(&self, py: Python<'_>, group: bool) -> PyResult<()> {
+        self.with(py, |writer, file| {
+            writer.commit_cluster(file)?;
+            if group {
+                writer.commit_cluster_group(file)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Begins an attribute set.
+    fn attribute_set(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        fields: &Bound<'_, Fields>,
+    ) -> PyResult<AttributeSet> {
+        let fields = fields.borrow().fields.clone();
+        let set = self.with(py, |writer, file| {
+            AttributeSetWriter::new(file, writer, name, &fields)
+        })?;
+        Ok(AttributeSet {
+            file: self.file.clone(),
+            url: self.url.clone(),
+            name: name.to_owned(),
+            writer: self.writer.clone(),
+            set: Mutex::new(Some(set)),
+        })
+    }
+
+    /// Completes the ntuple; gives its number of entries.
+    fn finish(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        with_file(py, &self.file, &self.url, |file| {
+            match locked(&self.writer).take() {
+                Some(writer) => writer.finish(file).map(Some),
+                None => Ok(None),
+            }
+        })
+    }
+}
+
+impl NTupleWriter {
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut write::NTupleWriter, &mut rootfile::FileWriter) -> Result<T, Error>
+        + Send,
+    ) -> PyResult<T> {
+        let done = with_file(py, &self.file, &self.url, |file| {
+            locked(&self.writer)
+                .as_mut()
+                .map(|writer| work(writer, file))
+                .transpose()
+        })?;
+        done.ok_or_else(|| closed(&self.name))
+    }
+}
+
+/// An attribute set that is being written.
+#[pyclass(frozen, module = "femtobarn._core")]
+pub struct AttributeSet {
+    file: Arc<Mutex<Option<rootfile::FileWriter>>>,
+    url: String,
+    name: String,
+    writer: Arc<Mutex<Option<write::NTupleWriter>>>,
+    set: Mutex<Option<AttributeSetWriter>>,
+}
+
+#[pymethods]
+impl AttributeSet {
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Says something, one row, about a range of entries.
+    fn append(
+        &self,
+        py: Python<'_>,
+        entry_start: u64,
+        entry_stop: u64,
+        batches: &Bound<'_, Batches>,
+    ) -> PyResult<()> {
+        let batch = batches.get().held.first().cloned();
+        let batch =
+            batch.ok_or_else(|| new("UsageError", "usage", "no values are given".into()))?;
+        let done = with_file(py, &self.file, &self.url, |file| {
+            let mut set = locked(&self.set);
+            set.as_mut()
+                .map(|set| set.append(file, entry_start..entry_stop, &batch))
+                .transpose()
+        })?;
+        done.ok_or_else(|| closed(&self.name))
+    }
+
+    /// Completes the set.
+    fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        with_file(py, &self.file, &self.url, |file| {
+            match (locked(&self.set).take(), locked(&self.writer).as_mut()) {
+                (Some(set), Some(writer)) => set.finish(file, writer),
+                _ => Ok(()),
+            }
+        })
+    }
+}

@@ -1,0 +1,281 @@
+"""What an ntuple to be written is made of, as users say it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from femtobarn import _core
+from femtobarn.errors import UsageError
+
+if TYPE_CHECKING:
+    from femtobarn._core_types import FieldSpec
+
+__all__ = ["Cardinality", "Class", "Enum", "Projected", "is_spec", "to_fields"]
+
+
+@dataclass(frozen=True)
+class Class:
+    """A class of C++ as the type of a field, with its members.
+
+    Parameters
+    ----------
+    name : str
+        The class's name in C++.
+    members : dict
+        Names of the members and their types, as in the specification of an ntuple. Base classes are members called
+        ":_0", ":_1" and so on, which are classes themselves.
+    version : int
+        The class's version (that of ClassDef).
+    checksum : int, optional
+        The class's checksum, as ROOT's TClass computes it.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> fb.Class("Point", {"x": "float", "y": "float"}).name
+    'Point'
+    """
+
+    name: str
+    members: Mapping[str, Any]
+    version: int = 0
+    checksum: int | None = None
+
+
+@dataclass(frozen=True)
+class Enum:
+    """An enum of C++ as the type of a field.
+
+    Parameters
+    ----------
+    name : str
+        The enum's name in C++.
+    integer : str
+        The integer that it is stored as.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> fb.Enum("Color", "std::uint8_t").integer
+    'std::uint8_t'
+    """
+
+    name: str
+    integer: str = "std::int32_t"
+
+
+@dataclass(frozen=True)
+class Cardinality:
+    """The number of items of a collection as a field of its own, which takes no place.
+
+    Parameters
+    ----------
+    source : str
+        Path of the collection.
+    wide : bool
+        Whether C++ sees a number of 64 bits, not of 32.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> fb.Cardinality("Muon").source
+    'Muon'
+    """
+
+    source: str
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class Projected:
+    """A view of another field, which takes no place.
+
+    Parameters
+    ----------
+    typename : str
+        What C++ sees, as "ROOT::VecOps::RVec<float>".
+    source : str
+        Path of the field that is seen: names with dots between, items of collections being "_0".
+    subfields : dict, optional
+        For a collection, its item: ``{"_0": fb.Projected("float", "Muon._0.pt")}``.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> view = fb.Projected("std::vector<float>", "Muon", {"_0": fb.Projected("float", "Muon._0.pt")})
+    >>> view.source
+    'Muon'
+    """
+
+    typename: str
+    source: str
+    subfields: Mapping[str, Any] | None = None
+
+
+def to_fields(spec: Any) -> _core.Fields:
+    """Turn a specification into fields.
+
+    Parameters
+    ----------
+    spec : dict, Arrow schema, or Awkward type or form
+        A dict has names of fields and their types: a name of C++ ("std::vector<float>"), a NumPy dtype, an Awkward type
+        ("var * float32"), a `Class`, an `Enum`, a `Cardinality`, a `Projected`, or a dict for a record without a class.
+
+    Returns
+    -------
+    Fields
+        The fields as the core takes them.
+
+    Raises
+    ------
+    UsageError
+        If a type is none that RNTuple has.
+    """
+    if isinstance(spec, _core.Fields):
+        return spec
+    if isinstance(spec, Mapping):
+        return _core.Fields.of_specs([_field(str(name), kind, str(name)) for name, kind in spec.items()])
+    if hasattr(spec, "__arrow_c_schema__"):
+        return _core.Fields.of_schema(spec.__arrow_c_schema__())
+    if type(spec).__module__.split(".")[0] == "awkward":
+        field = _awkward("", spec, "")
+        if field[0] == "record":
+            return _core.Fields.of_specs(field[3])
+    raise UsageError(
+        f"{type(spec).__name__} is no specification of fields: give a dict of names and types, an Arrow schema, or an "
+        "Awkward type of records"
+    )
+
+
+def is_spec(value: Any) -> bool:
+    """Tell whether a value has types and no data.
+
+    Parameters
+    ----------
+    value : object
+        What a user has given.
+
+    Returns
+    -------
+    bool
+        Whether it is a specification.
+    """
+    if isinstance(value, Mapping):
+        return bool(value) and all(_is_type(kind) for kind in value.values())
+    module = type(value).__module__
+    if module.split(".")[0] == "awkward":
+        return module.startswith(("awkward.types", "awkward.forms"))
+    return hasattr(value, "__arrow_c_schema__") and not hasattr(value, "__arrow_c_stream__")
+
+
+def _is_type(kind: Any) -> bool:
+    if isinstance(kind, str | type | np.dtype | Class | Enum | Cardinality | Projected):
+        return True
+    if isinstance(kind, Mapping):
+        return is_spec(kind)
+    return type(kind).__module__.startswith(("awkward.types", "awkward.forms"))
+
+
+def _field(name: str, kind: Any, path: str) -> FieldSpec:
+    if isinstance(kind, Class):
+        return ("record", name, kind.name, _members(kind.members, path), kind.version, kind.checksum)
+    if isinstance(kind, Enum):
+        return ("enum", name, kind.name, ("type", "_0", kind.integer))
+    if isinstance(kind, Cardinality):
+        return ("cardinality", name, kind.source, kind.wide)
+    if isinstance(kind, Projected):
+        return ("projected", name, kind.typename, kind.source, _members(kind.subfields or {}, path))
+    if isinstance(kind, Mapping):
+        return ("record", name, "", _members(kind, path), 0, None)
+    if isinstance(kind, str):
+        return _text(name, kind, path)
+    if type(kind).__module__.startswith("awkward"):
+        return _awkward(name, kind, path)
+    return _dtype(name, kind, path)
+
+
+def _members(members: Mapping[str, Any], path: str) -> list[FieldSpec]:
+    return [_field(str(name), kind, f"{path}.{name}") for name, kind in members.items()]
+
+
+def _text(name: str, kind: str, path: str) -> FieldSpec:
+    """Return the field of a type by its name: of NumPy, Awkward or C++."""
+    numbers = {"float16", "float32", "float64", "bool"} | {f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)}
+    if kind in numbers:
+        return ("number", name, kind)
+    if kind == "string":
+        return ("type", name, "std::string")
+    if any(sign in kind for sign in ("*", "?", "{", "union[", "option[")):
+        try:
+            import awkward as ak
+        except ImportError:
+            raise UsageError(f"field {path!r}: {kind!r} is a type of Awkward Array, which is not installed") from None
+        try:
+            return _awkward(name, ak.types.from_datashape(kind, highlevel=False), path)
+        except Exception as error:
+            raise UsageError(f"field {path!r}: {kind!r} is no type of C++, NumPy or Awkward Array: {error}") from error
+    return ("type", name, kind)
+
+
+def _dtype(name: str, kind: Any, path: str) -> FieldSpec:
+    try:
+        dtype = np.dtype(kind)
+    except TypeError as error:
+        raise UsageError(f"field {path!r}: {kind!r} is no type: {error}") from None
+    if dtype.subdtype is not None:
+        inner, shape = dtype.subdtype
+        field = _dtype("_0", inner, path)
+        for size in reversed(shape):
+            field = ("array", "_0", size, field)
+        return (field[0], name, *field[2:])
+    if dtype.names is not None:
+        return ("record", name, "", _members({key: dtype[key] for key in dtype.names}, path), 0, None)
+    if dtype.kind == "U":
+        return ("type", name, "std::string")
+    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+        raise UsageError(f"field {path!r}: NumPy's {dtype} has no counterpart in RNTuple")
+    return ("number", name, dtype.newbyteorder("=").name)
+
+
+def _awkward(name: str, kind: Any, path: str) -> FieldSpec:
+    """Return the field of a type or form of Awkward Array."""
+    kind = getattr(kind, "type", kind)
+    kind = getattr(kind, "content", kind) if type(kind).__name__ == "ArrayType" else kind
+    what = type(kind).__name__
+    array = kind.parameters.get("__array__")
+    if array == "string":
+        return ("type", name, "std::string")
+    if array == "bytestring":
+        return ("type", name, "std::vector<std::byte>")
+    if what == "NumpyType":
+        return _dtype(name, kind.primitive, path)
+    if what == "ListType":
+        return ("list", name, _awkward("_0", kind.content, path))
+    if what == "RegularType":
+        return ("array", name, kind.size, _awkward("_0", kind.content, path))
+    if what == "OptionType":
+        return ("optional", name, _awkward("_0", kind.content, path))
+    if what == "RecordType":
+        names = [f"_{i}" for i in range(len(kind.contents))] if kind.is_tuple else kind.fields
+        members = [_awkward(key, inner, f"{path}.{key}") for key, inner in zip(names, kind.contents, strict=True)]
+        if kind.is_tuple:
+            return ("tuple", name, members)
+        return ("record", name, "", members, 0, None)
+    if what == "UnionType":
+        return ("variant", name, [_awkward("_0", inner, path) for inner in _alternatives(kind.contents)])
+    raise UsageError(f"field {path!r}: Awkward's {kind} has no counterpart in RNTuple")
+
+
+def _alternatives(contents: Sequence[Any]) -> list[Any]:
+    """Return the alternatives of a union without "no value" and without the options that stand for it."""
+    inner = [(kind, getattr(kind, "content", None)) for kind in contents]
+    is_option = [type(kind).__name__ == "OptionType" for kind in contents]
+    return [
+        content if option else kind
+        for (kind, content), option in zip(inner, is_option, strict=True)
+        if type(content if option else kind).__name__ != "UnknownType"
+    ]

@@ -1,0 +1,249 @@
+"""From the arrays that users have to the nodes that the core writes, without copies where that is possible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from femtobarn import _core
+from femtobarn._libraries import optional
+from femtobarn.errors import UsageError
+
+if TYPE_CHECKING:
+    from femtobarn._core_types import Node
+
+__all__ = ["to_batches"]
+
+_IN_MEMORY = {"pyarrow": ("Table", "RecordBatch"), "pandas": ("DataFrame",), "polars": ("DataFrame",)}
+
+
+def to_batches(data: Any) -> _core.Batches:
+    """Turn data into record batches for the core.
+
+    Parameters
+    ----------
+    data : ak.Array, dict, structured NumPy array, or anything with ``__arrow_c_stream__``
+        Entries with named fields: an array of records; a dict from names to arrays, lists or Arrow arrays, all of one
+        length; a table (pyarrow, pandas, Polars); a reader of record batches; an `NTuple`.
+
+    Returns
+    -------
+    Batches
+        The data as the core takes it.
+
+    Raises
+    ------
+    UsageError
+        If it is nothing of the kind, or a type has no counterpart in RNTuple.
+    """
+    if isinstance(data, _core.Batches):
+        return data
+    if isinstance(data, Mapping):
+        return _of_columns({str(name): values for name, values in data.items()})
+    if _is_awkward(data):
+        return _of_awkward(data)
+    if isinstance(data, np.ndarray) and data.dtype.names is not None:
+        if data.ndim != 1:
+            raise UsageError(f"a structured array of entries has one dimension, not {data.ndim}")
+        return _of_columns({name: data[name] for name in data.dtype.names}, len(data))
+    if hasattr(data, "__arrow_c_stream__"):
+        return _core.Batches.of_stream(data.__arrow_c_stream__(), _is_in_memory(data))
+    raise UsageError(
+        f"cannot write {type(data).__name__}: give an Awkward Array of records, a dict of arrays, or a table of pyarrow, "
+        "pandas, Polars or anything else with the Arrow PyCapsule interface"
+    )
+
+
+def _is_awkward(data: Any) -> bool:
+    return type(data).__module__.split(".")[0] == "awkward" and hasattr(data, "layout")
+
+
+def _is_in_memory(data: Any) -> bool:
+    names = _IN_MEMORY.get(type(data).__module__.split(".")[0], ())
+    return isinstance(data, _core.Batch) or any(kind.__name__ in names for kind in type(data).__mro__)
+
+
+def _of_awkward(array: Any) -> _core.Batches:
+    layout = array.layout
+    if layout.is_indexed and not layout.is_option:
+        layout = layout.project()
+    if not layout.is_record or layout.is_tuple:
+        raise UsageError(
+            f"entries have named fields, and this array has the type {array.type}: write "
+            "{'name': array}, or ak.zip fields first"
+        )
+    length = layout.length
+    columns = [(name, _layout(layout.content(name), name)) for name in layout.fields]
+    return _core.Batches.of_nodes(columns, length)
+
+
+def _of_columns(columns: Mapping[str, Any], length: int | None = None) -> _core.Batches:
+    nodes: list[tuple[str, Node]] = []
+    for name, values in columns.items():
+        node, n = _column(name, values)
+        if length is None:
+            length = n
+        elif n != length:
+            raise UsageError(f"field {name!r} has {n} entries, the ones before have {length}")
+        nodes.append((name, node))
+    return _core.Batches.of_nodes(nodes, length or 0)
+
+
+def _column(name: str, values: Any) -> tuple[Node, int]:
+    """Return the node of a column and its length."""
+    if _is_awkward(values):
+        return _layout(values.layout, name), len(values)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        return _numpy(values, name), len(values)
+    if hasattr(values, "__arrow_c_array__"):
+        schema, array = values.__arrow_c_array__()
+        return ("arrow", schema, array), len(values)
+    if type(values).__module__.split(".")[0] == "pyarrow" and hasattr(values, "combine_chunks"):
+        return _column(name, values.combine_chunks())
+    if type(values).__module__.split(".")[0] in ("pandas", "polars") and hasattr(values, "to_numpy"):
+        return _series(name, values)
+    awkward = optional("awkward", "all")
+    if isinstance(values, np.ndarray) and values.dtype.kind in "mMcV":
+        raise _no_counterpart(name, str(values.dtype))
+    try:
+        array = awkward.Array(values.tolist() if isinstance(values, np.ndarray) else list(values))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"field {name!r} cannot be written: {error}") from error
+    return _layout(array.layout, name), len(array)
+
+
+def _series(name: str, values: Any) -> tuple[Node, int]:
+    numbers = values.to_numpy()
+    if numbers.dtype.kind in "biuf":
+        return _numpy(numbers, name), len(values)
+    if hasattr(values, "to_arrow"):  # Polars
+        return _column(name, values.to_arrow())
+    arrow = optional("pyarrow", "arrow")
+    return _column(name, arrow.array(values))
+
+
+def _no_counterpart(name: str, what: str) -> UsageError:
+    return UsageError(
+        f"field {name!r} cannot be written: {what} has no counterpart in RNTuple; convert it to numbers or strings"
+    )
+
+
+def _bytes(array: Any) -> Any:
+    """Return an array's memory, in one piece and native order, as bytes."""
+    array = np.require(array, requirements=["C", "A"])
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return array.reshape(-1).view(np.uint8)
+
+
+def _numpy(array: Any, name: str) -> Node:
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise _no_counterpart(name, f"NumPy's {array.dtype}")
+    dtype = array.dtype.newbyteorder("=").name
+    node: Node = ("numpy", dtype, _bytes(array))
+    length = array.size
+    for size in reversed(array.shape[1:]):
+        length = length // size if size else 0
+        if not size:
+            raise UsageError(f"field {name!r} cannot be written: lists of 0 items have no type in C++")
+        node = ("regular", size, length, node)
+    return node
+
+
+def _offsets(index: Any) -> Any:
+    return _bytes(np.asarray(index.data).astype(np.int64, copy=False))
+
+
+def _layout(layout: Any, name: str) -> Node:
+    """Return the node of a layout of Awkward."""
+    kind = type(layout).__name__
+    if kind == "EmptyArray":
+        return ("unknown",)
+    if kind == "NumpyArray":
+        return _numpy(np.asarray(layout.data), name)
+    if layout.is_option:
+        return _option(layout, name)
+    if layout.is_indexed:
+        return _layout(layout.project(), name)
+    if kind == "RegularArray" and layout.parameter("__array__") not in ("string", "bytestring"):
+        length = layout.length
+        content = layout.content[: layout.size * length]
+        if layout.size == 0:
+            raise UsageError(f"field {name!r} cannot be written: lists of 0 items have no type in C++")
+        return ("regular", layout.size, length, _layout(content, name))
+    if layout.is_list:
+        return _list(layout, name)
+    if layout.is_record:
+        names = None if layout.is_tuple else list(layout.fields)
+        contents = [layout[str(i)] if names is None else layout[key] for i, key in enumerate(layout.fields)]
+        below = layout.fields
+        nodes = [_layout(content, f"{name}.{key}") for content, key in zip(contents, below, strict=True)]
+        return ("record", names, nodes, layout.length, "")
+    if layout.is_union:
+        return _union(layout, name)
+    raise UsageError(f"field {name!r} cannot be written: it is a {kind}")
+
+
+def _list(layout: Any, name: str) -> Node:
+    lists = layout.to_ListOffsetArray64(False)
+    offsets, content = _offsets(lists.offsets), lists.content
+    array = lists.parameter("__array__")
+    if array in ("string", "bytestring"):
+        data = _bytes(np.asarray(content.to_packed().data if content.is_indexed else content.data))
+        if array == "string":
+            return ("string", offsets, data)
+        return ("bytes", offsets, data, "")
+    return ("list", offsets, _layout(content, name))
+
+
+def _option(layout: Any, name: str) -> Node:
+    indexed = layout.to_IndexedOptionArray64()
+    if indexed.content.is_union:
+        return _layout(_no_value(indexed), name)
+    index = np.asarray(indexed.index.data)
+    return ("option", _bytes(index.astype(np.int64, copy=False)), _layout(indexed.content, name))
+
+
+def _no_value(indexed: Any) -> Any:
+    """Return an option of a union as a union that has no value where the option has none."""
+    from awkward.contents import EmptyArray, IndexedOptionArray, UnionArray
+    from awkward.index import Index8, Index64
+
+    union, index = indexed.content, np.asarray(indexed.index.data)
+    there = np.flatnonzero(index >= 0)
+    tags, places = np.zeros(len(index), np.int8), np.zeros(len(index), np.int64)
+    tags[there] = np.asarray(union.tags.data)[index[there]] + 1
+    places[there] = np.asarray(union.index.data)[index[there]]
+    valueless = IndexedOptionArray(Index64(np.array([-1])), EmptyArray())
+    return UnionArray(Index8(tags), Index64(places), [valueless, *union.contents])
+
+
+def _is_valueless(layout: Any) -> bool:
+    return bool(layout.is_option and type(layout.content).__name__ == "EmptyArray")
+
+
+def _union(layout: Any, name: str) -> Node:
+    """Return the node of a union; its alternatives are options where a value may be missing."""
+    contents = list(layout.contents)
+    tags = np.asarray(layout.tags.data)
+    places = np.asarray(layout.index.data)[: len(tags)].astype(np.int64)
+    kept = [i for i, content in enumerate(contents) if not _is_valueless(content)]
+    has_valueless = len(kept) < len(contents)
+    number = np.zeros(len(contents), np.int8)
+    number[kept] = np.arange(1, len(kept) + 1)
+    new_tags = number[tags]
+    nodes = []
+    for tag, i in enumerate(kept, start=1):
+        content = contents[i]
+        is_plain = type(content).__name__ == "UnmaskedArray"
+        if content.is_option and (is_plain or not has_valueless):
+            own = np.flatnonzero(new_tags == tag)
+            index = np.asarray(content.to_IndexedOptionArray64().index.data)[places[own]]
+            content = content.to_IndexedOptionArray64().content
+            places[own] = index
+            new_tags[own[index < 0]] = 0
+        nodes.append(_layout(content, name))
+    places[new_tags == 0] = 0
+    return ("union", _bytes(new_tags), _bytes(places), nodes)

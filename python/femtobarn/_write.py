@@ -1,0 +1,633 @@
+"""Writing: ROOT files, the ntuples in them, and what is said about their entries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+
+from femtobarn import _core
+from femtobarn._spec import is_spec, to_fields
+from femtobarn._steps import num_bytes, num_threads
+from femtobarn._to_nodes import to_batches
+from femtobarn.errors import UsageError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["AttributeSetWriter", "FileWriter", "NTupleWriter", "create", "recreate", "update", "write"]
+
+Path = str | os.PathLike[str]
+Compression = str | int | None
+
+
+def compression_settings(compression: Any) -> int:
+    """Turn a compression as users say it into ROOT's number.
+
+    Parameters
+    ----------
+    compression : str, int, None, tuple or an object of uproot
+        "zstd:5", "lz4", "none", 505, ("zstd", 5) or ``uproot.ZSTD(5)``.
+
+    Returns
+    -------
+    int
+        100 times the algorithm plus the level; 0 for none.
+
+    Raises
+    ------
+    UsageError
+        If there is no such algorithm or level.
+
+    Examples
+    --------
+    >>> from femtobarn._write import compression_settings
+    >>> compression_settings("zstd:5"), compression_settings(None)
+    (505, 0)
+    """
+    if compression is None:
+        return 0
+    if isinstance(compression, tuple) and len(compression) == 2:
+        compression = f"{compression[0]}:{compression[1]}"
+    code = getattr(compression, "code", None)
+    if code is not None:
+        compression = code
+    return _core.compression_settings(str(compression))
+
+
+def create(path: Path, *, compression: Any = "zstd:5", threads: int | None = None) -> FileWriter:
+    """Make a new ROOT file, where there is none yet.
+
+    Parameters
+    ----------
+    path : str or path
+        Where the file will be.
+    compression : str, int or None
+        How ntuples are compressed if they say nothing else; see `recreate`.
+    threads : int, optional
+        Number of threads that encode and compress; by default the variable FEMTOBARN_THREADS, or else all cores.
+
+    Returns
+    -------
+    FileWriter
+        The file.
+
+    Raises
+    ------
+    FileError
+        If there is a file already, or none can be made.
+    """
+    name = os.fspath(path)
+    if os.path.lexists(name.removeprefix("file://")):
+        from femtobarn.errors import FileError
+
+        raise FileError(f"{name} is there already: fb.recreate replaces it, fb.update adds to it", kind="create-failed")
+    return recreate(path, compression=compression, threads=threads)
+
+
+def recreate(path: Path, *, compression: Any = "zstd:5", threads: int | None = None) -> FileWriter:
+    """Make a new ROOT file, which replaces what has its name.
+
+    The file is written beside its name and appears when it is closed, complete and synced. If the ``with`` block ends
+    with an error, nothing appears, and what was there stays.
+
+    Parameters
+    ----------
+    path : str or path
+        Where the file will be.
+    compression : str, int or None
+        How ntuples are compressed if they say nothing else: "zstd", "lz4", "zlib" or "lzma", with a level from 1 to 9 as in
+        "zstd:5"; ROOT's number, as 505; "none" or None.
+    threads : int, optional
+        Number of threads that encode and compress; by default the variable FEMTOBARN_THREADS, or else all cores.
+
+    Returns
+    -------
+    FileWriter
+        The file.
+
+    Raises
+    ------
+    FileError
+        If no file can be made there.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> with fb.recreate(tmp / "new.root", compression="zstd:5") as f:
+    ...     events = f.mkrntuple("Events", {"n": "int32", "pt": "var * float32"})
+    ...     events.extend({"n": [1, 2], "pt": [[0.5], [1.5, 2.5]]})
+    >>> fb.open(tmp / "new.root")["pt"].array().to_list()
+    [[0.5], [1.5, 2.5]]
+    """
+    settings = compression_settings(compression)
+    return FileWriter(_core.FileWriter.create(os.fspath(path), settings), settings, num_threads(threads))
+
+
+def update(path: Path, *, compression: Any = None, threads: int | None = None) -> FileWriter:
+    """Add to a ROOT file that is there, beside its other objects.
+
+    Until it is closed, everybody sees what was there before; at no instant is that unreadable.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    compression : str, int or None
+        How ntuples are compressed if they say nothing else; by default as the file's header says. See `recreate`.
+    threads : int, optional
+        Number of threads that encode and compress; by default the variable FEMTOBARN_THREADS, or else all cores.
+
+    Returns
+    -------
+    FileWriter
+        The file.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such file.
+    FormatError
+        If it is no ROOT file.
+    """
+    n_threads = num_threads(threads)
+    core = _core.FileWriter.update(os.fspath(path))
+    settings = core.compression if compression is None else compression_settings(compression)
+    return FileWriter(core, settings, n_threads)
+
+
+def write(path: Path, data: Any, name: str = "Events", *, compression: Any = "zstd:5", **options: Any) -> int:
+    """Write data as an ntuple of a new file.
+
+    Parameters
+    ----------
+    path : str or path
+        Where the file will be; what has its name is replaced.
+    data : ak.Array, dict, table, reader of record batches, `NTuple`, or an iterator of any of these
+        The entries; see `NTupleWriter.extend`. An iterator's items are written one after another.
+    name : str
+        Name of the ntuple; directories may be in front, as "folder/Events".
+    compression : str, int or None
+        See `recreate`.
+    **options
+        As those of `FileWriter.mkrntuple`.
+
+    Returns
+    -------
+    int
+        Number of entries.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> fb.write(tmp / "small.root", {"x": [1.5, 2.5], "label": ["a", "b"]}, precision={"x": 16})
+    2
+    >>> fb.open(tmp / "small.root")["label"].array().to_list()
+    ['a', 'b']
+    """
+    threads = options.pop("threads", None)
+    with recreate(path, compression=compression, threads=threads) as file:
+        if isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__"):
+            first = next(data, None)
+            if first is None:
+                raise UsageError("the iterator gives nothing: an ntuple without entries needs a specification")
+            batches = to_batches(first)
+            ntuple = file.mkrntuple(name, batches, **options)
+            ntuple.extend(batches)
+            for batch in data:
+                ntuple.extend(batch)
+        else:
+            batches = to_batches(data)
+            ntuple = file.mkrntuple(name, batches, **options)
+            ntuple.extend(batches)
+        return ntuple.close()
+
+
+class FileWriter:
+    """A ROOT file that is being written; `recreate`, `create` and `update` make it.
+
+    It is completed by `close`, or at the end of a ``with`` block that has no error. Its methods may be called from several
+    threads; they wait for each other.
+    """
+
+    def __init__(self, core: _core.FileWriter, compression: int, threads: int) -> None:
+        self._core = core
+        self._compression = compression
+        self._threads = threads
+        self._ntuples: list[NTupleWriter] = []
+
+    @property
+    def file_path(self) -> str:
+        """Path of the file."""
+        return self._core.url
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is complete, or given up."""
+        return self._core.closed
+
+    def mkdir(self, path: str) -> FileWriter:
+        """Make a directory, and those above it.
+
+        Parameters
+        ----------
+        path : str
+            Names with slashes between.
+
+        Returns
+        -------
+        FileWriter
+            This file.
+
+        Raises
+        ------
+        FormatError
+            If something else has that name.
+        """
+        self._core.directory(path)
+        return self
+
+    def keys(self, path: str = "") -> list[str]:
+        """Return the names in a directory, which is made if it is not there.
+
+        Parameters
+        ----------
+        path : str
+            Names of directories with slashes between; by default the file's own.
+
+        Returns
+        -------
+        list of str
+            Names of objects and directories, without those of ntuples that are not closed yet.
+        """
+        return self._core.directory(path)
+
+    def mkrntuple(
+        self,
+        name: str,
+        batch_or_spec: Any,
+        description: str = "",
+        *,
+        compression: Any = ...,
+        field_compression: Mapping[str, Any] | None = None,
+        precision: Mapping[str, int | tuple[int, float, float]] | None = None,
+        descriptions: Mapping[str, str] | None = None,
+        projected: Mapping[str, Any] | None = None,
+        cluster_size: str | SupportsIndex = "128 MiB",
+        cluster_size_uncompressed: str | SupportsIndex = "1280 MiB",
+        page_size: str | SupportsIndex = "1 MiB",
+        memory_limit: str | SupportsIndex | None = None,
+        max_key_size: str | SupportsIndex = "1 GiB",
+        page_checksums: bool = True,
+        same_page_merging: bool = True,
+        clusters_per_group: int = 4096,
+        threads: int | None = None,
+    ) -> NTupleWriter:
+        """Begin an ntuple.
+
+        Parameters
+        ----------
+        name : str
+            Its name; directories may be in front, as "folder/Events".
+        batch_or_spec : dict, Arrow schema, Awkward type, or data
+            The fields and their types. A dict has names and types: of C++ ("std::vector<float>"), NumPy ("float32",
+            ``np.int64``), Awkward ("var * float32"), `Class`, `Enum`, `Cardinality`, `Projected`, or a dict for a record
+            without a class. Of data, only the types are taken: `NTupleWriter.extend` writes it.
+        description : str
+            What the ntuple is, in words.
+        compression : str, int or None
+            How it is compressed, by default as the file; see `recreate`.
+        field_compression : dict, optional
+            Names of fields, with dots between, that are compressed in another way.
+        precision : dict, optional
+            Names of fields whose reals are stored in fewer bits: ``{"Muon_pt": 12}`` keeps the upper 12 bits of single
+            precision (Real32Trunc, 10 to 31), ``{"Muon_phi": (16, -3.15, 3.15)}`` stores 16 bits' fraction of that range
+            (Real32Quant, 1 to 32); values outside of a range are errors.
+        descriptions : dict, optional
+            Names of fields and what they are, in words.
+        projected : dict, optional
+            More fields, which are views: names, and `Cardinality` or `Projected`.
+        cluster_size : str or int
+            Compressed bytes of a cluster, about.
+        cluster_size_uncompressed : str or int
+            Uncompressed bytes of a cluster, at most.
+        page_size : str or int
+            Uncompressed bytes of a page, at most.
+        memory_limit : str or int, optional
+            Bytes of memory that writing may take besides the data that is given: clusters and pages become smaller for
+            it. Without a limit it is ``cluster_size + 256 MiB + 32 MiB + threads * (3 * page_size + 8 MiB)``.
+        max_key_size : str or int
+            Largest record of the file; what is larger is stored in several.
+        page_checksums : bool
+            Whether each page has a checksum.
+        same_page_merging : bool
+            Whether pages of equal bytes are stored once in a cluster.
+        clusters_per_group : int
+            Clusters whose pages one page list has.
+        threads : int, optional
+            Number of threads that encode and compress; by default as the file.
+
+        Returns
+        -------
+        NTupleWriter
+            The ntuple.
+
+        Raises
+        ------
+        UsageError
+            If there is such a name already, or a type is none that RNTuple has.
+        """
+        directory, _, own = name.strip("/").rpartition("/")
+        if not own:
+            raise UsageError("an ntuple needs a name")
+        if any(ntuple.path == (directory, own) and not ntuple.closed for ntuple in self._ntuples):
+            raise UsageError(f"an ntuple {name!r} is being written already")
+        given = None
+        if is_spec(batch_or_spec):
+            fields = to_fields(batch_or_spec)
+        else:
+            given = to_batches(batch_or_spec)
+            fields = given.fields()
+        if projected:
+            fields.extend(to_fields(projected))
+        _adjust(fields, field_compression, precision, descriptions)
+        options = {
+            "compression": self._compression if compression is ... else compression_settings(compression),
+            "cluster_size": num_bytes(cluster_size),
+            "cluster_size_uncompressed": num_bytes(cluster_size_uncompressed),
+            "page_size": num_bytes(page_size),
+            "memory_limit": None if memory_limit is None else num_bytes(memory_limit),
+            "max_key_size": num_bytes(max_key_size),
+            "page_checksums": page_checksums,
+            "same_page_merging": same_page_merging,
+            "clusters_per_group": clusters_per_group,
+            "threads": self._threads if threads is None else num_threads(threads),
+            "description": description,
+        }
+        for option, value in options.items():
+            if option.endswith(("size", "uncompressed", "group")) and value < 1:
+                raise UsageError(f"{option} must be at least 1, not {value}")
+        core = self._core.ntuple(directory, own, fields, options)
+        ntuple = NTupleWriter(core, (directory, own), given)
+        self._ntuples.append(ntuple)
+        return ntuple
+
+    def __setitem__(self, name: str, data: Any) -> None:
+        """Write data as an ntuple of this name."""
+        batches = to_batches(data)
+        ntuple = self.mkrntuple(name, batches)
+        ntuple.extend(batches)
+        ntuple.close()
+
+    def close(self) -> None:
+        """Complete the ntuples and the file: only then is it there, or has what was added.
+
+        Raises
+        ------
+        FileError
+            If writing fails: then a new file does not appear, and an old one is as it was.
+        """
+        if self.closed:
+            return
+        try:
+            for ntuple in self._ntuples:
+                ntuple.close()
+        except BaseException:
+            self.abort()
+            raise
+        self._core.finish()
+
+    def abort(self) -> None:
+        """Give the file up: a new one does not appear, an old one is as it was."""
+        self._core.abort()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{len(self._ntuples)} ntuples"
+        return f"<FileWriter {self.file_path!r}, {state}>"
+
+
+def _adjust(
+    fields: _core.Fields,
+    compressions: Mapping[str, Any] | None,
+    precisions: Mapping[str, int | tuple[int, float, float]] | None,
+    descriptions: Mapping[str, str] | None,
+) -> None:
+    for path, compression in (compressions or {}).items():
+        fields.compress(path, compression_settings(compression))
+    for path, precision in (precisions or {}).items():
+        try:
+            bits, *limits = precision if isinstance(precision, tuple | list) else (precision,)
+            if len(limits) not in (0, 2):
+                raise TypeError
+            fields.store(path, bits, (limits[0], limits[1]) if limits else None)
+        except (TypeError, OverflowError):
+            raise UsageError(
+                f"precision of {path!r} is a number of bits, or (bits, least, largest value), not {precision!r}"
+            ) from None
+    for path, description in (descriptions or {}).items():
+        fields.describe(path, description)
+
+
+class NTupleWriter:
+    """An ntuple that is being written; `FileWriter.mkrntuple` makes it."""
+
+    def __init__(self, core: _core.NTupleWriter, path: tuple[str, str], given: _core.Batches | None) -> None:
+        self._core = core
+        self.path = path
+        self._given = given.num_entries if given is not None else 0
+        self._is_empty = True
+        self._num_entries = 0
+        self._attribute_sets: list[AttributeSetWriter] = []
+
+    @property
+    def name(self) -> str:
+        """The ntuple's name."""
+        return self._core.name
+
+    @property
+    def num_entries(self) -> int:
+        """Number of entries so far."""
+        return self._num_entries if self.closed else self._core.num_entries
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is complete."""
+        return self._core.closed
+
+    def extend(self, batch: Any) -> None:
+        """Add entries.
+
+        A batch that does not fit is refused as a whole. Numbers are converted where the field's type holds all of their
+        values.
+
+        Parameters
+        ----------
+        batch : ak.Array, dict, structured NumPy array, or anything with ``__arrow_c_stream__``
+            As many entries as you like, with all fields of the ntuple: an Awkward Array of records; a dict from names to
+            arrays of one length (Awkward, NumPy, Arrow, lists); a table of pyarrow, pandas or Polars; a reader of record
+            batches; an `NTuple`.
+
+        Raises
+        ------
+        UsageError
+            If a field is missing, or has another type, or a value is missing where none may be.
+        FileError
+            If writing fails: the file cannot be completed then.
+        """
+        batches = to_batches(batch)
+        self._core.extend(batches)
+        self._is_empty = False
+
+    def add_fields(self, spec: Any) -> None:
+        """Add fields (late model extension): in the entries so far they are zero, empty or missing.
+
+        Parameters
+        ----------
+        spec : dict, Arrow schema, Awkward type, or data
+            As `batch_or_spec` of `FileWriter.mkrntuple`.
+
+        Raises
+        ------
+        UsageError
+            If a name is taken, or a type is none that RNTuple has.
+        """
+        self._core.add_fields(to_fields(spec) if is_spec(spec) else to_batches(spec).fields())
+
+    def commit_cluster(self, *, group: bool = False) -> None:
+        """End the cluster here, although it has not reached its size.
+
+        Parameters
+        ----------
+        group : bool
+            Whether the cluster group ends here, too.
+
+        Raises
+        ------
+        FileError
+            If writing fails.
+        """
+        self._core.commit_cluster(group)
+
+    def mkattributes(self, name: str, spec: Any) -> AttributeSetWriter:
+        """Begin an attribute set: what is to be said of ranges of entries, such as where they come from.
+
+        Parameters
+        ----------
+        name : str
+            Its name; no other set of the ntuple may have it.
+        spec : dict, Arrow schema or Awkward type
+            The fields that are said of each range; as `batch_or_spec` of `FileWriter.mkrntuple`.
+
+        Returns
+        -------
+        AttributeSetWriter
+            The set.
+
+        Raises
+        ------
+        UsageError
+            If the name is taken, or a type is none that RNTuple has.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> with fb.recreate(tmp / "runs.root") as f:
+        ...     events = f.mkrntuple("Events", {"x": "float32"})
+        ...     about = events.mkattributes("provenance", {"input": "std::string"})
+        ...     events.extend({"x": [1.0, 2.0]})
+        ...     about.append(0, 2, {"input": "detector"})
+        >>> fb.open(tmp / "runs.root").attributes["provenance"]["_userData.input"].array().to_list()
+        ['detector']
+        """
+        fields = to_fields(spec)
+        if any(known.name == name for known in self._attribute_sets):
+            raise UsageError(f"there is an attribute set {name!r} already")
+        attributes = AttributeSetWriter(self._core.attribute_set(name, fields))
+        self._attribute_sets.append(attributes)
+        return attributes
+
+    def close(self) -> int:
+        """Complete the ntuple.
+
+        Returns
+        -------
+        int
+            Number of entries.
+
+        Raises
+        ------
+        UsageError
+            If `FileWriter.mkrntuple` was given data, and `extend` was never called.
+        FileError
+            If writing fails.
+        """
+        if self.closed:
+            return self._num_entries
+        if self._given and self._is_empty:
+            raise UsageError(
+                f"ntuple {self.name!r} has no entries: of the data that mkrntuple was given it took the types only; "
+                "call extend with the data"
+            )
+        for attributes in self._attribute_sets:
+            attributes.close()
+        self._num_entries = self._core.finish() or 0
+        return self._num_entries
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"<NTupleWriter {self.name!r}, {self.num_entries} entries{', closed' if self.closed else ''}>"
+
+
+class AttributeSetWriter:
+    """An attribute set that is being written; `NTupleWriter.mkattributes` makes it."""
+
+    def __init__(self, core: _core.AttributeSet) -> None:
+        self._core = core
+
+    @property
+    def name(self) -> str:
+        """The set's name."""
+        return self._core.name
+
+    def append(self, entry_start: int, entry_stop: int, values: Mapping[str, Any]) -> None:
+        """Say something about a range of entries.
+
+        Parameters
+        ----------
+        entry_start, entry_stop : int
+            First entry, and the one after the last.
+        values : dict
+            A value for each field.
+
+        Raises
+        ------
+        UsageError
+            If a value is missing or has another type.
+        """
+        row = {name: [value] for name, value in values.items()}
+        if not 0 <= entry_start <= entry_stop:
+            raise UsageError(f"entries {entry_start} to {entry_stop} are no range")
+        self._core.append(entry_start, entry_stop, to_batches(row))
+
+    def close(self) -> None:
+        """Complete the set; the end of its ntuple does it, too."""
+        self._core.finish()
