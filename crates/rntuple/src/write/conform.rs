@@ -9,7 +9,9 @@ use arrow_array::types::{
     Int8Type, Int16Type, Int32Type, Int64Type, StringViewType, UInt8Type, UInt16Type, UInt32Type,
     UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, UInt64Array, new_empty_array};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Int64Array, StructArray, UInt64Array, new_empty_array,
+};
 use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, UnionMode};
 
@@ -488,30 +490,71 @@ fn record(
     let wanted: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
     // members of maps and tuples go by their position
     let by_position = names.len() == members.len() && (is_tuple(&wanted) || is_tuple(&names));
+    let mut used = vec![false; names.len()];
+    let values = if by_position {
+        used.fill(true);
+        let pairs = members.iter().zip(record.columns());
+        pairs
+            .map(|((name, shape), column)| conform(shape, column, &format!("{path}.{name}")))
+            .collect::<Result<_, _>>()?
+    } else {
+        by_name(members, record, &mut used, path)?
+    };
+    match used.iter().zip(&names).find(|(used, _)| !**used) {
+        Some((_, other)) => {
+            let reason = format!("it has no member {other:?}, which was given");
+            Err(unwritable(path, reason))
+        }
+        None => Ok(Values::Record(values)),
+    }
+}
+
+/// The members by their names. Those of base classes may stand among those of the class, as they are read.
+fn by_name(
+    members: &[(String, Shape)],
+    record: &StructArray,
+    used: &mut [bool],
+    path: &str,
+) -> Result<Vec<Values>, RNTupleError> {
+    let names = record.column_names();
     let mut out = Vec::with_capacity(members.len());
-    for (i, (name, shape)) in members.iter().enumerate() {
-        let found = if by_position {
-            record.columns().get(i)
-        } else {
-            record.column_by_name(name)
-        };
+    for (name, shape) in members {
+        let is_free = |at: &usize| used.get(*at) == Some(&false);
+        let qualified = format!("::{name}");
+        let found = (0..names.len())
+            .filter(is_free)
+            .find(|&at| names.get(at) == Some(&name.as_str()))
+            .or_else(|| {
+                let mut free = (0..names.len()).filter(is_free);
+                free.find(|&at| {
+                    names
+                        .get(at)
+                        .is_some_and(|other| other.ends_with(&qualified))
+                })
+            });
         let path = format!("{path}.{name}");
-        let found = found.ok_or_else(|| {
-            unwritable(
-                &path,
-                format!("it was not given; there are {}", names.join(", ")),
-            )
-        })?;
-        out.push(conform(shape, found, &path)?);
+        out.push(
+            match (
+                found.and_then(|at| Some((at, record.columns().get(at)?))),
+                shape,
+            ) {
+                (Some((at, column)), _) => {
+                    if let Some(used) = used.get_mut(at) {
+                        *used = true;
+                    }
+                    conform(shape, column, &path)?
+                }
+                (None, Shape::Record { members }) if name.starts_with(":_") => {
+                    Values::Record(by_name(members, record, used, &path)?)
+                }
+                (None, _) => {
+                    let reason = format!("it was not given; there are {}", names.join(", "));
+                    return Err(unwritable(&path, reason));
+                }
+            },
+        );
     }
-    if let Some(other) = names
-        .iter()
-        .find(|name| !by_position && !wanted.contains(name))
-    {
-        let reason = format!("it has no member {other:?}, which was given");
-        return Err(unwritable(path, reason));
-    }
-    Ok(Values::Record(out))
+    Ok(out)
 }
 
 fn variant(alternatives: &[Shape], array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {

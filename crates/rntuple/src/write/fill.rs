@@ -95,39 +95,7 @@ impl Fill {
 
     /// Checks the columns of a batch; gives the values of all fields.
     pub fn check(&self, batch: &RecordBatch) -> Result<Vec<Values>, RNTupleError> {
-        let schema = batch.schema();
-        let given = |name: &str| {
-            schema
-                .fields()
-                .iter()
-                .position(|field| field.name() == name)
-        };
-        let mut out = Vec::with_capacity(self.layout.tops.len());
-        for (name, shape) in &self.layout.tops {
-            let column = given(name).and_then(|at| batch.columns().get(at));
-            let column = column.ok_or_else(|| {
-                let names: Vec<&str> = schema
-                    .fields()
-                    .iter()
-                    .map(|f| f.name().as_str())
-                    .take(20)
-                    .collect();
-                unwritable(
-                    name,
-                    format!("the batch has no such column; it has {}", names.join(", ")),
-                )
-            })?;
-            out.push(conform(shape, column, name)?);
-        }
-        if schema.fields().len() > out.len() {
-            let known = |name: &str| self.layout.tops.iter().any(|(top, _)| top == name);
-            let other = schema.fields().iter().find(|field| !known(field.name()));
-            let name = other.map_or("", |field| field.name().as_str());
-            let reason =
-                "the batch has it, and the ntuple has not: add the field first, or leave it out";
-            return Err(unwritable(name, reason));
-        }
-        Ok(out)
+        check(&self.layout, batch)
     }
 
     /// Adds checked values of `n` entries; calls `full` when the cluster has its size, to take it away.
@@ -311,4 +279,41 @@ impl Fill {
         (self.n_bytes, self.n_sealed) = (0, 0);
         Ok(Some(FilledCluster { n_entries, columns }))
     }
+}
+
+/// Checks the columns of a batch; gives the values of all fields.
+pub(super) fn check(layout: &Layout, batch: &RecordBatch) -> Result<Vec<Values>, RNTupleError> {
+    let schema = batch.schema();
+    let given = |name: &str| {
+        schema
+            .fields()
+            .iter()
+            .position(|field| field.name() == name)
+    };
+    let mut out = Vec::with_capacity(layout.tops.len());
+    for (name, shape) in &layout.tops {
+        let column = given(name).and_then(|at| batch.columns().get(at));
+        let column = column.ok_or_else(|| {
+            let names: Vec<&str> = schema
+                .fields()
+                .iter()
+                .map(|f| f.name().as_str())
+                .take(20)
+                .collect();
+            unwritable(
+                name,
+                format!("the batch has no such column; it has {}", names.join(", ")),
+            )
+        })?;
+        out.push(conform(shape, column, name)?);
+    }
+    if schema.fields().len() > out.len() {
+        let known = |name: &str| layout.tops.iter().any(|(top, _)| top == name);
+        let other = schema.fields().iter().find(|field| !known(field.name()));
+        let name = other.map_or("", |field| field.name().as_str());
+        let reason =
+            "the batch has it, and the ntuple has not: add the field first, or leave it out";
+        return Err(unwritable(name, reason));
+    }
+    Ok(out)
 }

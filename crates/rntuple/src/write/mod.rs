@@ -10,6 +10,7 @@
 mod attributes;
 mod column;
 mod conform;
+mod digest;
 mod fill;
 mod model;
 mod ntuple;
@@ -21,6 +22,7 @@ mod tests;
 mod values;
 
 pub use attributes::AttributeSetWriter;
+pub use digest::{ColumnDigest, Digest};
 pub use model::{FieldKind, FieldModel, LeafModel, StoredAs};
 pub use ntuple::NTupleWriter;
 pub use options::WriteOptions;

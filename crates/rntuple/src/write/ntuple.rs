@@ -15,8 +15,8 @@ use super::options::WriteOptions;
 use super::payload::{append_envelope, append_pages};
 use crate::RNTupleError;
 use crate::spec::{
-    Anchor, ClusterGroup, ClusterSummary, EnvelopeLink, LinkedAttributeSet, Locator, LocatorKind,
-    Page, SchemaDescription, WrittenCluster, WrittenColumn, write as spec,
+    Anchor, ClusterGroup, ClusterSummary, EnvelopeLink, ExtraTypeInfo, LinkedAttributeSet, Locator,
+    LocatorKind, Page, SchemaDescription, WrittenCluster, WrittenColumn, write as spec,
 };
 
 /// The class of ntuples in files.
@@ -44,6 +44,7 @@ pub struct NTupleWriter {
     clusters: Vec<WrittenCluster>,
     groups: Vec<ClusterGroup>,
     attribute_sets: Vec<LinkedAttributeSet>,
+    extra_type_infos: Vec<ExtraTypeInfo>,
     /// Entries of the clusters that were written.
     n_entries: u64,
     /// Entries were lost, because writing them failed.
@@ -85,6 +86,7 @@ impl NTupleWriter {
             clusters: Vec::new(),
             groups: Vec::new(),
             attribute_sets: Vec::new(),
+            extra_type_infos: Vec::new(),
             n_entries: 0,
             failed: false,
             options,
@@ -262,6 +264,11 @@ impl NTupleWriter {
         Ok(())
     }
 
+    /// Adds what is known of types, as the streamer infos of classes whose objects are written as bytes.
+    pub fn add_type_info(&mut self, info: ExtraTypeInfo) {
+        self.extra_type_infos.push(info);
+    }
+
     /// Links an attribute set that was written.
     pub(super) fn link_attribute_set(&mut self, set: LinkedAttributeSet) {
         self.attribute_sets.push(set);
@@ -311,7 +318,7 @@ impl NTupleWriter {
             fields: schema.fields.iter().skip(fields).cloned().collect(),
             columns: schema.columns.iter().skip(columns).cloned().collect(),
             alias_columns: schema.alias_columns.iter().skip(aliases).cloned().collect(),
-            extra_type_infos: Vec::new(),
+            extra_type_infos: self.extra_type_infos.clone(),
         }
     }
 

@@ -34,7 +34,7 @@ pub(super) enum Ends {
 }
 
 impl Ends {
-    fn at(&self, index: usize) -> usize {
+    pub fn at(&self, index: usize) -> usize {
         match self {
             Self::Narrow(ends) => ends.get(index).map_or(0, |end| end.as_usize()),
             Self::Wide(ends) => ends.get(index).map_or(0, |end| end.as_usize()),

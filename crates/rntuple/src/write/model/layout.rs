@@ -53,6 +53,9 @@ pub(crate) struct Layout {
     names: HashMap<String, u32>,
 }
 
+/// The columns of offsets, plain and split.
+const INDEX: (ColumnType, ColumnType) = (ColumnType::Index64, ColumnType::SplitIndex64);
+
 /// Where in the tree a field is added.
 #[derive(Clone, Copy)]
 struct Place<'a> {
@@ -161,7 +164,6 @@ impl Layout {
         settings: u32,
     ) -> Result<Shape, RNTupleError> {
         let settings = field.compression.unwrap_or(settings);
-        const INDEX: (ColumnType, ColumnType) = (ColumnType::Index64, ColumnType::SplitIndex64);
         Ok(match &field.kind {
             FieldKind::Leaf(leaf) => {
                 let id = self.record(field, Role::Plain, place);
@@ -169,20 +171,11 @@ impl Layout {
             }
             FieldKind::String => {
                 let id = self.record(field, Role::Plain, place);
-                let index = self.column(id, INDEX, place.first, settings);
-                let chars = (ColumnType::Char, ColumnType::Char);
-                let column = self.column(id, chars, 0, settings);
-                let dtype = DType::UInt8;
-                let item = Box::new(Shape::Leaf {
-                    column,
-                    dtype,
-                    range: None,
-                });
-                Shape::List {
-                    index,
-                    item,
-                    text: true,
-                }
+                self.bytes(id, ColumnType::Char, place, settings)
+            }
+            FieldKind::Streamed => {
+                let id = self.record(field, Role::Streamer, place);
+                self.bytes(id, ColumnType::Byte, place, settings)
             }
             FieldKind::Collection(item) | FieldKind::Optional(item) => {
                 let id = self.record(field, Role::Collection, place);
@@ -276,6 +269,19 @@ impl Layout {
             first,
         };
         self.add(field, place, settings)
+    }
+
+    /// Texts and streamed objects.
+    fn bytes(&mut self, id: u32, bytes: ColumnType, place: Place<'_>, settings: u32) -> Shape {
+        let index = self.column(id, INDEX, place.first, settings);
+        let column = self.column(id, (bytes, bytes), 0, settings);
+        let item = Box::new(Shape::Leaf {
+            column,
+            dtype: DType::UInt8,
+            range: None,
+        });
+        let text = bytes == ColumnType::Char;
+        Shape::List { index, item, text }
     }
 
     fn leaf(&mut self, id: u32, leaf: LeafModel, place: Place<'_>, settings: u32) -> Shape {

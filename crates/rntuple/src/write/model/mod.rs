@@ -2,6 +2,7 @@
 
 mod arrow;
 mod cpp;
+mod descriptor;
 mod layout;
 
 use crate::RNTupleError;
@@ -49,6 +50,8 @@ pub enum FieldKind {
     Variant(Vec<FieldModel>),
     /// What has the type of its one subfield on disk: enums and `std::atomic`.
     Wrapper(Box<FieldModel>),
+    /// Objects as ROOT's streamers write them: bytes. The ntuple has the streamer infos of their classes.
+    Streamed,
     /// A view of another field, given by its path: names from the top-level field down, with dots between. It has no data
     /// of its own; its subfields are views, too.
     Projected {
@@ -239,7 +242,9 @@ impl FieldModel {
     /// The fields right below.
     pub fn subfields(&self) -> &[Self] {
         match &self.kind {
-            FieldKind::Leaf(_) | FieldKind::String | FieldKind::Bitset(_) => &[],
+            FieldKind::Leaf(_) | FieldKind::String | FieldKind::Streamed | FieldKind::Bitset(_) => {
+                &[]
+            }
             FieldKind::Collection(item)
             | FieldKind::Optional(item)
             | FieldKind::Array(_, item)
@@ -254,7 +259,9 @@ impl FieldModel {
 
     fn subfields_mut(&mut self) -> &mut [Self] {
         match &mut self.kind {
-            FieldKind::Leaf(_) | FieldKind::String | FieldKind::Bitset(_) => &mut [],
+            FieldKind::Leaf(_) | FieldKind::String | FieldKind::Streamed | FieldKind::Bitset(_) => {
+                &mut []
+            }
             FieldKind::Collection(item)
             | FieldKind::Optional(item)
             | FieldKind::Array(_, item)

@@ -1,0 +1,114 @@
+//! From the fields of an ntuple that is there.
+
+use super::{FieldKind, FieldModel, LeafModel, StoredAs, unwritable};
+use crate::RNTupleError;
+use crate::schema::{DType, Descriptor, FieldId};
+use crate::spec::{ColumnType, Role};
+
+impl FieldModel {
+    /// The fields of an ntuple, to be written again with the same types, names and encodings. Views come last.
+    ///
+    /// # Errors
+    /// If a field has a structure that is not written.
+    pub fn from_descriptor(
+        descriptor: &Descriptor,
+        fields: &[FieldId],
+    ) -> Result<Vec<Self>, RNTupleError> {
+        fields.iter().map(|&id| model(descriptor, id)).collect()
+    }
+}
+
+fn model(descriptor: &Descriptor, id: FieldId) -> Result<FieldModel, RNTupleError> {
+    let refused = |reason: &str| unwritable(&descriptor.qualified_name(id), reason);
+    let field = descriptor
+        .field(id)
+        .ok_or_else(|| refused("it is not there"))?;
+    let record = &field.record;
+    let below = || -> Result<Vec<FieldModel>, RNTupleError> {
+        field
+            .children
+            .iter()
+            .map(|&child| model(descriptor, child))
+            .collect()
+    };
+    let one = || -> Result<Box<FieldModel>, RNTupleError> {
+        let mut fields = below()?;
+        match (fields.pop(), fields.is_empty()) {
+            (Some(item), true) => Ok(Box::new(item)),
+            _ => Err(refused("it has not one subfield")),
+        }
+    };
+    let n_columns = descriptor.n_columns(id);
+    let kind = if let Some(source) = record.source_id {
+        FieldKind::Projected {
+            source: descriptor.qualified_name(source),
+            subfields: below()?,
+        }
+    } else {
+        match (record.role, n_columns, record.array_size) {
+            (Role::Record, ..) => FieldKind::Record(below()?),
+            (Role::Variant, ..) => FieldKind::Variant(below()?),
+            (Role::Streamer, ..) => FieldKind::Streamed,
+            (Role::Collection, ..) if record.type_name.starts_with("std::optional") => {
+                FieldKind::Optional(one()?)
+            }
+            (Role::Collection, ..) => match field.children.as_slice() {
+                [_] => FieldKind::Collection(one()?),
+                _ => FieldKind::Collection(Box::new(FieldModel::record("_0", "", below()?))),
+            },
+            (Role::Plain, 0, Some(size)) => FieldKind::Array(size, one()?),
+            (Role::Plain, 0, None) => FieldKind::Wrapper(one()?),
+            (Role::Plain, 1, Some(size)) if record.type_name.starts_with("std::bitset") => {
+                FieldKind::Bitset(size)
+            }
+            (Role::Plain, 1, None) => FieldKind::Leaf(leaf(descriptor, id)?),
+            (Role::Plain, 2, None) => FieldKind::String,
+            _ => return Err(refused("its structure is not written")),
+        }
+    };
+    Ok(FieldModel {
+        name: record.name.clone(),
+        type_name: record.type_name.clone(),
+        type_alias: record.type_alias.clone(),
+        description: record.description.clone(),
+        type_version: record.type_version,
+        type_checksum: record.type_checksum,
+        kind,
+        compression: None,
+    })
+}
+
+/// The numbers of a field in the encoding that its columns have, if they have one and it keeps every value.
+fn leaf(descriptor: &Descriptor, id: FieldId) -> Result<LeafModel, RNTupleError> {
+    let refused = |reason: &str| unwritable(&descriptor.qualified_name(id), reason);
+    let columns: Vec<_> = descriptor
+        .representations(id, 0)
+        .into_iter()
+        .filter_map(|column| descriptor.column(column))
+        .collect();
+    let is_double = descriptor
+        .field(id)
+        .is_some_and(|field| field.record.type_name == "double");
+    let dtype_of = |column_type| match column_type {
+        ColumnType::Real32Quant if is_double => Some(DType::Float64),
+        other => DType::of_column(other),
+    };
+    let types: Option<Vec<DType>> = columns.iter().map(|c| dtype_of(c.column_type)).collect();
+    let dtype = types.and_then(|types| types.into_iter().reduce(DType::promote));
+    let dtype = dtype.ok_or_else(|| refused("its columns hold no numbers"))?;
+    let stored = match columns.as_slice() {
+        [only] => stored(only.column_type, only.bits),
+        _ => None,
+    };
+    Ok(LeafModel { dtype, stored })
+}
+
+fn stored(column_type: ColumnType, bits: u16) -> Option<StoredAs> {
+    use ColumnType as C;
+    match column_type {
+        C::Char | C::Byte | C::Real16 => Some(StoredAs::Column(column_type)),
+        C::Real32Trunc => Some(StoredAs::Truncated(bits)),
+        // what was read of fractions need not be one again
+        _ => None,
+    }
+}
