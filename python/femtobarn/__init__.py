@@ -10,6 +10,7 @@ The names and arguments are those of uproot, so that a user of uproot reads with
 
 from __future__ import annotations
 
+from femtobarn._convert import ConvertReport, convert
 from femtobarn._explain import Cluster, Metrics, Plan, VerifyReport
 from femtobarn._many import concatenate, iterate
 from femtobarn._ntuple import Field, NTuple
@@ -35,6 +36,7 @@ __all__ = [
     "ChecksumError",
     "Class",
     "Cluster",
+    "ConvertReport",
     "Enum",
     "FemtobarnError",
     "Field",
@@ -54,6 +56,7 @@ __all__ = [
     "UsageError",
     "VerifyReport",
     "concatenate",
+    "convert",
     "create",
     "iterate",
     "open",

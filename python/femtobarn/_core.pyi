@@ -3,7 +3,7 @@
 import sys
 from typing import Any, final
 
-from femtobarn._core_types import FieldRecord, FieldSpec, Node, Tick
+from femtobarn._core_types import ConvertTick, FieldRecord, FieldSpec, Node, Tick
 
 __all__ = [
     "AttributeSet",
@@ -18,6 +18,8 @@ __all__ = [
     "__version__",
     "cli_main",
     "compression_settings",
+    "convert",
+    "convert_many",
     "list_objects",
 ]
 
@@ -173,5 +175,20 @@ class AttributeSet:
 __version__: str
 
 def compression_settings(text: str) -> int: ...
+def convert(
+    files: list[tuple[str, str | None]],
+    output: str,
+    given: dict[str, Any],
+    write: dict[str, Any],
+    tick: ConvertTick | None = None,
+) -> str: ...
+def convert_many(
+    files: list[tuple[str, str | None]],
+    folder: str,
+    given: dict[str, Any],
+    write: dict[str, Any],
+    batch: tuple[int, bool, bool, str],
+    tick: ConvertTick | None = None,
+) -> list[str]: ...
 def list_objects(url: str) -> list[dict[str, Any]]: ...
 def cli_main(args: list[str]) -> int: ...

@@ -24,7 +24,7 @@ Errors are on standard error: `fb: message`, and with --json {\"error\": {\"kind
     name = "fb",
     bin_name = "fb",
     version,
-    about = "Shows what is in ROOT files, and reads the RNTuples in them",
+    about = "Shows what is in ROOT files, reads the RNTuples in them, and converts into RNTuple",
     after_help = AFTER_HELP
 )]
 pub struct Cli {
@@ -47,6 +47,8 @@ pub enum Verb {
     Verify(VerifyArgs),
     /// Show what a read would cost, without reading
     Explain(ExplainArgs),
+    /// Convert ntuples, trees, Parquet and Arrow IPC into each other, and prove that nothing was lost
+    Convert(ConvertArgs),
     /// Print the completion script of a shell
     #[command(alias = "completions")]
     Completion(CompletionArgs),
@@ -119,6 +121,49 @@ pub struct ExplainArgs {
     /// The entry after the last, likewise [default: the end]
     #[arg(long, value_name = "ENTRY", allow_negative_numbers = true)]
     pub entry_stop: Option<i64>,
+}
+
+#[derive(Debug, Args)]
+pub struct ConvertArgs {
+    /// The files, and the ntuples or trees in them; * ? [] and ** stand for any characters, also in quotes. The last name is
+    /// the output: a file, whose ending says what it is (.root, .parquet, .arrow), or a folder for a file of each
+    #[arg(value_name = "FILE[:NAME]… OUTPUT", required = true, num_args = 2.., value_hint = ValueHint::FilePath)]
+    pub names: Vec<String>,
+    /// Convert these fields only; * and ? stand for any characters
+    #[arg(long, value_name = "PATTERN", num_args = 1.., value_delimiter = ',')]
+    pub fields: Vec<String>,
+    /// Leave out these fields
+    #[arg(long, value_name = "PATTERN", num_args = 1.., value_delimiter = ',')]
+    pub drop: Vec<String>,
+    /// Name of the ntuple that is made [default: as the input's]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Compression: zstd, lz4, zlib or lzma with a level, as zstd:5, or none
+    #[arg(long, value_name = "CODEC[:LEVEL]", default_value = "zstd:5")]
+    pub compression: String,
+    /// Compressed bytes of a cluster, as 128MiB
+    #[arg(long, value_name = "SIZE", default_value = "128MiB")]
+    pub cluster_size: String,
+    /// Make one collection of the arrays that have one counter, named after what their names have in common
+    #[arg(long)]
+    pub group: bool,
+    /// Do not read the output again to compare it with the input
+    #[arg(long)]
+    pub no_verify: bool,
+    /// What the files in the folder are
+    #[arg(long, value_name = "KIND", default_value = "root", value_parser = ["root", "parquet", "arrow"])]
+    pub format: String,
+    /// Files at the same time; they share the threads
+    #[arg(short = 'j', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: u16,
+    /// Leave files alone whose output is there and not older than they are
+    #[arg(long)]
+    pub resume: bool,
+    /// Go on after files that cannot be converted, and write into this file, in JSON, what became of each
+    #[arg(long, value_name = "REPORT", value_hint = ValueHint::FilePath)]
+    pub skip_bad_files: Option<String>,
+    #[command(flatten)]
+    pub threads: Threads,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! The program `fb`: what is in a ROOT file, and in the RNTuples in it.
 //!
-//! One module a verb (`ls`, `info`, `head`, `verify`, `explain`, `completion`), over a few that they share: arguments,
+//! One module a verb (`ls`, `info`, `head`, `verify`, `explain`, `convert`, `completion`), over a few that they share: arguments,
 //! `FILE:NAME`, tables, units, values. It only asks the facade and prints; it knows neither formats nor I/O.
 //!
 //! **Invariant.** Standard output gets results and nothing else: with `--json` one document a file (one a line for `head`).
@@ -9,6 +9,7 @@
 
 mod args;
 mod completion;
+mod convert;
 mod explain;
 mod failure;
 mod head;
@@ -76,6 +77,7 @@ fn dispatch(cli: &Cli, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32
             verify::run(target, args, json, out)
         }),
         Verb::Explain(args) => explain::run(args, cli.json, out),
+        Verb::Convert(args) => convert::run(args, cli.json, out, err),
         Verb::Completion(args) => completion::run(args, out),
     }
 }

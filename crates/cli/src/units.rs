@@ -19,6 +19,33 @@ pub fn bytes(n: u64) -> String {
     format!("{value:.*} {unit}", decimals(value))
 }
 
+/// A number of bytes from text as `128MiB`, `1.5 GB` or `1000`; none if it is no such thing.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit() && c != '.');
+    let unit = text.get(digits.len()..)?.trim().to_ascii_lowercase();
+    let (letters, base) = match unit.strip_suffix("ib") {
+        Some(letters) if !letters.is_empty() => (letters, 1024.0f64),
+        _ => (unit.trim_end_matches('b'), 1000.0),
+    };
+    let power = match letters {
+        "" => 0,
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        _ => return None,
+    };
+    let value: f64 = digits.parse().ok()?;
+    let bytes = value * base.powi(power);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked right before"
+    )]
+    (bytes.is_finite() && (0.0..1e18).contains(&bytes)).then_some(bytes as u64)
+}
+
 /// The compression factor; none where nothing is stored.
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 pub fn factor(uncompressed: u64, on_disk: u64) -> Option<f64> {

@@ -11,9 +11,11 @@
 //! ```
 
 mod common;
+pub mod convert;
 mod iterate;
 mod ntuple;
 mod open;
+mod pattern;
 mod sizes;
 mod writable;
 
@@ -29,5 +31,6 @@ pub use common::LeftOut;
 pub use iterate::{Steps, StepsOptions};
 pub use ntuple::{NTuple, Selection};
 pub use open::{OpenOptions, RNTUPLE_CLASS, open_file, open_source};
+pub use pattern::matches;
 pub use sizes::{ClusterSizes, ColumnSizes, PageCounter};
 pub use writable::{create_file, update_file};

@@ -3,6 +3,7 @@
 mod arrow;
 mod batch;
 mod buffer;
+mod convert;
 mod error;
 mod input;
 mod metadata;
@@ -18,6 +19,8 @@ mod _core {
     use crate::batch::Batch;
     #[pymodule_export]
     use crate::buffer::Buffer;
+    #[pymodule_export]
+    use crate::convert::{convert, convert_many};
     #[pymodule_export]
     use crate::metadata::list_objects;
     #[pymodule_export]

@@ -330,7 +330,7 @@ fn number(name: &str, dtype: &str) -> PyResult<FieldModel> {
 }
 
 /// Options of an ntuple from keyword arguments.
-fn options(given: &Bound<'_, PyDict>) -> PyResult<(WriteOptions, Option<u64>)> {
+pub fn options(given: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
     let mut options = WriteOptions::default();
     let mut memory = None;
     for (key, value) in given {
@@ -363,7 +363,7 @@ fn options(given: &Bound<'_, PyDict>) -> PyResult<(WriteOptions, Option<u64>)> {
             return Err(new("UsageError", "usage", message));
         }
     }
-    Ok((options, memory))
+    Ok(options)
 }
 
 /// A ROOT file that is being written.
@@ -434,7 +434,7 @@ impl FileWriter {
         fields: &Bound<'_, Fields>,
         given: &Bound<'_, PyDict>,
     ) -> PyResult<NTupleWriter> {
-        let (options, _) = options(given)?;
+        let options = options(given)?;
         let fields = fields.borrow().fields.clone();
         let writer = self.with(py, |file| {
             let directory = file.directory(directory)?;

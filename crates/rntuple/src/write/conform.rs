@@ -45,7 +45,7 @@ pub(super) fn conform(shape: &Shape, array: &ArrayRef, path: &str) -> Result<Val
         Shape::List { item, text, .. } => list(item, *text, array, path),
         Shape::Optional { item, .. } => optional(item, array, path),
         Shape::Array { size, item } => fixed(*size, item, array, path),
-        Shape::Record { members } => record(members, array, path),
+        Shape::Record { class, members } => record(class, members, array, path),
         Shape::Variant { alternatives, .. } => variant(alternatives, array, path),
     }
 }
@@ -473,6 +473,7 @@ fn outer<T: ArrowNativeType>(ends: &[T]) -> std::ops::Range<usize> {
 }
 
 fn record(
+    class: &str,
     members: &[(String, Shape)],
     array: &ArrayRef,
     path: &str,
@@ -498,7 +499,7 @@ fn record(
             .map(|((name, shape), column)| conform(shape, column, &format!("{path}.{name}")))
             .collect::<Result<_, _>>()?
     } else {
-        by_name(members, record, &mut used, path)?
+        by_name(&[class], members, record, &mut used, path)?
     };
     match used.iter().zip(&names).find(|(used, _)| !**used) {
         Some((_, other)) => {
@@ -509,52 +510,59 @@ fn record(
     }
 }
 
-/// The members by their names. Those of base classes may stand among those of the class, as they are read.
+/// The members by their names. Those of base classes may stand among those of the class, as they are read: behind its own,
+/// and with the name of the base class in front where there is another of their name.
 fn by_name(
+    classes: &[&str],
     members: &[(String, Shape)],
     record: &StructArray,
     used: &mut [bool],
     path: &str,
 ) -> Result<Vec<Values>, RNTupleError> {
     let names = record.column_names();
+    let is_base = |name: &str| name.starts_with(":_");
+    let mut places = vec![None; members.len()];
+    for bases in [false, true] {
+        for ((name, _), place) in members.iter().zip(&mut places) {
+            if is_base(name) == bases {
+                *place = free_member(&names, used, classes, name);
+            }
+        }
+    }
     let mut out = Vec::with_capacity(members.len());
-    for (name, shape) in members {
-        let is_free = |at: &usize| used.get(*at) == Some(&false);
-        let qualified = format!("::{name}");
-        let found = (0..names.len())
-            .filter(is_free)
-            .find(|&at| names.get(at) == Some(&name.as_str()))
-            .or_else(|| {
-                let mut free = (0..names.len()).filter(is_free);
-                free.find(|&at| {
-                    names
-                        .get(at)
-                        .is_some_and(|other| other.ends_with(&qualified))
-                })
-            });
+    for ((name, shape), place) in members.iter().zip(places) {
         let path = format!("{path}.{name}");
-        out.push(
-            match (
-                found.and_then(|at| Some((at, record.columns().get(at)?))),
-                shape,
-            ) {
-                (Some((at, column)), _) => {
-                    if let Some(used) = used.get_mut(at) {
-                        *used = true;
-                    }
-                    conform(shape, column, &path)?
-                }
-                (None, Shape::Record { members }) if name.starts_with(":_") => {
-                    Values::Record(by_name(members, record, used, &path)?)
-                }
-                (None, _) => {
-                    let reason = format!("it was not given; there are {}", names.join(", "));
-                    return Err(unwritable(&path, reason));
-                }
-            },
-        );
+        let column = place.and_then(|at| record.columns().get(at));
+        out.push(match (column, shape) {
+            (Some(column), _) => conform(shape, column, &path)?,
+            (None, Shape::Record { class, members }) if is_base(name) => {
+                let classes = [classes, &[class]].concat();
+                Values::Record(by_name(&classes, members, record, used, &path)?)
+            }
+            (None, _) => {
+                let reason = format!("it was not given; there are {}", names.join(", "));
+                return Err(unwritable(&path, reason));
+            }
+        });
     }
     Ok(out)
+}
+
+/// The place of a member that no other has taken.
+fn free_member(names: &[&str], used: &mut [bool], classes: &[&str], name: &str) -> Option<usize> {
+    let place = |wanted: &str| {
+        let mut places = names.iter().zip(&*used);
+        places.position(|(&name, &used)| !used && name == wanted)
+    };
+    let qualified = (0..classes.len()).find_map(|outermost| {
+        let above = classes.get(outermost..).unwrap_or_default();
+        place(&format!("{}::{name}", above.join("::")))
+    });
+    let at = qualified.or_else(|| place(name))?;
+    if let Some(used) = used.get_mut(at) {
+        *used = true;
+    }
+    Some(at)
 }
 
 fn variant(alternatives: &[Shape], array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {

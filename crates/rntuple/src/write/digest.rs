@@ -147,7 +147,12 @@ fn add(columns: &mut [Column], values: &Values, shape: &Shape, from: usize, to: 
         (Values::Array { size, item }, Shape::Array { item: below, .. }) => {
             add(columns, item, below, from * size, to * size);
         }
-        (Values::Record(members), Shape::Record { members: shapes }) => {
+        (
+            Values::Record(members),
+            Shape::Record {
+                members: shapes, ..
+            },
+        ) => {
             for (member, (_, shape)) in members.iter().zip(shapes) {
                 add(columns, member, shape, from, to);
             }

@@ -23,7 +23,7 @@ mod values;
 
 pub use attributes::AttributeSetWriter;
 pub use digest::{ColumnDigest, Digest};
-pub use model::{FieldKind, FieldModel, LeafModel, StoredAs};
+pub use model::{FieldKind, FieldModel, LeafModel, Nulls, StoredAs};
 pub use ntuple::NTupleWriter;
 pub use options::WriteOptions;
 pub use parallel::{FillContext, ParallelWriter};

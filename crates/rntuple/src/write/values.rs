@@ -87,7 +87,12 @@ impl Values {
             (Self::Array { size, item }, Shape::Array { item: below, .. }) => {
                 item.append(below, from * size, to * size, columns)?;
             }
-            (Self::Record(members), Shape::Record { members: shapes }) => {
+            (
+                Self::Record(members),
+                Shape::Record {
+                    members: shapes, ..
+                },
+            ) => {
                 for (member, (_, shape)) in members.iter().zip(shapes) {
                     member.append(shape, from, to, columns)?;
                 }

@@ -44,6 +44,61 @@ impl FieldModel {
     }
 }
 
+/// Which of the values of tables are missing, found out batch by batch.
+#[derive(Debug, Default)]
+pub struct Nulls {
+    fields: Option<Vec<Field>>,
+}
+
+impl Nulls {
+    /// Looks at a batch.
+    pub fn add(&mut self, batch: &RecordBatch) {
+        let schema = batch.schema();
+        let columns = schema.fields().iter().zip(batch.columns());
+        let own = columns.map(|(field, array)| tightened(field, std::slice::from_ref(array)));
+        self.fields = Some(match self.fields.take() {
+            None => own.collect(),
+            Some(known) => known.iter().zip(own).map(|(a, b)| either(a, &b)).collect(),
+        });
+    }
+
+    /// The fields: those in which a value is missing are `std::optional`. Without any batch, as the schema says.
+    ///
+    /// # Errors
+    /// If a type has no counterpart in RNTuple.
+    pub fn fields(self, schema: &Schema) -> Result<Vec<FieldModel>, RNTupleError> {
+        let declared = || {
+            schema
+                .fields()
+                .iter()
+                .map(|field| field.as_ref().clone())
+                .collect()
+        };
+        let fields = self.fields.unwrap_or_else(declared);
+        fields.iter().map(FieldModel::from_arrow).collect()
+    }
+}
+
+/// The field that is nullable where one of two is.
+fn either(a: &Field, b: &Field) -> Field {
+    let both = |a: &FieldRef, b: &FieldRef| Arc::new(either(a, b));
+    let data_type = match (a.data_type(), b.data_type()) {
+        (DataType::List(a), DataType::List(b)) => DataType::List(both(a, b)),
+        (DataType::LargeList(a), DataType::LargeList(b)) => DataType::LargeList(both(a, b)),
+        (DataType::FixedSizeList(a, n), DataType::FixedSizeList(b, _)) => {
+            DataType::FixedSizeList(both(a, b), *n)
+        }
+        (DataType::Map(a, sorted), DataType::Map(b, _)) => DataType::Map(both(a, b), *sorted),
+        (DataType::Struct(a), DataType::Struct(b)) => {
+            DataType::Struct(a.iter().zip(b).map(|(a, b)| both(a, b)).collect())
+        }
+        (same, _) => same.clone(),
+    };
+    a.clone()
+        .with_data_type(data_type)
+        .with_nullable(a.is_nullable() || b.is_nullable())
+}
+
 /// The field with only those types nullable of which a value is missing in the arrays.
 pub(super) fn tightened(field: &Field, arrays: &[ArrayRef]) -> Field {
     let items = |item: &Field, get: &dyn Fn(&ArrayRef) -> ArrayRef| {

@@ -31,7 +31,10 @@ pub(crate) enum Shape {
     /// Lists of a fixed size.
     Array { size: usize, item: Box<Shape> },
     /// Members by name.
-    Record { members: Vec<(String, Shape)> },
+    Record {
+        class: String,
+        members: Vec<(String, Shape)>,
+    },
     /// Alternatives.
     Variant {
         switch: usize,
@@ -222,7 +225,10 @@ impl Layout {
                     let shape = self.below(member, id, place, place.first, settings)?;
                     shapes.push((member.name.clone(), shape));
                 }
-                Shape::Record { members: shapes }
+                Shape::Record {
+                    class: field.type_name.clone(),
+                    members: shapes,
+                }
             }
             FieldKind::Variant(alternatives) => {
                 if alternatives.is_empty() || alternatives.len() > 125 {
@@ -411,7 +417,7 @@ impl Shape {
             Self::List { item, .. } | Self::Optional { item, .. } | Self::Array { item, .. } => {
                 item.element_types(types);
             }
-            Self::Record { members } => {
+            Self::Record { members, .. } => {
                 members
                     .iter()
                     .for_each(|(_, shape)| shape.element_types(types));

@@ -9,6 +9,7 @@ use crate::RNTupleError;
 use crate::schema::DType;
 use crate::spec::ColumnType;
 
+pub use arrow::Nulls;
 pub(crate) use arrow::{arrow_of, dtype_of};
 pub(crate) use layout::{Layout, Shape};
 

@@ -1,0 +1,380 @@
+//! `fb convert`: files of one kind into files of another.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use femtobarn::codec::parse_settings;
+use femtobarn::convert::{
+    Batch, ConvertOptions, Converted, FileReport, Format, Input, Outcome, Pulse, convert,
+    convert_many,
+};
+use femtobarn::write::WriteOptions;
+use serde_json::{Value, json};
+
+use crate::args::ConvertArgs;
+use crate::failure::{Failure, code};
+use crate::output::Output;
+use crate::table::printable;
+use crate::target::Target;
+use crate::units;
+
+pub fn run(
+    args: &ConvertArgs,
+    json: bool,
+    out: &mut Output<'_>,
+    err: &mut Output<'_>,
+) -> Result<i32, Failure> {
+    let Some((output, names)) = args.names.split_last() else {
+        return Err(usage("which files, and into what?"));
+    };
+    let inputs = inputs(names)?;
+    let options = options(args)?;
+    let is_folder = output.ends_with('/') || Path::new(output).is_dir();
+    if !is_folder && (inputs.len() == 1 || Path::new(output).extension().is_some()) {
+        if args.resume || args.skip_bad_files.is_some() {
+            let message =
+                "--resume and --skip-bad-files are for a folder of outputs: end its name with /";
+            return Err(usage(message));
+        }
+        let show = Show::new(1, json);
+        let done = convert(&inputs, Path::new(output), &options, &|pulse| {
+            show.tick(0, pulse)
+        })?;
+        show.end();
+        if json {
+            out.json(&document(&inputs, &done))?;
+        } else {
+            print(&done, out)?;
+        }
+        return Ok(code::FINE);
+    }
+    many(&inputs, output, args, &options, json, out, err)
+}
+
+fn many(
+    inputs: &[Input],
+    folder: &str,
+    args: &ConvertArgs,
+    options: &ConvertOptions,
+    json: bool,
+    out: &mut Output<'_>,
+    err: &mut Output<'_>,
+) -> Result<i32, Failure> {
+    let batch = Batch {
+        jobs: usize::from(args.jobs),
+        resume: args.resume,
+        skip_bad_files: args.skip_bad_files.is_some(),
+        format: format(&args.format),
+    };
+    let show = Show::new(inputs.len(), json);
+    let tick = |at, pulse| show.tick(at, pulse);
+    let reports = convert_many(inputs, Path::new(folder), options, batch, &tick)?;
+    show.end();
+    let documents: Vec<Value> = reports.iter().map(FileReport::to_json).collect();
+    if let Some(path) = &args.skip_bad_files {
+        let text = serde_json::to_string_pretty(
+            &json!({"files": documents, "summary": summary(&reports)}),
+        );
+        let written = std::fs::write(path, text.unwrap_or_default() + "\n");
+        written.map_err(|error| {
+            Failure::new(code::NOT_THERE, "create-failed", format!("{path}: {error}"))
+        })?;
+    }
+    let mut worst = code::FINE;
+    for (report, document) in reports.iter().zip(&documents) {
+        if json {
+            out.json(document)?;
+        }
+        match &report.outcome {
+            Outcome::Converted(done) if !json => print(done, out)?,
+            Outcome::Kept if !json => {
+                writeln!(
+                    out,
+                    "{}: is there already",
+                    printable(&report.output.to_string_lossy())
+                )?;
+            }
+            Outcome::Failed { n_entries, .. } => {
+                worst = code::DAMAGED;
+                if !json {
+                    let why = document
+                        .get("error")
+                        .and_then(Value::as_str)
+                        .unwrap_or_default();
+                    let lost = n_entries.map_or(String::new(), |n| format!(" ({n} entries)"));
+                    writeln!(err, "fb: not converted{lost}: {}", printable(why))?;
+                }
+            }
+            Outcome::NotTried => worst = code::DAMAGED,
+            _ => {}
+        }
+    }
+    if !json && reports.len() > 1 {
+        writeln!(out, "{}", summary_text(&reports))?;
+    }
+    Ok(worst)
+}
+
+fn usage(message: &str) -> Failure {
+    Failure::new(code::USAGE, "usage", message)
+}
+
+fn options(args: &ConvertArgs) -> Result<ConvertOptions, Failure> {
+    let compression = parse_settings(&args.compression).map_err(|_| {
+        usage(&format!("no compression is called {:?}: it is zstd, lz4, zlib or lzma with a level from 1 to 9, or none", args.compression))
+    })?;
+    let cluster_bytes = units::parse_bytes(&args.cluster_size).filter(|&n| n > 0);
+    let cluster_bytes = cluster_bytes
+        .ok_or_else(|| usage(&format!("{:?} is no size, as 128MiB is", args.cluster_size)))?;
+    Ok(ConvertOptions {
+        fields: args.fields.clone(),
+        drop: args.drop.clone(),
+        name: args.name.clone(),
+        group: args.group,
+        verify: !args.no_verify,
+        write: WriteOptions {
+            compression,
+            cluster_bytes,
+            threads: args.threads.number(),
+            ..WriteOptions::default()
+        },
+    })
+}
+
+fn format(name: &str) -> Format {
+    match name {
+        "parquet" => Format::Parquet,
+        "arrow" => Format::ArrowIpc,
+        _ => Format::Root,
+    }
+}
+
+/// The files that names and patterns stand for.
+fn inputs(names: &[String]) -> Result<Vec<Input>, Failure> {
+    let mut out = Vec::new();
+    for name in names {
+        let target = Target::parse(name)?;
+        let is_pattern = target.file.contains(['*', '?', '[']) && !target.exists();
+        if !is_pattern {
+            out.push(Input {
+                url: target.file,
+                path: target.name,
+            });
+            continue;
+        }
+        let bad = |error: String| usage(&format!("{}: {error}", target.file));
+        let found = glob::glob(&target.file).map_err(|error| bad(error.to_string()))?;
+        let before = out.len();
+        for file in found {
+            let file = file.map_err(|error| bad(error.to_string()))?;
+            out.push(Input {
+                url: file.to_string_lossy().into_owned(),
+                path: target.name.clone(),
+            });
+        }
+        if out.len() == before {
+            let message = format!("no file fits {:?}", target.file);
+            return Err(Failure::new(code::NOT_THERE, "file-not-found", message));
+        }
+    }
+    Ok(out)
+}
+
+fn document(inputs: &[Input], done: &Converted) -> Value {
+    json!({
+        "inputs": inputs.iter().map(|input| &input.url).collect::<Vec<_>>(),
+        "output": done.output.to_string_lossy(),
+        "entries": done.n_entries,
+        "bytes_in": done.bytes_in,
+        "bytes_out": done.bytes_out,
+        "seconds": done.seconds,
+        "notes": done.notes,
+        "certificate": done.certificate.as_ref().map(femtobarn::convert::Certificate::to_json),
+    })
+}
+
+fn print(done: &Converted, out: &mut Output<'_>) -> Result<(), Failure> {
+    let proof = match &done.certificate {
+        Some(certificate) => format!("; all {} columns are equal", certificate.columns.len()),
+        None => String::new(),
+    };
+    writeln!(
+        out,
+        "{}: {} entries, {} from {} in {:.1} s{proof}",
+        printable(&done.output.to_string_lossy()),
+        done.n_entries,
+        units::bytes(done.bytes_out),
+        units::bytes(done.bytes_in),
+        done.seconds
+    )?;
+    for (name, note) in &done.notes {
+        writeln!(out, "  {}: {}", printable(name), printable(note))?;
+    }
+    Ok(())
+}
+
+fn counts(reports: &[FileReport]) -> (usize, usize, usize, usize) {
+    let count = |is: &dyn Fn(&Outcome) -> bool| reports.iter().filter(|r| is(&r.outcome)).count();
+    (
+        count(&|outcome| matches!(outcome, Outcome::Converted(_))),
+        count(&|outcome| matches!(outcome, Outcome::Kept)),
+        count(&|outcome| matches!(outcome, Outcome::Failed { .. })),
+        count(&|outcome| matches!(outcome, Outcome::NotTried)),
+    )
+}
+
+fn lost(reports: &[FileReport]) -> (u64, bool) {
+    let mut sum = 0;
+    let mut all_known = true;
+    for report in reports {
+        if let Outcome::Failed { n_entries, .. } = &report.outcome {
+            sum += n_entries.unwrap_or(0);
+            all_known &= n_entries.is_some();
+        }
+    }
+    (sum, all_known)
+}
+
+fn summary(reports: &[FileReport]) -> Value {
+    let (converted, kept, failed, not_tried) = counts(reports);
+    let (n_lost, all_known) = lost(reports);
+    json!({
+        "converted": converted,
+        "kept": kept,
+        "failed": failed,
+        "not_tried": not_tried,
+        "entries_lost": n_lost,
+        "entries_lost_is_complete": all_known,
+    })
+}
+
+fn summary_text(reports: &[FileReport]) -> String {
+    let (converted, kept, failed, not_tried) = counts(reports);
+    let mut parts = vec![format!("{converted} files converted")];
+    let (n_lost, all_known) = lost(reports);
+    for (n, what) in [
+        (kept, "there already"),
+        (failed, "not converted"),
+        (not_tried, "not tried"),
+    ] {
+        if n > 0 {
+            parts.push(format!("{n} {what}"));
+        }
+    }
+    if failed > 0 {
+        let at_least = if all_known { "" } else { "at least " };
+        parts.push(format!("{at_least}{n_lost} entries lost"));
+    }
+    parts.join(", ")
+}
+
+/// Progress on a terminal: bytes, entries, speed and time left.
+struct Show {
+    is_on: bool,
+    n_files: usize,
+    start: Instant,
+    state: Mutex<(Option<Instant>, BTreeMap<usize, Pulse>)>,
+}
+
+impl Show {
+    const INTERVAL: Duration = Duration::from_millis(200);
+
+    fn new(n_files: usize, json: bool) -> Self {
+        Self {
+            is_on: !json && std::io::stderr().is_terminal(),
+            n_files,
+            start: Instant::now(),
+            state: Mutex::default(),
+        }
+    }
+
+    fn tick(&self, at: usize, pulse: Pulse) -> bool {
+        if !self.is_on {
+            return true;
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.1.insert(at, pulse);
+        if state.0.is_some_and(|last| last.elapsed() < Self::INTERVAL) {
+            return true;
+        }
+        state.0 = Some(Instant::now());
+        let line = progress(&state.1, self.n_files, self.start.elapsed());
+        // a terminal that is gone is no reason to stop
+        let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
+        true
+    }
+
+    fn end(&self) {
+        if self.is_on {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+fn progress(pulses: &BTreeMap<usize, Pulse>, n_files: usize, elapsed: Duration) -> String {
+    let sum = |of: &dyn Fn(&Pulse) -> u64| pulses.values().map(of).sum::<u64>();
+    let done_of = |pulse: &Pulse| {
+        if pulse.verifying {
+            pulse.n_bytes
+        } else {
+            pulse.bytes
+        }
+    };
+    let (done, known) = (sum(&done_of), sum(&|pulse| pulse.n_bytes));
+    let entries = sum(&|pulse| {
+        if pulse.verifying {
+            pulse.n_entries
+        } else {
+            pulse.entries
+        }
+    });
+    let seconds = elapsed.as_secs_f64().max(1e-3);
+    let speed = done as f64 / 1e6 / seconds;
+    // files that have not begun are taken to be as large as those that have
+    let total = known as f64 * n_files as f64 / pulses.len().max(1) as f64;
+    let left = if done > 0 {
+        seconds * (total / done as f64 - 1.0)
+    } else {
+        0.0
+    };
+    let files = if n_files > 1 {
+        format!("{}/{n_files} files, ", pulses.len())
+    } else {
+        String::new()
+    };
+    let verifying = if pulses.values().any(|pulse| pulse.verifying) {
+        ", verifying"
+    } else {
+        ""
+    };
+    format!(
+        "{files}{} of {}, {entries} entries, {speed:.0} MB/s, {left:.0} s left{verifying}",
+        units::bytes(done),
+        units::bytes(known)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_tells_bytes_entries_speed_and_what_is_left() {
+        let pulse = Pulse {
+            entries: 500,
+            n_entries: 1000,
+            bytes: 10_000_000,
+            n_bytes: 20_000_000,
+            verifying: false,
+        };
+        let line = progress(&BTreeMap::from([(0, pulse)]), 2, Duration::from_secs(2));
+        assert_eq!(
+            line,
+            "1/2 files, 10.0 MB of 20.0 MB, 500 entries, 5 MB/s, 6 s left"
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! The proof that nothing was lost: digests of every column, of what was read and of what the output gives.
+
+use std::path::Path;
+
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::write::{ColumnDigest, Digest, FieldKind, FieldModel};
+use serde_json::{Value, json};
+
+use super::input::{Input, Source, refused};
+use super::output::Format;
+use super::{ConvertOptions, OnPulse, Pulse, tables};
+
+/// What was compared, column by column.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "named by their types")]
+pub struct Certificate {
+    pub n_entries: u64,
+    pub columns: Vec<ComparedColumn>,
+}
+
+/// A column of the output, and its digests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComparedColumn {
+    /// What the input gave.
+    pub given: ColumnDigest,
+    /// What the output gives.
+    pub found: ColumnDigest,
+}
+
+impl Certificate {
+    /// Whether every column is equal.
+    pub fn is_equal(&self) -> bool {
+        self.columns
+            .iter()
+            .all(|column| column.given == column.found)
+    }
+
+    /// The certificate as JSON.
+    pub fn to_json(&self) -> Value {
+        let columns = self.columns.iter().map(|column| {
+            json!({
+                "field": column.given.field,
+                "what": column.given.what,
+                "elements": column.given.n_elements,
+                "xxh3_128_input": format!("{:032x}", column.given.xxh3_128),
+                "xxh3_128_output": format!("{:032x}", column.found.xxh3_128),
+                "equal": column.given == column.found,
+            })
+        });
+        json!({
+            "equal": self.is_equal(),
+            "entries": self.n_entries,
+            "columns": columns.collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Reads the output and compares it with what was given.
+pub(super) fn verify(
+    source: &Source,
+    given: Vec<ColumnDigest>,
+    format: Format,
+    output: &Path,
+    options: &ConvertOptions,
+    mut now: Pulse,
+    pulse: OnPulse<'_>,
+) -> Result<Certificate, RNTupleError> {
+    let url = output.to_string_lossy().into_owned();
+    let batches = match format {
+        Format::Root => {
+            let path = Some(options.name.clone().unwrap_or_else(|| source.name.clone()));
+            let is_view = |field: &FieldModel| matches!(field.kind, FieldKind::Projected { .. });
+            let fields = source.fields.iter().filter(|field| !is_view(field));
+            let plain = ConvertOptions {
+                fields: fields.map(|field| field.name.clone()).collect(),
+                write: options.write.clone(),
+                ..ConvertOptions::default()
+            };
+            let input = Input {
+                url: url.clone(),
+                path,
+            };
+            Source::open(&[input], &plain)?.batches
+        }
+        _ => tables::reopen(&url, format)?,
+    };
+    let mut digest = Digest::new(&source.fields)?;
+    now.entries = 0;
+    for batch in batches {
+        let batch = batch?;
+        digest.add(&batch)?;
+        now.entries += batch.num_rows() as u64;
+        if !pulse(now) {
+            return Err(RNTupleError::Interrupted);
+        }
+    }
+    let columns = given.into_iter().zip(digest.finish());
+    let certificate = Certificate {
+        n_entries: now.entries,
+        columns: columns
+            .map(|(given, found)| ComparedColumn { given, found })
+            .collect(),
+    };
+    match certificate
+        .columns
+        .iter()
+        .find(|column| column.given != column.found)
+    {
+        None => Ok(certificate),
+        Some(column) => Err(refused(
+            &column.given.field,
+            format!(
+                "what was written of it is not what was read ({} {} with digest {:032x}, then {} with {:032x}): nothing was kept; please report this",
+                column.given.n_elements,
+                column.given.what,
+                column.given.xxh3_128,
+                column.found.n_elements,
+                column.found.xxh3_128
+            ),
+        )),
+    }
+}

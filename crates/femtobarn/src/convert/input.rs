@@ -1,0 +1,257 @@
+//! What is converted: entries as record batches, and the fields that they are to become.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::{PageCache, ReadOptions};
+use femtobarn_rntuple::schema::{Descriptor, FieldId};
+use femtobarn_rntuple::spec::ExtraTypeInfo;
+use femtobarn_rntuple::write::{FieldKind, FieldModel};
+
+use super::output::Format;
+use super::{ConvertOptions, tables};
+use crate::ntuple::{NTuple, Selection};
+use crate::open::OpenOptions;
+use crate::pattern::matches;
+
+/// Decoded bytes of a step.
+const STEP: u64 = 64 << 20;
+/// Bytes of pages that two steps need.
+const CACHE: u64 = 256 << 20;
+
+/// A file, and the name of the object in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named by their types")]
+pub struct Input {
+    pub url: String,
+    pub path: Option<String>,
+}
+
+/// Batches of entries.
+pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, RNTupleError>> + Send>;
+
+/// An input that is being read.
+pub(super) struct Source {
+    /// The fields with data, and the views of them.
+    pub fields: Vec<FieldModel>,
+    pub type_infos: Vec<ExtraTypeInfo>,
+    pub name: String,
+    pub description: String,
+    pub n_entries: u64,
+    /// Bytes as stored.
+    pub n_bytes: u64,
+    pub notes: Vec<(String, String)>,
+    pub batches: Batches,
+}
+
+impl Source {
+    /// Opens files of one kind; several are one ntuple.
+    pub fn open(inputs: &[Input], options: &ConvertOptions) -> Result<Self, RNTupleError> {
+        let [first, ..] = inputs else {
+            return Err(refused("", "there is nothing to convert"));
+        };
+        match Format::of(Path::new(&first.url)) {
+            Format::Root => Self::ntuple(inputs, options),
+            format => tables::open(inputs, format, options),
+        }
+    }
+
+    /// The next entries.
+    pub fn next(&mut self) -> Result<Option<RecordBatch>, RNTupleError> {
+        self.batches.next().transpose()
+    }
+
+    fn ntuple(inputs: &[Input], options: &ConvertOptions) -> Result<Self, RNTupleError> {
+        let files: Vec<(String, Option<String>)> = inputs
+            .iter()
+            .map(|input| (input.url.clone(), input.path.clone()))
+            .collect();
+        let ntuple = NTuple::open(&files, OpenOptions::default())?;
+        let Some(reader) = ntuple.readers().first().cloned() else {
+            return Err(refused("", "there is nothing to convert"));
+        };
+        let descriptor = reader.descriptor();
+        let chosen = choose(descriptor, options, reader.url())?;
+        let fields = FieldModel::from_descriptor(descriptor, &chosen)?;
+        let fields = materialized(descriptor, &chosen, fields);
+        let is_view = |field: &&FieldModel| matches!(field.kind, FieldKind::Projected { .. });
+        let read: Vec<String> = fields
+            .iter()
+            .filter(|field| !is_view(field))
+            .map(|field| field.name.clone())
+            .collect();
+        let selection = ntuple.select(Some(&read))?;
+        let left_out = ntuple.left_out().iter();
+        let skipped = descriptor.skipped.iter();
+        let notes = skipped
+            .map(|skipped| (skipped.name.clone(), skipped.reason.clone()))
+            .chain(left_out.map(|(path, why)| (path.to_owned(), why.to_owned())))
+            .collect();
+        let mut n_bytes = 0u64;
+        for sizes in ntuple.column_sizes()?.values() {
+            n_bytes = n_bytes.saturating_add(sizes.bytes_on_disk);
+        }
+        Ok(Self {
+            name: descriptor.name.clone(),
+            description: descriptor.description.clone(),
+            type_infos: descriptor.extra_type_infos.clone(),
+            n_entries: ntuple.n_entries(),
+            n_bytes,
+            notes,
+            batches: steps(ntuple, selection, options.write.threads)?,
+            fields,
+        })
+    }
+}
+
+pub(super) fn refused(name: &str, reason: impl Into<String>) -> RNTupleError {
+    RNTupleError::Unwritable {
+        name: name.to_owned(),
+        reason: reason.into(),
+    }
+}
+
+/// Whether a name is asked for; notes which patterns have matched.
+pub(super) struct Wanted<'a> {
+    options: &'a ConvertOptions,
+    unmatched: HashSet<&'a str>,
+}
+
+impl<'a> Wanted<'a> {
+    pub fn new(options: &'a ConvertOptions) -> Self {
+        let patterns = options.fields.iter().chain(&options.drop);
+        Self {
+            options,
+            unmatched: patterns.map(String::as_str).collect(),
+        }
+    }
+
+    pub fn takes(&mut self, name: &str) -> bool {
+        let mut any = |patterns: &'a [String]| {
+            let mut found = false;
+            for pattern in patterns.iter().filter(|pattern| matches(pattern, name)) {
+                self.unmatched.remove(pattern.as_str());
+                found = true;
+            }
+            found
+        };
+        let taken = self.options.fields.is_empty() || any(&self.options.fields);
+        let dropped = any(&self.options.drop);
+        taken && !dropped
+    }
+
+    /// An error if a pattern fits no field: a misspelt name must not lose data.
+    pub fn check(&self, url: &str) -> Result<(), RNTupleError> {
+        match self.unmatched.iter().min() {
+            Some(pattern) => Err(RNTupleError::NoSuchField {
+                url: url.to_owned(),
+                ntuple: String::new(),
+                name: (*pattern).to_owned(),
+                hint: " at the top level".into(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn choose(
+    descriptor: &Descriptor,
+    options: &ConvertOptions,
+    url: &str,
+) -> Result<Vec<FieldId>, RNTupleError> {
+    let mut wanted = Wanted::new(options);
+    let top_level = descriptor.top_level.iter().copied();
+    let chosen = top_level
+        .filter(|&id| wanted.takes(descriptor.field_name(id)))
+        .collect();
+    wanted.check(url)?;
+    Ok(chosen)
+}
+
+/// Views whose sources are not converted become fields with data.
+fn materialized(
+    descriptor: &Descriptor,
+    chosen: &[FieldId],
+    fields: Vec<FieldModel>,
+) -> Vec<FieldModel> {
+    let mut out = Vec::with_capacity(fields.len());
+    for (&id, field) in chosen.iter().zip(fields) {
+        let is_there = |source: FieldId| chosen.contains(&descriptor.top_of(source));
+        out.push(
+            match descriptor
+                .field(id)
+                .and_then(|field| field.record.source_id)
+            {
+                Some(source) if !is_there(source) => with_data(field),
+                _ => field,
+            },
+        );
+    }
+    out
+}
+
+/// The field that holds what a view shows.
+fn with_data(view: FieldModel) -> FieldModel {
+    let FieldModel {
+        name, type_name, ..
+    } = &view;
+    if let Some(inner) = type_name.strip_prefix("ROOT::RNTupleCardinality<") {
+        let inner = inner.trim_end_matches('>');
+        let plain = FieldModel::from_type_name(name, inner);
+        return plain.unwrap_or(view);
+    }
+    FieldModel::from_type_name(name, type_name).unwrap_or(view)
+}
+
+/// The entries of an ntuple in steps that end where clusters do.
+fn steps(ntuple: NTuple, selection: Selection, threads: usize) -> Result<Batches, RNTupleError> {
+    let ranges = ranges(&ntuple, &selection)?;
+    let cache = PageCache::new(CACHE);
+    let ntuple = Arc::new(ntuple);
+    let read = move |range: Range<u64>| {
+        let options = ReadOptions {
+            threads,
+            cache: Some(&cache),
+            ..ReadOptions::default()
+        };
+        let arrays = ntuple.read(&selection, range, &options)?;
+        arrays
+            .to_arrow()
+            .map_err(|error| refused(&error.to_string(), "Arrow refuses it"))
+    };
+    Ok(Box::new(ranges.into_iter().map(read)))
+}
+
+fn ranges(ntuple: &NTuple, selection: &Selection) -> Result<Vec<Range<u64>>, RNTupleError> {
+    let n_entries = ntuple.n_entries();
+    let n_bytes = ntuple.decoded_bytes(selection, 0..n_entries)?;
+    let step = super::share(n_entries, STEP, n_bytes.max(1)).max(1);
+    let mut ends = Vec::new();
+    for (reader, &first) in ntuple.readers().iter().zip(ntuple.file_starts()) {
+        for (_, list) in reader.page_lists(0..u64::MAX)? {
+            ends.extend(list.clusters().iter().map(|cluster| first + cluster.end()));
+        }
+    }
+    ends.sort_unstable();
+    ends.push(n_entries);
+    let mut out = Vec::new();
+    let mut start = 0;
+    for (i, &end) in ends.iter().enumerate() {
+        // the next cluster still fits
+        let next = ends.get(i + 1).copied().unwrap_or(end);
+        if next > end && next - start <= step {
+            continue;
+        }
+        while start < end {
+            let pieces = (end - start).div_ceil(step.saturating_mul(2)).max(1);
+            let stop = start + (end - start).div_ceil(pieces);
+            out.push(start..stop);
+            start = stop;
+        }
+    }
+    Ok(out)
+}

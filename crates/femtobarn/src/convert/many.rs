@@ -1,0 +1,223 @@
+//! Many files, each into one of its own.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use femtobarn_rntuple::RNTupleError;
+use serde_json::{Value, json};
+
+use super::input::{Input, refused};
+use super::output::Format;
+use super::{ConvertOptions, Converted, Pulse, convert};
+use crate::ntuple::NTuple;
+use crate::open::OpenOptions;
+
+/// How many files are converted.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch {
+    /// Files at the same time; they share the threads.
+    pub jobs: usize,
+    /// Leave files alone whose output is there, complete, and not older than they are.
+    pub resume: bool,
+    /// Go on after files that cannot be converted.
+    pub skip_bad_files: bool,
+    /// What the outputs are.
+    pub format: Format,
+}
+
+/// What became of a file.
+#[derive(Debug)]
+pub struct FileReport {
+    /// The file.
+    pub input: Input,
+    /// Where its output is, or would be.
+    pub output: PathBuf,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// What became of a file.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It was converted.
+    Converted(Box<Converted>),
+    /// Its output was there already.
+    Kept,
+    /// It could not be converted; so many entries are not in the output, if that is known.
+    Failed {
+        /// Why.
+        error: RNTupleError,
+        /// Its entries.
+        n_entries: Option<u64>,
+    },
+    /// It was not tried, because another had failed.
+    NotTried,
+}
+
+impl FileReport {
+    /// The report as JSON.
+    pub fn to_json(&self) -> Value {
+        let mut out = json!({"input": self.input.url, "output": self.output.to_string_lossy()});
+        let more = match &self.outcome {
+            Outcome::Converted(done) => json!({
+                "status": "converted",
+                "entries": done.n_entries,
+                "bytes_in": done.bytes_in,
+                "bytes_out": done.bytes_out,
+                "seconds": done.seconds,
+                "notes": done.notes,
+                "certificate": done.certificate.as_ref().map(super::Certificate::to_json),
+            }),
+            Outcome::Kept => json!({"status": "kept"}),
+            Outcome::NotTried => json!({"status": "not tried"}),
+            Outcome::Failed { error, n_entries } => json!({
+                "status": "failed",
+                "kind": error.kind(),
+                "error": with_causes(error),
+                "entries_lost": n_entries,
+            }),
+        };
+        if let (Some(out), Value::Object(more)) = (out.as_object_mut(), more) {
+            out.extend(more);
+        }
+        out
+    }
+}
+
+fn with_causes(error: &RNTupleError) -> String {
+    let mut message = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(source) = cause {
+        message = format!("{message}: {source}");
+        cause = source.source();
+    }
+    message
+}
+
+/// Called with the number of the file and how far it is; `false` stops all.
+pub type OnFilePulse<'a> = &'a (dyn Fn(usize, Pulse) -> bool + Sync);
+
+/// Converts each file into one of the folder, which is made if it is not there. Reports stand in the order of the files.
+///
+/// # Errors
+/// If two files would have one output, or the folder cannot be made. What is wrong with a file is in its report.
+pub fn convert_many(
+    inputs: &[Input],
+    folder: &Path,
+    options: &ConvertOptions,
+    batch: Batch,
+    pulse: OnFilePulse<'_>,
+) -> Result<Vec<FileReport>, RNTupleError> {
+    let outputs = outputs(inputs, folder, batch.format)?;
+    std::fs::create_dir_all(folder).map_err(|source| femtobarn_io::IoError::Create {
+        url: folder.to_string_lossy().into_owned(),
+        source,
+    })?;
+    let jobs = batch.jobs.clamp(1, inputs.len().max(1));
+    let mut own = options.clone();
+    own.write.threads = (options.write.threads / jobs).max(1);
+    let next = AtomicUsize::new(0);
+    let stopped = AtomicBool::new(false);
+    let done: Mutex<HashMap<usize, Outcome>> = Mutex::default();
+    let work = || {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let (Some(input), Some(output)) = (inputs.get(at), outputs.get(at)) else {
+                break;
+            };
+            if stopped.load(Ordering::Relaxed) {
+                break;
+            }
+            let tick = |now| !stopped.load(Ordering::Relaxed) && pulse(at, now);
+            let outcome = one(input, output, &own, batch.resume, &tick);
+            if let Outcome::Failed { error, .. } = &outcome
+                && (!batch.skip_bad_files || matches!(error, RNTupleError::Interrupted))
+            {
+                stopped.store(true, Ordering::Relaxed);
+            }
+            done.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(at, outcome);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..jobs {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let reports = inputs
+        .iter()
+        .zip(outputs)
+        .enumerate()
+        .map(|(at, (input, output))| FileReport {
+            input: input.clone(),
+            output,
+            outcome: done.remove(&at).unwrap_or(Outcome::NotTried),
+        });
+    Ok(reports.collect())
+}
+
+fn one(
+    input: &Input,
+    output: &Path,
+    options: &ConvertOptions,
+    resume: bool,
+    tick: &(dyn Fn(Pulse) -> bool + Sync),
+) -> Outcome {
+    if resume && is_there(input, output) {
+        return Outcome::Kept;
+    }
+    match convert(std::slice::from_ref(input), output, options, tick) {
+        Ok(done) => Outcome::Converted(Box::new(done)),
+        Err(error) => Outcome::Failed {
+            error,
+            n_entries: n_entries(input),
+        },
+    }
+}
+
+/// Whether the output is there and not older than the input. An output that is there is complete: it has its name only then.
+fn is_there(input: &Input, output: &Path) -> bool {
+    let path = input.url.strip_prefix("file://").unwrap_or(&input.url);
+    let time = |path: &Path| {
+        std::fs::metadata(path)
+            .and_then(|found| found.modified())
+            .ok()
+    };
+    match (time(Path::new(path)), time(output)) {
+        (Some(given), Some(made)) => made >= given,
+        _ => false,
+    }
+}
+
+fn n_entries(input: &Input) -> Option<u64> {
+    let files = [(input.url.clone(), input.path.clone())];
+    let ntuple = NTuple::open(&files, OpenOptions::default()).ok()?;
+    Some(ntuple.n_entries())
+}
+
+fn outputs(inputs: &[Input], folder: &Path, format: Format) -> Result<Vec<PathBuf>, RNTupleError> {
+    let mut seen: HashMap<PathBuf, &str> = HashMap::new();
+    let mut out = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        let name = Path::new(&input.url)
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy();
+        let output = folder.join(format!("{name}.{}", format.extension()));
+        if let Some(other) = seen.insert(output.clone(), &input.url) {
+            let reason = format!(
+                "{other} and {} would both become {}: convert them into different folders",
+                input.url,
+                output.display()
+            );
+            return Err(refused(&input.url, reason));
+        }
+        out.push(output);
+    }
+    Ok(out)
+}

@@ -1,0 +1,189 @@
+//! Converting: what is there (ntuples, trees, Parquet, Arrow IPC) into a new file of another kind, and proving that nothing
+//! was lost.
+//!
+//! Entries flow in steps of some clusters: read and decoded on all threads, given their new shape, encoded and compressed
+//! on all threads, written. At any time one step is held, besides what writing takes ([`WriteOptions::memory`]).
+
+mod certificate;
+mod input;
+mod many;
+mod output;
+mod tables;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::write::{Digest, WriteOptions};
+
+pub use certificate::{Certificate, ComparedColumn};
+pub use input::Input;
+pub use many::{Batch, FileReport, Outcome, convert_many};
+pub use output::Format;
+
+use input::Source;
+use output::Sink;
+
+/// How something is converted.
+#[derive(Debug, Clone, Default)]
+pub struct ConvertOptions {
+    /// Patterns (`*`, `?`) of the top-level fields to convert; all if empty.
+    pub fields: Vec<String>,
+    /// Patterns of those to leave out.
+    pub drop: Vec<String>,
+    /// Name of the ntuple that is made; none: the input's.
+    pub name: Option<String>,
+    /// Arrays with one counter become a collection named after what their names have in common.
+    pub group: bool,
+    /// How the ntuple is written; its threads are those of the whole conversion.
+    pub write: WriteOptions,
+    /// Read the output and compare every column with the input.
+    pub verify: bool,
+}
+
+/// How far a conversion is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pulse {
+    /// Entries converted.
+    pub entries: u64,
+    /// Entries there are.
+    pub n_entries: u64,
+    /// Bytes of the input, as stored, that these entries take, about.
+    pub bytes: u64,
+    /// Bytes of the input as stored.
+    pub n_bytes: u64,
+    /// The output is being read again.
+    pub verifying: bool,
+}
+
+/// Called now and then; `false` stops the conversion.
+pub type OnPulse<'a> = &'a (dyn Fn(Pulse) -> bool + Sync);
+
+/// What a conversion did.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "named by their types")]
+pub struct Converted {
+    pub output: PathBuf,
+    pub n_entries: u64,
+    /// Stored bytes of the input and of the output.
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    pub seconds: f64,
+    /// Fields that could not be converted, and those that have another name now, each with the reason.
+    pub notes: Vec<(String, String)>,
+    pub certificate: Option<Certificate>,
+}
+
+/// Converts one input, which may be several files of one ntuple, into one file. The file appears when it is complete, and
+/// verified if that is asked for.
+///
+/// # Errors
+/// If something cannot be read or written, or the output is not equal to the input: nothing appears then.
+pub fn convert(
+    inputs: &[Input],
+    output: &Path,
+    options: &ConvertOptions,
+    pulse: OnPulse<'_>,
+) -> Result<Converted, RNTupleError> {
+    let start = Instant::now();
+    let mut source = Source::open(inputs, options)?;
+    let format = Format::of(output);
+    let unseen = Unseen::new(output, options.verify);
+    let mut sink = Sink::create(format, &unseen.path, &source, options)?;
+    let mut digest = options
+        .verify
+        .then(|| Digest::new(&source.fields))
+        .transpose()?;
+    let mut now = Pulse {
+        n_entries: source.n_entries,
+        n_bytes: source.n_bytes,
+        ..Pulse::default()
+    };
+    while let Some(batch) = source.next()? {
+        if let Some(digest) = &mut digest {
+            digest.add(&batch)?;
+        }
+        sink.extend(&batch)?;
+        now.entries += batch.num_rows() as u64;
+        now.bytes = share(now.n_bytes, now.entries, now.n_entries);
+        if !pulse(now) {
+            return Err(RNTupleError::Interrupted);
+        }
+    }
+    sink.finish()?;
+    let certificate = match digest {
+        None => None,
+        Some(digest) => {
+            now.verifying = true;
+            let given = digest.finish();
+            Some(certificate::verify(
+                &source,
+                given,
+                format,
+                &unseen.path,
+                options,
+                now,
+                pulse,
+            )?)
+        }
+    };
+    let n_bytes = std::fs::metadata(&unseen.path).map_or(0, |found| found.len());
+    unseen.appear()?;
+    Ok(Converted {
+        output: output.to_owned(),
+        n_entries: now.entries,
+        bytes_in: source.n_bytes,
+        bytes_out: n_bytes,
+        seconds: start.elapsed().as_secs_f64(),
+        notes: source.notes,
+        certificate,
+    })
+}
+
+/// The part of `whole` that `n` of `of` are.
+fn share(whole: u64, n: u64, of: u64) -> u64 {
+    let part = u128::from(whole) * u128::from(n) / u128::from(of.max(1));
+    u64::try_from(part).unwrap_or(whole)
+}
+
+/// The name of an output until it is verified. What is not verified in the end is removed.
+struct Unseen {
+    path: PathBuf,
+    wanted: Option<PathBuf>,
+}
+
+impl Unseen {
+    fn new(output: &Path, verify: bool) -> Self {
+        if !verify {
+            let path = output.to_owned();
+            return Self { path, wanted: None };
+        }
+        let name = output
+            .file_name()
+            .map_or_else(String::new, |name| name.to_string_lossy().into());
+        let path = output.with_file_name(format!(".{name}.unverified-{}", std::process::id()));
+        let wanted = Some(output.to_owned());
+        Self { path, wanted }
+    }
+
+    fn appear(mut self) -> Result<(), RNTupleError> {
+        if let Some(wanted) = self.wanted.take() {
+            std::fs::rename(&self.path, &wanted).map_err(|source| {
+                femtobarn_io::IoError::Create {
+                    url: wanted.to_string_lossy().into_owned(),
+                    source,
+                }
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Unseen {
+    fn drop(&mut self) {
+        if self.wanted.is_some() {
+            // it may not have been made at all
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}

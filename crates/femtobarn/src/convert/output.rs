@@ -1,0 +1,227 @@
+//! What is made.
+
+use std::fs::File;
+use std::path::Path;
+
+use arrow_array::RecordBatch;
+use arrow_ipc::writer::{FileWriter as IpcWriter, IpcWriteOptions};
+use arrow_schema::DataType;
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::write::NTupleWriter;
+use femtobarn_rootfile::FileWriter;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, GzipLevel, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+
+use super::ConvertOptions;
+use super::input::{Source, refused};
+use crate::writable::create_file;
+
+/// Kinds of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are their own explanation")]
+pub enum Format {
+    Root,
+    Parquet,
+    ArrowIpc,
+}
+
+impl Format {
+    /// By the ending of the name; ROOT's if it is none of the others.
+    pub fn of(path: &Path) -> Self {
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().to_lowercase());
+        let name = name.unwrap_or_default();
+        // names of outputs that are not verified yet have more behind them
+        let name = name.split(".unverified-").next().unwrap_or_default();
+        match name.rsplit('.').next() {
+            Some("parquet" | "pq") => Self::Parquet,
+            Some("arrow" | "feather" | "ipc") => Self::ArrowIpc,
+            _ => Self::Root,
+        }
+    }
+
+    /// The usual ending of a name.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::Parquet => "parquet",
+            Self::ArrowIpc => "arrow",
+        }
+    }
+}
+
+/// A file that is being made.
+pub(super) enum Sink {
+    Root {
+        file: Box<FileWriter>,
+        ntuple: Box<NTupleWriter>,
+    },
+    Parquet(Box<Table>),
+    ArrowIpc(Box<Table>),
+}
+
+/// A table that begins with its first batch, which knows the schema.
+pub(super) struct Table {
+    file: Option<File>,
+    name: String,
+    settings: u32,
+    parquet: Option<ArrowWriter<File>>,
+    ipc: Option<IpcWriter<File>>,
+}
+
+impl Sink {
+    pub fn create(
+        format: Format,
+        path: &Path,
+        source: &Source,
+        options: &ConvertOptions,
+    ) -> Result<Self, RNTupleError> {
+        if format != Format::Root {
+            return Self::table(format, path, options);
+        }
+        let mut write = options.write.clone();
+        if write.description.is_empty() {
+            write.description.clone_from(&source.description);
+        }
+        let name = options.name.as_deref().unwrap_or(&source.name);
+        let (folder, own) = name.rsplit_once('/').unwrap_or(("", name));
+        let mut file = create_file(&path.to_string_lossy(), write.compression)?;
+        let directory = file.directory(folder)?;
+        let mut ntuple = NTupleWriter::new(&mut file, directory, own, &source.fields, write)?;
+        for info in &source.type_infos {
+            ntuple.add_type_info(info.clone());
+        }
+        Ok(Self::Root {
+            file: Box::new(file),
+            ntuple: Box::new(ntuple),
+        })
+    }
+
+    fn table(format: Format, path: &Path, options: &ConvertOptions) -> Result<Self, RNTupleError> {
+        let url = path.to_string_lossy().into_owned();
+        let file = File::create(path).map_err(|source| femtobarn_io::IoError::Create {
+            url: url.clone(),
+            source,
+        })?;
+        let table = Box::new(Table {
+            file: Some(file),
+            name: url,
+            settings: options.write.compression,
+            parquet: None,
+            ipc: None,
+        });
+        Ok(match format {
+            Format::Parquet => Self::Parquet(table),
+            _ => Self::ArrowIpc(table),
+        })
+    }
+
+    pub fn extend(&mut self, batch: &RecordBatch) -> Result<(), RNTupleError> {
+        match self {
+            Self::Root { file, ntuple } => ntuple.extend(file, batch),
+            Self::Parquet(table) => table.parquet(batch),
+            Self::ArrowIpc(table) => table.ipc(batch),
+        }
+    }
+
+    pub fn finish(self) -> Result<(), RNTupleError> {
+        match self {
+            Self::Root { mut file, ntuple } => {
+                ntuple.finish(&mut file)?;
+                file.finish()?;
+            }
+            Self::Parquet(table) | Self::ArrowIpc(table) => table.finish()?,
+        }
+        Ok(())
+    }
+}
+
+impl Table {
+    fn failed(&self, error: impl ToString) -> RNTupleError {
+        refused(&self.name, error.to_string())
+    }
+
+    fn parquet(&mut self, batch: &RecordBatch) -> Result<(), RNTupleError> {
+        if let Some(file) = self.file.take() {
+            let schema = batch.schema();
+            if let Some(field) = schema
+                .fields()
+                .iter()
+                .find(|field| has_union(field.data_type()))
+            {
+                let reason = "Parquet has no variants: leave it out";
+                return Err(refused(field.name(), reason));
+            }
+            let properties = WriterProperties::builder()
+                .set_compression(compression(self.settings))
+                .set_created_by(concat!("femtobarn ", env!("CARGO_PKG_VERSION")).to_owned())
+                .build();
+            let writer = ArrowWriter::try_new(file, batch.schema(), Some(properties));
+            self.parquet = Some(writer.map_err(|error| self.failed(error))?);
+        }
+        let written = self.parquet.as_mut().map(|writer| writer.write(batch));
+        written.transpose().map_err(|error| self.failed(error))?;
+        Ok(())
+    }
+
+    fn ipc(&mut self, batch: &RecordBatch) -> Result<(), RNTupleError> {
+        if let Some(file) = self.file.take() {
+            let codec = match self.settings / 100 {
+                _ if self.settings.is_multiple_of(100) => None,
+                4 => Some(arrow_ipc::CompressionType::LZ4_FRAME),
+                _ => Some(arrow_ipc::CompressionType::ZSTD),
+            };
+            let options = IpcWriteOptions::default().try_with_compression(codec);
+            let options = options.map_err(|error| self.failed(error))?;
+            let writer = IpcWriter::try_new_with_options(file, &batch.schema(), options);
+            self.ipc = Some(writer.map_err(|error| self.failed(error))?);
+        }
+        let written = self.ipc.as_mut().map(|writer| writer.write(batch));
+        written.transpose().map_err(|error| self.failed(error))?;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), RNTupleError> {
+        if self.file.is_some() {
+            return Err(
+                self.failed("there are no entries, and a table needs some to know its types")
+            );
+        }
+        if let Some(writer) = self.parquet.take() {
+            let file = writer.into_inner().map_err(|error| self.failed(error))?;
+            file.sync_all().map_err(|error| self.failed(error))?;
+        }
+        if let Some(writer) = self.ipc.take() {
+            let file = writer.into_inner().map_err(|error| self.failed(error))?;
+            file.sync_all().map_err(|error| self.failed(error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether there is a variant somewhere in a type.
+fn has_union(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Union(..) => true,
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            has_union(item.data_type())
+        }
+        DataType::Struct(members) => members.iter().any(|member| has_union(member.data_type())),
+        _ => false,
+    }
+}
+
+fn compression(settings: u32) -> Compression {
+    let level = settings % 100;
+    match settings / 100 {
+        _ if level == 0 => Compression::UNCOMPRESSED,
+        1 => Compression::GZIP(GzipLevel::try_new(level).unwrap_or_default()),
+        4 => Compression::LZ4_RAW,
+        _ => {
+            let level = i32::try_from(level).unwrap_or(5);
+            Compression::ZSTD(ZstdLevel::try_new(level).unwrap_or_default())
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Converting files.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use femtobarn::convert::{
+    Batch, ConvertOptions, Converted, FileReport, Format, Input, Pulse, convert as convert_files,
+    convert_many as convert_each,
+};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::{new, to_python};
+use crate::write::options;
+
+fn inputs(files: Vec<(String, Option<String>)>) -> Vec<Input> {
+    let input = |(url, path)| Input { url, path };
+    files.into_iter().map(input).collect()
+}
+
+fn conversion(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<ConvertOptions> {
+    let mut out = ConvertOptions {
+        write: options(write)?,
+        ..ConvertOptions::default()
+    };
+    for (key, value) in given {
+        match key.extract::<String>()?.as_str() {
+            "fields" => out.fields = value.extract()?,
+            "drop" => out.drop = value.extract()?,
+            "name" => out.name = value.extract()?,
+            "group" => out.group = value.extract()?,
+            "verify" => out.verify = value.extract()?,
+            other => {
+                return Err(new(
+                    "UsageError",
+                    "usage",
+                    format!("there is no option {other:?}"),
+                ));
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// What a conversion did, as JSON.
+fn document(done: &Converted) -> String {
+    serde_json::json!({
+        "output": done.output.to_string_lossy(),
+        "entries": done.n_entries,
+        "bytes_in": done.bytes_in,
+        "bytes_out": done.bytes_out,
+        "seconds": done.seconds,
+        "notes": done.notes,
+        "certificate": done.certificate.as_ref().map(femtobarn::convert::Certificate::to_json),
+    })
+    .to_string()
+}
+
+/// A callback that is called from any thread, and the error that it raised.
+struct Callback {
+    function: Option<Py<PyAny>>,
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl Callback {
+    fn new(function: Option<Py<PyAny>>) -> Self {
+        Self {
+            function,
+            raised: Mutex::default(),
+        }
+    }
+
+    fn call(&self, file: usize, pulse: Pulse) -> bool {
+        Python::attach(|py| {
+            let mut result = py.check_signals();
+            if let (Ok(()), Some(function)) = (&result, &self.function) {
+                let now = (
+                    file,
+                    pulse.entries,
+                    pulse.n_entries,
+                    pulse.bytes,
+                    pulse.n_bytes,
+                    pulse.verifying,
+                );
+                result = function.call1(py, now).map(|_| ());
+            }
+            result
+                .map_err(|error| {
+                    let mut raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
+                    raised.get_or_insert(error);
+                })
+                .is_ok()
+        })
+    }
+
+    fn finish<T>(self, result: Result<T, femtobarn::Error>) -> PyResult<T> {
+        match self
+            .raised
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+        {
+            Some(error) => Err(error),
+            None => result.map_err(to_python),
+        }
+    }
+}
+
+/// Converts files, which are one ntuple, into one file; gives what was done, in JSON.
+#[pyfunction]
+#[pyo3(signature = (files, output, given, write, tick = None))]
+pub fn convert(
+    py: Python<'_>,
+    files: Vec<(String, Option<String>)>,
+    output: &str,
+    given: &Bound<'_, PyDict>,
+    write: &Bound<'_, PyDict>,
+    tick: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let options = conversion(given, write)?;
+    let inputs = inputs(files);
+    let callback = Callback::new(tick);
+    let result = py.detach(|| {
+        convert_files(&inputs, Path::new(output), &options, &|pulse| {
+            callback.call(0, pulse)
+        })
+    });
+    Ok(document(&callback.finish(result)?))
+}
+
+/// Converts files into files of a folder; gives what became of each, in JSON.
+#[pyfunction]
+#[pyo3(signature = (files, folder, given, write, batch, tick = None))]
+pub fn convert_many(
+    py: Python<'_>,
+    files: Vec<(String, Option<String>)>,
+    folder: &str,
+    given: &Bound<'_, PyDict>,
+    write: &Bound<'_, PyDict>,
+    batch: (usize, bool, bool, String),
+    tick: Option<Py<PyAny>>,
+) -> PyResult<Vec<String>> {
+    let options = conversion(given, write)?;
+    let inputs = inputs(files);
+    let (jobs, resume, skip_bad_files, format) = batch;
+    let batch = Batch {
+        jobs,
+        resume,
+        skip_bad_files,
+        format: Format::of(Path::new(&format!("x.{format}"))),
+    };
+    let callback = Callback::new(tick);
+    let result = py.detach(|| {
+        convert_each(
+            &inputs,
+            Path::new(folder),
+            &options,
+            batch,
+            &|file, pulse| callback.call(file, pulse),
+        )
+    });
+    let reports = callback.finish(result)?;
+    Ok(reports
+        .iter()
+        .map(|report: &FileReport| report.to_json().to_string())
+        .collect())
+}

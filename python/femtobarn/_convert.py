@@ -1,0 +1,211 @@
+"""Converting: trees, ntuples, Parquet and Arrow IPC into each other, with a proof that nothing was lost."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+from femtobarn import _core
+from femtobarn._open import resolve
+from femtobarn._progress import Progress
+from femtobarn._steps import num_bytes, num_threads
+from femtobarn._write import compression_settings
+from femtobarn.errors import UsageError
+
+if TYPE_CHECKING:
+    from femtobarn._open import Files
+
+__all__ = ["ConvertReport", "convert"]
+
+
+@dataclass(frozen=True)
+class ConvertReport:
+    """What became of a file that was to be converted.
+
+    Parameters
+    ----------
+    output : str
+        The file that was made, or would have been.
+    status : str
+        "converted"; "kept" if the output was there already; "failed"; "not tried" if another had failed before.
+    input : str
+        The file that was converted; of several that are one ntuple, the first.
+    entries : int or None
+        Number of entries; of a failed file, those that are lost, if that is known.
+    bytes_in, bytes_out : int
+        Bytes of input and output as stored.
+    seconds : float
+        The time that it took.
+    notes : dict
+        Fields that could not be converted or are changed, and why.
+    certificate : dict or None
+        The proof: for each column of the output its digest and the one that the input gives.
+    error : str or None
+        What was wrong.
+    """
+
+    output: str
+    status: str
+    input: str
+    entries: int | None
+    bytes_in: int
+    bytes_out: int
+    seconds: float
+    notes: dict[str, str]
+    certificate: dict[str, Any] | None
+    error: str | None = None
+
+    @property
+    def equal(self) -> bool | None:
+        """Whether every column of the output is equal to the input; None if it was not verified.
+
+        Returns
+        -------
+        bool or None
+            As said.
+        """
+        return None if self.certificate is None else bool(self.certificate["equal"])
+
+
+def _report(found: dict[str, Any], first: str) -> ConvertReport:
+    return ConvertReport(
+        output=found["output"],
+        status=found.get("status", "converted"),
+        input=found.get("input", first),
+        entries=found.get("entries", found.get("entries_lost")),
+        bytes_in=found.get("bytes_in", 0),
+        bytes_out=found.get("bytes_out", 0),
+        seconds=found.get("seconds", 0.0),
+        notes=dict(found.get("notes", ())),
+        certificate=found.get("certificate"),
+        error=found.get("error"),
+    )
+
+
+def _patterns(given: str | Iterable[str] | None) -> list[str]:
+    if given is None:
+        return []
+    return [given] if isinstance(given, str) else list(given)
+
+
+def convert(
+    files: Files,
+    output: str | os.PathLike[str],
+    *,
+    fields: str | Iterable[str] | None = None,
+    drop: str | Iterable[str] | None = None,
+    compression: Any = "zstd:5",
+    cluster_size: str | SupportsIndex = "128 MiB",
+    page_size: str | SupportsIndex = "1 MiB",
+    memory_limit: str | SupportsIndex | None = None,
+    name: str | None = None,
+    group: bool = False,
+    threads: int | None = None,
+    verify: bool = True,
+    jobs: int = 1,
+    resume: bool = False,
+    skip_bad_files: bool = False,
+    kind: str = "root",
+    progress: bool | None = None,
+) -> Any:
+    """Convert a TTree, an RNTuple, a Parquet or an Arrow IPC file into another of these (but never into a TTree).
+
+    A TTree becomes the ntuple that ROOT's RNTupleImporter makes of it: arrays with a counter become one collection, their
+    branches views of it, the counter its cardinality.
+
+    The output appears under its name only when it is complete and, with `verify`, proven equal.
+
+    Parameters
+    ----------
+    files : str, path, dict or list
+        What to convert, as for `open`: several files are one ntuple, if the output is a file.
+    output : str or path
+        The file to make: its ending says what it is (".root", ".parquet", ".arrow"). Or a folder, with a slash at the end
+        or there already: then each file becomes one in it.
+    fields, drop : str or list of str, optional
+        The top-level fields to convert, and those to leave out; ``*`` and ``?`` stand for any characters.
+    compression : str, int or None
+        See `recreate`.
+    cluster_size, page_size : str or int
+        Compressed bytes of a cluster and uncompressed bytes of a page, at most.
+    memory_limit : str or int, optional
+        Bytes of memory that writing may take; see `FileWriter.mkrntuple`. Reading takes 64 MB for each step, and at most
+        256 MB for pages that two steps need.
+    name : str, optional
+        Name of the ntuple; by default as in the input.
+    group : bool
+        Whether arrays with one counter, such as ``Muon_pt[nMuon]`` and ``Muon_eta[nMuon]``, become one collection of
+        records that is named after what their names have in common, ``Muon``.
+    threads : int, optional
+        Number of threads; by default the variable FEMTOBARN_THREADS, or else all cores.
+    verify : bool
+        Whether the output is read again and every column compared with the input.
+    jobs : int
+        Files at the same time; they share the threads. Of a folder.
+    resume : bool
+        Whether files are left alone whose output is there and not older than they are. Of a folder.
+    skip_bad_files : bool
+        Whether files that cannot be converted are reported, and the others converted. Of a folder.
+    kind : str
+        What the files in a folder are: "root", "parquet" or "arrow".
+    progress : bool, optional
+        Whether a bar is shown; by default only on a terminal and in a notebook.
+
+    Returns
+    -------
+    ConvertReport or list of ConvertReport
+        What was done; for a folder, of each file.
+
+    Raises
+    ------
+    FemtobarnError
+        If something cannot be read or written, or the output is not equal to the input: then there is none. With
+        `skip_bad_files`, this is in the reports.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> report = fb.convert(dimuon + ":Events", tmp / "muons.parquet", fields="*Muon*")
+    >>> report.entries, report.equal
+    (100, True)
+    """
+    pairs = resolve(files)
+    if not pairs:
+        raise UsageError("there is nothing to convert")
+    path = os.fspath(output)
+    is_folder = path.endswith(("/", os.sep)) or os.path.isdir(path)
+    if kind not in ("root", "parquet", "arrow"):
+        raise UsageError(f"files are of the kind root, parquet or arrow, not {kind!r}")
+    if not is_folder and (resume or skip_bad_files or jobs != 1):
+        raise UsageError("jobs, resume and skip_bad_files are for a folder of outputs: end its name with a slash")
+    if jobs < 1:
+        raise UsageError(f"jobs must be at least 1, not {jobs}")
+    given = {"fields": _patterns(fields), "drop": _patterns(drop), "name": name, "group": group, "verify": verify}
+    write = {
+        "compression": compression_settings(compression),
+        "cluster_size": num_bytes(cluster_size),
+        "page_size": num_bytes(page_size),
+        "memory_limit": None if memory_limit is None else num_bytes(memory_limit),
+        "threads": num_threads(threads),
+    }
+    with Progress(f"converting {os.path.basename(pairs[0][0])}", progress) as bar:
+        seen: dict[int, tuple[int, int]] = {}
+
+        def tick(file: int, entries: int, n_entries: int, done: int, total: int, verifying: bool) -> None:
+            seen[file] = (total if verifying else done, total)
+            known = sum(pair[1] for pair in seen.values())
+            n_files = len(pairs) if is_folder else 1
+            bar.tick(sum(pair[0] for pair in seen.values()), known * n_files // len(seen))
+
+        if not is_folder:
+            return _report(json.loads(_core.convert(pairs, path, given, write, tick)), pairs[0][0])
+        batch = (jobs, resume, skip_bad_files, kind)
+        texts = _core.convert_many(pairs, path, given, write, batch, tick)
+    reports = [_report(json.loads(text), pair[0]) for text, pair in zip(texts, pairs, strict=True)]
+    failed = next((report for report in reports if report.status == "failed"), None)
+    if failed is not None and not skip_bad_files:
+        raise UsageError(f"{failed.error} (of {len(reports)} files the others are converted or were not tried)")
+    return reports
