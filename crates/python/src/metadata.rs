@@ -96,7 +96,7 @@ fn field_dict<'py>(
     dict.set_item(intern!(py, "typealias"), &record.type_alias)?;
     dict.set_item(intern!(py, "description"), &record.description)?;
     dict.set_item(intern!(py, "role"), record.role.name())?;
-    dict.set_item(intern!(py, "projected"), record.source_id.is_some())?;
+    dict.set_item(intern!(py, "projected"), record.flags.projected())?;
     dict.set_item(intern!(py, "repetitions"), record.array_size.unwrap_or(0))?;
     dict.set_item(intern!(py, "anonymous"), is_anonymous(descriptor, id))?;
     dict.set_item(intern!(py, "columns"), columns(py, descriptor, field)?)?;

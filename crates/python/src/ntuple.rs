@@ -66,7 +66,7 @@ impl NTuple {
 
     #[getter]
     fn version(&self) -> PyResult<String> {
-        Ok(self.first()?.descriptor().anchor.version())
+        Ok(self.first()?.version())
     }
 
     #[getter]
