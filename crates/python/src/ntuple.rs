@@ -101,6 +101,11 @@ impl NTuple {
         Ok(metadata::keys(self.first()?, self.inner.left_out()))
     }
 
+    /// Other names of fields, and their ids.
+    fn aliases(&self) -> PyResult<std::collections::HashMap<String, u32>> {
+        Ok(self.first()?.aliases().clone())
+    }
+
     /// Fields that cannot be read, or not in every file, and why.
     fn skipped(&self) -> PyResult<Vec<(String, String)>> {
         let skipped = &self.first()?.descriptor().skipped;

@@ -54,6 +54,7 @@ pub(crate) fn describe(model: &TreeModel, infos: &Infos, writer: String) -> Desc
         top_level: Vec::new(),
         skipped: Vec::new(),
         names: HashSet::new(),
+        seen: HashMap::new(),
         shared: HashMap::new(),
         data: vec![None; model.branches.len()],
         aliases: HashMap::new(),
@@ -74,6 +75,8 @@ struct Builder<'m> {
     top_level: Vec<FieldId>,
     skipped: Vec<SkippedField>,
     names: HashSet<String>,
+    /// How often a path was met.
+    seen: HashMap<String, usize>,
     /// The field whose offsets are those of all lists with the same counter.
     shared: HashMap<BranchId, FieldId>,
     data: Vec<Option<Data>>,
@@ -85,15 +88,19 @@ impl Builder<'_> {
         let Some(branch) = self.model.branch(id) else {
             return;
         };
-        let path = self.model.path(id);
-        let name = if self.names.contains(&branch.name) {
-            path.clone()
-        } else {
-            branch.name.clone()
-        };
-        if self.names.contains(&name) {
-            return;
+        // nothing forbids two branches of the same name
+        let mut path = self.model.path(id);
+        let number = self.seen.entry(path.clone()).or_insert(0);
+        *number += 1;
+        if *number > 1 {
+            path = format!("{path}#{number}");
         }
+        let is_free = *number == 1 && !self.names.contains(&branch.name);
+        let name = if is_free {
+            branch.name.clone()
+        } else {
+            path.clone()
+        };
         let field = match meaning {
             Ok(Meaning::Group) => return,
             Ok(Meaning::Values { shape, content }) => match self.covers(id) {
@@ -299,6 +306,17 @@ impl Builder<'_> {
                 continue;
             }
             let field = self.group(id, None, is_group);
+            let name = self.model.branch(id).map_or("", |branch| branch.name.as_str());
+            let taken = |name: &str| self.names.contains(name);
+            let own = match (taken(name), taken(&path)) {
+                (false, _) => name.to_owned(),
+                (true, false) => path.clone(),
+                (true, true) => format!("{path}/"),
+            };
+            self.names.insert(own.clone());
+            if let Some(group) = self.fields.get_mut(field as usize) {
+                group.record.name = own;
+            }
             self.aliases.insert(format!("/{path}"), field);
             self.aliases.insert(path, field);
             if let Some(branch) = self.model.branch(id) {

@@ -6,7 +6,7 @@ use femtobarn_rootfile::StreamerElement;
 use super::class::Shapes;
 use super::cpp::Cpp;
 use super::leaf;
-use super::shape::{ListWire, Number, Shape, TextWire};
+use super::shape::{ListWire, Number, RecordWire, Shape, TextWire};
 use crate::TreeError;
 use crate::error::unsupported;
 use crate::model::{Branch, BranchId, TreeModel};
@@ -180,15 +180,28 @@ fn whole(shapes: &mut Shapes<'_>, branch: &Branch, infos: &Infos) -> Result<Shap
         .by_checksum(class, branch.checksum)
         .or_else(|| infos.get(class, version));
     match info {
-        Some(info) if cpp.arguments.is_empty() && !is_special(&cpp.name) => {
-            shapes.record(info).map(Shape::Record)
+        Some(info) if !is_special(&cpp.name) => {
+            let mut record = shapes.record(info)?;
+            // those that ROOT does not leave to the class itself have no header
+            if let (0, RecordWire::Headed { version, checksum }) = (branch.kind, &record.wire) {
+                record.wire = RecordWire::Maybe {
+                    version: *version,
+                    checksum: *checksum,
+                };
+            }
+            Ok(Shape::Record(record))
         }
         _ => shapes.of_type(&cpp, true),
     }
 }
 
 fn is_special(name: &str) -> bool {
-    matches!(name, "string" | "TString" | "TRef" | "TRefArray" | "TDatime" | "TNamed")
+    matches!(
+        name,
+        "string" | "TString" | "TRef" | "TRefArray" | "TDatime" | "TNamed" | "vector" | "list" | "deque"
+            | "set" | "multiset" | "map" | "multimap" | "unordered_map" | "unordered_set" | "bitset"
+            | "RVec" | "array" | "forward_list"
+    )
 }
 
 fn rest(item: Shape) -> Shape {

@@ -92,6 +92,9 @@ impl<'s> Shapes<'s> {
             return Ok(known);
         }
         let Some(info) = self.infos.newest(name) else {
+            if name.starts_with("ElementLink<") {
+                return Ok(element_link(name));
+            }
             return unsupported(format!("the file does not describe the class {name}"));
         };
         self.record(info).map(Shape::Record)
@@ -306,6 +309,29 @@ fn number(name: &str) -> Option<DType> {
         "float" | "Float_t" => DType::Float32,
         "double" | "Double_t" => DType::Float64,
         _ => return None,
+    })
+}
+
+/// ATLAS's links have the same members whatever they lead to; files may describe only some of them.
+fn element_link(name: &str) -> Shape {
+    let headed = || RecordWire::Headed {
+        version: 1,
+        checksum: 0,
+    };
+    let number = || Shape::Number(Number::plain(DType::UInt32));
+    let base = Record {
+        name: "ElementLinkBase".to_owned(),
+        wire: headed(),
+        members: vec![member("m_persKey", number()), member("m_persIndex", number())],
+    };
+    Shape::Record(Record {
+        name: name.to_owned(),
+        wire: headed(),
+        members: vec![Member {
+            name: "ElementLinkBase".to_owned(),
+            shape: Shape::Record(base),
+            is_base: true,
+        }],
     })
 }
 

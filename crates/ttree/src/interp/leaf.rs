@@ -4,7 +4,7 @@ use femtobarn_rntuple::schema::DType;
 
 use super::class::basic;
 use super::range::{double32, float16};
-use super::shape::{Member, Number, Record, RecordWire, Shape};
+use super::shape::{Member, Number, NumberWire, Record, RecordWire, Shape};
 use crate::model::Leaf;
 use crate::object::codes::*;
 
@@ -31,6 +31,12 @@ pub(crate) fn number(leaf: &Leaf, title: &str) -> Option<Number> {
             // counts of items are shown without a sign
             if code == COUNTER {
                 return Some(Number::plain(DType::UInt32));
+            }
+            if code == BITS {
+                return Some(Number {
+                    dtype: DType::UInt32,
+                    wire: NumberWire::Bits,
+                });
             }
             basic(code, title).ok()?
         }

@@ -83,6 +83,8 @@ pub(crate) enum RecordWire {
     Bare,
     /// With a byte count and the version of the class, which must be this one.
     Headed { version: i32, checksum: u32 },
+    /// With or without such a header: with it, if its byte count is just that of the entry.
+    Maybe { version: i32, checksum: u32 },
 }
 
 /// A member of a record.

@@ -309,6 +309,11 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
             }
             LONG | ULONG | LONG64 | ULONG64 => Value::Int(c.i64(WHAT)?),
             FLOAT | DOUBLE32 => Value::Real(f64::from(f32::from_bits(c.u32(WHAT)?))),
+            // its value is not needed, and written without a range
+            FLOAT16 => {
+                c.skip(3, WHAT)?;
+                Value::Real(0.0)
+            }
             DOUBLE => Value::Real(f64::from_bits(c.i64(WHAT)?.cast_unsigned())),
             _ => return unsupported(format!("a number of the unknown type {code}")),
         })

@@ -33,7 +33,12 @@ pub(crate) fn list(
     for (&first_entry, &end) in model.clusters.iter().zip(ends) {
         let columns = shown.iter().enumerate().map(|(column, branch)| {
             let Some(branch) = branch.and_then(|id| model.branch(id)) else {
-                return (Vec::new(), 0);
+                let (Some(Owner::Branch { branch, .. }) | Some(Owner::Counter(branch))) =
+                    owners.get(column)
+                else {
+                    return (Vec::new(), 0);
+                };
+                return (Vec::new(), model.branch(*branch).map_or(0, compression));
             };
             let of = shown.get(column).copied().flatten();
             let data = of.and_then(|id| data.get(id)?.as_ref());
@@ -43,7 +48,7 @@ pub(crate) fn list(
             let own = branch.baskets.iter().skip(from);
             let own = own.take_while(|basket| basket.first_entry < end);
             let pages = own.filter_map(|basket| page(branch, basket, data, size)).collect();
-            (pages, u32::try_from(branch.compression).unwrap_or(0))
+            (pages, compression(branch))
         });
         let summary = ClusterSummary {
             first_entry,
@@ -52,6 +57,10 @@ pub(crate) fn list(
         clusters.push((summary, columns.collect()));
     }
     PageList::new(clusters)
+}
+
+fn compression(branch: &Branch) -> u32 {
+    u32::try_from(branch.compression).unwrap_or(0)
 }
 
 /// A basket as a page; the number of elements is a share of those of the branch where it varies.

@@ -170,6 +170,16 @@ impl Decoder<'_> {
                 check_version(header.version, *version, *checksum, name, c)?;
                 Some(header)
             }
+            RecordWire::Maybe { version, checksum } => {
+                let header = c.clone().header("object")?;
+                if header.end == Some(c.end()) {
+                    let header = c.header("object")?;
+                    check_version(header.version, *version, *checksum, name, c)?;
+                    Some(header)
+                } else {
+                    None
+                }
+            }
         };
         let mut counts: Vec<(usize, usize)> = Vec::new();
         for (at, member) in members.iter().enumerate() {

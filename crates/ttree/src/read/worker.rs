@@ -18,7 +18,7 @@ use super::storage::tree_of;
 use super::values::{Decoder, Sink};
 use crate::TreeError;
 use crate::cursor::Cursor;
-use crate::interp::{ListWire, Number};
+use crate::interp::{ListWire, Number, RecordWire};
 use crate::model::{Basket, BranchId, Place};
 
 /// No codec makes more of a byte.
@@ -420,6 +420,9 @@ fn pieces(
         op,
         Op::List {
             wire: ListWire::Rest,
+            ..
+        } | Op::Record {
+            wire: RecordWire::Maybe { .. },
             ..
         }
     );
