@@ -64,5 +64,6 @@ class FieldRecord(TypedDict):
     role: Literal["plain", "collection", "record", "variant", "streamer"]
     projected: bool
     repetitions: int
+    group: bool
     columns: list[ColumnRecord]
     anonymous: bool

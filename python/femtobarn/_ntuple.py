@@ -299,7 +299,8 @@ class NTuple(HasFields):
                 if self._known_schema is None:
                     files = self._core.files
                     where = f"{self.name!r}" + (f" ({files[0][0]})" if files else "")
-                    self._known_schema = Schema(self._core.fields(), where, self._core.skipped(), files)
+                    known = self._core.fields(), where, self._core.skipped(), files, self._core.aliases()
+                    self._known_schema = Schema(*known)
         return self._known_schema
 
     def _column_sizes(self) -> dict[int, dict[str, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from femtobarn._filters import compile_filter, is_pattern, name_matches
@@ -41,6 +41,8 @@ class Schema:
         Fields that are not read, and why.
     files : sequence of tuple of str
         Paths of the files, and the ntuple's names in them.
+    aliases : mapping of str to int, optional
+        Other names of fields. Those of groups are their only names: a group shows the columns of other fields together.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Schema:
         where: str,
         skipped: Sequence[tuple[str, str]] = (),
         files: Sequence[tuple[str, str]] = (),
+        aliases: Mapping[str, int] | None = None,
     ) -> None:
         self.where = where
         self.skipped = dict(skipped)
@@ -56,7 +59,8 @@ class Schema:
         self.records: dict[int, FieldRecord] = {record["id"]: record for record in records}
         self.children: dict[int | None, list[int]] = {}
         for record in records:
-            self.children.setdefault(record["parent"], []).append(record["id"])
+            if not record["group"]:
+                self.children.setdefault(record["parent"], []).append(record["id"])
         self._visible: dict[int | None, list[int]] = {}
         self.names: dict[int, str] = {}
         self._paths: dict[int, str] = {}
@@ -65,6 +69,10 @@ class Schema:
             self._name(i)
         for i in self.descend(None):
             self._by_path.setdefault(self._paths[i], i)
+        groups = [record["id"] for record in records if record["group"]]
+        for i in (field for group in groups for field in self.descend(group)):
+            self._by_path.setdefault(self._paths[i], i)
+        self._aliases = {name: i for name, i in (aliases or {}).items() if i in self.records}
         self.sources = self._find_sources()
 
     def _name(self, i: int) -> None:
@@ -162,6 +170,8 @@ class Schema:
             i = self._by_path.get(full)
             if i is not None:
                 return [i]
+        if base is None and key in self._aliases:
+            return [self._aliases[key]]
         if key.startswith("."):
             return []
         return [i for i in self.descend(base) if self.names[i] == key]
@@ -276,7 +286,8 @@ class Schema:
             for source, projections in self.sources.items():
                 if not wanted.isdisjoint(projections):
                     wanted -= {source, *self.descend(source)} - named
-        return self._cover(base, wanted)
+        groups = [i for i in wanted if self.records[i]["group"]]
+        return self._cover(base, wanted) + sorted(groups)
 
     def matching(
         self,

@@ -26,6 +26,7 @@ pub use femtobarn_rntuple::read::{
 };
 pub use femtobarn_rntuple::{RNTupleError as Error, array, fuzz, read, schema, spec, write};
 pub use femtobarn_rootfile as rootfile;
+pub use femtobarn_ttree as ttree;
 
 pub use common::LeftOut;
 pub use iterate::{Steps, StepsOptions};

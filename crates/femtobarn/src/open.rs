@@ -67,6 +67,9 @@ pub(crate) fn open_reader_of(
         Err(error) if options.allow_missing && is_missing(&error) => return Ok(None),
         Err(error) => return Err(error),
     };
+    if femtobarn_ttree::is_tree(&key.class_name) {
+        return femtobarn_ttree::open(source, &file, &key, &path, options.reader).map(Some);
+    }
     if key.class_name != RNTUPLE_CLASS {
         if options.allow_missing {
             return Ok(None);
@@ -87,33 +90,34 @@ fn is_missing(error: &RNTupleError) -> bool {
     matches!(error.kind(), "key-not-found" | "no-ntuple")
 }
 
-const IMPORT_HINT: &str = "; a TTree can be imported with ROOT's RNTupleImporter";
-
-fn is_tree(class_name: &str) -> bool {
-    matches!(class_name, "TTree" | "TNtuple")
-}
-
 fn not_an_rntuple(url: &str, path: String, key: &Key) -> RNTupleError {
-    let hint = if is_tree(&key.class_name) {
-        IMPORT_HINT.to_owned()
-    } else {
-        String::new()
-    };
     RNTupleError::NotAnRNTuple {
         url: url.into(),
         path,
         class_name: key.class_name.clone(),
-        hint,
+        hint: String::new(),
     }
 }
 
-/// The ntuple of a file that holds one; of several cycles, the newest.
+/// The ntuple of a file that holds one, or else its only tree; of several cycles, the newest.
 fn only_ntuple(file: &RootFile) -> Result<(String, Key), RNTupleError> {
+    match only_of(file, &|class| class == RNTUPLE_CLASS) {
+        Err(RNTupleError::AmbiguousNTuple { count: 0, .. }) => {
+            only_of(file, &femtobarn_ttree::is_tree)
+        }
+        found => found,
+    }
+}
+
+fn only_of(
+    file: &RootFile,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> Result<(String, Key), RNTupleError> {
     let mut found: Vec<(String, Key)> = Vec::new();
     let mut others: Vec<String> = Vec::new();
     for entry in file.walk()? {
         let path = entry.path.split(';').next().unwrap_or_default().to_owned();
-        if entry.key.class_name != RNTUPLE_CLASS {
+        if !is_wanted(&entry.key.class_name) {
             let other = format!("{} {path}", entry.key.class_name);
             if !others.contains(&other) {
                 others.push(other);
@@ -134,13 +138,7 @@ fn only_ntuple(file: &RootFile) -> Result<(String, Key), RNTupleError> {
     let names: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
     let hint = match (names.as_slice(), others.as_slice()) {
         ([], []) => "; the file is empty".to_owned(),
-        ([], others) => {
-            let has_tree = others
-                .iter()
-                .any(|other| other.split(' ').next().is_some_and(is_tree));
-            let import = if has_tree { IMPORT_HINT } else { "" };
-            format!("; it holds {}{import}", first_of(others))
-        }
+        ([], others) => format!("; it holds {}", first_of(others)),
         (names, _) => format!("; name one of them: {}", names.join(", ")),
     };
     Err(RNTupleError::AmbiguousNTuple {

@@ -41,19 +41,31 @@ pub fn fields<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     let mut result = Ok(());
-    walk(reader, left_out, |id, field| {
+    let mut add = |id, field: &Field| {
         if result.is_ok() {
             result = field_dict(py, reader, id, field).and_then(|dict| list.append(dict));
         }
         true
-    });
+    };
+    walk(reader, left_out, reader.descriptor().top_level.clone(), &mut add);
+    walk(reader, left_out, groups(reader), &mut add);
     result.map(|()| list)
+}
+
+/// Fields that are no columns of their own but can be asked for: they show those of others together.
+fn groups(reader: &Reader) -> Vec<u32> {
+    let descriptor = reader.descriptor();
+    let mut ids: Vec<u32> = reader.aliases().values().copied().collect();
+    ids.retain(|id| !descriptor.top_level.contains(id));
+    ids.sort_unstable();
+    ids.dedup();
+    ids
 }
 
 /// The keys of all fields, depth first. What is inside a variant has no key.
 pub fn keys(reader: &Reader, left_out: &LeftOut) -> Vec<String> {
     let mut out = Vec::with_capacity(reader.descriptor().fields.len());
-    walk(reader, left_out, |id, field| {
+    walk(reader, left_out, reader.descriptor().top_level.clone(), |id, field| {
         out.extend(reader.paths().get(id as usize).cloned().flatten());
         field.record.role != Role::Variant
     });
@@ -61,9 +73,14 @@ pub fn keys(reader: &Reader, left_out: &LeftOut) -> Vec<String> {
 }
 
 /// Visits the fields that are read, depth first; `visit` says whether what is below is to be visited, too.
-fn walk(reader: &Reader, left_out: &LeftOut, mut visit: impl FnMut(u32, &Field) -> bool) {
+fn walk(
+    reader: &Reader,
+    left_out: &LeftOut,
+    mut pending: Vec<u32>,
+    mut visit: impl FnMut(u32, &Field) -> bool,
+) {
     let descriptor = reader.descriptor();
-    let mut pending: Vec<u32> = descriptor.top_level.iter().rev().copied().collect();
+    pending.reverse();
     while let Some(id) = pending.pop() {
         let Some(field) = descriptor.field(id) else {
             continue;
@@ -96,9 +113,13 @@ fn field_dict<'py>(
     dict.set_item(intern!(py, "typealias"), &record.type_alias)?;
     dict.set_item(intern!(py, "description"), &record.description)?;
     dict.set_item(intern!(py, "role"), record.role.name())?;
-    dict.set_item(intern!(py, "projected"), record.source_id.is_some())?;
+    dict.set_item(intern!(py, "projected"), record.flags.projected())?;
     dict.set_item(intern!(py, "repetitions"), record.array_size.unwrap_or(0))?;
     dict.set_item(intern!(py, "anonymous"), is_anonymous(descriptor, id))?;
+    let is_group = field.parent.is_none()
+        && reader.storage().is_some()
+        && !descriptor.top_level.contains(&id);
+    dict.set_item(intern!(py, "group"), is_group)?;
     dict.set_item(intern!(py, "columns"), columns(py, descriptor, field)?)?;
     Ok(dict)
 }

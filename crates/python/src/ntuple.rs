@@ -66,7 +66,7 @@ impl NTuple {
 
     #[getter]
     fn version(&self) -> PyResult<String> {
-        Ok(self.first()?.descriptor().anchor.version())
+        Ok(self.first()?.version())
     }
 
     #[getter]
@@ -99,6 +99,11 @@ impl NTuple {
     /// Keys of all fields, depth first.
     fn keys(&self) -> PyResult<Vec<String>> {
         Ok(metadata::keys(self.first()?, self.inner.left_out()))
+    }
+
+    /// Other names of fields, and their ids.
+    fn aliases(&self) -> PyResult<std::collections::HashMap<String, u32>> {
+        Ok(self.first()?.aliases().clone())
     }
 
     /// Fields that cannot be read, or not in every file, and why.

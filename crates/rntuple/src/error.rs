@@ -33,6 +33,15 @@ pub enum RNTupleError {
         offset: u64,
         source: CodecError,
     },
+    /// An object of a file that is not understood.
+    #[error("{url}: {structure} of {ntuple:?} at offset {offset} is not readable")]
+    Object {
+        url: String,
+        ntuple: String,
+        structure: String,
+        offset: u64,
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A page whose checksum does not fit.
     #[error(
         "page checksum mismatch in {url} at offset {offset} (column {column} of field {field:?}, cluster {cluster}): expected {expected:#018x}, found {found:#018x}"
@@ -128,7 +137,7 @@ pub enum RNTupleError {
 
 impl RNTupleError {
     /// The error of what cannot be.
-    pub(crate) fn internal(what: impl ToString) -> Self {
+    pub fn internal(what: impl ToString) -> Self {
         Self::Internal {
             what: what.to_string(),
         }
@@ -152,7 +161,7 @@ impl RNTupleError {
                 ..
             } => "envelope-checksum",
             Self::Spec { .. } => "corrupt-metadata",
-            Self::Codec { .. } => "corrupt-data",
+            Self::Codec { .. } | Self::Object { .. } => "corrupt-data",
             Self::PageChecksum { .. } => "page-checksum",
             Self::Inconsistent { .. } => "inconsistent",
             Self::NotAnRNTuple { .. } => "not-an-rntuple",

@@ -10,11 +10,16 @@ use crate::encoding::Target;
 /// The place alone is not enough: pages with the same bytes are stored once, and those of a few bits an element may
 /// have the same bytes though one has more elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct PageKey {
+pub struct PageKey {
+    /// Address of the reader.
     pub reader: usize,
+    /// The column.
     pub column: u32,
+    /// Where the page is.
     pub offset: u64,
+    /// Number of its elements.
     pub n_elements: u32,
+    /// What they were made.
     pub target: Target,
 }
 
@@ -51,7 +56,7 @@ impl PageCache {
     }
 
     /// The decoded elements of a page.
-    pub(super) fn get(&self, key: &PageKey) -> Option<Arc<[u8]>> {
+    pub fn get(&self, key: &PageKey) -> Option<Arc<[u8]>> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let generation = inner.generation;
         let entry = inner.entries.get_mut(key)?;
@@ -60,7 +65,7 @@ impl PageCache {
     }
 
     /// Keeps a page if there is room.
-    pub(super) fn insert(&self, key: PageKey, bytes: &[u8]) {
+    pub fn insert(&self, key: PageKey, bytes: &[u8]) {
         let size = bytes.len() as u64;
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if inner.n_bytes.saturating_add(size) > self.budget || inner.entries.contains_key(&key) {

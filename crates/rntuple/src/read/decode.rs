@@ -1,9 +1,11 @@
 //! Decoding one piece of a page into its place.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::cache::{PageCache, PageKey};
+use super::fetch::{Decode, Fetched};
 use super::plan::{Part, Piece};
 use super::stats::{Stats, add, elapsed};
 use crate::RNTupleError;
@@ -52,6 +54,17 @@ impl Job<'_> {
     }
 }
 
+impl Fetched for Job<'_> {
+    fn part(&self) -> usize {
+        self.part
+    }
+
+    fn range(&self) -> Range<u64> {
+        let page = &self.piece.page;
+        page.locator.offset..page.locator.offset.saturating_add(page.stored_size())
+    }
+}
+
 /// Decodes jobs on one thread.
 #[derive(Debug)]
 pub(super) struct Worker<'a> {
@@ -77,19 +90,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Counters of this thread.
-    pub fn into_stats(self) -> Stats {
-        add(&self.stats.decompress_ns, self.decoder.decompress_ns);
-        self.stats
-    }
-
-    /// Counters of this thread, to be added to.
-    pub fn stats(&self) -> &Stats {
-        &self.stats
-    }
-
     /// Decodes the stored bytes of a job's page (its checksum behind them).
-    pub fn decode(&mut self, job: &mut Job<'_>, stored: &[u8]) -> Result<(), RNTupleError> {
+    fn decode_job(&mut self, job: &mut Job<'_>, stored: &[u8]) -> Result<(), RNTupleError> {
         let start = Instant::now();
         let before = self.decoder.decompress_ns;
         let result = self.decode_page(job, stored);
@@ -148,6 +150,21 @@ impl<'a> Worker<'a> {
         job.copy_from(page).map_err(failed)?;
         self.held = Some(wanted);
         Ok(())
+    }
+}
+
+impl<'j> Decode<Job<'j>> for Worker<'_> {
+    fn decode(&mut self, job: &mut Job<'j>, stored: &[u8]) -> Result<(), RNTupleError> {
+        self.decode_job(job, stored)
+    }
+
+    fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    fn into_stats(self) -> Stats {
+        add(&self.stats.decompress_ns, self.decoder.decompress_ns);
+        self.stats
     }
 }
 

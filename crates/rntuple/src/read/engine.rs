@@ -41,9 +41,9 @@ impl Default for ReadOptions<'_> {
 
 /// Bytes done and to be done, shared by threads.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub struct Progress {
     done: AtomicU64,
-    pub total: AtomicU64,
+    pub(super) total: AtomicU64,
     last: Mutex<Instant>,
 }
 
@@ -58,6 +58,12 @@ impl Progress {
         }
     }
 
+    /// Adds bytes to those to be done.
+    pub fn expect(&self, n: u64) {
+        self.total.fetch_add(n, Relaxed);
+    }
+
+    /// Adds bytes to those done.
     pub fn advance(&self, n: u64) {
         self.done.fetch_add(n, Relaxed);
     }
@@ -85,6 +91,17 @@ pub fn read(
     parts: &[Part],
     options: &ReadOptions<'_>,
 ) -> Result<Arrays, RNTupleError> {
+    if let Some(first) = parts.first()
+        && let Some(storage) = first.reader.storage()
+    {
+        let progress = Progress::new();
+        let slots = storage.read(schema, parts, options, &progress)?;
+        if let Some(cache) = options.cache {
+            cache.next_generation();
+        }
+        let n_entries = parts.iter().map(|part| part.stop - part.start).sum();
+        return Ok(Arrays::new(n_entries, schema.columns.clone(), slots));
+    }
     let segments = plan::segments(parts)?;
     let n_slots = schema.slots.len();
     let mut rounds = Rounds {

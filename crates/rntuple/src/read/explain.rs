@@ -51,6 +51,9 @@ pub struct Explanation {
 
 /// Plans a read and sums it up; reads page lists at most.
 pub fn explain(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTupleError> {
+    if parts.iter().any(|part| part.reader.storage().is_some()) {
+        return of_storage(schema, parts);
+    }
     let segments = segments(parts)?;
     let mut out = Explanation {
         n_entries: segments.iter().map(plan::Segment::n_entries).sum(),
@@ -143,6 +146,66 @@ pub fn explain(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTup
         out.columns.push(cost);
     }
     for (part, mut ranges) in parts.iter().zip(ranges) {
+        ranges.sort_unstable_by_key(|range| (range.start, range.end));
+        ranges.dedup();
+        let (requests, bytes) = fetch::cost_of(&**part.reader.source(), &ranges);
+        out.ranges += ranges.len() as u64;
+        out.bytes_needed += ranges
+            .iter()
+            .map(|range| range.end - range.start)
+            .sum::<u64>();
+        out.requests += requests;
+        out.bytes_read += bytes;
+    }
+    Ok(out)
+}
+
+/// The plan of a read of columns that are stored in another way: what lies below counters is estimated.
+fn of_storage(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTupleError> {
+    let mut out = Explanation {
+        n_entries: parts.iter().map(|part| part.stop - part.start).sum(),
+        clusters: segments(parts)?.len() as u64,
+        exact: schema
+            .slots
+            .as_slice()
+            .iter()
+            .all(|slot| slot.parent == SlotParent::Entries && slot.kind != SlotKind::Index),
+        rounds: 1,
+        ..Explanation::default()
+    };
+    out.rounds += u64::from(!out.exact);
+    for part in parts {
+        let Some(storage) = part.reader.storage() else {
+            continue;
+        };
+        let mut ranges = Vec::new();
+        let descriptor = part.reader.descriptor();
+        let costs = storage.costs(schema, part)?.into_iter();
+        for (at, (cost, slot)) in costs.zip(schema.slots.as_slice()).enumerate() {
+            let column = part.binding.columns(at).first().copied();
+            let column = column.and_then(|column| descriptor.column(column));
+            let own = ColumnCost {
+                field: part.reader.label(slot.field),
+                type_name: descriptor
+                    .field(slot.field)
+                    .map_or_else(String::new, |field| field.record.type_name.clone()),
+                column_types: column.map(|c| c.column_type.name()).into_iter().collect(),
+                pages: cost.ranges.len() as u64,
+                bytes_on_disk: cost.ranges.iter().map(|range| range.end - range.start).sum(),
+                bytes_decoded: cost.bytes_decoded,
+            };
+            ranges.extend(cost.ranges);
+            out.pages += own.pages;
+            out.bytes_decoded = out.bytes_decoded.saturating_add(own.bytes_decoded);
+            match out.columns.get_mut(at) {
+                Some(known) => {
+                    known.pages += own.pages;
+                    known.bytes_on_disk += own.bytes_on_disk;
+                    known.bytes_decoded = known.bytes_decoded.saturating_add(own.bytes_decoded);
+                }
+                None => out.columns.push(own),
+            }
+        }
         ranges.sort_unstable_by_key(|range| (range.start, range.end));
         ranges.dedup();
         let (requests, bytes) = fetch::cost_of(&**part.reader.source(), &ranges);

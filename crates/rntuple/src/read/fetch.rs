@@ -12,34 +12,51 @@ use std::time::Instant;
 use bytes::Bytes;
 use femtobarn_io::{ByteSource, coalesce};
 
-use super::decode::{Job, Worker};
 use super::engine::{Progress, ReadOptions};
 use super::plan::Part;
 use super::stats::{Stats, add, elapsed};
 use crate::RNTupleError;
 use crate::encoding::Scratch;
 
+/// Something to be fetched and decoded.
+pub trait Fetched: Send {
+    /// Index of the part that it comes from.
+    fn part(&self) -> usize;
+    /// Its bytes in the file.
+    fn range(&self) -> Range<u64>;
+}
+
+/// What decodes on one thread.
+pub trait Decode<J> {
+    /// Decodes the stored bytes of a job.
+    fn decode(&mut self, job: &mut J, stored: &[u8]) -> Result<(), RNTupleError>;
+    /// Counters of this thread, to be added to.
+    fn stats(&self) -> &Stats;
+    /// Counters of this thread at its end.
+    fn into_stats(self) -> Stats;
+}
+
 /// A request and the jobs that it serves.
 #[derive(Debug)]
-pub(super) struct Work<'a> {
+pub struct Work<J> {
     part: usize,
     range: Range<u64>,
     /// The payload is split over several keys.
     split: bool,
-    jobs: Vec<Job<'a>>,
+    jobs: Vec<J>,
 }
 
-impl Work<'_> {
+impl<J> Work<J> {
     fn n_bytes(&self) -> u64 {
         self.range.end - self.range.start
     }
 }
 
 /// Sorts jobs by file and offset and coalesces their pages as the source prefers.
-pub(super) fn requests<'a>(parts: &[Part], jobs: Vec<Job<'a>>) -> Vec<Work<'a>> {
-    let mut by_part: Vec<Vec<Job<'a>>> = parts.iter().map(|_| Vec::new()).collect();
+pub fn requests<J: Fetched>(parts: &[Part], jobs: Vec<J>) -> Vec<Work<J>> {
+    let mut by_part: Vec<Vec<J>> = parts.iter().map(|_| Vec::new()).collect();
     for job in jobs {
-        if let Some(own) = by_part.get_mut(job.part) {
+        if let Some(own) = by_part.get_mut(job.part()) {
             own.push(job);
         }
     }
@@ -47,9 +64,9 @@ pub(super) fn requests<'a>(parts: &[Part], jobs: Vec<Job<'a>>) -> Vec<Work<'a>> 
     for (part, (jobs, own)) in by_part.into_iter().zip(parts).enumerate() {
         let (split, jobs): (Vec<_>, Vec<_>) = jobs
             .into_iter()
-            .partition(|job| own.reader.is_split(job.piece.page.stored_size()));
-        let ranges: Vec<Range<u64>> = jobs.iter().map(page_range).collect();
-        let mut jobs: Vec<Option<Job<'a>>> = jobs.into_iter().map(Some).collect();
+            .partition(|job| own.reader.is_split(length(&job.range())));
+        let ranges: Vec<Range<u64>> = jobs.iter().map(Fetched::range).collect();
+        let mut jobs: Vec<Option<J>> = jobs.into_iter().map(Some).collect();
         for request in coalesce(&ranges, &own.reader.source().cost()) {
             let members = request
                 .members
@@ -65,7 +82,7 @@ pub(super) fn requests<'a>(parts: &[Part], jobs: Vec<Job<'a>>) -> Vec<Work<'a>> 
         }
         out.extend(split.into_iter().map(|job| Work {
             part,
-            range: page_range(&job),
+            range: job.range(),
             split: true,
             jobs: vec![job],
         }));
@@ -73,17 +90,17 @@ pub(super) fn requests<'a>(parts: &[Part], jobs: Vec<Job<'a>>) -> Vec<Work<'a>> 
     out
 }
 
-fn page_range(job: &Job<'_>) -> Range<u64> {
-    let page = &job.piece.page;
-    page.locator.offset..page.locator.offset.saturating_add(page.stored_size())
+fn length(range: &Range<u64>) -> u64 {
+    range.end.saturating_sub(range.start)
 }
 
-/// Fetches and decodes everything on the caller's thread and `threads - 1` others.
-pub(super) fn run(
+/// Fetches and decodes everything on the caller's thread and `threads - 1` others, each with a decoder of its own.
+pub fn run<J: Fetched, D: Decode<J>>(
     parts: &[Part],
-    work: Vec<Work<'_>>,
+    work: Vec<Work<J>>,
     options: &ReadOptions<'_>,
     progress: &Progress,
+    decoder: impl Fn() -> D + Sync,
 ) -> Result<(), RNTupleError> {
     let n_waiting = fetchers(parts, &work);
     let threads = options.threads.clamp(1, work.len().max(1));
@@ -96,9 +113,8 @@ pub(super) fn run(
             .get_or_insert(error);
         queue.stop();
     };
-    let cache = options.cache;
     let decode = |tick: &dyn Fn() -> Result<(), RNTupleError>| {
-        let mut worker = Worker::new(parts, cache);
+        let mut worker = decoder();
         if let Err(error) = drain(parts, &queue, &mut worker, progress, tick) {
             fail(error);
         }
@@ -127,7 +143,7 @@ pub(super) fn run(
 }
 
 /// How many threads should wait for reads.
-fn fetchers(parts: &[Part], work: &[Work<'_>]) -> usize {
+fn fetchers<J>(parts: &[Part], work: &[Work<J>]) -> usize {
     let wanted = work
         .iter()
         .filter_map(|w| parts.get(w.part))
@@ -138,10 +154,10 @@ fn fetchers(parts: &[Part], work: &[Work<'_>]) -> usize {
     }
 }
 
-fn drain(
+fn drain<J: Fetched>(
     parts: &[Part],
-    queue: &Queue<'_>,
-    worker: &mut Worker<'_>,
+    queue: &Queue<J>,
+    worker: &mut impl Decode<J>,
     progress: &Progress,
     tick: &dyn Fn() -> Result<(), RNTupleError>,
 ) -> Result<(), RNTupleError> {
@@ -181,7 +197,7 @@ fn drain(
         };
         let mut last = None;
         for job in &mut work.jobs {
-            let range = page_range(job);
+            let range = job.range();
             let at = |offset: u64| usize::try_from(offset - work.range.start).unwrap_or(usize::MAX);
             let Some(page) = stored.get(at(range.start)..at(range.end)) else {
                 let what = format!("bytes read for the page at offset {}", range.start);
@@ -202,7 +218,7 @@ fn drain(
     Ok(())
 }
 
-fn read_blob(part: &Part, work: &Work<'_>, stats: &Stats) -> Result<Bytes, RNTupleError> {
+fn read_blob<J>(part: &Part, work: &Work<J>, stats: &Stats) -> Result<Bytes, RNTupleError> {
     let start = Instant::now();
     let bytes = part.reader.read_blob(work.range.start, work.n_bytes())?;
     add(&stats.io_ns, elapsed(start));
@@ -217,7 +233,7 @@ fn count(stats: &Stats, requests: u64, ranges: u64, n_bytes: u64, start: Instant
 }
 
 /// One thread that waits for reads.
-fn fetch(parts: &[Part], queue: &Queue<'_>) -> Result<(), RNTupleError> {
+fn fetch<J>(parts: &[Part], queue: &Queue<J>) -> Result<(), RNTupleError> {
     while let Some(batch) = queue.take_batch(parts) {
         let Some(part) = batch.first().and_then(|work| parts.get(work.part)) else {
             return Err(RNTupleError::internal("the plan names what is not there"));
@@ -242,9 +258,9 @@ fn fetch(parts: &[Part], queue: &Queue<'_>) -> Result<(), RNTupleError> {
 }
 
 #[derive(Debug)]
-struct State<'a> {
-    waiting: VecDeque<Work<'a>>,
-    ready: VecDeque<(Work<'a>, Bytes)>,
+struct State<J> {
+    waiting: VecDeque<Work<J>>,
+    ready: VecDeque<(Work<J>, Bytes)>,
     /// Work that a waiting thread has taken and not put back.
     fetching: usize,
     in_flight: u64,
@@ -253,15 +269,15 @@ struct State<'a> {
 
 /// Work to do, in order.
 #[derive(Debug)]
-struct Queue<'a> {
-    state: Mutex<State<'a>>,
+struct Queue<J> {
+    state: Mutex<State<J>>,
     changed: Condvar,
     fetched_ahead: bool,
     budget: u64,
 }
 
-impl<'a> Queue<'a> {
-    fn new(work: Vec<Work<'a>>, fetched_ahead: bool, budget: u64) -> Self {
+impl<J> Queue<J> {
+    fn new(work: Vec<Work<J>>, fetched_ahead: bool, budget: u64) -> Self {
         let state = State {
             waiting: work.into(),
             ready: VecDeque::new(),
@@ -277,12 +293,12 @@ impl<'a> Queue<'a> {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State<'a>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State<J>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The next work, with its bytes where they were fetched ahead; none at the end.
-    fn next(&self) -> Option<(Work<'a>, Option<Bytes>)> {
+    fn next(&self) -> Option<(Work<J>, Option<Bytes>)> {
         let mut state = self.lock();
         loop {
             if state.stopped {
@@ -305,7 +321,7 @@ impl<'a> Queue<'a> {
     }
 
     /// Work for one vector read: of one file, as many ranges as its source takes, within the budget.
-    fn take_batch(&self, parts: &[Part]) -> Option<Vec<Work<'a>>> {
+    fn take_batch(&self, parts: &[Part]) -> Option<Vec<Work<J>>> {
         let mut state = self.lock();
         loop {
             if state.stopped || state.waiting.is_empty() {
@@ -320,7 +336,7 @@ impl<'a> Queue<'a> {
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
-        let mut batch: Vec<Work<'a>> = Vec::new();
+        let mut batch: Vec<Work<J>> = Vec::new();
         let cost = state
             .waiting
             .front()
@@ -348,7 +364,7 @@ impl<'a> Queue<'a> {
         Some(batch)
     }
 
-    fn put(&self, work: Work<'a>, bytes: Bytes) {
+    fn put(&self, work: Work<J>, bytes: Bytes) {
         let mut state = self.lock();
         state.fetching -= 1;
         state.ready.push_back((work, bytes));
@@ -380,12 +396,12 @@ impl<'a> Queue<'a> {
 }
 
 /// Bytes that a list of works will fetch.
-pub(super) fn total_bytes(work: &[Work<'_>]) -> u64 {
+pub fn total_bytes<J>(work: &[Work<J>]) -> u64 {
     work.iter().map(Work::n_bytes).sum()
 }
 
 /// For a plan's summary: number of requests, and bytes they fetch.
-pub(super) fn cost_of(source: &dyn ByteSource, ranges: &[Range<u64>]) -> (u64, u64) {
+pub fn cost_of(source: &dyn ByteSource, ranges: &[Range<u64>]) -> (u64, u64) {
     let requests = coalesce(ranges, &source.cost());
     (
         requests.len() as u64,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::decode::Job;
+use super::decode::{Job, Worker};
 use super::fetch;
 use super::finish::{self, Broken};
 use super::plan::{self, Items, Piece, Segment};
@@ -58,7 +58,10 @@ impl<'a> Rounds<'a> {
         self.progress
             .total
             .fetch_add(fetch::total_bytes(&work), Relaxed);
-        fetch::run(self.parts, work, self.options, &self.progress)?;
+        let (parts, cache) = (self.parts, self.options.cache);
+        fetch::run(parts, work, self.options, &self.progress, || {
+            Worker::new(parts, cache)
+        })?;
         Ok(probes)
     }
 

@@ -151,7 +151,7 @@ fn may_be_taken(map: &MmapMut) {
 
 /// A set of buffers that is filled, then frozen.
 #[derive(Debug, Default)]
-pub(super) struct Slabs {
+pub struct Slabs {
     slabs: Vec<Slab>,
     places: Vec<(usize, usize, usize)>,
 }

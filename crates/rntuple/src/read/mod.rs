@@ -19,12 +19,13 @@ mod reader;
 mod rounds;
 mod selection;
 mod stats;
+pub mod storage;
 mod verify;
 
 pub(crate) use memory::filled;
 
-pub use cache::PageCache;
-pub use engine::{ReadOptions, Tick, read};
+pub use cache::{PageCache, PageKey};
+pub use engine::{Progress, ReadOptions, Tick, read};
 pub use explain::{ColumnCost, Explanation, explain};
 pub use plan::{Part, Segment, segments};
 pub use reader::{Reader, ReaderOptions};

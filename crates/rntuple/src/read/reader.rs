@@ -9,6 +9,7 @@ use femtobarn_io::ByteSource;
 
 use super::envelopes::{Context, Known};
 use super::stats::Stats;
+use super::storage::Storage;
 use crate::RNTupleError;
 use crate::schema::{Descriptor, FieldId, FieldNames, field_paths, nearest};
 use crate::spec::{
@@ -69,6 +70,9 @@ pub struct Reader {
     by_path: OnceLock<HashMap<String, FieldId>>,
     groups: Vec<Group>,
     stats: Arc<Stats>,
+    storage: Option<Arc<dyn Storage>>,
+    /// Other names of fields.
+    aliases: HashMap<String, FieldId>,
 }
 
 impl Reader {
@@ -127,7 +131,57 @@ impl Reader {
             options,
             descriptor,
             stats,
+            storage: None,
+            aliases: HashMap::new(),
         })
+    }
+
+    /// A reader of columns that are stored in another way; `aliases` are other names of fields.
+    pub fn of_storage(
+        source: Arc<dyn ByteSource>,
+        path: &str,
+        descriptor: Descriptor,
+        storage: Arc<dyn Storage>,
+        aliases: HashMap<String, FieldId>,
+        options: ReaderOptions,
+    ) -> Self {
+        let names = FieldNames::new(&descriptor);
+        let list = storage.page_list();
+        let groups = descriptor.cluster_groups.iter().map(|_| Group {
+            stored: None,
+            list: OnceLock::from(list.clone()),
+        });
+        Self {
+            paths: field_paths(&descriptor, &names),
+            names,
+            by_path: OnceLock::new(),
+            groups: groups.collect(),
+            path: path.to_owned(),
+            source,
+            options,
+            descriptor,
+            stats: Arc::new(Stats::default()),
+            storage: Some(storage),
+            aliases,
+        }
+    }
+
+    /// Where the columns come from, if not from an RNTuple's pages.
+    pub fn storage(&self) -> Option<&Arc<dyn Storage>> {
+        self.storage.as_ref()
+    }
+
+    /// Other names of fields.
+    pub fn aliases(&self) -> &HashMap<String, FieldId> {
+        &self.aliases
+    }
+
+    /// The format's version.
+    pub fn version(&self) -> String {
+        match &self.storage {
+            Some(storage) => storage.version(),
+            None => self.descriptor.anchor.version(),
+        }
     }
 
     /// The descriptor.
@@ -199,7 +253,7 @@ impl Reader {
             name: path.into(),
             hint,
         };
-        match map.get(path) {
+        match map.get(path).or_else(|| self.aliases.get(path)) {
             Some(&id) => match self.skip_reason(id) {
                 None => Ok(id),
                 Some(reason) => Err(self.unsupported(path, reason)),
@@ -225,7 +279,8 @@ impl Reader {
             .map(|skipped| skipped.reason.as_str())
     }
 
-    pub(super) fn unsupported(&self, name: &str, reason: &str) -> RNTupleError {
+    /// The error of a field that cannot be read.
+    pub fn unsupported(&self, name: &str, reason: &str) -> RNTupleError {
         RNTupleError::Unsupported {
             url: self.url().into(),
             ntuple: self.path.clone(),
@@ -234,7 +289,8 @@ impl Reader {
         }
     }
 
-    pub(super) fn inconsistent(
+    /// The error of metadata and data that contradict each other.
+    pub fn inconsistent(
         &self,
         what: &str,
         expected: impl ToString,

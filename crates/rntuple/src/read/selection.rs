@@ -220,7 +220,7 @@ impl Binding {
     }
 
     /// The columns of a slot.
-    pub(super) fn columns(&self, slot: usize) -> &[u32] {
+    pub fn columns(&self, slot: usize) -> &[u32] {
         self.0.get(slot).map_or(&[], Vec::as_slice)
     }
 }
@@ -228,6 +228,16 @@ impl Binding {
 /// Bytes that the result of a read takes in memory, from metadata; of clusters that are partly read, a share.
 pub fn decoded_bytes(schema: &ReadSchema, parts: &[Part]) -> Result<u64, RNTupleError> {
     let mut total = 0u64;
+    for part in parts {
+        if let Some(storage) = part.reader.storage() {
+            let costs = storage.costs(schema, part)?;
+            let bytes = costs.iter().map(|cost| cost.bytes_decoded);
+            total = bytes.fold(total, u64::saturating_add);
+        }
+    }
+    let is_stored = |part: &&Part| part.reader.storage().is_none();
+    let parts: Vec<Part> = parts.iter().filter(is_stored).cloned().collect();
+    let parts = parts.as_slice();
     for segment in segments(parts)? {
         let Some(part) = parts.get(segment.part) else {
             continue;

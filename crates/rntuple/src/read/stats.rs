@@ -48,11 +48,11 @@ stats! {
 }
 
 /// Adds to a counter.
-pub(super) fn add(counter: &AtomicU64, n: u64) {
+pub fn add(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Relaxed);
 }
 
 /// Nanoseconds since `start`.
-pub(super) fn elapsed(start: std::time::Instant) -> u64 {
+pub fn elapsed(start: std::time::Instant) -> u64 {
     u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }

@@ -53,6 +53,9 @@ pub fn verify(
     threads: usize,
     tick: Option<Tick<'_>>,
 ) -> Result<VerifyReport, RNTupleError> {
+    if let Some(storage) = reader.storage() {
+        return storage.verify(reader, threads, tick);
+    }
     let mut report = VerifyReport::default();
     let lists = readable_lists(reader, &mut report);
     let mut checks = Vec::new();

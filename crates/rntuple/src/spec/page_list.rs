@@ -100,6 +100,26 @@ impl PageList {
         })
     }
 
+    /// A list of clusters and, for each, the pages and the compression of each column.
+    pub fn new(clusters: Vec<(ClusterSummary, Vec<(Vec<Page>, u32)>)>) -> Self {
+        let mut list = Self::default();
+        for (summary, columns) in clusters {
+            let mut own = Vec::with_capacity(columns.len());
+            for (pages, compression) in columns {
+                own.push(ColumnPages {
+                    first_page: u32::try_from(list.pages.len()).unwrap_or(u32::MAX),
+                    n_pages: u32::try_from(pages.len()).unwrap_or(u32::MAX),
+                    element_offset: 0,
+                    compression,
+                });
+                list.pages.extend(pages);
+            }
+            list.clusters.push(summary);
+            list.columns.push(own);
+        }
+        list
+    }
+
     /// The clusters, in the order of their ids.
     pub fn clusters(&self) -> &[ClusterSummary] {
         &self.clusters

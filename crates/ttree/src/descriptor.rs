@@ -1,0 +1,469 @@
+//! A tree's branches as the fields and columns of an ntuple.
+
+use std::collections::{HashMap, HashSet};
+
+use femtobarn_rntuple::schema::{DType, Descriptor, Field, FieldId, SkippedField};
+use femtobarn_rntuple::spec::{
+    Anchor, ClusterGroup, ColumnFlags, ColumnRecord, ColumnType, EnvelopeLink, FieldFlags,
+    FieldRecord, Locator, LocatorKind, Role,
+};
+
+use crate::interp::{Content, Meaning, Record, Shape, meaning};
+use crate::model::{BranchId, TreeModel};
+use crate::object::Infos;
+
+const REPETITIVE: u16 = 1;
+
+/// Where the elements of a column come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// Column `local` of a branch.
+    Branch { branch: BranchId, local: usize },
+    /// Offsets that follow from a counter.
+    Counter(BranchId),
+}
+
+/// A branch that is read.
+#[derive(Debug, Clone)]
+pub(crate) struct Data {
+    pub shape: Shape,
+    pub content: Content,
+    /// Its field.
+    pub field: FieldId,
+}
+
+/// A tree as an ntuple.
+#[derive(Debug)]
+pub(crate) struct Described {
+    pub descriptor: Descriptor,
+    pub owners: Vec<Owner>,
+    pub data: Vec<Option<Data>>,
+    /// Other names of fields.
+    pub aliases: HashMap<String, FieldId>,
+}
+
+/// Makes fields and columns of all branches whose meaning is known.
+pub(crate) fn describe(model: &TreeModel, infos: &Infos, writer: String) -> Described {
+    let meanings = (0..model.branches.len()).map(|id| meaning(model, id, infos));
+    let meanings: Vec<_> = meanings.collect();
+    let mut builder = Builder {
+        model,
+        fields: Vec::new(),
+        columns: Vec::new(),
+        owners: Vec::new(),
+        top_level: Vec::new(),
+        skipped: Vec::new(),
+        names: HashSet::new(),
+        seen: HashMap::new(),
+        shared: HashMap::new(),
+        data: vec![None; model.branches.len()],
+        aliases: HashMap::new(),
+    };
+    for (id, meaning) in meanings.iter().enumerate() {
+        builder.branch(id, meaning);
+    }
+    let values = |id: BranchId| matches!(meanings.get(id), Some(Ok(Meaning::Group)));
+    builder.groups(&values);
+    builder.finish(writer)
+}
+
+struct Builder<'m> {
+    model: &'m TreeModel,
+    fields: Vec<Field>,
+    columns: Vec<ColumnRecord>,
+    owners: Vec<Owner>,
+    top_level: Vec<FieldId>,
+    skipped: Vec<SkippedField>,
+    names: HashSet<String>,
+    /// How often a path was met.
+    seen: HashMap<String, usize>,
+    /// The field whose offsets are those of all lists with the same counter.
+    shared: HashMap<BranchId, FieldId>,
+    data: Vec<Option<Data>>,
+    aliases: HashMap<String, FieldId>,
+}
+
+impl Builder<'_> {
+    fn branch(&mut self, id: BranchId, meaning: &Result<Meaning, crate::TreeError>) {
+        let Some(branch) = self.model.branch(id) else {
+            return;
+        };
+        // nothing forbids two branches of the same name
+        let mut path = self.model.path(id);
+        let number = self.seen.entry(path.clone()).or_insert(0);
+        *number += 1;
+        if *number > 1 {
+            path = format!("{path}#{number}");
+        }
+        let is_free = *number == 1 && !self.names.contains(&branch.name);
+        let name = if is_free {
+            branch.name.clone()
+        } else {
+            path.clone()
+        };
+        let field = match meaning {
+            Ok(Meaning::Group) => return,
+            Ok(Meaning::Values { shape, content }) => match self.covers(id) {
+                Ok(()) => self.add_branch(id, &name, shape, content),
+                Err(reason) => return self.skip(name, reason),
+            },
+            Err(error) => return self.skip(name, error.to_string()),
+        };
+        self.names.insert(name);
+        for alias in [format!("/{path}"), path] {
+            self.aliases.entry(alias).or_insert(field);
+        }
+    }
+
+    /// Whether a branch has data for all entries.
+    fn covers(&self, id: BranchId) -> Result<(), String> {
+        let Some(branch) = self.model.branch(id) else {
+            return Ok(());
+        };
+        let first = branch.baskets.first().map_or(0, |basket| basket.first_entry);
+        let end = branch.baskets.last().map_or(0, |basket| basket.end());
+        let n = self.model.n_entries;
+        if n > 0 && (first > 0 || end < n) {
+            return Err(format!("its baskets have the entries {first}..{end} of {n}"));
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, name: String, reason: String) {
+        let id = self.add(None, &name, Role::Plain, String::new(), None);
+        self.names.insert(name.clone());
+        self.skipped.push(SkippedField { id, name, reason });
+    }
+
+    fn add_branch(&mut self, id: BranchId, name: &str, shape: &Shape, content: &Content) -> FieldId {
+        let mut local = 0;
+        let field = match content {
+            Content::Counted { counter, .. } => self.counted(id, *counter, name, shape),
+            _ => self.shape(None, name, shape, id, &mut local),
+        };
+        if let (Some(field), Some(branch)) =
+            (self.fields.get_mut(field as usize), self.model.branch(id))
+        {
+            if branch.title != branch.name {
+                field.record.description.clone_from(&branch.title);
+            }
+            field.record.type_version =
+                u32::try_from(branch.class_version).unwrap_or(0);
+        }
+        if let Some(place) = self.data.get_mut(id) {
+            *place = Some(Data {
+                shape: shape.clone(),
+                content: content.clone(),
+                field,
+            });
+        }
+        self.top_level.push(field);
+        field
+    }
+
+    /// A list with a counter: its offsets are those of all lists with that counter.
+    fn counted(&mut self, id: BranchId, counter: BranchId, name: &str, shape: &Shape) -> FieldId {
+        let field = self.add(None, name, Role::Collection, shape.type_name(), None);
+        match self.shared.get(&counter) {
+            Some(&first) => {
+                if let Some(own) = self.fields.get_mut(field as usize) {
+                    own.record.source_id = Some(first);
+                }
+            }
+            None => {
+                self.shared.insert(counter, field);
+                self.column(field, ColumnType::Index64, Owner::Counter(counter));
+            }
+        }
+        if let Shape::List { item, .. } = shape {
+            // the first column of the branch is its offsets
+            let mut local = 1;
+            self.shape(Some(field), "_0", item, id, &mut local);
+        }
+        field
+    }
+
+    fn shape(
+        &mut self,
+        parent: Option<FieldId>,
+        name: &str,
+        shape: &Shape,
+        branch: BranchId,
+        local: &mut usize,
+    ) -> FieldId {
+        let mut owner = || {
+            let owner = Owner::Branch {
+                branch,
+                local: *local,
+            };
+            *local += 1;
+            owner
+        };
+        match shape {
+            Shape::Number(number) => {
+                let own = owner();
+                let field = self.add(parent, name, Role::Plain, shape.type_name(), None);
+                self.column(field, column_type(number.dtype), own);
+                field
+            }
+            Shape::Text(_) => {
+                let (index, chars) = (owner(), owner());
+                let field = self.add(parent, name, Role::Plain, shape.type_name(), None);
+                self.column(field, ColumnType::Index64, index);
+                self.column(field, ColumnType::Char, chars);
+                field
+            }
+            Shape::Array { n, item } => {
+                let field = self.add(parent, name, Role::Plain, shape.type_name(), Some(*n));
+                self.shape(Some(field), "_0", item, branch, local);
+                field
+            }
+            Shape::List { item, .. } => {
+                let own = owner();
+                let field = self.add(parent, name, Role::Collection, shape.type_name(), None);
+                self.column(field, ColumnType::Index64, own);
+                self.shape(Some(field), "_0", item, branch, local);
+                field
+            }
+            Shape::Record(record) => {
+                let field = self.add(parent, name, Role::Record, shape.type_name(), None);
+                self.members(field, record, branch, local);
+                field
+            }
+            Shape::Hidden(_) => self.add(parent, name, Role::Record, shape.type_name(), None),
+        }
+    }
+
+    /// The members of a record, those of its bases among them.
+    fn members(&mut self, field: FieldId, record: &Record, branch: BranchId, local: &mut usize) {
+        for member in &record.members {
+            match &member.shape {
+                Shape::Hidden(_) => {}
+                Shape::Record(base) if member.is_base => self.members(field, base, branch, local),
+                shape => {
+                    self.shape(Some(field), &member.name, shape, branch, local);
+                }
+            }
+        }
+    }
+
+    fn add(
+        &mut self,
+        parent: Option<FieldId>,
+        name: &str,
+        role: Role,
+        type_name: String,
+        array_size: Option<u64>,
+    ) -> FieldId {
+        let id = u32::try_from(self.fields.len()).unwrap_or(u32::MAX);
+        if let Some(parent) = parent.and_then(|parent| self.fields.get_mut(parent as usize)) {
+            parent.children.push(id);
+        }
+        self.fields.push(Field {
+            record: FieldRecord {
+                field_version: 0,
+                type_version: 0,
+                parent_id: parent.unwrap_or(id),
+                role,
+                flags: FieldFlags(if array_size.is_some() { REPETITIVE } else { 0 }),
+                name: name.to_owned(),
+                type_name,
+                type_alias: String::new(),
+                description: String::new(),
+                array_size,
+                source_id: None,
+                type_checksum: None,
+            },
+            parent,
+            children: Vec::new(),
+            columns: Vec::new(),
+        });
+        id
+    }
+
+    fn column(&mut self, field_id: FieldId, column_type: ColumnType, owner: Owner) {
+        let id = u32::try_from(self.columns.len()).unwrap_or(u32::MAX);
+        self.columns.push(ColumnRecord {
+            column_type,
+            bits: bits(column_type),
+            field_id,
+            flags: ColumnFlags(0),
+            representation: 0,
+            first_element: 0,
+            range: None,
+        });
+        self.owners.push(owner);
+        if let Some(field) = self.fields.get_mut(field_id as usize) {
+            field.columns.push(id);
+        }
+    }
+
+    /// Adds a record for each branch of branches: it is no field of its own, but can be asked for.
+    fn groups(&mut self, is_group: &dyn Fn(BranchId) -> bool) {
+        for id in 0..self.model.branches.len() {
+            let path = self.model.path(id);
+            if !is_group(id) || self.aliases.contains_key(&path) {
+                continue;
+            }
+            let field = self.group(id, None, is_group);
+            let name = self.model.branch(id).map_or("", |branch| branch.name.as_str());
+            let taken = |name: &str| self.names.contains(name);
+            let own = match (taken(name), taken(&path)) {
+                (false, _) => name.to_owned(),
+                (true, false) => path.clone(),
+                (true, true) => format!("{path}/"),
+            };
+            self.names.insert(own.clone());
+            if let Some(group) = self.fields.get_mut(field as usize) {
+                group.record.name = own;
+            }
+            self.aliases.insert(format!("/{path}"), field);
+            self.aliases.insert(path, field);
+            if let Some(branch) = self.model.branch(id) {
+                self.aliases.entry(branch.name.clone()).or_insert(field);
+            }
+        }
+    }
+
+    fn group(
+        &mut self,
+        id: BranchId,
+        parent: Option<FieldId>,
+        is_group: &dyn Fn(BranchId) -> bool,
+    ) -> FieldId {
+        let (name, class, children) = match self.model.branch(id) {
+            Some(branch) => (
+                branch.name.clone(),
+                branch.object_class.clone(),
+                branch.children.clone(),
+            ),
+            None => Default::default(),
+        };
+        let field = self.add(parent, &name, Role::Record, class, None);
+        for child in children {
+            if is_group(child) {
+                self.group(child, Some(field), is_group);
+                continue;
+            }
+            let own = self.data.get(child).and_then(Option::as_ref).map(|data| data.field);
+            let name = self.model.branch(child).map_or_else(String::new, |b| b.name.clone());
+            if let Some(own) = own {
+                self.copy(own, field, &name);
+            }
+        }
+        field
+    }
+
+    /// Adds a field that shows the columns of another.
+    fn copy(&mut self, source: FieldId, parent: FieldId, name: &str) {
+        let Some(own) = self.fields.get(source as usize) else {
+            return;
+        };
+        let (record, children) = (own.record.clone(), own.children.clone());
+        let id = self.add(Some(parent), name, record.role, String::new(), record.array_size);
+        if let Some(field) = self.fields.get_mut(id as usize) {
+            field.record = FieldRecord {
+                parent_id: parent,
+                name: name.to_owned(),
+                source_id: Some(record.source_id.unwrap_or(source)),
+                ..record
+            };
+        }
+        for child in children {
+            let name = match self.fields.get(child as usize) {
+                Some(field) => field.record.name.clone(),
+                None => continue,
+            };
+            self.copy(child, id, &name);
+        }
+    }
+
+    fn finish(self, writer: String) -> Described {
+        let mut text = String::new();
+        for field in &self.fields {
+            let record = &field.record;
+            let (name, type_name) = (&record.name, &record.type_name);
+            text.push_str(&format!("{:?} {name} {type_name}\n", field.parent));
+        }
+        let n_clusters = self.model.clusters.len().saturating_sub(1);
+        let group = ClusterGroup {
+            min_entry: 0,
+            entry_span: self.model.n_entries,
+            n_clusters: u32::try_from(n_clusters).unwrap_or(u32::MAX),
+            page_list: EnvelopeLink {
+                length: 0,
+                locator: Locator {
+                    kind: LocatorKind::File,
+                    size: 0,
+                    offset: 0,
+                },
+            },
+        };
+        let descriptor = Descriptor {
+            anchor: no_anchor(),
+            name: self.model.name.clone(),
+            description: self.model.title.clone(),
+            writer,
+            feature_flags: 0,
+            // equal trees have equal fields in the same places
+            header_checksum: femtobarn_codec::xxh3(text.as_bytes()),
+            extended: false,
+            fields: self.fields,
+            columns: self.columns,
+            extra_type_infos: Vec::new(),
+            cluster_groups: vec![group],
+            attribute_sets: Vec::new(),
+            top_level: self.top_level,
+            skipped: self.skipped,
+        };
+        Described {
+            descriptor,
+            owners: self.owners,
+            data: self.data,
+            aliases: self.aliases,
+        }
+    }
+}
+
+fn no_anchor() -> Anchor {
+    Anchor {
+        version_epoch: 0,
+        version_major: 0,
+        version_minor: 0,
+        version_patch: 0,
+        seek_header: 0,
+        n_bytes_header: 0,
+        len_header: 0,
+        seek_footer: 0,
+        n_bytes_footer: 0,
+        len_footer: 0,
+        max_key_size: 0,
+    }
+}
+
+fn column_type(dtype: DType) -> ColumnType {
+    match dtype {
+        DType::Bool => ColumnType::Bit,
+        DType::Int8 => ColumnType::Int8,
+        DType::UInt8 => ColumnType::UInt8,
+        DType::Int16 => ColumnType::Int16,
+        DType::UInt16 => ColumnType::UInt16,
+        DType::Int32 => ColumnType::Int32,
+        DType::UInt32 => ColumnType::UInt32,
+        DType::Int64 => ColumnType::Int64,
+        DType::UInt64 => ColumnType::UInt64,
+        DType::Float16 => ColumnType::Real16,
+        DType::Float32 => ColumnType::Real32,
+        DType::Float64 => ColumnType::Real64,
+    }
+}
+
+/// Bits of an element as TTree stores it: a boolean takes a byte.
+fn bits(column_type: ColumnType) -> u16 {
+    match column_type {
+        ColumnType::Bit | ColumnType::Int8 | ColumnType::UInt8 | ColumnType::Char => 8,
+        ColumnType::Int16 | ColumnType::UInt16 | ColumnType::Real16 => 16,
+        ColumnType::Int32 | ColumnType::UInt32 | ColumnType::Real32 => 32,
+        _ => 64,
+    }
+}

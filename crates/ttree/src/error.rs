@@ -1,0 +1,39 @@
+//! What can be wrong in the bytes of a tree.
+
+/// An error in the bytes of an object or of a basket. Offsets count from the first byte of what is read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TreeError {
+    /// The bytes end too early.
+    #[error("{what} at byte {offset}: expected {expected} bytes, found {found}")]
+    Truncated {
+        /// What was being read.
+        what: &'static str,
+        /// Where.
+        offset: usize,
+        /// Bytes needed.
+        expected: u64,
+        /// Bytes there.
+        found: u64,
+    },
+    /// A value that no intact file has.
+    #[error("{what} at byte {offset}: expected {expected}, found {found}")]
+    Corrupt {
+        /// What was being read.
+        what: &'static str,
+        /// Where.
+        offset: usize,
+        /// What would be right, in words.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// Something that is not read.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+/// Why a branch cannot be read, in words.
+pub(crate) fn unsupported<T>(reason: impl Into<String>) -> Result<T, TreeError> {
+    Err(TreeError::Unsupported(reason.into()))
+}

@@ -1,0 +1,243 @@
+//! What the entries of a branch are.
+
+use femtobarn_rntuple::schema::DType;
+use femtobarn_rootfile::StreamerElement;
+
+use super::class::Shapes;
+use super::cpp::Cpp;
+use super::leaf;
+use super::shape::{ListWire, Number, RecordWire, Shape, TextWire};
+use crate::TreeError;
+use crate::error::unsupported;
+use crate::model::{Branch, BranchId, TreeModel};
+use crate::object::{Infos, squeezed};
+
+/// ROOT's kinds of branches: members of the items of a TClonesArray and of a collection.
+const MEMBER_OF_CLONES: i64 = 31;
+const MEMBER_OF_COLLECTION: i64 = 41;
+
+/// Where the bytes of an entry are.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Content {
+    /// Each entry has the same size.
+    Fixed { size: usize },
+    /// As many items of the same size as a counter says.
+    Counted { counter: BranchId, size: usize },
+    /// Entries begin where the basket says.
+    Entries,
+}
+
+/// What the entries of a branch are.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Meaning {
+    /// The branches below it.
+    Group,
+    /// Values.
+    Values { shape: Shape, content: Content },
+}
+
+/// Finds out what the entries of a branch are. The error says why that is not known.
+pub(crate) fn meaning(model: &TreeModel, id: BranchId, infos: &Infos) -> Result<Meaning, TreeError> {
+    let Some(branch) = model.branch(id) else {
+        return unsupported("no such branch");
+    };
+    if let Some(problem) = &branch.problem {
+        return unsupported(problem.clone());
+    }
+    if !branch.children.is_empty() {
+        // of a TClonesArray the number of its items is shown, too
+        if branch.object_class != "TClonesArray" || branch.parent.is_some() {
+            return Ok(Meaning::Group);
+        }
+        return Ok(fixed(Shape::Number(Number::plain(DType::Int32))));
+    }
+    if !branch.file_name.is_empty() {
+        return unsupported(format!("its baskets are in another file, {:?}", branch.file_name));
+    }
+    if branch.class_name == "TBranchObject" {
+        return unsupported("branches of the class TBranchObject are not read");
+    }
+    let element = element(branch, infos);
+    let title = element.map_or("", |element| element.title.as_str());
+    match branch.leaves.as_slice() {
+        [] => unsupported("it has no leaves"),
+        [only] => {
+            let (sizes, _) = leaf::dimensions(only);
+            if only.class_name == "TLeafC" {
+                return Ok(entries(Shape::Text(TextWire::Root)));
+            }
+            match leaf::number(only, title) {
+                Some(number) => {
+                    let item = Shape::Number(number).in_arrays(&sizes);
+                    match only.count {
+                        None => Ok(fixed(item)),
+                        Some((counter, _)) => counted(model, counter, item),
+                    }
+                }
+                None => objects(branch, element, &sizes, infos),
+            }
+        }
+        several => {
+            if several.iter().any(|leaf| leaf.count.is_some()) {
+                return unsupported("it has several leaves, and a counter");
+            }
+            match leaf::record(several) {
+                Some(record) => Ok(fixed(record)),
+                None => unsupported("it has several leaves that are not all numbers"),
+            }
+        }
+    }
+}
+
+fn fixed(shape: Shape) -> Meaning {
+    match shape.size() {
+        Some(size) if size > 0 => Meaning::Values {
+            shape,
+            content: Content::Fixed { size },
+        },
+        _ => entries(shape),
+    }
+}
+
+fn entries(shape: Shape) -> Meaning {
+    Meaning::Values {
+        shape,
+        content: Content::Entries,
+    }
+}
+
+/// Arrays of variable length: as many as a counter says, if it is one that can be read.
+fn counted(model: &TreeModel, counter: BranchId, item: Shape) -> Result<Meaning, TreeError> {
+    let is_readable = model.branch(counter).is_some_and(|branch| {
+        branch.leaves.len() == 1 && counter_number(branch).is_some() && branch.problem.is_none()
+    });
+    let content = match item.size() {
+        Some(size) if size > 0 && is_readable => Content::Counted { counter, size },
+        _ => Content::Entries,
+    };
+    let shape = Shape::List {
+        wire: ListWire::Rest,
+        item: Box::new(item),
+        container: "std::vector",
+    };
+    Ok(Meaning::Values { shape, content })
+}
+
+/// The number in which a branch counts.
+pub(crate) fn counter_number(branch: &Branch) -> Option<Number> {
+    let leaf = branch.leaves.first()?;
+    if leaf.length > 1 {
+        return None;
+    }
+    // a collection that is split stores the number of its items
+    if matches!(branch.kind, 3 | 4) {
+        return Some(Number::plain(DType::Int32));
+    }
+    let number = leaf::number(leaf, "")?;
+    let is_integer = !matches!(
+        number.dtype,
+        DType::Bool | DType::Float16 | DType::Float32 | DType::Float64
+    );
+    is_integer.then_some(number)
+}
+
+/// Objects, texts, containers.
+fn objects(
+    branch: &Branch,
+    element: Option<&StreamerElement>,
+    sizes: &[u64],
+    infos: &Infos,
+) -> Result<Meaning, TreeError> {
+    let mut shapes = Shapes::new(infos);
+    let is_member_of_items = matches!(branch.kind, MEMBER_OF_CLONES | MEMBER_OF_COLLECTION);
+    let Some(element) = element.filter(|_| branch.element >= 0) else {
+        if branch.object_class.is_empty() {
+            return unsupported("its type is not known");
+        }
+        let mut shape = whole(&mut shapes, branch, infos)?;
+        if is_member_of_items {
+            shape = rest(shape);
+        }
+        return Ok(entries(shape));
+    };
+    // the sizes of the leaf's title are those of the element, too
+    let mut shape = shapes.element(element, &[])?;
+    if let (Shape::Array { .. }, false) = (&shape, sizes.is_empty()) {
+        // as uproot shows arrays of objects
+        shape = rest(shape);
+    } else if is_member_of_items {
+        shape = rest(shape);
+    }
+    Ok(entries(shape))
+}
+
+/// A whole object, of the version that the branch names.
+fn whole(shapes: &mut Shapes<'_>, branch: &Branch, infos: &Infos) -> Result<Shape, TreeError> {
+    let class = branch.object_class.as_str();
+    let cpp = Cpp::parse(class)?;
+    let version = i32::try_from(branch.class_version).unwrap_or(-1);
+    let info = infos
+        .by_checksum(class, branch.checksum)
+        .or_else(|| infos.get(class, version));
+    match info {
+        Some(info) if !is_special(&cpp.name) => {
+            let mut record = shapes.record(info)?;
+            // those that ROOT does not leave to the class itself have no header
+            if let (0, RecordWire::Headed { version, checksum }) = (branch.kind, &record.wire) {
+                record.wire = RecordWire::Maybe {
+                    version: *version,
+                    checksum: *checksum,
+                };
+            }
+            Ok(Shape::Record(record))
+        }
+        _ => shapes.of_type(&cpp, true),
+    }
+}
+
+fn is_special(name: &str) -> bool {
+    matches!(
+        name,
+        "string" | "TString" | "TRef" | "TRefArray" | "TDatime" | "TNamed" | "vector" | "list" | "deque"
+            | "set" | "multiset" | "map" | "multimap" | "unordered_map" | "unordered_set" | "bitset"
+            | "RVec" | "array" | "forward_list"
+    )
+}
+
+fn rest(item: Shape) -> Shape {
+    Shape::List {
+        wire: ListWire::Rest,
+        item: Box::new(item),
+        container: "std::vector",
+    }
+}
+
+/// The member that a branch holds.
+fn element<'s>(branch: &Branch, infos: &'s Infos) -> Option<&'s StreamerElement> {
+    let own = clean_name(&branch.name);
+    let at = usize::try_from(branch.element).ok()?;
+    let class = branch.object_class.as_str();
+    let version = i32::try_from(branch.class_version).unwrap_or(-1);
+    let candidates = infos
+        .by_checksum(class, branch.checksum)
+        .into_iter()
+        .chain(infos.get(class, version))
+        .chain(infos.newest(class));
+    for info in candidates {
+        if let Some(element) = info.elements.get(at).filter(|element| element.name == own) {
+            return Some(element);
+        }
+        if let Some(element) = info.elements.iter().find(|element| element.name == own) {
+            return Some(element);
+        }
+    }
+    let parent = infos.newest(&squeezed(&branch.parent_class))?;
+    parent.elements.iter().find(|element| element.name == own)
+}
+
+/// The member's name in a branch's name: behind the last dot, without dimensions.
+fn clean_name(name: &str) -> &str {
+    let name = name.split('[').next().unwrap_or(name);
+    let name = name.trim_end_matches('.');
+    name.rsplit('.').next().unwrap_or(name)
+}

@@ -1,0 +1,399 @@
+//! Shapes of C++ types, of classes by the file's streamer infos.
+
+use femtobarn_rntuple::schema::DType;
+use femtobarn_rootfile::{ElementKind, StreamerElement, StreamerInfo};
+
+use super::cpp::Cpp;
+use super::range::{double32, float16};
+use super::shape::{Hidden, ListWire, Member, Number, NumberWire, Record, RecordWire, Shape, TextWire};
+use crate::TreeError;
+use crate::error::unsupported;
+use crate::object::{Infos, codes::*, squeezed};
+
+/// Classes in classes: deeper than this is damage.
+const DEEPEST: usize = 60;
+
+/// Finds the shapes of types.
+pub(crate) struct Shapes<'s> {
+    infos: &'s Infos,
+    /// The classes around the one that is looked at.
+    around: Vec<String>,
+}
+
+impl<'s> Shapes<'s> {
+    pub fn new(infos: &'s Infos) -> Self {
+        Self {
+            infos,
+            around: Vec::new(),
+        }
+    }
+
+    /// The shape of a type; `header`: whether containers have a byte count and a version in front. Those inside of
+    /// others never have.
+    pub fn of_type(&mut self, cpp: &Cpp, header: bool) -> Result<Shape, TreeError> {
+        if cpp.pointers > 0 {
+            return unsupported(format!("pointers ({}*) are not followed", cpp.text));
+        }
+        if let Some(dtype) = number(&cpp.name) {
+            return Ok(Shape::Number(Number::plain(dtype)));
+        }
+        if self.around.len() > DEEPEST {
+            return unsupported(format!("{} is nested too deeply", cpp.text));
+        }
+        match cpp.name.as_str() {
+            "Double32_t" => Ok(Shape::Number(double32(""))),
+            "Float16_t" => Ok(Shape::Number(float16(""))),
+            "string" => Ok(Shape::Text(TextWire::Short { header: false })),
+            "vector" | "list" | "deque" | "forward_list" | "RVec" | "set" | "multiset"
+            | "unordered_set" | "unordered_multiset" => {
+                let item = self.argument(cpp, 0)?;
+                Ok(list(header, item, container(&cpp.name)))
+            }
+            "map" | "multimap" | "unordered_map" | "unordered_multimap" => {
+                let members = vec![
+                    member("_0", self.argument(cpp, 0)?),
+                    member("_1", self.argument(cpp, 1)?),
+                ];
+                let pair = Record {
+                    name: String::new(),
+                    wire: RecordWire::Bare,
+                    members,
+                };
+                Ok(list(header, Shape::Record(pair), container(&cpp.name)))
+            }
+            "bitset" => {
+                let item = Shape::Number(Number::plain(DType::Bool));
+                Ok(list(header, item, "std::vector"))
+            }
+            "array" => {
+                let size = cpp.arguments.get(1).and_then(|size| size.text.trim().parse().ok());
+                let Some(size) = size else {
+                    return unsupported(format!("the size in {:?}", cpp.text));
+                };
+                Ok(self.argument(cpp, 0)?.in_arrays(&[size]))
+            }
+            _ => self.class(&cpp.text),
+        }
+    }
+
+    fn argument(&mut self, cpp: &Cpp, at: usize) -> Result<Shape, TreeError> {
+        let Some(argument) = cpp.arguments.get(at) else {
+            return unsupported(format!("the type {:?} has too few arguments", cpp.text));
+        };
+        self.around.push(String::new());
+        let shape = self.of_type(argument, false);
+        self.around.pop();
+        shape
+    }
+
+    /// The shape of a class: its newest version in the file.
+    pub fn class(&mut self, name: &str) -> Result<Shape, TreeError> {
+        if let Some(known) = known_class(name) {
+            return Ok(known);
+        }
+        let Some(info) = self.infos.newest(name) else {
+            if name.starts_with("ElementLink<") {
+                return Ok(element_link(name));
+            }
+            return unsupported(format!("the file does not describe the class {name}"));
+        };
+        self.record(info).map(Shape::Record)
+    }
+
+    /// The shape of one version of a class.
+    pub fn record(&mut self, info: &StreamerInfo) -> Result<Record, TreeError> {
+        let name = squeezed(&info.name);
+        if self.around.contains(&name) || self.around.len() > DEEPEST {
+            return unsupported(format!("the class {} contains itself", info.name));
+        }
+        self.around.push(name);
+        let members = self.members(info);
+        self.around.pop();
+        Ok(Record {
+            name: info.name.clone(),
+            wire: RecordWire::Headed {
+                version: info.version,
+                checksum: info.checksum,
+            },
+            members: members?,
+        })
+    }
+
+    fn members(&mut self, info: &StreamerInfo) -> Result<Vec<Member>, TreeError> {
+        let mut members: Vec<Member> = Vec::with_capacity(info.elements.len());
+        for element in &info.elements {
+            let is_base = matches!(element.kind, ElementKind::Base { .. });
+            let shape = self.element(element, &members)?;
+            members.push(Member {
+                name: element.name.clone(),
+                shape,
+                is_base,
+            });
+        }
+        Ok(members)
+    }
+
+    /// The shape of a member, `before` being those in front of it.
+    pub fn element(
+        &mut self,
+        element: &StreamerElement,
+        before: &[Member],
+    ) -> Result<Shape, TreeError> {
+        let code = element.type_code;
+        let counted = |title: &str| title.to_owned();
+        match &element.kind {
+            ElementKind::Base { .. } if element.name == "TObject" => {
+                return Ok(Shape::Hidden(Hidden::Object));
+            }
+            ElementKind::Base { version } => {
+                let info = self.infos.get(&element.name, *version);
+                return match info {
+                    Some(info) => self.record(info).map(Shape::Record),
+                    // bases that are containers have no streamer info
+                    None => self.of_type(&Cpp::parse(&element.type_name_or_name())?, true),
+                };
+            }
+            ElementKind::BasicPointer(counter) if code < OBJECT => {
+                let at = before.iter().position(|member| member.name == counter.name);
+                let Some(counter) = at else {
+                    return unsupported(format!(
+                        "{} counts for {} and is in another class",
+                        counter.name, element.name
+                    ));
+                };
+                let item = basic(code - OFFSET_P, &counted(&element.title))?;
+                return Ok(Shape::List {
+                    wire: ListWire::Pointed {
+                        counter,
+                        mark: true,
+                    },
+                    item: Box::new(Shape::Number(item)),
+                    container: "std::vector",
+                });
+            }
+            ElementKind::Stl { .. } | ElementKind::StlString { .. } => {
+                return self.stl(element);
+            }
+            _ => {}
+        }
+        let sizes = sizes(element);
+        let inner = |base: i32| if sizes.is_empty() { code } else { code - base };
+        let shape = match inner(OFFSET_L) {
+            CHAR_STAR => Shape::Text(TextWire::Long),
+            BITS => Shape::Number(Number {
+                dtype: DType::UInt32,
+                wire: NumberWire::Bits,
+            }),
+            simple if simple < OFFSET_L => Shape::Number(basic(simple, &element.title)?),
+            TSTRING => Shape::Text(TextWire::Root),
+            TOBJECT => Shape::Hidden(Hidden::Object),
+            OBJECT | ANY | OBJECT_INLINE | ANY_INLINE | TNAMED => {
+                self.class(element.type_name.trim_end_matches('*'))?
+            }
+            other => {
+                return unsupported(format!(
+                    "member {} of type {} (ROOT's type {other})",
+                    element.name, element.type_name
+                ));
+            }
+        };
+        Ok(shape.in_arrays(&sizes))
+    }
+
+    /// A container of the standard library as a member.
+    fn stl(&mut self, element: &StreamerElement) -> Result<Shape, TreeError> {
+        let type_name = element.type_name.trim_end_matches('*');
+        let cpp = Cpp::parse(type_name)?;
+        let sizes = sizes(element);
+        if !sizes.is_empty() {
+            return unsupported(format!("arrays of {}", element.type_name));
+        }
+        if cpp.name == "string" {
+            return Ok(Shape::Text(TextWire::Short { header: true }));
+        }
+        self.of_type(&cpp, true)
+    }
+}
+
+trait NameOfBase {
+    fn type_name_or_name(&self) -> String;
+}
+
+impl NameOfBase for StreamerElement {
+    /// Bases are of the type "BASE".
+    fn type_name_or_name(&self) -> String {
+        if self.type_name == "BASE" || self.type_name.is_empty() {
+            self.name.clone()
+        } else {
+            self.type_name.clone()
+        }
+    }
+}
+
+fn sizes(element: &StreamerElement) -> Vec<u64> {
+    let n = usize::try_from(element.array_dim).unwrap_or(0);
+    let sizes = element.max_index.iter().take(n);
+    sizes.filter_map(|&size| u64::try_from(size).ok()).collect()
+}
+
+fn member(name: &str, shape: Shape) -> Member {
+    Member {
+        name: name.to_owned(),
+        shape,
+        is_base: false,
+    }
+}
+
+fn list(header: bool, item: Shape, container: &'static str) -> Shape {
+    Shape::List {
+        wire: ListWire::Counted { header },
+        item: Box::new(item),
+        container,
+    }
+}
+
+fn container(name: &str) -> &'static str {
+    match name {
+        "list" => "std::list",
+        "deque" => "std::deque",
+        "forward_list" => "std::forward_list",
+        "RVec" => "ROOT::VecOps::RVec",
+        "set" => "std::set",
+        "multiset" => "std::multiset",
+        "unordered_set" => "std::unordered_set",
+        "unordered_multiset" => "std::unordered_multiset",
+        "map" => "std::map",
+        "multimap" => "std::multimap",
+        "unordered_map" => "std::unordered_map",
+        "unordered_multimap" => "std::unordered_multimap",
+        _ => "std::vector",
+    }
+}
+
+/// A number of one of ROOT's types; the title has the range of those that have one.
+pub(crate) fn basic(code: i32, title: &str) -> Result<Number, TreeError> {
+    Ok(Number::plain(match code {
+        CHAR | LEGACY_CHAR => DType::Int8,
+        UCHAR => DType::UInt8,
+        SHORT => DType::Int16,
+        USHORT => DType::UInt16,
+        INT => DType::Int32,
+        COUNTER => DType::Int32,
+        UINT | BITS => DType::UInt32,
+        LONG | LONG64 => DType::Int64,
+        ULONG | ULONG64 => DType::UInt64,
+        FLOAT => DType::Float32,
+        DOUBLE => DType::Float64,
+        BOOL => DType::Bool,
+        DOUBLE32 => return Ok(double32(title)),
+        FLOAT16 => return Ok(float16(title)),
+        _ => return unsupported(format!("numbers of ROOT's type {code}")),
+    }))
+}
+
+/// The number that a C++ name means.
+fn number(name: &str) -> Option<DType> {
+    Some(match name {
+        "bool" | "Bool_t" => DType::Bool,
+        "char" | "Char_t" | "signed char" | "int8_t" | "Byte_t" | "byte" => DType::Int8,
+        "unsigned char" | "UChar_t" | "uint8_t" => DType::UInt8,
+        "short" | "Short_t" | "int16_t" | "short int" => DType::Int16,
+        "unsigned short" | "UShort_t" | "uint16_t" | "unsigned short int" => DType::UInt16,
+        "int" | "Int_t" | "int32_t" | "signed int" => DType::Int32,
+        "unsigned int" | "UInt_t" | "uint32_t" | "unsigned" => DType::UInt32,
+        "long" | "Long_t" | "Long64_t" | "long long" | "int64_t" | "long int" | "long long int" => {
+            DType::Int64
+        }
+        "unsigned long" | "ULong_t" | "ULong64_t" | "unsigned long long" | "uint64_t" | "size_t"
+        | "unsigned long int" | "unsigned long long int" => DType::UInt64,
+        "float" | "Float_t" => DType::Float32,
+        "double" | "Double_t" => DType::Float64,
+        _ => return None,
+    })
+}
+
+/// ATLAS's links have the same members whatever they lead to; files may describe only some of them.
+fn element_link(name: &str) -> Shape {
+    let headed = || RecordWire::Headed {
+        version: 1,
+        checksum: 0,
+    };
+    let number = || Shape::Number(Number::plain(DType::UInt32));
+    let base = Record {
+        name: "ElementLinkBase".to_owned(),
+        wire: headed(),
+        members: vec![member("m_persKey", number()), member("m_persIndex", number())],
+    };
+    Shape::Record(Record {
+        name: name.to_owned(),
+        wire: headed(),
+        members: vec![Member {
+            name: "ElementLinkBase".to_owned(),
+            shape: Shape::Record(base),
+            is_base: true,
+        }],
+    })
+}
+
+/// Classes that write themselves.
+fn known_class(name: &str) -> Option<Shape> {
+    let headed = |version| RecordWire::Headed {
+        version,
+        checksum: 0,
+    };
+    let number = |dtype| Shape::Number(Number::plain(dtype));
+    let short = || Shape::Text(TextWire::Root);
+    let record = |name: &str, wire, members| {
+        Shape::Record(Record {
+            name: name.to_owned(),
+            wire,
+            members,
+        })
+    };
+    let hidden = |n| member("", Shape::Hidden(Hidden::Bytes(n)));
+    let object = || member("", Shape::Hidden(Hidden::Object));
+    let array = |dtype| Some(list(false, number(dtype), "std::vector"));
+    match name {
+        "TString" => Some(short()),
+        "TObject" => Some(Shape::Hidden(Hidden::Object)),
+        "TArrayC" => array(DType::Int8),
+        "TArrayS" => array(DType::Int16),
+        "TArrayI" => array(DType::Int32),
+        "TArrayL" | "TArrayL64" => array(DType::Int64),
+        "TArrayF" => array(DType::Float32),
+        "TArrayD" => array(DType::Float64),
+        "TDatime" => Some(record(name, RecordWire::Bare, vec![member("fDatime", number(DType::UInt32))])),
+        "TNamed" => Some(record(
+            name,
+            headed(1),
+            vec![object(), member("fName", short()), member("fTitle", short())],
+        )),
+        "TRef" => Some(record(
+            name,
+            RecordWire::Bare,
+            vec![hidden(2), member("ref", number(DType::UInt32)), hidden(6)],
+        )),
+        "TRefArray" => Some(record(
+            name,
+            headed(1),
+            vec![
+                object(),
+                member("fName", short()),
+                member("fSize", number(DType::Int32)),
+                hidden(6),
+                member(
+                    "refs",
+                    Shape::List {
+                        wire: ListWire::Pointed {
+                            counter: 2,
+                            mark: false,
+                        },
+                        item: Box::new(number(DType::Int32)),
+                        container: "std::vector",
+                    },
+                ),
+            ],
+        )),
+        _ => None,
+    }
+}

@@ -1,0 +1,87 @@
+//! Leaves: numbers, their arrays and records.
+
+use femtobarn_rntuple::schema::DType;
+
+use super::class::basic;
+use super::range::{double32, float16};
+use super::shape::{Member, Number, NumberWire, Record, RecordWire, Shape};
+use crate::model::Leaf;
+use crate::object::codes::*;
+
+/// The number that a leaf holds; none if it holds none. `title` has the range of a Double32_t.
+pub(crate) fn number(leaf: &Leaf, title: &str) -> Option<Number> {
+    let signed = |signed, unsigned| Number::plain(if leaf.is_unsigned { unsigned } else { signed });
+    Some(match leaf.class_name.as_str() {
+        "TLeafO" => Number::plain(DType::Bool),
+        "TLeafB" => signed(DType::Int8, DType::UInt8),
+        "TLeafS" => signed(DType::Int16, DType::UInt16),
+        "TLeafI" => signed(DType::Int32, DType::UInt32),
+        "TLeafL" | "TLeafG" => signed(DType::Int64, DType::UInt64),
+        "TLeafF" => Number::plain(DType::Float32),
+        "TLeafD" => Number::plain(DType::Float64),
+        "TLeafF16" => float16(&leaf.title),
+        "TLeafD32" => double32(&leaf.title),
+        "TLeafElement" => {
+            let code = i32::try_from(leaf.type_code).ok()?;
+            let code = if (OFFSET_L + 1..OFFSET_P).contains(&code) {
+                code - OFFSET_L
+            } else {
+                code
+            };
+            // counts of items are shown without a sign
+            if code == COUNTER {
+                return Some(Number::plain(DType::UInt32));
+            }
+            if code == BITS {
+                return Some(Number {
+                    dtype: DType::UInt32,
+                    wire: NumberWire::Bits,
+                });
+            }
+            basic(code, title).ok()?
+        }
+        _ => return None,
+    })
+}
+
+/// Sizes of the dimensions that are fixed, and whether there is another, from a title such as `x[n][3]`.
+pub(crate) fn dimensions(leaf: &Leaf) -> (Vec<u64>, bool) {
+    let Some(open) = leaf.title.find('[') else {
+        return (Vec::new(), false);
+    };
+    let (mut sizes, mut is_jagged, mut has_any) = (Vec::new(), false, false);
+    for part in leaf.title.get(open..).unwrap_or_default().split('[').skip(1) {
+        let Some((inner, _)) = part.split_once(']') else {
+            continue;
+        };
+        has_any |= !inner.is_empty();
+        match inner.parse::<u64>() {
+            Ok(size) if size > 0 => sizes.push(size),
+            // the range of a Double32_t is no dimension
+            _ if inner.contains(',') => {}
+            _ => is_jagged = true,
+        }
+    }
+    if sizes.is_empty() && leaf.length > 1 && has_any {
+        sizes.extend(u64::try_from(leaf.length));
+    }
+    (sizes, is_jagged)
+}
+
+/// Several leaves in one branch: a record.
+pub(crate) fn record(leaves: &[Leaf]) -> Option<Shape> {
+    let mut members = Vec::with_capacity(leaves.len());
+    for leaf in leaves {
+        let (sizes, _) = dimensions(leaf);
+        members.push(Member {
+            name: leaf.name.clone(),
+            shape: Shape::Number(number(leaf, "")?).in_arrays(&sizes),
+            is_base: false,
+        });
+    }
+    Some(Shape::Record(Record {
+        name: String::new(),
+        wire: RecordWire::Bare,
+        members,
+    }))
+}

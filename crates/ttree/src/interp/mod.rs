@@ -1,0 +1,13 @@
+//! From a branch to what its bytes mean.
+
+mod branch;
+mod class;
+mod cpp;
+mod leaf;
+mod range;
+mod shape;
+
+pub(crate) use branch::{Content, Meaning, counter_number, meaning};
+pub(crate) use shape::{
+    Hidden, ListWire, Number, NumberWire, Record, RecordWire, Shape, TextWire,
+};

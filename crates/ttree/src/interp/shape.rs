@@ -1,0 +1,217 @@
+//! What bytes mean: numbers, texts, lists, records, as they are stored and as they are shown.
+
+use femtobarn_rntuple::schema::DType;
+
+/// A number as stored and as shown.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Number {
+    /// Type of the values that are shown.
+    pub dtype: DType,
+    /// How they are stored.
+    pub wire: NumberWire,
+}
+
+/// How numbers are stored.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum NumberWire {
+    /// As they are, big-endian.
+    Plain,
+    /// As `float`.
+    Single,
+    /// Four bytes that count steps from `low` on.
+    Steps { low: f64, step: f64 },
+    /// A byte of exponent, and two with sign and so many bits of mantissa.
+    Truncated { bits: u32 },
+    /// The bits of a TObject: two bytes follow if it is referenced.
+    Bits,
+}
+
+impl Number {
+    pub fn plain(dtype: DType) -> Self {
+        Self {
+            dtype,
+            wire: NumberWire::Plain,
+        }
+    }
+
+    /// Bytes as stored; none if that depends on the value.
+    pub fn size(&self) -> Option<usize> {
+        match self.wire {
+            NumberWire::Plain => Some(self.dtype.size()),
+            NumberWire::Single | NumberWire::Steps { .. } => Some(4),
+            NumberWire::Truncated { .. } => Some(3),
+            NumberWire::Bits => None,
+        }
+    }
+}
+
+/// How texts are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TextWire {
+    /// A byte of length, or 255 and four; `header`: a byte count and a version in front.
+    Short { header: bool },
+    /// The same without ever a header: a TString.
+    Root,
+    /// Four bytes of length.
+    Long,
+}
+
+/// How lists are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListWire {
+    /// Their number, then the items; `header`: a byte count and a version in front.
+    Counted { header: bool },
+    /// Items up to the end of the entry.
+    Rest,
+    /// As many as member `counter` of the record says; `mark`: a byte in front says whether there are any.
+    Pointed { counter: usize, mark: bool },
+}
+
+/// What has no name and no column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hidden {
+    /// A TObject.
+    Object,
+    /// So many bytes.
+    Bytes(usize),
+}
+
+/// How a record begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RecordWire {
+    /// With its first member.
+    Bare,
+    /// With a byte count and the version of the class, which must be this one.
+    Headed { version: i32, checksum: u32 },
+    /// With or without such a header: with it, if its byte count is just that of the entry.
+    Maybe { version: i32, checksum: u32 },
+}
+
+/// A member of a record.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Member {
+    pub name: String,
+    pub shape: Shape,
+    /// Its members stand among those of the record.
+    pub is_base: bool,
+}
+
+/// Members one after another.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Record {
+    pub name: String,
+    pub wire: RecordWire,
+    pub members: Vec<Member>,
+}
+
+/// What bytes mean.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Shape {
+    Number(Number),
+    Text(TextWire),
+    Array {
+        n: u64,
+        item: Box<Shape>,
+    },
+    List {
+        wire: ListWire,
+        item: Box<Shape>,
+        /// The C++ container.
+        container: &'static str,
+    },
+    Record(Record),
+    Hidden(Hidden),
+}
+
+impl Shape {
+    /// Bytes that it takes, if always the same.
+    pub fn size(&self) -> Option<usize> {
+        match self {
+            Self::Number(number) => number.size(),
+            Self::Array { n, item } => usize::try_from(*n).ok()?.checked_mul(item.size()?),
+            Self::Record(record) if record.wire == RecordWire::Bare => {
+                let mut sum = 0usize;
+                for member in &record.members {
+                    sum = sum.checked_add(member.shape.size()?)?;
+                }
+                Some(sum)
+            }
+            Self::Hidden(Hidden::Bytes(n)) => Some(*n),
+            _ => None,
+        }
+    }
+
+    /// Number and repetitions, if it is numbers only.
+    pub fn as_numbers(&self) -> Option<(Number, usize)> {
+        match self {
+            Self::Number(number) => Some((*number, 1)),
+            Self::Array { n, item } => {
+                let (number, inner) = item.as_numbers()?;
+                Some((number, usize::try_from(*n).ok()?.checked_mul(inner)?))
+            }
+            _ => None,
+        }
+    }
+
+    /// Fixed-size arrays of `self`, the outermost size first.
+    pub fn in_arrays(self, sizes: &[u64]) -> Self {
+        sizes.iter().rev().fold(self, |item, &n| Self::Array {
+            n,
+            item: Box::new(item),
+        })
+    }
+
+    /// Number of columns below it.
+    pub fn n_columns(&self) -> usize {
+        match self {
+            Self::Number(_) => 1,
+            Self::Text(_) => 2,
+            Self::Array { item, .. } => item.n_columns(),
+            Self::List { item, .. } => 1 + item.n_columns(),
+            Self::Record(record) => {
+                record.members.iter().map(|member| member.shape.n_columns()).sum()
+            }
+            Self::Hidden(_) => 0,
+        }
+    }
+
+    /// The C++ type.
+    pub fn type_name(&self) -> String {
+        match self {
+            Self::Number(number) => number_name(number.dtype).to_owned(),
+            Self::Text(_) => "std::string".to_owned(),
+            Self::Array { n, item } => format!("std::array<{},{n}>", item.type_name()),
+            Self::List {
+                item, container, ..
+            } => match (item.as_ref(), *container) {
+                (Self::Record(pair), "std::map" | "std::multimap" | "std::unordered_map") => {
+                    let parts: Vec<String> = pair
+                        .members
+                        .iter()
+                        .map(|member| member.shape.type_name())
+                        .collect();
+                    format!("{container}<{}>", parts.join(","))
+                }
+                _ => format!("{container}<{}>", item.type_name()),
+            },
+            Self::Record(record) => record.name.clone(),
+            Self::Hidden(_) => String::new(),
+        }
+    }
+}
+
+fn number_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "bool",
+        DType::Int8 => "std::int8_t",
+        DType::UInt8 => "std::uint8_t",
+        DType::Int16 => "std::int16_t",
+        DType::UInt16 => "std::uint16_t",
+        DType::Int32 => "std::int32_t",
+        DType::UInt32 => "std::uint32_t",
+        DType::Int64 => "std::int64_t",
+        DType::UInt64 => "std::uint64_t",
+        DType::Float16 | DType::Float32 => "float",
+        DType::Float64 => "double",
+    }
+}

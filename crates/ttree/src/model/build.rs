@@ -1,0 +1,226 @@
+//! From a tree's objects to the model.
+
+use std::collections::HashMap;
+
+use super::clusters::{Recorded, clusters};
+use super::{Basket, Branch, BranchId, Leaf, Place, TreeModel};
+use crate::TreeError;
+use crate::error::unsupported;
+use crate::object::{Infos, Object, ObjectId, ObjectReader};
+
+/// Branches in branches: deeper than this is damage.
+const DEEPEST: usize = 100;
+
+/// Builds the model of the tree in `bytes`, an object of `class_name` behind a key of `key_len` bytes.
+pub(crate) fn build(
+    infos: &Infos,
+    class_name: &str,
+    bytes: &[u8],
+    key_len: u16,
+) -> Result<TreeModel, TreeError> {
+    let mut reader = ObjectReader::new(infos, bytes, key_len);
+    let top = reader.top(class_name)?;
+    let Some(tree) = reader.objects.get(top) else {
+        return unsupported("no tree");
+    };
+    let count = |name: &str| tree.int(name).and_then(|n| u64::try_from(n).ok());
+    let mut model = TreeModel {
+        name: tree.text("fName").to_owned(),
+        title: tree.text("fTitle").to_owned(),
+        class_name: class_name.to_owned(),
+        n_entries: count("fEntries").unwrap_or(0),
+        total_bytes: count("fTotBytes").unwrap_or(0),
+        zipped_bytes: count("fZipBytes").unwrap_or(0),
+        ..TreeModel::default()
+    };
+    let mut builder = Builder {
+        objects: &reader.objects,
+        model: &mut model,
+        leaves: HashMap::new(),
+        counts: Vec::new(),
+        seen: HashMap::new(),
+    };
+    builder.branches(top, None, 0)?;
+    builder.link_counts();
+    let recorded = Recorded {
+        range_ends: tree.ints("fClusterRangeEnd"),
+        range_sizes: tree.ints("fClusterSize"),
+        auto_flush: tree.int("fAutoFlush").unwrap_or(0),
+    };
+    model.clusters = clusters(&model, &recorded);
+    Ok(model)
+}
+
+struct Builder<'b, 's> {
+    objects: &'b [Object<'s>],
+    model: &'b mut TreeModel,
+    /// Branch and position of each leaf.
+    leaves: HashMap<ObjectId, (BranchId, usize)>,
+    /// The object of the leaf that counts for a leaf.
+    counts: Vec<(BranchId, usize, ObjectId)>,
+    seen: HashMap<ObjectId, BranchId>,
+}
+
+impl Builder<'_, '_> {
+    fn items(&self, owner: ObjectId, name: &str) -> &[Option<ObjectId>] {
+        let array = self.objects.get(owner).and_then(|object| object.object(name));
+        let array = array.and_then(|id| self.objects.get(id));
+        array.map_or(&[], |array| array.items.as_slice())
+    }
+
+    /// Adds the branches of a tree or a branch.
+    fn branches(
+        &mut self,
+        owner: ObjectId,
+        parent: Option<BranchId>,
+        depth: usize,
+    ) -> Result<(), TreeError> {
+        if depth > DEEPEST {
+            return unsupported("branches are nested too deeply");
+        }
+        for item in self.items(owner, "fBranches").to_vec().into_iter().flatten() {
+            if self.seen.contains_key(&item) {
+                continue;
+            }
+            let id = self.model.branches.len();
+            self.seen.insert(item, id);
+            let branch = self.branch(item, id, parent);
+            self.model.branches.push(branch);
+            match parent.and_then(|parent| self.model.branches.get_mut(parent)) {
+                Some(parent) => parent.children.push(id),
+                None => self.model.top_level.push(id),
+            }
+            self.branches(item, Some(id), depth + 1)?;
+        }
+        Ok(())
+    }
+
+    fn branch(&mut self, object: ObjectId, id: BranchId, parent: Option<BranchId>) -> Branch {
+        let Some(own) = self.objects.get(object) else {
+            return Branch::default();
+        };
+        let int = |name: &str| own.int(name).unwrap_or(0);
+        let text = |name: &str| own.text(name).to_owned();
+        let mut branch = Branch {
+            name: text("fName"),
+            title: text("fTitle"),
+            class_name: own.class.clone(),
+            object_class: text("fClassName"),
+            parent_class: text("fParentName"),
+            item_class: text("fClonesName"),
+            class_version: int("fClassVersion"),
+            checksum: u32::try_from(int("fCheckSum") & 0xFFFF_FFFF).unwrap_or(0),
+            element: own.int("fID").unwrap_or(-1),
+            kind: int("fType"),
+            streamer_type: own.int("fStreamerType").unwrap_or(-1),
+            parent,
+            n_entries: u64::try_from(int("fEntries")).unwrap_or(0),
+            compression: int("fCompress"),
+            total_bytes: u64::try_from(int("fTotBytes")).unwrap_or(0),
+            file_name: text("fFileName"),
+            ..Branch::default()
+        };
+        match self.baskets(object, own) {
+            Ok(baskets) => branch.baskets = baskets,
+            Err(problem) => branch.problem = Some(problem),
+        }
+        for item in self.items(object, "fLeaves").to_vec().into_iter().flatten() {
+            let Some(leaf) = self.objects.get(item) else {
+                continue;
+            };
+            let at = branch.leaves.len();
+            self.leaves.insert(item, (id, at));
+            if let Some(count) = leaf.object("fLeafCount") {
+                self.counts.push((id, at, count));
+            }
+            branch.leaves.push(Leaf {
+                class_name: leaf.class.clone(),
+                name: leaf.text("fName").to_owned(),
+                title: leaf.text("fTitle").to_owned(),
+                length: leaf.int("fLen").unwrap_or(1),
+                size: leaf.int("fLenType").unwrap_or(0),
+                is_unsigned: leaf.int("fIsUnsigned").unwrap_or(0) != 0,
+                type_code: leaf.int("fType").unwrap_or(-1),
+                count: None,
+            });
+        }
+        branch
+    }
+
+    fn link_counts(&mut self) {
+        for (branch, at, count) in std::mem::take(&mut self.counts) {
+            let count = self.leaves.get(&count).copied();
+            let leaf = self.model.branches.get_mut(branch);
+            if let Some(leaf) = leaf.and_then(|branch| branch.leaves.get_mut(at)) {
+                // a leaf that cannot be found counts nothing: who needs it finds none of its branch
+                leaf.count = Some(count.unwrap_or((usize::MAX, 0)));
+            }
+        }
+    }
+
+    /// The baskets, whose entries must follow each other.
+    fn baskets(&self, object: ObjectId, own: &Object<'_>) -> Result<Vec<Basket>, String> {
+        let (seeks, sizes) = (own.ints("fBasketSeek"), own.ints("fBasketBytes"));
+        let entries = own.ints("fBasketEntry");
+        let n_entries = own.int("fEntries").unwrap_or(0);
+        let write = own.int("fWriteBasket").unwrap_or(0);
+        let write = usize::try_from(write).unwrap_or(0);
+        let mut out = Vec::new();
+        let mut next = 0u64;
+        let n_written = seeks.iter().take(write).take_while(|&&seek| seek != 0).count();
+        for (at, (&seek, &size)) in seeks.iter().zip(sizes).take(n_written).enumerate() {
+            let first = entries.get(at).copied().unwrap_or(0);
+            let end = entries.get(at + 1).copied().unwrap_or(n_entries);
+            let bad = |what: &str, found: i64| format!("basket {at} has {what} {found}");
+            let positive = |value: i64, what: &str| u64::try_from(value).map_err(|_| bad(what, value));
+            let (first, end) = (positive(first, "the first entry")?, positive(end, "the end")?);
+            if at == 0 {
+                next = first;
+            }
+            if first != next || end < first {
+                return Err(format!(
+                    "basket {at} has entries {first}..{end} where those from {next} on should be"
+                ));
+            }
+            next = end;
+            out.push(Basket {
+                first_entry: first,
+                n_entries: end - first,
+                place: Place::File {
+                    offset: positive(seek, "the position")?,
+                    n_bytes: positive(size, "the size")?,
+                },
+            });
+        }
+        let n_entries = u64::try_from(n_entries).unwrap_or(0);
+        if out.is_empty() {
+            next = entries
+                .first()
+                .and_then(|&first| u64::try_from(first).ok())
+                .unwrap_or(0);
+        }
+        if next < n_entries {
+            self.embedded(object, n_written, next, &mut out);
+        }
+        Ok(out)
+    }
+
+    /// Adds the baskets that are stored in the branch itself.
+    fn embedded(&self, object: ObjectId, from: usize, mut next: u64, out: &mut Vec<Basket>) {
+        let items = self.items(object, "fBaskets");
+        for item in items.iter().skip(from).flatten() {
+            let Some(basket) = self.objects.get(*item).and_then(|item| item.basket.clone()) else {
+                continue;
+            };
+            out.push(Basket {
+                first_entry: next,
+                n_entries: u64::from(basket.n_entries),
+                place: Place::Tree {
+                    data: basket.data,
+                    offsets: basket.offsets,
+                },
+            });
+            next = next.saturating_add(u64::from(basket.n_entries));
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Clusters: where a tree's baskets were all written to the file at once.
+
+use super::{Branch, TreeModel};
+
+/// More clusters than these would be no clusters but damage.
+const MOST: u64 = 1 << 20;
+
+/// What the tree says of its clusters.
+#[derive(Debug, Default)]
+pub(super) struct Recorded<'a> {
+    /// Last entry of each range of clusters of the same size, and that size.
+    pub range_ends: &'a [i64],
+    pub range_sizes: &'a [i64],
+    /// Entries of the clusters behind those ranges, if positive.
+    pub auto_flush: i64,
+}
+
+/// First entry of each cluster, and the number of entries behind the last.
+pub(super) fn clusters(tree: &TreeModel, recorded: &Recorded<'_>) -> Vec<u64> {
+    let found = from_record(tree.n_entries, recorded).unwrap_or_else(|| from_baskets(tree));
+    let mut out = vec![0];
+    out.extend(found.into_iter().filter(|&at| at > 0 && at < tree.n_entries));
+    if tree.n_entries > 0 {
+        out.push(tree.n_entries);
+    }
+    out.dedup();
+    out
+}
+
+fn from_record(n_entries: u64, recorded: &Recorded<'_>) -> Option<Vec<u64>> {
+    let ranges = recorded.range_ends.iter().zip(recorded.range_sizes);
+    let ranges = ranges.map(|(&end, &size)| (end.saturating_add(1), size));
+    let rest = i64::try_from(n_entries).unwrap_or(i64::MAX);
+    let mut out = Vec::new();
+    let mut from = 0u64;
+    for (end, size) in ranges.chain([(rest, recorded.auto_flush)]) {
+        let end = u64::try_from(end).ok()?.min(n_entries);
+        if end <= from {
+            continue;
+        }
+        let size = u64::try_from(size).ok().filter(|&size| size > 0)?;
+        if (end - from) / size > MOST {
+            return None;
+        }
+        while from < end {
+            out.push(from);
+            from = from.saturating_add(size).min(end);
+        }
+    }
+    Some(out)
+}
+
+/// The entries at which every branch begins a basket.
+fn from_baskets(tree: &TreeModel) -> Vec<u64> {
+    let starts = |branch: &Branch| -> Vec<u64> {
+        branch.baskets.iter().map(|basket| basket.first_entry).collect()
+    };
+    let with_data = tree.branches.iter().filter(|branch| !branch.baskets.is_empty());
+    let common = with_data.map(starts).reduce(|known, other| {
+        known
+            .into_iter()
+            .filter(|start| other.binary_search(start).is_ok())
+            .collect()
+    });
+    common.unwrap_or_default()
+}

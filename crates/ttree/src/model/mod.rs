@@ -1,0 +1,164 @@
+//! The tree: branches, their leaves, and where their baskets are.
+
+mod build;
+mod clusters;
+
+use std::ops::Range;
+
+pub(crate) use build::build;
+
+/// Index of a branch in [`TreeModel::branches`].
+pub type BranchId = usize;
+
+/// A tree.
+#[derive(Debug, Clone, Default)]
+pub struct TreeModel {
+    /// Name.
+    pub name: String,
+    /// Title.
+    pub title: String,
+    /// Class: TTree, TNtuple, TNtupleD.
+    pub class_name: String,
+    /// Number of entries.
+    pub n_entries: u64,
+    /// Bytes of all baskets, decompressed, as the writer counted them.
+    pub total_bytes: u64,
+    /// Bytes of all baskets on disk, as the writer counted them.
+    pub zipped_bytes: u64,
+    /// All branches, each in front of those below it.
+    pub branches: Vec<Branch>,
+    /// The branches directly in the tree.
+    pub top_level: Vec<BranchId>,
+    /// First entry of each cluster, and the number of entries behind the last.
+    pub clusters: Vec<u64>,
+}
+
+/// A branch.
+#[derive(Debug, Clone, Default)]
+pub struct Branch {
+    /// Name.
+    pub name: String,
+    /// Title.
+    pub title: String,
+    /// Class of the branch itself: TBranch, TBranchElement, TBranchObject.
+    pub class_name: String,
+    /// Class of the object that it holds, if it is of a class.
+    pub object_class: String,
+    /// Class that the member belongs to.
+    pub parent_class: String,
+    /// Class of the items of a TClonesArray or a collection.
+    pub item_class: String,
+    /// Version of the class.
+    pub class_version: i64,
+    /// Checksum of the class.
+    pub checksum: u32,
+    /// Position among the elements of the class's streamer info; −1 for a whole class.
+    pub element: i64,
+    /// ROOT's kind of a TBranchElement: 3 and 4 are collections, 31 and 41 members of their items.
+    pub kind: i64,
+    /// ROOT's number of the type of a member.
+    pub streamer_type: i64,
+    /// The branch above.
+    pub parent: Option<BranchId>,
+    /// The branches below.
+    pub children: Vec<BranchId>,
+    /// Leaves.
+    pub leaves: Vec<Leaf>,
+    /// Entries that it has.
+    pub n_entries: u64,
+    /// Compression settings: algorithm × 100 + level.
+    pub compression: i64,
+    /// Bytes of its baskets, decompressed, as the writer counted them.
+    pub total_bytes: u64,
+    /// Name of the file that has the baskets; empty: the tree's file.
+    pub file_name: String,
+    /// Baskets in the order of entries.
+    pub baskets: Vec<Basket>,
+    /// Why the record of its baskets makes no sense, if it does not.
+    pub problem: Option<String>,
+}
+
+/// A leaf.
+#[derive(Debug, Clone, Default)]
+pub struct Leaf {
+    /// Class, which says the type.
+    pub class_name: String,
+    /// Name.
+    pub name: String,
+    /// Title: name, and dimensions in brackets.
+    pub title: String,
+    /// Number of values; of an array of variable length, of each item.
+    pub length: i64,
+    /// Bytes of a value.
+    pub size: i64,
+    /// Whether the numbers have no sign.
+    pub is_unsigned: bool,
+    /// ROOT's number of the type, of a TLeafElement.
+    pub type_code: i64,
+    /// The leaf that says how many values there are: its branch, and its position there.
+    pub count: Option<(BranchId, usize)>,
+}
+
+/// A basket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Basket {
+    /// Its first entry.
+    pub first_entry: u64,
+    /// Number of entries.
+    pub n_entries: u64,
+    /// Where it is.
+    pub place: Place,
+}
+
+impl Basket {
+    /// One past the last entry.
+    pub fn end(&self) -> u64 {
+        self.first_entry.saturating_add(self.n_entries)
+    }
+}
+
+/// Where a basket is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A record of the file.
+    File {
+        /// Where it begins.
+        offset: u64,
+        /// Size of the record: key and data.
+        n_bytes: u64,
+    },
+    /// In the tree's own object.
+    Tree {
+        /// Where the values are in the object, decompressed.
+        data: Range<usize>,
+        /// Where the entries begin in the values, if that was written.
+        offsets: Option<Vec<u32>>,
+    },
+}
+
+impl TreeModel {
+    /// A branch.
+    pub fn branch(&self, id: BranchId) -> Option<&Branch> {
+        self.branches.get(id)
+    }
+
+    /// Names from the topmost branch down to this one, with slashes between.
+    pub fn path(&self, id: BranchId) -> String {
+        let mut names = Vec::new();
+        let mut current = Some(id);
+        while let Some(branch) = current.and_then(|id| self.branch(id)) {
+            names.push(branch.name.as_str());
+            current = branch.parent;
+        }
+        names.reverse();
+        names.join("/")
+    }
+
+    /// The topmost branch above one.
+    pub fn top_of(&self, mut id: BranchId) -> BranchId {
+        while let Some(parent) = self.branch(id).and_then(|branch| branch.parent) {
+            id = parent;
+        }
+        id
+    }
+}

@@ -1,0 +1,74 @@
+//! The streamer infos of a file, by class.
+
+use std::collections::HashMap;
+
+use femtobarn_rootfile::StreamerInfo;
+
+/// Streamer infos by class.
+#[derive(Debug, Default)]
+pub(crate) struct Infos {
+    by_class: HashMap<String, Vec<StreamerInfo>>,
+}
+
+impl Infos {
+    pub fn new(infos: Vec<StreamerInfo>) -> Self {
+        let mut by_class: HashMap<String, Vec<StreamerInfo>> = HashMap::new();
+        for info in infos {
+            by_class.entry(squeezed(&info.name)).or_default().push(info);
+        }
+        for versions in by_class.values_mut() {
+            versions.sort_by_key(|info| info.version);
+        }
+        Self { by_class }
+    }
+
+    fn all(&self, class: &str) -> &[StreamerInfo] {
+        let found = self
+            .by_class
+            .get(class)
+            .or_else(|| self.by_class.get(&squeezed(class)));
+        found.map_or(&[], Vec::as_slice)
+    }
+
+    pub fn versions(&self, class: &str) -> impl Iterator<Item = &StreamerInfo> {
+        self.all(class).iter()
+    }
+
+    /// The description of one version of a class.
+    pub fn get(&self, class: &str, version: i32) -> Option<&StreamerInfo> {
+        self.versions(class).find(|info| info.version == version)
+    }
+
+    /// The description with this checksum.
+    pub fn by_checksum(&self, class: &str, checksum: u32) -> Option<&StreamerInfo> {
+        self.versions(class).find(|info| info.checksum == checksum)
+    }
+
+    /// The newest description of a class.
+    pub fn newest(&self, class: &str) -> Option<&StreamerInfo> {
+        self.all(class).last()
+    }
+}
+
+/// A class name without the spaces that some versions of ROOT put in, and others do not.
+pub(crate) fn squeezed(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut letters = name.chars().peekable();
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    while let Some(letter) = letters.next() {
+        if letter != ' ' {
+            out.push(letter);
+            continue;
+        }
+        // a space between two words matters ("unsigned int")
+        let before = out.chars().last().is_some_and(is_word);
+        let after = letters.peek().copied().is_some_and(is_word);
+        if before && after {
+            out.push(letter);
+        }
+    }
+    if out.contains("std::") {
+        out = out.replace("std::", "");
+    }
+    out
+}

@@ -1,0 +1,394 @@
+//! Reading objects: class tags, references, byte counts, members as the streamer infos list them.
+
+use std::collections::HashMap;
+
+use femtobarn_rootfile::{ElementKind, StreamerElement, StreamerInfo};
+
+use super::value::{Object, ObjectId, Value};
+use super::Infos;
+use self::codes::*;
+use crate::TreeError;
+use crate::cursor::{Cursor, text};
+use crate::error::unsupported;
+
+/// ROOT's numbers of types (`TVirtualStreamerInfo::EReadWrite`).
+pub(crate) mod codes {
+    pub const CHAR: i32 = 1;
+    pub const SHORT: i32 = 2;
+    pub const INT: i32 = 3;
+    pub const LONG: i32 = 4;
+    pub const FLOAT: i32 = 5;
+    pub const COUNTER: i32 = 6;
+    pub const CHAR_STAR: i32 = 7;
+    pub const DOUBLE: i32 = 8;
+    pub const DOUBLE32: i32 = 9;
+    pub const LEGACY_CHAR: i32 = 10;
+    pub const UCHAR: i32 = 11;
+    pub const USHORT: i32 = 12;
+    pub const UINT: i32 = 13;
+    pub const ULONG: i32 = 14;
+    pub const BITS: i32 = 15;
+    pub const LONG64: i32 = 16;
+    pub const ULONG64: i32 = 17;
+    pub const BOOL: i32 = 18;
+    pub const FLOAT16: i32 = 19;
+    /// Added to the type of the elements of an array of fixed size.
+    pub const OFFSET_L: i32 = 20;
+    /// Added to the type of the elements behind a pointer.
+    pub const OFFSET_P: i32 = 40;
+    pub const OBJECT: i32 = 61;
+    pub const ANY: i32 = 62;
+    pub const OBJECT_INLINE: i32 = 63;
+    pub const OBJECT_POINTER: i32 = 64;
+    pub const TSTRING: i32 = 65;
+    pub const TOBJECT: i32 = 66;
+    pub const TNAMED: i32 = 67;
+    pub const ANY_INLINE: i32 = 68;
+    pub const ANY_POINTER: i32 = 69;
+}
+
+const NEW_CLASS: u32 = 0xFFFF_FFFF;
+const CLASS_MASK: u32 = 0x8000_0000;
+const BYTE_COUNT: u32 = 0x4000_0000;
+/// Added to positions when they become tags.
+const MAP_OFFSET: usize = 2;
+/// Objects in objects: branches in branches, in practice.
+const DEEPEST: usize = 256;
+
+/// Reads objects of one buffer.
+#[derive(Debug)]
+pub(crate) struct ObjectReader<'s, 'a> {
+    infos: &'s Infos,
+    pub cursor: Cursor<'a>,
+    /// Positions in tags count from the beginning of the record: the key is before the object.
+    displacement: usize,
+    classes: HashMap<usize, String>,
+    known: HashMap<usize, ObjectId>,
+    pub objects: Vec<Object<'s>>,
+    depth: usize,
+}
+
+impl<'s, 'a> ObjectReader<'s, 'a> {
+    pub fn new(infos: &'s Infos, bytes: &'a [u8], key_len: u16) -> Self {
+        Self {
+            infos,
+            cursor: Cursor::new(bytes),
+            displacement: usize::from(key_len),
+            classes: HashMap::new(),
+            known: HashMap::new(),
+            objects: Vec::new(),
+            depth: 0,
+        }
+    }
+
+    /// An object whose class is known from its key.
+    pub fn top(&mut self, class: &str) -> Result<ObjectId, TreeError> {
+        let id = self.reserve(class);
+        self.body(class, id)?;
+        Ok(id)
+    }
+
+    fn reserve(&mut self, class: &str) -> ObjectId {
+        self.objects.push(Object {
+            class: class.to_owned(),
+            ..Object::default()
+        });
+        self.objects.len() - 1
+    }
+
+    fn set(&mut self, id: ObjectId, name: &'s str, value: Value) {
+        if let Some(object) = self.objects.get_mut(id) {
+            object.members.push((name, value));
+        }
+    }
+
+    /// An object behind a pointer: none, one that was read before, or a new one.
+    pub fn any(&mut self) -> Result<Option<ObjectId>, TreeError> {
+        const WHAT: &str = "pointer to an object";
+        let start = self.cursor.position();
+        let mut word = self.cursor.u32(WHAT)?;
+        let mut end = None;
+        let mut tag_at = start;
+        if word & BYTE_COUNT != 0 && word != NEW_CLASS {
+            let length = (word & !BYTE_COUNT) as usize;
+            let stop = self.cursor.position().saturating_add(length);
+            if length > self.cursor.remaining() {
+                return Err(self.cursor.corrupt(WHAT, "an object inside of the record", length));
+            }
+            end = Some(stop);
+            tag_at = self.cursor.position();
+            word = self.cursor.u32(WHAT)?;
+        }
+        let class = match word {
+            0 => return Ok(None),
+            NEW_CLASS => {
+                let class = text(self.cursor.zero_terminated(WHAT)?);
+                self.classes
+                    .insert(tag_at + self.displacement + MAP_OFFSET, class.clone());
+                Some(class)
+            }
+            tag if tag & CLASS_MASK != 0 => {
+                self.classes.get(&((tag & !CLASS_MASK) as usize)).cloned()
+            }
+            tag => return Ok(self.known.get(&(tag as usize)).copied()),
+        };
+        let Some(class) = class else {
+            // the class was named in something that was skipped
+            let Some(end) = end else {
+                return Err(self.cursor.corrupt(WHAT, "the tag of a class", word));
+            };
+            self.cursor.seek(end)?;
+            return Ok(None);
+        };
+        let id = self.reserve(&class);
+        self.known
+            .insert(start + self.displacement + MAP_OFFSET, id);
+        self.depth += 1;
+        let result = if self.depth > DEEPEST {
+            Err(self.cursor.corrupt(WHAT, "less deeply nested objects", DEEPEST))
+        } else {
+            self.body(&class, id)
+        };
+        self.depth -= 1;
+        match (result, end) {
+            (Err(error), None) => Err(error),
+            (Err(error), Some(_)) if is_of_trees(&class) => Err(error),
+            // what is not needed may be what is not understood
+            (_, Some(end)) => self.cursor.seek(end).map(|()| Some(id)),
+            (Ok(()), None) => Ok(Some(id)),
+        }
+    }
+
+    /// An object with its header, into `id`.
+    fn body(&mut self, class: &str, id: ObjectId) -> Result<(), TreeError> {
+        match class {
+            "TObject" => return self.cursor.object().map(|_| ()),
+            "TObjArray" | "TList" | "THashList" => return self.items(class, id),
+            "TBasket" => return self.basket(id),
+            "TArrayC" => return self.array(1),
+            "TArrayS" => return self.array(2),
+            "TArrayI" | "TArrayF" => return self.array(4),
+            "TArrayD" | "TArrayL" | "TArrayL64" => return self.array(8),
+            "TString" => return self.cursor.string("TString").map(|_| ()),
+            "TDatime" => return self.cursor.skip(4, "TDatime"),
+            _ => {}
+        }
+        let header = self.cursor.header("object")?;
+        let info = match header.version {
+            0 => {
+                let checksum = self.cursor.u32("checksum of a class")?;
+                self.infos.by_checksum(class, checksum)
+            }
+            version => self.infos.get(class, i32::from(version)),
+        };
+        let Some(info) = info else {
+            if header.end.is_none() || is_of_trees(class) {
+                return unsupported(format!(
+                    "the file does not describe version {} of {class}",
+                    header.version
+                ));
+            }
+            return self.cursor.finish(header, "object");
+        };
+        self.members(info, id)?;
+        self.cursor.finish(header, "object")
+    }
+
+    fn members(&mut self, info: &'s StreamerInfo, id: ObjectId) -> Result<(), TreeError> {
+        for element in &info.elements {
+            if let Some(value) = self.member(element, id)? {
+                self.set(id, &element.name, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn member(
+        &mut self,
+        element: &'s StreamerElement,
+        id: ObjectId,
+    ) -> Result<Option<Value>, TreeError> {
+        let code = element.type_code;
+        Ok(match code {
+            _ if matches!(element.kind, ElementKind::Base { .. }) => {
+                self.depth += 1;
+                let result = if self.depth > DEEPEST {
+                    unsupported("classes are derived from too many others")
+                } else {
+                    self.body(&element.name, id)
+                };
+                self.depth -= 1;
+                result?;
+                None
+            }
+            TSTRING => Some(Value::Text(self.cursor.text("TString")?)),
+            TOBJECT => {
+                self.cursor.object()?;
+                None
+            }
+            TNAMED => {
+                let header = self.cursor.header("TNamed")?;
+                self.cursor.finish(header, "TNamed")?;
+                None
+            }
+            OBJECT | ANY | OBJECT_INLINE | ANY_INLINE => {
+                let class = element.type_name.trim_end_matches('*').to_owned();
+                let inner = self.reserve(&class);
+                self.depth += 1;
+                let result = if self.depth > DEEPEST {
+                    unsupported("objects are nested too deeply")
+                } else {
+                    self.body(&class, inner)
+                };
+                self.depth -= 1;
+                result?;
+                Some(Value::Object(Some(inner)))
+            }
+            OBJECT_POINTER | ANY_POINTER => Some(Value::Object(self.any()?)),
+            CHAR_STAR => {
+                let n = self.cursor.count(1, "char*")?;
+                Some(Value::Text(text(self.cursor.take(n, "char*")?)))
+            }
+            _ if code < OFFSET_L => Some(self.number(code)?),
+            _ if code < OFFSET_P => {
+                let n = usize::try_from(element.array_length).unwrap_or(0);
+                Some(Value::Ints(self.numbers(code - OFFSET_L, n)?))
+            }
+            _ if code < OBJECT => self.pointed(element, id)?,
+            _ => {
+                let header = self.cursor.header("member")?;
+                if header.end.is_none() {
+                    return unsupported(format!(
+                        "member {} of type {} has no size",
+                        element.name, element.type_name
+                    ));
+                }
+                self.cursor.finish(header, "member")?;
+                None
+            }
+        })
+    }
+
+    /// Numbers behind a pointer, as many as another member says.
+    fn pointed(
+        &mut self,
+        element: &StreamerElement,
+        id: ObjectId,
+    ) -> Result<Option<Value>, TreeError> {
+        let ElementKind::BasicPointer(counter) = &element.kind else {
+            return unsupported(format!("member {} has no counter", element.name));
+        };
+        let n = self.objects.get(id).and_then(|object| object.int(&counter.name));
+        let there = self.cursor.u8("array")?;
+        let n = n.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+        if there == 0 || n == 0 {
+            return Ok(Some(Value::Ints(Vec::new())));
+        }
+        // in some versions 2 says that positions in the file have 8 bytes
+        let wide = there == 2 && element.name == "fBasketSeek";
+        let code = if wide { LONG64 } else { element.type_code - OFFSET_P };
+        Ok(Some(Value::Ints(self.numbers(code, n)?)))
+    }
+
+    fn number(&mut self, code: i32) -> Result<Value, TreeError> {
+        const WHAT: &str = "number";
+        let c = &mut self.cursor;
+        Ok(match code {
+            CHAR | LEGACY_CHAR => Value::Int(i64::from(c.u8(WHAT)?.cast_signed())),
+            UCHAR | BOOL => Value::Int(i64::from(c.u8(WHAT)?)),
+            SHORT => Value::Int(i64::from(c.i16(WHAT)?)),
+            USHORT => Value::Int(i64::from(c.u16(WHAT)?)),
+            INT | COUNTER => Value::Int(i64::from(c.i32(WHAT)?)),
+            UINT => Value::Int(i64::from(c.u32(WHAT)?)),
+            BITS => {
+                let bits = c.u32(WHAT)?;
+                if bits & (1 << 4) != 0 {
+                    c.skip(2, WHAT)?;
+                }
+                Value::Int(i64::from(bits))
+            }
+            LONG | ULONG | LONG64 | ULONG64 => Value::Int(c.i64(WHAT)?),
+            FLOAT | DOUBLE32 => Value::Real(f64::from(f32::from_bits(c.u32(WHAT)?))),
+            // its value is not needed, and written without a range
+            FLOAT16 => {
+                c.skip(3, WHAT)?;
+                Value::Real(0.0)
+            }
+            DOUBLE => Value::Real(f64::from_bits(c.i64(WHAT)?.cast_unsigned())),
+            _ => return unsupported(format!("a number of the unknown type {code}")),
+        })
+    }
+
+    fn numbers(&mut self, code: i32, n: usize) -> Result<Vec<i64>, TreeError> {
+        let size = match code {
+            CHAR | LEGACY_CHAR | UCHAR | BOOL => 1,
+            SHORT | USHORT => 2,
+            INT | COUNTER | UINT | FLOAT | BITS | DOUBLE32 => 4,
+            _ => 8,
+        };
+        if n > self.cursor.remaining() / size {
+            let most = format!("at most {} numbers", self.cursor.remaining() / size);
+            return Err(self.cursor.corrupt("array", most, n));
+        }
+        let mut out = Vec::with_capacity(n);
+        for _ in 0..n {
+            out.push(match self.number(code)? {
+                Value::Int(value) => value,
+                #[expect(clippy::cast_possible_truncation, reason = "saturates")]
+                Value::Real(value) => value as i64,
+                _ => 0,
+            });
+        }
+        Ok(out)
+    }
+
+    /// A TObjArray or a list.
+    fn items(&mut self, class: &str, id: ObjectId) -> Result<(), TreeError> {
+        let header = self.cursor.header("collection")?;
+        if header.version > 2 {
+            self.cursor.object()?;
+        }
+        if header.version > 1 {
+            self.cursor.string("name of a collection")?;
+        }
+        let n = self.cursor.count(4, "number of objects")?;
+        if class == "TObjArray" {
+            self.cursor.skip(4, "lower bound")?;
+        }
+        for _ in 0..n {
+            let item = self.any()?;
+            if let Some(object) = self.objects.get_mut(id) {
+                object.items.push(item);
+            }
+            if class != "TObjArray" && header.version > 3 {
+                self.cursor.string("option of a list")?;
+            }
+        }
+        self.cursor.finish(header, "collection")
+    }
+
+    /// An array of numbers, of which none is needed.
+    fn array(&mut self, size: usize) -> Result<(), TreeError> {
+        let n = self.cursor.count(size, "array")?;
+        self.cursor.skip(n.saturating_mul(size), "array")
+    }
+
+    /// A basket that is stored in its branch.
+    fn basket(&mut self, id: ObjectId) -> Result<(), TreeError> {
+        let Some(basket) = crate::read::parse_embedded(&mut self.cursor)? else {
+            return Ok(());
+        };
+        if let Some(object) = self.objects.get_mut(id) {
+            object.basket = Some(basket);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a class must be understood for a tree to be read.
+fn is_of_trees(class: &str) -> bool {
+    class.starts_with("TLeaf")
+        || (class.starts_with("TBranch") && class != "TBranchRef")
+        || matches!(class, "TTree" | "TNtuple" | "TNtupleD" | "TChain" | "TObjArray")
+}
+

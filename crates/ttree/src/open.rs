@@ -1,0 +1,68 @@
+//! Opening a tree.
+
+use std::sync::Arc;
+
+use femtobarn_io::ByteSource;
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::storage::Storage;
+use femtobarn_rntuple::read::{Reader, ReaderOptions};
+use femtobarn_rootfile::{Key, RootFile};
+
+use crate::descriptor::describe;
+use crate::model::{self, TreeModel};
+use crate::object::Infos;
+use crate::read::TreeStorage;
+
+/// Classes of trees.
+pub const TREE_CLASSES: [&str; 3] = ["TTree", "TNtuple", "TNtupleD"];
+
+/// Whether a class is one of trees.
+pub fn is_tree(class_name: &str) -> bool {
+    TREE_CLASSES.contains(&class_name)
+}
+
+/// A tree behind a reader.
+pub struct Tree;
+
+impl Tree {
+    /// The model of the tree that a reader reads; none if it reads something else.
+    pub fn model(reader: &Reader) -> Option<&TreeModel> {
+        let storage = reader.storage()?.as_any().downcast_ref::<TreeStorage>()?;
+        Some(storage.model())
+    }
+}
+
+/// Opens the tree of a key; `source` is where its baskets are read from.
+pub fn open(
+    source: Arc<dyn ByteSource>,
+    file: &RootFile,
+    key: &Key,
+    path: &str,
+    options: ReaderOptions,
+) -> Result<Reader, RNTupleError> {
+    let infos = Infos::new(file.streamer_infos()?);
+    let object = file.read_object(key)?;
+    let model = model::build(&infos, &key.class_name, &object, key.key_len).map_err(|error| {
+        RNTupleError::Object {
+            url: source.url().into(),
+            ntuple: path.into(),
+            structure: format!("the {}", key.class_name),
+            offset: key.seek_key,
+            source: Box::new(error),
+        }
+    })?;
+    let version = file.header().version % 1_000_000;
+    let writer = format!(
+        "ROOT v{}.{:02}.{:02}",
+        version / 10_000,
+        version / 100 % 100,
+        version % 100
+    );
+    let described = describe(&model, &infos, writer);
+    let (descriptor, aliases) = (described.descriptor, described.aliases);
+    let storage = TreeStorage::new(model, described.owners, described.data, object, &descriptor);
+    let storage: Arc<dyn Storage> = Arc::new(storage);
+    Ok(Reader::of_storage(
+        source, path, descriptor, storage, aliases, options,
+    ))
+}

@@ -1,0 +1,102 @@
+//! Baskets: the key in front, and where their data and their entries' offsets are.
+
+use crate::TreeError;
+use crate::cursor::Cursor;
+use crate::object::EmbeddedBasket;
+
+/// What stands in front of a basket's data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BasketKey {
+    /// Size of the record: this key and the data as stored.
+    pub n_bytes: u32,
+    /// Size of the data when decompressed.
+    pub object_len: u32,
+    /// Size of this key.
+    pub key_len: u16,
+    /// Entries in the basket.
+    pub n_entries: u32,
+    /// Where the values end: counted from the beginning of the key.
+    pub last: u32,
+    /// What is stored behind the values, in a basket that is stored in its branch.
+    flag: u8,
+}
+
+const WHAT: &str = "key of a basket";
+
+impl BasketKey {
+    /// Parses a key; it may be followed by anything.
+    pub fn parse(c: &mut Cursor<'_>) -> Result<Self, TreeError> {
+        let start = c.position();
+        let n_bytes = c.i32(WHAT)?;
+        let version = c.u16(WHAT)?;
+        let object_len = c.i32(WHAT)?;
+        c.skip(4, WHAT)?;
+        let key_len = c.u16(WHAT)?;
+        c.skip(2, WHAT)?;
+        c.skip(if version > 1000 { 16 } else { 8 }, WHAT)?;
+        for _ in 0..3 {
+            c.string(WHAT)?;
+        }
+        c.skip(2, WHAT)?;
+        let _buffer_size = c.i32(WHAT)?;
+        let offsets_size = c.i32(WHAT)?;
+        if offsets_size < 0 {
+            let _io_bits = c.u8(WHAT)?;
+        }
+        let (n_entries, last) = (c.i32(WHAT)?, c.i32(WHAT)?);
+        let flag = c.u8(WHAT)?;
+        let size = |value: i32| {
+            u32::try_from(value).map_err(|_| Cursor::at(&[], start).corrupt(WHAT, "a size", value))
+        };
+        Ok(Self {
+            n_bytes: size(n_bytes)?,
+            object_len: size(object_len)?,
+            key_len,
+            n_entries: size(n_entries)?,
+            last: size(last)?,
+            flag,
+        })
+    }
+
+    /// Bytes of the values; what is behind them are the entries' offsets.
+    pub fn border(&self) -> Option<usize> {
+        let border = self.last.checked_sub(u32::from(self.key_len))?;
+        (border <= self.object_len).then_some(border as usize)
+    }
+}
+
+/// Reads a basket that is stored in its branch; none if it holds nothing.
+pub(crate) fn parse_embedded(c: &mut Cursor<'_>) -> Result<Option<EmbeddedBasket>, TreeError> {
+    let key = BasketKey::parse(c)?;
+    let generated = key.flag >= 80;
+    let flag = if generated { key.flag - 80 } else { key.flag };
+    let mut offsets = None;
+    if !generated && flag != 0 && flag % 10 != 2 && key.n_entries > 0 {
+        offsets = Some(offset_array(c, key.key_len)?);
+        if flag > 40 {
+            offset_array(c, key.key_len)?;
+        }
+    }
+    if flag != 1 && flag <= 10 {
+        return Ok(None);
+    }
+    let start = c.position();
+    let last = key.last as usize;
+    let values = usize::from(key.key_len).min(last);
+    c.skip(last, "data of a basket")?;
+    Ok(Some(EmbeddedBasket {
+        n_entries: key.n_entries,
+        offsets,
+        data: start + values..start + last,
+    }))
+}
+
+fn offset_array(c: &mut Cursor<'_>, key_len: u16) -> Result<Vec<u32>, TreeError> {
+    let n = c.count(4, "offsets of entries")?;
+    let mut out = Vec::with_capacity(n);
+    for _ in 0..n {
+        let offset = c.u32("offsets of entries")?;
+        out.push(offset.saturating_sub(u32::from(key_len)));
+    }
+    Ok(out)
+}

@@ -1,0 +1,649 @@
+//! The read itself: first counters and what must be put together, then everything that has its place.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::array::SlotData;
+use femtobarn_rntuple::read::storage::{Progress, Slabs, requests, run, total_bytes};
+use femtobarn_rntuple::read::{Part, ReadOptions, ReadSchema};
+use femtobarn_rntuple::schema::{DType, SlotKind};
+
+use super::counts::{self, Counters};
+use super::numbers::promoted;
+use super::op::Op;
+use super::storage::{TreeStorage, baskets_of, tree_of};
+use super::values::Sink;
+use super::worker::{Job, Task, Worker};
+use crate::descriptor::Owner;
+use crate::interp::{Content, Number, Shape};
+use crate::model::{Branch, BranchId, Place};
+
+/// No codec makes more of a byte.
+const LARGEST_RATIO: u64 = 1 << 15;
+
+/// Where the elements of a slot come from in one part.
+#[derive(Debug, Clone, Copy)]
+enum Origin {
+    /// So many numbers an entry.
+    Fixed { branch: BranchId, number: Number, each: usize },
+    /// So many numbers for each item that a counter counts.
+    Counted {
+        branch: BranchId,
+        counter: BranchId,
+        number: Number,
+        each: usize,
+    },
+    /// Offsets that follow from a counter.
+    Offsets(BranchId),
+    /// A column of a branch whose baskets are put together.
+    Pieces { branch: BranchId, local: usize },
+}
+
+/// A branch whose baskets are put together.
+#[derive(Debug)]
+struct Pieced {
+    op: Op,
+    fixed: Option<usize>,
+    /// For each basket, the values of each column.
+    baskets: Vec<Vec<Sink>>,
+}
+
+type PiecedBranches = BTreeMap<(usize, BranchId), Pieced>;
+
+/// Reads the entries of all parts into slots.
+pub(crate) fn read(
+    schema: &ReadSchema,
+    parts: &[Part],
+    options: &ReadOptions<'_>,
+    progress: &Progress,
+) -> Result<Vec<SlotData>, RNTupleError> {
+    let trees: Vec<&TreeStorage> = parts.iter().map(tree_of).collect::<Result<_, _>>()?;
+    let mut origins: Vec<Vec<Origin>> = Vec::with_capacity(schema.slots.len());
+    for slot in 0..schema.slots.len() {
+        let own = parts.iter().zip(&trees);
+        origins.push(own.map(|(part, tree)| origin(part, tree, slot)).collect::<Result<_, _>>()?);
+    }
+    let mut read = Read {
+        schema,
+        parts,
+        trees,
+        origins,
+        options,
+        progress,
+        counters: Counters::new(),
+        pieced: PiecedBranches::new(),
+    };
+    read.first_round()?;
+    read.second_round()
+}
+
+fn origin(part: &Part, tree: &TreeStorage, slot: usize) -> Result<Origin, RNTupleError> {
+    let wrong = || RNTupleError::internal("a column that no branch has");
+    let column = *part.binding.columns(slot).first().ok_or_else(wrong)?;
+    match tree.owner(column).ok_or_else(wrong)? {
+        Owner::Counter(counter) => Ok(Origin::Offsets(counter)),
+        Owner::Branch { branch, local } => {
+            let data = tree.data(branch).ok_or_else(wrong)?;
+            Ok(match (&data.content, &data.shape) {
+                (Content::Fixed { .. }, shape) if shape.as_numbers().is_some() => {
+                    let (number, each) = shape.as_numbers().ok_or_else(wrong)?;
+                    Origin::Fixed {
+                        branch,
+                        number,
+                        each,
+                    }
+                }
+                (Content::Counted { counter, .. }, Shape::List { item, .. }) => {
+                    let (number, each) = item.as_numbers().ok_or_else(wrong)?;
+                    Origin::Counted {
+                        branch,
+                        counter: *counter,
+                        number,
+                        each,
+                    }
+                }
+                _ => Origin::Pieces { branch, local },
+            })
+        }
+    }
+}
+
+struct Read<'a> {
+    schema: &'a ReadSchema,
+    parts: &'a [Part],
+    trees: Vec<&'a TreeStorage>,
+    /// For each slot, in each part.
+    origins: Vec<Vec<Origin>>,
+    options: &'a ReadOptions<'a>,
+    progress: &'a Progress,
+    counters: Counters,
+    pieced: PiecedBranches,
+}
+
+impl<'a> Read<'a> {
+    fn branch(&self, part: usize, branch: BranchId) -> Result<&'a Branch, RNTupleError> {
+        let found = self.trees.get(part).and_then(|tree| tree.model().branch(branch));
+        found.ok_or_else(|| RNTupleError::internal("a branch that is not there"))
+    }
+
+    /// Counters, and branches whose baskets must be put together.
+    fn first_round(&mut self) -> Result<(), RNTupleError> {
+        self.plan_counters()?;
+        self.plan_pieces()?;
+        let parts = self.parts;
+        let mut counters = std::mem::take(&mut self.counters);
+        let mut pieced = std::mem::take(&mut self.pieced);
+        let mut jobs = Vec::new();
+        counts::jobs(parts, &mut counters, &mut jobs)?;
+        for (&(part_id, branch_id), pieced) in &mut pieced {
+            let Some(part) = parts.get(part_id) else {
+                continue;
+            };
+            let branch = self.branch(part_id, branch_id)?;
+            let Pieced {
+                op,
+                fixed,
+                baskets,
+            } = pieced;
+            let own = baskets_of(branch, part.start, part.stop);
+            for ((at, basket), sinks) in own.zip(baskets) {
+                let (low, high) = within(basket.first_entry, basket.end(), part);
+                jobs.push(Job {
+                    part: part_id,
+                    branch: branch_id,
+                    number: at,
+                    basket,
+                    low,
+                    high,
+                    task: Task::Pieces {
+                        op,
+                        fixed: *fixed,
+                        sinks,
+                    },
+                });
+            }
+        }
+        self.run(jobs)?;
+        for (&(part, counter), counts) in &mut counters {
+            counts.sums.push(0);
+            if counts.sum_up().is_none() {
+                let branch = self.branch(part, counter)?;
+                let reader = parts.get(part).map(|part| &part.reader);
+                let what = format!("sum of branch {:?}", branch.name);
+                return Err(reader.map_or(RNTupleError::internal(&what), |reader| {
+                    reader.inconsistent(&what, "at most 2^63 items", "more")
+                }));
+            }
+        }
+        self.counters = counters;
+        self.pieced = pieced;
+        Ok(())
+    }
+
+    fn plan_counters(&mut self) -> Result<(), RNTupleError> {
+        let mut wanted: Vec<(usize, BranchId, u64, u64)> = Vec::new();
+        for origins in &self.origins {
+            for (part_id, (origin, part)) in origins.iter().zip(self.parts).enumerate() {
+                match *origin {
+                    Origin::Offsets(counter) => {
+                        wanted.push((part_id, counter, part.start, part.stop));
+                    }
+                    Origin::Counted {
+                        branch, counter, ..
+                    } => {
+                        let branch = self.branch(part_id, branch)?;
+                        // all entries of each basket, so that its size can be compared
+                        let mut own = baskets_of(branch, part.start, part.stop).map(|(_, b)| b);
+                        let first = own.next();
+                        let last = own.last().or(first);
+                        let start = first.map_or(part.start, |basket| basket.first_entry);
+                        let stop = last.map_or(part.stop, |basket| basket.end());
+                        wanted.push((part_id, counter, start.min(part.start), stop.max(part.stop)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        for (part, counter, start, stop) in wanted {
+            self.check_counter(part, counter, start, stop)?;
+            let end = self.branch(part, counter)?.baskets.last().map_or(0, |basket| basket.end());
+            if stop > end {
+                let branch = self.branch(part, counter)?;
+                let reader = self.parts.get(part).map(|part| &part.reader);
+                let what = format!("entries of branch {:?}", branch.name);
+                return Err(reader.map_or(RNTupleError::internal(&what), |reader| {
+                    reader.inconsistent(&what, stop, end)
+                }));
+            }
+            counts::need(&mut self.counters, part, counter, start, stop);
+        }
+        Ok(())
+    }
+
+    /// Whether the baskets of a counter can hold so many entries, before memory is taken for them.
+    fn check_counter(
+        &self,
+        part: usize,
+        counter: BranchId,
+        start: u64,
+        stop: u64,
+    ) -> Result<(), RNTupleError> {
+        let branch = self.branch(part, counter)?;
+        let sizes = baskets_of(branch, start, stop).map(|(_, basket)| match &basket.place {
+            Place::File { n_bytes, .. } => *n_bytes,
+            Place::Tree { data, .. } => data.len() as u64,
+        });
+        let most = sizes.fold(0, u64::saturating_add).saturating_mul(LARGEST_RATIO);
+        if stop.saturating_sub(start) <= most {
+            return Ok(());
+        }
+        let what = format!("entries of branch {:?}", branch.name);
+        let reader = self.parts.get(part).map(|part| &part.reader);
+        Err(reader.map_or(RNTupleError::internal(&what), |reader| {
+            reader.inconsistent(&what, format!("at most {most}"), stop - start)
+        }))
+    }
+
+    fn plan_pieces(&mut self) -> Result<(), RNTupleError> {
+        let mut wanted: BTreeMap<(usize, BranchId), Vec<bool>> = BTreeMap::new();
+        for origins in &self.origins {
+            for ((part, origin), tree) in origins.iter().enumerate().zip(&self.trees) {
+                if let Origin::Pieces { branch, local } = *origin {
+                    let n = tree.data(branch).map_or(0, |data| data.shape.n_columns());
+                    let columns = wanted.entry((part, branch)).or_insert_with(|| vec![false; n]);
+                    if let Some(column) = columns.get_mut(local) {
+                        *column = true;
+                    }
+                }
+            }
+        }
+        for ((part_id, branch_id), columns) in wanted {
+            let (Some(part), Some(data)) = (
+                self.parts.get(part_id),
+                self.trees.get(part_id).and_then(|tree| tree.data(branch_id)),
+            ) else {
+                continue;
+            };
+            let branch = self.branch(part_id, branch_id)?;
+            let n = baskets_of(branch, part.start, part.stop).count();
+            let fixed = match data.content {
+                Content::Fixed { size } => Some(size),
+                _ => None,
+            };
+            let pieced = Pieced {
+                op: Op::new(&data.shape, &columns),
+                fixed,
+                baskets: vec![vec![Sink::default(); columns.len()]; n],
+            };
+            self.pieced.insert((part_id, branch_id), pieced);
+        }
+        Ok(())
+    }
+
+    fn run(&self, jobs: Vec<Job<'_>>) -> Result<(), RNTupleError> {
+        let (parts, cache) = (self.parts, self.options.cache);
+        let mut left = Vec::with_capacity(jobs.len());
+        let mut worker = Worker::new(parts, cache);
+        for mut job in jobs {
+            if !worker.decode_held(&mut job)? {
+                self.check_place(&job)?;
+                left.push(job);
+            }
+        }
+        let work = requests(parts, left);
+        self.progress.expect(total_bytes(&work));
+        run(parts, work, self.options, self.progress, || {
+            Worker::new(parts, cache)
+        })
+    }
+
+    /// Whether a basket is within its file.
+    fn check_place(&self, job: &Job<'_>) -> Result<(), RNTupleError> {
+        use femtobarn_rntuple::read::storage::Fetched;
+        let Some(part) = self.parts.get(job.part) else {
+            return Ok(());
+        };
+        let (range, size) = (job.range(), part.reader.source().meta().size);
+        if range.end <= size && range.start < range.end {
+            return Ok(());
+        }
+        let branch = self.branch(job.part, job.branch)?;
+        Err(part.reader.inconsistent(
+            &format!("place of basket {} of branch {:?}", job.number, branch.name),
+            format!("a range within the file's {size} bytes"),
+            format!("{}..{}", range.start, range.end),
+        ))
+    }
+
+    /// Everything into its place.
+    fn second_round(&self) -> Result<Vec<SlotData>, RNTupleError> {
+        let mut sizes = Vec::with_capacity(self.origins.len());
+        for (slot, origins) in self.schema.slots.as_slice().iter().zip(&self.origins) {
+            let mut n = 0usize;
+            for (part, origin) in origins.iter().enumerate() {
+                n = n.saturating_add(self.n_elements(part, origin)?);
+            }
+            sizes.push(match slot.kind {
+                SlotKind::Leaf(dtype) => n.saturating_mul(dtype.size()),
+                _ => n.saturating_add(1).saturating_mul(8),
+            });
+        }
+        let mut slabs = Slabs::allocate(&sizes)?;
+        let mut jobs = Vec::new();
+        let mut copies = Vec::new();
+        for ((slot, origins), buffer) in self
+            .schema
+            .slots
+            .as_slice()
+            .iter()
+            .zip(&self.origins)
+            .zip(slabs.buffers())
+        {
+            match slot.kind {
+                SlotKind::Leaf(dtype) => self.leaf(dtype, origins, buffer, &mut jobs, &mut copies)?,
+                _ => copies.push(Copy::Offsets { origins, buffer }),
+            }
+        }
+        self.run(jobs)?;
+        self.copy(copies)?;
+        let buffers = slabs.freeze();
+        let slots = self.schema.slots.as_slice().iter().zip(buffers);
+        let data = slots.map(|(slot, bytes): (_, Bytes)| match slot.kind {
+            SlotKind::Leaf(dtype) => SlotData::Leaf {
+                dtype,
+                values: bytes,
+            },
+            _ => SlotData::Index { offsets: bytes },
+        });
+        Ok(data.collect())
+    }
+
+    /// Elements of a slot in one part.
+    fn n_elements(&self, part_id: usize, origin: &Origin) -> Result<usize, RNTupleError> {
+        let Some(part) = self.parts.get(part_id) else {
+            return Ok(0);
+        };
+        let n = part.stop - part.start;
+        let n = match *origin {
+            Origin::Fixed { each, .. } => n.saturating_mul(each as u64),
+            Origin::Offsets(_) => n,
+            Origin::Counted { counter, each, .. } => {
+                let counts = self.counters.get(&(part_id, counter));
+                let items = counts.map(|counts| counts.before(part.stop) - counts.before(part.start));
+                items.unwrap_or(0).saturating_mul(each as u64)
+            }
+            Origin::Pieces { branch, local } => {
+                let pieced = self.pieced.get(&(part_id, branch));
+                let size = self.piece_size(part_id, branch, local).max(1);
+                let baskets = pieced.map_or(&[][..], |pieced| pieced.baskets.as_slice());
+                let sinks = baskets.iter().filter_map(|sinks| sinks.get(local));
+                return Ok(sinks.map(|sink| sink.bytes.len()).sum::<usize>() / size);
+            }
+        };
+        Ok(usize::try_from(n).unwrap_or(usize::MAX))
+    }
+
+    /// Bytes of an element of a column that is put together.
+    fn piece_size(&self, part: usize, branch: BranchId, local: usize) -> usize {
+        self.piece_type(part, branch, local).map_or(8, DType::size)
+    }
+
+    /// Type of the elements of such a column; none if they are lengths.
+    fn piece_type(&self, part: usize, branch: BranchId, local: usize) -> Option<DType> {
+        let data = self.trees.get(part)?.data(branch)?;
+        column_types(&data.shape).get(local).copied().flatten()
+    }
+
+    fn leaf<'b>(
+        &'b self,
+        dtype: DType,
+        origins: &[Origin],
+        buffer: &'b mut [u8],
+        jobs: &mut Vec<Job<'b>>,
+        copies: &mut Vec<Copy<'b>>,
+    ) -> Result<(), RNTupleError> {
+        let mut rest = buffer;
+        for (part_id, (origin, part)) in origins.iter().zip(self.parts).enumerate() {
+            let n = self.n_elements(part_id, origin)?.saturating_mul(dtype.size());
+            let Some((own, left)) = std::mem::take(&mut rest).split_at_mut_checked(n) else {
+                return Err(RNTupleError::internal("the plan counted fewer elements"));
+            };
+            rest = left;
+            let (branch_id, number, each, counter) = match *origin {
+                Origin::Fixed {
+                    branch,
+                    number,
+                    each,
+                } => (branch, number, each, None),
+                Origin::Counted {
+                    branch,
+                    counter,
+                    number,
+                    each,
+                } => (branch, number, each, Some(counter)),
+                Origin::Pieces { branch, local } => {
+                    let from = self.piece_type(part_id, branch, local).unwrap_or(dtype);
+                    let pieced = self.pieced.get(&(part_id, branch));
+                    let baskets = pieced.map_or(&[][..], |pieced| pieced.baskets.as_slice());
+                    copies.push(Copy::Values {
+                        baskets,
+                        local,
+                        from,
+                        to: dtype,
+                        buffer: own,
+                    });
+                    continue;
+                }
+                Origin::Offsets(_) => {
+                    return Err(RNTupleError::internal("offsets where values should be"));
+                }
+            };
+            let counts = counter.and_then(|counter| self.counters.get(&(part_id, counter)));
+            let branch = self.branch(part_id, branch_id)?;
+            let mut own = own;
+            for (at, basket) in baskets_of(branch, part.start, part.stop) {
+                let (low, high) = within(basket.first_entry, basket.end(), part);
+                let items = match counts {
+                    None => (high - low) as u64,
+                    Some(counts) => {
+                        let at = |entry: usize| counts.before(basket.first_entry + entry as u64);
+                        at(high) - at(low)
+                    }
+                };
+                let n = usize::try_from(items).unwrap_or(usize::MAX);
+                let n = n.saturating_mul(each).saturating_mul(dtype.size());
+                let Some((out, left)) = std::mem::take(&mut own).split_at_mut_checked(n) else {
+                    return Err(RNTupleError::internal("the plan counted fewer elements"));
+                };
+                own = left;
+                let task = match counts {
+                    None => Task::Fixed {
+                        number,
+                        each,
+                        dtype,
+                        out,
+                    },
+                    Some(counts) => Task::Counted {
+                        number,
+                        each,
+                        dtype,
+                        sums: counts.of(basket.first_entry, basket.end()),
+                        out,
+                    },
+                };
+                jobs.push(Job {
+                    part: part_id,
+                    branch: branch_id,
+                    number: at,
+                    basket,
+                    low,
+                    high,
+                    task,
+                });
+            }
+            if !own.is_empty() {
+                let what = format!("baskets of branch {:?}", branch.name);
+                let expected = format!("entries up to {}", part.stop);
+                return Err(part.reader.inconsistent(&what, expected, "fewer"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies what was decoded in pieces, on all threads.
+    fn copy(&self, copies: Vec<Copy<'_>>) -> Result<(), RNTupleError> {
+        let threads = self.options.threads.clamp(1, copies.len().max(1));
+        let queue = Mutex::new(copies.into_iter());
+        let copier = Copier {
+            parts: self.parts,
+            counters: &self.counters,
+            pieced: &self.pieced,
+        };
+        let failure = Mutex::new(None);
+        let work = || {
+            loop {
+                let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some(next) = next else { break };
+                if let Err(error) = copier.copy(next) {
+                    failure
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .get_or_insert(error);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(work);
+            }
+            work();
+        });
+        match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+}
+
+/// Copies what was decoded in pieces.
+struct Copier<'a> {
+    parts: &'a [Part],
+    counters: &'a Counters,
+    pieced: &'a PiecedBranches,
+}
+
+impl Copier<'_> {
+    fn copy(&self, copy: Copy<'_>) -> Result<(), RNTupleError> {
+        match copy {
+            Copy::Values {
+                baskets,
+                local,
+                from,
+                to,
+                buffer,
+            } => {
+                let mut rest = buffer;
+                for sink in baskets.iter().filter_map(|sinks| sinks.get(local)) {
+                    let n = sink.bytes.len() / from.size() * to.size();
+                    let taken = std::mem::take(&mut rest).split_at_mut_checked(n);
+                    let Some((out, left)) = taken else {
+                        return Err(RNTupleError::internal("pieces that do not fit"));
+                    };
+                    rest = left;
+                    if from == to {
+                        out.copy_from_slice(&sink.bytes);
+                    } else {
+                        promoted(&sink.bytes, from, to, out);
+                    }
+                }
+                Ok(())
+            }
+            Copy::Offsets { origins, buffer } => self.offsets(origins, buffer),
+        }
+    }
+
+    /// Offsets over all parts.
+    fn offsets(&self, origins: &[Origin], buffer: &mut [u8]) -> Result<(), RNTupleError> {
+        let offsets: &mut [i64] = bytemuck::try_cast_slice_mut(buffer).unwrap_or_default();
+        let (zero, rest) = offsets.split_at_mut_checked(1).unwrap_or_default();
+        zero.fill(0);
+        let mut places = rest.iter_mut();
+        let mut sum = 0i64;
+        for (part_id, (origin, part)) in origins.iter().zip(self.parts).enumerate() {
+            match *origin {
+                Origin::Offsets(counter) => {
+                    let Some(counts) = self.counters.get(&(part_id, counter)) else {
+                        continue;
+                    };
+                    let own = counts.of(part.start, part.stop);
+                    let first = own.first().copied().unwrap_or(0);
+                    let from = sum;
+                    for (&before, place) in own.iter().skip(1).zip(&mut places) {
+                        // sums were found to be below 2^63
+                        sum = from.saturating_add((before - first).cast_signed());
+                        *place = sum;
+                    }
+                }
+                Origin::Pieces { branch, local } => {
+                    let pieced = self.pieced.get(&(part_id, branch));
+                    let baskets = pieced.map_or(&[][..], |pieced| pieced.baskets.as_slice());
+                    let sinks = baskets.iter().filter_map(|sinks| sinks.get(local));
+                    let lengths = sinks.flat_map(|sink| sink.bytes.as_chunks::<8>().0);
+                    for (length, place) in lengths.zip(&mut places) {
+                        sum = sum.saturating_add(i64::from_ne_bytes(*length));
+                        *place = sum;
+                    }
+                }
+                _ => return Err(RNTupleError::internal("values where offsets should be")),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is copied into its place at the end.
+enum Copy<'b> {
+    Values {
+        baskets: &'b [Vec<Sink>],
+        local: usize,
+        from: DType,
+        to: DType,
+        buffer: &'b mut [u8],
+    },
+    Offsets {
+        origins: &'b [Origin],
+        buffer: &'b mut [u8],
+    },
+}
+
+/// The wanted entries of a basket, counted from its first.
+fn within(first: u64, end: u64, part: &Part) -> (usize, usize) {
+    let low = part.start.max(first) - first;
+    let high = part.stop.min(end) - first;
+    (
+        usize::try_from(low).unwrap_or(usize::MAX),
+        usize::try_from(high).unwrap_or(usize::MAX),
+    )
+}
+
+/// Types of the columns of a shape; none for lengths.
+fn column_types(shape: &Shape) -> Vec<Option<DType>> {
+    match shape {
+        Shape::Number(number) => vec![Some(number.dtype)],
+        Shape::Text(_) => vec![None, Some(DType::UInt8)],
+        Shape::Array { item, .. } => column_types(item),
+        Shape::List { item, .. } => {
+            let mut types = vec![None];
+            types.extend(column_types(item));
+            types
+        }
+        Shape::Record(record) => {
+            let members = record.members.iter();
+            members.flat_map(|member| column_types(&member.shape)).collect()
+        }
+        Shape::Hidden(_) => Vec::new(),
+    }
+}

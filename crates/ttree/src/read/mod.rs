@@ -1,0 +1,15 @@
+//! Baskets to columns.
+
+mod basket;
+mod counts;
+mod engine;
+mod numbers;
+mod op;
+mod pages;
+mod storage;
+mod values;
+mod verify;
+mod worker;
+
+pub(crate) use basket::parse_embedded;
+pub(crate) use storage::TreeStorage;

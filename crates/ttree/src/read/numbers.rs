@@ -1,0 +1,157 @@
+//! Numbers: from big-endian bytes to values of this machine.
+
+use femtobarn_rntuple::schema::DType;
+
+use crate::interp::{Number, NumberWire};
+
+/// Writes numbers into `out`, which has room for as many as `bytes` has.
+pub(crate) fn numbers(number: Number, bytes: &[u8], out: &mut [u8]) {
+    match number.wire {
+        NumberWire::Plain => swapped(number.dtype.size(), bytes, out),
+        NumberWire::Single => convert(bytes, out, |word: [u8; 4]| f64::from(f32::from_be_bytes(word))),
+        NumberWire::Steps { low, step } => {
+            let value = |word: [u8; 4]| f64::from(u32::from_be_bytes(word)) * step + low;
+            match number.dtype {
+                DType::Float64 => convert(bytes, out, value),
+                #[expect(clippy::cast_possible_truncation, reason = "a Float16_t is a float")]
+                _ => convert(bytes, out, |word: [u8; 4]| value(word) as f32),
+            }
+        }
+        NumberWire::Truncated { bits } => {
+            let value = |word: [u8; 3]| truncated(word, bits);
+            match number.dtype {
+                DType::Float64 => convert(bytes, out, |word| f64::from(value(word))),
+                _ => convert(bytes, out, value),
+            }
+        }
+        NumberWire::Bits => swapped(4, bytes, out),
+    }
+}
+
+/// A number of which a byte of exponent and some bits of mantissa are stored.
+fn truncated([exponent, high, low]: [u8; 3], bits: u32) -> f32 {
+    let mantissa = u32::from(u16::from_be_bytes([high, low]));
+    let kept = mantissa & ((1 << (bits + 1)) - 1);
+    let shift = 23 - i32::try_from(bits).unwrap_or(23);
+    let moved = if shift >= 0 { kept << shift } else { kept >> -shift };
+    let value = f32::from_bits((u32::from(exponent) << 23) | moved);
+    if mantissa & (1 << (bits + 1)) != 0 {
+        -value
+    } else {
+        value
+    }
+}
+
+fn swapped(size: usize, bytes: &[u8], out: &mut [u8]) {
+    match size {
+        2 => convert(bytes, out, u16::from_be_bytes),
+        4 => convert(bytes, out, u32::from_be_bytes),
+        8 => convert(bytes, out, u64::from_be_bytes),
+        _ => {
+            let n = bytes.len().min(out.len());
+            if let (Some(out), Some(bytes)) = (out.get_mut(..n), bytes.get(..n)) {
+                out.copy_from_slice(bytes);
+            }
+        }
+    }
+}
+
+/// A value as bytes of this machine.
+trait Native {
+    fn write(self, out: &mut [u8]);
+    const SIZE: usize;
+}
+
+macro_rules! native {
+    ($($type:ty),*) => {$(
+        impl Native for $type {
+            const SIZE: usize = size_of::<$type>();
+            #[inline]
+            fn write(self, out: &mut [u8]) {
+                if let Some(out) = out.first_chunk_mut() {
+                    *out = self.to_ne_bytes();
+                }
+            }
+        }
+    )*};
+}
+
+native!(u16, u32, u64, f32, f64);
+
+#[inline]
+fn convert<const N: usize, T: Native>(bytes: &[u8], out: &mut [u8], value: impl Fn([u8; N]) -> T) {
+    let words = bytes.as_chunks::<N>().0;
+    for (word, out) in words.iter().zip(out.chunks_exact_mut(T::SIZE)) {
+        value(*word).write(out);
+    }
+}
+
+/// Values of one type as those of another, in which there is room for each: columns of several files may differ.
+pub(crate) fn promoted(values: &[u8], from: DType, to: DType, out: &mut [u8]) {
+    let items = values.chunks_exact(from.size());
+    for (item, out) in items.zip(out.chunks_exact_mut(to.size())) {
+        promote_one(item, from, to, out);
+    }
+}
+
+fn promote_one(item: &[u8], from: DType, to: DType, out: &mut [u8]) {
+    let mut word = [0u8; 8];
+    for (to, from) in word.iter_mut().zip(item) {
+        *to = *from;
+    }
+    let raw = u64::from_le_bytes(word);
+    let bits = u32::try_from(8 * from.size()).unwrap_or(64);
+    let signed = (raw << (64 - bits)).cast_signed() >> (64 - bits);
+    let is_signed = matches!(from, DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64);
+    #[expect(clippy::cast_possible_truncation, reason = "the bits are there")]
+    let real = match from {
+        DType::Float32 => f64::from(f32::from_bits(raw as u32)),
+        DType::Float64 => f64::from_bits(raw),
+        #[expect(clippy::cast_precision_loss, reason = "types are promoted exactly")]
+        _ if is_signed => signed as f64,
+        #[expect(clippy::cast_precision_loss, reason = "types are promoted exactly")]
+        _ => raw as f64,
+    };
+    #[expect(clippy::cast_possible_truncation, reason = "types are promoted exactly")]
+    let bytes = match to {
+        DType::Float32 => u64::from((real as f32).to_bits()),
+        DType::Float64 => real.to_bits(),
+        _ if is_signed => signed.cast_unsigned(),
+        _ => raw,
+    };
+    for (to, from) in out.iter_mut().zip(bytes.to_le_bytes()) {
+        *to = from;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_swapped_and_converted() {
+        let mut out = [0u8; 8];
+        numbers(Number::plain(DType::Int32), &[0, 0, 0, 1, 0, 0, 1, 0], &mut out);
+        assert_eq!(out, [1, 0, 0, 0, 0, 1, 0, 0]);
+        let steps = Number {
+            dtype: DType::Float64,
+            wire: NumberWire::Steps {
+                low: -1.0,
+                step: 0.5,
+            },
+        };
+        numbers(steps, &[0, 0, 0, 3], &mut out);
+        assert_eq!(f64::from_ne_bytes(out), 0.5);
+    }
+
+    #[test]
+    fn values_are_promoted() {
+        let mut out = [0u8; 8];
+        promoted(&(-5i16).to_le_bytes(), DType::Int16, DType::Int64, &mut out);
+        assert_eq!(i64::from_le_bytes(out), -5);
+        promoted(&7u8.to_le_bytes(), DType::UInt8, DType::Float64, &mut out);
+        assert_eq!(f64::from_le_bytes(out), 7.0);
+        promoted(&1.5f32.to_le_bytes(), DType::Float32, DType::Float64, &mut out);
+        assert_eq!(f64::from_le_bytes(out), 1.5);
+    }
+}

@@ -1,0 +1,88 @@
+//! Baskets as pages, for listings: a basket stands in the cluster in which it begins.
+
+use femtobarn_rntuple::schema::Descriptor;
+use femtobarn_rntuple::spec::{ClusterSummary, Locator, LocatorKind, Page, PageList};
+
+use crate::descriptor::{Data, Owner};
+use crate::interp::Content;
+use crate::model::{Basket, Branch, BranchId, Place, TreeModel};
+
+/// The clusters of a tree, with the baskets as pages of the last column of each branch.
+pub(crate) fn list(
+    model: &TreeModel,
+    owners: &[Owner],
+    data: &[Option<Data>],
+    descriptor: &Descriptor,
+) -> PageList {
+    let mut last: Vec<Option<usize>> = vec![None; model.branches.len()];
+    for (column, owner) in owners.iter().enumerate() {
+        if let Owner::Branch { branch, .. } = owner
+            && let Some(last) = last.get_mut(*branch)
+        {
+            *last = Some(column);
+        }
+    }
+    let mut shown: Vec<Option<BranchId>> = vec![None; owners.len()];
+    for (branch, column) in last.into_iter().enumerate() {
+        if let Some(place) = column.and_then(|column| shown.get_mut(column)) {
+            *place = Some(branch);
+        }
+    }
+    let mut clusters = Vec::new();
+    let ends = model.clusters.iter().skip(1);
+    for (&first_entry, &end) in model.clusters.iter().zip(ends) {
+        let columns = shown.iter().enumerate().map(|(column, branch)| {
+            let Some(branch) = branch.and_then(|id| model.branch(id)) else {
+                let (Some(Owner::Branch { branch, .. }) | Some(Owner::Counter(branch))) =
+                    owners.get(column)
+                else {
+                    return (Vec::new(), 0);
+                };
+                return (Vec::new(), model.branch(*branch).map_or(0, compression));
+            };
+            let of = shown.get(column).copied().flatten();
+            let data = of.and_then(|id| data.get(id)?.as_ref());
+            let bits = u32::try_from(column).ok().and_then(|id| descriptor.column(id));
+            let size = bits.map_or(1, |column| u64::from(column.bits / 8).max(1));
+            let from = branch.baskets.partition_point(|basket| basket.first_entry < first_entry);
+            let own = branch.baskets.iter().skip(from);
+            let own = own.take_while(|basket| basket.first_entry < end);
+            let pages = own.filter_map(|basket| page(branch, basket, data, size)).collect();
+            (pages, compression(branch))
+        });
+        let summary = ClusterSummary {
+            first_entry,
+            n_entries: end - first_entry,
+        };
+        clusters.push((summary, columns.collect()));
+    }
+    PageList::new(clusters)
+}
+
+fn compression(branch: &Branch) -> u32 {
+    u32::try_from(branch.compression).unwrap_or(0)
+}
+
+/// A basket as a page; the number of elements is a share of those of the branch where it varies.
+fn page(branch: &Branch, basket: &Basket, data: Option<&Data>, size: u64) -> Option<Page> {
+    let Place::File { offset, n_bytes } = basket.place else {
+        return None;
+    };
+    let n_elements = match data.map(|data| &data.content) {
+        Some(Content::Fixed { size: entry }) => basket.n_entries.saturating_mul(*entry as u64) / size,
+        _ => {
+            let share = u128::from(branch.total_bytes) * u128::from(basket.n_entries)
+                / u128::from(branch.n_entries.max(1));
+            u64::try_from(share).unwrap_or(u64::MAX) / size
+        }
+    };
+    Some(Page {
+        n_elements: u32::try_from(n_elements).unwrap_or(u32::MAX),
+        has_checksum: false,
+        locator: Locator {
+            kind: LocatorKind::File,
+            size: n_bytes,
+            offset,
+        },
+    })
+}

@@ -1,0 +1,156 @@
+//! A tree as the storage behind a reader.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::array::SlotData;
+use femtobarn_rntuple::read::storage::{Cost, Progress, Storage};
+use femtobarn_rntuple::read::{Part, ReadOptions, ReadSchema, Reader, Tick, VerifyReport};
+use femtobarn_rntuple::schema::{Descriptor, SlotKind};
+use femtobarn_rntuple::spec::PageList;
+
+use super::{engine, pages, verify};
+use crate::descriptor::{Data, Owner};
+use crate::interp::Content;
+use crate::model::{Basket, Branch, BranchId, Place, TreeModel};
+
+/// A tree, what its branches mean, and the bytes of its own object.
+#[derive(Debug)]
+pub(crate) struct TreeStorage {
+    model: TreeModel,
+    owners: Vec<Owner>,
+    data: Vec<Option<Data>>,
+    object: Bytes,
+    list: Arc<PageList>,
+}
+
+impl TreeStorage {
+    pub fn new(
+        model: TreeModel,
+        owners: Vec<Owner>,
+        data: Vec<Option<Data>>,
+        object: Bytes,
+        descriptor: &Descriptor,
+    ) -> Self {
+        let list = Arc::new(pages::list(&model, &owners, &data, descriptor));
+        Self {
+            model,
+            owners,
+            data,
+            object,
+            list,
+        }
+    }
+
+    pub fn model(&self) -> &TreeModel {
+        &self.model
+    }
+
+    /// Where the elements of a column come from.
+    pub fn owner(&self, column: u32) -> Option<Owner> {
+        self.owners.get(column as usize).copied()
+    }
+
+    pub fn data(&self, branch: BranchId) -> Option<&Data> {
+        self.data.get(branch)?.as_ref()
+    }
+
+    /// The bytes of the tree's own object, in which small trees have baskets.
+    pub fn object(&self) -> &Bytes {
+        &self.object
+    }
+}
+
+/// The baskets that hold entries of a range, with their numbers.
+pub(crate) fn baskets_of(
+    branch: &Branch,
+    start: u64,
+    stop: u64,
+) -> impl Iterator<Item = (usize, &Basket)> {
+    let from = branch.baskets.partition_point(|basket| basket.end() <= start);
+    let rest = branch.baskets.iter().enumerate().skip(from);
+    rest.take_while(move |(_, basket)| basket.first_entry < stop)
+        .filter(|(_, basket)| basket.n_entries > 0)
+}
+
+/// The tree that a part is of.
+pub(crate) fn tree_of(part: &Part) -> Result<&TreeStorage, RNTupleError> {
+    let storage = part.reader.storage();
+    let tree = storage.and_then(|storage| storage.as_any().downcast_ref::<TreeStorage>());
+    tree.ok_or_else(|| {
+        let reason = "a TTree and an RNTuple are not read as one";
+        part.reader.unsupported("", reason)
+    })
+}
+
+impl Storage for TreeStorage {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn version(&self) -> String {
+        self.model.class_name.clone()
+    }
+
+    fn read(
+        &self,
+        schema: &ReadSchema,
+        parts: &[Part],
+        options: &ReadOptions<'_>,
+        progress: &Progress,
+    ) -> Result<Vec<SlotData>, RNTupleError> {
+        engine::read(schema, parts, options, progress)
+    }
+
+    fn costs(&self, schema: &ReadSchema, part: &Part) -> Result<Vec<Cost>, RNTupleError> {
+        let mut seen = vec![false; self.model.branches.len()];
+        let mut out = Vec::with_capacity(schema.slots.len());
+        let n_entries = part.stop - part.start;
+        for (slot_id, slot) in schema.slots.as_slice().iter().enumerate() {
+            let column = part.binding.columns(slot_id).first();
+            let owner = column.and_then(|&column| self.owner(column));
+            let mut cost = Cost::default();
+            let branch_id = match owner {
+                Some(Owner::Branch { branch, .. } | Owner::Counter(branch)) => branch,
+                None => BranchId::MAX,
+            };
+            let Some(branch) = self.model.branch(branch_id) else {
+                out.push(cost);
+                continue;
+            };
+            if let Some(seen) = seen.get_mut(branch_id).filter(|seen| !**seen) {
+                *seen = true;
+                for (_, basket) in baskets_of(branch, part.start, part.stop) {
+                    if let Place::File { offset, n_bytes } = basket.place {
+                        cost.ranges.push(offset..offset.saturating_add(n_bytes));
+                    }
+                }
+            }
+            let share = u128::from(branch.total_bytes) * u128::from(n_entries)
+                / u128::from(self.model.n_entries.max(1));
+            let share = u64::try_from(share).unwrap_or(u64::MAX);
+            cost.bytes_decoded = match (slot.kind, self.data(branch_id).map(|data| &data.content)) {
+                (SlotKind::Index, _) => n_entries.saturating_mul(8),
+                (_, Some(Content::Fixed { size })) => n_entries.saturating_mul(*size as u64),
+                _ => share,
+            };
+            out.push(cost);
+        }
+        Ok(out)
+    }
+
+    fn page_list(&self) -> Arc<PageList> {
+        self.list.clone()
+    }
+
+    fn verify(
+        &self,
+        reader: &Arc<Reader>,
+        threads: usize,
+        tick: Option<Tick<'_>>,
+    ) -> Result<VerifyReport, RNTupleError> {
+        verify::verify(self, reader, threads, tick)
+    }
+}

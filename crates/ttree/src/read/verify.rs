@@ -1,0 +1,93 @@
+//! Verification: every branch is read.
+
+use std::sync::Arc;
+
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::{
+    Damage, Part, ReadOptions, ReadSchema, Reader, Tick, VerifyReport, read,
+};
+
+use super::TreeStorage;
+use crate::model::Place;
+
+/// Reads every branch; of those that fail, basket by basket.
+pub(crate) fn verify(
+    tree: &TreeStorage,
+    reader: &Arc<Reader>,
+    threads: usize,
+    tick: Option<Tick<'_>>,
+) -> Result<VerifyReport, RNTupleError> {
+    let model = tree.model();
+    let mut report = VerifyReport {
+        clusters: model.clusters.len().saturating_sub(1) as u64,
+        ..VerifyReport::default()
+    };
+    let options = ReadOptions {
+        threads,
+        tick,
+        ..ReadOptions::default()
+    };
+    for (id, branch) in model.branches.iter().enumerate() {
+        let Some(data) = tree.data(id) else { continue };
+        let name = reader.descriptor().field_name(data.field).to_owned();
+        for basket in &branch.baskets {
+            if let Place::File { n_bytes, .. } = basket.place {
+                report.pages += 1;
+                report.pages_without_checksum += 1;
+                report.bytes = report.bytes.saturating_add(n_bytes);
+            }
+        }
+        let one = |start: u64, stop: u64| -> Result<(), RNTupleError> {
+            let (schema, mut bindings) =
+                ReadSchema::new(std::slice::from_ref(reader), Some(std::slice::from_ref(&name)))?;
+            let Some(binding) = bindings.pop() else {
+                return Ok(());
+            };
+            let part = Part {
+                reader: reader.clone(),
+                binding: Arc::new(binding),
+                start,
+                stop,
+            };
+            read(&schema, &[part], &options).map(|_| ())
+        };
+        match one(0, model.n_entries) {
+            Ok(()) => continue,
+            Err(RNTupleError::Interrupted) => return Err(RNTupleError::Interrupted),
+            Err(_) => {}
+        }
+        for basket in &branch.baskets {
+            let stop = basket.end().min(model.n_entries);
+            let Err(error) = one(basket.first_entry.min(stop), stop) else {
+                continue;
+            };
+            let (offset, n_bytes) = match basket.place {
+                Place::File { offset, n_bytes } => (offset, n_bytes),
+                Place::Tree { .. } => (0, 0),
+            };
+            report.damages.push(Damage {
+                field: name.clone(),
+                column: 0,
+                cluster: model
+                    .clusters
+                    .partition_point(|&first| first <= basket.first_entry)
+                    .saturating_sub(1) as u64,
+                entries: (basket.first_entry, stop),
+                offset,
+                n_bytes,
+                problem: with_causes(&error),
+            });
+        }
+    }
+    Ok(report)
+}
+
+fn with_causes(error: &RNTupleError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(source) = cause {
+        text = format!("{text}: {source}");
+        cause = source.source();
+    }
+    text
+}
