@@ -6,10 +6,11 @@ use femtobarn_io::ByteSource;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::storage::Storage;
 use femtobarn_rntuple::read::{Reader, ReaderOptions};
+use femtobarn_rntuple::schema::FieldId;
 use femtobarn_rootfile::{Key, RootFile};
 
 use crate::descriptor::describe;
-use crate::model::{self, TreeModel};
+use crate::model::{self, BranchId, TreeModel};
 use crate::object::Infos;
 use crate::read::TreeStorage;
 
@@ -29,6 +30,12 @@ impl Tree {
     pub fn model(reader: &Reader) -> Option<&TreeModel> {
         let storage = reader.storage()?.as_any().downcast_ref::<TreeStorage>()?;
         Some(storage.model())
+    }
+
+    /// The top-level field that shows the values of a branch; none if it has none of its own, or they cannot be read.
+    pub fn field(reader: &Reader, branch: BranchId) -> Option<FieldId> {
+        let storage = reader.storage()?.as_any().downcast_ref::<TreeStorage>()?;
+        storage.data(branch).map(|data| data.field)
     }
 }
 

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::write::{ColumnDigest, Digest, FieldKind, FieldModel};
+use femtobarn_rntuple::write::{ColumnDigest, Digest};
 use serde_json::{Value, json};
 
 use super::input::{Input, Source, refused};
 use super::output::Format;
+use super::tree::has_data;
 use super::{ConvertOptions, OnPulse, Pulse, tables};
 
 /// What was compared, column by column.
@@ -69,8 +70,7 @@ pub(super) fn verify(
     let batches = match format {
         Format::Root => {
             let path = Some(options.name.clone().unwrap_or_else(|| source.name.clone()));
-            let is_view = |field: &FieldModel| matches!(field.kind, FieldKind::Projected { .. });
-            let fields = source.fields.iter().filter(|field| !is_view(field));
+            let fields = source.fields.iter().filter(|field| has_data(field));
             let plain = ConvertOptions {
                 fields: fields.map(|field| field.name.clone()).collect(),
                 write: options.write.clone(),

@@ -10,9 +10,12 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{PageCache, ReadOptions};
 use femtobarn_rntuple::schema::{Descriptor, FieldId};
 use femtobarn_rntuple::spec::ExtraTypeInfo;
-use femtobarn_rntuple::write::{FieldKind, FieldModel};
+use femtobarn_rntuple::write::FieldModel;
+use femtobarn_ttree::Tree;
+use femtobarn_ttree::model::TreeModel;
 
 use super::output::Format;
+use super::tree::{self, has_data};
 use super::{ConvertOptions, tables};
 use crate::ntuple::{NTuple, Selection};
 use crate::open::OpenOptions;
@@ -70,18 +73,20 @@ impl Source {
             .iter()
             .map(|input| (input.url.clone(), input.path.clone()))
             .collect();
-        let ntuple = NTuple::open(&files, OpenOptions::default())?;
+        let ntuple = Arc::new(NTuple::open(&files, OpenOptions::default())?);
         let Some(reader) = ntuple.readers().first().cloned() else {
             return Err(refused("", "there is nothing to convert"));
         };
+        if let Some(model) = Tree::model(&reader) {
+            return Self::tree(&ntuple, model, options);
+        }
         let descriptor = reader.descriptor();
         let chosen = choose(descriptor, options, reader.url())?;
         let fields = FieldModel::from_descriptor(descriptor, &chosen)?;
-        let fields = materialized(descriptor, &chosen, fields);
-        let is_view = |field: &&FieldModel| matches!(field.kind, FieldKind::Projected { .. });
+        let fields = materialized(descriptor, &chosen, fields)?;
         let read: Vec<String> = fields
             .iter()
-            .filter(|field| !is_view(field))
+            .filter(|field| has_data(field))
             .map(|field| field.name.clone())
             .collect();
         let selection = ntuple.select(Some(&read))?;
@@ -91,19 +96,46 @@ impl Source {
             .map(|skipped| (skipped.name.clone(), skipped.reason.clone()))
             .chain(left_out.map(|(path, why)| (path.to_owned(), why.to_owned())))
             .collect();
-        let mut n_bytes = 0u64;
-        for sizes in ntuple.column_sizes()?.values() {
-            n_bytes = n_bytes.saturating_add(sizes.bytes_on_disk);
-        }
         Ok(Self {
             name: descriptor.name.clone(),
             description: descriptor.description.clone(),
             type_infos: descriptor.extra_type_infos.clone(),
             n_entries: ntuple.n_entries(),
-            n_bytes,
+            n_bytes: stored_bytes(&ntuple)?,
             notes,
             batches: steps(ntuple, selection, options.write.threads)?,
             fields,
+        })
+    }
+
+    /// A tree, in the shape that ROOT's importer gives it.
+    fn tree(
+        ntuple: &Arc<NTuple>,
+        model: &TreeModel,
+        options: &ConvertOptions,
+    ) -> Result<Self, RNTupleError> {
+        let Some(reader) = ntuple.readers().first() else {
+            return Err(refused("", "there is nothing to convert"));
+        };
+        let mut shaped = tree::shape(model, reader, options)?;
+        let left_out = ntuple.left_out();
+        shaped.notes.extend(
+            left_out
+                .iter()
+                .map(|(path, why)| (path.to_owned(), why.to_owned())),
+        );
+        let selection = ntuple.select(Some(&shaped.read))?;
+        let batches = steps(ntuple.clone(), selection, options.write.threads)?;
+        let pieces = shaped.pieces;
+        Ok(Self {
+            name: model.name.clone(),
+            description: model.title.clone(),
+            type_infos: Vec::new(),
+            n_entries: ntuple.n_entries(),
+            n_bytes: stored_bytes(ntuple)?,
+            notes: shaped.notes,
+            batches: Box::new(batches.map(move |batch| tree::reshape(&batch?, &pieces))),
+            fields: shaped.fields,
         })
     }
 }
@@ -158,6 +190,13 @@ impl<'a> Wanted<'a> {
     }
 }
 
+fn stored_bytes(ntuple: &NTuple) -> Result<u64, RNTupleError> {
+    let sizes = ntuple.column_sizes()?;
+    Ok(sizes
+        .values()
+        .fold(0, |sum, sizes| sum.saturating_add(sizes.bytes_on_disk)))
+}
+
 fn choose(
     descriptor: &Descriptor,
     options: &ConvertOptions,
@@ -177,41 +216,30 @@ fn materialized(
     descriptor: &Descriptor,
     chosen: &[FieldId],
     fields: Vec<FieldModel>,
-) -> Vec<FieldModel> {
-    let mut out = Vec::with_capacity(fields.len());
-    for (&id, field) in chosen.iter().zip(fields) {
-        let is_there = |source: FieldId| chosen.contains(&descriptor.top_of(source));
-        out.push(
-            match descriptor
-                .field(id)
-                .and_then(|field| field.record.source_id)
-            {
-                Some(source) if !is_there(source) => with_data(field),
-                _ => field,
-            },
-        );
-    }
-    out
-}
-
-/// The field that holds what a view shows.
-fn with_data(view: FieldModel) -> FieldModel {
-    let FieldModel {
-        name, type_name, ..
-    } = &view;
-    if let Some(inner) = type_name.strip_prefix("ROOT::RNTupleCardinality<") {
-        let inner = inner.trim_end_matches('>');
-        let plain = FieldModel::from_type_name(name, inner);
-        return plain.unwrap_or(view);
-    }
-    FieldModel::from_type_name(name, type_name).unwrap_or(view)
+) -> Result<Vec<FieldModel>, RNTupleError> {
+    let is_there = |source: FieldId| chosen.contains(&descriptor.top_of(source));
+    let source = |id| {
+        descriptor
+            .field(id)
+            .and_then(|field| field.record.source_id)
+    };
+    let pairs = chosen.iter().zip(fields);
+    pairs
+        .map(|(&id, field)| match source(id) {
+            Some(source) if !is_there(source) => FieldModel::with_data(descriptor, id),
+            _ => Ok(field),
+        })
+        .collect()
 }
 
 /// The entries of an ntuple in steps that end where clusters do.
-fn steps(ntuple: NTuple, selection: Selection, threads: usize) -> Result<Batches, RNTupleError> {
+fn steps(
+    ntuple: Arc<NTuple>,
+    selection: Selection,
+    threads: usize,
+) -> Result<Batches, RNTupleError> {
     let ranges = ranges(&ntuple, &selection)?;
     let cache = PageCache::new(CACHE);
-    let ntuple = Arc::new(ntuple);
     let read = move |range: Range<u64>| {
         let options = ReadOptions {
             threads,

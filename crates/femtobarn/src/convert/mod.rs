@@ -9,6 +9,7 @@ mod input;
 mod many;
 mod output;
 mod tables;
+mod tree;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

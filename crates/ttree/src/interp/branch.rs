@@ -37,7 +37,11 @@ pub(crate) enum Meaning {
 }
 
 /// Finds out what the entries of a branch are. The error says why that is not known.
-pub(crate) fn meaning(model: &TreeModel, id: BranchId, infos: &Infos) -> Result<Meaning, TreeError> {
+pub(crate) fn meaning(
+    model: &TreeModel,
+    id: BranchId,
+    infos: &Infos,
+) -> Result<Meaning, TreeError> {
     let Some(branch) = model.branch(id) else {
         return unsupported("no such branch");
     };
@@ -52,7 +56,10 @@ pub(crate) fn meaning(model: &TreeModel, id: BranchId, infos: &Infos) -> Result<
         return Ok(fixed(Shape::Number(Number::plain(DType::Int32))));
     }
     if !branch.file_name.is_empty() {
-        return unsupported(format!("its baskets are in another file, {:?}", branch.file_name));
+        return unsupported(format!(
+            "its baskets are in another file, {:?}",
+            branch.file_name
+        ));
     }
     if branch.class_name == "TBranchObject" {
         return unsupported("branches of the class TBranchObject are not read");
@@ -198,9 +205,25 @@ fn whole(shapes: &mut Shapes<'_>, branch: &Branch, infos: &Infos) -> Result<Shap
 fn is_special(name: &str) -> bool {
     matches!(
         name,
-        "string" | "TString" | "TRef" | "TRefArray" | "TDatime" | "TNamed" | "vector" | "list" | "deque"
-            | "set" | "multiset" | "map" | "multimap" | "unordered_map" | "unordered_set" | "bitset"
-            | "RVec" | "array" | "forward_list"
+        "string"
+            | "TString"
+            | "TRef"
+            | "TRefArray"
+            | "TDatime"
+            | "TNamed"
+            | "vector"
+            | "list"
+            | "deque"
+            | "set"
+            | "multiset"
+            | "map"
+            | "multimap"
+            | "unordered_map"
+            | "unordered_set"
+            | "bitset"
+            | "RVec"
+            | "array"
+            | "forward_list"
     )
 }
 

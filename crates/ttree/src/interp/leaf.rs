@@ -50,7 +50,13 @@ pub(crate) fn dimensions(leaf: &Leaf) -> (Vec<u64>, bool) {
         return (Vec::new(), false);
     };
     let (mut sizes, mut is_jagged, mut has_any) = (Vec::new(), false, false);
-    for part in leaf.title.get(open..).unwrap_or_default().split('[').skip(1) {
+    for part in leaf
+        .title
+        .get(open..)
+        .unwrap_or_default()
+        .split('[')
+        .skip(1)
+    {
         let Some((inner, _)) = part.split_once(']') else {
             continue;
         };

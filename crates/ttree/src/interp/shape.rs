@@ -168,9 +168,11 @@ impl Shape {
             Self::Text(_) => 2,
             Self::Array { item, .. } => item.n_columns(),
             Self::List { item, .. } => 1 + item.n_columns(),
-            Self::Record(record) => {
-                record.members.iter().map(|member| member.shape.n_columns()).sum()
-            }
+            Self::Record(record) => record
+                .members
+                .iter()
+                .map(|member| member.shape.n_columns())
+                .sum(),
             Self::Hidden(_) => 0,
         }
     }

@@ -3,7 +3,7 @@
 use super::{FieldKind, FieldModel, LeafModel, StoredAs, unwritable};
 use crate::RNTupleError;
 use crate::schema::{DType, Descriptor, FieldId};
-use crate::spec::{ColumnType, Role};
+use crate::spec::{ColumnType, FieldRecord, Role};
 
 impl FieldModel {
     /// The fields of an ntuple, to be written again with the same types, names and encodings. Views come last.
@@ -14,11 +14,22 @@ impl FieldModel {
         descriptor: &Descriptor,
         fields: &[FieldId],
     ) -> Result<Vec<Self>, RNTupleError> {
-        fields.iter().map(|&id| model(descriptor, id)).collect()
+        fields
+            .iter()
+            .map(|&id| model(descriptor, id, true))
+            .collect()
+    }
+
+    /// A field as if it had data of its own, also where it is a view.
+    ///
+    /// # Errors
+    /// If it has a structure that is not written.
+    pub fn with_data(descriptor: &Descriptor, field: FieldId) -> Result<Self, RNTupleError> {
+        model(descriptor, field, false)
     }
 }
 
-fn model(descriptor: &Descriptor, id: FieldId) -> Result<FieldModel, RNTupleError> {
+fn model(descriptor: &Descriptor, id: FieldId, views: bool) -> Result<FieldModel, RNTupleError> {
     let refused = |reason: &str| unwritable(&descriptor.qualified_name(id), reason);
     let field = descriptor
         .field(id)
@@ -28,7 +39,7 @@ fn model(descriptor: &Descriptor, id: FieldId) -> Result<FieldModel, RNTupleErro
         field
             .children
             .iter()
-            .map(|&child| model(descriptor, child))
+            .map(|&child| model(descriptor, child, views))
             .collect()
     };
     let one = || -> Result<Box<FieldModel>, RNTupleError> {
@@ -39,7 +50,7 @@ fn model(descriptor: &Descriptor, id: FieldId) -> Result<FieldModel, RNTupleErro
         }
     };
     let n_columns = descriptor.n_columns(id);
-    let kind = if let Some(source) = record.source_id {
+    let kind = if let Some(source) = record.source_id.filter(|_| views) {
         FieldKind::Projected {
             source: descriptor.qualified_name(source),
             subfields: below()?,
@@ -61,6 +72,9 @@ fn model(descriptor: &Descriptor, id: FieldId) -> Result<FieldModel, RNTupleErro
             (Role::Plain, 1, Some(size)) if record.type_name.starts_with("std::bitset") => {
                 FieldKind::Bitset(size)
             }
+            (Role::Plain, 1, None) if record.type_name.starts_with("ROOT::RNTupleCardinality") => {
+                return length(record);
+            }
             (Role::Plain, 1, None) => FieldKind::Leaf(leaf(descriptor, id)?),
             (Role::Plain, 2, None) => FieldKind::String,
             _ => return Err(refused("its structure is not written")),
@@ -75,6 +89,16 @@ fn model(descriptor: &Descriptor, id: FieldId) -> Result<FieldModel, RNTupleErro
         type_checksum: record.type_checksum,
         kind,
         compression: None,
+    })
+}
+
+/// The length of a collection as a number of its own, which is read as 32 or 64 bits with a sign.
+fn length(record: &FieldRecord) -> Result<FieldModel, RNTupleError> {
+    let is_wide = record.type_name.contains("64");
+    let dtype = if is_wide { DType::Int64 } else { DType::Int32 };
+    Ok(FieldModel {
+        description: record.description.clone(),
+        ..FieldModel::number(record.name.as_str(), dtype)
     })
 }
 

@@ -1,0 +1,551 @@
+//! Trees: the shape that ROOT's RNTupleImporter gives them.
+//!
+//! The branches of a tree are read one by one. Arrays with one counter become an untyped collection of records,
+//! `_collection0` and so on in the order of the counters' names, of which the branches are views and the counter is the
+//! cardinality. Lists of leaves are records, split objects records with the members that were split, and split
+//! collections, which the importer does not take, collections of such records.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, UInt32Type};
+use arrow_array::{Array, ArrayRef, LargeListArray, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::{DataType, Field, Fields, Schema};
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::Reader;
+use femtobarn_rntuple::schema::Descriptor;
+use femtobarn_rntuple::write::{FieldKind, FieldModel};
+use femtobarn_ttree::Tree;
+use femtobarn_ttree::model::{Branch, BranchId, TreeModel};
+
+use super::ConvertOptions;
+use super::input::{Wanted, refused};
+
+/// How a column of the output is made of columns of the input.
+#[derive(Debug, Clone)]
+pub(super) enum Piece {
+    /// A column as it is.
+    Column(String),
+    /// A record of them.
+    Record(Vec<(String, Piece)>),
+    /// Lists of equal lengths as one list of records.
+    Zip(Vec<(String, Piece)>),
+    /// Lists of nothing, as long as a counter says.
+    Count(String),
+}
+
+/// The fields of the output, and how they are made.
+#[derive(Debug, Default)]
+pub(super) struct Shaped {
+    pub fields: Vec<FieldModel>,
+    pub pieces: Vec<(String, Piece)>,
+    /// The columns to read.
+    pub read: Vec<String>,
+    pub notes: Vec<(String, String)>,
+}
+
+/// The arrays of one counter.
+#[derive(Default)]
+struct Counted {
+    branch: BranchId,
+    /// Names in the tree and in the output, and the model of an array.
+    members: Vec<(String, String, FieldModel)>,
+}
+
+struct Shaper<'a> {
+    tree: &'a TreeModel,
+    reader: &'a Reader,
+    wanted: Wanted<'a>,
+    group: bool,
+    out: Shaped,
+    names: HashSet<String>,
+    counted: BTreeMap<String, Counted>,
+    views: Vec<FieldModel>,
+}
+
+/// The shape of a tree.
+///
+/// # Errors
+/// If a pattern of the options fits no branch.
+pub(super) fn shape(
+    tree: &TreeModel,
+    reader: &Reader,
+    options: &ConvertOptions,
+) -> Result<Shaped, RNTupleError> {
+    let mut shaper = Shaper {
+        tree,
+        reader,
+        wanted: Wanted::new(options),
+        group: options.group,
+        out: Shaped::default(),
+        names: HashSet::new(),
+        counted: BTreeMap::new(),
+        views: Vec::new(),
+    };
+    for branch in &tree.branches {
+        for (counter, _) in branch.leaves.iter().filter_map(|leaf| leaf.count) {
+            // counters of split collections are the collections themselves
+            if tree
+                .branch(counter)
+                .is_some_and(|found| found.children.is_empty())
+            {
+                shaper.counter(counter);
+            }
+        }
+    }
+    for &id in &tree.top_level {
+        shaper.top_level(id)?;
+    }
+    shaper.wanted.check(reader.url())?;
+    shaper.collections();
+    let Shaper { mut out, views, .. } = shaper;
+    out.fields.extend(views);
+    Ok(out)
+}
+
+impl Shaper<'_> {
+    fn counter(&mut self, id: BranchId) {
+        let Some(leaf) = self
+            .tree
+            .branch(id)
+            .and_then(|branch| branch.leaves.first())
+        else {
+            return;
+        };
+        self.counted.entry(leaf.name.clone()).or_default().branch = id;
+    }
+
+    fn top_level(&mut self, id: BranchId) -> Result<(), RNTupleError> {
+        let Some(branch) = self.tree.branch(id) else {
+            return Ok(());
+        };
+        if !self.wanted.takes(branch.name.trim_end_matches('.')) {
+            self.counted
+                .retain(|_, counted| counted.branch != id || !counted.members.is_empty());
+            return Ok(());
+        }
+        if self.counted.values().any(|counted| counted.branch == id) {
+            return Ok(());
+        }
+        let counter = branch.leaves.first().and_then(|leaf| leaf.count);
+        let counter = counter.and_then(|(counter, _)| {
+            let leaf = self.tree.branch(counter)?.leaves.first()?;
+            self.counted
+                .contains_key(&leaf.name)
+                .then(|| leaf.name.clone())
+        });
+        match (counter, self.column(id)) {
+            (Some(counter), Some((column, model))) if branch.children.is_empty() => {
+                let name = self.free_name(&branch.name);
+                if let Some(counted) = self.counted.get_mut(&counter) {
+                    counted.members.push((column, name, model));
+                }
+            }
+            _ => {
+                let name = self.free_name(&branch.name);
+                if let Some((model, piece)) = self.any(id, &name) {
+                    self.out.fields.push(model.named(name.as_str()));
+                    self.out.pieces.push((name, piece));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The column that a branch is read as, and its model.
+    fn column(&self, id: BranchId) -> Option<(String, FieldModel)> {
+        let field = Tree::field(self.reader, id)?;
+        let descriptor: &Descriptor = self.reader.descriptor();
+        if !descriptor.top_level.contains(&field) {
+            return None;
+        }
+        let model = FieldModel::from_descriptor(descriptor, &[field])
+            .ok()?
+            .pop()?;
+        Some((descriptor.field_name(field).to_owned(), model))
+    }
+
+    /// A branch with all below it.
+    fn any(&mut self, id: BranchId, name: &str) -> Option<(FieldModel, Piece)> {
+        let branch = self.tree.branch(id)?;
+        if let Some((column, model)) = self.column(id) {
+            // the sizes of split collections are known from their members
+            if branch.children.is_empty() || !is_collection(branch) {
+                self.out.read.push(column.clone());
+                return Some((model, Piece::Column(column)));
+            }
+        }
+        if branch.children.is_empty() {
+            let skipped = &self.reader.descriptor().skipped;
+            let reason = skipped
+                .iter()
+                .find(|skipped| skipped.name == self.tree.path(id));
+            let reason =
+                reason.or_else(|| skipped.iter().find(|skipped| skipped.name == branch.name));
+            let reason = reason.map_or("it cannot be read", |skipped| skipped.reason.as_str());
+            self.out.notes.push((self.tree.path(id), reason.to_owned()));
+            return None;
+        }
+        let prefix = branch.name.trim_end_matches('.').to_owned();
+        let mut members = Members::default();
+        for &child in &branch.children {
+            let full = self
+                .tree
+                .branch(child)
+                .map_or("", |child| child.name.as_str());
+            let own = full.split('[').next().unwrap_or(full).trim_end_matches('.');
+            let own = own
+                .strip_prefix(&format!("{prefix}."))
+                .unwrap_or(own)
+                .to_owned();
+            if let Some((model, piece)) = self.any(child, &own) {
+                let path: Vec<&str> = own.split('.').filter(|part| !part.is_empty()).collect();
+                members.insert(&path, model, piece);
+            }
+        }
+        if is_collection(branch) {
+            let (models, pieces) = members.items();
+            let item = FieldModel::record("_0", "", models);
+            return Some((FieldModel::vector(name, item), Piece::Zip(pieces)));
+        }
+        let (models, pieces) = members.finish();
+        Some((FieldModel::record(name, "", models), Piece::Record(pieces)))
+    }
+
+    /// A name for a field that ROOT takes and that no other has.
+    fn free_name(&mut self, branch: &str) -> String {
+        let plain = branch
+            .trim_end_matches('.')
+            .split('[')
+            .next()
+            .unwrap_or(branch);
+        let plain: String = plain
+            .chars()
+            .map(|c| {
+                if matches!(c, '.' | '/' | '\\' | '"') || c.is_control() || c.is_whitespace() {
+                    '_'
+                } else {
+                    c
+                }
+            })
+            .collect();
+        let plain = if plain.is_empty() {
+            "_".to_owned()
+        } else {
+            plain
+        };
+        let mut name = plain.clone();
+        let mut number = 2;
+        while !self.names.insert(name.clone()) {
+            name = format!("{plain}_{number}");
+            number += 1;
+        }
+        if name != branch {
+            self.out
+                .notes
+                .push((branch.to_owned(), format!("is called {name:?}")));
+        }
+        name
+    }
+
+    /// The collections of arrays with a counter, and the views of them.
+    fn collections(&mut self) {
+        let counted = std::mem::take(&mut self.counted);
+        for (number, (counter, counted)) in counted.into_iter().enumerate() {
+            let (name, cut) = self.collection_name(number, &counter, &counted);
+            let Counted { branch, members } = counted;
+            let mut models = Vec::new();
+            let mut pieces = Vec::new();
+            let is_grouped = cut.is_some();
+            for (column, full, model) in members {
+                let own = full.get(cut.unwrap_or(0)..).unwrap_or(&full).to_owned();
+                let item = model.subfields().first().cloned();
+                let item = item.unwrap_or(model).named(own.as_str());
+                if !is_grouped {
+                    self.views.push(view(&full, &name, &item));
+                }
+                models.push(item);
+                self.out.read.push(column.clone());
+                pieces.push((own, Piece::Column(column)));
+            }
+            let piece = match (pieces.is_empty(), self.column(branch)) {
+                (true, Some((column, _))) => {
+                    self.out.read.push(column.clone());
+                    Piece::Count(column)
+                }
+                _ => Piece::Zip(pieces),
+            };
+            let item = FieldModel::record("_0", "", models);
+            self.out
+                .fields
+                .push(FieldModel::vector(name.as_str(), item));
+            self.out.pieces.push((name.clone(), piece));
+            let counter = self.free_name(&counter);
+            self.views
+                .push(FieldModel::cardinality(counter, name, false));
+        }
+    }
+
+    /// The importer's name of a collection, or what the names of its arrays have in common; then also how much of the names
+    /// that is.
+    fn collection_name(
+        &mut self,
+        number: usize,
+        counter: &str,
+        counted: &Counted,
+    ) -> (String, Option<usize>) {
+        let imported = format!("_collection{number}");
+        if !self.group {
+            return (imported, None);
+        }
+        let names: Vec<&str> = counted
+            .members
+            .iter()
+            .map(|(_, name, _)| name.as_str())
+            .collect();
+        let common = common_beginning(&names);
+        let own = match (common.trim_end_matches('_'), counter.strip_prefix('n')) {
+            ("", Some(own)) if !own.is_empty() => own,
+            ("", _) => counter,
+            (common, _) => common,
+        };
+        if own.is_empty() || own == counter || self.names.contains(own) {
+            return (imported, None);
+        }
+        self.names.insert(own.to_owned());
+        (own.to_owned(), Some(common.len()))
+    }
+}
+
+/// The view of a member of a collection, as if it were a vector of its own.
+fn view(name: &str, collection: &str, item: &FieldModel) -> FieldModel {
+    let source = format!("{collection}._0.{}", item.name);
+    let below = below(item, "_0", &source);
+    let type_name = format!("ROOT::VecOps::RVec<{}>", item.type_name);
+    FieldModel::projected(name, type_name, collection, vec![below])
+}
+
+fn below(item: &FieldModel, name: &str, source: &str) -> FieldModel {
+    let subfields = item.subfields().iter();
+    let subfields = subfields.map(|sub| below(sub, &sub.name, &format!("{source}.{}", sub.name)));
+    FieldModel::projected(name, item.type_name.as_str(), source, subfields.collect())
+}
+
+/// What names have in common, up to an underscore.
+fn common_beginning<'n>(names: &[&'n str]) -> &'n str {
+    let Some((first, rest)) = names.split_first() else {
+        return "";
+    };
+    let mut cut = first.len();
+    for name in rest {
+        let same = first
+            .bytes()
+            .zip(name.bytes())
+            .take_while(|(a, b)| a == b)
+            .count();
+        cut = cut.min(same);
+    }
+    let common = first.get(..cut).unwrap_or_default();
+    let end = common.rfind('_').map_or(0, |at| at + 1);
+    let prefix = first.get(..end).unwrap_or_default();
+    // something must be left of each name
+    if names.iter().any(|name| name.len() == prefix.len()) {
+        ""
+    } else {
+        prefix
+    }
+}
+
+fn is_collection(branch: &Branch) -> bool {
+    matches!(branch.kind, 3 | 4)
+}
+
+/// Members of a record, those with dots in their names in records of their own.
+#[derive(Default)]
+struct Members(Vec<(String, Member)>);
+
+enum Member {
+    Leaf(FieldModel, Piece),
+    Inner(Members),
+}
+
+impl Members {
+    fn insert(&mut self, path: &[&str], model: FieldModel, piece: Piece) {
+        let Some((first, rest)) = path.split_first() else {
+            return;
+        };
+        let known = self.0.iter_mut().find(|(name, _)| name == first);
+        match (known, rest.is_empty()) {
+            (Some((_, Member::Inner(inner))), false) => inner.insert(rest, model, piece),
+            (None, false) => {
+                let mut inner = Self::default();
+                inner.insert(rest, model, piece);
+                self.0.push(((*first).to_owned(), Member::Inner(inner)));
+            }
+            (None, true) => self
+                .0
+                .push(((*first).to_owned(), Member::Leaf(model, piece))),
+            // nothing is lost where names meet
+            (Some(_), _) => {
+                let name = format!("{}_{}", path.join("_"), self.0.len());
+                self.0.push((name, Member::Leaf(model, piece)));
+            }
+        }
+    }
+
+    fn finish(self) -> (Vec<FieldModel>, Vec<(String, Piece)>) {
+        self.each(&|model| model)
+    }
+
+    /// As members of the items of a collection: the models are those of lists.
+    fn items(self) -> (Vec<FieldModel>, Vec<(String, Piece)>) {
+        self.each(&|model| model.subfields().first().cloned().unwrap_or(model))
+    }
+
+    fn each(
+        self,
+        inner: &dyn Fn(FieldModel) -> FieldModel,
+    ) -> (Vec<FieldModel>, Vec<(String, Piece)>) {
+        let mut models = Vec::new();
+        let mut pieces = Vec::new();
+        for (name, member) in self.0 {
+            let (model, piece) = match member {
+                Member::Leaf(model, piece) => (inner(model), piece),
+                Member::Inner(members) => {
+                    let (models, pieces) = members.each(inner);
+                    (FieldModel::record("", "", models), Piece::Record(pieces))
+                }
+            };
+            models.push(model.named(name.as_str()));
+            pieces.push((name, piece));
+        }
+        (models, pieces)
+    }
+}
+
+/// A batch in its new shape.
+pub(super) fn reshape(
+    batch: &RecordBatch,
+    pieces: &[(String, Piece)],
+) -> Result<RecordBatch, RNTupleError> {
+    let mut fields = Vec::with_capacity(pieces.len());
+    let mut arrays = Vec::with_capacity(pieces.len());
+    for (name, piece) in pieces {
+        let array = make(batch, piece, name)?;
+        fields.push(Field::new(name, array.data_type().clone(), true));
+        arrays.push(array);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
+        .map_err(|error| refused("", error.to_string()))
+}
+
+fn column<'b>(batch: &'b RecordBatch, name: &str) -> Result<&'b ArrayRef, RNTupleError> {
+    batch
+        .column_by_name(name)
+        .ok_or_else(|| refused(name, "it was not read"))
+}
+
+fn make(batch: &RecordBatch, piece: &Piece, path: &str) -> Result<ArrayRef, RNTupleError> {
+    match piece {
+        Piece::Column(name) => column(batch, name).cloned(),
+        Piece::Record(members) => {
+            let members = members
+                .iter()
+                .map(|(name, piece)| Ok((name.clone(), make(batch, piece, path)?)))
+                .collect::<Result<Vec<_>, RNTupleError>>()?;
+            record(members, batch.num_rows())
+        }
+        Piece::Zip(members) => {
+            let mut offsets = None;
+            let item = items(batch, members, path, &mut offsets)?;
+            let offsets = offsets.unwrap_or_else(|| OffsetBuffer::new_zeroed(batch.num_rows()));
+            list(offsets, item)
+        }
+        Piece::Count(name) => {
+            let counts = column(batch, name)?;
+            let lengths = lengths(counts).ok_or_else(|| refused(name, "it is no counter"))?;
+            let n = lengths.iter().sum();
+            let offsets = OffsetBuffer::<i64>::from_lengths(lengths);
+            list(offsets, record(Vec::new(), n)?)
+        }
+    }
+}
+
+fn lengths(counts: &ArrayRef) -> Option<Vec<usize>> {
+    let of = |value: i64| usize::try_from(value).ok();
+    if let Some(counts) = counts.as_primitive_opt::<Int32Type>() {
+        return counts.values().iter().map(|&n| of(i64::from(n))).collect();
+    }
+    let counts = counts.as_primitive_opt::<UInt32Type>()?;
+    counts.values().iter().map(|&n| of(i64::from(n))).collect()
+}
+
+fn record(members: Vec<(String, ArrayRef)>, length: usize) -> Result<ArrayRef, RNTupleError> {
+    let field =
+        |(name, array): &(String, ArrayRef)| Field::new(name, array.data_type().clone(), true);
+    let fields: Fields = members.iter().map(field).collect();
+    let arrays = members.into_iter().map(|(_, array)| array).collect();
+    let made = StructArray::try_new_with_length(fields, arrays, None, length);
+    Ok(Arc::new(
+        made.map_err(|error| refused("", error.to_string()))?,
+    ))
+}
+
+fn list(offsets: OffsetBuffer<i64>, item: ArrayRef) -> Result<ArrayRef, RNTupleError> {
+    let field = Arc::new(Field::new("item", item.data_type().clone(), true));
+    let made = LargeListArray::try_new(field, offsets, item, None);
+    Ok(Arc::new(
+        made.map_err(|error| refused("", error.to_string()))?,
+    ))
+}
+
+/// The items of lists, which all must have the same lengths.
+fn items(
+    batch: &RecordBatch,
+    members: &[(String, Piece)],
+    path: &str,
+    offsets: &mut Option<OffsetBuffer<i64>>,
+) -> Result<ArrayRef, RNTupleError> {
+    let mut out = Vec::with_capacity(members.len());
+    for (name, piece) in members {
+        let values = match piece {
+            Piece::Record(inner) => items(batch, inner, path, offsets)?,
+            other => {
+                let array = make(batch, other, path)?;
+                let lists = array
+                    .as_list_opt::<i64>()
+                    .filter(|_| matches!(array.data_type(), DataType::LargeList(_)));
+                let lists = lists.ok_or_else(|| {
+                    refused(
+                        path,
+                        format!("its member {name:?} is {}, not a list", array.data_type()),
+                    )
+                })?;
+                match offsets {
+                    None => *offsets = Some(lists.offsets().clone()),
+                    Some(known) if known.ptr_eq(lists.offsets()) || known == lists.offsets() => {}
+                    Some(_) => {
+                        let reason =
+                            format!("its member {name:?} has other lengths than those in front");
+                        return Err(refused(path, reason));
+                    }
+                }
+                lists.values().clone()
+            }
+        };
+        out.push((name.clone(), values));
+    }
+    let n = offsets
+        .as_ref()
+        .and_then(|offsets| offsets.iter().last().copied())
+        .unwrap_or(0);
+    record(out, usize::try_from(n).unwrap_or(0))
+}
+
+/// Whether a field has data of its own.
+pub(super) fn has_data(field: &FieldModel) -> bool {
+    !matches!(field.kind, FieldKind::Projected { .. })
+}
