@@ -8,8 +8,8 @@ use crate::RNTupleError;
 use crate::schema::DType;
 use crate::spec::ColumnType;
 
-pub(crate) use arrow::{arrow_of, dtype_of};
-pub(crate) use layout::{Layout, Shape};
+pub(crate) use arrow::dtype_of;
+pub(crate) use layout::{Layout, Shape, check_name};
 
 /// A field that is to be written, and those below it.
 #[derive(Debug, Clone, PartialEq)]
@@ -169,13 +169,13 @@ impl FieldModel {
         )
     }
 
-    /// `std::array` of an item.
+    /// `std::array` of an item. Where the item's type has no name, RNTuple knows no array of it: then it is a collection.
     #[must_use]
     pub fn array(name: impl Into<String>, size: u64, item: Self) -> Self {
-        let type_name = match item.type_name.as_str() {
-            "" => String::new(),
-            inner => format!("std::array<{inner},{size}>"),
-        };
+        if item.type_name.is_empty() {
+            return Self::vector(name, item);
+        }
+        let type_name = format!("std::array<{},{size}>", item.type_name);
         Self::new(
             name,
             type_name,
