@@ -16,7 +16,7 @@ from femtobarn._many import concatenate, iterate
 from femtobarn._ntuple import Field, NTuple
 from femtobarn._open import open
 from femtobarn._report import Report
-from femtobarn._spec import Cardinality, Class, Enum, Projected
+from femtobarn._spec import Cardinality, Class, Enum, Projected, Type
 from femtobarn._write import AttributeSetWriter, FileWriter, NTupleWriter, create, recreate, update, write
 from femtobarn.errors import (
     ChecksumError,
@@ -53,6 +53,7 @@ __all__ = [
     "Projected",
     "Report",
     "ResourceError",
+    "Type",
     "UsageError",
     "VerifyReport",
     "concatenate",

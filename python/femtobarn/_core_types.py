@@ -32,7 +32,8 @@ no type, having no values.
 FieldSpec: TypeAlias = tuple[Any, ...]
 """A field to be written; the first item says what the others are:
 
-- ``("type", name, type)`` with the name of a type of C++, ``("number", name, dtype)`` with NumPy's
+- ``("type", name, type, classes)`` with the name of a type of C++ and the classes and enums that it may have, which
+  may be left out; ``("number", name, dtype)`` with NumPy's
 - ``("list", name, field)``, ``("optional", name, field)``, ``("array", name, size, field)``
 - ``("variant", name, fields)``, ``("tuple", name, fields)``
 - ``("record", name, class or "", fields, version, checksum or None)``

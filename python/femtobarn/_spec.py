@@ -14,7 +14,7 @@ from femtobarn.errors import UsageError
 if TYPE_CHECKING:
     from femtobarn._core_types import FieldSpec
 
-__all__ = ["Cardinality", "Class", "Enum", "Projected", "is_spec", "to_fields"]
+__all__ = ["Cardinality", "Class", "Enum", "Projected", "Type", "is_spec", "to_fields"]
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,29 @@ class Enum:
 
     name: str
     integer: str = "std::int32_t"
+
+
+@dataclass(frozen=True)
+class Type:
+    """A type of C++ with classes and enums in it.
+
+    Parameters
+    ----------
+    name : str
+        The type's name in C++, as "std::vector<Point>".
+    classes : sequence of Class and Enum
+        What these names stand for.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> point = fb.Class("Point", {"x": "float", "y": "float"})
+    >>> fb.Type("std::vector<Point>", [point]).name
+    'std::vector<Point>'
+    """
+
+    name: str
+    classes: Sequence[Class | Enum] = ()
 
 
 @dataclass(frozen=True)
@@ -123,7 +146,7 @@ def to_fields(spec: Any) -> _core.Fields:
     ----------
     spec : dict, Arrow schema, or Awkward type or form
         A dict has names of fields and their types: a name of C++ ("std::vector<float>"), a NumPy dtype, an Awkward type
-        ("var * float32"), a `Class`, an `Enum`, a `Cardinality`, a `Projected`, or a dict for a record without a class.
+        ("var * float32"), a `Class`, an `Enum`, a `Type`, a `Cardinality`, a `Projected`, or a dict for a record without a class.
 
     Returns
     -------
@@ -173,7 +196,7 @@ def is_spec(value: Any) -> bool:
 
 
 def _is_type(kind: Any) -> bool:
-    if isinstance(kind, str | type | np.dtype | Class | Enum | Cardinality | Projected):
+    if isinstance(kind, str | type | np.dtype | Class | Enum | Type | Cardinality | Projected):
         return True
     if isinstance(kind, Mapping):
         return is_spec(kind)
@@ -185,6 +208,8 @@ def _field(name: str, kind: Any, path: str) -> FieldSpec:
         return ("record", name, kind.name, _members(kind.members, path), kind.version, kind.checksum)
     if isinstance(kind, Enum):
         return ("enum", name, kind.name, ("type", "_0", kind.integer))
+    if isinstance(kind, Type):
+        return ("type", name, kind.name, [_field(known.name, known, f"{path}: {known.name}") for known in kind.classes])
     if isinstance(kind, Cardinality):
         return ("cardinality", name, kind.source, kind.wide)
     if isinstance(kind, Projected):

@@ -104,14 +104,24 @@ def _column(name: str, values: Any) -> tuple[Node, int]:
         return _column(name, values.combine_chunks())
     if type(values).__module__.split(".")[0] in ("pandas", "polars") and hasattr(values, "to_numpy"):
         return _series(name, values)
-    awkward = optional("awkward", "all")
     if isinstance(values, np.ndarray) and values.dtype.kind in "mMcV":
         raise _no_counterpart(name, str(values.dtype))
     try:
-        array = awkward.Array(values.tolist() if isinstance(values, np.ndarray) else list(values))
-    except (TypeError, ValueError) as error:
+        array = _listed(values.tolist() if isinstance(values, np.ndarray) else list(values))
+    except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"field {name!r} cannot be written: {error}") from error
     return _layout(array.layout, name), len(array)
+
+
+def _listed(values: list[Any]) -> Any:
+    """Return Python's objects as an Awkward Array."""
+    awkward = optional("awkward", "all")
+    try:
+        return awkward.Array(values)
+    except RuntimeError:  # integers of more than 63 bits, which NumPy knows
+        if not all(isinstance(value, int) for value in values):
+            raise ValueError("lists have integers of more than 63 bits: give them as an array") from None
+        return awkward.Array(np.array(values, np.uint64))
 
 
 def _series(name: str, values: Any) -> tuple[Node, int]:

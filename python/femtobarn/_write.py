@@ -10,7 +10,7 @@ from femtobarn import _core
 from femtobarn._spec import is_spec, to_fields
 from femtobarn._steps import num_bytes, num_threads
 from femtobarn._to_nodes import to_batches
-from femtobarn.errors import UsageError
+from femtobarn.errors import FileError, KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -79,8 +79,6 @@ def create(path: Path, *, compression: Any = "zstd:5", threads: int | None = Non
     """
     name = os.fspath(path)
     if os.path.lexists(name.removeprefix("file://")):
-        from femtobarn.errors import FileError
-
         raise FileError(f"{name} is there already: fb.recreate replaces it, fb.update adds to it", kind="create-failed")
     return recreate(path, compression=compression, threads=threads)
 
@@ -243,12 +241,14 @@ class FileWriter:
         ------
         FormatError
             If something else has that name.
+        UsageError
+            If a name has a semicolon or a control character.
         """
         self._core.directory(path)
         return self
 
     def keys(self, path: str = "") -> list[str]:
-        """Return the names in a directory, which is made if it is not there.
+        """Return the names in a directory.
 
         Parameters
         ----------
@@ -259,8 +259,16 @@ class FileWriter:
         -------
         list of str
             Names of objects and directories, without those of ntuples that are not closed yet.
+
+        Raises
+        ------
+        KeyNotFoundError
+            If there is no such directory.
         """
-        return self._core.directory(path)
+        names = self._core.names(path)
+        if names is None:
+            raise KeyNotFoundError(f"there is no directory {path!r} in {self.file_path}")
+        return names
 
     def mkrntuple(
         self,
@@ -291,8 +299,8 @@ class FileWriter:
             Its name; directories may be in front, as "folder/Events".
         batch_or_spec : dict, Arrow schema, Awkward type, or data
             The fields and their types. A dict has names and types: of C++ ("std::vector<float>"), NumPy ("float32",
-            ``np.int64``), Awkward ("var * float32"), `Class`, `Enum`, `Cardinality`, `Projected`, or a dict for a record
-            without a class. Of data, only the types are taken: `NTupleWriter.extend` writes it.
+            ``np.int64``), Awkward ("var * float32"), `Class`, `Enum`, `Type`, `Cardinality`, `Projected`, or a dict for a
+            record without a class. Of data, only the types are taken: `NTupleWriter.extend` writes it.
         description : str
             What the ntuple is, in words.
         compression : str, int or None
@@ -314,8 +322,9 @@ class FileWriter:
         page_size : str or int
             Uncompressed bytes of a page, at most.
         memory_limit : str or int, optional
-            Bytes of memory that writing may take besides the data that is given: clusters and pages become smaller for
-            it. Without a limit it is ``cluster_size + 256 MiB + 32 MiB + threads * (3 * page_size + 8 MiB)``.
+            Bytes of memory that writing may take besides the data that is given: clusters become smaller for it, and fewer threads work. Without a limit it is
+            ``cluster_size + 336 MiB + threads * (3 * page_size + 8 MiB)``, and twice the size of an entry that is larger
+            than 16 MiB.
         max_key_size : str or int
             Largest record of the file; what is larger is stored in several.
         page_checksums : bool

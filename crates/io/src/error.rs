@@ -18,6 +18,12 @@ pub enum IoError {
         /// The source.
         url: String,
     },
+    /// Somebody else is writing to it.
+    #[error("{url} is being written to by another writer")]
+    Busy {
+        /// The sink.
+        url: String,
+    },
     /// The source could not be opened for another reason.
     #[error("cannot open {url}")]
     Open {
@@ -148,6 +154,7 @@ impl IoError {
         match self {
             Self::NotFound { .. } => "file-not-found",
             Self::PermissionDenied { .. } => "permission-denied",
+            Self::Busy { .. } => "file-busy",
             Self::Open { .. } => "open-failed",
             Self::NotAFile { .. } => "not-a-file",
             Self::OutOfRange { .. } => "read-out-of-range",
@@ -179,6 +186,7 @@ impl IoError {
         match self {
             Self::NotFound { url, .. }
             | Self::PermissionDenied { url, .. }
+            | Self::Busy { url }
             | Self::Open { url, .. }
             | Self::NotAFile { url, .. }
             | Self::OutOfRange { url, .. }

@@ -39,9 +39,8 @@ fn class_of(error: &Error) -> &'static str {
         "page-checksum" | "envelope-checksum" => "ChecksumError",
         "internal" => "FemtobarnError",
         "memory" => "ResourceError",
-        "entry-range" | "schema-mismatch" | "ambiguous-ntuple" | "no-ntuple" | "not-an-rntuple" => {
-            "UsageError"
-        }
+        "entry-range" | "schema-mismatch" | "ambiguous-ntuple" | "no-ntuple" | "not-an-rntuple"
+        | "unwritable-field" | "invalid-name" => "UsageError",
         "no-such-field" => "KeyNotFoundError",
         kind => match error {
             Error::Io(_) if kind == "file-not-found" => "NotFoundError",

@@ -274,7 +274,14 @@ fn field(spec: &Bound<'_, PyTuple>) -> PyResult<FieldModel> {
     };
     let one = |at: usize| field(&spec.get_item(at)?.cast_into::<PyTuple>()?);
     Ok(match kind.as_str() {
-        "type" => FieldModel::from_type_name(&name, &text(2)?).map_err(to_python)?,
+        "type" => {
+            let classes = if spec.len() > 3 {
+                below(3)?
+            } else {
+                Vec::new()
+            };
+            FieldModel::from_type_name_with(&name, &text(2)?, &classes).map_err(to_python)?
+        }
         "number" => number(&name, &text(2)?)?,
         "list" => FieldModel::vector(name, one(2)?),
         "optional" => FieldModel::optional(name, one(2)?),
@@ -413,15 +420,21 @@ impl FileWriter {
             .compression())
     }
 
-    /// Makes a directory and gives the names in it.
-    fn directory(&self, py: Python<'_>, path: &str) -> PyResult<Vec<String>> {
+    /// Makes a directory.
+    fn directory(&self, py: Python<'_>, path: &str) -> PyResult<()> {
+        self.with(py, |file| Ok(file.directory(path).map(drop)?))
+    }
+
+    /// The names in a directory; None if there is none.
+    fn names(&self, py: Python<'_>, path: &str) -> PyResult<Option<Vec<String>>> {
         self.with(py, |file| {
-            let directory = file.directory(path)?;
-            Ok(file
-                .names(directory)
-                .into_iter()
-                .map(str::to_owned)
-                .collect())
+            let names = |directory| {
+                file.names(directory)
+                    .into_iter()
+                    .map(str::to_owned)
+                    .collect()
+            };
+            Ok(file.find_directory(path).map(names))
         })
     }
 

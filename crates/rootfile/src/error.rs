@@ -124,6 +124,16 @@ pub enum RootFileError {
         /// The size it would have.
         found: u64,
     },
+    /// A name that no reader could ask for.
+    #[error("{found:?} has no place in a name: {name:?} for {url}")]
+    InvalidName {
+        /// The file.
+        url: String,
+        /// The name.
+        name: String,
+        /// The character.
+        found: char,
+    },
     /// A file that is not written to any more.
     #[error("{url}: an earlier write failed, so the file cannot be completed")]
     Unfinished {
@@ -163,6 +173,7 @@ impl RootFileError {
             Self::NotADirectory { .. } => "not-a-directory",
             Self::Compression { .. } => "compression-failed",
             Self::TooLarge { .. } => "record-too-large",
+            Self::InvalidName { .. } => "invalid-name",
             Self::Unfinished { .. } => "write-failed",
         }
     }

@@ -1,6 +1,6 @@
 //! Local files.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -71,14 +71,18 @@ impl LocalSink {
         Ok(Self { url, file, aside })
     }
 
-    /// A file that is there already: what is written appears in it at once.
+    /// A file that is there already: what is written appears in it at once. As long as the sink lives, no other may be made
+    /// for it (by an advisory lock, where the file system has them).
     ///
     /// # Errors
-    /// If there is none, or it may not be written to.
+    /// If there is none, or it may not be written to, or is being written to.
     pub fn update(path: &Path) -> Result<Self, IoError> {
         let url = path.to_string_lossy().into_owned();
         let file = OpenOptions::new().read(true).write(true).open(path);
         let file = file.map_err(|source| IoError::from_open(&url, source))?;
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(IoError::Busy { url });
+        }
         Ok(Self {
             url,
             file,
@@ -110,6 +114,11 @@ impl ByteSink for LocalSink {
         self.file
             .sync_all()
             .map_err(|source| self.write_error(0, 0, source))
+    }
+
+    fn truncate(&self, size: u64) -> Result<(), IoError> {
+        let cut = self.file.set_len(size);
+        cut.map_err(|source| self.write_error(size, 0, source))
     }
 
     fn commit(&self) -> Result<(), IoError> {

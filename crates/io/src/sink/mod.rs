@@ -27,6 +27,14 @@ pub trait ByteSink: Debug + Send + Sync {
     /// If the storage says that it could not.
     fn sync(&self) -> Result<(), IoError>;
 
+    /// Cuts what is there already to a size; a sink that makes something new has nothing to cut.
+    ///
+    /// # Errors
+    /// If the storage says that it could not.
+    fn truncate(&self, _size: u64) -> Result<(), IoError> {
+        Ok(())
+    }
+
     /// Makes everything written appear under the sink's name. Nothing may be written afterwards.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, RecordBatch, StructArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use femtobarn_rootfile::FileWriter;
 
-use super::model::{FieldModel, unwritable};
+use super::model::{FieldModel, check_name, unwritable};
 use super::ntuple::NTupleWriter;
 use super::options::WriteOptions;
 use crate::RNTupleError;
@@ -36,7 +36,8 @@ impl AttributeSetWriter {
         name: &str,
         fields: &[FieldModel],
     ) -> Result<Self, RNTupleError> {
-        if name.is_empty() || name.starts_with("__") || ntuple.has_attribute_set(name) {
+        check_name(name)?;
+        if name.starts_with("__") || ntuple.has_attribute_set(name) {
             let reason = "an attribute set needs a name that no other has and that does not begin with two underscores";
             return Err(unwritable(name, reason));
         }

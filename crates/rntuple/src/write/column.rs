@@ -115,6 +115,11 @@ impl ColumnBuffer {
         self.waiting.len()
     }
 
+    /// Bytes of memory that what waits takes.
+    pub fn n_held(&self) -> usize {
+        self.waiting.capacity()
+    }
+
     /// The elements of full pages of at most `page_bytes` encoded bytes, or of all pages.
     pub fn pages(
         &self,
@@ -147,6 +152,11 @@ impl ColumnBuffer {
             self.waiting = Vec::new();
         } else {
             self.waiting.drain(..n_bytes);
+            // room that only a large slice needed is for others
+            let len = self.waiting.len();
+            if self.waiting.capacity() > 2 * len {
+                self.waiting.shrink_to(len);
+            }
         }
     }
 }

@@ -1,20 +1,20 @@
 //! From Arrow arrays to values that fit the model, or an error that says which field does not fit and why. Arrays that
 //! fit are taken without a copy.
 
-use std::sync::Arc;
+use std::ops::Range;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, BinaryViewType, ByteViewType, Float16Type, Float32Type, Float64Type,
-    Int8Type, Int16Type, Int32Type, Int64Type, StringViewType, UInt8Type, UInt16Type, UInt32Type,
-    UInt64Type,
+    Int8Type, Int16Type, Int32Type, Int64Type, RunEndIndexType, StringViewType, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, Int64Array, StructArray, UInt64Array, new_empty_array,
-};
+use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, UInt64Array};
 use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::{DataType, UnionMode};
+use arrow_schema::DataType;
 
+use super::choose::variant;
+use super::members::record;
 use super::model::{Shape, dtype_of, unwritable};
 use super::values::{Ends, Values};
 use crate::RNTupleError;
@@ -26,6 +26,10 @@ use crate::schema::DType;
 /// If the array has another type than the field, or something is missing where nothing may be.
 pub(super) fn conform(shape: &Shape, array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {
     let array = &plain(array, path)?;
+    // an array without any values need not know its type: nobody can say that it is the wrong one
+    if array.data_type() == &DataType::Null && array.is_empty() {
+        return Ok(Values::none(shape));
+    }
     if !matches!(shape, Shape::Optional { .. } | Shape::Variant { .. }) && array.null_count() > 0 {
         let reason = format!(
             "{} of {} values are missing, but its type says that none are: declare it as std::optional, or fill them",
@@ -35,7 +39,15 @@ pub(super) fn conform(shape: &Shape, array: &ArrayRef, path: &str) -> Result<Val
         return Err(unwritable(path, reason));
     }
     match shape {
-        Shape::Leaf { dtype, range, .. } => {
+        Shape::Leaf {
+            dtype,
+            range,
+            is_char,
+            ..
+        } => {
+            // the same bytes, with a sign or without
+            let is_signed = *is_char && array.data_type() == &DataType::Int8;
+            let dtype = if is_signed { &DType::Int8 } else { dtype };
             let values = leaf(*dtype, array, path)?;
             if let (Some(range), Values::Leaf { bytes, .. }) = (range, &values) {
                 check_range(*dtype, *range, bytes, path)?;
@@ -50,7 +62,7 @@ pub(super) fn conform(shape: &Shape, array: &ArrayRef, path: &str) -> Result<Val
     }
 }
 
-fn wrong(path: &str, array: &ArrayRef, wanted: &str) -> RNTupleError {
+pub(super) fn wrong(path: &str, array: &ArrayRef, wanted: &str) -> RNTupleError {
     unwritable(
         path,
         format!("it holds {wanted}, and was given {}", array.data_type()),
@@ -74,12 +86,24 @@ fn plain(array: &ArrayRef, path: &str) -> Result<ArrayRef, RNTupleError> {
             let at = UInt64Array::from_iter(at);
             arrow_select::take::take(dictionary.values(), &at, None).map_err(arrow(path))
         }
-        DataType::RunEndEncoded(..) => {
-            let reason = "run-end encoded arrays are not taken: decode it";
-            Err(unwritable(path, reason))
-        }
+        DataType::RunEndEncoded(..) => runs::<Int16Type>(array, path)
+            .or_else(|| runs::<Int32Type>(array, path))
+            .or_else(|| runs::<Int64Type>(array, path))
+            .unwrap_or_else(|| Err(wrong(path, array, "values"))),
         _ => Ok(array.clone()),
     }
+}
+
+/// The values of an array of runs whose ends are of type `R`.
+fn runs<R: RunEndIndexType>(
+    array: &ArrayRef,
+    path: &str,
+) -> Option<Result<ArrayRef, RNTupleError>> {
+    let runs = array.as_run_opt::<R>()?;
+    let ends = runs.run_ends();
+    let places = (0..runs.len()).map(|i| ends.get_physical_index(i) as u64);
+    let places = UInt64Array::from_iter_values(places);
+    Some(arrow_select::take::take(runs.values(), &places, None).map_err(arrow(path)))
 }
 
 fn leaf(dtype: DType, array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {
@@ -170,7 +194,16 @@ fn cast(dtype: DType, array: &ArrayRef) -> Option<Buffer> {
             let values: Option<Vec<f32>> = reals(array)?.into_iter().map(narrow).collect();
             values.map(Buffer::from_vec)
         }
-        DType::Float16 | DType::Bool => None,
+        DType::Float16 => {
+            type Half = <Float16Type as ArrowPrimitiveType>::Native;
+            let narrow = |value: f64| {
+                let narrow = Half::from_f64(value);
+                (narrow.to_f64() == value || value.is_nan()).then_some(narrow)
+            };
+            let values: Option<Vec<Half>> = reals(array)?.into_iter().map(narrow).collect();
+            values.map(Buffer::from_vec)
+        }
+        DType::Bool => None,
     }
 }
 
@@ -234,53 +267,56 @@ fn list(item: &Shape, text: bool, array: &ArrayRef, path: &str) -> Result<Values
         }
     );
     let wanted = if text { "strings" } else { "lists" };
-    let bytes = |ends: Ends, bytes: Buffer| {
+    // of a slice, the values are those of all
+    let bytes = |ends: Ends, place: Range<usize>, bytes: &Buffer| {
+        let bytes = bytes.slice_with_length(place.start, place.len());
         let item = Box::new(Values::Leaf { bytes, size: 1 });
         Ok(Values::List { ends, item })
     };
+    let lists = |ends: Ends, place: Range<usize>, values: &dyn Array| {
+        let values = values.slice(place.start, place.len());
+        let item = Box::new(conform(item, &values, path)?);
+        Ok(Values::List { ends, item })
+    };
+    let narrow = |ends: &OffsetBuffer<i32>| (Ends::Narrow(ends.clone()), outer(ends));
+    let wide = |ends: &OffsetBuffer<i64>| (Ends::Wide(ends.clone()), outer(ends));
     match array.data_type() {
         DataType::Utf8 if text => {
             let texts = array.as_string::<i32>();
-            bytes(
-                Ends::Narrow(texts.offsets().clone()),
-                texts.values().clone(),
-            )
+            let (ends, place) = narrow(texts.offsets());
+            bytes(ends, place, texts.values())
         }
         DataType::LargeUtf8 if text => {
             let texts = array.as_string::<i64>();
-            bytes(Ends::Wide(texts.offsets().clone()), texts.values().clone())
+            let (ends, place) = wide(texts.offsets());
+            bytes(ends, place, texts.values())
         }
         DataType::Binary if is_bytes || text => {
             let blobs = array.as_binary::<i32>();
-            bytes(
-                Ends::Narrow(blobs.offsets().clone()),
-                blobs.values().clone(),
-            )
+            let (ends, place) = narrow(blobs.offsets());
+            bytes(ends, place, blobs.values())
         }
         DataType::LargeBinary if is_bytes || text => {
             let blobs = array.as_binary::<i64>();
-            bytes(Ends::Wide(blobs.offsets().clone()), blobs.values().clone())
+            let (ends, place) = wide(blobs.offsets());
+            bytes(ends, place, blobs.values())
         }
         DataType::Utf8View if text => views::<StringViewType>(array),
-        DataType::BinaryView if is_bytes => views::<BinaryViewType>(array),
+        DataType::BinaryView if is_bytes || text => views::<BinaryViewType>(array),
         DataType::List(_) if !text => {
-            let lists = array.as_list::<i32>();
-            let item = Box::new(conform(item, lists.values(), path)?);
-            let ends = Ends::Narrow(lists.offsets().clone());
-            Ok(Values::List { ends, item })
+            let given = array.as_list::<i32>();
+            let (ends, place) = narrow(given.offsets());
+            lists(ends, place, given.values())
         }
         DataType::LargeList(_) if !text => {
-            let lists = array.as_list::<i64>();
-            let item = Box::new(conform(item, lists.values(), path)?);
-            let ends = Ends::Wide(lists.offsets().clone());
-            Ok(Values::List { ends, item })
+            let given = array.as_list::<i64>();
+            let (ends, place) = wide(given.offsets());
+            lists(ends, place, given.values())
         }
         DataType::Map(..) if !text => {
             let map = array.as_map();
-            let entries: ArrayRef = Arc::new(map.entries().clone());
-            let item = Box::new(conform(item, &entries, path)?);
-            let ends = Ends::Narrow(map.offsets().clone());
-            Ok(Values::List { ends, item })
+            let (ends, place) = narrow(map.offsets());
+            lists(ends, place, map.entries())
         }
         DataType::FixedSizeList(_, size) if !text => {
             let lists = array.as_fixed_size_list();
@@ -291,24 +327,8 @@ fn list(item: &Shape, text: bool, array: &ArrayRef, path: &str) -> Result<Values
             Ok(Values::List { ends, item })
         }
         DataType::ListView(_) | DataType::LargeListView(_) if !text => list_view(item, array, path),
-        // an array without any values knows no type: nobody can say that it is the wrong one
-        DataType::Null if array.is_empty() => {
-            let empty = empty_of(item);
-            let item = Box::new(conform(item, &empty, path)?);
-            let ends = Ends::Wide(OffsetBuffer::new_empty());
-            Ok(Values::List { ends, item })
-        }
         _ => Err(wrong(path, array, wanted)),
     }
-}
-
-/// An array without values that fits any shape that takes them.
-fn empty_of(shape: &Shape) -> ArrayRef {
-    let data_type = match shape {
-        Shape::Leaf { dtype, .. } => super::model::arrow_of(*dtype),
-        _ => DataType::Null,
-    };
-    new_empty_array(&data_type)
 }
 
 fn views<T: ByteViewType>(array: &ArrayRef) -> Result<Values, RNTupleError> {
@@ -353,7 +373,8 @@ fn optional(item: &Shape, array: &ArrayRef, path: &str) -> Result<Values, RNTupl
         array.data_type(),
         DataType::List(_) | DataType::LargeList(_)
     );
-    if is_list && !matches!(item, Shape::List { .. } | Shape::Optional { .. }) {
+    let may_be_pointers = is_list && array.null_count() == 0;
+    if may_be_pointers && !matches!(item, Shape::List { .. } | Shape::Optional { .. }) {
         return pointer(item, array, path);
     }
     if array.data_type() == &DataType::Null {
@@ -361,7 +382,7 @@ fn optional(item: &Shape, array: &ArrayRef, path: &str) -> Result<Values, RNTupl
             0i64;
             array.len() + 1
         ])));
-        let item = Box::new(conform(item, &empty_of(item), path)?);
+        let item = Box::new(Values::none(item));
         return Ok(Values::List { ends, item });
     }
     let nulls = array.logical_nulls();
@@ -411,16 +432,7 @@ fn fixed(size: usize, item: &Shape, array: &ArrayRef, path: &str) -> Result<Valu
     let wanted = format!("{size} values each");
     match array.data_type() {
         DataType::FixedSizeList(_, n) if usize::try_from(*n) == Ok(size) => {
-            let lists = array.as_fixed_size_list();
-            // of a slice, the values of all
-            let first = lists.value_offset_at(0);
-            let values = lists.values();
-            let values = if values.len() == size * array.len() {
-                values.clone()
-            } else {
-                values.slice(first, size * array.len())
-            };
-            let item = Box::new(conform(item, &values, path)?);
+            let item = Box::new(conform(item, array.as_fixed_size_list().values(), path)?);
             Ok(Values::Array { size, item })
         }
         DataType::FixedSizeBinary(n) if usize::try_from(*n) == Ok(size) => {
@@ -467,153 +479,7 @@ fn lists_of(
 }
 
 /// From the first offset to the last.
-fn outer<T: ArrowNativeType>(ends: &[T]) -> std::ops::Range<usize> {
+fn outer<T: ArrowNativeType>(ends: &[T]) -> Range<usize> {
     let at = |end: Option<&T>| end.map_or(0, |end| end.as_usize());
     at(ends.first())..at(ends.last())
-}
-
-fn record(
-    class: &str,
-    members: &[(String, Shape)],
-    array: &ArrayRef,
-    path: &str,
-) -> Result<Values, RNTupleError> {
-    let Some(record) = array.as_struct_opt() else {
-        return Err(wrong(path, array, "records"));
-    };
-    let names = record.column_names();
-    let is_tuple = |names: &[&str]| {
-        let numbered = (0..).zip(names);
-        numbered
-            .into_iter()
-            .all(|(i, name): (usize, &&str)| *name == format!("_{i}"))
-    };
-    let wanted: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
-    // members of maps and tuples go by their position
-    let by_position = names.len() == members.len() && (is_tuple(&wanted) || is_tuple(&names));
-    let mut used = vec![false; names.len()];
-    let values = if by_position {
-        used.fill(true);
-        let pairs = members.iter().zip(record.columns());
-        pairs
-            .map(|((name, shape), column)| conform(shape, column, &format!("{path}.{name}")))
-            .collect::<Result<_, _>>()?
-    } else {
-        by_name(&[class], members, record, &mut used, path)?
-    };
-    match used.iter().zip(&names).find(|(used, _)| !**used) {
-        Some((_, other)) => {
-            let reason = format!("it has no member {other:?}, which was given");
-            Err(unwritable(path, reason))
-        }
-        None => Ok(Values::Record(values)),
-    }
-}
-
-/// The members by their names. Those of base classes may stand among those of the class, as they are read: behind its own,
-/// and with the name of the base class in front where there is another of their name.
-fn by_name(
-    classes: &[&str],
-    members: &[(String, Shape)],
-    record: &StructArray,
-    used: &mut [bool],
-    path: &str,
-) -> Result<Vec<Values>, RNTupleError> {
-    let names = record.column_names();
-    let is_base = |name: &str| name.starts_with(":_");
-    let mut places = vec![None; members.len()];
-    for bases in [false, true] {
-        for ((name, _), place) in members.iter().zip(&mut places) {
-            if is_base(name) == bases {
-                *place = free_member(&names, used, classes, name);
-            }
-        }
-    }
-    let mut out = Vec::with_capacity(members.len());
-    for ((name, shape), place) in members.iter().zip(places) {
-        let path = format!("{path}.{name}");
-        let column = place.and_then(|at| record.columns().get(at));
-        out.push(match (column, shape) {
-            (Some(column), _) => conform(shape, column, &path)?,
-            (None, Shape::Record { class, members }) if is_base(name) => {
-                let classes = [classes, &[class]].concat();
-                Values::Record(by_name(&classes, members, record, used, &path)?)
-            }
-            (None, _) => {
-                let reason = format!("it was not given; there are {}", names.join(", "));
-                return Err(unwritable(&path, reason));
-            }
-        });
-    }
-    Ok(out)
-}
-
-/// The place of a member that no other has taken.
-fn free_member(names: &[&str], used: &mut [bool], classes: &[&str], name: &str) -> Option<usize> {
-    let place = |wanted: &str| {
-        let mut places = names.iter().zip(&*used);
-        places.position(|(&name, &used)| !used && name == wanted)
-    };
-    let qualified = (0..classes.len()).find_map(|outermost| {
-        let above = classes.get(outermost..).unwrap_or_default();
-        place(&format!("{}::{name}", above.join("::")))
-    });
-    let at = qualified.or_else(|| place(name))?;
-    if let Some(used) = used.get_mut(at) {
-        *used = true;
-    }
-    Some(at)
-}
-
-fn variant(alternatives: &[Shape], array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {
-    let (Some(union), DataType::Union(fields, mode)) = (array.as_union_opt(), array.data_type())
-    else {
-        return Err(wrong(path, array, "variants"));
-    };
-    // type ids of the alternatives; nulls stand for no value
-    let real = fields
-        .iter()
-        .filter(|(_, field)| *field.data_type() != DataType::Null);
-    let ids: Vec<i8> = real.map(|(id, _)| id).collect();
-    if ids.len() != alternatives.len() {
-        let wanted = format!("{} alternatives", alternatives.len());
-        return Err(wrong(path, array, &wanted));
-    }
-    let mut tags = Vec::with_capacity(union.len());
-    let mut places: Vec<Vec<i64>> = vec![Vec::new(); ids.len()];
-    for i in 0..union.len() {
-        let id = union.type_id(i);
-        let position = ids.iter().position(|&known| known == id);
-        let offset = match mode {
-            UnionMode::Dense => union.value_offset(i),
-            UnionMode::Sparse => i,
-        };
-        let is_there = position.is_some() && union.child(id).is_valid(offset);
-        let tag = match position {
-            Some(position) if is_there => {
-                if let Some(places) = places.get_mut(position) {
-                    places.push(i64::try_from(offset).unwrap_or(i64::MAX));
-                }
-                u8::try_from(position + 1).unwrap_or(0)
-            }
-            _ => 0,
-        };
-        tags.push(tag);
-    }
-    let mut out = Vec::with_capacity(ids.len());
-    for ((shape, id), places) in alternatives.iter().zip(ids).zip(places) {
-        let child = union.child(id);
-        let in_order = places.len() == child.len() && places.iter().zip(0..).all(|(&a, b)| a == b);
-        let values = if in_order {
-            child.clone()
-        } else {
-            let places = Int64Array::from(places);
-            arrow_select::take::take(child, &places, None).map_err(arrow(path))?
-        };
-        out.push(conform(shape, &values, path)?);
-    }
-    Ok(Values::Variant {
-        tags,
-        alternatives: out,
-    })
 }

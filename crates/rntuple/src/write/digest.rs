@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::fill::check;
+use super::fill::values_of;
 use super::model::{FieldModel, Layout, Shape};
 use super::options::WriteOptions;
 use super::values::{Ends, Values};
@@ -70,7 +70,7 @@ impl Digest {
     /// # Errors
     /// If the batch does not fit the fields.
     pub fn add(&mut self, batch: &RecordBatch) -> Result<(), RNTupleError> {
-        let values = check(&self.layout, batch)?;
+        let values = values_of(&self.layout, batch)?;
         for ((_, shape), values) in self.layout.tops.iter().zip(&values) {
             add(&mut self.columns, values, shape, 0, batch.num_rows());
         }

@@ -10,12 +10,32 @@ use arrow_array::RecordBatch;
 use super::column::{ColumnBuffer, SealedPage, Sealer};
 use super::conform::conform;
 use super::model::{Layout, unwritable};
-use super::options::{SLICE, WriteOptions};
+use super::options::{PART, SLICE, WriteOptions};
 use super::values::Values;
 use crate::RNTupleError;
 
 /// How well data is expected to compress before any has been.
 const EXPECTED_RATIO: f64 = 0.5;
+
+/// A batch that fits the fields.
+#[derive(Debug)]
+pub(super) enum Checked {
+    /// Its values.
+    Whole(Vec<Values>),
+    /// It is large: values are made of so many entries at a time.
+    Parts(usize),
+}
+
+/// How many of `n` entries of `n_bytes` bytes have `wanted` bytes.
+fn rows_of(wanted: usize, n_bytes: usize, n: usize) -> usize {
+    (wanted / (n_bytes / n.max(1)).max(1)).max(1)
+}
+
+fn parts(batch: &RecordBatch, rows: usize) -> impl Iterator<Item = RecordBatch> {
+    let n = batch.num_rows();
+    let part = move |at: usize| batch.slice(at, rows.min(n - at));
+    (0..n).step_by(rows.max(1)).map(part)
+}
 
 /// A cluster that is being filled. Several may be filled at the same time, for one ntuple.
 #[derive(Debug)]
@@ -93,23 +113,51 @@ impl Fill {
         self.n_entries
     }
 
-    /// Checks the columns of a batch; gives the values of all fields.
-    pub fn check(&self, batch: &RecordBatch) -> Result<Vec<Values>, RNTupleError> {
-        check(&self.layout, batch)
+    /// Checks a batch. What is converted for it is kept, unless it is a lot.
+    pub fn check(&self, batch: &RecordBatch) -> Result<Checked, RNTupleError> {
+        let rows = rows_of(PART, batch.get_array_memory_size(), batch.num_rows());
+        if rows >= batch.num_rows() {
+            return Ok(Checked::Whole(self.values(batch)?));
+        }
+        parts(batch, rows).try_for_each(|part| self.values(&part).map(drop))?;
+        Ok(Checked::Parts(rows))
     }
 
-    /// Adds checked values of `n` entries; calls `full` when the cluster has its size, to take it away.
+    /// Adds a checked batch; calls `full` when the cluster has its size, to take it away.
     pub fn add(
+        &mut self,
+        batch: &RecordBatch,
+        checked: Checked,
+        full: &mut dyn FnMut(&mut Self) -> Result<(), RNTupleError>,
+    ) -> Result<(), RNTupleError> {
+        match checked {
+            Checked::Whole(values) => self.add_values(&values, batch.num_rows(), full),
+            Checked::Parts(rows) => parts(batch, rows).try_for_each(|part| {
+                let values = self.values(&part)?;
+                self.add_values(&values, part.num_rows(), full)
+            }),
+        }
+    }
+
+    fn values(&self, batch: &RecordBatch) -> Result<Vec<Values>, RNTupleError> {
+        values_of(&self.layout, batch)
+    }
+
+    fn add_values(
         &mut self,
         values: &[Values],
         n: usize,
         full: &mut dyn FnMut(&mut Self) -> Result<(), RNTupleError>,
     ) -> Result<(), RNTupleError> {
-        let n_bytes: usize = values.iter().map(Values::n_bytes).sum();
-        let rows = (SLICE / (n_bytes / n.max(1)).max(1)).max(1);
+        let n_bytes = |from, to| -> usize { values.iter().map(|v| v.n_bytes(from, to)).sum() };
+        let rows = rows_of(SLICE, n_bytes(0, n), n);
         let mut at = 0;
         while at < n {
-            let end = n.min(at + rows);
+            let mut end = n.min(at + rows);
+            // entries may be of very different sizes
+            while end > at + 1 && n_bytes(at, end) > 2 * SLICE {
+                end = at + (end - at) / 2;
+            }
             self.add_slice(values, at..end)?;
             at = end;
             if self.is_full() {
@@ -138,23 +186,23 @@ impl Fill {
             .sum()
     }
 
-    /// Where too much waits, the columns with the most of it get pages that are not full.
+    /// Where too much memory waits, the columns with the most of it get pages that are not full.
     fn make_room(&mut self) -> Result<(), RNTupleError> {
-        let mut waiting = self.n_waiting();
-        if waiting <= self.options.page_buffer {
+        let mut sizes: Vec<usize> = self.columns.iter().map(ColumnBuffer::n_held).collect();
+        let mut held: u64 = sizes.iter().map(|&size| size as u64).sum();
+        if held <= self.options.page_buffer {
             return Ok(());
         }
-        let mut sizes: Vec<usize> = self.columns.iter().map(ColumnBuffer::n_waiting).collect();
         sizes.sort_unstable_by(|a, b| b.cmp(a));
         let mut least = usize::MAX;
         for size in sizes {
-            if waiting <= self.options.page_buffer / 2 {
+            if held <= self.options.page_buffer / 2 {
                 break;
             }
-            waiting -= size as u64;
+            held -= size as u64;
             least = size.max(1);
         }
-        self.seal(&|column| column.n_waiting() >= least)
+        self.seal(&|column| column.n_held() >= least)
     }
 
     /// Encodes and compresses what is ready, and all of the columns that `all` names, on all threads.
@@ -281,8 +329,8 @@ impl Fill {
     }
 }
 
-/// Checks the columns of a batch; gives the values of all fields.
-pub(super) fn check(layout: &Layout, batch: &RecordBatch) -> Result<Vec<Values>, RNTupleError> {
+/// The values of all fields from the columns of a batch.
+pub(super) fn values_of(layout: &Layout, batch: &RecordBatch) -> Result<Vec<Values>, RNTupleError> {
     let schema = batch.schema();
     let given = |name: &str| {
         schema

@@ -8,10 +8,12 @@
 //! 1.0.0.0, and 1.0.1.0 where attribute sets need it.
 
 mod attributes;
+mod choose;
 mod column;
 mod conform;
 mod digest;
 mod fill;
+mod members;
 mod model;
 mod ntuple;
 mod options;

@@ -10,8 +10,8 @@ use femtobarn_rootfile::{ElementKind, FileWriter, StreamerElement, StreamerInfo}
 
 use super::column::SealedPage;
 use super::fill::{Fill, FilledCluster};
-use super::model::{FieldModel, Layout};
-use super::options::WriteOptions;
+use super::model::{FieldModel, Layout, check_name, unwritable};
+use super::options::{PAGE_LIST, WriteOptions};
 use super::payload::{append_envelope, append_pages};
 use crate::RNTupleError;
 use crate::spec::{
@@ -22,8 +22,9 @@ use crate::spec::{
 /// The class of ntuples in files.
 const CLASS: &str = "ROOT::RNTuple";
 
-/// Least MaxKeySize that readers take.
+/// Least MaxKeySize that readers take, and the largest that records can have.
 const SMALLEST_KEY: u64 = 64;
+const LARGEST_KEY: u64 = 2_000_000_000;
 
 /// An ntuple that is being written into a file.
 ///
@@ -63,9 +64,13 @@ impl NTupleWriter {
         fields: &[FieldModel],
         options: WriteOptions,
     ) -> Result<Self, RNTupleError> {
-        if options.max_key_size < SMALLEST_KEY {
-            let what = format!("max_key_size is {}, less than 64", options.max_key_size);
-            return Err(super::model::unwritable(name, what));
+        check_name(name)?;
+        if !(SMALLEST_KEY..=LARGEST_KEY).contains(&options.max_key_size) {
+            let what = format!(
+                "max_key_size is {}, not {SMALLEST_KEY} to {LARGEST_KEY}",
+                options.max_key_size
+            );
+            return Err(unwritable(name, what));
         }
         let mut layout = Layout::default();
         layout.extend(fields, 0, options.compression)?;
@@ -140,12 +145,12 @@ impl NTupleWriter {
         file: &mut FileWriter,
         batch: &RecordBatch,
     ) -> Result<(), RNTupleError> {
-        let values = self.fill.check(batch)?;
+        let checked = self.fill.check(batch)?;
         let mut fill = std::mem::replace(
             &mut self.fill,
             Fill::new(Arc::default(), &WriteOptions::default()),
         );
-        let result = fill.add(&values, batch.num_rows(), &mut |fill| match fill.take()? {
+        let result = fill.add(batch, checked, &mut |fill| match fill.take()? {
             Some(cluster) => self.write_cluster(file, cluster),
             None => Ok(()),
         });
@@ -235,7 +240,11 @@ impl NTupleWriter {
         let columns = cluster.columns.iter().zip(columns).map(written).collect();
         self.clusters.push(WrittenCluster { summary, columns });
         self.n_entries += cluster.n_entries;
-        if self.clusters.len() >= self.options.clusters_per_group.max(1) {
+        let n_pages: usize = columns_of(&self.clusters)
+            .map(|column| column.pages.len() + 1)
+            .sum();
+        let is_large = n_pages * size_of::<Page>() > PAGE_LIST;
+        if is_large || self.clusters.len() >= self.options.clusters_per_group.max(1) {
             self.commit_cluster_group(file)?;
         }
         Ok(())
@@ -283,7 +292,7 @@ impl NTupleWriter {
     pub(super) fn close(&mut self, file: &mut FileWriter) -> Result<Anchor, RNTupleError> {
         if self.failed {
             let reason = "entries of it could not be written, so it cannot be finished";
-            return Err(super::model::unwritable(&self.name, reason));
+            return Err(unwritable(&self.name, reason));
         }
         self.commit_cluster(file)?;
         self.commit_cluster_group(file)?;
@@ -341,6 +350,10 @@ fn extent(schema: &SchemaDescription) -> (usize, usize, usize) {
         schema.columns.len(),
         schema.alias_columns.len(),
     )
+}
+
+fn columns_of(clusters: &[WrittenCluster]) -> impl Iterator<Item = &WrittenColumn> {
+    clusters.iter().flat_map(|cluster| &cluster.columns)
 }
 
 /// Pages to be stored; those of equal bytes only once.

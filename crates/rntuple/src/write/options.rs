@@ -19,7 +19,7 @@ pub struct WriteOptions {
     pub page_checksums: bool,
     /// Pages with the same bytes are stored once in a cluster.
     pub same_page_merging: bool,
-    /// Clusters of a page list.
+    /// Clusters of a page list, at most.
     pub clusters_per_group: usize,
     /// Threads that encode and compress.
     pub threads: usize,
@@ -30,11 +30,17 @@ pub struct WriteOptions {
 /// Entries are taken in slices of about this many bytes, so that what waits for pages stays small.
 pub(super) const SLICE: usize = 16 << 20;
 
+/// Batches that are larger are converted in parts of about this many bytes.
+pub(super) const PART: usize = 32 << 20;
+
+/// Page lists of this many bytes are written, whatever the number of their clusters.
+pub(super) const PAGE_LIST: usize = 16 << 20;
+
 /// What a thread needs to compress: libraries' contexts, the encoded and the compressed page.
 const THREAD: u64 = 8 << 20;
 
-/// The least that a limit of memory may be.
-const LEAST_MEMORY: u64 = 64 << 20;
+/// The least that clusters and waiting elements are limited to.
+const LEAST: u64 = 8 << 20;
 
 impl Default for WriteOptions {
     /// As ROOT 6.40 writes: zstd 5, clusters of 128 MiB, pages of 1 MiB.
@@ -57,19 +63,26 @@ impl Default for WriteOptions {
 
 impl WriteOptions {
     /// Bytes of memory that writing takes at most, besides the batches that are given: a cluster's compressed pages, the
-    /// elements that wait, a slice of entries that is being taken apart, and for each thread its contexts and three pages.
+    /// elements that wait, a slice of entries that is being taken apart and the part of a batch that was converted for it, a
+    /// page list, and for each thread its contexts and three pages.
     ///
-    /// (A cluster may be larger than `cluster_bytes` by what the last slice adds.)
+    /// A single entry that is larger than 16 MiB takes its size twice in addition.
     pub fn memory(&self) -> u64 {
-        let pages = 3 * self.page_bytes as u64 + THREAD;
-        self.cluster_bytes + self.page_buffer + 2 * SLICE as u64 + self.threads as u64 * pages
+        let fixed = (2 * SLICE + PART + PAGE_LIST) as u64;
+        self.cluster_bytes + self.page_buffer + fixed + self.threads as u64 * self.thread()
     }
 
-    /// Makes clusters and what waits smaller until [`memory`](Self::memory) is at most `limit`, as far as that is possible;
-    /// gives what it is then.
+    fn thread(&self) -> u64 {
+        3 * self.page_bytes as u64 + THREAD
+    }
+
+    /// Takes fewer threads, and makes clusters and what waits smaller, until [`memory`](Self::memory) is at most `limit`, as
+    /// far as that is possible; gives what it is then.
     pub fn limit_memory(&mut self, limit: u64) -> u64 {
+        let most = usize::try_from(limit / 2 / self.thread()).unwrap_or(usize::MAX);
+        self.threads = self.threads.clamp(1, most.max(1));
         let fixed = self.memory() - self.cluster_bytes - self.page_buffer;
-        let left = limit.max(LEAST_MEMORY).saturating_sub(fixed).max(8 << 20);
+        let left = limit.saturating_sub(fixed).max(LEAST);
         self.page_buffer = self.page_buffer.min(left / 2);
         self.cluster_bytes = self.cluster_bytes.min(left - left / 2);
         self.memory()

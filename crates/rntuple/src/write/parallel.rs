@@ -85,13 +85,13 @@ impl FillContext<'_, '_> {
     /// # Errors
     /// As [`NTupleWriter::extend`].
     pub fn extend(&mut self, batch: &RecordBatch) -> Result<(), RNTupleError> {
-        let values = self.fill.check(batch)?;
+        let checked = self.fill.check(batch)?;
         let writer = self.writer;
         writer
             .unwritten
             .fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
         self.fill
-            .add(&values, batch.num_rows(), &mut |fill| writer.commit(fill))
+            .add(batch, checked, &mut |fill| writer.commit(fill))
     }
 
     /// Writes the cluster that this context fills, if it has entries. To be called at the end.

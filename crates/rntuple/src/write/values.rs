@@ -5,6 +5,7 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, OffsetBuffer};
 use super::column::ColumnBuffer;
 use super::model::Shape;
 use crate::RNTupleError;
+use crate::schema::DType;
 
 /// The values of a field, checked: of the shape's type, without anything missing.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub(super) enum Values {
     },
 }
 
-/// Offsets of lists, one more than there are lists.
+/// Offsets of lists, one more than there are lists. The first one need not be zero; the items begin there.
 #[derive(Debug)]
 pub(super) enum Ends {
     Narrow(OffsetBuffer<i32>),
@@ -34,10 +35,15 @@ pub(super) enum Ends {
 }
 
 impl Ends {
+    /// Where among the items the list begins.
     pub fn at(&self, index: usize) -> usize {
+        fn from_first<T: ArrowNativeType>(ends: &[T], index: usize) -> usize {
+            let at = |index| ends.get(index).map_or(0, |end: &T| end.as_usize());
+            at(index).saturating_sub(at(0))
+        }
         match self {
-            Self::Narrow(ends) => ends.get(index).map_or(0, |end| end.as_usize()),
-            Self::Wide(ends) => ends.get(index).map_or(0, |end| end.as_usize()),
+            Self::Narrow(ends) => from_first(ends, index),
+            Self::Wide(ends) => from_first(ends, index),
         }
     }
 }
@@ -117,23 +123,68 @@ impl Values {
         Ok(())
     }
 
-    /// Bytes of the values, about.
-    pub fn n_bytes(&self) -> usize {
+    /// Bytes of the values `from..to` as they will wait; of variants, about.
+    pub fn n_bytes(&self, from: usize, to: usize) -> usize {
+        let n = to.saturating_sub(from);
         match self {
-            Self::Leaf { bytes, .. } => bytes.len(),
-            Self::Bools(bools) => bools.len(),
-            Self::List { ends, item } => {
-                let n = match ends {
-                    Ends::Narrow(ends) => ends.len(),
-                    Ends::Wide(ends) => ends.len(),
-                };
-                8 * n + item.n_bytes()
-            }
-            Self::Array { item, .. } => item.n_bytes(),
-            Self::Record(members) => members.iter().map(Self::n_bytes).sum(),
+            Self::Leaf { size, .. } => n * size,
+            Self::Bools(_) => n,
+            Self::List { ends, item } => 8 * n + item.n_bytes(ends.at(from), ends.at(to)),
+            Self::Array { size, item } => item.n_bytes(from * size, to * size),
+            Self::Record(members) => members.iter().map(|member| member.n_bytes(from, to)).sum(),
             Self::Variant { tags, alternatives } => {
-                12 * tags.len() + alternatives.iter().map(Self::n_bytes).sum::<usize>()
+                // as if the alternatives were spread evenly
+                let share = |values: &Self| {
+                    let all = values.len();
+                    let first = all * from / tags.len().max(1);
+                    values.n_bytes(first, (all * to).div_ceil(tags.len().max(1)))
+                };
+                12 * n + alternatives.iter().map(share).sum::<usize>()
             }
+        }
+    }
+
+    /// Number of values.
+    fn len(&self) -> usize {
+        match self {
+            Self::Leaf { bytes, size } => bytes.len() / size.max(&1),
+            Self::Bools(bools) => bools.len(),
+            Self::List { ends, .. } => match ends {
+                Ends::Narrow(ends) => ends.len() - 1,
+                Ends::Wide(ends) => ends.len() - 1,
+            },
+            Self::Array { size, item } => item.len() / size.max(&1),
+            Self::Record(members) => members.first().map_or(0, Self::len),
+            Self::Variant { tags, .. } => tags.len(),
+        }
+    }
+
+    /// No values of a field.
+    pub fn none(shape: &Shape) -> Self {
+        let item = |shape: &Shape| Box::new(Self::none(shape));
+        match shape {
+            Shape::Leaf {
+                dtype: DType::Bool, ..
+            } => Self::Bools(BooleanBuffer::new_unset(0)),
+            Shape::Leaf { dtype, .. } => Self::Leaf {
+                bytes: Buffer::default(),
+                size: dtype.size(),
+            },
+            Shape::List { item: below, .. } | Shape::Optional { item: below, .. } => Self::List {
+                ends: Ends::Wide(OffsetBuffer::new_empty()),
+                item: item(below),
+            },
+            Shape::Array { size, item: below } => Self::Array {
+                size: *size,
+                item: item(below),
+            },
+            Shape::Record { members, .. } => {
+                Self::Record(members.iter().map(|(_, shape)| Self::none(shape)).collect())
+            }
+            Shape::Variant { alternatives, .. } => Self::Variant {
+                tags: Vec::new(),
+                alternatives: alternatives.iter().map(Self::none).collect(),
+            },
         }
     }
 }

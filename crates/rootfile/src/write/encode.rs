@@ -8,6 +8,10 @@ pub(super) const BIG: u64 = 2_000_000_000;
 /// Bytes of a directory's record, of either width: the narrow one leaves room for the wide one.
 pub(super) const DIRECTORY_SIZE: usize = 60;
 
+/// Bytes of it up to the last position, with positions of 32 and of 64 bits.
+pub(super) const NARROW_RECORD: usize = 30;
+pub(super) const WIDE_RECORD: usize = 42;
+
 /// Big-endian values, one after another.
 #[derive(Debug, Default)]
 pub(super) struct Encoder(pub Vec<u8>);

@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use femtobarn_codec::Compressor;
 use femtobarn_io::ByteSink;
 
-use self::encode::{BIG, DIRECTORY_SIZE, Encoder, is_wide};
+use self::encode::{BIG, DIRECTORY_SIZE, Encoder, NARROW_RECORD, WIDE_RECORD, is_wide};
 use crate::{
     Datime, Directory, DirectoryRecord, FileHeader, FreeSegment, Key, RootFile, RootFileError,
     StreamerInfo, Uuid,
@@ -36,6 +36,8 @@ struct Folder {
     keys: Vec<Key>,
     /// Where the record's bytes are.
     offset: u64,
+    /// Version of the class and whether positions have 64 bits, of a record that is in the file already.
+    old: Option<(u16, bool)>,
     changed: bool,
 }
 
@@ -54,7 +56,12 @@ pub struct FileWriter {
     now: Datime,
     /// A write failed: the file is not what it should be.
     failed: bool,
+    /// Of a file that was there: its size, until something points at what is new.
+    old_size: Option<u64>,
 }
+
+/// Bytes that the last records of a file may take: lists of keys, streamer infos, free segments.
+const MARGIN: u64 = 100_000_000;
 
 /// Bytes of a record that are written at a time.
 const CHUNK: usize = 8 << 20;
@@ -105,6 +112,7 @@ impl FileWriter {
             uuid,
             keys: Vec::new(),
             offset: BEGIN + u64::from(n_bytes_name),
+            old: None,
             changed: true,
         };
         let end = BEGIN + u64::from(key.n_bytes);
@@ -132,6 +140,7 @@ impl FileWriter {
             end,
             now,
             failed: false,
+            old_size: None,
         })
     }
 
@@ -146,6 +155,7 @@ impl FileWriter {
             folders.push(Folder::existing(&header, &directory, &folders));
         }
         let infos = file.streamer_infos()?.into_iter();
+        let size = file.source().meta().size;
         Ok(Self {
             sink,
             folders,
@@ -153,10 +163,11 @@ impl FileWriter {
             described: infos.map(|info| (info.name, info.version)).collect(),
             new_infos: Vec::new(),
             // behind everything that is there, known to the header or not
-            end: header.end.max(file.source().meta().size),
+            end: header.end.max(size),
             header,
             now: now(),
             failed: false,
+            old_size: Some(size),
         })
     }
 
@@ -230,6 +241,13 @@ impl FileWriter {
         if let Some(known) = self.folders.iter().position(|folder| folder.path == path) {
             return Ok(known);
         }
+        if let Some(bad) = name.chars().find(|c| *c == ';' || c.is_ascii_control()) {
+            return Err(RootFileError::InvalidName {
+                url: self.sink.url().to_owned(),
+                name: name.to_owned(),
+                found: bad,
+            });
+        }
         if let Some(key) = above.keys.iter().find(|key| key.name == name) {
             return Err(RootFileError::NotADirectory {
                 url: self.sink.url().to_owned(),
@@ -269,9 +287,17 @@ impl FileWriter {
             uuid,
             keys: Vec::new(),
             offset,
+            old: None,
             changed: true,
         });
         Ok(self.folders.len() - 1)
+    }
+
+    /// The directory at a path, if it is there.
+    pub fn find_directory(&self, path: &str) -> Option<usize> {
+        let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
+        let path = names.join("/");
+        self.folders.iter().position(|folder| folder.path == path)
     }
 
     /// Writes an object into a directory, compressed by `settings` where it shrinks. An object of the same name gets the
@@ -404,6 +430,7 @@ impl FileWriter {
     /// If the sink fails.
     pub fn finish(mut self) -> Result<u64, RootFileError> {
         self.check()?;
+        self.check_folders()?;
         self.write_infos()?;
         for at in (0..self.folders.len()).rev() {
             self.write_keys(at)?;
@@ -411,30 +438,63 @@ impl FileWriter {
         self.write_free()?;
         // all that is new must be there before anything points at it
         self.sink.sync()?;
+        self.old_size = None;
         for folder in self.folders.iter().skip(1).filter(|folder| folder.changed) {
-            self.sink.write_at(
-                folder.offset,
-                &encode::directory(&folder.record, folder.uuid),
-            )?;
+            self.sink.write_at(folder.offset, &folder.bytes())?;
         }
         self.write_head()?;
         self.sink.commit()?;
         Ok(self.end)
     }
 
+    /// Insists that all records that are written again have room for positions of 64 bits, if they need it: files of
+    /// before ROOT 4 have none.
+    fn check_folders(&self) -> Result<(), RootFileError> {
+        let is_old = self.header.version % 1_000_000 < 40_000;
+        let is_full = |folder: &&Folder| {
+            is_old && matches!(folder.old, Some((_, false))) && self.end + MARGIN > BIG
+        };
+        match self.folders.iter().filter(|f| f.changed).find(is_full) {
+            Some(folder) => Err(RootFileError::TooLarge {
+                url: self.sink.url().to_owned(),
+                name: folder.name.clone(),
+                expected: BIG,
+                found: self.end,
+            }),
+            None => Ok(()),
+        }
+    }
+
     fn write_infos(&mut self) -> Result<(), RootFileError> {
-        let names = ("TList", "StreamerInfo", "Doubly linked list");
+        let title = "Doubly linked list";
+        let names = ("TList", "StreamerInfo", title);
         let key_len = self
             .key(names, self.end, self.header.begin, 0, 0, 1)?
             .key_len;
-        let object = match self.old_infos.take() {
+        let (title, object) = match self.old_infos.take() {
             Some(_) if self.new_infos.is_empty() => return Ok(()),
-            // the tags of classes count from the record's beginning: behind a longer key they would be others
-            Some((_, old_len)) if old_len != key_len => return Ok(()),
-            Some((old, _)) => streamer::extended(old, &self.new_infos, key_len),
-            None => Some(streamer::list(&self.new_infos, key_len)),
+            // the tags of classes count from the record's beginning: the key must remain as long as it was, so its title,
+            // which nobody reads, is cut or filled up
+            Some((old, old_len)) => {
+                let room = usize::from(old_len) + title.len();
+                let wanted = room.checked_sub(usize::from(key_len));
+                let Some(wanted) = wanted.filter(|&n| n < 255) else {
+                    return Ok(());
+                };
+                let title: String = title
+                    .chars()
+                    .chain(std::iter::repeat(' '))
+                    .take(wanted)
+                    .collect();
+                (title, streamer::extended(old, &self.new_infos, old_len))
+            }
+            None => (
+                title.to_owned(),
+                Some(streamer::list(&self.new_infos, key_len)),
+            ),
         };
         let Some(object) = object else { return Ok(()) };
+        let names = ("TList", "StreamerInfo", title.as_str());
         let key = self.append(names, self.header.begin, &object, 101, 1)?;
         (self.header.seek_info, self.header.n_bytes_info) = (key.seek_key, key.n_bytes);
         Ok(())
@@ -511,9 +571,7 @@ impl FileWriter {
         let mut header = encode::header(&self.header);
         // files of early versions have no room for the identifier, which is last
         header.truncate(usize::try_from(self.header.begin).unwrap_or(usize::MAX));
-        let root = root
-            .changed
-            .then(|| (root.offset, encode::directory(&root.record, root.uuid)));
+        let root = root.changed.then(|| (root.offset, root.bytes()));
         self.write_at(0, &header)?;
         match root {
             Some((offset, record)) => self.write_at(offset, &record),
@@ -522,7 +580,33 @@ impl FileWriter {
     }
 }
 
+impl Drop for FileWriter {
+    /// What was added to a file that is there, and nothing points at, is taken away again.
+    fn drop(&mut self) {
+        if let Some(size) = self.old_size {
+            // nobody is left to tell
+            let _ = self.sink.truncate(size);
+        }
+    }
+}
+
 impl Folder {
+    /// The record's bytes, as they go to its place.
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = encode::directory(&self.record, self.uuid);
+        if let Some((version, wide)) = self.old {
+            let version_now = bytes.first_chunk().map_or(0, |v| u16::from_be_bytes(*v));
+            if (version_now > 1000) == wide {
+                // what is behind the positions, an identifier or nothing, stays
+                bytes.truncate(if wide { WIDE_RECORD } else { NARROW_RECORD });
+                if let Some(place) = bytes.first_chunk_mut() {
+                    *place = version.to_be_bytes();
+                }
+            }
+        }
+        bytes
+    }
+
     fn existing(header: &FileHeader, directory: &Directory, known: &[Self]) -> Self {
         let record = directory.record().clone();
         let path = directory.path().to_owned();
@@ -540,6 +624,7 @@ impl Folder {
             title: key.map_or("", |key| key.title.as_str()).to_owned(),
             keys: directory.keys().to_vec(),
             uuid: header.uuid,
+            old: Some((record.version, record.version > 1000)),
             changed: false,
             record,
             path,

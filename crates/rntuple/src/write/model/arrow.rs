@@ -261,21 +261,3 @@ pub(crate) fn dtype_of(data_type: &DataType) -> Option<DType> {
         _ => return None,
     })
 }
-
-/// The Arrow type of elements.
-pub(crate) fn arrow_of(dtype: DType) -> DataType {
-    match dtype {
-        DType::Bool => DataType::Boolean,
-        DType::Int8 => DataType::Int8,
-        DType::UInt8 => DataType::UInt8,
-        DType::Int16 => DataType::Int16,
-        DType::UInt16 => DataType::UInt16,
-        DType::Int32 => DataType::Int32,
-        DType::UInt32 => DataType::UInt32,
-        DType::Int64 => DataType::Int64,
-        DType::UInt64 => DataType::UInt64,
-        DType::Float16 => DataType::Float16,
-        DType::Float32 => DataType::Float32,
-        DType::Float64 => DataType::Float64,
-    }
-}

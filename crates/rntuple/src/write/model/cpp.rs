@@ -16,13 +16,25 @@ impl FieldModel {
     /// # Errors
     /// If the type is another, or its name is none.
     pub fn from_type_name(name: &str, type_name: &str) -> Result<Self, RNTupleError> {
-        parse(type_name, 0)
+        Self::from_type_name_with(name, type_name, &[])
+    }
+
+    /// The same, with classes and enums that may occur in it by their type names.
+    ///
+    /// # Errors
+    /// If the type is another, or its name is none.
+    pub fn from_type_name_with(
+        name: &str,
+        type_name: &str,
+        classes: &[Self],
+    ) -> Result<Self, RNTupleError> {
+        parse(type_name, classes, 0)
             .map(|field| field.named(name))
             .map_err(|reason| unwritable(name, format!("its type {type_name:?} {reason}")))
     }
 }
 
-fn parse(type_name: &str, depth: usize) -> Result<FieldModel, String> {
+fn parse(type_name: &str, classes: &[FieldModel], depth: usize) -> Result<FieldModel, String> {
     if depth > DEEPEST {
         return Err(format!("is nested deeper than {DEEPEST}"));
     }
@@ -32,7 +44,11 @@ fn parse(type_name: &str, depth: usize) -> Result<FieldModel, String> {
         .strip_suffix(']')
         .and_then(|text| text.rsplit_once('['))
     {
-        return c_array(inner, size, depth);
+        return c_array(inner, size, classes, depth);
+    }
+    let plain = text.trim_start_matches("::");
+    if let Some(class) = classes.iter().find(|class| class.type_name == plain) {
+        return Ok(class.clone());
     }
     let Some((template, arguments)) = text.strip_suffix('>').and_then(|text| text.split_once('<'))
     else {
@@ -51,7 +67,7 @@ fn parse(type_name: &str, depth: usize) -> Result<FieldModel, String> {
         arguments
             .iter()
             .take(*wanted.start())
-            .map(|argument| parse(argument, depth + 1))
+            .map(|argument| parse(argument, classes, depth + 1))
             .collect()
     };
     let template = template.trim().trim_start_matches("::");
@@ -88,7 +104,11 @@ fn parse(type_name: &str, depth: usize) -> Result<FieldModel, String> {
             Ok(FieldModel::variant("", fields(n..=n)?))
         }
         "array" => sized(&arguments, |item, size| {
-            Ok(FieldModel::array("", size, parse(item, depth + 1)?))
+            Ok(FieldModel::array(
+                "",
+                size,
+                parse(item, classes, depth + 1)?,
+            ))
         }),
         "bitset" => {
             let [size] = arguments.as_slice() else {
@@ -139,7 +159,12 @@ fn number(text: &str) -> Result<u64, String> {
 }
 
 /// `T[N]…[M]`: arrays of arrays, the last index innermost.
-fn c_array(inner: &str, size: &str, depth: usize) -> Result<FieldModel, String> {
+fn c_array(
+    inner: &str,
+    size: &str,
+    classes: &[FieldModel],
+    depth: usize,
+) -> Result<FieldModel, String> {
     let (mut item, mut sizes) = (inner.trim(), vec![number(size)?]);
     while let Some((inner, size)) = item
         .strip_suffix(']')
@@ -148,7 +173,7 @@ fn c_array(inner: &str, size: &str, depth: usize) -> Result<FieldModel, String> 
         sizes.push(number(size)?);
         item = inner.trim();
     }
-    let field = parse(item, depth + 1)?;
+    let field = parse(item, classes, depth + 1)?;
     Ok(sizes
         .into_iter()
         .fold(field, |field, size| FieldModel::array("", size, field)))

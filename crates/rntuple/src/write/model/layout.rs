@@ -1,6 +1,6 @@
 //! From fields to records and columns of the schema, and to what is needed to fill them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{FieldKind, FieldModel, LeafModel, StoredAs, number_columns, unwritable};
 use crate::RNTupleError;
@@ -19,6 +19,8 @@ pub(crate) enum Shape {
         dtype: DType,
         /// What values may be, if not everything.
         range: Option<(f64, f64)>,
+        /// C++'s `char`: bytes with or without a sign.
+        is_char: bool,
     },
     /// Lists; texts are lists of bytes.
     List {
@@ -53,7 +55,7 @@ pub(crate) struct Layout {
     /// Fields by their names from the top down, with dots between.
     paths: HashMap<String, u32>,
     /// Names of all top-level fields.
-    names: HashMap<String, u32>,
+    names: HashSet<String>,
 }
 
 /// The columns of offsets, plain and split.
@@ -87,15 +89,13 @@ impl Layout {
             first,
         };
         for field in fields {
-            if field.name.is_empty() || next.names.insert(field.name.clone(), 0).is_some() {
-                let reason = if field.name.is_empty() {
-                    "it has no name"
-                } else {
-                    "there is another field of this name"
-                };
-                return Err(unwritable(&field.name, reason));
-            }
             check_name(&field.name)?;
+            if !next.names.insert(field.name.clone()) {
+                return Err(unwritable(
+                    &field.name,
+                    "there is another field of this name",
+                ));
+            }
         }
         let is_view = |field: &&FieldModel| matches!(field.kind, FieldKind::Projected { .. });
         // views show fields that are there
@@ -210,6 +210,7 @@ impl Layout {
                     column,
                     dtype,
                     range: None,
+                    is_char: false,
                 });
                 let size = usize::try_from(*size).unwrap_or(usize::MAX);
                 Shape::Array { size, item }
@@ -218,6 +219,7 @@ impl Layout {
                 let id = self.record(field, Role::Record, place);
                 let mut shapes: Vec<(String, Shape)> = Vec::with_capacity(members.len());
                 for member in members {
+                    check_name(&member.name)?;
                     if shapes.iter().any(|(name, _)| *name == member.name) {
                         let reason = format!("two members are called {:?}", member.name);
                         return Err(unwritable(place.path, reason));
@@ -233,6 +235,11 @@ impl Layout {
             FieldKind::Variant(alternatives) => {
                 if alternatives.is_empty() || alternatives.len() > 125 {
                     let reason = format!("{} alternatives, not 1 to 125", alternatives.len());
+                    return Err(unwritable(place.path, reason));
+                }
+                if field.type_name.is_empty() {
+                    let reason = "a variant's alternatives have C++ types, and a record without a class has none: \
+                                  declare its class";
                     return Err(unwritable(place.path, reason));
                 }
                 let id = self.record(field, Role::Variant, place);
@@ -285,6 +292,7 @@ impl Layout {
             column,
             dtype: DType::UInt8,
             range: None,
+            is_char: false,
         });
         let text = bytes == ColumnType::Char;
         Shape::List { index, item, text }
@@ -312,11 +320,11 @@ impl Layout {
             Some(StoredAs::Quantized { min, max, .. }) => Some((min, max)),
             _ => None,
         };
-        let dtype = leaf.dtype;
         Shape::Leaf {
             column,
-            dtype,
+            dtype: leaf.dtype,
             range,
+            is_char: leaf.stored == Some(StoredAs::Column(ColumnType::Char)),
         }
     }
 
@@ -369,16 +377,17 @@ impl Layout {
     }
 }
 
-fn check_name(name: &str) -> Result<(), RNTupleError> {
-    // as ROOT: dots separate the names of subfields, slashes directories
+/// Insists on a name that ROOT takes, of a field or an ntuple.
+pub(crate) fn check_name(name: &str) -> Result<(), RNTupleError> {
+    if name.is_empty() {
+        return Err(unwritable(name, "it has no name"));
+    }
+    // dots separate the names of subfields, slashes directories
     let bad = name
         .chars()
-        .find(|c| matches!(c, '.' | '/') || c.is_control());
+        .find(|c| matches!(c, '.' | '/' | '\\' | ' ') || c.is_ascii_control());
     match bad {
-        Some(c) => Err(unwritable(
-            name,
-            format!("{c:?} has no place in a field's name"),
-        )),
+        Some(c) => Err(unwritable(name, format!("{c:?} has no place in a name"))),
         None => Ok(()),
     }
 }

@@ -10,8 +10,8 @@ use crate::schema::DType;
 use crate::spec::ColumnType;
 
 pub use arrow::Nulls;
-pub(crate) use arrow::{arrow_of, dtype_of};
-pub(crate) use layout::{Layout, Shape};
+pub(crate) use arrow::dtype_of;
+pub(crate) use layout::{Layout, Shape, check_name};
 
 /// A field that is to be written, and those below it.
 #[derive(Debug, Clone, PartialEq)]
@@ -173,13 +173,13 @@ impl FieldModel {
         )
     }
 
-    /// `std::array` of an item.
+    /// `std::array` of an item. Where the item's type has no name, RNTuple knows no array of it: then it is a collection.
     #[must_use]
     pub fn array(name: impl Into<String>, size: u64, item: Self) -> Self {
-        let type_name = match item.type_name.as_str() {
-            "" => String::new(),
-            inner => format!("std::array<{inner},{size}>"),
-        };
+        if item.type_name.is_empty() {
+            return Self::vector(name, item);
+        }
+        let type_name = format!("std::array<{},{size}>", item.type_name);
         Self::new(
             name,
             type_name,
@@ -329,6 +329,20 @@ impl FieldModel {
         self.subfields_mut()
             .iter_mut()
             .for_each(|field| field.compress(settings));
+    }
+
+    /// Makes `char` of all `std::int8_t` at and below this field.
+    pub fn make_chars(&mut self) {
+        self.type_name = self.type_name.replace("std::int8_t", "char");
+        if let FieldKind::Leaf(leaf) = &mut self.kind
+            && leaf.dtype == DType::Int8
+        {
+            *leaf = LeafModel {
+                dtype: DType::UInt8,
+                stored: Some(StoredAs::Column(ColumnType::Char)),
+            };
+        }
+        self.subfields_mut().iter_mut().for_each(Self::make_chars);
     }
 
     fn each_leaf(&mut self, change: &mut dyn FnMut(&mut LeafModel)) {
