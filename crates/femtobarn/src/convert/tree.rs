@@ -18,7 +18,7 @@ use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::schema::Descriptor;
 use femtobarn_rntuple::write::{FieldKind, FieldModel};
 use femtobarn_ttree::Tree;
-use femtobarn_ttree::model::{Branch, BranchId, TreeModel};
+use femtobarn_ttree::model::{Branch, BranchId, Leaf, TreeModel};
 
 use super::ConvertOptions;
 use super::input::{Wanted, refused};
@@ -161,9 +161,13 @@ impl Shaper<'_> {
         if !descriptor.top_level.contains(&field) {
             return None;
         }
-        let model = FieldModel::from_descriptor(descriptor, &[field])
-            .ok()?
-            .pop()?;
+        let mut model = FieldModel::with_data(descriptor, field).ok()?;
+        let branch = self.tree.branch(id)?;
+        let is_char = |leaf: &Leaf| leaf.class_name == "TLeafB" && !leaf.is_unsigned;
+        // the importer goes by ROOT's names of the types, Char_t among them
+        if branch.leaves.iter().all(is_char) || is_of_char(&branch.object_class) {
+            model.make_chars();
+        }
         Some((descriptor.field_name(field).to_owned(), model))
     }
 
@@ -356,6 +360,12 @@ fn common_beginning<'n>(names: &[&'n str]) -> &'n str {
     } else {
         prefix
     }
+}
+
+/// Whether a class is a container of `char`, not of `signed char`.
+fn is_of_char(class: &str) -> bool {
+    let arguments = class.split(['<', '>', ',']);
+    arguments.map(str::trim).any(|argument| argument == "char")
 }
 
 fn is_collection(branch: &Branch) -> bool {
