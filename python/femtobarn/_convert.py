@@ -123,8 +123,8 @@ def convert(
     files : str, path, dict or list
         What to convert, as for `open`: several files are one ntuple, if the output is a file.
     output : str or path
-        The file to make: its ending says what it is (".root", ".parquet", ".arrow"). Or a folder, with a slash at the end
-        or there already: then each file becomes one in it.
+        The file to make: its ending says what it is (".root", ".parquet", ".arrow"). A name without an ending, or with a
+        slash at the end, or of a folder that is there, is a folder: then each file becomes one in it.
     fields, drop : str or list of str, optional
         The top-level fields to convert, and those to leave out; ``*`` and ``?`` stand for any characters.
     compression : str, int or None
@@ -168,15 +168,15 @@ def convert(
     Examples
     --------
     >>> import femtobarn as fb
-    >>> report = fb.convert(dimuon + ":Events", tmp / "muons.parquet", fields="*Muon*")
+    >>> report = fb.convert(dimuon, tmp / "muons.parquet", fields="*Muon*")
     >>> report.entries, report.equal
-    (100, True)
+    (12000, True)
     """
     pairs = resolve(files)
     if not pairs:
         raise UsageError("there is nothing to convert")
     path = os.fspath(output)
-    is_folder = path.endswith(("/", os.sep)) or os.path.isdir(path)
+    is_folder = path.endswith(("/", os.sep)) or os.path.isdir(path) or not os.path.splitext(path)[1]
     if kind not in ("root", "parquet", "arrow"):
         raise UsageError(f"files are of the kind root, parquet or arrow, not {kind!r}")
     if not is_folder and (resume or skip_bad_files or jobs != 1):

@@ -126,7 +126,7 @@ pub struct ExplainArgs {
 #[derive(Debug, Args)]
 pub struct ConvertArgs {
     /// The files, and the ntuples or trees in them; * ? [] and ** stand for any characters, also in quotes. The last name is
-    /// the output: a file, whose ending says what it is (.root, .parquet, .arrow), or a folder for a file of each
+    /// the output: a file, whose ending says what it is (.root, .parquet, .arrow), or a folder (a name without an ending) for a file of each
     #[arg(value_name = "FILE[:NAME]… OUTPUT", required = true, num_args = 2.., value_hint = ValueHint::FilePath)]
     pub names: Vec<String>,
     /// Convert these fields only; * and ? stand for any characters

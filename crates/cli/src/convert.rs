@@ -32,8 +32,9 @@ pub fn run(
     };
     let inputs = inputs(names)?;
     let options = options(args)?;
-    let is_folder = output.ends_with('/') || Path::new(output).is_dir();
-    if !is_folder && (inputs.len() == 1 || Path::new(output).extension().is_some()) {
+    let path = Path::new(output);
+    let is_folder = output.ends_with('/') || path.is_dir() || path.extension().is_none();
+    if !is_folder {
         if args.resume || args.skip_bad_files.is_some() {
             let message =
                 "--resume and --skip-bad-files are for a folder of outputs: end its name with /";

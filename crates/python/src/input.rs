@@ -50,7 +50,8 @@ fn buffer(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
             // not written to as long as the caller keeps to the rule that arrays being written are left alone.
             Ok(unsafe { Buffer::from_custom_allocation(pointer, length, Arc::new(view)) })
         }
-        _ => Ok(Buffer::from_vec(Vec::<u8>::new())),
+        // aligned for every type
+        _ => Ok(Buffer::from_vec(Vec::<u64>::new())),
     }
 }
 

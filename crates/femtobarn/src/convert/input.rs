@@ -53,12 +53,16 @@ pub(super) struct Source {
 
 impl Source {
     /// Opens files of one kind; several are one ntuple.
-    pub fn open(inputs: &[Input], options: &ConvertOptions) -> Result<Self, RNTupleError> {
+    pub fn open(
+        inputs: &[Input],
+        output: Format,
+        options: &ConvertOptions,
+    ) -> Result<Self, RNTupleError> {
         let [first, ..] = inputs else {
             return Err(refused("", "there is nothing to convert"));
         };
         match Format::of(Path::new(&first.url)) {
-            Format::Root => Self::ntuple(inputs, options),
+            Format::Root => Self::ntuple(inputs, output, options),
             format => tables::open(inputs, format, options),
         }
     }
@@ -68,7 +72,11 @@ impl Source {
         self.batches.next().transpose()
     }
 
-    fn ntuple(inputs: &[Input], options: &ConvertOptions) -> Result<Self, RNTupleError> {
+    fn ntuple(
+        inputs: &[Input],
+        output: Format,
+        options: &ConvertOptions,
+    ) -> Result<Self, RNTupleError> {
         let files: Vec<(String, Option<String>)> = inputs
             .iter()
             .map(|input| (input.url.clone(), input.path.clone()))
@@ -77,13 +85,22 @@ impl Source {
         let Some(reader) = ntuple.readers().first().cloned() else {
             return Err(refused("", "there is nothing to convert"));
         };
-        if let Some(model) = Tree::model(&reader) {
+        if let (Some(model), Format::Root) = (Tree::model(&reader), output) {
             return Self::tree(&ntuple, model, options);
         }
         let descriptor = reader.descriptor();
-        let chosen = choose(descriptor, options, reader.url())?;
-        let fields = FieldModel::from_descriptor(descriptor, &chosen)?;
-        let fields = materialized(descriptor, &chosen, fields)?;
+        let mut chosen = choose(descriptor, options, reader.url())?;
+        let fields = if output == Format::Root {
+            let fields = FieldModel::from_descriptor(descriptor, &chosen)?;
+            materialized(descriptor, &chosen, fields)?
+        } else {
+            // a table has no views: what they show is a column, and what only they show is none
+            chosen.retain(|&id| !is_behind_views(descriptor, id));
+            let fields = chosen
+                .iter()
+                .map(|&id| FieldModel::with_data(descriptor, id));
+            fields.collect::<Result<_, _>>()?
+        };
         let read: Vec<String> = fields
             .iter()
             .filter(|field| has_data(field))
@@ -209,6 +226,18 @@ fn choose(
         .collect();
     wanted.check(url)?;
     Ok(chosen)
+}
+
+/// Whether a field is one of the collections that ROOT's importer makes for views.
+fn is_behind_views(descriptor: &Descriptor, id: FieldId) -> bool {
+    let shows = |view: FieldId| {
+        let source = descriptor
+            .field(view)
+            .and_then(|field| field.record.source_id);
+        source == Some(id)
+    };
+    descriptor.field_name(id).starts_with("_collection")
+        && descriptor.top_level.iter().any(|&view| shows(view))
 }
 
 /// Views whose sources are not converted become fields with data.

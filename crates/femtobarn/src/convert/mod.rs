@@ -87,8 +87,8 @@ pub fn convert(
     pulse: OnPulse<'_>,
 ) -> Result<Converted, RNTupleError> {
     let start = Instant::now();
-    let mut source = Source::open(inputs, options)?;
     let format = Format::of(output);
+    let mut source = Source::open(inputs, format, options)?;
     let unseen = Unseen::new(output, options.verify);
     let mut sink = Sink::create(format, &unseen.path, &source, options)?;
     let mut digest = options

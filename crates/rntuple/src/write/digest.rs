@@ -53,6 +53,7 @@ impl Digest {
     /// If a field cannot be written.
     pub fn new(fields: &[FieldModel]) -> Result<Self, RNTupleError> {
         let mut layout = Layout::default();
+        layout.any_name = true;
         layout.extend(fields, 0, WriteOptions::default().compression)?;
         let column = |_| Column {
             hasher: Box::new(Xxh3::new()),

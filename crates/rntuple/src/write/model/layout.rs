@@ -54,6 +54,8 @@ pub(crate) struct Layout {
     pub settings: Vec<u32>,
     /// Fields by their names from the top down, with dots between.
     paths: HashMap<String, u32>,
+    /// Whether names are taken that ROOT would not take: the ntuple is never written.
+    pub any_name: bool,
     /// Names of all top-level fields.
     names: HashSet<String>,
 }
@@ -89,7 +91,7 @@ impl Layout {
             first,
         };
         for field in fields {
-            check_name(&field.name)?;
+            next.check(&field.name)?;
             if !next.names.insert(field.name.clone()) {
                 return Err(unwritable(
                     &field.name,
@@ -108,6 +110,14 @@ impl Layout {
         }
         *self = next;
         Ok(())
+    }
+
+    fn check(&self, name: &str) -> Result<(), RNTupleError> {
+        if self.any_name {
+            Ok(())
+        } else {
+            check_name(name)
+        }
     }
 
     fn record(&mut self, field: &FieldModel, role: Role, place: Place<'_>) -> u32 {
@@ -219,7 +229,7 @@ impl Layout {
                 let id = self.record(field, Role::Record, place);
                 let mut shapes: Vec<(String, Shape)> = Vec::with_capacity(members.len());
                 for member in members {
-                    check_name(&member.name)?;
+                    self.check(&member.name)?;
                     if shapes.iter().any(|(name, _)| *name == member.name) {
                         let reason = format!("two members are called {:?}", member.name);
                         return Err(unwritable(place.path, reason));

@@ -1,0 +1,316 @@
+"""Converting: into what ROOT's importer makes, into tables and back, many files, and what happens when something is wrong."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import awkward as ak
+import numpy as np
+import pytest
+
+import femtobarn as fb
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+# Arguments: pairs of a tree, as file|name, and the file for what the importer makes of it
+IMPORT = """
+import os, sys
+import ROOT
+importers = ROOT if hasattr(ROOT, "RNTupleImporter") else ROOT.Experimental
+for tree, target in zip(sys.argv[1::2], sys.argv[2::2]):
+    importer = importers.RNTupleImporter.Create(*tree.split("|"), target)
+    importer.SetIsQuiet(True)
+    importer.SetConvertDotsInBranchNames(True)
+    importer.Import()
+sys.stdout.flush()
+os._exit(0)
+"""
+
+# What the importer takes of the real files; it stops at split classes, and crashes at vectors of vectors.
+IMPORTED = {
+    "hzz_zlib.root": "events",
+    "hzz_lzma.root": "events",
+    "nanoaod_v5_1000.root": "Events",
+    "nanoaod_2015_ttbar_200.root": "Events",
+    "nano_dy.root": "Events",
+    "nano_tt_v12.root": "Events",
+    "TLeafC_pr342.root": "G4Sim",
+    "tree_with_vector_string.root": "t1",
+    "tree_basictypes.root": "t",
+}
+
+
+def columns(ntuple):
+    """Paths of the fields, and the types of their columns."""
+    fields = ntuple._core.fields()
+    return {field["path"]: [column["type"] for column in field["columns"]] for field in fields if field["path"]}
+
+
+@pytest.fixture(scope="module")
+def imported(run_root, shared, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("imported")
+    arguments = []
+    for file, tree in IMPORTED.items():
+        arguments += [f"{shared}/ttree/{file}|{tree}", folder / file]
+    run_root(IMPORT, *arguments)
+    return folder
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("file", IMPORTED)
+def test_a_tree_becomes_what_roots_importer_makes_of_it(imported, shared, tmp_path, file):
+    report = fb.convert(f"{shared}/ttree/{file}:{IMPORTED[file]}", tmp_path / "own.root")
+    assert report.equal is True
+    own, roots = fb.open(tmp_path / "own.root"), fb.open(imported / file)
+    assert (own.name, own.num_entries) == (roots.name, roots.num_entries)
+    assert own.typenames() == roots.typenames()
+    assert own.keys() == roots.keys()
+    assert columns(own) == columns(roots)
+    ours, theirs = own.arrays(), roots.arrays()
+    assert all(ak.array_equal(ours[name], theirs[name], equal_nan=True) for name in theirs.fields)
+
+
+@pytest.mark.parametrize("file", ["lists", "scalars", "sums", "classes", "untyped", "packed", "streamers", "imported"])
+def test_an_ntuple_stays_what_it_is(testdata, tmp_path, file):
+    path = testdata / "rntuple" / f"{file}.root"
+    report = fb.convert(path, tmp_path / "again.root", compression="lz4:4", cluster_size="1 kB", page_size=64)
+    assert report.equal is True
+    before, after = fb.open(path), fb.open(tmp_path / "again.root")
+    assert after.typenames() == before.typenames()
+    assert after.verify().ok
+    assert after.arrays().layout.form == before.arrays().layout.form
+    assert repr(after.arrays().to_list()) == repr(before.arrays().to_list())  # a NaN is a NaN
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+@pytest.mark.parametrize("file", ["lists", "scalars", "packed", "imported"])
+def test_a_table_and_back(testdata, tmp_path, ending, file):
+    path = testdata / "rntuple" / f"{file}.root"
+    table = tmp_path / f"table.{ending}"
+    report = fb.convert(path, table)
+    assert (report.equal, report.status, report.input) == (True, "converted", str(path))
+    back = fb.convert(table, tmp_path / "back.root", name="folder/again")
+    assert back.equal is True
+    before, after = fb.open(path).arrays(), fb.open(f"{tmp_path}/back.root:folder/again").arrays()
+    # the collections that ROOT's importer makes are seen through views, which are columns of tables
+    names = [name for name in before.fields if not name.startswith("_collection")]
+    assert after.fields == names
+    for name in names:
+        assert ak.array_equal(after[name], before[name], equal_nan=True, dtype_exact=True)
+
+
+@pytest.mark.parametrize("file", ["delphes_10.root:Delphes", "hzz_zlib.root:events", "nano_dy.root:Events"])
+def test_a_tree_becomes_a_table_of_its_branches(shared, tmp_path, need, file):
+    report = fb.convert(f"{shared}/ttree/{file}", tmp_path / "x.parquet")
+    assert report.equal is True
+    table, tree = need("pyarrow.parquet").read_table(tmp_path / "x.parquet"), fb.open(f"{shared}/ttree/{file}")
+    assert table.column_names == tree.arrays().fields
+    name = table.column_names[-1]
+    assert table[name].to_pylist() == tree[name].array().to_list()
+
+
+def test_tables_of_others(need, tmp_path):
+    pa, parquet, feather = need("pyarrow"), need("pyarrow.parquet"), need("pyarrow.feather")
+    table = pa.table(
+        {
+            "when": pa.array([0, 1], pa.timestamp("us", "UTC")),
+            "lists": [[1.5], []],
+            "gap": pa.array([1, None], pa.int16()),
+            "word": pa.array(["a", "ü"]).dictionary_encode(),
+            "map": pa.array([[("k", 1)], []], pa.map_(pa.string(), pa.int32())),
+        }
+    )
+    parquet.write_table(table, tmp_path / "a.parquet")
+    feather.write_feather(table, tmp_path / "a.feather", compression="lz4")
+    for file in ("a.parquet", "a.feather"):
+        report = fb.convert(tmp_path / file, tmp_path / "a.root")
+        assert report.equal is True
+        assert "integer" in report.notes["when"]
+        nt = fb.open(tmp_path / "a.root")
+        assert nt.typenames() == {
+            "when": "std::int64_t",
+            "lists": "std::vector<double>",
+            "gap": "std::optional<std::int16_t>",
+            "word": "std::string",
+            "map": "std::map<std::string,std::int32_t>",
+        } | {key: kind for key, kind in nt.typenames().items() if "." in key}
+        assert nt["when"].description.startswith("Timestamp")
+        assert nt.arrays().to_list() == [
+            {"when": 0, "lists": [1.5], "gap": 1, "word": "a", "map": [("k", 1)]},
+            {"when": 1, "lists": [], "gap": None, "word": "ü", "map": []},
+        ]
+
+
+def test_parquet_has_no_variants(testdata, tmp_path):
+    with pytest.raises(fb.UsageError, match=r"Parquet has no variants"):
+        fb.convert(testdata / "rntuple" / "sums.root", tmp_path / "x.parquet")
+    assert os.listdir(tmp_path) == []
+
+
+def test_fields_are_chosen_by_patterns(dimuon, tmp_path):
+    fb.convert(dimuon, tmp_path / "x.root", fields=["Muon_*", "nMuon"], drop="*_phi")
+    names = fb.open(tmp_path / "x.root").keys()
+    assert "Muon_pt" in names and "Muon_phi" not in names
+    with pytest.raises(fb.KeyNotFoundError, match="Mun_"):
+        fb.convert(dimuon, tmp_path / "y.root", fields=["Mun_*"])
+    with pytest.raises(fb.KeyNotFoundError, match="Muon_fi"):
+        fb.convert(dimuon, tmp_path / "y.root", drop="Muon_fi")
+    assert not (tmp_path / "y.root").exists()
+
+
+def test_a_view_without_what_it_shows_gets_data_of_its_own(testdata, tmp_path):
+    source = fb.open(testdata / "rntuple" / "imported.root")
+    views = [field["name"] for field in source._core.fields() if field["projected"] and field["parent"] is None]
+    report = fb.convert(testdata / "rntuple" / "imported.root", tmp_path / "x.root", fields=views)
+    assert report.equal is True
+    nt = fb.open(tmp_path / "x.root")
+    assert nt.keys(recursive=False) == views
+    for name in views:
+        assert ak.array_equal(nt[name].array(), source[name].array(), equal_nan=True, dtype_exact=False), name
+
+
+def test_arrays_of_one_counter_become_a_collection_with_their_name(shared, tmp_path):
+    fb.convert(f"{shared}/ttree/nano_dy.root:Events", tmp_path / "x.root", group=True)
+    grouped, tree = fb.open(tmp_path / "x.root"), fb.open(f"{shared}/ttree/nano_dy.root:Events")
+    assert ak.array_equal(grouped["Muon.pt"].array(), tree["Muon_pt"].array())
+    assert ak.array_equal(grouped["nMuon"].array(), ak.num(tree["Muon_pt"].array()))
+    assert "Muon_pt" not in grouped.keys()
+    assert {"pt", "eta", "phi", "charge"} <= set(grouped["Muon"].array().fields)
+
+
+def test_several_files_become_one(dimuon, tmp_path):
+    report = fb.convert([dimuon, dimuon], tmp_path / "both.root", threads=2)
+    one, both = fb.open(dimuon), fb.open(tmp_path / "both.root")
+    assert report.entries == both.num_entries == 2 * one.num_entries
+    assert ak.array_equal(both.arrays(), ak.concatenate([one.arrays(), one.arrays()]))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_certificate_has_every_column_and_does_not_depend_on_the_cut(dimuon, tmp_path, threads):
+    first = fb.convert(dimuon, tmp_path / "a.root", threads=threads)
+    second = fb.convert(dimuon, tmp_path / "b.root", cluster_size="1 kB", page_size="100 B", compression=None)
+    n_columns = sum(len(types) for types in columns(fb.open(dimuon)).values())
+    assert len(first.certificate["columns"]) >= n_columns - len(fb.open(dimuon).keys())
+    assert [c["xxh3_128_input"] for c in first.certificate["columns"]] == [
+        c["xxh3_128_output"] for c in second.certificate["columns"]
+    ]
+    assert {c["what"] for c in first.certificate["columns"]} == {"values", "lengths"}
+
+
+def test_without_verification_there_is_no_certificate(dimuon, tmp_path):
+    report = fb.convert(dimuon, tmp_path / "x.root", verify=False)
+    assert (report.certificate, report.equal) == (None, None)
+
+
+def test_a_folder_of_files(dimuon, testdata, tmp_path):
+    good = [dimuon, str(testdata / "rntuple" / "lists.root")]
+    reports = fb.convert(good, tmp_path / "out", jobs=2)
+    assert [report.status for report in reports] == ["converted", "converted"]
+    assert sorted(os.listdir(tmp_path / "out")) == ["dimuon.root", "lists.root"]
+    before = os.stat(tmp_path / "out/dimuon.root").st_mtime_ns
+    reports = fb.convert(good, tmp_path / "out", resume=True)
+    assert [report.status for report in reports] == ["kept", "kept"]
+    assert os.stat(tmp_path / "out/dimuon.root").st_mtime_ns == before
+
+
+def test_what_is_older_than_its_input_is_made_again(dimuon, tmp_path):
+    copy = tmp_path / "in.root"
+    copy.write_bytes(Path(dimuon).read_bytes())
+    fb.convert([copy], tmp_path / "out")
+    later = time.time() + 10
+    os.utime(copy, (later, later))
+    (report,) = fb.convert([copy], tmp_path / "out", resume=True)
+    assert report.status == "converted"
+
+
+def test_bad_files_are_accounted_for(dimuon, tmp_path):
+    damaged = tmp_path / "damaged.root"
+    content = bytearray(Path(dimuon).read_bytes())
+    content[len(content) // 2] ^= 1  # in a page
+    damaged.write_bytes(content)
+    broken = tmp_path / "broken.root"
+    broken.write_bytes(b"no file of ROOT's")
+    files = [str(damaged), dimuon, str(broken)]
+    with pytest.raises(fb.FemtobarnError, match=r"damaged\.root"):
+        fb.convert(files, tmp_path / "first")
+    reports = fb.convert(files, tmp_path / "out", skip_bad_files=True)
+    assert [report.status for report in reports] == ["failed", "converted", "failed"]
+    assert reports[0].entries == 12000 and "checksum" in reports[0].error
+    assert reports[2].entries is None and "broken.root" in reports[2].error
+    assert os.listdir(tmp_path / "out") == ["dimuon.root"]
+
+
+def test_two_files_of_one_name_are_refused(dimuon, tmp_path):
+    (tmp_path / "a").mkdir()
+    other = tmp_path / "a" / "dimuon.root"
+    other.write_bytes(Path(dimuon).read_bytes())
+    with pytest.raises(fb.UsageError, match="would both become"):
+        fb.convert([dimuon, other], tmp_path / "out")
+
+
+def test_wrong_arguments(dimuon, tmp_path):
+    with pytest.raises(fb.UsageError, match="slash"):
+        fb.convert(dimuon, tmp_path / "x.root", resume=True)
+    with pytest.raises(fb.UsageError, match="root, parquet or arrow"):
+        fb.convert(dimuon, tmp_path / "out", kind="csv")
+    with pytest.raises(fb.UsageError, match="compression"):
+        fb.convert(dimuon, tmp_path / "x.root", compression="gzip")
+    with pytest.raises(fb.NotFoundError):
+        fb.convert(tmp_path / "none.root", tmp_path / "x.root")
+
+
+def test_an_interrupted_conversion_leaves_nothing(dimuon, tmp_path):
+    script = f"import femtobarn as fb; fb.convert([{dimuon!r}] * 200, {str(tmp_path / 'x.root')!r}, compression='lzma:9')"
+    running = subprocess.Popen([sys.executable, "-c", script], env=os.environ)
+    deadline = time.time() + 60
+    while not list(tmp_path.iterdir()) and time.time() < deadline:
+        time.sleep(0.01)
+    running.kill()
+    running.wait()
+    # what was killed leaves its unfinished file, but none with the name
+    assert not (tmp_path / "x.root").exists()
+
+
+def test_progress_is_told_and_its_errors_stop_the_conversion(dimuon, tmp_path):
+    from femtobarn import _core
+
+    seen = []
+    write = {"threads": 1}
+    _core.convert([(dimuon, None)], str(tmp_path / "x.root"), {"verify": True}, write, lambda *now: seen.append(now))
+    assert seen[-1][0] == 0 and seen[-1][1] == seen[-1][2] == 12000 and seen[-1][5] is True
+
+    def stop(*_):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        _core.convert([(dimuon, None)], str(tmp_path / "y.root"), {}, write, stop)
+    assert os.listdir(tmp_path) == ["x.root"]
+
+
+def test_split_classes_become_records(shared, tmp_path):
+    report = fb.convert(f"{shared}/ttree/delphes_10.root:Delphes", tmp_path / "x.root")
+    assert report.equal is True
+    nt, tree = fb.open(tmp_path / "x.root"), fb.open(f"{shared}/ttree/delphes_10.root:Delphes")
+    assert ak.array_equal(nt["Jet.PT"].array(), tree["Jet.PT"].array())
+    assert "PT" in nt["Jet"].array().fields
+    np.testing.assert_array_equal(nt["Jet_size"].array(library="np"), ak.num(nt["Jet"].array()))
+
+
+def test_the_program_converts(dimuon, tmp_path):
+    fb_program = [sys.executable, "-c", "import sys; from femtobarn import _core; sys.exit(_core.cli_main(sys.argv[1:]))"]
+    done = subprocess.run(
+        [*fb_program, "convert", "--json", dimuon, str(tmp_path / "x.root")], capture_output=True, text=True, check=True
+    )
+    document = json.loads(done.stdout)
+    assert document["entries"] == 12000 and document["certificate"]["equal"] is True
+    report = tmp_path / "report.json"
+    pattern = str(Path(dimuon).parent / "dim*.root")
+    command = [*fb_program, "convert", pattern, f"{tmp_path}/out/", "-j2", "--resume", "--skip-bad-files", str(report)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "columns are equal" in done.stdout
+    assert json.loads(report.read_text())["summary"]["converted"] == 1
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "there already" in done.stdout
