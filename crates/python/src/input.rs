@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, make_array, new_empty_array};
-use arrow_buffer::Buffer;
+use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_data::ArrayData;
 use arrow_data::ffi::FFI_ArrowArray;
 use arrow_schema::ffi::FFI_ArrowSchema;
@@ -50,7 +50,8 @@ fn buffer(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
             // not written to as long as the caller keeps to the rule that arrays being written are left alone.
             Ok(unsafe { Buffer::from_custom_allocation(pointer, length, Arc::new(view)) })
         }
-        _ => Ok(Buffer::from_vec(Vec::<u8>::new())),
+        // aligned for every type
+        _ => Ok(MutableBuffer::new(0).into()),
     }
 }
 
