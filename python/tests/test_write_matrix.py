@@ -159,3 +159,71 @@ def test_rdataframe_reads_the_same(values, run_root, tmp_path):
     read = json.loads((tmp_path / "read.json").read_text())
     for name in names:
         assert read[name] == json.loads(json.dumps(values[name])), name
+
+
+# Arguments: ROOT's file, femtobarn's file, the merged file, the oracle's folder
+MERGE = """
+import os, pathlib, sys
+sys.path.insert(0, sys.argv[4])
+from dump_with_root import dump, load_root
+ROOT = load_root()
+ROOT.gInterpreter.Declare(r'''
+#include <ROOT/RNTupleModel.hxx>
+#include <ROOT/RNTupleWriter.hxx>
+void write(const char *path) {
+  auto model = ROOT::RNTupleModel::Create();
+  auto n = model->MakeField<std::int32_t>("n");
+  auto floats = model->MakeField<std::vector<float>>("floats");
+  auto text = model->MakeField<std::string>("text");
+  auto maybe = model->MakeField<std::optional<double>>("maybe");
+  auto flags = model->MakeField<std::array<bool, 3>>("flags");
+  auto writer = ROOT::RNTupleWriter::Recreate(std::move(model), "Events", path);
+  for (int i = 0; i < 100; ++i) {
+    *n = i;
+    floats->assign(i % 4, i + 0.5f);
+    *text = std::string(i % 3, 'x');
+    if (i % 2) *maybe = i; else maybe->reset();
+    *flags = {i % 2 == 0, i % 3 == 0, true};
+    writer->Fill();
+  }
+}
+''')
+ROOT.write(sys.argv[1])
+merger = ROOT.TFileMerger(False, False)
+merger.OutputFile(sys.argv[3], "RECREATE")
+for path in sys.argv[1:3]:
+    merger.AddFile(path)
+done = merger.Merge()
+pathlib.Path(sys.argv[3] + ".json").write_text(dump(sys.argv[3], "Events"))
+os._exit(0 if done else 1)
+"""
+
+
+@pytest.mark.parametrize("codec", ["zstd:5", "lz4:4", "none"])
+def test_root_merges_files_of_femtobarn_and_root(codec, run_root, need, tmp_path):
+    spec = {
+        "n": "int",
+        "floats": "std::vector<float>",
+        "text": "std::string",
+        "maybe": "std::optional<double>",
+        "flags": "bool[3]",
+    }
+    values = {
+        "n": range(50),
+        "floats": [[0.5] * (i % 3) for i in range(50)],
+        "text": ["ä" * (i % 4) for i in range(50)],
+        "maybe": [None if i % 5 == 0 else -float(i) for i in range(50)],
+        "flags": [[True, False, i % 2 == 0] for i in range(50)],
+    }
+    with fb.recreate(tmp_path / "ours.root", compression=codec) as file:
+        ntuple = file.mkrntuple("Events", spec, page_size=100, cluster_size=500)
+        ntuple.extend(values)
+    merged = tmp_path / "merged.root"
+    run_root(MERGE, tmp_path / "theirs.root", tmp_path / "ours.root", merged, ORACLE)
+    nt = fb.open(merged)
+    assert nt.verify().ok
+    arrays = nt.arrays()
+    assert ak.to_list(arrays[:100]) == ak.to_list(fb.open(tmp_path / "theirs.root").arrays())
+    assert ak.to_list(arrays[100:]) == [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+    assert_fields_are_golden(json.loads(merged.with_suffix(".root.json").read_text()), nt)
+    assert ak.to_list(need("uproot").open(f"{merged}:Events").arrays()) == ak.to_list(arrays)

@@ -163,7 +163,7 @@ def given(name, values):
 # Fields that RDataFrame reads as columns of their own, with a type that the script below can print
 FRAMED = [
     "bool", "int8", "uint16", "int32", "uint64", "float", "double", "string", "bools", "strings",
-    "nested", "rvec", "set", "map", "array", "c_array", "pair", "tuple", "variant", "colors",
+    "nested", "rvec", "array", "c_array", "pair", "tuple", "variant", "colors",
 ]  # fmt: skip
 
 # Arguments: the file, and one for what RDataFrame reads

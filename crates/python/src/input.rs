@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, make_array, new_empty_array};
-use arrow_buffer::Buffer;
+use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_data::ArrayData;
 use arrow_data::ffi::FFI_ArrowArray;
 use arrow_schema::ffi::FFI_ArrowSchema;
@@ -51,7 +51,7 @@ fn buffer(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
             Ok(unsafe { Buffer::from_custom_allocation(pointer, length, Arc::new(view)) })
         }
         // aligned for every type
-        _ => Ok(Buffer::from_vec(Vec::<u64>::new())),
+        _ => Ok(MutableBuffer::new(0).into()),
     }
 }
 

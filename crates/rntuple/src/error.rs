@@ -104,8 +104,8 @@ pub enum RNTupleError {
         name: String,
         reason: String,
     },
-    /// A field that cannot be written.
-    #[error("field {name:?} cannot be written: {reason}")]
+    /// A field or an ntuple that cannot be written.
+    #[error("{name:?} cannot be written: {reason}")]
     Unwritable { name: String, reason: String },
     /// Files that nobody would take for one ntuple.
     #[error(

@@ -4,6 +4,7 @@ use femtobarn_codec::Compressor;
 use femtobarn_rootfile::FileWriter;
 
 use super::column::SealedPage;
+use super::model::unwritable;
 use super::options::WriteOptions;
 use crate::RNTupleError;
 use crate::spec::{EnvelopeLink, Locator, LocatorKind};
@@ -43,15 +44,19 @@ pub(super) fn append_payload(
     if payload.len() <= most {
         return Ok(file.append_blob(&[payload])?);
     }
-    let mut n_keys = payload.len().div_ceil(most);
-    let room = |n_keys: usize| n_keys.saturating_mul(most).saturating_sub(8 * (n_keys - 1));
-    while room(n_keys) < payload.len() {
-        n_keys += 1;
-    }
-    let first = most.saturating_sub(8 * (n_keys - 1));
-    let (head, rest) = payload
-        .split_at_checked(first)
-        .ok_or_else(|| RNTupleError::internal("a payload shorter than its first record"))?;
+    let least = payload.len().div_ceil(most);
+    // the offsets may need one more
+    let room = least.saturating_mul(most).saturating_sub(8 * (least - 1));
+    let n_keys = least + usize::from(room < payload.len());
+    let parts = most
+        .checked_sub(8 * (n_keys - 1))
+        .and_then(|first| payload.split_at_checked(first));
+    let (head, rest) = parts.ok_or_else(|| {
+        let n = payload.len();
+        let reason =
+            format!("{n} bytes do not fit into records of {most}: max_key_size is too small");
+        unwritable("payload", reason)
+    })?;
     let mut offsets = Vec::with_capacity(8 * (n_keys - 1));
     for part in rest.chunks(most) {
         offsets.extend(file.append_blob(&[part])?.to_le_bytes());

@@ -171,7 +171,14 @@ fn from_type(data_type: &DataType, path: &str) -> Result<FieldModel, RNTupleErro
             let members = members
                 .iter()
                 .map(|member| from_field(member, &format!("{path}.{}", member.name())));
-            FieldModel::record("", "", members.collect::<Result<_, _>>()?)
+            let members: Vec<FieldModel> = members.collect::<Result<_, _>>()?;
+            let mut numbered = (0..).zip(&members);
+            let is_tuple = numbered.all(|(i, member): (usize, _)| member.name == format!("_{i}"));
+            if is_tuple && !members.is_empty() {
+                FieldModel::tuple("", members)
+            } else {
+                FieldModel::record("", "", members)
+            }
         }
         DataType::Union(fields, _) => {
             let alternatives = fields

@@ -1,5 +1,9 @@
 //! What is written is read again, in any split into batches, for any sizes of pages and clusters, by any number of threads.
 
+mod faults;
+mod fields;
+mod parallel;
+
 use std::sync::Arc;
 
 use arrow_array::types::{Float32Type, Int32Type};
@@ -116,9 +120,14 @@ fn written(whole: &RecordBatch, lengths: &[usize], options: &WriteOptions) -> Ve
 }
 
 fn read_back(bytes: Vec<u8>) -> (RecordBatch, Arc<Reader>) {
+    open(bytes, "some/where/Events")
+}
+
+/// What an ntuple of a file holds.
+fn open(bytes: Vec<u8>, path: &str) -> (RecordBatch, Arc<Reader>) {
     let source = MemorySource::new("mem:written.root", bytes);
     let file = RootFile::open(source.clone()).unwrap();
-    let key = file.find("some/where/Events").unwrap();
+    let key = file.find(path).unwrap();
     let anchor = Anchor::parse(&file.read_object(&key).unwrap()).unwrap();
     let reader = Reader::open(
         source.clone(),

@@ -1,0 +1,247 @@
+//! Fields beside the plain ones: views, ranges, late fields, attribute sets; and what is refused.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type, Int32Type};
+use arrow_array::{
+    Array, ArrayRef, Float64Array, Int32Array, Int64Array, LargeListArray, RecordBatch, UInt64Array,
+};
+use femtobarn_io::MemorySink;
+use femtobarn_rootfile::{FileWriter, Uuid};
+
+use super::open;
+use crate::schema::DType;
+use crate::write::{
+    AttributeSetWriter, FieldKind, FieldModel, NTupleWriter, StoredAs, WriteOptions,
+};
+
+fn file() -> (Arc<MemorySink>, FileWriter) {
+    let sink = Arc::new(MemorySink::default());
+    let file = FileWriter::create(sink.clone(), "fields.root", 505, Uuid::default());
+    (sink, file.unwrap())
+}
+
+fn column(name: &str, array: impl Array + 'static) -> RecordBatch {
+    RecordBatch::try_from_iter([(name, Arc::new(array) as ArrayRef)]).unwrap()
+}
+
+fn refused(fields: &[FieldModel]) -> String {
+    let (_, mut file) = file();
+    let made = NTupleWriter::new(&mut file, 0, "Events", fields, WriteOptions::default());
+    made.unwrap_err().to_string()
+}
+
+fn number(name: &str) -> FieldModel {
+    FieldModel::number(name, DType::Int32)
+}
+
+#[test]
+fn names_that_root_refuses_are_refused() {
+    for name in ["", "a.b", "a/b", "a b", "a\\b", "a\nb", "a\u{7f}"] {
+        assert!(refused(&[number(name)]).contains("name"), "{name:?}");
+        let member = FieldModel::record("r", "", vec![number(name)]);
+        assert!(refused(&[member]).contains("name"), "{name:?}");
+        let (_, mut file) = file();
+        let options = WriteOptions::default();
+        assert!(NTupleWriter::new(&mut file, 0, name, &[number("n")], options).is_err());
+    }
+    assert!(refused(&[number("n"), number("n")]).contains("another field"));
+}
+
+#[test]
+fn what_the_format_cannot_say_is_refused() {
+    let record = FieldModel::record("", "", vec![number("n")]);
+    let variant = FieldModel::variant("v", vec![number("a"), record.clone()]);
+    assert!(refused(&[variant]).contains("class"));
+    assert!(refused(&[FieldModel::variant("v", Vec::new())]).contains("0 alternatives"));
+    assert!(refused(&[FieldModel::array("a", 0, number("n"))]).contains("size"));
+    let view = FieldModel::projected("view", "float", "nothing", Vec::new());
+    assert!(refused(&[view]).contains("nothing"));
+    let length = FieldModel::cardinality("n_n", "n", false);
+    assert!(refused(&[number("n"), length]).contains("no collection"));
+    // an array of what has no type name is a collection
+    let array = FieldModel::array("a", 2, record);
+    assert!(matches!(array.kind, FieldKind::Collection(_)));
+    for max_key_size in [63, 2_000_000_001] {
+        let (_, mut file) = file();
+        let options = WriteOptions {
+            max_key_size,
+            ..WriteOptions::default()
+        };
+        assert!(NTupleWriter::new(&mut file, 0, "Events", &[number("n")], options).is_err());
+    }
+}
+
+#[test]
+fn a_payload_that_needs_more_records_than_one_can_name_is_refused() {
+    let (_, mut file) = file();
+    let options = WriteOptions {
+        max_key_size: 64,
+        compression: 0,
+        ..WriteOptions::default()
+    };
+    let fields: Vec<FieldModel> = (0..100).map(|i| number(&format!("field_{i}"))).collect();
+    let error = NTupleWriter::new(&mut file, 0, "Events", &fields, options).unwrap_err();
+    assert!(error.to_string().contains("max_key_size"), "{error}");
+}
+
+#[test]
+fn quantized_values_are_in_their_range_or_refused() {
+    let (sink, mut file) = file();
+    let mut field = FieldModel::number("x", DType::Float64);
+    let stored = |bits, min, max| StoredAs::Quantized { bits, min, max };
+    for bad in [
+        stored(33, 0.0, 1.0),
+        stored(0, 0.0, 1.0),
+        stored(8, 1.0, 1.0),
+        stored(8, 0.0, f64::NAN),
+    ] {
+        assert!(field.store_reals(bad).is_err(), "{bad:?}");
+    }
+    assert!(field.store_reals(StoredAs::Truncated(9)).is_err());
+    assert!(number("n").store_reals(StoredAs::Truncated(12)).is_err());
+    field.store_reals(stored(8, -1.0, 254.0)).unwrap();
+    let options = WriteOptions::default();
+    let mut writer = NTupleWriter::new(&mut file, 0, "Events", &[field], options).unwrap();
+    for bad in [-1.5, 255.0, f64::NAN, f64::INFINITY] {
+        let error = writer.extend(&mut file, &column("x", Float64Array::from(vec![0.0, bad])));
+        assert!(error.unwrap_err().to_string().contains("outside"), "{bad}");
+    }
+    let values = [-1.0, 254.0, 17.0];
+    writer
+        .extend(&mut file, &column("x", Float64Array::from(values.to_vec())))
+        .unwrap();
+    assert_eq!(writer.finish(&mut file).unwrap(), 3);
+    file.finish().unwrap();
+    let (found, _) = open(sink.to_vec(), "Events");
+    assert_eq!(
+        found.column(0).as_primitive::<Float64Type>().values(),
+        &values
+    );
+}
+
+#[test]
+fn late_fields_may_show_others_and_are_zero_before() {
+    let (sink, mut file) = file();
+    let options = WriteOptions::default();
+    let mut writer = NTupleWriter::new(&mut file, 0, "Events", &[number("n")], options).unwrap();
+    writer
+        .extend(&mut file, &column("n", Int32Array::from(vec![1, 2])))
+        .unwrap();
+    let late = [
+        FieldModel::cardinality("n_late", "late", false),
+        FieldModel::vector("late", FieldModel::number("", DType::Float32)),
+    ];
+    writer.add_fields(&mut file, &late).unwrap();
+    // a name that is taken adds nothing, and leaves the writer as it was
+    assert!(
+        writer
+            .add_fields(&mut file, &[number("other"), number("n")])
+            .is_err()
+    );
+    let lists = LargeListArray::from_iter_primitive::<Float32Type, _, _>([Some(vec![
+        Some(0.5),
+        Some(1.5),
+    ])]);
+    let batch = RecordBatch::try_from_iter([
+        ("late", Arc::new(lists) as ArrayRef),
+        ("n", Arc::new(Int32Array::from(vec![3]))),
+    ]);
+    writer.extend(&mut file, &batch.unwrap()).unwrap();
+    assert_eq!(writer.finish(&mut file).unwrap(), 3);
+    file.finish().unwrap();
+    let (found, _) = open(sink.to_vec(), "Events");
+    let get = |name| found.column_by_name(name).unwrap();
+    assert_eq!(get("n").as_primitive::<Int32Type>().values(), &[1, 2, 3]);
+    let late = get("late").as_list::<i64>();
+    assert_eq!(
+        (
+            late.value_length(0),
+            late.value_length(1),
+            late.value_length(2)
+        ),
+        (0, 0, 2)
+    );
+    assert_eq!(get("n_late").len(), 3);
+}
+
+#[test]
+fn attribute_sets_have_one_row_a_range() {
+    let (sink, mut file) = file();
+    let options = WriteOptions::default();
+    let mut writer = NTupleWriter::new(&mut file, 0, "Events", &[number("n")], options).unwrap();
+    let about = [FieldModel::number("run", DType::Int64)];
+    for bad in ["", "__own", "a b"] {
+        assert!(AttributeSetWriter::new(&mut file, &writer, bad, &about).is_err());
+    }
+    let mut set = AttributeSetWriter::new(&mut file, &writer, "about", &about).unwrap();
+    writer
+        .extend(&mut file, &column("n", Int32Array::from(vec![1, 2])))
+        .unwrap();
+    let row = column("run", Int64Array::from(vec![7]));
+    set.append(&mut file, 0..2, &row).unwrap();
+    let two = column("run", Int64Array::from(vec![7, 8]));
+    assert!(set.append(&mut file, 0..2, &two).is_err());
+    assert!(
+        set.append(
+            &mut file,
+            0..2,
+            &column("run", UInt64Array::from(vec![u64::MAX]))
+        )
+        .is_err()
+    );
+    set.finish(&mut file, &mut writer).unwrap();
+    assert!(AttributeSetWriter::new(&mut file, &writer, "about", &about).is_err());
+    writer.finish(&mut file).unwrap();
+    file.finish().unwrap();
+    let (_, reader) = open(sink.to_vec(), "Events");
+    let names: Vec<&str> = reader
+        .descriptor()
+        .attribute_sets
+        .iter()
+        .map(|set| set.name.as_str())
+        .collect();
+    assert_eq!(names, ["about"]);
+}
+
+#[test]
+fn values_outside_of_a_slice_do_not_matter() {
+    // lists are cut by their offsets, and the items of those that were cut away stay in the array: they were checked, too
+    let lists = LargeListArray::from_iter_primitive::<Int32Type, _, _>([
+        Some(vec![Some(1), None]),
+        Some(vec![Some(2)]),
+        Some(vec![None]),
+    ]);
+    let (sink, mut file) = file();
+    let fields = [FieldModel::vector("x", number(""))];
+    let options = WriteOptions::default();
+    let mut writer = NTupleWriter::new(&mut file, 0, "Events", &fields, options).unwrap();
+    assert!(
+        writer
+            .extend(&mut file, &column("x", lists.clone()))
+            .is_err()
+    );
+    writer
+        .extend(&mut file, &column("x", lists.slice(1, 1)))
+        .unwrap();
+    writer.finish(&mut file).unwrap();
+    file.finish().unwrap();
+    let (found, _) = open(sink.to_vec(), "Events");
+    let found = found.column(0).as_list::<i64>().values().clone();
+    assert_eq!(found.as_primitive::<Int32Type>().values(), &[2]);
+}
+
+#[test]
+fn limits_of_memory_take_threads_and_clusters_away() {
+    let mut options = WriteOptions {
+        threads: 64,
+        ..WriteOptions::default()
+    };
+    assert!(options.memory() > 1 << 30);
+    let limit = 256 << 20;
+    assert!(options.limit_memory(limit) <= limit);
+    assert!(options.threads >= 1 && options.threads < 64);
+    assert!(options.cluster_bytes > 0 && options.page_buffer > 0);
+    assert!(options.limit_memory(1) > 1);
+}
