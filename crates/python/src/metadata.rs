@@ -47,7 +47,12 @@ pub fn fields<'py>(
         }
         true
     };
-    walk(reader, left_out, reader.descriptor().top_level.clone(), &mut add);
+    walk(
+        reader,
+        left_out,
+        reader.descriptor().top_level.clone(),
+        &mut add,
+    );
     walk(reader, left_out, groups(reader), &mut add);
     result.map(|()| list)
 }
@@ -65,10 +70,15 @@ fn groups(reader: &Reader) -> Vec<u32> {
 /// The keys of all fields, depth first. What is inside a variant has no key.
 pub fn keys(reader: &Reader, left_out: &LeftOut) -> Vec<String> {
     let mut out = Vec::with_capacity(reader.descriptor().fields.len());
-    walk(reader, left_out, reader.descriptor().top_level.clone(), |id, field| {
-        out.extend(reader.paths().get(id as usize).cloned().flatten());
-        field.record.role != Role::Variant
-    });
+    walk(
+        reader,
+        left_out,
+        reader.descriptor().top_level.clone(),
+        |id, field| {
+            out.extend(reader.paths().get(id as usize).cloned().flatten());
+            field.record.role != Role::Variant
+        },
+    );
     out
 }
 
@@ -116,9 +126,8 @@ fn field_dict<'py>(
     dict.set_item(intern!(py, "projected"), record.flags.projected())?;
     dict.set_item(intern!(py, "repetitions"), record.array_size.unwrap_or(0))?;
     dict.set_item(intern!(py, "anonymous"), is_anonymous(descriptor, id))?;
-    let is_group = field.parent.is_none()
-        && reader.storage().is_some()
-        && !descriptor.top_level.contains(&id);
+    let is_group =
+        field.parent.is_none() && reader.storage().is_some() && !descriptor.top_level.contains(&id);
     dict.set_item(intern!(py, "group"), is_group)?;
     dict.set_item(intern!(py, "columns"), columns(py, descriptor, field)?)?;
     Ok(dict)

@@ -89,7 +89,10 @@ impl<'a> Cursor<'a> {
     }
 
     fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], TreeError> {
-        let rest = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<N>());
+        let rest = self
+            .bytes
+            .get(self.at..)
+            .and_then(|rest| rest.first_chunk::<N>());
         let array = *rest.ok_or_else(|| self.truncated(what, N))?;
         self.at += N;
         Ok(array)

@@ -88,6 +88,9 @@ impl Builder<'_> {
         let Some(branch) = self.model.branch(id) else {
             return;
         };
+        if matches!(meaning, Ok(Meaning::Group)) {
+            return;
+        }
         // nothing forbids two branches of the same name
         let mut path = self.model.path(id);
         let number = self.seen.entry(path.clone()).or_insert(0);
@@ -120,11 +123,16 @@ impl Builder<'_> {
         let Some(branch) = self.model.branch(id) else {
             return Ok(());
         };
-        let first = branch.baskets.first().map_or(0, |basket| basket.first_entry);
+        let first = branch
+            .baskets
+            .first()
+            .map_or(0, |basket| basket.first_entry);
         let end = branch.baskets.last().map_or(0, |basket| basket.end());
         let n = self.model.n_entries;
         if n > 0 && (first > 0 || end < n) {
-            return Err(format!("its baskets have the entries {first}..{end} of {n}"));
+            return Err(format!(
+                "its baskets have the entries {first}..{end} of {n}"
+            ));
         }
         Ok(())
     }
@@ -135,7 +143,13 @@ impl Builder<'_> {
         self.skipped.push(SkippedField { id, name, reason });
     }
 
-    fn add_branch(&mut self, id: BranchId, name: &str, shape: &Shape, content: &Content) -> FieldId {
+    fn add_branch(
+        &mut self,
+        id: BranchId,
+        name: &str,
+        shape: &Shape,
+        content: &Content,
+    ) -> FieldId {
         let mut local = 0;
         let field = match content {
             Content::Counted { counter, .. } => self.counted(id, *counter, name, shape),
@@ -147,8 +161,7 @@ impl Builder<'_> {
             if branch.title != branch.name {
                 field.record.description.clone_from(&branch.title);
             }
-            field.record.type_version =
-                u32::try_from(branch.class_version).unwrap_or(0);
+            field.record.type_version = u32::try_from(branch.class_version).unwrap_or(0);
         }
         if let Some(place) = self.data.get_mut(id) {
             *place = Some(Data {
@@ -306,7 +319,10 @@ impl Builder<'_> {
                 continue;
             }
             let field = self.group(id, None, is_group);
-            let name = self.model.branch(id).map_or("", |branch| branch.name.as_str());
+            let name = self
+                .model
+                .branch(id)
+                .map_or("", |branch| branch.name.as_str());
             let taken = |name: &str| self.names.contains(name);
             let own = match (taken(name), taken(&path)) {
                 (false, _) => name.to_owned(),
@@ -345,8 +361,15 @@ impl Builder<'_> {
                 self.group(child, Some(field), is_group);
                 continue;
             }
-            let own = self.data.get(child).and_then(Option::as_ref).map(|data| data.field);
-            let name = self.model.branch(child).map_or_else(String::new, |b| b.name.clone());
+            let own = self
+                .data
+                .get(child)
+                .and_then(Option::as_ref)
+                .map(|data| data.field);
+            let name = self
+                .model
+                .branch(child)
+                .map_or_else(String::new, |b| b.name.clone());
             if let Some(own) = own {
                 self.copy(own, field, &name);
             }
@@ -360,7 +383,13 @@ impl Builder<'_> {
             return;
         };
         let (record, children) = (own.record.clone(), own.children.clone());
-        let id = self.add(Some(parent), name, record.role, String::new(), record.array_size);
+        let id = self.add(
+            Some(parent),
+            name,
+            record.role,
+            String::new(),
+            record.array_size,
+        );
         if let Some(field) = self.fields.get_mut(id as usize) {
             field.record = FieldRecord {
                 parent_id: parent,

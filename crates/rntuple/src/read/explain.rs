@@ -191,7 +191,11 @@ fn of_storage(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTupl
                     .map_or_else(String::new, |field| field.record.type_name.clone()),
                 column_types: column.map(|c| c.column_type.name()).into_iter().collect(),
                 pages: cost.ranges.len() as u64,
-                bytes_on_disk: cost.ranges.iter().map(|range| range.end - range.start).sum(),
+                bytes_on_disk: cost
+                    .ranges
+                    .iter()
+                    .map(|range| range.end - range.start)
+                    .sum(),
                 bytes_decoded: cost.bytes_decoded,
             };
             ranges.extend(cost.ranges);

@@ -1,15 +1,16 @@
 //! What the entries of a branch are.
 
 use femtobarn_rntuple::schema::DType;
-use femtobarn_rootfile::StreamerElement;
+use femtobarn_rootfile::{ElementKind, StreamerElement};
 
-use super::class::Shapes;
+use super::class::{Shapes, basic};
 use super::cpp::Cpp;
 use super::leaf;
-use super::shape::{ListWire, Number, RecordWire, Shape, TextWire};
+use super::shape::{Hidden, ListWire, Member, Number, Record, RecordWire, Shape, TextWire};
 use crate::TreeError;
 use crate::error::unsupported;
 use crate::model::{Branch, BranchId, TreeModel};
+use crate::object::codes::OFFSET_P;
 use crate::object::{Infos, squeezed};
 
 /// ROOT's kinds of branches: members of the items of a TClonesArray and of a collection.
@@ -37,7 +38,11 @@ pub(crate) enum Meaning {
 }
 
 /// Finds out what the entries of a branch are. The error says why that is not known.
-pub(crate) fn meaning(model: &TreeModel, id: BranchId, infos: &Infos) -> Result<Meaning, TreeError> {
+pub(crate) fn meaning(
+    model: &TreeModel,
+    id: BranchId,
+    infos: &Infos,
+) -> Result<Meaning, TreeError> {
     let Some(branch) = model.branch(id) else {
         return unsupported("no such branch");
     };
@@ -46,16 +51,23 @@ pub(crate) fn meaning(model: &TreeModel, id: BranchId, infos: &Infos) -> Result<
     }
     if !branch.children.is_empty() {
         // of a TClonesArray the number of its items is shown, too
-        if branch.object_class != "TClonesArray" || branch.parent.is_some() {
+        let is_clones = match branch.parent {
+            None => branch.object_class == "TClonesArray",
+            Some(_) => element(branch, infos).is_some_and(|own| own.type_name == "TClonesArray"),
+        };
+        if !is_clones || branch.kind != 3 {
             return Ok(Meaning::Group);
         }
         return Ok(fixed(Shape::Number(Number::plain(DType::Int32))));
     }
     if !branch.file_name.is_empty() {
-        return unsupported(format!("its baskets are in another file, {:?}", branch.file_name));
+        return unsupported(format!(
+            "its baskets are in another file, {:?}",
+            branch.file_name
+        ));
     }
     if branch.class_name == "TBranchObject" {
-        return unsupported("branches of the class TBranchObject are not read");
+        return object_with_name(branch, infos);
     }
     let element = element(branch, infos);
     let title = element.map_or("", |element| element.title.as_str());
@@ -160,6 +172,15 @@ fn objects(
         }
         return Ok(entries(shape));
     };
+    if let ElementKind::BasicPointer(_) = element.kind {
+        // the counter is a branch of its own
+        let item = basic(element.type_code - OFFSET_P, &element.title)?;
+        return Ok(entries(Shape::List {
+            wire: ListWire::Marked,
+            item: Box::new(Shape::Number(item)),
+            container: "std::vector",
+        }));
+    }
     // the sizes of the leaf's title are those of the element, too
     let mut shape = shapes.element(element, &[])?;
     if let (Shape::Array { .. }, false) = (&shape, sizes.is_empty()) {
@@ -169,6 +190,29 @@ fn objects(
         shape = rest(shape);
     }
     Ok(entries(shape))
+}
+
+/// The objects of a TBranchObject, each behind the name of its class.
+fn object_with_name(branch: &Branch, infos: &Infos) -> Result<Meaning, TreeError> {
+    let class = branch.object_class.as_str();
+    let Shape::Record(record) = Shapes::new(infos).class(class)? else {
+        return unsupported(format!("objects of the class {class}"));
+    };
+    let hidden = Member {
+        name: String::new(),
+        shape: Shape::Hidden(Hidden::ClassName),
+        is_base: false,
+    };
+    let own = Member {
+        name: record.name.clone(),
+        shape: Shape::Record(record),
+        is_base: true,
+    };
+    Ok(entries(Shape::Record(Record {
+        name: class.to_owned(),
+        wire: RecordWire::Bare,
+        members: vec![hidden, own],
+    })))
 }
 
 /// A whole object, of the version that the branch names.
@@ -198,9 +242,25 @@ fn whole(shapes: &mut Shapes<'_>, branch: &Branch, infos: &Infos) -> Result<Shap
 fn is_special(name: &str) -> bool {
     matches!(
         name,
-        "string" | "TString" | "TRef" | "TRefArray" | "TDatime" | "TNamed" | "vector" | "list" | "deque"
-            | "set" | "multiset" | "map" | "multimap" | "unordered_map" | "unordered_set" | "bitset"
-            | "RVec" | "array" | "forward_list"
+        "string"
+            | "TString"
+            | "TRef"
+            | "TRefArray"
+            | "TDatime"
+            | "TNamed"
+            | "vector"
+            | "list"
+            | "deque"
+            | "set"
+            | "multiset"
+            | "map"
+            | "multimap"
+            | "unordered_map"
+            | "unordered_set"
+            | "bitset"
+            | "RVec"
+            | "array"
+            | "forward_list"
     )
 }
 

@@ -5,7 +5,9 @@ use femtobarn_rootfile::{ElementKind, StreamerElement, StreamerInfo};
 
 use super::cpp::Cpp;
 use super::range::{double32, float16};
-use super::shape::{Hidden, ListWire, Member, Number, NumberWire, Record, RecordWire, Shape, TextWire};
+use super::shape::{
+    Hidden, ListWire, Member, Number, NumberWire, Record, RecordWire, Shape, TextWire,
+};
 use crate::TreeError;
 use crate::error::unsupported;
 use crate::object::{Infos, codes::*, squeezed};
@@ -66,7 +68,10 @@ impl<'s> Shapes<'s> {
                 Ok(list(header, item, "std::vector"))
             }
             "array" => {
-                let size = cpp.arguments.get(1).and_then(|size| size.text.trim().parse().ok());
+                let size = cpp
+                    .arguments
+                    .get(1)
+                    .and_then(|size| size.text.trim().parse().ok());
                 let Some(size) = size else {
                     return unsupported(format!("the size in {:?}", cpp.text));
                 };
@@ -166,8 +171,27 @@ impl<'s> Shapes<'s> {
                     wire: ListWire::Pointed {
                         counter,
                         mark: true,
+                        header: false,
                     },
                     item: Box::new(Shape::Number(item)),
+                    container: "std::vector",
+                });
+            }
+            ElementKind::Loop(counter) => {
+                let at = before
+                    .iter()
+                    .position(|member| member.name == counter.name);
+                let class = element.type_name.strip_suffix('*').unwrap_or_default();
+                let (Some(counter), false) = (at, class.ends_with('*')) else {
+                    return unsupported(format!("{} {}", element.type_name, element.name));
+                };
+                return Ok(Shape::List {
+                    wire: ListWire::Pointed {
+                        counter,
+                        mark: false,
+                        header: true,
+                    },
+                    item: Box::new(self.class(class)?),
                     container: "std::vector",
                 });
             }
@@ -278,8 +302,7 @@ pub(crate) fn basic(code: i32, title: &str) -> Result<Number, TreeError> {
         SHORT => DType::Int16,
         USHORT => DType::UInt16,
         INT => DType::Int32,
-        COUNTER => DType::Int32,
-        UINT | BITS => DType::UInt32,
+        UINT | BITS | COUNTER => DType::UInt32,
         LONG | LONG64 => DType::Int64,
         ULONG | ULONG64 => DType::UInt64,
         FLOAT => DType::Float32,
@@ -304,8 +327,14 @@ fn number(name: &str) -> Option<DType> {
         "long" | "Long_t" | "Long64_t" | "long long" | "int64_t" | "long int" | "long long int" => {
             DType::Int64
         }
-        "unsigned long" | "ULong_t" | "ULong64_t" | "unsigned long long" | "uint64_t" | "size_t"
-        | "unsigned long int" | "unsigned long long int" => DType::UInt64,
+        "unsigned long"
+        | "ULong_t"
+        | "ULong64_t"
+        | "unsigned long long"
+        | "uint64_t"
+        | "size_t"
+        | "unsigned long int"
+        | "unsigned long long int" => DType::UInt64,
         "float" | "Float_t" => DType::Float32,
         "double" | "Double_t" => DType::Float64,
         _ => return None,
@@ -322,7 +351,10 @@ fn element_link(name: &str) -> Shape {
     let base = Record {
         name: "ElementLinkBase".to_owned(),
         wire: headed(),
-        members: vec![member("m_persKey", number()), member("m_persIndex", number())],
+        members: vec![
+            member("m_persKey", number()),
+            member("m_persIndex", number()),
+        ],
     };
     Shape::Record(Record {
         name: name.to_owned(),
@@ -362,11 +394,19 @@ fn known_class(name: &str) -> Option<Shape> {
         "TArrayL" | "TArrayL64" => array(DType::Int64),
         "TArrayF" => array(DType::Float32),
         "TArrayD" => array(DType::Float64),
-        "TDatime" => Some(record(name, RecordWire::Bare, vec![member("fDatime", number(DType::UInt32))])),
+        "TDatime" => Some(record(
+            name,
+            RecordWire::Bare,
+            vec![member("fDatime", number(DType::UInt32))],
+        )),
         "TNamed" => Some(record(
             name,
             headed(1),
-            vec![object(), member("fName", short()), member("fTitle", short())],
+            vec![
+                object(),
+                member("fName", short()),
+                member("fTitle", short()),
+            ],
         )),
         "TRef" => Some(record(
             name,
@@ -387,6 +427,7 @@ fn known_class(name: &str) -> Option<Shape> {
                         wire: ListWire::Pointed {
                             counter: 2,
                             mark: false,
+                            header: false,
                         },
                         item: Box::new(number(DType::Int32)),
                         container: "std::vector",

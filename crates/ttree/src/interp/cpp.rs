@@ -25,7 +25,9 @@ impl Cpp {
         let parsed = parser.one(0)?;
         match parser.rest.trim() {
             "" => Ok(parsed),
-            rest => unsupported(format!("the type {text:?} is not understood from {rest:?} on")),
+            rest => unsupported(format!(
+                "the type {text:?} is not understood from {rest:?} on"
+            )),
         }
     }
 }
@@ -40,7 +42,11 @@ impl Parser<'_> {
         if depth > DEEPEST {
             return unsupported("a type of too many templates in templates");
         }
-        let (name, rest) = self.rest.split_at(self.rest.find(['<', '>', ',', '*', '&']).unwrap_or(self.rest.len()));
+        let (name, rest) = self.rest.split_at(
+            self.rest
+                .find(['<', '>', ',', '*', '&'])
+                .unwrap_or(self.rest.len()),
+        );
         self.rest = rest;
         let mut name = clean(name);
         let mut arguments = Vec::new();
@@ -61,7 +67,10 @@ impl Parser<'_> {
                 }
             }
             // a class inside of a template's class
-            let end = self.rest.find(['<', '>', ',', '*', '&']).unwrap_or(self.rest.len());
+            let end = self
+                .rest
+                .find(['<', '>', ',', '*', '&'])
+                .unwrap_or(self.rest.len());
             let (tail, rest) = self.rest.split_at(end);
             if !tail.trim().is_empty() {
                 name = String::new();
@@ -98,7 +107,10 @@ impl Parser<'_> {
 }
 
 fn clean(name: &str) -> String {
-    let words: Vec<&str> = name.split_whitespace().filter(|&word| word != "const").collect();
+    let words: Vec<&str> = name
+        .split_whitespace()
+        .filter(|&word| word != "const")
+        .collect();
     let name = words.join(" ");
     let name = name.strip_prefix("std::").unwrap_or(&name);
     name.strip_prefix("ROOT::VecOps::")

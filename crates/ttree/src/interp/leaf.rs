@@ -28,10 +28,6 @@ pub(crate) fn number(leaf: &Leaf, title: &str) -> Option<Number> {
             } else {
                 code
             };
-            // counts of items are shown without a sign
-            if code == COUNTER {
-                return Some(Number::plain(DType::UInt32));
-            }
             if code == BITS {
                 return Some(Number {
                     dtype: DType::UInt32,
@@ -50,7 +46,13 @@ pub(crate) fn dimensions(leaf: &Leaf) -> (Vec<u64>, bool) {
         return (Vec::new(), false);
     };
     let (mut sizes, mut is_jagged, mut has_any) = (Vec::new(), false, false);
-    for part in leaf.title.get(open..).unwrap_or_default().split('[').skip(1) {
+    for part in leaf
+        .title
+        .get(open..)
+        .unwrap_or_default()
+        .split('[')
+        .skip(1)
+    {
         let Some((inner, _)) = part.split_once(']') else {
             continue;
         };

@@ -8,6 +8,4 @@ mod range;
 mod shape;
 
 pub(crate) use branch::{Content, Meaning, counter_number, meaning};
-pub(crate) use shape::{
-    Hidden, ListWire, Number, NumberWire, Record, RecordWire, Shape, TextWire,
-};
+pub(crate) use shape::{Hidden, ListWire, Number, NumberWire, Record, RecordWire, Shape, TextWire};

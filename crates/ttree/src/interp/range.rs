@@ -78,7 +78,10 @@ mod tests {
                 2.5 * std::f64::consts::PI / 4294967296.0
             )
         );
-        assert_eq!(float16("x[0,0,10]").wire, NumberWire::Truncated { bits: 10 });
+        assert_eq!(
+            float16("x[0,0,10]").wire,
+            NumberWire::Truncated { bits: 10 }
+        );
         assert_eq!(float16("x").wire, NumberWire::Truncated { bits: 12 });
     }
 }

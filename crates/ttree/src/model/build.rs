@@ -63,7 +63,10 @@ struct Builder<'b, 's> {
 
 impl Builder<'_, '_> {
     fn items(&self, owner: ObjectId, name: &str) -> &[Option<ObjectId>] {
-        let array = self.objects.get(owner).and_then(|object| object.object(name));
+        let array = self
+            .objects
+            .get(owner)
+            .and_then(|object| object.object(name));
         let array = array.and_then(|id| self.objects.get(id));
         array.map_or(&[], |array| array.items.as_slice())
     }
@@ -78,7 +81,12 @@ impl Builder<'_, '_> {
         if depth > DEEPEST {
             return unsupported("branches are nested too deeply");
         }
-        for item in self.items(owner, "fBranches").to_vec().into_iter().flatten() {
+        for item in self
+            .items(owner, "fBranches")
+            .to_vec()
+            .into_iter()
+            .flatten()
+        {
             if self.seen.contains_key(&item) {
                 continue;
             }
@@ -167,13 +175,21 @@ impl Builder<'_, '_> {
         let write = usize::try_from(write).unwrap_or(0);
         let mut out = Vec::new();
         let mut next = 0u64;
-        let n_written = seeks.iter().take(write).take_while(|&&seek| seek != 0).count();
+        let n_written = seeks
+            .iter()
+            .take(write)
+            .take_while(|&&seek| seek != 0)
+            .count();
         for (at, (&seek, &size)) in seeks.iter().zip(sizes).take(n_written).enumerate() {
             let first = entries.get(at).copied().unwrap_or(0);
             let end = entries.get(at + 1).copied().unwrap_or(n_entries);
             let bad = |what: &str, found: i64| format!("basket {at} has {what} {found}");
-            let positive = |value: i64, what: &str| u64::try_from(value).map_err(|_| bad(what, value));
-            let (first, end) = (positive(first, "the first entry")?, positive(end, "the end")?);
+            let positive =
+                |value: i64, what: &str| u64::try_from(value).map_err(|_| bad(what, value));
+            let (first, end) = (
+                positive(first, "the first entry")?,
+                positive(end, "the end")?,
+            );
             if at == 0 {
                 next = first;
             }

@@ -19,7 +19,11 @@ pub(super) struct Recorded<'a> {
 pub(super) fn clusters(tree: &TreeModel, recorded: &Recorded<'_>) -> Vec<u64> {
     let found = from_record(tree.n_entries, recorded).unwrap_or_else(|| from_baskets(tree));
     let mut out = vec![0];
-    out.extend(found.into_iter().filter(|&at| at > 0 && at < tree.n_entries));
+    out.extend(
+        found
+            .into_iter()
+            .filter(|&at| at > 0 && at < tree.n_entries),
+    );
     if tree.n_entries > 0 {
         out.push(tree.n_entries);
     }
@@ -53,9 +57,16 @@ fn from_record(n_entries: u64, recorded: &Recorded<'_>) -> Option<Vec<u64>> {
 /// The entries at which every branch begins a basket.
 fn from_baskets(tree: &TreeModel) -> Vec<u64> {
     let starts = |branch: &Branch| -> Vec<u64> {
-        branch.baskets.iter().map(|basket| basket.first_entry).collect()
+        branch
+            .baskets
+            .iter()
+            .map(|basket| basket.first_entry)
+            .collect()
     };
-    let with_data = tree.branches.iter().filter(|branch| !branch.baskets.is_empty());
+    let with_data = tree
+        .branches
+        .iter()
+        .filter(|branch| !branch.baskets.is_empty());
     let common = with_data.map(starts).reduce(|known, other| {
         known
             .into_iter()

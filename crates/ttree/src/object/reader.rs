@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use femtobarn_rootfile::{ElementKind, StreamerElement, StreamerInfo};
 
-use super::value::{Object, ObjectId, Value};
-use super::Infos;
 use self::codes::*;
+use super::Infos;
+use super::value::{Object, ObjectId, Value};
 use crate::TreeError;
 use crate::cursor::{Cursor, text};
 use crate::error::unsupported;
@@ -113,7 +113,9 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
             let length = (word & !BYTE_COUNT) as usize;
             let stop = self.cursor.position().saturating_add(length);
             if length > self.cursor.remaining() {
-                return Err(self.cursor.corrupt(WHAT, "an object inside of the record", length));
+                return Err(self
+                    .cursor
+                    .corrupt(WHAT, "an object inside of the record", length));
             }
             end = Some(stop);
             tag_at = self.cursor.position();
@@ -145,7 +147,9 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
             .insert(start + self.displacement + MAP_OFFSET, id);
         self.depth += 1;
         let result = if self.depth > DEEPEST {
-            Err(self.cursor.corrupt(WHAT, "less deeply nested objects", DEEPEST))
+            Err(self
+                .cursor
+                .corrupt(WHAT, "less deeply nested objects", DEEPEST))
         } else {
             self.body(&class, id)
         };
@@ -182,6 +186,11 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
             version => self.infos.get(class, i32::from(version)),
         };
         let Some(info) = info else {
+            if class.starts_with("TLeaf") && class != "TLeaf" && header.end.is_some() {
+                // what leaves have beyond their base are limits, which are not needed
+                self.body("TLeaf", id)?;
+                return self.cursor.finish(header, "object");
+            }
             if header.end.is_none() || is_of_trees(class) {
                 return unsupported(format!(
                     "the file does not describe version {} of {class}",
@@ -278,7 +287,10 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
         let ElementKind::BasicPointer(counter) = &element.kind else {
             return unsupported(format!("member {} has no counter", element.name));
         };
-        let n = self.objects.get(id).and_then(|object| object.int(&counter.name));
+        let n = self
+            .objects
+            .get(id)
+            .and_then(|object| object.int(&counter.name));
         let there = self.cursor.u8("array")?;
         let n = n.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
         if there == 0 || n == 0 {
@@ -286,7 +298,11 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
         }
         // in some versions 2 says that positions in the file have 8 bytes
         let wide = there == 2 && element.name == "fBasketSeek";
-        let code = if wide { LONG64 } else { element.type_code - OFFSET_P };
+        let code = if wide {
+            LONG64
+        } else {
+            element.type_code - OFFSET_P
+        };
         Ok(Some(Value::Ints(self.numbers(code, n)?)))
     }
 
@@ -389,6 +405,8 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
 fn is_of_trees(class: &str) -> bool {
     class.starts_with("TLeaf")
         || (class.starts_with("TBranch") && class != "TBranchRef")
-        || matches!(class, "TTree" | "TNtuple" | "TNtupleD" | "TChain" | "TObjArray")
+        || matches!(
+            class,
+            "TTree" | "TNtuple" | "TNtupleD" | "TChain" | "TObjArray"
+        )
 }
-

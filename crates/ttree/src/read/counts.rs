@@ -29,7 +29,9 @@ impl Counts {
     /// The sums of a range of entries and at its end.
     pub fn of(&self, start: u64, stop: u64) -> &[u64] {
         let at = |entry: u64| usize::try_from(entry - self.start).unwrap_or(usize::MAX);
-        self.sums.get(at(start)..at(stop).saturating_add(1)).unwrap_or_default()
+        self.sums
+            .get(at(start)..at(stop).saturating_add(1))
+            .unwrap_or_default()
     }
 
     /// Turns counts into sums.
@@ -37,7 +39,9 @@ impl Counts {
         let mut sum = 0u64;
         for place in &mut self.sums {
             let count = std::mem::replace(place, sum);
-            sum = sum.checked_add(count).filter(|&sum| i64::try_from(sum).is_ok())?;
+            sum = sum
+                .checked_add(count)
+                .filter(|&sum| i64::try_from(sum).is_ok())?;
         }
         Some(())
     }
@@ -80,7 +84,8 @@ pub(crate) fn jobs<'a>(
         let (start, stop) = (counts.start, counts.start + counts.sums.len() as u64);
         let missing = |found: u64| {
             let what = format!("baskets of branch {:?}", branch.name);
-            part.reader.inconsistent(&what, format!("entries {start}..{stop}"), found)
+            part.reader
+                .inconsistent(&what, format!("entries {start}..{stop}"), found)
         };
         let mut rest = counts.sums.as_mut_slice();
         let mut next = start;
@@ -88,7 +93,10 @@ pub(crate) fn jobs<'a>(
             if basket.first_entry > next {
                 return Err(missing(next));
             }
-            let (low, high) = (next - basket.first_entry, stop.min(basket.end()) - basket.first_entry);
+            let (low, high) = (
+                next - basket.first_entry,
+                stop.min(basket.end()) - basket.first_entry,
+            );
             let n = usize::try_from(high - low).unwrap_or(usize::MAX);
             let Some((out, left)) = std::mem::take(&mut rest).split_at_mut_checked(n) else {
                 return Err(missing(next));

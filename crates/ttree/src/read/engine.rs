@@ -27,7 +27,11 @@ const LARGEST_RATIO: u64 = 1 << 15;
 #[derive(Debug, Clone, Copy)]
 enum Origin {
     /// So many numbers an entry.
-    Fixed { branch: BranchId, number: Number, each: usize },
+    Fixed {
+        branch: BranchId,
+        number: Number,
+        each: usize,
+    },
     /// So many numbers for each item that a counter counts.
     Counted {
         branch: BranchId,
@@ -63,7 +67,10 @@ pub(crate) fn read(
     let mut origins: Vec<Vec<Origin>> = Vec::with_capacity(schema.slots.len());
     for slot in 0..schema.slots.len() {
         let own = parts.iter().zip(&trees);
-        origins.push(own.map(|(part, tree)| origin(part, tree, slot)).collect::<Result<_, _>>()?);
+        origins.push(
+            own.map(|(part, tree)| origin(part, tree, slot))
+                .collect::<Result<_, _>>()?,
+        );
     }
     let mut read = Read {
         schema,
@@ -124,7 +131,10 @@ struct Read<'a> {
 
 impl<'a> Read<'a> {
     fn branch(&self, part: usize, branch: BranchId) -> Result<&'a Branch, RNTupleError> {
-        let found = self.trees.get(part).and_then(|tree| tree.model().branch(branch));
+        let found = self
+            .trees
+            .get(part)
+            .and_then(|tree| tree.model().branch(branch));
         found.ok_or_else(|| RNTupleError::internal("a branch that is not there"))
     }
 
@@ -142,11 +152,7 @@ impl<'a> Read<'a> {
                 continue;
             };
             let branch = self.branch(part_id, branch_id)?;
-            let Pieced {
-                op,
-                fixed,
-                baskets,
-            } = pieced;
+            let Pieced { op, fixed, baskets } = pieced;
             let own = baskets_of(branch, part.start, part.stop);
             for ((at, basket), sinks) in own.zip(baskets) {
                 let (low, high) = within(basket.first_entry, basket.end(), part);
@@ -208,7 +214,11 @@ impl<'a> Read<'a> {
         }
         for (part, counter, start, stop) in wanted {
             self.check_counter(part, counter, start, stop)?;
-            let end = self.branch(part, counter)?.baskets.last().map_or(0, |basket| basket.end());
+            let end = self
+                .branch(part, counter)?
+                .baskets
+                .last()
+                .map_or(0, |basket| basket.end());
             if stop > end {
                 let branch = self.branch(part, counter)?;
                 let reader = self.parts.get(part).map(|part| &part.reader);
@@ -235,7 +245,9 @@ impl<'a> Read<'a> {
             Place::File { n_bytes, .. } => *n_bytes,
             Place::Tree { data, .. } => data.len() as u64,
         });
-        let most = sizes.fold(0, u64::saturating_add).saturating_mul(LARGEST_RATIO);
+        let most = sizes
+            .fold(0, u64::saturating_add)
+            .saturating_mul(LARGEST_RATIO);
         if stop.saturating_sub(start) <= most {
             return Ok(());
         }
@@ -252,7 +264,9 @@ impl<'a> Read<'a> {
             for ((part, origin), tree) in origins.iter().enumerate().zip(&self.trees) {
                 if let Origin::Pieces { branch, local } = *origin {
                     let n = tree.data(branch).map_or(0, |data| data.shape.n_columns());
-                    let columns = wanted.entry((part, branch)).or_insert_with(|| vec![false; n]);
+                    let columns = wanted
+                        .entry((part, branch))
+                        .or_insert_with(|| vec![false; n]);
                     if let Some(column) = columns.get_mut(local) {
                         *column = true;
                     }
@@ -262,7 +276,9 @@ impl<'a> Read<'a> {
         for ((part_id, branch_id), columns) in wanted {
             let (Some(part), Some(data)) = (
                 self.parts.get(part_id),
-                self.trees.get(part_id).and_then(|tree| tree.data(branch_id)),
+                self.trees
+                    .get(part_id)
+                    .and_then(|tree| tree.data(branch_id)),
             ) else {
                 continue;
             };
@@ -342,7 +358,9 @@ impl<'a> Read<'a> {
             .zip(slabs.buffers())
         {
             match slot.kind {
-                SlotKind::Leaf(dtype) => self.leaf(dtype, origins, buffer, &mut jobs, &mut copies)?,
+                SlotKind::Leaf(dtype) => {
+                    self.leaf(dtype, origins, buffer, &mut jobs, &mut copies)?
+                }
                 _ => copies.push(Copy::Offsets { origins, buffer }),
             }
         }
@@ -371,7 +389,8 @@ impl<'a> Read<'a> {
             Origin::Offsets(_) => n,
             Origin::Counted { counter, each, .. } => {
                 let counts = self.counters.get(&(part_id, counter));
-                let items = counts.map(|counts| counts.before(part.stop) - counts.before(part.start));
+                let items =
+                    counts.map(|counts| counts.before(part.stop) - counts.before(part.start));
                 items.unwrap_or(0).saturating_mul(each as u64)
             }
             Origin::Pieces { branch, local } => {
@@ -406,7 +425,9 @@ impl<'a> Read<'a> {
     ) -> Result<(), RNTupleError> {
         let mut rest = buffer;
         for (part_id, (origin, part)) in origins.iter().zip(self.parts).enumerate() {
-            let n = self.n_elements(part_id, origin)?.saturating_mul(dtype.size());
+            let n = self
+                .n_elements(part_id, origin)?
+                .saturating_mul(dtype.size());
             let Some((own, left)) = std::mem::take(&mut rest).split_at_mut_checked(n) else {
                 return Err(RNTupleError::internal("the plan counted fewer elements"));
             };
@@ -525,7 +546,6 @@ impl<'a> Read<'a> {
             None => Ok(()),
         }
     }
-
 }
 
 /// Copies what was decoded in pieces.
@@ -642,7 +662,9 @@ fn column_types(shape: &Shape) -> Vec<Option<DType>> {
         }
         Shape::Record(record) => {
             let members = record.members.iter();
-            members.flat_map(|member| column_types(&member.shape)).collect()
+            members
+                .flat_map(|member| column_types(&member.shape))
+                .collect()
         }
         Shape::Hidden(_) => Vec::new(),
     }

@@ -8,7 +8,9 @@ use crate::interp::{Number, NumberWire};
 pub(crate) fn numbers(number: Number, bytes: &[u8], out: &mut [u8]) {
     match number.wire {
         NumberWire::Plain => swapped(number.dtype.size(), bytes, out),
-        NumberWire::Single => convert(bytes, out, |word: [u8; 4]| f64::from(f32::from_be_bytes(word))),
+        NumberWire::Single => convert(bytes, out, |word: [u8; 4]| {
+            f64::from(f32::from_be_bytes(word))
+        }),
         NumberWire::Steps { low, step } => {
             let value = |word: [u8; 4]| f64::from(u32::from_be_bytes(word)) * step + low;
             match number.dtype {
@@ -33,7 +35,11 @@ fn truncated([exponent, high, low]: [u8; 3], bits: u32) -> f32 {
     let mantissa = u32::from(u16::from_be_bytes([high, low]));
     let kept = mantissa & ((1 << (bits + 1)) - 1);
     let shift = 23 - i32::try_from(bits).unwrap_or(23);
-    let moved = if shift >= 0 { kept << shift } else { kept >> -shift };
+    let moved = if shift >= 0 {
+        kept << shift
+    } else {
+        kept >> -shift
+    };
     let value = f32::from_bits((u32::from(exponent) << 23) | moved);
     if mantissa & (1 << (bits + 1)) != 0 {
         -value
@@ -102,7 +108,10 @@ fn promote_one(item: &[u8], from: DType, to: DType, out: &mut [u8]) {
     let raw = u64::from_le_bytes(word);
     let bits = u32::try_from(8 * from.size()).unwrap_or(64);
     let signed = (raw << (64 - bits)).cast_signed() >> (64 - bits);
-    let is_signed = matches!(from, DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64);
+    let is_signed = matches!(
+        from,
+        DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64
+    );
     #[expect(clippy::cast_possible_truncation, reason = "the bits are there")]
     let real = match from {
         DType::Float32 => f64::from(f32::from_bits(raw as u32)),
@@ -112,7 +121,10 @@ fn promote_one(item: &[u8], from: DType, to: DType, out: &mut [u8]) {
         #[expect(clippy::cast_precision_loss, reason = "types are promoted exactly")]
         _ => raw as f64,
     };
-    #[expect(clippy::cast_possible_truncation, reason = "types are promoted exactly")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "types are promoted exactly"
+    )]
     let bytes = match to {
         DType::Float32 => u64::from((real as f32).to_bits()),
         DType::Float64 => real.to_bits(),
@@ -131,7 +143,11 @@ mod tests {
     #[test]
     fn numbers_are_swapped_and_converted() {
         let mut out = [0u8; 8];
-        numbers(Number::plain(DType::Int32), &[0, 0, 0, 1, 0, 0, 1, 0], &mut out);
+        numbers(
+            Number::plain(DType::Int32),
+            &[0, 0, 0, 1, 0, 0, 1, 0],
+            &mut out,
+        );
         assert_eq!(out, [1, 0, 0, 0, 0, 1, 0, 0]);
         let steps = Number {
             dtype: DType::Float64,
@@ -151,7 +167,12 @@ mod tests {
         assert_eq!(i64::from_le_bytes(out), -5);
         promoted(&7u8.to_le_bytes(), DType::UInt8, DType::Float64, &mut out);
         assert_eq!(f64::from_le_bytes(out), 7.0);
-        promoted(&1.5f32.to_le_bytes(), DType::Float32, DType::Float64, &mut out);
+        promoted(
+            &1.5f32.to_le_bytes(),
+            DType::Float32,
+            DType::Float64,
+            &mut out,
+        );
         assert_eq!(f64::from_le_bytes(out), 1.5);
     }
 }

@@ -141,11 +141,11 @@ fn least(shape: &Shape) -> usize {
             ..
         } => 4,
         Shape::List { .. } => 0,
-        Shape::Record(record) => record
-            .members
-            .iter()
-            .fold(0, |sum: usize, member| sum.saturating_add(least(&member.shape))),
+        Shape::Record(record) => record.members.iter().fold(0, |sum: usize, member| {
+            sum.saturating_add(least(&member.shape))
+        }),
         Shape::Hidden(Hidden::Object) => 10,
+        Shape::Hidden(Hidden::ClassName) => 2,
         Shape::Hidden(Hidden::Bytes(n)) => *n,
     }
 }

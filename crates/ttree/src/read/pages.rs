@@ -42,12 +42,18 @@ pub(crate) fn list(
             };
             let of = shown.get(column).copied().flatten();
             let data = of.and_then(|id| data.get(id)?.as_ref());
-            let bits = u32::try_from(column).ok().and_then(|id| descriptor.column(id));
+            let bits = u32::try_from(column)
+                .ok()
+                .and_then(|id| descriptor.column(id));
             let size = bits.map_or(1, |column| u64::from(column.bits / 8).max(1));
-            let from = branch.baskets.partition_point(|basket| basket.first_entry < first_entry);
+            let from = branch
+                .baskets
+                .partition_point(|basket| basket.first_entry < first_entry);
             let own = branch.baskets.iter().skip(from);
             let own = own.take_while(|basket| basket.first_entry < end);
-            let pages = own.filter_map(|basket| page(branch, basket, data, size)).collect();
+            let pages = own
+                .filter_map(|basket| page(branch, basket, data, size))
+                .collect();
             (pages, compression(branch))
         });
         let summary = ClusterSummary {
@@ -69,7 +75,9 @@ fn page(branch: &Branch, basket: &Basket, data: Option<&Data>, size: u64) -> Opt
         return None;
     };
     let n_elements = match data.map(|data| &data.content) {
-        Some(Content::Fixed { size: entry }) => basket.n_entries.saturating_mul(*entry as u64) / size,
+        Some(Content::Fixed { size: entry }) => {
+            basket.n_entries.saturating_mul(*entry as u64) / size
+        }
         _ => {
             let share = u128::from(branch.total_bytes) * u128::from(basket.n_entries)
                 / u128::from(branch.n_entries.max(1));

@@ -69,7 +69,9 @@ pub(crate) fn baskets_of(
     start: u64,
     stop: u64,
 ) -> impl Iterator<Item = (usize, &Basket)> {
-    let from = branch.baskets.partition_point(|basket| basket.end() <= start);
+    let from = branch
+        .baskets
+        .partition_point(|basket| basket.end() <= start);
     let rest = branch.baskets.iter().enumerate().skip(from);
     rest.take_while(move |(_, basket)| basket.first_entry < stop)
         .filter(|(_, basket)| basket.n_entries > 0)

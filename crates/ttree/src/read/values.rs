@@ -66,6 +66,22 @@ impl Decoder<'_> {
                 self.length(*index, n);
                 Ok(())
             }
+            Op::List {
+                wire: ListWire::Marked,
+                index,
+                item,
+                ..
+            } => {
+                let n = match c.remaining() {
+                    0 => 0,
+                    _ => {
+                        c.skip(1, "array")?;
+                        self.rest(item, c)?
+                    }
+                };
+                self.length(*index, n);
+                Ok(())
+            }
             Op::List { .. } => self.body(op, c),
             Op::Record {
                 wire,
@@ -74,6 +90,10 @@ impl Decoder<'_> {
                 name,
             } => self.record(wire, members, counters, name, c),
             Op::Hidden(Hidden::Object) => c.object().map(|_| ()),
+            Op::Hidden(Hidden::ClassName) => {
+                c.string("name of a class")?;
+                c.skip(1, "name of a class")
+            }
             Op::Hidden(Hidden::Bytes(n)) => c.skip(*n, "member that is not shown"),
         }
     }
@@ -146,7 +166,8 @@ impl Decoder<'_> {
 
     fn bits(&mut self, number: Number, column: Option<usize>, c: &mut Cursor<'_>) -> Done {
         let bytes = c.take(4, "bits of an object")?;
-        if bytes.last().is_some_and(|last| last & (1 << 4) != 0) && number.wire == NumberWire::Bits {
+        if bytes.last().is_some_and(|last| last & (1 << 4) != 0) && number.wire == NumberWire::Bits
+        {
             c.skip(2, "bits of an object")?;
         }
         if let Some(sink) = column.and_then(|column| self.sinks.get_mut(column)) {
@@ -171,8 +192,8 @@ impl Decoder<'_> {
                 Some(header)
             }
             RecordWire::Maybe { version, checksum } => {
-                let header = c.clone().header("object")?;
-                if header.end == Some(c.end()) {
+                let ahead = c.clone().header("object");
+                if ahead.is_ok_and(|header| header.end == Some(c.end())) {
                     let header = c.header("object")?;
                     check_version(header.version, *version, *checksum, name, c)?;
                     Some(header)
@@ -188,7 +209,12 @@ impl Decoder<'_> {
             }
             match member {
                 Op::List {
-                    wire: ListWire::Pointed { counter, mark },
+                    wire:
+                        ListWire::Pointed {
+                            counter,
+                            mark,
+                            header,
+                        },
                     index,
                     item,
                     ..
@@ -198,8 +224,12 @@ impl Decoder<'_> {
                     if *mark && c.u8("array")? == 0 {
                         n = 0;
                     }
+                    let header = header.then(|| c.header("objects")).transpose()?;
                     self.length(*index, n);
                     self.items(item, n, c)?;
+                    if let Some(header) = header {
+                        c.finish(header, "objects")?;
+                    }
                 }
                 other => self.one(other, c)?,
             }
@@ -251,7 +281,11 @@ impl Decoder<'_> {
     fn at_end(&self, n: usize, c: &Cursor<'_>) -> Result<usize, TreeError> {
         match c.remaining() {
             0 => Ok(n),
-            left => Err(c.corrupt("items", "the end of the entry", format_args!("{left} bytes"))),
+            left => Err(c.corrupt(
+                "items",
+                "the end of the entry",
+                format_args!("{left} bytes"),
+            )),
         }
     }
 
@@ -292,7 +326,10 @@ impl Decoder<'_> {
 /// Appends numbers to a column.
 fn append(number: Number, n: usize, bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
-    out.resize(start.saturating_add(n.saturating_mul(number.dtype.size())), 0);
+    out.resize(
+        start.saturating_add(n.saturating_mul(number.dtype.size())),
+        0,
+    );
     numbers(number, bytes, out.get_mut(start..).unwrap_or_default());
 }
 
@@ -322,22 +359,22 @@ fn class_version(item: &Op, version: u16, c: &mut Cursor<'_>) -> Done {
     Ok(())
 }
 
-fn check_version(
-    found: u16,
-    version: i32,
-    checksum: u32,
-    name: &str,
-    c: &mut Cursor<'_>,
-) -> Done {
+fn check_version(found: u16, version: i32, checksum: u32, name: &str, c: &mut Cursor<'_>) -> Done {
     if found & MEMBER_WISE != 0 {
-        return Err(TreeError::Unsupported(format!("{name} stored member by member")));
+        return Err(TreeError::Unsupported(format!(
+            "{name} stored member by member"
+        )));
     }
     if found == 0 {
         // classes without a version have a checksum instead
         let found = c.u32("checksum of a class")?;
         return match found == checksum || checksum == 0 {
             true => Ok(()),
-            false => Err(other_version(name, format_args!("checksum {checksum:#x}"), format_args!("{found:#x}"))),
+            false => Err(other_version(
+                name,
+                format_args!("checksum {checksum:#x}"),
+                format_args!("{found:#x}"),
+            )),
         };
     }
     if i32::from(found) != version {
@@ -361,7 +398,9 @@ fn peek_count(member: &Op, c: &Cursor<'_>) -> Result<usize, TreeError> {
     };
     let mut ahead = c.clone();
     let bytes = ahead.take(number.size().unwrap_or(4), "number of items")?;
-    let value = bytes.iter().fold(0u64, |sum, &byte| (sum << 8) | u64::from(byte));
+    let value = bytes
+        .iter()
+        .fold(0u64, |sum, &byte| (sum << 8) | u64::from(byte));
     let is_negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
     if is_negative && !matches!(bytes.len(), 1 | 2) {
         return Err(c.corrupt("number of items", "a count", value));

@@ -38,8 +38,10 @@ pub(crate) fn verify(
             }
         }
         let one = |start: u64, stop: u64| -> Result<(), RNTupleError> {
-            let (schema, mut bindings) =
-                ReadSchema::new(std::slice::from_ref(reader), Some(std::slice::from_ref(&name)))?;
+            let (schema, mut bindings) = ReadSchema::new(
+                std::slice::from_ref(reader),
+                Some(std::slice::from_ref(&name)),
+            )?;
             let Some(binding) = bindings.pop() else {
                 return Ok(());
             };

@@ -104,7 +104,10 @@ pub(crate) struct Opened<'b> {
 pub(crate) enum Offsets<'b> {
     None,
     /// As stored: counted from the beginning of the key.
-    Stored { words: &'b [[u8; 4]], key_len: u32 },
+    Stored {
+        words: &'b [[u8; 4]],
+        key_len: u32,
+    },
     Known(&'b [u32]),
 }
 
@@ -156,7 +159,8 @@ impl<'a> Worker<'a> {
                 None => Offsets::None,
             };
             let opened = Opened { values, offsets };
-            self.task(job, opened).map_err(|error| failed(part, job, error))?;
+            self.task(job, opened)
+                .map_err(|error| failed(part, job, error))?;
             return Ok(true);
         }
         let Some(bytes) = self.cache.and_then(|cache| cache.get(&job.key(part))) else {
@@ -168,7 +172,8 @@ impl<'a> Worker<'a> {
         };
         let (border, key_len) = (word(tail, 0), word(tail, 8));
         let opened = split(bytes, border as usize, key_len, job.basket.n_entries);
-        self.task(job, opened).map_err(|error| failed(part, job, error))?;
+        self.task(job, opened)
+            .map_err(|error| failed(part, job, error))?;
         Ok(true)
     }
 
@@ -194,7 +199,8 @@ impl<'a> Worker<'a> {
                 cache.insert(job.key(part), &kept);
             }
             let opened = split(bytes, border, u32::from(key.key_len), n_entries);
-            self.task(job, opened).map_err(|error| failed(part, job, error))
+            self.task(job, opened)
+                .map_err(|error| failed(part, job, error))
         });
         self.scratch = scratch;
         result
@@ -213,7 +219,10 @@ impl<'a> Worker<'a> {
             return Ok(payload.get(..length).unwrap_or_default());
         }
         if length > payload.len().saturating_mul(LARGEST_RATIO) {
-            let most = format!("at most {} bytes", payload.len().saturating_mul(LARGEST_RATIO));
+            let most = format!(
+                "at most {} bytes",
+                payload.len().saturating_mul(LARGEST_RATIO)
+            );
             let error = Cursor::new(&[]).corrupt("decompressed size", most, length);
             return Err(failed(part, job, error));
         }
@@ -249,7 +258,10 @@ impl<'a> Worker<'a> {
             } => {
                 let size = number.size().unwrap_or(4).saturating_mul(*each);
                 expect(opened.values.len(), n.checked_mul(size))?;
-                let values = opened.values.get(low * size..high * size).unwrap_or_default();
+                let values = opened
+                    .values
+                    .get(low * size..high * size)
+                    .unwrap_or_default();
                 self.write(*number, *dtype, values, out);
                 Ok(())
             }
@@ -268,9 +280,8 @@ impl<'a> Worker<'a> {
                 let size = number.size().unwrap_or(4).saturating_mul(*each);
                 let at = |entry: usize| sums.get(entry).copied().unwrap_or(0);
                 let first = at(0);
-                let byte = |entry: usize| {
-                    usize::try_from(at(entry) - first).ok()?.checked_mul(size)
-                };
+                let byte =
+                    |entry: usize| usize::try_from(at(entry) - first).ok()?.checked_mul(size);
                 expect(opened.values.len(), byte(n))?;
                 check_offsets(opened, n, &byte)?;
                 let range = byte(low).unwrap_or(0)..byte(high).unwrap_or(0);
@@ -278,9 +289,7 @@ impl<'a> Worker<'a> {
                 self.write(*number, *dtype, values, out);
                 Ok(())
             }
-            Task::Pieces { op, fixed, sinks } => {
-                pieces(op, *fixed, sinks, opened, low..high, n)
-            }
+            Task::Pieces { op, fixed, sinks } => pieces(op, *fixed, sinks, opened, low..high, n),
         }
     }
 
@@ -300,9 +309,15 @@ impl<'a> Worker<'a> {
 impl<'j> Decode<Job<'j>> for Worker<'_> {
     fn decode(&mut self, job: &mut Job<'j>, stored: &[u8]) -> Result<(), RNTupleError> {
         let start = Instant::now();
-        let before = self.stats.decompress_ns.load(std::sync::atomic::Ordering::Relaxed);
+        let before = self
+            .stats
+            .decompress_ns
+            .load(std::sync::atomic::Ordering::Relaxed);
         let result = self.basket(job, stored);
-        let after = self.stats.decompress_ns.load(std::sync::atomic::Ordering::Relaxed);
+        let after = self
+            .stats
+            .decompress_ns
+            .load(std::sync::atomic::Ordering::Relaxed);
         let all = elapsed(start);
         add(&self.stats.decode_ns, all.saturating_sub(after - before));
         add(&self.stats.pages, 1);
@@ -337,17 +352,28 @@ fn split(bytes: &[u8], border: usize, key_len: u32, n_entries: u64) -> Opened<'_
 }
 
 fn check_key(key: &BasketKey, basket: &Basket, stored: &[u8]) -> Result<(), TreeError> {
-    let bad = |what, expected: String, found: u64| {
-        Err(Cursor::new(&[]).corrupt(what, expected, found))
-    };
+    let bad =
+        |what, expected: String, found: u64| Err(Cursor::new(&[]).corrupt(what, expected, found));
     if key.n_bytes as usize != stored.len() {
-        return bad("size of the record", stored.len().to_string(), key.n_bytes.into());
+        return bad(
+            "size of the record",
+            stored.len().to_string(),
+            key.n_bytes.into(),
+        );
     }
     if usize::from(key.key_len) > stored.len() {
-        return bad("size of the key", format!("at most {}", stored.len()), key.key_len.into());
+        return bad(
+            "size of the key",
+            format!("at most {}", stored.len()),
+            key.key_len.into(),
+        );
     }
     if u64::from(key.n_entries) != basket.n_entries {
-        return bad("number of entries", basket.n_entries.to_string(), key.n_entries.into());
+        return bad(
+            "number of entries",
+            basket.n_entries.to_string(),
+            key.n_entries.into(),
+        );
     }
     if key.border().is_none() {
         let within = format!("within {} bytes", key.object_len);
@@ -395,7 +421,9 @@ fn counts(number: Number, values: Option<&[u8]>, out: &mut [u64]) -> Result<(), 
             DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64
         );
         let is_negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
-        let value = bytes.iter().fold(0u64, |sum, &byte| (sum << 8) | u64::from(byte));
+        let value = bytes
+            .iter()
+            .fold(0u64, |sum, &byte| (sum << 8) | u64::from(byte));
         if is_signed && is_negative {
             // ROOT takes a negative number of items for none
             *out = 0;
@@ -419,7 +447,7 @@ fn pieces(
     let is_rest = matches!(
         op,
         Op::List {
-            wire: ListWire::Rest,
+            wire: ListWire::Rest | ListWire::Marked,
             ..
         } | Op::Record {
             wire: RecordWire::Maybe { .. },
@@ -432,7 +460,7 @@ fn pieces(
             expect(values.len(), n.checked_mul(size))?;
             Some(size)
         }
-        None if is_rest && n > 0 && values.len() % n == 0 => Some(values.len() / n),
+        None if is_rest && n > 0 && values.len().is_multiple_of(n) => Some(values.len() / n),
         None if is_rest && !known => {
             return Err(Cursor::new(&[]).corrupt("basket", "the offsets of its entries", "none"));
         }
@@ -449,9 +477,11 @@ fn pieces(
             decoder.one(op, &mut cursor)?;
         }
         return match (wanted.end == n, cursor.remaining()) {
-            (true, left) if left > 0 => {
-                Err(cursor.corrupt("basket", "the end of the values", format_args!("{left} bytes")))
-            }
+            (true, left) if left > 0 => Err(cursor.corrupt(
+                "basket",
+                "the end of the values",
+                format_args!("{left} bytes"),
+            )),
             _ => Ok(()),
         };
     }
