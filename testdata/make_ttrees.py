@@ -5,7 +5,9 @@
 It needs a Python that has ROOT. The values are functions of the entry's number; nothing is random.
 """
 
+import os
 import sys
+import tempfile
 from pathlib import Path
 
 import ROOT
@@ -49,6 +51,8 @@ void write_leaves(const char *path, int compression, int n_entries, int basket_s
     tree.Branch("d32jag", d32jag, "d32jag[n]/d"); tree.Branch("pair", &pair, "first/I:second[3]/F");
     tree.Branch("vector_float", &vf); tree.Branch("vector_bool", &vb); tree.Branch("vector_vector", &vvi);
     tree.Branch("vector_string", &vs); tree.Branch("string", &str); tree.Branch("vector_double", &vd);
+    // the branches have their compression by now: what else is in the file may be small
+    file.SetCompressionSettings(101);
     if (basket_size > 0) tree.SetBasketSize("*", basket_size);
     for (int e = 0; e < n_entries; ++e) {
         o = e % 3 == 0; b = char(e - 50); ub = (unsigned char)(3 * e); s = short(-7 * e); us = (unsigned short)(1000 * e);
@@ -79,22 +83,36 @@ void write_objects(const char *path, int split, int n_entries) {
     auto *vector = new TLorentzVector; auto *position = new TVector3;
     auto *clones = new TClonesArray("TVector3");
     std::vector<TVector3> vectors; std::map<int, float> map; std::map<std::string, std::vector<int>> lists;
+    std::set<int> set;
     tree.Branch("p4", &vector, 32000, split); tree.Branch("clones", &clones, 32000, split);
-    tree.Branch("vectors", &vectors, 32000, split);
+    tree.Branch("vectors", &vectors, 32000, split); tree.Branch("map", &map); tree.Branch("lists", &lists);
+    tree.Branch("set", &set);
     for (int e = 0; e < n_entries; ++e) {
         vector->SetPxPyPzE(e, e * 2, e * 3, e * 10);
         clones->Clear();
         for (int k = 0; k < e % 4; ++k) new ((*clones)[k]) TVector3(e, k, e + k);
         vectors.assign(e % 3, TVector3(e, 1, 2));
+        map.clear(); lists.clear(); set.clear();
+        for (int k = 0; k < e % 3; ++k) {
+            map[e + k] = k / 2.f; lists["key " + std::to_string(k)] = std::vector<int>(k, e); set.insert(e - k);
+        }
         tree.Fill();
     }
     tree.Write();
 }
 """
 
+DICTIONARIES = {
+    "vector<vector<int> >": "vector",
+    "map<int,float>": "map",
+    "map<string,vector<int> >": "map;string;vector",
+    "set<int>": "set",
+    "vector<TVector3>": "vector;TVector3.h",
+}
+
 LEAVES = {
     "leaves_zlib": (101, 40, 0, -300000),
-    "leaves_many_baskets": (505, 60, 256, 20),
+    "leaves_many_baskets": (505, 60, 500, 20),
     "leaves_none": (0, 5, 400, 0),
     "leaves_lz4": (404, 12, 0, 0),
     "leaves_lzma": (207, 12, 0, 0),
@@ -105,12 +123,16 @@ LEAVES = {
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "ttree"
     folder.mkdir(parents=True, exist_ok=True)
+    folder = folder.resolve()
+    os.chdir(tempfile.mkdtemp())  # dictionaries are built in the working directory
+    for kind, header in DICTIONARIES.items():
+        ROOT.gInterpreter.GenerateDictionary(kind, header)
     if not ROOT.gInterpreter.Declare(FILL):
         sys.exit("ROOT does not take the code")
     for name, options in LEAVES.items():
-        ROOT.write_leaves(str(folder / f"{name}.root"), *options)
+        ROOT.write_leaves(f"{folder}/{name}.root?reproducible={name}", *options)
     for split in (0, 1, 99):
-        ROOT.write_objects(str(folder / f"objects_split{split}.root"), split, 30)
+        ROOT.write_objects(f"{folder}/objects_split{split}.root?reproducible=objects", split, 30)
 
 
 if __name__ == "__main__":

@@ -96,6 +96,9 @@ impl<'s> Shapes<'s> {
         if let Some(known) = known_class(name) {
             return Ok(known);
         }
+        if matches!(name, "TClonesArray" | "TObjArray" | "TList" | "THashList" | "TMap") {
+            return unsupported(format!("a {name} that is not split into branches"));
+        }
         let Some(info) = self.infos.newest(name) else {
             if name.starts_with("ElementLink<") {
                 return Ok(element_link(name));
