@@ -201,7 +201,7 @@ def test_damage_names_the_basket_and_the_rest_is_read(tmp_path):
     assert nt["int64"].array().to_list() == whole["int64"].array().to_list()
     report = nt.verify()
     assert not report.ok
-    assert {damage.field for damage in report.damages} == {"grid"}
+    assert {damage["field"] for damage in report.damages} == {"grid"}
     assert whole.verify().ok
 
 

@@ -96,7 +96,10 @@ impl<'s> Shapes<'s> {
         if let Some(known) = known_class(name) {
             return Ok(known);
         }
-        if matches!(name, "TClonesArray" | "TObjArray" | "TList" | "THashList" | "TMap") {
+        if matches!(
+            name,
+            "TClonesArray" | "TObjArray" | "TList" | "THashList" | "TMap"
+        ) {
             return unsupported(format!("a {name} that is not split into branches"));
         }
         let Some(info) = self.infos.newest(name) else {
@@ -181,9 +184,7 @@ impl<'s> Shapes<'s> {
                 });
             }
             ElementKind::Loop(counter) => {
-                let at = before
-                    .iter()
-                    .position(|member| member.name == counter.name);
+                let at = before.iter().position(|member| member.name == counter.name);
                 let class = element.type_name.strip_suffix('*').unwrap_or_default();
                 let (Some(counter), false) = (at, class.ends_with('*')) else {
                     return unsupported(format!("{} {}", element.type_name, element.name));
