@@ -1,5 +1,6 @@
 """TTrees read as ntuples: types and values are uproot's, and those that were filled."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -57,7 +58,9 @@ def test_values_are_those_that_were_filled(name):
     assert a["text"].to_list() == [TEXT[: i % 30] for i in e]
     assert a["n"].to_list() == n.tolist()
     assert a["jag"].to_list() == [[i + k / 16 for k in range(c)] for i, c in zip(e, n, strict=True)]
-    assert a["jag3"].to_list() == [[[i * 100 + k * 10 + x for x in range(3)] for k in range(c)] for i, c in zip(e, n, strict=True)]
+    assert a["jag3"].to_list() == [
+        [[i * 100 + k * 10 + x for x in range(3)] for k in range(c)] for i, c in zip(e, n, strict=True)
+    ]
     assert a["grid"].to_list() == [[[100 * i + 10 * x + y for y in range(3)] for x in range(2)] for i in e]
     assert a["vector_vector"].to_list() == [[[i] * (k + 1) for k in range(i % 3)] for i in e]
     assert a["vector_string"].to_list() == [["x" * (k * (i % 50)) for k in range(i % 4)] for i in e]
@@ -145,7 +148,7 @@ def test_filters_and_libraries(many):
         "vector_string",
         "vector_double",
     ]
-    assert many.arrays(filter_name="/int.*/").fields == [k for k in many.keys() if "int" in k and not k.startswith("u")]
+    assert many.arrays(filter_name="/^int.*/").fields == ["int8", "int16", "int32", "int64"]
     assert many["float64"].array(library="np").dtype == np.float64
 
 
@@ -214,10 +217,8 @@ def test_damaged_trees_are_errors(tmp_path):
         for at in rng.integers(0, len(data), 3):
             changed[at] = rng.integers(0, 256)
         bad.write_bytes(changed)
-        try:
+        with contextlib.suppress(FemtobarnError):
             fb.open(bad, memory_map=False).arrays(library="batch")
-        except FemtobarnError:
-            pass
 
 
 ROOT_READS = """
