@@ -133,13 +133,7 @@ fn advice(kind: &str, target: &Target) -> Option<String> {
         "file-not-found" => format!("did you mean {}?", target.similar_file()?),
         "key-not-found" | "not-a-directory" => format!("`fb ls {file}` lists what is in it"),
         "ambiguous-ntuple" => format!("put the name behind the file's: `{file}:NAME`"),
-        "no-ntuple" | "not-an-rntuple" => match target.tree() {
-            Some(tree) => format!(
-                "to import the TTree with ROOT: \
-                 ROOT.Experimental.RNTupleImporter.Create({file:?}, {tree:?}, \"ntuple.root\").Import()"
-            ),
-            None => format!("`fb ls {file}` lists what is in it"),
-        },
+        "no-ntuple" | "not-an-rntuple" => format!("`fb ls {file}` lists what is in it"),
         "no-such-field" => format!("`fb info {target}` lists the fields"),
         "unsupported-field" => "name the fields that you want, without this one".into(),
         "page-checksum" | "corrupt-data" => format!(

@@ -67,21 +67,6 @@ impl Target {
             None => best,
         })
     }
-
-    /// The path of the TTree that the target is, or else of the first one in the file.
-    pub fn tree(&self) -> Option<String> {
-        let is_tree = |class: &str| class == "TTree" || class == "TNtuple";
-        let file = femtobarn::open_file(&self.file).ok()?;
-        if let Some(name) = &self.name {
-            let key = file.find(name).ok()?;
-            return is_tree(&key.class_name).then(|| name.clone());
-        }
-        let entries = file.walk().ok()?;
-        let tree = entries
-            .into_iter()
-            .find(|entry| is_tree(&entry.key.class_name));
-        tree.map(|entry| entry.path)
-    }
 }
 
 impl fmt::Display for Target {

@@ -88,6 +88,9 @@ impl Builder<'_> {
         let Some(branch) = self.model.branch(id) else {
             return;
         };
+        if matches!(meaning, Ok(Meaning::Group)) {
+            return;
+        }
         // nothing forbids two branches of the same name
         let mut path = self.model.path(id);
         let number = self.seen.entry(path.clone()).or_insert(0);

@@ -20,6 +20,8 @@ pub mod model;
 mod object;
 mod open;
 mod read;
+#[cfg(test)]
+mod tests;
 
 pub use error::TreeError;
 pub use open::{TREE_CLASSES, Tree, is_tree, open};

@@ -57,6 +57,9 @@ impl ColumnPages {
     }
 }
 
+/// Pages of a column in a cluster, and their compression settings.
+pub type PagesOfColumn = (Vec<Page>, u32);
+
 /// Contents of a page list envelope.
 #[derive(Debug, Clone, Default)]
 pub struct PageList {
@@ -101,7 +104,7 @@ impl PageList {
     }
 
     /// A list of clusters and, for each, the pages and the compression of each column.
-    pub fn new(clusters: Vec<(ClusterSummary, Vec<(Vec<Page>, u32)>)>) -> Self {
+    pub fn new(clusters: Vec<(ClusterSummary, Vec<PagesOfColumn>)>) -> Self {
         let mut list = Self::default();
         for (summary, columns) in clusters {
             let mut own = Vec::with_capacity(columns.len());

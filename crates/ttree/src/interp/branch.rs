@@ -1,15 +1,16 @@
 //! What the entries of a branch are.
 
 use femtobarn_rntuple::schema::DType;
-use femtobarn_rootfile::StreamerElement;
+use femtobarn_rootfile::{ElementKind, StreamerElement};
 
-use super::class::Shapes;
+use super::class::{Shapes, basic};
 use super::cpp::Cpp;
 use super::leaf;
-use super::shape::{ListWire, Number, RecordWire, Shape, TextWire};
+use super::shape::{Hidden, ListWire, Member, Number, Record, RecordWire, Shape, TextWire};
 use crate::TreeError;
 use crate::error::unsupported;
 use crate::model::{Branch, BranchId, TreeModel};
+use crate::object::codes::OFFSET_P;
 use crate::object::{Infos, squeezed};
 
 /// ROOT's kinds of branches: members of the items of a TClonesArray and of a collection.
@@ -50,7 +51,11 @@ pub(crate) fn meaning(
     }
     if !branch.children.is_empty() {
         // of a TClonesArray the number of its items is shown, too
-        if branch.object_class != "TClonesArray" || branch.parent.is_some() {
+        let is_clones = match branch.parent {
+            None => branch.object_class == "TClonesArray",
+            Some(_) => element(branch, infos).is_some_and(|own| own.type_name == "TClonesArray"),
+        };
+        if !is_clones || branch.kind != 3 {
             return Ok(Meaning::Group);
         }
         return Ok(fixed(Shape::Number(Number::plain(DType::Int32))));
@@ -62,7 +67,7 @@ pub(crate) fn meaning(
         ));
     }
     if branch.class_name == "TBranchObject" {
-        return unsupported("branches of the class TBranchObject are not read");
+        return object_with_name(branch, infos);
     }
     let element = element(branch, infos);
     let title = element.map_or("", |element| element.title.as_str());
@@ -167,6 +172,15 @@ fn objects(
         }
         return Ok(entries(shape));
     };
+    if let ElementKind::BasicPointer(_) = element.kind {
+        // the counter is a branch of its own
+        let item = basic(element.type_code - OFFSET_P, &element.title)?;
+        return Ok(entries(Shape::List {
+            wire: ListWire::Marked,
+            item: Box::new(Shape::Number(item)),
+            container: "std::vector",
+        }));
+    }
     // the sizes of the leaf's title are those of the element, too
     let mut shape = shapes.element(element, &[])?;
     if let (Shape::Array { .. }, false) = (&shape, sizes.is_empty()) {
@@ -176,6 +190,29 @@ fn objects(
         shape = rest(shape);
     }
     Ok(entries(shape))
+}
+
+/// The objects of a TBranchObject, each behind the name of its class.
+fn object_with_name(branch: &Branch, infos: &Infos) -> Result<Meaning, TreeError> {
+    let class = branch.object_class.as_str();
+    let Shape::Record(record) = Shapes::new(infos).class(class)? else {
+        return unsupported(format!("objects of the class {class}"));
+    };
+    let hidden = Member {
+        name: String::new(),
+        shape: Shape::Hidden(Hidden::ClassName),
+        is_base: false,
+    };
+    let own = Member {
+        name: record.name.clone(),
+        shape: Shape::Record(record),
+        is_base: true,
+    };
+    Ok(entries(Shape::Record(Record {
+        name: class.to_owned(),
+        wire: RecordWire::Bare,
+        members: vec![hidden, own],
+    })))
 }
 
 /// A whole object, of the version that the branch names.

@@ -96,6 +96,12 @@ impl<'s> Shapes<'s> {
         if let Some(known) = known_class(name) {
             return Ok(known);
         }
+        if matches!(
+            name,
+            "TClonesArray" | "TObjArray" | "TList" | "THashList" | "TMap"
+        ) {
+            return unsupported(format!("a {name} that is not split into branches"));
+        }
         let Some(info) = self.infos.newest(name) else {
             if name.starts_with("ElementLink<") {
                 return Ok(element_link(name));
@@ -171,8 +177,25 @@ impl<'s> Shapes<'s> {
                     wire: ListWire::Pointed {
                         counter,
                         mark: true,
+                        header: false,
                     },
                     item: Box::new(Shape::Number(item)),
+                    container: "std::vector",
+                });
+            }
+            ElementKind::Loop(counter) => {
+                let at = before.iter().position(|member| member.name == counter.name);
+                let class = element.type_name.strip_suffix('*').unwrap_or_default();
+                let (Some(counter), false) = (at, class.ends_with('*')) else {
+                    return unsupported(format!("{} {}", element.type_name, element.name));
+                };
+                return Ok(Shape::List {
+                    wire: ListWire::Pointed {
+                        counter,
+                        mark: false,
+                        header: true,
+                    },
+                    item: Box::new(self.class(class)?),
                     container: "std::vector",
                 });
             }
@@ -283,8 +306,7 @@ pub(crate) fn basic(code: i32, title: &str) -> Result<Number, TreeError> {
         SHORT => DType::Int16,
         USHORT => DType::UInt16,
         INT => DType::Int32,
-        COUNTER => DType::Int32,
-        UINT | BITS => DType::UInt32,
+        UINT | BITS | COUNTER => DType::UInt32,
         LONG | LONG64 => DType::Int64,
         ULONG | ULONG64 => DType::UInt64,
         FLOAT => DType::Float32,
@@ -409,6 +431,7 @@ fn known_class(name: &str) -> Option<Shape> {
                         wire: ListWire::Pointed {
                             counter: 2,
                             mark: false,
+                            header: false,
                         },
                         item: Box::new(number(DType::Int32)),
                         container: "std::vector",

@@ -28,10 +28,6 @@ pub(crate) fn number(leaf: &Leaf, title: &str) -> Option<Number> {
             } else {
                 code
             };
-            // counts of items are shown without a sign
-            if code == COUNTER {
-                return Some(Number::plain(DType::UInt32));
-            }
             if code == BITS {
                 return Some(Number {
                     dtype: DType::UInt32,

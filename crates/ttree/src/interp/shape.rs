@@ -63,8 +63,15 @@ pub(crate) enum ListWire {
     Counted { header: bool },
     /// Items up to the end of the entry.
     Rest,
-    /// As many as member `counter` of the record says; `mark`: a byte in front says whether there are any.
-    Pointed { counter: usize, mark: bool },
+    /// The same behind a byte that says whether there are any.
+    Marked,
+    /// As many as member `counter` of the record says; `mark`: a byte in front says whether there are any; `header`: a
+    /// byte count and a version are in front.
+    Pointed {
+        counter: usize,
+        mark: bool,
+        header: bool,
+    },
 }
 
 /// What has no name and no column.
@@ -74,6 +81,8 @@ pub(crate) enum Hidden {
     Object,
     /// So many bytes.
     Bytes(usize),
+    /// The name of a class, and a zero behind it.
+    ClassName,
 }
 
 /// How a record begins.

@@ -78,7 +78,13 @@ pub(crate) fn parse_embedded(c: &mut Cursor<'_>) -> Result<Option<EmbeddedBasket
         }
     }
     if flag != 1 && flag <= 10 {
-        return Ok(None);
+        // entries may be there though they have no bytes
+        let data = c.position()..c.position();
+        return Ok((key.n_entries > 0).then_some(EmbeddedBasket {
+            n_entries: key.n_entries,
+            offsets,
+            data,
+        }));
     }
     let start = c.position();
     let last = key.last as usize;

@@ -145,6 +145,7 @@ fn least(shape: &Shape) -> usize {
             sum.saturating_add(least(&member.shape))
         }),
         Shape::Hidden(Hidden::Object) => 10,
+        Shape::Hidden(Hidden::ClassName) => 2,
         Shape::Hidden(Hidden::Bytes(n)) => *n,
     }
 }

@@ -66,6 +66,22 @@ impl Decoder<'_> {
                 self.length(*index, n);
                 Ok(())
             }
+            Op::List {
+                wire: ListWire::Marked,
+                index,
+                item,
+                ..
+            } => {
+                let n = match c.remaining() {
+                    0 => 0,
+                    _ => {
+                        c.skip(1, "array")?;
+                        self.rest(item, c)?
+                    }
+                };
+                self.length(*index, n);
+                Ok(())
+            }
             Op::List { .. } => self.body(op, c),
             Op::Record {
                 wire,
@@ -74,6 +90,10 @@ impl Decoder<'_> {
                 name,
             } => self.record(wire, members, counters, name, c),
             Op::Hidden(Hidden::Object) => c.object().map(|_| ()),
+            Op::Hidden(Hidden::ClassName) => {
+                c.string("name of a class")?;
+                c.skip(1, "name of a class")
+            }
             Op::Hidden(Hidden::Bytes(n)) => c.skip(*n, "member that is not shown"),
         }
     }
@@ -172,8 +192,8 @@ impl Decoder<'_> {
                 Some(header)
             }
             RecordWire::Maybe { version, checksum } => {
-                let header = c.clone().header("object")?;
-                if header.end == Some(c.end()) {
+                let ahead = c.clone().header("object");
+                if ahead.is_ok_and(|header| header.end == Some(c.end())) {
                     let header = c.header("object")?;
                     check_version(header.version, *version, *checksum, name, c)?;
                     Some(header)
@@ -189,7 +209,12 @@ impl Decoder<'_> {
             }
             match member {
                 Op::List {
-                    wire: ListWire::Pointed { counter, mark },
+                    wire:
+                        ListWire::Pointed {
+                            counter,
+                            mark,
+                            header,
+                        },
                     index,
                     item,
                     ..
@@ -199,8 +224,12 @@ impl Decoder<'_> {
                     if *mark && c.u8("array")? == 0 {
                         n = 0;
                     }
+                    let header = header.then(|| c.header("objects")).transpose()?;
                     self.length(*index, n);
                     self.items(item, n, c)?;
+                    if let Some(header) = header {
+                        c.finish(header, "objects")?;
+                    }
                 }
                 other => self.one(other, c)?,
             }

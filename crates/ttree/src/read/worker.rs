@@ -447,7 +447,7 @@ fn pieces(
     let is_rest = matches!(
         op,
         Op::List {
-            wire: ListWire::Rest,
+            wire: ListWire::Rest | ListWire::Marked,
             ..
         } | Op::Record {
             wire: RecordWire::Maybe { .. },
@@ -460,7 +460,7 @@ fn pieces(
             expect(values.len(), n.checked_mul(size))?;
             Some(size)
         }
-        None if is_rest && n > 0 && values.len() % n == 0 => Some(values.len() / n),
+        None if is_rest && n > 0 && values.len().is_multiple_of(n) => Some(values.len() / n),
         None if is_rest && !known => {
             return Err(Cursor::new(&[]).corrupt("basket", "the offsets of its entries", "none"));
         }

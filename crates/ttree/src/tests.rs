@@ -1,0 +1,117 @@
+//! Trees that ROOT wrote, whole and damaged, read without Python.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use femtobarn_io::{ByteSource, MemorySource};
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::array::{Arrays, SlotData};
+use femtobarn_rntuple::read::{Part, ReadOptions, ReadSchema, Reader, ReaderOptions, read};
+use femtobarn_rootfile::RootFile;
+
+use crate::{Tree, open};
+
+fn bytes_of(name: &str) -> Vec<u8> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/ttree/");
+    std::fs::read(format!("{folder}{name}.root")).unwrap()
+}
+
+fn opened(bytes: Vec<u8>, name: &str) -> Result<Arc<Reader>, RNTupleError> {
+    let source: Arc<dyn ByteSource> = MemorySource::new("mem:tree", Bytes::from(bytes));
+    let file = RootFile::open(source.clone())?;
+    let key = file.find(name)?;
+    open(source, &file, &key, name, ReaderOptions::default()).map(Arc::new)
+}
+
+fn arrays(reader: &Arc<Reader>, path: &str, start: u64, stop: u64) -> Result<Arrays, RNTupleError> {
+    let (schema, mut bindings) =
+        ReadSchema::new(std::slice::from_ref(reader), Some(&[path.to_owned()]))?;
+    let part = Part {
+        reader: reader.clone(),
+        binding: Arc::new(bindings.remove(0)),
+        start,
+        stop,
+    };
+    let options = ReadOptions {
+        threads: 2,
+        ..ReadOptions::default()
+    };
+    read(&schema, &[part], &options)
+}
+
+#[test]
+fn the_model_says_what_the_tree_is() {
+    let reader = opened(bytes_of("leaves_many_baskets"), "leaves").unwrap();
+    let model = Tree::model(&reader).unwrap();
+    assert_eq!((model.n_entries, model.class_name.as_str()), (60, "TTree"));
+    assert_eq!(model.clusters, [0, 20, 40, 60]);
+    let jag = model.branches.iter().find(|b| b.name == "jag").unwrap();
+    let (counter, _) = jag.leaves[0].count.unwrap();
+    assert_eq!(model.branches[counter].name, "n");
+    assert!(jag.baskets.len() > 1);
+    assert_eq!(jag.baskets.last().unwrap().end(), 60);
+}
+
+#[test]
+fn lists_are_read_over_the_borders_of_baskets() {
+    let reader = opened(bytes_of("leaves_many_baskets"), "leaves").unwrap();
+    let arrays = arrays(&reader, "jag", 13, 47).unwrap();
+    let SlotData::Index { offsets } = arrays.slot(0).unwrap() else {
+        panic!("offsets first");
+    };
+    let offsets: Vec<i64> = bytemuck::cast_slice(offsets).to_vec();
+    let (mut sum, mut expected) = (0, vec![0]);
+    for entry in 13..47 {
+        sum += (entry * 7) % 11;
+        expected.push(sum);
+    }
+    assert_eq!(offsets, expected);
+    let values: Vec<f32> = bytemuck::cast_slice(arrays.leaf(1).unwrap().1).to_vec();
+    assert_eq!(values.len(), usize::try_from(sum).unwrap());
+    assert_eq!(values[..3], [13.0, 13.0625, 13.125]);
+}
+
+#[test]
+fn a_truncated_file_is_an_error() {
+    let bytes = bytes_of("leaves_zlib");
+    for length in [100, 1000, bytes.len() / 2, bytes.len() - 1] {
+        assert!(opened(bytes[..length].to_vec(), "leaves").is_err());
+    }
+}
+
+#[test]
+fn a_damaged_basket_is_named() {
+    let mut bytes = bytes_of("leaves_many_baskets");
+    let name = b"TBasket\x04grid";
+    let at = bytes.windows(name.len()).position(|w| w == name).unwrap();
+    bytes[at + name.len() + 30] ^= 0xFF;
+    let reader = opened(bytes, "leaves").unwrap();
+    let error = arrays(&reader, "grid", 0, 60).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("basket 0 of branch \"grid\""), "{text}");
+    assert!(arrays(&reader, "int32", 0, 60).is_ok());
+}
+
+/// Every byte of an uncompressed basket's key is changed: the read is an error, or gives what it gave.
+#[test]
+fn keys_of_baskets_are_compared_with_their_records() {
+    let whole = bytes_of("leaves_none");
+    let name = b"TBasket\x03jag";
+    let at = whole.windows(name.len()).position(|w| w == name).unwrap();
+    let reader = opened(whole.clone(), "leaves").unwrap();
+    let n = reader.n_entries();
+    let expected: Vec<u8> = arrays(&reader, "jag", 0, n)
+        .unwrap()
+        .leaf(1)
+        .unwrap()
+        .1
+        .to_vec();
+    for position in at - 26..at + name.len() + 26 {
+        let mut bytes = whole.clone();
+        bytes[position] ^= 0x55;
+        let reader = opened(bytes, "leaves").unwrap();
+        if let Ok(found) = arrays(&reader, "jag", 0, n) {
+            assert_eq!(*found.leaf(1).unwrap().1, expected, "byte {position}");
+        }
+    }
+}

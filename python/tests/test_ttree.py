@@ -1,0 +1,246 @@
+"""TTrees read as ntuples: types and values are uproot's, and those that were filled."""
+
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import awkward as ak
+import numpy as np
+import pytest
+
+import femtobarn as fb
+from femtobarn.errors import FemtobarnError, FormatError, KeyNotFoundError
+
+FOLDER = Path(__file__).resolve().parents[2] / "testdata" / "ttree"
+LEAVES = ["leaves_zlib", "leaves_many_baskets", "leaves_none", "leaves_lz4", "leaves_lzma", "leaves_empty"]
+OBJECTS = ["objects_split0", "objects_split1", "objects_split99"]
+REAL = [
+    "nano_dy.root:Events",
+    "hzz_zlib.root:events",
+    "hzz_uncompressed.root:events",
+    "nanoaod_2015_ttbar_200.root:Events",
+    "tree_basictypes.root",
+    "tree_with_doubly_jagged.root",
+    "tree_with_vector_string.root",
+    "TLeafC_pr342.root",
+    "edm4hep.root:events",
+]
+TEXT = "a text of which an entry has a part"
+
+
+def path_of(name):
+    return str(FOLDER / f"{name}.root")
+
+
+@pytest.fixture
+def many():
+    """Sixty entries in baskets of about 500 bytes."""
+    return fb.open(path_of("leaves_many_baskets"))
+
+
+def assert_equal(ours, theirs):
+    assert ak.almost_equal(ours, theirs, rtol=1e-6, atol=0, check_parameters=False) or ak.array_equal(
+        ours, theirs, equal_nan=True, check_parameters=False
+    )
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_values_are_those_that_were_filled(name):
+    nt = fb.open(path_of(name))
+    a = nt.arrays()
+    e = np.arange(nt.num_entries)
+    n = (e * 7) % 11
+    assert a["int32"].to_list() == (-e * 100000).tolist()
+    assert a["uint64"].to_list() == [18000000000000000000 + int(i) for i in e]
+    assert a["bool"].to_list() == (e % 3 == 0).tolist()
+    assert a["text"].to_list() == [TEXT[: i % 30] for i in e]
+    assert a["n"].to_list() == n.tolist()
+    assert a["jag"].to_list() == [[i + k / 16 for k in range(c)] for i, c in zip(e, n, strict=True)]
+    assert a["jag3"].to_list() == [
+        [[i * 100 + k * 10 + x for x in range(3)] for k in range(c)] for i, c in zip(e, n, strict=True)
+    ]
+    assert a["grid"].to_list() == [[[100 * i + 10 * x + y for y in range(3)] for x in range(2)] for i in e]
+    assert a["vector_vector"].to_list() == [[[i] * (k + 1) for k in range(i % 3)] for i in e]
+    assert a["vector_string"].to_list() == [["x" * (k * (i % 50)) for k in range(i % 4)] for i in e]
+    assert a["string"].to_list() == ["y" * (i * 3 if i % 2 else 0) for i in e]
+    assert a["pair"].to_list() == [{"first": i, "second": [i + x / 4 for x in range(3)]} for i in e]
+    np.testing.assert_allclose(a["double32_range"], e * 0.9, atol=100 / 2**16)
+    np.testing.assert_allclose(a["float16"], 1 / (e + 1), rtol=2**-11)
+    np.testing.assert_allclose(a["double32_bits"], -e * 1.1, rtol=2**-13)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", LEAVES + OBJECTS)
+def test_types_and_values_are_those_of_uproot(need, name):
+    uproot = need("uproot")
+    path = path_of(name)
+    nt, tree = fb.open(path), uproot.open(path)[fb.open(path).object_path]
+    skipped = dict(nt.skipped)
+    for field in nt.fields:
+        if field.name == "text":
+            continue  # uproot loses texts of one byte
+        assert_equal(field.array(), tree[field.name].array())
+    leaves = [b.name for b in tree.itervalues() if type(b.interpretation).__name__ != "AsGrouped"]
+    assert [field.name for field in nt.fields] == [name for name in leaves if name not in skipped]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", REAL)
+def test_real_files_are_read_as_by_uproot(need, shared, name):
+    uproot = need("uproot")
+    nt = fb.open(f"{shared}/ttree/{name}")
+    assert not nt.skipped
+    tree = uproot.open(nt.file_path)[nt.object_path]
+    ours = nt.arrays()
+    for key in nt.keys(recursive=False):
+        try:
+            theirs = tree[key].array()
+        except ValueError:
+            continue  # bits of objects that are referred to
+        assert_equal(ours[key], theirs)
+
+
+@pytest.mark.parametrize("entries", [(0, 0), (0, 1), (59, 60), (3, 17), (19, 41), (1, 60)])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_entry_ranges_are_slices(many, entries, threads):
+    start, stop = entries
+    whole = many.arrays()
+    part = many.arrays(entry_start=start, entry_stop=stop, threads=threads)
+    assert part.to_list() == whole[start:stop].to_list()
+    for name in ("jag", "vector_string", "grid"):
+        assert many[name].array(start, stop).to_list() == whole[name][start:stop].to_list()
+
+
+@pytest.mark.parametrize("step", [1, 7, 20, 100])
+def test_steps_together_are_everything(many, step):
+    steps = list(many.iterate(step_size=step))
+    assert ak.concatenate(steps).to_list() == many.arrays().to_list()
+
+
+def test_clusters_are_those_of_the_tree(many):
+    assert [cluster.num_entries for cluster in many.clusters] == [20, 20, 20]
+    assert many.version == "TTree"
+    assert many.writer.startswith("ROOT v6")
+
+
+def test_lists_with_a_counter_share_their_offsets(many):
+    a = many.arrays(["jag", "jag3", "d32jag", "jagged_flags"])
+    offsets = [a[name].layout.offsets.data for name in ("jag", "jag3", "d32jag")]
+    assert all(np.shares_memory(offsets[0], other) for other in offsets[1:])
+    assert not np.shares_memory(offsets[0], a["jagged_flags"].layout.offsets.data)
+
+
+def test_some_columns_cost_less(many):
+    few, all_ = many.explain(["int32"]), many.explain()
+    assert few.bytes_needed < all_.bytes_needed
+    before = many.metrics.bytes_read
+    many["int32"].array()
+    assert many.metrics.bytes_read - before < all_.bytes_needed
+
+
+def test_filters_and_libraries(many):
+    assert many.keys(filter_name="vector_*", recursive=False) == [
+        "vector_float",
+        "vector_bool",
+        "vector_vector",
+        "vector_string",
+        "vector_double",
+    ]
+    assert many.arrays(filter_name="/^int.*/").fields == ["int8", "int16", "int32", "int64"]
+    assert many["float64"].array(library="np").dtype == np.float64
+
+
+def test_several_files_are_one():
+    names = ["leaves_zlib", "leaves_many_baskets", "leaves_none"]
+    parts = [fb.open(path_of(name)).arrays() for name in names]
+    whole = fb.open([path_of(name) for name in names])
+    assert whole.arrays().to_list() == ak.concatenate(parts).to_list()
+    assert whole.arrays(entry_start=30, entry_stop=70).to_list() == ak.concatenate(parts)[30:70].to_list()
+
+
+def test_names_of_branches(shared):
+    nt = fb.open(f"{shared}/ttree/delphes_10.root:Delphes")
+    by_name, by_path = nt["Jet.PT"], nt["Jet/Jet.PT"]
+    assert by_name == by_path == nt["/Jet/Jet.PT"]
+    assert "Jet.PT" in nt
+    assert nt["Jet"].array().to_list() == ak.num(by_name.array()).to_list()
+    with pytest.raises(KeyNotFoundError, match="did you mean"):
+        nt["Jet.PTT"]
+
+
+@pytest.mark.oracle
+def test_a_group_gives_its_branches(need, shared):
+    uproot = need("uproot")
+    path = f"{shared}/ttree/fcc_spring2021.root:events"
+    nt, tree = fb.open(path), uproot.open(path)
+    groups = [key for key, branch in tree.items(recursive=False) if type(branch.interpretation).__name__ == "AsGrouped"]
+    n_compared = 0
+    for key in groups[:10]:
+        try:
+            theirs = tree[key].array()
+        except Exception:
+            continue
+        ours = nt[key].array()
+        assert ours.fields == theirs.fields
+        assert ours.to_list() == theirs.to_list()
+        assert nt.arrays([key]).fields == [key]
+        n_compared += 1
+    assert n_compared > 3
+
+
+def test_damage_names_the_basket_and_the_rest_is_read(tmp_path):
+    data = bytearray(Path(path_of("leaves_many_baskets")).read_bytes())
+    whole = fb.open(path_of("leaves_many_baskets"))
+    # the first compression record of the first basket of this branch
+    at = data.index(b"ZS", data.index(b"TBasket\x04grid"))
+    data[at : at + 2] = b"??"
+    bad = tmp_path / "bad.root"
+    bad.write_bytes(data)
+    nt = fb.open(bad)
+    with pytest.raises(FormatError, match=r'basket 0 of branch "grid".*at offset \d+'):
+        nt["grid"].array()
+    assert nt["int64"].array().to_list() == whole["int64"].array().to_list()
+    report = nt.verify()
+    assert not report.ok
+    assert {damage["field"] for damage in report.damages} == {"grid"}
+    assert whole.verify().ok
+
+
+def test_damaged_trees_are_errors(tmp_path):
+    data = Path(path_of("leaves_none")).read_bytes()
+    rng = np.random.default_rng(7)
+    bad = tmp_path / "bad.root"
+    for _ in range(200):
+        changed = bytearray(data)
+        for at in rng.integers(0, len(data), 3):
+            changed[at] = rng.integers(0, 256)
+        bad.write_bytes(changed)
+        with contextlib.suppress(FemtobarnError):
+            fb.open(bad, memory_map=False).arrays(library="batch")
+
+
+ROOT_READS = """
+import sys, ROOT
+ROOT.gROOT.SetBatch(True)
+frame = ROOT.RDataFrame("leaves", sys.argv[1])
+for name in sys.argv[2:]:
+    print(name, *(repr(float(x)) for x in frame.AsNumpy([name])[name]))
+"""
+
+
+@pytest.mark.oracle
+def test_numbers_are_those_of_root():
+    python = os.environ.get("FEMTOBARN_ROOT_PYTHON")
+    if not python:
+        pytest.skip("FEMTOBARN_ROOT_PYTHON names no Python with ROOT")
+    names = ["float16", "float16_range", "double32", "double32_range", "double32_bits", "uint32"]
+    path = path_of("leaves_many_baskets")
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH" or python == sys.executable}
+    command = [python, "-c", ROOT_READS, path, *names]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    nt = fb.open(path)
+    for line in done.stdout.splitlines():
+        name, *values = line.split()
+        np.testing.assert_allclose(nt[name].array(library="np"), np.array(values, float), rtol=1e-15, err_msg=name)

@@ -1,0 +1,139 @@
+"""Make the TTrees of testdata/ttree with ROOT: every leaf type, and baskets of every kind.
+
+    make_ttrees.py [FOLDER]
+
+It needs a Python that has ROOT. The values are functions of the entry's number; nothing is random.
+"""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import ROOT
+
+HERE = Path(__file__).resolve().parent
+
+FILL = r"""
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+#include <TClonesArray.h>
+#include <TFile.h>
+#include <TLorentzVector.h>
+#include <TTree.h>
+#include <TVector3.h>
+
+struct Pair { int first; float second[3]; };
+
+void write_leaves(const char *path, int compression, int n_entries, int basket_size, int auto_flush) {
+    TFile file(path, "RECREATE", "", compression);
+    TTree tree("leaves", "every kind of leaf");
+    tree.SetAutoFlush(auto_flush);
+    bool o; char b; unsigned char ub; short s; unsigned short us; int i; unsigned int ui; Long64_t l; ULong64_t ul;
+    long g; unsigned long ug; float f; double d; Float16_t f16, f16r; Double32_t d32, d32r, d32b; char text[40];
+    int grid[2][3]; bool flags[4]; int n; signed char m; float jag[20]; double jag3[20][3]; bool jagged_flags[20];
+    Double32_t d32jag[20]; Pair pair;
+    std::vector<float> vf; std::vector<bool> vb; std::vector<std::vector<int>> vvi; std::vector<std::string> vs;
+    std::string str; std::vector<double> vd;
+    tree.Branch("bool", &o, "bool/O"); tree.Branch("int8", &b, "int8/B"); tree.Branch("uint8", &ub, "uint8/b");
+    tree.Branch("int16", &s, "int16/S"); tree.Branch("uint16", &us, "uint16/s"); tree.Branch("int32", &i, "int32/I");
+    tree.Branch("uint32", &ui, "uint32/i"); tree.Branch("int64", &l, "int64/L"); tree.Branch("uint64", &ul, "uint64/l");
+    tree.Branch("long", &g, "long/G"); tree.Branch("ulong", &ug, "ulong/g");
+    tree.Branch("float32", &f, "float32/F"); tree.Branch("float64", &d, "float64/D");
+    tree.Branch("float16", &f16, "float16/f"); tree.Branch("float16_range", &f16r, "float16_range/f[-3,3,10]");
+    tree.Branch("double32", &d32, "double32/d"); tree.Branch("double32_range", &d32r, "double32_range/d[0,100,16]");
+    tree.Branch("double32_bits", &d32b, "double32_bits/d[0,0,14]");
+    tree.Branch("text", text, "text/C"); tree.Branch("grid", grid, "grid[2][3]/I"); tree.Branch("flags", flags, "flags[4]/O");
+    tree.Branch("n", &n, "n/I"); tree.Branch("m", &m, "m/B"); tree.Branch("jag", jag, "jag[n]/F");
+    tree.Branch("jag3", jag3, "jag3[n][3]/D"); tree.Branch("jagged_flags", jagged_flags, "jagged_flags[m]/O");
+    tree.Branch("d32jag", d32jag, "d32jag[n]/d"); tree.Branch("pair", &pair, "first/I:second[3]/F");
+    tree.Branch("vector_float", &vf); tree.Branch("vector_bool", &vb); tree.Branch("vector_vector", &vvi);
+    tree.Branch("vector_string", &vs); tree.Branch("string", &str); tree.Branch("vector_double", &vd);
+    // the branches have their compression by now: what else is in the file may be small
+    file.SetCompressionSettings(101);
+    if (basket_size > 0) tree.SetBasketSize("*", basket_size);
+    for (int e = 0; e < n_entries; ++e) {
+        o = e % 3 == 0; b = char(e - 50); ub = (unsigned char)(3 * e); s = short(-7 * e); us = (unsigned short)(1000 * e);
+        i = -e * 100000; ui = 4000000000u + e; l = -e * 10000000000LL; ul = 18000000000000000000ULL + e; g = -e; ug = e;
+        f = e * 0.5f; d = e / 7.; f16 = 1.f / (e + 1); f16r = -3 + e * 0.01f; d32 = e / 3.; d32r = e * 0.9; d32b = -e * 1.1;
+        snprintf(text, sizeof text, "%.*s", e % 30, "a text of which an entry has a part");
+        for (int x = 0; x < 2; ++x) for (int y = 0; y < 3; ++y) grid[x][y] = 100 * e + 10 * x + y;
+        for (int x = 0; x < 4; ++x) flags[x] = (e >> x) & 1;
+        n = (e * 7) % 11; m = e % 5;
+        for (int k = 0; k < n; ++k) {
+            jag[k] = e + k / 16.f; d32jag[k] = (e % 10) * 0.9 + k / 20.;
+            for (int x = 0; x < 3; ++x) jag3[k][x] = e * 100 + k * 10 + x;
+        }
+        for (int k = 0; k < m; ++k) jagged_flags[k] = (e + k) % 2;
+        pair.first = e; for (int x = 0; x < 3; ++x) pair.second[x] = e + x / 4.f;
+        vf.assign(e % 4, e * 0.25f); vb.clear(); for (int k = 0; k < e % 6; ++k) vb.push_back(k % 2);
+        vvi.clear(); for (int k = 0; k < e % 3; ++k) vvi.push_back(std::vector<int>(k + 1, e));
+        vs.clear(); for (int k = 0; k < e % 4; ++k) vs.push_back(std::string(k * (e % 50), 'x'));
+        str = std::string(e % 2 ? e * 3 : 0, 'y'); vd.assign(e % 5, e);
+        tree.Fill();
+    }
+    tree.Write();
+}
+
+void write_objects(const char *path, int split, int n_entries) {
+    TFile file(path, "RECREATE", "", 101);
+    TTree tree("objects", "classes of ROOT");
+    auto *vector = new TLorentzVector; auto *position = new TVector3;
+    auto *clones = new TClonesArray("TVector3");
+    std::vector<TVector3> vectors; std::map<int, float> map; std::map<std::string, std::vector<int>> lists;
+    std::set<int> set;
+    tree.Branch("p4", &vector, 32000, split); tree.Branch("clones", &clones, 32000, split);
+    tree.Branch("vectors", &vectors, 32000, split); tree.Branch("map", &map); tree.Branch("lists", &lists);
+    tree.Branch("set", &set);
+    for (int e = 0; e < n_entries; ++e) {
+        vector->SetPxPyPzE(e, e * 2, e * 3, e * 10);
+        clones->Clear();
+        for (int k = 0; k < e % 4; ++k) new ((*clones)[k]) TVector3(e, k, e + k);
+        vectors.assign(e % 3, TVector3(e, 1, 2));
+        map.clear(); lists.clear(); set.clear();
+        for (int k = 0; k < e % 3; ++k) {
+            map[e + k] = k / 2.f; lists["key " + std::to_string(k)] = std::vector<int>(k, e); set.insert(e - k);
+        }
+        tree.Fill();
+    }
+    tree.Write();
+}
+"""
+
+DICTIONARIES = {
+    "vector<vector<int> >": "vector",
+    "map<int,float>": "map",
+    "map<string,vector<int> >": "map;string;vector",
+    "set<int>": "set",
+    "vector<TVector3>": "vector;TVector3.h",
+}
+
+LEAVES = {
+    "leaves_zlib": (101, 40, 0, -300000),
+    "leaves_many_baskets": (505, 60, 500, 20),
+    "leaves_none": (0, 5, 400, 0),
+    "leaves_lz4": (404, 12, 0, 0),
+    "leaves_lzma": (207, 12, 0, 0),
+    "leaves_empty": (101, 0, 0, 0),
+}
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "ttree"
+    folder.mkdir(parents=True, exist_ok=True)
+    folder = folder.resolve()
+    os.chdir(tempfile.mkdtemp())  # dictionaries are built in the working directory
+    for kind, header in DICTIONARIES.items():
+        ROOT.gInterpreter.GenerateDictionary(kind, header)
+    if not ROOT.gInterpreter.Declare(FILL):
+        sys.exit("ROOT does not take the code")
+    for name, options in LEAVES.items():
+        ROOT.write_leaves(f"{folder}/{name}.root?reproducible={name}", *options)
+    for split in (0, 1, 99):
+        ROOT.write_objects(f"{folder}/objects_split{split}.root?reproducible=objects", split, 30)
+
+
+if __name__ == "__main__":
+    main()
