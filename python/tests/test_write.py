@@ -61,8 +61,8 @@ def test_awkward_arrays_are_written(path):
     array = ak.Array([{"x": [1.5], "y": {"z": None}, "t": (1, "a")}, {"x": [], "y": {"z": 2}, "t": (2, "b")}])
     fb.write(path, array[[1, 0, 1]])
     assert same(read(path), array[[1, 0, 1]])
-    fb.write(path, ak.zip({"m": array.x, "n": array.x}))
-    assert ak.to_list(read(path)) == [{"m": [1.5], "n": [1.5]}, {"m": [], "n": []}] or "f" in ak.fields(array)
+    with pytest.raises(fb.UsageError, match="write {'name': array}"):
+        fb.write(path, ak.zip({"m": array.x, "n": array.x}))
 
 
 @pytest.fixture
@@ -117,8 +117,14 @@ def test_streams_that_can_be_read_once_are_written(path, table, need):
     reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=2))
     fb.write(path, reader)
     assert_is_table(path)
-    # nobody knows beforehand what of a stream will be null
+    # nobody knows beforehand what of a stream will be null; of a record without a class there is no std::optional
     assert fb.open(path)["n"].typename == "std::optional<std::int16_t>"
+    assert fb.open(path)["record"].typename == ""
+    reader = pa.RecordBatchReader.from_batches(
+        pa.schema([("r", pa.struct({"a": pa.int8()}))]), iter([pa.record_batch({"r": [{"a": 1}, None]})])
+    )
+    with pytest.raises(fb.UsageError):
+        fb.write(path, reader)
 
 
 def test_slices_of_tables_are_written(path, table):
@@ -145,8 +151,7 @@ def test_frames_of_pandas_polars_and_duckdb_are_written(path, need):
 def test_ntuples_and_iterators_are_written(path, tmp_path, dimuon):
     nt = fb.open(dimuon)
     fb.write(path, nt)
-    assert same(read(path), nt.arrays(nt.keys(recursive=False) if False else None)) or read(path).fields
-    assert fb.open(path).num_entries == nt.num_entries
+    assert same(read(path), nt.arrays())
     other = tmp_path / "other.root"
     n = fb.write(other, (nt.arrays(["Muon_pt"], entry_start=i, entry_stop=i + 1000) for i in range(0, 5000, 1000)))
     assert n == 5000
@@ -583,7 +588,7 @@ with fb.recreate(path, compression="none" if kind == "raw" else "zstd:1", thread
     for _ in range(times):
         ntuple.extend(batches)
     ntuple.close()
-    print(peak() - before, ntuple.num_entries)
+    print(peak() - before, times * sum(values.nbytes for values in batches.values()))
 """
 
 
@@ -592,6 +597,5 @@ with fb.recreate(path, compression="none" if kind == "raw" else "zstd:1", thread
 def test_memory_stays_below_the_limit(path, kind):
     limit = 150_000_000
     done = subprocess.run([sys.executable, "-c", MEMORY, path, str(limit), kind], capture_output=True, text=True, check=True)
-    growth, _ = map(int, done.stdout.split())
-    assert growth < limit, f"{growth / 1e6:.0f} MB"
-    assert path.stat().st_size > (50_000_000 if kind == "converted" else 2 * limit)
+    growth, written = map(int, done.stdout.split())
+    assert growth < limit < written / 2

@@ -30,10 +30,12 @@ pub(super) fn conform(shape: &Shape, array: &ArrayRef, path: &str) -> Result<Val
     if array.data_type() == &DataType::Null && array.is_empty() {
         return Ok(Values::none(shape));
     }
-    if !matches!(shape, Shape::Optional { .. } | Shape::Variant { .. }) && array.null_count() > 0 {
+    if !matches!(shape, Shape::Optional { .. } | Shape::Variant { .. })
+        && array.logical_null_count() > 0
+    {
         let reason = format!(
             "{} of {} values are missing, but its type says that none are: declare it as std::optional, or fill them",
-            array.null_count(),
+            array.logical_null_count(),
             array.len()
         );
         return Err(unwritable(path, reason));

@@ -14,12 +14,13 @@ use crate::spec::ColumnType;
 use super::{LeafModel, StoredAs};
 
 impl FieldModel {
-    /// The field for what an Arrow field holds. What may be null becomes `std::optional`.
+    /// The field for what an Arrow field holds. What may be null becomes `std::optional`, except for what has no name in C++:
+    /// records without a class, and what holds them.
     ///
     /// # Errors
     /// If a type has no counterpart in RNTuple.
     pub fn from_arrow(field: &Field) -> Result<Self, RNTupleError> {
-        from_field(field, field.name())
+        from_field(field, field.name(), false)
     }
 
     /// The fields for record batches of one schema, which are all there are: what may be null becomes `std::optional` only
@@ -38,7 +39,7 @@ impl FieldModel {
                     .iter()
                     .filter_map(|batch| batch.columns().get(i).cloned())
                     .collect();
-                Self::from_arrow(&tightened(field, &arrays))
+                from_field(&tightened(field, &arrays), field.name(), true)
             })
             .collect()
     }
@@ -137,18 +138,24 @@ pub(super) fn tightened(field: &Field, arrays: &[ArrayRef]) -> Field {
     Field::new(field.name().as_str(), data_type, nullable).with_metadata(field.metadata().clone())
 }
 
-fn from_field(field: &Field, path: &str) -> Result<FieldModel, RNTupleError> {
+/// `has_nulls`: what may be null is, somewhere.
+fn from_field(field: &Field, path: &str, has_nulls: bool) -> Result<FieldModel, RNTupleError> {
     let is_union = matches!(field.data_type(), DataType::Union(..));
-    let inner = from_type(field.data_type(), path)?.named(field.name().as_str());
+    let inner = from_type(field.data_type(), path, has_nulls)?.named(field.name().as_str());
     // a union has no nulls of its own: a variant may be without value
-    if field.is_nullable() && !is_union {
+    let is_optional = field.is_nullable() && (has_nulls || !inner.type_name.is_empty());
+    if is_optional && !is_union {
         return Ok(FieldModel::optional(field.name().as_str(), inner));
     }
     Ok(inner)
 }
 
-fn from_type(data_type: &DataType, path: &str) -> Result<FieldModel, RNTupleError> {
-    let item = |field: &Field| from_field(field, path);
+fn from_type(
+    data_type: &DataType,
+    path: &str,
+    has_nulls: bool,
+) -> Result<FieldModel, RNTupleError> {
+    let item = |field: &Field| from_field(field, path, has_nulls);
     Ok(match data_type {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
             FieldModel::new("", "std::string", FieldKind::String)
@@ -166,11 +173,11 @@ fn from_type(data_type: &DataType, path: &str) -> Result<FieldModel, RNTupleErro
         DataType::FixedSizeList(field, size) => {
             FieldModel::array("", u64::try_from(*size).unwrap_or(0), item(field)?)
         }
-        DataType::Map(entries, _) => map(entries, path)?,
+        DataType::Map(entries, _) => map(entries, path, has_nulls)?,
         DataType::Struct(members) => {
             let members = members
                 .iter()
-                .map(|member| from_field(member, &format!("{path}.{}", member.name())));
+                .map(|member| from_field(member, &format!("{path}.{}", member.name()), has_nulls));
             let members: Vec<FieldModel> = members.collect::<Result<_, _>>()?;
             let mut numbered = (0..).zip(&members);
             let is_tuple = numbered.all(|(i, member): (usize, _)| member.name == format!("_{i}"));
@@ -186,12 +193,16 @@ fn from_type(data_type: &DataType, path: &str) -> Result<FieldModel, RNTupleErro
                 .filter(|(_, field)| *field.data_type() != DataType::Null)
                 .map(|(_, field)| {
                     let plain = field.as_ref().clone().with_nullable(false);
-                    from_field(if field.is_nullable() { &plain } else { field }, path)
+                    from_field(
+                        if field.is_nullable() { &plain } else { field },
+                        path,
+                        has_nulls,
+                    )
                 });
             FieldModel::variant("", alternatives.collect::<Result<_, _>>()?)
         }
-        DataType::Dictionary(_, values) => from_type(values, path)?,
-        DataType::RunEndEncoded(_, values) => from_type(values.data_type(), path)?,
+        DataType::Dictionary(_, values) => from_type(values, path, has_nulls)?,
+        DataType::RunEndEncoded(_, values) => from_type(values.data_type(), path, has_nulls)?,
         other => match dtype_of(other) {
             Some(dtype) => FieldModel::number("", dtype),
             None => {
@@ -204,13 +215,13 @@ fn from_type(data_type: &DataType, path: &str) -> Result<FieldModel, RNTupleErro
     })
 }
 
-fn map(entries: &Field, path: &str) -> Result<FieldModel, RNTupleError> {
+fn map(entries: &Field, path: &str, has_nulls: bool) -> Result<FieldModel, RNTupleError> {
     let DataType::Struct(members) = entries.data_type() else {
         return Err(unwritable(path, "a map without entries"));
     };
     let members: Vec<FieldModel> = members
         .iter()
-        .map(|member| from_field(member, path))
+        .map(|member| from_field(member, path, has_nulls))
         .collect::<Result<_, _>>()?;
     let names: Vec<&str> = members
         .iter()
