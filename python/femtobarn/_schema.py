@@ -59,7 +59,7 @@ class Schema:
         self.records: dict[int, FieldRecord] = {record["id"]: record for record in records}
         self.children: dict[int | None, list[int]] = {}
         for record in records:
-            if not record["group"]:
+            if not record.get("group"):
                 self.children.setdefault(record["parent"], []).append(record["id"])
         self._visible: dict[int | None, list[int]] = {}
         self.names: dict[int, str] = {}
@@ -69,7 +69,7 @@ class Schema:
             self._name(i)
         for i in self.descend(None):
             self._by_path.setdefault(self._paths[i], i)
-        groups = [record["id"] for record in records if record["group"]]
+        groups = [record["id"] for record in records if record.get("group")]
         for i in (field for group in groups for field in self.descend(group)):
             self._by_path.setdefault(self._paths[i], i)
         self._aliases = {name: i for name, i in (aliases or {}).items() if i in self.records}
@@ -286,7 +286,7 @@ class Schema:
             for source, projections in self.sources.items():
                 if not wanted.isdisjoint(projections):
                     wanted -= {source, *self.descend(source)} - named
-        groups = [i for i in wanted if self.records[i]["group"]]
+        groups = [i for i in wanted if self.records[i].get("group")]
         return self._cover(base, wanted) + sorted(groups)
 
     def matching(
