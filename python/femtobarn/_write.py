@@ -94,8 +94,8 @@ def recreate(path: Path, *, compression: Any = "zstd:5", threads: int | None = N
     path : str or path
         Where the file will be.
     compression : str, int or None
-        How ntuples are compressed if they say nothing else: "zstd", "lz4", "zlib" or "lzma", with a level from 1 to 9 as
-        in "zstd:5"; ROOT's number, as 505; "none" or None.
+        How ntuples are compressed if they say nothing else: "zstd", "lz4", "zlib" or "lzma", with a level from 1 to 9
+        as in "zstd:5"; ROOT's number, as 505; "none" or None.
     threads : int, optional
         Number of threads that encode and compress; by default the variable FEMTOBARN_THREADS, or else all cores.
 
@@ -322,9 +322,9 @@ class FileWriter:
         page_size : str or int
             Uncompressed bytes of a page, at most.
         memory_limit : str or int, optional
-            Bytes of memory that writing may take besides the data that is given: clusters become smaller for it, and fewer
-            threads work. Without a limit it is ``cluster_size + 336 MiB + threads * (3 * page_size + 8 MiB)``. An entry that
-            is larger than 16 MiB takes its size twice in addition.
+            Bytes of memory that writing may take besides the data that is given: clusters become smaller for it, and
+            fewer threads work. Without a limit it is ``cluster_size + 336 MiB + threads * (3 * page_size + 8 MiB)``. An
+            entry that is larger than 16 MiB takes its size twice in addition.
         max_key_size : str or int
             Largest record of the file; what is larger is stored in several.
         page_checksums : bool

@@ -551,8 +551,8 @@ def test_an_update_keeps_what_root_wrote_and_root_can_go_on(path, run_root, tmp_
     run_root(LOOK, *states, path)
     for name, values in [("ours", [1.5, 2.5, 3.5]), ("folder/ours", [1.5]), ("new/ours", [2.5])]:
         assert ak.to_list(read(path, name)["x"]) == values
-    # the class in a directory's key is another one in the file than in ROOT's memory, and ROOT's own small reader of files,
-    # which opens ntuples by their paths, knows only that
+    # the class in a directory's key is another one in the file than in ROOT's memory, and ROOT's own small reader of
+    # files, which opens ntuples by their paths, knows only that
     run_root(IN_DIRECTORIES, path)
     with fb.update(path) as file:
         assert "by" in file.keys()  # noqa: SIM118
