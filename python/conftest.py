@@ -89,5 +89,6 @@ def run_root():
 
 
 @pytest.fixture(autouse=True)
-def _doctest_names(doctest_namespace, dimuon):
+def _doctest_names(doctest_namespace, dimuon, tmp_path):
     doctest_namespace["dimuon"] = dimuon
+    doctest_namespace["tmp"] = tmp_path
