@@ -29,6 +29,7 @@ for name, n in [("early", 3), ("large", 72 * 8_000_000), ("late", 2), ("folder/i
     assert reader.GetNEntries() == n, name
     view = reader.GetView["double"]("x")
     assert view(0) == 0 and view(n - 1) == (n - 1) % 8_000_000, name
+    del view  # which must not outlive its reader
 sys.stdout.flush()
 os._exit(0)
 """
@@ -55,7 +56,7 @@ def main() -> None:
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     python = os.environ.get("FEMTOBARN_ROOT_PYTHON", sys.executable)
     subprocess.run([python, "-W", "ignore", "-c", CHECK, path], env=environment, check=True)
-    print(f"{path}: {path.stat().st_size} bytes, read by femtobarn and ROOT")  # noqa: T201
+    print(f"{path}: {path.stat().st_size} bytes, read by femtobarn and ROOT")
     path.unlink()
 
 

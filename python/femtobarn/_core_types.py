@@ -25,8 +25,8 @@ Node: TypeAlias = tuple[Any, ...]
 
 Offsets and indexes are buffers of int64, tags of int8. The same object appears again where columns share it.
 
-For writing there are also ``("arrow", schema, array)`` with Arrow's capsules, and ``("unknown",)`` for an array that knows
-no type, having no values.
+For writing there are also ``("arrow", schema, array)`` with Arrow's capsules, and ``("unknown",)`` for an array that
+knows no type, having no values.
 """
 
 FieldSpec: TypeAlias = tuple[Any, ...]

@@ -146,7 +146,8 @@ def to_fields(spec: Any) -> _core.Fields:
     ----------
     spec : dict, Arrow schema, or Awkward type or form
         A dict has names of fields and their types: a name of C++ ("std::vector<float>"), a NumPy dtype, an Awkward type
-        ("var * float32"), a `Class`, an `Enum`, a `Type`, a `Cardinality`, a `Projected`, or a dict for a record without a class.
+        ("var * float32"), a `Class`, an `Enum`, a `Type`, a `Cardinality`, a `Projected`, or a dict for a record
+        without a class.
 
     Returns
     -------

@@ -51,8 +51,8 @@ def to_batches(data: Any) -> _core.Batches:
     if hasattr(data, "__arrow_c_stream__"):
         return _core.Batches.of_stream(data.__arrow_c_stream__(), _is_in_memory(data))
     raise UsageError(
-        f"cannot write {type(data).__name__}: give an Awkward Array of records, a dict of arrays, or a table of pyarrow, "
-        "pandas, Polars or anything else with the Arrow PyCapsule interface"
+        f"cannot write {type(data).__name__}: give an Awkward Array of records, a dict of arrays, or a table of "
+        "pyarrow, pandas, Polars or anything else with the Arrow PyCapsule interface"
     )
 
 

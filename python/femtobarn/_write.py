@@ -94,8 +94,8 @@ def recreate(path: Path, *, compression: Any = "zstd:5", threads: int | None = N
     path : str or path
         Where the file will be.
     compression : str, int or None
-        How ntuples are compressed if they say nothing else: "zstd", "lz4", "zlib" or "lzma", with a level from 1 to 9 as in
-        "zstd:5"; ROOT's number, as 505; "none" or None.
+        How ntuples are compressed if they say nothing else: "zstd", "lz4", "zlib" or "lzma", with a level from 1 to 9
+        as in "zstd:5"; ROOT's number, as 505; "none" or None.
     threads : int, optional
         Number of threads that encode and compress; by default the variable FEMTOBARN_THREADS, or else all cores.
 
@@ -204,8 +204,8 @@ def write(path: Path, data: Any, name: str = "Events", *, compression: Any = "zs
 class FileWriter:
     """A ROOT file that is being written; `recreate`, `create` and `update` make it.
 
-    It is completed by `close`, or at the end of a ``with`` block that has no error. Its methods may be called from several
-    threads; they wait for each other.
+    It is completed by `close`, or at the end of a ``with`` block that has no error. Its methods may be called from
+    several threads; they wait for each other.
     """
 
     def __init__(self, core: _core.FileWriter, compression: int, threads: int) -> None:
@@ -299,8 +299,8 @@ class FileWriter:
             Its name; directories may be in front, as "folder/Events".
         batch_or_spec : dict, Arrow schema, Awkward type, or data
             The fields and their types. A dict has names and types: of C++ ("std::vector<float>"), NumPy ("float32",
-            ``np.int64``), Awkward ("var * float32"), `Class`, `Enum`, `Type`, `Cardinality`, `Projected`, or a dict for a
-            record without a class. Of data, only the types are taken: `NTupleWriter.extend` writes it.
+            ``np.int64``), Awkward ("var * float32"), `Class`, `Enum`, `Type`, `Cardinality`, `Projected`, or a dict for
+            a record without a class. Of data, only the types are taken: `NTupleWriter.extend` writes it.
         description : str
             What the ntuple is, in words.
         compression : str, int or None
@@ -309,8 +309,8 @@ class FileWriter:
             Names of fields, with dots between, that are compressed in another way.
         precision : dict, optional
             Names of fields whose reals are stored in fewer bits: ``{"Muon_pt": 12}`` keeps the upper 12 bits of single
-            precision (Real32Trunc, 10 to 31), ``{"Muon_phi": (16, -3.15, 3.15)}`` stores 16 bits' fraction of that range
-            (Real32Quant, 1 to 32); values outside of a range are errors.
+            precision (Real32Trunc, 10 to 31), ``{"Muon_phi": (16, -3.15, 3.15)}`` stores 16 bits' fraction of that
+            range (Real32Quant, 1 to 32); values outside of a range are errors.
         descriptions : dict, optional
             Names of fields and what they are, in words.
         projected : dict, optional
@@ -322,9 +322,9 @@ class FileWriter:
         page_size : str or int
             Uncompressed bytes of a page, at most.
         memory_limit : str or int, optional
-            Bytes of memory that writing may take besides the data that is given: clusters become smaller for it, and fewer threads work. Without a limit it is
-            ``cluster_size + 336 MiB + threads * (3 * page_size + 8 MiB)``, and twice the size of an entry that is larger
-            than 16 MiB.
+            Bytes of memory that writing may take besides the data that is given: clusters become smaller for it, and
+            fewer threads work. Without a limit it is ``cluster_size + 336 MiB + threads * (3 * page_size + 8 MiB)``. An
+            entry that is larger than 16 MiB takes its size twice in addition.
         max_key_size : str or int
             Largest record of the file; what is larger is stored in several.
         page_checksums : bool
@@ -374,7 +374,7 @@ class FileWriter:
             "description": description,
         }
         for option, value in options.items():
-            if option.endswith(("size", "uncompressed", "group")) and value < 1:
+            if option.endswith(("size", "uncompressed", "group")) and isinstance(value, int) and value < 1:
                 raise UsageError(f"{option} must be at least 1, not {value}")
         core = self._core.ntuple(directory, own, fields, options)
         ntuple = NTupleWriter(core, (directory, own), given)
@@ -483,9 +483,9 @@ class NTupleWriter:
         Parameters
         ----------
         batch : ak.Array, dict, structured NumPy array, or anything with ``__arrow_c_stream__``
-            As many entries as you like, with all fields of the ntuple: an Awkward Array of records; a dict from names to
-            arrays of one length (Awkward, NumPy, Arrow, lists); a table of pyarrow, pandas or Polars; a reader of record
-            batches; an `NTuple`.
+            As many entries as you like, with all fields of the ntuple: an Awkward Array of records; a dict from names
+            to arrays of one length (Awkward, NumPy, Arrow, lists); a table of pyarrow, pandas or Polars; a reader of
+            record batches; an `NTuple`.
 
         Raises
         ------

@@ -1,5 +1,5 @@
-"""Every type that can be written, by every way of writing it, with every codec: ROOT, RDataFrame, uproot and femtobarn read
-the values that were given.
+"""Every type that can be written, by every way of writing it, with every codec: ROOT, RDataFrame, uproot and femtobarn
+read the values that were given.
 """
 
 import itertools
@@ -224,6 +224,8 @@ def test_root_merges_files_of_femtobarn_and_root(codec, run_root, need, tmp_path
     assert nt.verify().ok
     arrays = nt.arrays()
     assert ak.to_list(arrays[:100]) == ak.to_list(fb.open(tmp_path / "theirs.root").arrays())
-    assert ak.to_list(arrays[100:]) == [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+    assert ak.to_list(arrays[100:]) == [
+        dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)
+    ]
     assert_fields_are_golden(json.loads(merged.with_suffix(".root.json").read_text()), nt)
     assert ak.to_list(need("uproot").open(f"{merged}:Events").arrays()) == ak.to_list(arrays)

@@ -1,5 +1,7 @@
 """Any Awkward Array of a type that RNTuple has is read as it was written, in any batches and with any options."""
 
+import itertools
+
 import awkward as ak
 import numpy as np
 import pytest
@@ -151,7 +153,7 @@ def test_what_is_written_is_read(folder, array, options, cuts):
     bounds = [0, *sorted(min(cut, len(array)) for cut in cuts), len(array)]
     with fb.recreate(path) as file:
         ntuple = file.mkrntuple("Events", array, **options)
-        for start, stop in zip(bounds, bounds[1:], strict=False):
+        for start, stop in itertools.pairwise(bounds):
             ntuple.extend(array[start:stop])
         assert ntuple.num_entries == len(array)
     nt = fb.open(path)

@@ -50,7 +50,17 @@ def integers(dtype):
 
 def reals(dtype):
     limits = np.finfo(dtype)
-    return [0.0, -0.0, 1.5, -2.25, math.inf, -math.inf, float(limits.max), float(limits.tiny), float(limits.smallest_subnormal)]
+    return [
+        0.0,
+        -0.0,
+        1.5,
+        -2.25,
+        math.inf,
+        -math.inf,
+        float(limits.max),
+        float(limits.tiny),
+        float(limits.smallest_subnormal),
+    ]
 
 
 def lists(values, lengths=(2, 0, 1, 3)):
@@ -128,7 +138,10 @@ TABLE = {
             {":_0": {"id": 2, "weight": 1.5}, "points": [], "label": "", "color": 0},
         ],
     ),
-    "record": ({"a": "int32", "b": {"c": "std::vector<bool>"}}, [{"a": 1, "b": {"c": [True]}}, {"a": 2, "b": {"c": []}}]),
+    "record": (
+        {"a": "int32", "b": {"c": "std::vector<bool>"}},
+        [{"a": 1, "b": {"c": [True]}}, {"a": 2, "b": {"c": []}}],
+    ),
     "records": ("var * {e: int32, f: string}", [[{"e": 1, "f": "x"}], [], [{"e": 2, "f": ""}, {"e": 3, "f": "y"}]]),
     "awkward": ("var * 2 * ?int16", [[[1, None]], [], [[None, None], [3, 4]]]),
 }
@@ -197,7 +210,8 @@ template <typename T> std::string one(const T &v, ...) {
   std::string out = "["; bool first = true;
   for (auto &&item : v) {
     out += first ? "" : ","; first = false;
-    if constexpr (std::is_same_v<std::decay_t<decltype(item)>, std::_Bit_reference>) out += text(static_cast<bool>(item));
+    using Item = std::decay_t<decltype(item)>;
+    if constexpr (std::is_same_v<Item, std::_Bit_reference>) out += text(static_cast<bool>(item));
     else out += text(item);
   }
   return out + "]";

@@ -215,9 +215,9 @@ impl Fields {
     }
 
     /// Stores reals at and below a path in fewer bits: of a range, if that is given.
-    #[pyo3(signature = (path, bits, range = None))]
-    fn store(&mut self, path: &str, bits: u16, range: Option<(f64, f64)>) -> PyResult<()> {
-        let stored = match range {
+    #[pyo3(signature = (path, bits, limits = None))]
+    fn store(&mut self, path: &str, bits: u16, limits: Option<(f64, f64)>) -> PyResult<()> {
+        let stored = match limits {
             Some((min, max)) => StoredAs::Quantized { bits, min, max },
             None => StoredAs::Truncated(bits),
         };

@@ -63,6 +63,9 @@ pub struct FileWriter {
 /// Bytes that the last records of a file may take: lists of keys, streamer infos, free segments.
 const MARGIN: u64 = 100_000_000;
 
+/// The class of directories' keys in files: as ROOT writes them, which calls them TDirectoryFile only in memory.
+const DIRECTORY: &str = "TDirectory";
+
 /// Bytes of a record that are written at a time.
 const CHUNK: usize = 8 << 20;
 
@@ -257,7 +260,7 @@ impl FileWriter {
         }
         let seek_parent = above.record.seek_dir;
         let uuid = self.header.uuid;
-        let names = ("TDirectoryFile", name, "");
+        let names = (DIRECTORY, name, "");
         let size = DIRECTORY_SIZE;
         let key = self.key(names, self.end, seek_parent, size, size, 1)?;
         let record = DirectoryRecord {
@@ -510,7 +513,7 @@ impl FileWriter {
             .keys
             .iter()
             .for_each(|key| list.0.extend(encode::key(key)));
-        let class = if at == 0 { "TFile" } else { "TDirectoryFile" };
+        let class = if at == 0 { "TFile" } else { DIRECTORY };
         let (name, title) = (folder.name.clone(), folder.title.clone());
         let seek_dir = folder.record.seek_dir;
         let key = self.append((class, &name, &title), seek_dir, &list.0, 0, 1)?;

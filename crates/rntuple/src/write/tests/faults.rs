@@ -121,8 +121,7 @@ fn assert_old_is_there(bytes: &[u8]) {
 fn operations_of_update(old: &[u8]) -> Vec<Operation> {
     let sink = Arc::new(FaultySink::default());
     update(&sink, old).unwrap();
-    let operations = sink.done.lock().unwrap().clone();
-    operations
+    sink.done.lock().unwrap().clone()
 }
 
 #[test]
