@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,9 +30,11 @@ class Entry:
     rounds: int | None = None  # at most; None: all
     fresh: bool = False  # a new process for each run, which is then the first
     goal: tuple[str, float] | None = None  # ("slower" or "within" or "speedup", by what factor)
+    size_goal: float | None = None  # how many times as large as this one's output the first entry's may be
     first: dict[str, Any] | None = None  # the untimed run
     runs: list[dict[str, Any] | None] = field(default_factory=list)  # one a round; None where it did not take part
     checked: bool = True  # whether what it reads is compared with the others'
+    inspect: Callable[[], dict[str, Any]] | None = None  # looks at what a process of a writer has written
     check: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     error: str | None = None
@@ -137,9 +140,13 @@ def one_run(entry: Entry, worker: Worker | None) -> dict[str, Any]:
         return worker.ask("run")
     own = Worker(entry)
     try:
-        return own.ask("run")
+        done = own.ask("run")
     finally:
         own.close()
+    entry.versions = own.versions
+    if entry.inspect is not None and not entry.check:
+        entry.check = entry.inspect()
+    return done
 
 
 def present(values: list[float | None]) -> list[float]:

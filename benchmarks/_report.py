@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +27,8 @@ class Group:
     entries: list[Entry]
     small: bool = False  # takes milliseconds
     memory: bool = False
+    writes: bool = False
+    expected: dict[str, Any] = field(default_factory=dict)  # what every writer's output has to be
     load_before: float = 0
     load_after: float = 0
     seconds: float = 0
@@ -90,6 +92,39 @@ def time_row(entry: Entry, group: Group) -> list[str]:
     ]
 
 
+def peak(entry: Entry) -> str:
+    """Peak memory, and what of it was there before the run."""
+    memory = [run["memory"] for run in entry.runs if run is not None]
+    most, before = (statistics.median(one[name] for one in memory) for name in ("peak", "resident_before"))
+    return f"{most / 1e6:.0f} MB ({before / 1e6:.0f} MB)"
+
+
+def size_goal(entry: Entry, reference: Entry) -> str:
+    if entry.size_goal is None:
+        return ""
+    found = reference.median_of("bytes") / entry.median_of("bytes")
+    return f"; output ≤ {entry.size_goal} times this: {found:.3f} {'✓' if found <= entry.size_goal else '✗'}"
+
+
+def write_row(entry: Entry, group: Group) -> list[str]:
+    reference = group.entries[0]
+    seconds = present(entry.seconds())
+    times = ratios(entry.seconds(), reference.seconds())
+    processor = ratios(entry.processor(), reference.processor())
+    size = entry.median_of("bytes")
+    is_floor = entry.spec["competitor"] == "FloorWriter"  # has its input decompressed in memory
+    goals = goal(entry, reference, None) + size_goal(entry, reference) if reference.ran else ""
+    return [
+        entry.label,
+        f"{duration(entry.median())} ({duration(min(seconds))} to {duration(max(seconds))})",
+        spread(times) if times else "",
+        f"{duration(entry.median_of('cpu'))}, {statistics.median(processor):.2f}" if processor else "",
+        f"{size / 1e6:.1f} MB, {size / reference.median_of('bytes'):.3f}" if reference.ran else f"{size / 1e6:.1f} MB",
+        "" if is_floor else peak(entry),
+        goals,
+    ]
+
+
 def memory_row(entry: Entry) -> list[str]:
     run = next(run for run in entry.runs if run is not None)
     before, peak = run["memory"]["resident_before"], run["memory"]["peak"]
@@ -101,23 +136,29 @@ def group_text(group: Group) -> str:
     if group.memory:
         header = ["reader", "peak (VmHWM)", "resident before", "difference", "time"]
         rows = [memory_row(entry) for entry in group.entries if entry.ran]
+    elif group.writes:
+        header = ["writer", "median (min to max)", "by femtobarn's", "processor time, by femtobarn's"]
+        header += ["output, by femtobarn's", "peak memory (of it before)", "goal"]
+        rows = [write_row(entry, group) for entry in group.entries if entry.ran]
     else:
         header = ["reader", "median (min to max)", "of it open", "first run", "GB/s decoded", "by femtobarn's"]
         header += ["opened before, by femtobarn's", "processor time, by femtobarn's", "goal"]
         rows = [time_row(entry, group) for entry in group.entries if entry.ran]
     notes = [f"- {entry.label}: **failed**: {entry.error}" for entry in group.entries if entry.error]
-    notes += [f"- {note}" for note in agreement(group.entries)]
+    notes += [f"- {note}" for note in agreement(group)]
     notes.append(f"- load average {group.load_before:.1f} before, {group.load_after:.1f} after; {group.seconds:.0f} s")
     return "\n".join([f"## {group.title}", "", table(header, rows), "", *notes, ""])
 
 
-def agreement(entries: list[Entry]) -> list[str]:
+def agreement(group: Group) -> list[str]:
     """Whether all that can be compared is equal."""
-    notes = []
+    entries, notes = group.entries, []
     sums = [entry for entry in entries if "sums" in entry.check]
     if len(sums) > 1:
         equal = all(close(a.check["sums"], b.check["sums"]) for a, b in pairwise(sums))
         notes.append(f"{verdict(equal)}: sums of the 15 columns, {', '.join(entry.label for entry in sums)}")
+    if group.writes:
+        return [outputs(group)]
     digests = [entry for entry in entries if "digests" in entry.check]
     if len(digests) > 1:
         equal = all(a.check["digests"] == b.check["digests"] for a, b in pairwise(digests))
@@ -125,6 +166,16 @@ def agreement(entries: list[Entry]) -> list[str]:
         who = ", ".join(entry.label for entry in digests)
         notes.append(f"{verdict(equal)}: offsets and values of {fields} fields, bit by bit, {who}")
     return notes
+
+
+def outputs(group: Group) -> str:
+    """Whether what was written is what had to be."""
+    checked = [entry for entry in group.entries if entry.check]
+    wrong = [entry.label for entry in checked if entry.check != group.expected]
+    fields, events = len(group.expected["digests"]), group.expected["events"]
+    what = f"{events} entries, and offsets and values of {fields} fields, bit by bit, as uproot reads them"
+    who = ", ".join(entry.label for entry in checked)
+    return f"{verdict(not wrong)}{': ' + ', '.join(wrong) if wrong else ''}: {what}: the input, {who}"
 
 
 def verdict(equal: bool) -> str:
@@ -181,9 +232,9 @@ def context(groups: dict[str, Group], files: dict[str, Path]) -> dict[str, Any]:
     }
 
 
-def as_markdown(groups: dict[str, Group], files: dict[str, Path]) -> str:
+def as_markdown(title: str, groups: dict[str, Group], files: dict[str, Path]) -> str:
     about = context(groups, files)
-    lines = ["# Reading, measured", "", f"`{about['command']}`, {about['date']}", ""]
+    lines = [f"# {title}, measured", "", f"`{about['command']}`, {about['date']}", ""]
     lines += [f"- {name}: {value}" for name, value in about["machine"].items()]
     lines.append("- " + ", ".join(f"{name} {version}" for name, version in about["versions"].items()))
     lines.append("- files: " + ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in about["files"].items()))
@@ -200,7 +251,7 @@ def as_json(groups: dict[str, Group], files: dict[str, Path]) -> str:
         name: {
             "title": group.title,
             "load": [group.load_before, group.load_after],
-            "agreement": agreement(group.entries),
+            "agreement": agreement(group),
             "entries": [plain(entry) for entry in group.entries],
         }
         for name, group in groups.items()

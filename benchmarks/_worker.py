@@ -2,8 +2,8 @@
 
     _worker.py '{"competitor": "femtobarn", "path": ..., "ntuple": ..., ...}'
 
-Started by read.py. Answers each line "run" with the seconds of each part and the processor time, as JSON, and
-"check" with what was read, to be compared with the others'. What a run has read is given back after the clock has
+Started by read.py and its like. Answers each line "run" with the seconds of each part and the processor time, as JSON,
+and "check" with what was read, to be compared with the others'. What a run has read is given back after the clock has
 stopped.
 """
 
@@ -25,6 +25,9 @@ AGC = (
     *("Muon_pt", "Muon_eta", "Muon_tightId", "Muon_sip3d", "Muon_pfRelIso04_all"),
     *("Jet_pt", "Jet_eta", "Jet_phi", "Jet_mass", "Jet_btagCSVV2", "Jet_jetId"),
 )
+TREE_TASKS = {"TouchAll": "root_tree.cxx", "TreeLoop": "root_tree.cxx"}
+NTUPLE_TASKS = {"Loop": "root_loop.cxx", "Open": "root_loop.cxx", "AgcSums": "root_rdf.cxx", "Write": "root_write.cxx"}
+ROOT_SOURCES = TREE_TASKS | NTUPLE_TASKS
 COLUMNS = {"all": None, "agc": list(AGC)}
 HERE = Path(__file__).resolve().parent
 
@@ -182,26 +185,38 @@ class Root:
 
         self.spec = spec
         self.version = str(ROOT.gROOT.GetVersion())
-        self.file = (spec["path"], spec["ntuple"])
+        self.writes = spec["task"] == "Write"
+        self.file = (spec["output" if self.writes else "path"], spec["ntuple"])
+        self.arguments = (*self.file, spec["settings"]) if self.writes else self.file
         build = Path(spec["build"]) / f"root-{self.version.replace('/', '-')}"
         build.mkdir(parents=True, exist_ok=True)
         ROOT.gSystem.SetBuildDir(str(build), True)
         ROOT.gSystem.SetFlagsOpt("-O3 -DNDEBUG")
-        source = HERE / ("root_rdf.cxx" if spec["task"] == "AgcSums" else "root_loop.cxx")
+        source = HERE / ROOT_SOURCES[spec["task"]]
         if not ROOT.gSystem.CompileMacro(str(source), "kO"):
             raise RuntimeError(f"ACLiC cannot compile {source.name}")
         self.function = getattr(ROOT.bench, spec["task"])
+        if self.writes:
+            ROOT.bench.Load(spec["columns"])
 
     def versions(self) -> dict[str, str]:
         return {"ROOT": self.version}
 
     def run(self) -> Parts:
-        first, second, *_ = self.function(*self.file)
-        return {"open": first, "keys" if self.spec["task"] == "Open" else "read": second}
+        if self.writes:
+            Path(self.file[0]).unlink(missing_ok=True)
+        first, second, *_ = self.function(*self.arguments)
+        return {"open": first, {"Open": "keys", "Write": "write"}.get(self.spec["task"], "read"): second}
+
+    def told(self) -> dict[str, Any]:
+        return {"bytes": Path(self.file[0]).stat().st_size} if self.writes else {}
 
     def check(self) -> dict[str, Any]:
         import ROOT
 
+        if self.spec["task"] in TREE_TASKS:
+            file = ROOT.TFile.Open(self.file[0])
+            return {"events": int(file.Get(self.file[1]).GetEntries())}
         events = int(ROOT.RNTupleReader.Open(*reversed(self.file)).GetNEntries())
         sums = list(self.function(*self.file))[2:]
         return {"events": events, "sums": sums} if sums else {"events": events}
@@ -211,11 +226,12 @@ class Limit:
     """The floor: see floor/floor.c."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
-        from floor import Floor, build, page_list
+        from floor import Floor, basket_list, build, page_list
 
         path = Path(spec["path"])
         self.copy, self.threads = spec.get("copy", True), spec.get("threads", 1)
-        self.floor = Floor(build(Path(spec["build"])), path, page_list(path, spec["ntuple"]))
+        pieces = basket_list(path, spec["ntuple"]) if spec.get("baskets") else page_list(path, spec["ntuple"])
+        self.floor = Floor(build(Path(spec["build"])), path, pieces)
 
     def versions(self) -> dict[str, str]:
         return self.floor.versions()
@@ -230,7 +246,15 @@ class Limit:
         return {"pages": len(pages), "stored": int(pages[:, 1].sum()), "decoded": int(pages[:, 2].sum())}
 
 
-COMPETITORS = {"femtobarn": Femtobarn, "uproot": Uproot, "root": Root, "floor": Limit}
+READERS = {"femtobarn": Femtobarn, "uproot": Uproot, "root": Root, "floor": Limit}
+
+
+def competitor_of(spec: dict[str, Any]) -> Any:
+    if spec["competitor"] in READERS:
+        return READERS[spec["competitor"]](spec)
+    import _writers
+
+    return getattr(_writers, spec["competitor"])(spec)
 
 
 def status(name: str) -> int:
@@ -279,6 +303,8 @@ def measured(competitor: Any, spec: dict[str, Any]) -> dict[str, Any]:
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     memory = {"resident_before": resident, "peak": status("VmHWM")}
     found = {"parts": parts, "cpu": cpu, "system": after.ru_stime - before.ru_stime, "memory": memory}
+    if hasattr(competitor, "told"):
+        found |= competitor.told()
     if spec.get("again"):
         touch_memory(spec.get("touch", 0), spec.get("settle", 0))
         found["again"] = competitor.again()
@@ -289,7 +315,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the libraries print shall not be taken for an answer
     spec = json.loads(sys.argv[1])
-    competitor: Any = COMPETITORS[spec["competitor"]](spec)
+    competitor = competitor_of(spec)
     print(json.dumps(competitor.versions()), file=answers, flush=True)
     for line in sys.stdin:
         answer = measured(competitor, spec) if line.strip() == "run" else competitor.check()

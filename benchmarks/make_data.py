@@ -2,10 +2,11 @@
 
     make_data.py [--data DIR] [--events N] [--root-python PYTHON]
 
-A NanoAOD of N events, drawn from 1000 real ones by make_nanoaod.py, is imported into RNTuple by ROOT's
-RNTupleImporter three times: nano_zstd.root (setting 505), nano_lz4.root (404) and nano_none.root (uncompressed),
-each with the ntuple "Events". It needs `../shared/bench/make_nanoaod.py` and
-`../shared/data/ttree/nanoaod_v5_1000.root` beside the checkout, uproot, and a Python that has ROOT.
+A NanoAOD of N events is drawn from 1000 real ones by make_nanoaod.py: tree_raw.root. ROOT's hadd gives it ROOT's own
+baskets, as tree_zstd.root (setting 505) and tree_zlib.root (101), and ROOT's RNTupleImporter makes an RNTuple of it
+three times: nano_zstd.root (505), nano_lz4.root (404) and nano_none.root (uncompressed). The tree and the ntuple are
+called "Events". It needs `../shared/bench/make_nanoaod.py` and `../shared/data/ttree/nanoaod_v5_1000.root` beside the
+checkout, uproot, and a Python that has ROOT.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SHARED = HERE.parent.parent / "shared"
 MAKER = SHARED / "bench/make_nanoaod.py"
 SOURCE = SHARED / "data/ttree/nanoaod_v5_1000.root"
-SETTINGS = {"zstd": 505, "lz4": 404, "none": 0}
+SETTINGS = {"zstd": 505, "lz4": 404, "none": 0}  # of the ntuples
+TREES = {"tree_zstd": 505, "tree_zlib": 101}
 N_EVENTS = 100_000
 
 IMPORT = """
@@ -39,6 +42,15 @@ importer.Import()
 """
 
 
+HADD = """
+import os, sys, warnings
+warnings.simplefilter("ignore")
+import ROOT
+hadd = os.path.join(str(ROOT.gROOT.GetBinDir()), "hadd")
+os.execv(hadd, [hadd, "-v", "1", "-f" + sys.argv[3], sys.argv[2], sys.argv[1]])
+"""
+
+
 class MissingInputError(Exception):
     """The input cannot be made here; the message says why."""
 
@@ -47,30 +59,44 @@ def default_folder(n_events: int) -> Path:
     return HERE / "data" / str(n_events)
 
 
-def paths(folder: Path) -> dict[str, Path]:
-    return {name: folder / f"nano_{name}.root" for name in SETTINGS}
+def path_of(folder: Path, name: str) -> Path:
+    return folder / f"{name if name.startswith('tree_') else 'nano_' + name}.root"
 
 
-def ensure(folder: Path, n_events: int, root_python: str) -> dict[str, Path]:
-    """The three files; those that are missing are made."""
-    files = paths(folder)
+def ensure(folder: Path, n_events: int, root_python: str, names: Iterable[str] = SETTINGS) -> dict[str, Path]:
+    """The files of these names; those that are missing are made."""
+    files = {name: path_of(folder, name) for name in names}
     missing = {name: path for name, path in files.items() if not path.exists()}
     if not missing:
         return files
-    for needed in (MAKER, SOURCE):
-        if not needed.exists():
-            names = ", ".join(path.name for path in missing.values())
-            raise MissingInputError(f"{names} cannot be made in {folder}: {needed} is missing")
     step([root_python, "-c", "import ROOT"], "sure that there is ROOT")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        tree = Path(scratch) / "tree.root"
-        step([sys.executable, str(MAKER), str(SOURCE), str(tree), str(n_events), "1", "zlib"], f"{n_events} events")
+        raw = raw_tree(folder, n_events, Path(scratch))
         for name, path in missing.items():
             part = Path(scratch) / path.name
-            step([root_python, "-c", IMPORT, str(tree), str(part), str(SETTINGS[name])], path.name)
+            if name in TREES:
+                # hadd only makes baskets anew where it has to compress anew, and the raw tree is zlib.
+                others = ensure(folder, n_events, root_python, ["tree_zstd"]) if name == "tree_zlib" else {}
+                source = others.get("tree_zstd", raw)
+                step([root_python, "-c", HADD, str(source), str(part), str(TREES[name])], path.name)
+            else:
+                step([root_python, "-c", IMPORT, str(raw), str(part), str(SETTINGS[name])], path.name)
             part.replace(path)
     return files
+
+
+def raw_tree(folder: Path, n_events: int, scratch: Path) -> Path:
+    """The tree as uproot writes it, with a basket for each 20,000 entries."""
+    tree = path_of(folder, "tree_raw")
+    if not tree.exists():
+        for needed in (MAKER, SOURCE):
+            if not needed.exists():
+                raise MissingInputError(f"nothing can be made in {folder}: {needed} is missing")
+        part = scratch / tree.name
+        step([sys.executable, str(MAKER), str(SOURCE), str(part), str(n_events), "1", "zlib"], f"{n_events} events")
+        part.replace(tree)
+    return tree
 
 
 def step(command: list[str], what: str) -> None:
@@ -93,7 +119,8 @@ def main() -> None:
     parser.add_argument("--root-python", default=sys.executable, help="an interpreter that has ROOT")
     options = parser.parse_args()
     try:
-        files = ensure(options.data or default_folder(options.events), options.events, options.root_python)
+        folder = options.data or default_folder(options.events)
+        files = ensure(folder, options.events, options.root_python, [*TREES, *SETTINGS])
     except MissingInputError as error:
         sys.exit(str(error))
     for path in files.values():

@@ -9,18 +9,13 @@ the figures mean is for a reader to say. README.md beside this file says what is
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
-import make_data
-from _measure import Entry, alternate, say
-from _report import Group, as_json, as_markdown
+from _measure import Entry
+from _report import Group
+from _run import arguments, inputs, measure, report, spec_of
 
-NTUPLE = "Events"
 STEP_SIZE = "100 MB"
 SLOW_ROUNDS = 3  # of uproot and of new processes
 LARGE_MEMORY, SMALL_MEMORY = 900, 150  # MB that a run takes at least, to be touched beforehand
@@ -29,13 +24,12 @@ LARGE_MEMORY, SMALL_MEMORY = 900, 150  # MB that a run takes at least, to be tou
 class Plan:
     """The groups of measurements: which competitors meet over which file."""
 
-    def __init__(self, files: dict[str, Path], build: Path, root_python: str, settle: float) -> None:
-        self.files, self.build, self.root_python = files, build, root_python
+    def __init__(self, files: dict[str, Path], root_python: str, settle: float) -> None:
+        self.files, self.root_python = files, root_python
         self.large = {"touch": LARGE_MEMORY, "settle": settle}
 
     def spec(self, competitor: str, codec: str = "zstd", **more: Any) -> dict[str, Any]:
-        file = {"path": str(self.files[codec].resolve()), "ntuple": NTUPLE, "build": str(self.build.resolve())}
-        return {"competitor": competitor, **file, **more}
+        return spec_of(competitor, self.files[codec], **more)
 
     def root(self, label: str, task: str, **more: Any) -> Entry:
         return Entry(label, self.spec("root", task=task), python=self.root_python, **more)
@@ -117,42 +111,16 @@ class Plan:
         }
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder of the files (default: benchmarks/data/N)")
-    parser.add_argument("--events", type=int, default=make_data.N_EVENTS, help="how many events to make, if any")
-    parser.add_argument("--runs", type=int, default=5, help="timed rounds; uproot takes part in 3 (default: 5)")
-    parser.add_argument("--root-python", default=sys.executable, help="an interpreter that has ROOT")
-    parser.add_argument("--settle", type=float, default=2.5, help="seconds to wait before runs that need much memory")
-    parser.add_argument("--only", nargs="+", choices=["zstd", "lz4", "none", "agc", "open", "memory"])
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every time of every run there, too")
-    return parser.parse_args()
-
-
-def measure(group: Group, runs: int) -> None:
-    say(group.title)
-    group.load_before, start = os.getloadavg()[0], time.perf_counter()
-    alternate(group.entries, 1 if group.memory else 3 * runs if group.small else runs)
-    group.load_after, group.seconds = os.getloadavg()[0], time.perf_counter() - start
-
-
 def main() -> None:
-    options = arguments()
-    folder = options.data or make_data.default_folder(options.events)
-    try:
-        files = make_data.ensure(folder, options.events, options.root_python)
-    except make_data.MissingInputError as missing:
-        print(f"Nothing is measured: {missing}")
+    options = arguments(__doc__, ["zstd", "lz4", "none", "agc", "open", "memory"], runs=5).parse_args()
+    files = inputs(options, ["zstd", "lz4", "none"])
+    if files is None:
         return
-    for path in files.values():
-        path.read_bytes()  # into the page cache
-    plan = Plan(files, make_data.HERE / "data/build", options.root_python, options.settle)
+    plan = Plan(files, options.root_python, options.settle)
     groups = {name: group for name, group in plan.groups().items() if name in (options.only or plan.groups())}
     for group in groups.values():
-        measure(group, options.runs)
-    print(as_markdown(groups, files))
-    if options.json:
-        options.json.write_text(as_json(groups, files))
+        measure(group, 1 if group.memory else 3 * options.runs if group.small else options.runs)
+    report("Reading", groups, files, options)
 
 
 if __name__ == "__main__":
