@@ -67,11 +67,6 @@ impl Source {
         }
     }
 
-    /// The next entries.
-    pub fn next(&mut self) -> Result<Option<RecordBatch>, RNTupleError> {
-        self.batches.next().transpose()
-    }
-
     fn ntuple(
         inputs: &[Input],
         output: Format,

@@ -1,8 +1,9 @@
 //! Converting: what is there (ntuples, trees, Parquet, Arrow IPC) into a new file of another kind, and proving that nothing
 //! was lost.
 //!
-//! Entries flow in steps of some clusters: read and decoded on all threads, given their new shape, encoded and compressed
-//! on all threads, written. At any time one step is held, besides what writing takes ([`WriteOptions::memory`]).
+//! Entries flow in steps of some clusters: read and decoded, given their new shape, encoded, compressed and written, each on
+//! all threads. With several threads the next step is read while one is written. At any time two steps are held (one, with
+//! one thread), besides what writing takes ([`WriteOptions::memory`]).
 
 mod certificate;
 mod input;
@@ -12,8 +13,10 @@ mod tables;
 mod tree;
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
+use arrow_array::RecordBatch;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{Digest, WriteOptions};
 
@@ -22,7 +25,7 @@ pub use input::Input;
 pub use many::{Batch, FileReport, Outcome, convert_many};
 pub use output::Format;
 
-use input::Source;
+use input::{Batches, Source};
 use output::Sink;
 
 /// How something is converted.
@@ -91,7 +94,7 @@ pub fn convert(
     let mut source = Source::open(inputs, format, options)?;
     let unseen = Unseen::new(output, options.verify);
     let mut sink = Sink::create(format, &unseen.path, &source, options)?;
-    let mut digest = options
+    let digest = options
         .verify
         .then(|| Digest::new(&source.fields))
         .transpose()?;
@@ -100,17 +103,17 @@ pub fn convert(
         n_bytes: source.n_bytes,
         ..Pulse::default()
     };
-    while let Some(batch) = source.next()? {
-        if let Some(digest) = &mut digest {
-            digest.add(&batch)?;
-        }
-        sink.extend(&batch)?;
+    let batches = std::mem::replace(&mut source.batches, Box::new(std::iter::empty()));
+    let digest = flow(batches, digest, options.write.threads > 1, &mut |batch| {
+        sink.extend(batch)?;
         now.entries += batch.num_rows() as u64;
         now.bytes = share(now.n_bytes, now.entries, now.n_entries);
-        if !pulse(now) {
-            return Err(RNTupleError::Interrupted);
+        if pulse(now) {
+            Ok(())
+        } else {
+            Err(RNTupleError::Interrupted)
         }
-    }
+    })?;
     sink.finish()?;
     let certificate = match digest {
         None => None,
@@ -139,6 +142,49 @@ pub fn convert(
         notes: source.notes,
         certificate,
     })
+}
+
+/// Takes the batches to `write`, and to the digest. With `ahead`, the next one is read by another thread in the meantime.
+fn flow(
+    batches: Batches,
+    mut digest: Option<Digest>,
+    ahead: bool,
+    write: &mut dyn FnMut(&RecordBatch) -> Result<(), RNTupleError>,
+) -> Result<Option<Digest>, RNTupleError> {
+    let digested = &mut digest;
+    let mut look = move |batch: Result<RecordBatch, RNTupleError>| {
+        let batch = batch?;
+        if let Some(digest) = digested {
+            digest.add(&batch)?;
+        }
+        Ok(batch)
+    };
+    if !ahead {
+        for batch in batches {
+            write(&look(batch)?)?;
+        }
+        return Ok(digest);
+    }
+    std::thread::scope(|scope| {
+        let (sender, receiver) = sync_channel(0);
+        let reader = scope.spawn(move || {
+            for batch in batches {
+                let batch: Result<RecordBatch, RNTupleError> = look(batch);
+                let is_last = batch.is_err();
+                // nobody takes it if writing has failed
+                if sender.send(batch).is_err() || is_last {
+                    break;
+                }
+            }
+        });
+        // dropped at the first error, which ends the reader
+        let written = receiver.into_iter().try_for_each(|batch| write(&batch?));
+        if reader.join().is_err() {
+            return Err(RNTupleError::internal("the thread that reads has ended"));
+        }
+        written
+    })?;
+    Ok(digest)
 }
 
 /// The part of `whole` that `n` of `of` are.
