@@ -26,7 +26,7 @@ SETTINGS = 505
 LEVEL = 10  # of libzstd, for ROOT doubles it
 ROOT_ROUNDS = 2
 LARGE_MEMORY = 900  # MB that a run takes at least, to be touched beforehand
-FIELDS = [*AGC, *FLAT[:10], "nMuon", "nJet", "Electron_convVeto", "Jet_cleanmask"]  # that are compared
+FIELDS = [*AGC, *FLAT[:10], "Electron_convVeto", "Jet_cleanmask"]  # that are compared
 
 
 class Plan:

@@ -72,7 +72,7 @@ class Plan:
             fb("femtobarn, from Awkward, 2 threads", threads=2, goal=("speedup", 1.8) if is_zstd else None),
             self.entry("UprootWriter", codec, "uproot, ZSTD(5)" if is_zstd else "uproot", goal=("slower", 5)),
             self.entry("root", codec, "ROOT, compiled RNTupleWriter::Fill", goal=("slower", 2), size_goal=1.02, **root),
-            floor("floor: bare libzstd" if is_zstd else "floor: writing alone", goal=("within", 1.5)),
+            floor("floor: bare libzstd" if is_zstd else "floor: writing alone"),
             floor("floor, 2 threads", threads=2),
         ]
         if is_zstd:
