@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from femtobarn import _core
@@ -113,8 +114,8 @@ def convert(
 ) -> Any:
     """Convert a TTree, an RNTuple, a Parquet or an Arrow IPC file into another of these (but never into a TTree).
 
-    A TTree becomes the ntuple that ROOT's RNTupleImporter makes of it: arrays with a counter become one collection, their
-    branches views of it, the counter its cardinality.
+    A TTree becomes the ntuple that ROOT's RNTupleImporter makes of it: arrays with a counter become one collection,
+    their branches views of it, the counter its cardinality.
 
     The output appears under its name only when it is complete and, with `verify`, proven equal.
 
@@ -123,8 +124,8 @@ def convert(
     files : str, path, dict or list
         What to convert, as for `open`: several files are one ntuple, if the output is a file.
     output : str or path
-        The file to make: its ending says what it is (".root", ".parquet", ".arrow"). A name without an ending, or with a
-        slash at the end, or of a folder that is there, is a folder: then each file becomes one in it.
+        The file to make: its ending says what it is (".root", ".parquet", ".arrow"). A name without an ending, or with
+        a slash at the end, or of a folder that is there, is a folder: then each file becomes one in it.
     fields, drop : str or list of str, optional
         The top-level fields to convert, and those to leave out; ``*`` and ``?`` stand for any characters.
     compression : str, int or None
@@ -132,8 +133,8 @@ def convert(
     cluster_size, page_size : str or int
         Compressed bytes of a cluster and uncompressed bytes of a page, at most.
     memory_limit : str or int, optional
-        Bytes of memory that writing may take; see `FileWriter.mkrntuple`. Reading takes 64 MB for each step, and at most
-        256 MB for pages that two steps need.
+        Bytes of memory that writing may take; see `FileWriter.mkrntuple`. Reading takes 64 MB for each step, and at
+        most 256 MB for pages that two steps need.
     name : str, optional
         Name of the ntuple; by default as in the input.
     group : bool
@@ -176,7 +177,7 @@ def convert(
     if not pairs:
         raise UsageError("there is nothing to convert")
     path = os.fspath(output)
-    is_folder = path.endswith(("/", os.sep)) or os.path.isdir(path) or not os.path.splitext(path)[1]
+    is_folder = path.endswith(("/", os.sep)) or Path(path).is_dir() or not Path(path).suffix
     if kind not in ("root", "parquet", "arrow"):
         raise UsageError(f"files are of the kind root, parquet or arrow, not {kind!r}")
     if not is_folder and (resume or skip_bad_files or jobs != 1):
@@ -191,7 +192,7 @@ def convert(
         "memory_limit": None if memory_limit is None else num_bytes(memory_limit),
         "threads": num_threads(threads),
     }
-    with Progress(f"converting {os.path.basename(pairs[0][0])}", progress) as bar:
+    with Progress(f"converting {Path(pairs[0][0]).name}", progress) as bar:
         seen: dict[int, tuple[int, int]] = {}
 
         def tick(file: int, entries: int, n_entries: int, done: int, total: int, verifying: bool) -> None:

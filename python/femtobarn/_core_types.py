@@ -11,7 +11,7 @@ Tick: TypeAlias = Callable[[int, int], None]
 """A function of the bytes that are done and of those there are in all."""
 
 ConvertTick: TypeAlias = Callable[[int, int, int, int, int, bool], None]
-"""A function of the file's number, the entries done and in all, the bytes done and in all, and whether it is verifying."""
+"""A function of the file's number, the entries done and in all, the bytes done and in all, and whether it verifies."""
 
 Node: TypeAlias = tuple[Any, ...]
 """What an array is made of; the first item says what the others are:
