@@ -129,7 +129,7 @@ impl Source {
         let Some(reader) = ntuple.readers().first() else {
             return Err(refused("", "there is nothing to convert"));
         };
-        let mut shaped = tree::shape(model, reader, options)?;
+        let mut shaped = tree::shape(model, ntuple, reader, options)?;
         let left_out = ntuple.left_out();
         shaped.notes.extend(
             left_out
@@ -140,7 +140,16 @@ impl Source {
         let batches = steps(ntuple.clone(), selection, options.write.threads)?;
         let pieces = shaped.pieces;
         Ok(Self {
-            name: model.name.clone(),
+            // objects may have lost the name that their key has
+            name: match model.name.as_str() {
+                "" => reader
+                    .path()
+                    .rsplit('/')
+                    .next()
+                    .unwrap_or("tree")
+                    .to_owned(),
+                name => name.to_owned(),
+            },
             description: model.title.clone(),
             type_infos: Vec::new(),
             n_entries: ntuple.n_entries(),

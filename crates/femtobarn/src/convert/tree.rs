@@ -14,14 +14,15 @@ use arrow_array::{Array, ArrayRef, LargeListArray, RecordBatch, RecordBatchOptio
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema};
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::Reader;
+use femtobarn_rntuple::read::{ReadOptions, Reader};
 use femtobarn_rntuple::schema::Descriptor;
 use femtobarn_rntuple::write::{FieldKind, FieldModel};
-use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::{Branch, BranchId, Leaf, TreeModel};
+use femtobarn_ttree::{Tree, TreeError};
 
 use super::ConvertOptions;
 use super::input::{Wanted, refused};
+use crate::ntuple::NTuple;
 
 /// How a column of the output is made of columns of the input.
 #[derive(Debug, Clone)]
@@ -56,6 +57,7 @@ struct Counted {
 
 struct Shaper<'a> {
     tree: &'a TreeModel,
+    ntuple: &'a NTuple,
     reader: &'a Reader,
     wanted: Wanted<'a>,
     group: bool,
@@ -71,11 +73,13 @@ struct Shaper<'a> {
 /// If a pattern of the options fits no branch.
 pub(super) fn shape(
     tree: &TreeModel,
+    ntuple: &NTuple,
     reader: &Reader,
     options: &ConvertOptions,
 ) -> Result<Shaped, RNTupleError> {
     let mut shaper = Shaper {
         tree,
+        ntuple,
         reader,
         wanted: Wanted::new(options),
         group: options.group,
@@ -177,6 +181,10 @@ impl Shaper<'_> {
         if let Some((column, model)) = self.column(id) {
             // the sizes of split collections are known from their members
             if branch.children.is_empty() || !is_collection(branch) {
+                if let Some(reason) = self.obstacle(branch, &column, &model) {
+                    self.out.notes.push((self.tree.path(id), reason));
+                    return None;
+                }
                 self.out.read.push(column.clone());
                 return Some((model, Piece::Column(column)));
             }
@@ -205,7 +213,11 @@ impl Shaper<'_> {
                 .unwrap_or(own)
                 .to_owned();
             if let Some((model, piece)) = self.any(child, &own) {
-                let path: Vec<&str> = own.split('.').filter(|part| !part.is_empty()).collect();
+                let parts = own.split('.').filter(|part| !part.is_empty());
+                let mut path: Vec<String> = parts.map(plain_name).collect();
+                if path.is_empty() {
+                    path.push(plain_name(&own));
+                }
                 members.insert(&path, model, piece);
             }
         }
@@ -218,28 +230,28 @@ impl Shaper<'_> {
         Some((FieldModel::record(name, "", models), Piece::Record(pieces)))
     }
 
+    /// Why a branch cannot be converted, if it cannot: its type has no counterpart, or its objects turn out not to be what
+    /// the file says. Damage is no such reason.
+    fn obstacle(&self, branch: &Branch, column: &str, model: &FieldModel) -> Option<String> {
+        if let Err(error) = model.clone().named("field").check() {
+            return Some(error.to_string());
+        }
+        if branch.class_name == "TBranch" || self.ntuple.n_entries() == 0 {
+            return None;
+        }
+        let first = |column: String| {
+            let selection = self.ntuple.select(Some(&[column]))?;
+            self.ntuple.read(&selection, 0..1, &ReadOptions::default())
+        };
+        match first(column.to_owned()) {
+            Err(error) if is_unsupported(&error) => Some(error.to_string()),
+            _ => None,
+        }
+    }
+
     /// A name for a field that ROOT takes and that no other has.
     fn free_name(&mut self, branch: &str) -> String {
-        let plain = branch
-            .trim_end_matches('.')
-            .split('[')
-            .next()
-            .unwrap_or(branch);
-        let plain: String = plain
-            .chars()
-            .map(|c| {
-                if matches!(c, '.' | '/' | '\\' | '"') || c.is_control() || c.is_whitespace() {
-                    '_'
-                } else {
-                    c
-                }
-            })
-            .collect();
-        let plain = if plain.is_empty() {
-            "_".to_owned()
-        } else {
-            plain
-        };
+        let plain = plain_name(branch);
         let mut name = plain.clone();
         let mut number = 2;
         while !self.names.insert(name.clone()) {
@@ -337,6 +349,31 @@ fn below(item: &FieldModel, name: &str, source: &str) -> FieldModel {
     FieldModel::projected(name, item.type_name.as_str(), source, subfields.collect())
 }
 
+/// A branch's name without dimensions, and without what ROOT does not take in names of fields.
+fn plain_name(branch: &str) -> String {
+    let name = branch.trim_end_matches('.').split('[').next();
+    let is_bad =
+        |c: char| matches!(c, '.' | '/' | '\\' | '"') || c.is_control() || c.is_whitespace();
+    let plain: String = name
+        .unwrap_or(branch)
+        .chars()
+        .map(|c| if is_bad(c) { '_' } else { c })
+        .collect();
+    if plain.is_empty() {
+        "_".to_owned()
+    } else {
+        plain
+    }
+}
+
+/// Whether objects turned out to be others than the file says, or of a kind that is not read.
+fn is_unsupported(error: &RNTupleError) -> bool {
+    let RNTupleError::Object { source, .. } = error else {
+        return false;
+    };
+    matches!(source.downcast_ref(), Some(TreeError::Unsupported(_)))
+}
+
 /// What names have in common, up to an underscore.
 fn common_beginning<'n>(names: &[&'n str]) -> &'n str {
     let Some((first, rest)) = names.split_first() else {
@@ -382,7 +419,7 @@ enum Member {
 }
 
 impl Members {
-    fn insert(&mut self, path: &[&str], model: FieldModel, piece: Piece) {
+    fn insert(&mut self, path: &[String], model: FieldModel, piece: Piece) {
         let Some((first, rest)) = path.split_first() else {
             return;
         };
@@ -392,11 +429,9 @@ impl Members {
             (None, false) => {
                 let mut inner = Self::default();
                 inner.insert(rest, model, piece);
-                self.0.push(((*first).to_owned(), Member::Inner(inner)));
+                self.0.push((first.clone(), Member::Inner(inner)));
             }
-            (None, true) => self
-                .0
-                .push(((*first).to_owned(), Member::Leaf(model, piece))),
+            (None, true) => self.0.push((first.clone(), Member::Leaf(model, piece))),
             // nothing is lost where names meet
             (Some(_), _) => {
                 let name = format!("{}_{}", path.join("_"), self.0.len());

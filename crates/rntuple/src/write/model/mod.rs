@@ -331,6 +331,14 @@ impl FieldModel {
             .for_each(|field| field.compress(settings));
     }
 
+    /// Whether an ntuple can have this field.
+    ///
+    /// # Errors
+    /// If a name or a structure below it is none that RNTuple has.
+    pub fn check(&self) -> Result<(), RNTupleError> {
+        Layout::default().extend(std::slice::from_ref(self), 0, 505)
+    }
+
     /// Makes `char` of all `std::int8_t` at and below this field.
     pub fn make_chars(&mut self) {
         self.type_name = self.type_name.replace("std::int8_t", "char");
