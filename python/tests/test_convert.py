@@ -1,4 +1,4 @@
-"""Converting: into what ROOT's importer makes, into tables and back, many files, and what happens when all goes wrong."""
+"""Converting: into what ROOT's importer makes, into tables and back, many files, and when something is wrong."""
 
 import json
 import os
@@ -315,10 +315,6 @@ def test_split_classes_become_records(shared, tmp_path):
 
 
 def test_the_program_converts(dimuon, tmp_path):
-        sys.executable,
-        "-c",
-        "import sys; from femtobarn import _core; sys.exit(_core.cli_main(sys.argv[1:]))",
-    ]
     done = subprocess.run(
         [*PROGRAM, "convert", "--json", dimuon, str(tmp_path / "x.root")], capture_output=True, text=True, check=True
     )
