@@ -10,7 +10,10 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, UInt32Type};
-use arrow_array::{Array, ArrayRef, LargeListArray, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, LargeListArray, RecordBatch, RecordBatchOptions,
+    StructArray,
+};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema};
 use femtobarn_rntuple::RNTupleError;
@@ -29,6 +32,8 @@ use crate::ntuple::NTuple;
 pub(super) enum Piece {
     /// A column as it is.
     Column(String),
+    /// A column of arrays of arrays as one of arrays.
+    Flat(String),
     /// A record of them.
     Record(Vec<(String, Piece)>),
     /// Lists of equal lengths as one list of records.
@@ -186,7 +191,11 @@ impl Shaper<'_> {
                     return None;
                 }
                 self.out.read.push(column.clone());
-                return Some((model, Piece::Column(column)));
+                // the importer knows one dimension only
+                return Some(match flattened(&model) {
+                    Some(flat) if branch.class_name == "TBranch" => (flat, Piece::Flat(column)),
+                    _ => (model, Piece::Column(column)),
+                });
             }
         }
         if branch.children.is_empty() {
@@ -223,6 +232,11 @@ impl Shaper<'_> {
         }
         if is_collection(branch) {
             let (models, pieces) = members.items();
+            if let Some(map) = map(branch, &pieces) {
+                let numbered = pieces.into_iter().zip(["_0", "_1"]);
+                let pieces = numbered.map(|((_, piece), name)| (name.to_owned(), piece));
+                return Some((map.named(name), Piece::Zip(pieces.collect())));
+            }
             let item = FieldModel::record("_0", "", models);
             return Some((FieldModel::vector(name, item), Piece::Zip(pieces)));
         }
@@ -347,6 +361,36 @@ fn below(item: &FieldModel, name: &str, source: &str) -> FieldModel {
     let subfields = item.subfields().iter();
     let subfields = subfields.map(|sub| below(sub, &sub.name, &format!("{source}.{}", sub.name)));
     FieldModel::projected(name, item.type_name.as_str(), source, subfields.collect())
+}
+
+/// The map that was split into its keys and values, if its types are known.
+fn map(branch: &Branch, members: &[(String, Piece)]) -> Option<FieldModel> {
+    let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
+    if names != ["first", "second"] {
+        return None;
+    }
+    let map = FieldModel::from_type_name("", &branch.object_class).ok()?;
+    map.type_name.contains("map<").then_some(map)
+}
+
+/// Arrays of arrays as arrays.
+fn flattened(model: &FieldModel) -> Option<FieldModel> {
+    let FieldKind::Array(size, item) = &model.kind else {
+        return None;
+    };
+    let FieldKind::Array(..) = item.kind else {
+        return None;
+    };
+    let (mut size, mut item) = (*size, item.as_ref().clone());
+    while let FieldKind::Array(n, inner) = item.kind {
+        size = size.checked_mul(n)?;
+        item = *inner;
+    }
+    let flat = FieldModel::array(model.name.as_str(), size, item);
+    Some(FieldModel {
+        description: model.description.clone(),
+        ..flat
+    })
 }
 
 /// A branch's name without dimensions, and without what ROOT does not take in names of fields.
@@ -496,6 +540,7 @@ fn column<'b>(batch: &'b RecordBatch, name: &str) -> Result<&'b ArrayRef, RNTupl
 fn make(batch: &RecordBatch, piece: &Piece, path: &str) -> Result<ArrayRef, RNTupleError> {
     match piece {
         Piece::Column(name) => column(batch, name).cloned(),
+        Piece::Flat(name) => flat(column(batch, name)?),
         Piece::Record(members) => {
             let members = members
                 .iter()
@@ -517,6 +562,20 @@ fn make(batch: &RecordBatch, piece: &Piece, path: &str) -> Result<ArrayRef, RNTu
             list(offsets, record(Vec::new(), n)?)
         }
     }
+}
+
+/// Arrays of arrays as arrays.
+fn flat(array: &ArrayRef) -> Result<ArrayRef, RNTupleError> {
+    let (mut size, mut items) = (1i32, array.clone());
+    while let Some(inner) = items.as_fixed_size_list_opt() {
+        size = size.saturating_mul(inner.value_length());
+        items = inner.values().clone();
+    }
+    let field = Arc::new(Field::new("item", items.data_type().clone(), true));
+    let made = FixedSizeListArray::try_new(field, size, items, None);
+    Ok(Arc::new(
+        made.map_err(|error| refused("", error.to_string()))?,
+    ))
 }
 
 fn lengths(counts: &ArrayRef) -> Option<Vec<usize>> {
