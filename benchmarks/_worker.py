@@ -197,6 +197,7 @@ class Root:
             raise RuntimeError(f"ACLiC cannot compile {source.name}")
         self.function = getattr(ROOT.bench, spec["task"])
         if self.writes:
+            self.function(*self.arguments)  # without columns: the first call makes cling compile how to call it
             ROOT.bench.Load(spec["columns"])
 
     def versions(self) -> dict[str, str]:
