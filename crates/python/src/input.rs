@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, make_array, new_empty_array};
-use arrow_buffer::{Buffer, MutableBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer};
 use arrow_data::ArrayData;
 use arrow_data::ffi::FFI_ArrowArray;
 use arrow_schema::ffi::FFI_ArrowSchema;
@@ -111,8 +111,10 @@ fn numpy(node: &Bound<'_, PyTuple>, path: &str) -> Made {
     let bytes = buffer(&object)?;
     let data_type = match name.as_str() {
         "bool" => {
-            let bools =
-                arrow_array::BooleanArray::from_iter(bytes.iter().map(|&byte| Some(byte != 0)));
+            let bits = BooleanBuffer::collect_bool(bytes.len(), |i| {
+                bytes.get(i).is_some_and(|&byte| byte != 0)
+            });
+            let bools = arrow_array::BooleanArray::new(bits, None);
             return Ok((Arc::new(bools), from_type(&DataType::Boolean)?));
         }
         "int8" => DataType::Int8,

@@ -4,9 +4,9 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 use super::ByteSink;
 use crate::IoError;
@@ -18,6 +18,56 @@ pub struct LocalSink {
     file: File,
     /// For a new file: where it is written until it is complete, and its name.
     aside: Mutex<Option<Aside>>,
+    behind: Behind,
+}
+
+/// Bytes that are written and not on their way to the disk. While more is computed, another thread syncs what is there, so
+/// that the end need not wait for all of it.
+#[derive(Debug, Default)]
+struct Behind {
+    n_bytes: AtomicU64,
+    running: Mutex<Option<JoinHandle<io::Result<()>>>>,
+}
+
+impl Behind {
+    /// From so many bytes on, a sync is worth a thread.
+    const MANY: u64 = 32 << 20;
+
+    /// Counts bytes that were written; syncs them now and then.
+    fn wrote(&self, file: &File, n_bytes: usize) -> io::Result<()> {
+        let n_bytes = n_bytes as u64;
+        if self.n_bytes.fetch_add(n_bytes, Ordering::Relaxed) + n_bytes < Self::MANY {
+            return Ok(());
+        }
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        match running.take() {
+            Some(thread) if !thread.is_finished() => {
+                *running = Some(thread);
+                return Ok(());
+            }
+            Some(thread) => joined(thread)?,
+            None => {}
+        }
+        self.n_bytes.store(0, Ordering::Relaxed);
+        let file = file.try_clone()?;
+        *running = Some(std::thread::spawn(move || file.sync_data()));
+        Ok(())
+    }
+
+    /// Waits for what is under way. Its errors would not be told again by a later sync.
+    fn wait(&self) -> io::Result<()> {
+        let running = self
+            .running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        running.map_or(Ok(()), joined)
+    }
+}
+
+fn joined(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
+    let result = thread.join();
+    result.unwrap_or_else(|_| Err(io::Error::other("the thread that syncs has ended")))
 }
 
 #[derive(Debug)]
@@ -68,7 +118,12 @@ impl LocalSink {
                 .map_err(create_error)?;
         }
         let aside = Mutex::new(Some(Aside { written, wanted }));
-        Ok(Self { url, file, aside })
+        Ok(Self {
+            url,
+            file,
+            aside,
+            behind: Behind::default(),
+        })
     }
 
     /// A file that is there already: what is written appears in it at once. As long as the sink lives, no other may be made
@@ -87,6 +142,7 @@ impl LocalSink {
             url,
             file,
             aside: Mutex::new(None),
+            behind: Behind::default(),
         })
     }
 
@@ -107,13 +163,13 @@ impl ByteSink for LocalSink {
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), IoError> {
         let written = self.file.write_all_at(bytes, offset);
+        let written = written.and_then(|()| self.behind.wrote(&self.file, bytes.len()));
         written.map_err(|source| self.write_error(offset, bytes.len(), source))
     }
 
     fn sync(&self) -> Result<(), IoError> {
-        self.file
-            .sync_all()
-            .map_err(|source| self.write_error(0, 0, source))
+        let synced = self.behind.wait().and_then(|()| self.file.sync_all());
+        synced.map_err(|source| self.write_error(0, 0, source))
     }
 
     fn truncate(&self, size: u64) -> Result<(), IoError> {

@@ -71,13 +71,13 @@ impl ColumnBuffer {
         let first = ends.next().unwrap_or(0);
         let before = self.n_items.first().copied().unwrap_or(0);
         let mut last = before;
-        let len = self.waiting.len();
         let next = |end: i64| {
             last = before.wrapping_add(end.wrapping_sub(first).cast_unsigned());
-            last.to_le_bytes()
+            last.to_le()
         };
-        self.waiting.extend(ends.flat_map(next));
-        self.n_elements += ((self.waiting.len() - len) / 8) as u64;
+        let ends: Vec<u64> = ends.map(next).collect();
+        self.waiting.extend_from_slice(bytemuck::cast_slice(&ends));
+        self.n_elements += ends.len() as u64;
         self.n_items.resize(1, 0);
         self.n_items.fill(last);
     }
@@ -191,11 +191,10 @@ impl Sealer {
         )
         .map_err(RNTupleError::internal)?;
         let mut bytes = Vec::new();
-        let shrunk = self
-            .compressor
-            .compress(column.settings, &self.encoded, &mut bytes)
-            .map_err(RNTupleError::internal)?;
-        if !shrunk {
+        let compressor = &mut self.compressor;
+        let shrunk = compressor.compress(column.settings, &self.encoded, &mut bytes);
+        if !shrunk.map_err(RNTupleError::internal)? {
+            bytes.reserve_exact(self.encoded.len() + 8);
             bytes.extend_from_slice(&self.encoded);
         }
         if checksum {
