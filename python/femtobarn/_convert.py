@@ -13,8 +13,8 @@ from femtobarn import _core
 from femtobarn._open import resolve
 from femtobarn._progress import Progress
 from femtobarn._steps import num_bytes, num_threads
-from femtobarn._write import compression_settings
-from femtobarn.errors import UsageError
+from femtobarn._write import compression_settings, plain_path
+from femtobarn.errors import FemtobarnError, UsageError
 
 if TYPE_CHECKING:
     from femtobarn._open import Files
@@ -86,10 +86,15 @@ def _report(found: dict[str, Any], first: str) -> ConvertReport:
     )
 
 
-def _patterns(given: str | Iterable[str] | None) -> list[str]:
+def _patterns(what: str, given: str | Iterable[str] | None) -> list[str]:
     if given is None:
         return []
-    return [given] if isinstance(given, str) else list(given)
+    if isinstance(given, str):
+        return [given]
+    patterns = list(given) if isinstance(given, Iterable) else [given]
+    if not all(isinstance(pattern, str) for pattern in patterns) or (what == "fields" and not patterns):
+        raise UsageError(f"{what} is a name of a field, a pattern, or a list of these, not {given!r}")
+    return patterns
 
 
 def convert(
@@ -117,7 +122,8 @@ def convert(
     A TTree becomes the ntuple that ROOT's RNTupleImporter makes of it: arrays with a counter become one collection,
     their branches views of it, the counter its cardinality.
 
-    The output appears under its name only when it is complete and, with `verify`, proven equal.
+    The output appears under its name only when it is complete and, with `verify`, proven equal to what was read; it then
+    replaces what has its name, which must not be an input.
 
     Parameters
     ----------
@@ -173,18 +179,20 @@ def convert(
     >>> report.entries, report.equal
     (12000, True)
     """
+    if type(files).__module__.split(".")[0] in ("uproot", "femtobarn"):
+        raise UsageError("files are converted: give their paths; what is open is written by fb.write")
     pairs = resolve(files)
     if not pairs:
         raise UsageError("there is nothing to convert")
-    path = os.fspath(output)
+    path = plain_path(output)
     is_folder = path.endswith(("/", os.sep)) or Path(path).is_dir() or not Path(path).suffix
     if kind not in ("root", "parquet", "arrow"):
         raise UsageError(f"files are of the kind root, parquet or arrow, not {kind!r}")
-    if not is_folder and (resume or skip_bad_files or jobs != 1):
-        raise UsageError("jobs, resume and skip_bad_files are for a folder of outputs: end its name with a slash")
     if jobs < 1:
         raise UsageError(f"jobs must be at least 1, not {jobs}")
-    given = {"fields": _patterns(fields), "drop": _patterns(drop), "name": name, "group": group, "verify": verify}
+    if not is_folder and (resume or skip_bad_files or jobs != 1):
+        raise UsageError("jobs, resume and skip_bad_files are for a folder of outputs: end its name with a slash")
+    given = {"fields": _patterns("fields", fields), "drop": _patterns("drop", drop), "name": name, "group": group, "verify": verify}
     write = {
         "compression": compression_settings(compression),
         "cluster_size": num_bytes(cluster_size),
@@ -208,5 +216,7 @@ def convert(
     reports = [_report(json.loads(text), pair[0]) for text, pair in zip(texts, pairs, strict=True)]
     failed = next((report for report in reports if report.status == "failed"), None)
     if failed is not None and not skip_bad_files:
-        raise UsageError(f"{failed.error} (of {len(reports)} files the others are converted or were not tried)")
+        done = sum(report.status in ("converted", "kept") for report in reports)
+        kind = next(json.loads(text).get("kind") for text in texts if json.loads(text)["status"] == "failed")
+        raise FemtobarnError(f"{failed.error} ({done} of {len(reports)} files are converted)", kind=kind)
     return reports

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -233,6 +234,8 @@ def _text(name: str, kind: str, path: str) -> FieldSpec:
     numbers = {"float16", "float32", "float64", "bool"} | {f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)}
     if kind in numbers:
         return ("number", name, kind)
+    if re.fullmatch(r"[<>=|]?[?bBifu][1248]?|[<>=|]?U\d+", kind):  # NumPy's short names
+        return _dtype(name, kind, path)
     if kind == "string":
         return ("type", name, "std::string")
     if any(sign in kind for sign in ("*", "?", "{", "union[", "option[")):

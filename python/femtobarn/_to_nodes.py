@@ -40,6 +40,8 @@ def to_batches(data: Any) -> _core.Batches:
     """
     if isinstance(data, _core.Batches):
         return data
+    if type(data).__module__.split(".")[0] == "uproot":
+        raise UsageError("this is an object of uproot: give its .arrays(), or open the file with fb.open")
     if isinstance(data, Mapping):
         return _of_columns({str(name): values for name, values in data.items()})
     if _is_awkward(data):

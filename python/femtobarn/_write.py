@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
@@ -55,6 +57,31 @@ def compression_settings(compression: Any) -> int:
     return _core.compression_settings(str(compression))
 
 
+def plain_path(path: Path) -> str:
+    """Return a path to be written: with the home folder for ``~``, and without a name of an object in it.
+
+    Parameters
+    ----------
+    path : str or path
+        What the user gave.
+
+    Returns
+    -------
+    str
+        The path.
+
+    Raises
+    ------
+    UsageError
+        If it ends with the name of an object, as paths to be read may.
+    """
+    text = os.path.expanduser(os.fspath(path))  # noqa: PTH111, for URLs pass
+    found = re.fullmatch(r"(.+\.root):([^/\\]+(?:/.*)?)", text, re.IGNORECASE | re.DOTALL)
+    if found and not os.path.exists(text):  # noqa: PTH110
+        raise UsageError(f"{text!r} is where to write: give the path {found[1]!r}, and {found[2]!r} as the name")
+    return text
+
+
 def create(path: Path, *, compression: Any = "zstd:5", threads: int | None = None) -> FileWriter:
     """Make a new ROOT file, where there is none yet.
 
@@ -77,7 +104,7 @@ def create(path: Path, *, compression: Any = "zstd:5", threads: int | None = Non
     FileError
         If there is a file already, or none can be made.
     """
-    name = os.fspath(path)
+    name = plain_path(path)
     if os.path.lexists(name.removeprefix("file://")):
         raise FileError(f"{name} is there already: fb.recreate replaces it, fb.update adds to it", kind="create-failed")
     return recreate(path, compression=compression, threads=threads)
@@ -119,7 +146,7 @@ def recreate(path: Path, *, compression: Any = "zstd:5", threads: int | None = N
     [[0.5], [1.5, 2.5]]
     """
     settings = compression_settings(compression)
-    return FileWriter(_core.FileWriter.create(os.fspath(path), settings), settings, num_threads(threads))
+    return FileWriter(_core.FileWriter.create(plain_path(path), settings), settings, num_threads(threads))
 
 
 def update(path: Path, *, compression: Any = None, threads: int | None = None) -> FileWriter:
@@ -149,7 +176,7 @@ def update(path: Path, *, compression: Any = None, threads: int | None = None) -
         If it is no ROOT file.
     """
     n_threads = num_threads(threads)
-    core = _core.FileWriter.update(os.fspath(path))
+    core = _core.FileWriter.update(plain_path(path))
     settings = core.compression if compression is None else compression_settings(compression)
     return FileWriter(core, settings, n_threads)
 
@@ -351,6 +378,15 @@ class FileWriter:
             raise UsageError("an ntuple needs a name")
         if any(ntuple.path == (directory, own) and not ntuple.closed for ntuple in self._ntuples):
             raise UsageError(f"an ntuple {name!r} is being written already")
+        open_ones = [ntuple.path for ntuple in self._ntuples if not ntuple.closed]
+        above = [part for part in directory.split("/") if part]
+        taken = any(("/".join(above[:i]), above[i]) in open_ones for i in range(len(above)))
+        if taken or own in (self._core.names(directory) or ()):
+            raise UsageError(f"there is a {name!r} in {self.file_path} already; give the ntuple another name")
+        for what, option in (("field_compression", field_compression), ("precision", precision),
+                             ("descriptions", descriptions), ("projected", projected)):
+            if option is not None and not isinstance(option, Mapping):
+                raise UsageError(f"{what} is a dict with names of fields, not {option!r}")
         given = None
         if is_spec(batch_or_spec):
             fields = to_fields(batch_or_spec)
@@ -420,6 +456,13 @@ class FileWriter:
             self.close()
         else:
             self.abort()
+
+    def __del__(self) -> None:
+        # a notebook's commonest slip: without this, the file would be missing without a word
+        core = getattr(self, "_core", None)
+        if core is not None and not core.closed:
+            warnings.warn(f"{core.url} was never closed, so nothing was written: use it in a with block", stacklevel=2)
+            core.abort()
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{len(self._ntuples)} ntuples"

@@ -127,13 +127,13 @@ pub struct ExplainArgs {
 pub struct ConvertArgs {
     /// The files, and the ntuples or trees in them; * ? [] and ** stand for any characters, also in quotes. The last name is
     /// the output: a file, whose ending says what it is (.root, .parquet, .arrow), or a folder (a name without an ending) for a file of each
-    #[arg(value_name = "FILE[:NAME]… OUTPUT", required = true, num_args = 2.., value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "FILE[:NAME] OUTPUT", required = true, num_args = 2.., value_hint = ValueHint::FilePath)]
     pub names: Vec<String>,
     /// Convert these fields only; * and ? stand for any characters
-    #[arg(long, value_name = "PATTERN", num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub fields: Vec<String>,
     /// Leave out these fields
-    #[arg(long, value_name = "PATTERN", num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub drop: Vec<String>,
     /// Name of the ntuple that is made [default: as the input's]
     #[arg(long)]

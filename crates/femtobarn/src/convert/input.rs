@@ -202,9 +202,9 @@ impl<'a> Wanted<'a> {
         match self.unmatched.iter().min() {
             Some(pattern) => Err(RNTupleError::NoSuchField {
                 url: url.to_owned(),
-                ntuple: String::new(),
+                ntuple: "the top level".to_owned(),
                 name: (*pattern).to_owned(),
-                hint: " at the top level".into(),
+                hint: String::new(),
             }),
             None => Ok(()),
         }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use femtobarn_rntuple::RNTupleError;
 use serde_json::{Value, json};
 
-use super::input::{Input, refused};
+use super::input::{Input, Source, refused};
 use super::output::Format;
 use super::{ConvertOptions, Converted, Pulse, convert};
 use crate::ntuple::NTuple;
@@ -180,8 +180,16 @@ fn one(
     }
 }
 
-/// Whether the output is there and not older than the input. An output that is there is complete: it has its name only then.
+/// Whether the output is there, not older than the input, and can be opened. One that is ours is complete: it has its name
+/// only then.
 fn is_there(input: &Input, output: &Path) -> bool {
+    let made = Input {
+        url: output.to_string_lossy().into_owned(),
+        path: None,
+    };
+    if Source::open(&[made], Format::Root, &ConvertOptions::default()).is_err() {
+        return false;
+    }
     let path = input.url.strip_prefix("file://").unwrap_or(&input.url);
     let time = |path: &Path| {
         std::fs::metadata(path)

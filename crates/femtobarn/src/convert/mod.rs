@@ -90,7 +90,8 @@ pub fn convert(
     pulse: OnPulse<'_>,
 ) -> Result<Converted, RNTupleError> {
     let start = Instant::now();
-    let format = Format::of(output);
+    let format = Format::of_output(output)?;
+    check_apart(inputs, output)?;
     let mut source = Source::open(inputs, format, options)?;
     let unseen = Unseen::new(output, options.verify);
     let mut sink = Sink::create(format, &unseen.path, &source, options)?;
@@ -142,6 +143,22 @@ pub fn convert(
         notes: source.notes,
         certificate,
     })
+}
+
+/// An output that replaces its input would take what else is in that file with it.
+fn check_apart(inputs: &[Input], output: &Path) -> Result<(), RNTupleError> {
+    let Ok(place) = output.canonicalize() else {
+        return Ok(());
+    };
+    for input in inputs {
+        let path = Path::new(input.url.strip_prefix("file://").unwrap_or(&input.url));
+        if path.canonicalize().is_ok_and(|given| given == place) {
+            let reason =
+                "it is the input, too, and would be replaced: give the output another name";
+            return Err(input::refused(&output.to_string_lossy(), reason));
+        }
+    }
+    Ok(())
 }
 
 /// Takes the batches to `write`, and to the digest. With `ahead`, the next one is read by another thread in the meantime.

@@ -42,6 +42,25 @@ impl Format {
         }
     }
 
+    /// By the ending of an output's name.
+    ///
+    /// # Errors
+    /// If it is none of these.
+    pub fn of_output(path: &Path) -> Result<Self, RNTupleError> {
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().to_lowercase());
+        let name = name.unwrap_or_default();
+        let is_root = name.contains(".root") || !name.contains('.');
+        match Self::of(path) {
+            Self::Root if !is_root => Err(refused(
+                &path.to_string_lossy(),
+                "outputs are called .root, .parquet, .arrow or .feather",
+            )),
+            format => Ok(format),
+        }
+    }
+
     /// The usual ending of a name.
     pub fn extension(self) -> &'static str {
         match self {

@@ -171,6 +171,7 @@ impl Shaper<'_> {
             return None;
         }
         let mut model = FieldModel::with_data(descriptor, field).ok()?;
+        model.forget_versions();
         let branch = self.tree.branch(id)?;
         let is_char = |leaf: &Leaf| leaf.class_name == "TLeafB" && !leaf.is_unsigned;
         // the importer goes by ROOT's names of the types, Char_t among them

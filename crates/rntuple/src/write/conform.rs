@@ -126,7 +126,7 @@ fn leaf(dtype: DType, array: &ArrayRef, path: &str) -> Result<Values, RNTupleErr
     }
     let bytes = cast(dtype, array).ok_or_else(|| {
         let reason = format!(
-            "it holds {wanted}, and was given {} with values that {wanted} cannot hold: convert them first",
+            "it holds {wanted}, and was given {}, not all of whose values {wanted} can hold: convert it first, as with astype",
             found.name()
         );
         unwritable(path, reason)
@@ -188,10 +188,13 @@ fn cast(dtype: DType, array: &ArrayRef) -> Option<Buffer> {
         DType::UInt64 => to_integer!(u64),
         DType::Float64 => Some(Buffer::from_vec(reals(array)?)),
         DType::Float32 => {
+            // who asks for single precision has doubles rounded, but not made infinite; integers stay what they are
+            let is_double = array.data_type() == &DataType::Float64;
             #[expect(clippy::cast_possible_truncation, reason = "compared right behind")]
             let narrow = |value: f64| {
                 let narrow = value as f32;
-                (f64::from(narrow) == value || value.is_nan()).then_some(narrow)
+                let is_finite = is_double && (narrow.is_finite() || value.is_infinite());
+                (is_finite || f64::from(narrow) == value || value.is_nan()).then_some(narrow)
             };
             let values: Option<Vec<f32>> = reals(array)?.into_iter().map(narrow).collect();
             values.map(Buffer::from_vec)
