@@ -97,6 +97,10 @@ def _column(name: str, values: Any) -> tuple[Node, int]:
     """Return the node of a column and its length."""
     if _is_awkward(values):
         return _layout(values.layout, name), len(values)
+    if isinstance(values, np.ma.MaskedArray):
+        if np.ma.is_masked(values):
+            return _layout(optional("awkward", "all").from_numpy(values, regulararray=True).layout, name), len(values)
+        values = values.data
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
         return _numpy(values, name), len(values)
     if hasattr(values, "__arrow_c_array__"):
@@ -127,11 +131,10 @@ def _listed(values: list[Any]) -> Any:
 
 
 def _series(name: str, values: Any) -> tuple[Node, int]:
-    numbers = values.to_numpy()
-    if numbers.dtype.kind in "biuf":
-        return _numpy(numbers, name), len(values)
     if hasattr(values, "to_arrow"):  # Polars
         return _column(name, values.to_arrow())
+    if isinstance(values.dtype, np.dtype) and values.dtype.kind in "biuf":
+        return _numpy(values.to_numpy(), name), len(values)
     arrow = optional("pyarrow", "arrow")
     return _column(name, arrow.array(values))
 

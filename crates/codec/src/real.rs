@@ -60,8 +60,16 @@ pub fn unpack_truncated(src: &[u8], n_bits: u32, dst: &mut [f32]) -> Result<(), 
 /// As [`unpack_truncated`].
 pub fn pack_truncated(src: &[f32], n_bits: u32, dst: &mut [u8]) -> Result<(), CodecError> {
     check_packed(TRUNCATED, TRUNCATED_BITS, n_bits, src.len(), dst.len())?;
+    // a NaN whose payload is cut off would be infinite
+    let bits = |value: &f32| {
+        if value.is_nan() {
+            value.to_bits() | 1 << 22
+        } else {
+            value.to_bits()
+        }
+    };
     pack(
-        src.iter().map(|value| value.to_bits() >> (32 - n_bits)),
+        src.iter().map(|value| bits(value) >> (32 - n_bits)),
         n_bits,
         dst,
     );

@@ -187,7 +187,15 @@ fn is_there(input: &Input, output: &Path) -> bool {
         url: output.to_string_lossy().into_owned(),
         path: None,
     };
-    if Source::open(&[made], Format::Root, &ConvertOptions::default()).is_err() {
+    let n_entries = |input: &Input| {
+        let opened = Source::open(
+            std::slice::from_ref(input),
+            Format::Root,
+            &ConvertOptions::default(),
+        );
+        opened.map(|source| source.n_entries).ok()
+    };
+    if n_entries(&made).is_none_or(|n| Some(n) != n_entries(input)) {
         return false;
     }
     let path = input.url.strip_prefix("file://").unwrap_or(&input.url);

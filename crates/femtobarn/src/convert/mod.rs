@@ -13,6 +13,7 @@ mod tables;
 mod tree;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
@@ -93,7 +94,8 @@ pub fn convert(
     let format = Format::of_output(output)?;
     check_apart(inputs, output)?;
     let mut source = Source::open(inputs, format, options)?;
-    let unseen = Unseen::new(output, options.verify);
+    // tables have no other way to appear only when they are complete
+    let unseen = Unseen::new(output, options.verify || format != Format::Root);
     let mut sink = Sink::create(format, &unseen.path, &source, options)?;
     let digest = options
         .verify
@@ -225,7 +227,10 @@ impl Unseen {
         let name = output
             .file_name()
             .map_or_else(String::new, |name| name.to_string_lossy().into());
-        let path = output.with_file_name(format!(".{name}.unverified-{}", std::process::id()));
+        static COUNTER: AtomicU32 = AtomicU32::new(0);
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let process = std::process::id();
+        let path = output.with_file_name(format!(".{name}.unverified-{process}-{number}"));
         let wanted = Some(output.to_owned());
         Self { path, wanted }
     }

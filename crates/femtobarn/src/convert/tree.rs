@@ -9,7 +9,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, UInt32Type};
+use arrow_array::types::{
+    ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
 use arrow_array::{
     Array, ArrayRef, FixedSizeListArray, LargeListArray, RecordBatch, RecordBatchOptions,
     StructArray,
@@ -171,7 +174,7 @@ impl Shaper<'_> {
             return None;
         }
         let mut model = FieldModel::with_data(descriptor, field).ok()?;
-        model.forget_versions();
+        model = natural(&model);
         let branch = self.tree.branch(id)?;
         let is_char = |leaf: &Leaf| leaf.class_name == "TLeafB" && !leaf.is_unsigned;
         // the importer goes by ROOT's names of the types, Char_t among them
@@ -327,7 +330,7 @@ impl Shaper<'_> {
         counter: &str,
         counted: &Counted,
     ) -> (String, Option<usize>) {
-        let imported = format!("_collection{number}");
+        let imported = self.free_name(&format!("_collection{number}"));
         if !self.group {
             return (imported, None);
         }
@@ -362,6 +365,40 @@ fn below(item: &FieldModel, name: &str, source: &str) -> FieldModel {
     let subfields = item.subfields().iter();
     let subfields = subfields.map(|sub| below(sub, &sub.name, &format!("{source}.{}", sub.name)));
     FieldModel::projected(name, item.type_name.as_str(), source, subfields.collect())
+}
+
+/// A field of types that ROOT has without dictionaries: classes become records without a class, and containers that RNTuple
+/// does not know become vectors.
+fn natural(model: &FieldModel) -> FieldModel {
+    let name = model.name.as_str();
+    let known = FieldModel::from_type_name(name, &model.type_name).ok();
+    let below = || model.subfields().iter().map(natural);
+    let made = match &model.kind {
+        FieldKind::Record(_) => match known {
+            Some(known) if matches!(known.kind, FieldKind::Record(_)) => {
+                FieldModel::record(name, known.type_name, below().collect())
+            }
+            _ => FieldModel::record(name, "", below().collect()),
+        },
+        FieldKind::Collection(item) => match known.map(|known| (known.type_name, known.kind)) {
+            Some((type_name, FieldKind::Collection(inner))) => {
+                let mut item = natural(item);
+                // the pairs of a map
+                item.type_name = inner.type_name;
+                FieldModel::new(name, type_name, FieldKind::Collection(Box::new(item)))
+            }
+            _ => FieldModel::vector(name, natural(item)),
+        },
+        FieldKind::Array(size, item) => FieldModel::array(name, *size, natural(item)),
+        FieldKind::Optional(item) => FieldModel::optional(name, natural(item)),
+        FieldKind::Wrapper(item) => natural(item).named(name),
+        kind => FieldModel::new(name, model.type_name.as_str(), kind.clone()),
+    };
+    FieldModel {
+        type_alias: model.type_alias.clone(),
+        description: model.description.clone(),
+        ..made
+    }
 }
 
 /// The map that was split into its keys and values, if its types are known.
@@ -579,13 +616,23 @@ fn flat(array: &ArrayRef) -> Result<ArrayRef, RNTupleError> {
     ))
 }
 
+/// Numbers of items, of any type of integers.
 fn lengths(counts: &ArrayRef) -> Option<Vec<usize>> {
-    let of = |value: i64| usize::try_from(value).ok();
-    if let Some(counts) = counts.as_primitive_opt::<Int32Type>() {
-        return counts.values().iter().map(|&n| of(i64::from(n))).collect();
+    fn of<T: ArrowPrimitiveType>(counts: &ArrayRef) -> Option<Vec<usize>>
+    where
+        usize: TryFrom<T::Native>,
+    {
+        let counts = counts.as_primitive_opt::<T>()?.values().iter();
+        counts.map(|&n| usize::try_from(n).ok()).collect()
     }
-    let counts = counts.as_primitive_opt::<UInt32Type>()?;
-    counts.values().iter().map(|&n| of(i64::from(n))).collect()
+    of::<Int32Type>(counts)
+        .or_else(|| of::<UInt32Type>(counts))
+        .or_else(|| of::<Int64Type>(counts))
+        .or_else(|| of::<UInt64Type>(counts))
+        .or_else(|| of::<Int16Type>(counts))
+        .or_else(|| of::<UInt16Type>(counts))
+        .or_else(|| of::<Int8Type>(counts))
+        .or_else(|| of::<UInt8Type>(counts))
 }
 
 fn record(members: Vec<(String, ArrayRef)>, length: usize) -> Result<ArrayRef, RNTupleError> {

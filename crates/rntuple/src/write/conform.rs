@@ -10,7 +10,7 @@ use arrow_array::types::{
     UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, UInt64Array};
-use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 
 use super::choose::variant;
@@ -112,10 +112,11 @@ fn leaf(dtype: DType, array: &ArrayRef, path: &str) -> Result<Values, RNTupleErr
     let wanted = dtype.name();
     let found = dtype_of(array.data_type()).ok_or_else(|| wrong(path, array, wanted))?;
     if dtype == DType::Bool {
-        let bools = array
-            .as_boolean_opt()
-            .ok_or_else(|| wrong(path, array, wanted))?;
-        return Ok(Values::Bools(bools.values().clone()));
+        let bools = match array.as_boolean_opt() {
+            Some(bools) => bools.values().clone(),
+            None => zeros_and_ones(array).ok_or_else(|| wrong(path, array, wanted))?,
+        };
+        return Ok(Values::Bools(bools));
     }
     if found == dtype {
         let data = array.to_data();
@@ -133,6 +134,14 @@ fn leaf(dtype: DType, array: &ArrayRef, path: &str) -> Result<Values, RNTupleErr
     })?;
     let size = dtype.size();
     Ok(Values::Leaf { bytes, size })
+}
+
+/// Integers as booleans, if they are no others than 0 and 1.
+fn zeros_and_ones(array: &ArrayRef) -> Option<BooleanBuffer> {
+    let bools = integers(array)?.map(|value| (0..=1).contains(&value).then_some(value == 1));
+    bools
+        .collect::<Option<Vec<bool>>>()
+        .map(BooleanBuffer::from)
 }
 
 /// Quantized values must be in their range.

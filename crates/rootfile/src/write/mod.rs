@@ -331,7 +331,11 @@ impl FileWriter {
         let cycle = cycles.max().unwrap_or(0).saturating_add(1);
         let key = self.append(names, seek_parent, object, settings, cycle)?;
         if let Some(folder) = self.folders.get_mut(directory) {
-            folder.keys.push(key.clone());
+            // the newest cycle first: ROOT takes the first of a name
+            let older = folder.keys.iter().position(|known| known.name == key.name);
+            folder
+                .keys
+                .insert(older.unwrap_or(folder.keys.len()), key.clone());
             folder.changed = true;
         }
         Ok(key)

@@ -339,18 +339,6 @@ impl FieldModel {
         Layout::default().extend(std::slice::from_ref(self), 0, 505)
     }
 
-    /// Forgets versions and checksums of types that are no classes of the user: RNTuple knows none of vectors and texts.
-    pub fn forget_versions(&mut self) {
-        let is_class = matches!(self.kind, FieldKind::Record(_) | FieldKind::Streamed);
-        if !is_class || self.type_name.starts_with("std::") {
-            self.type_version = 0;
-            self.type_checksum = None;
-        }
-        self.subfields_mut()
-            .iter_mut()
-            .for_each(Self::forget_versions);
-    }
-
     /// Makes `char` of all `std::int8_t` at and below this field.
     pub fn make_chars(&mut self) {
         self.type_name = self.type_name.replace("std::int8_t", "char");
