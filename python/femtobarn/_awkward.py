@@ -169,8 +169,9 @@ class _Builder:
     def _numpy(self, _: int | None, dtype: str, buffer: Buffer) -> Any:
         return NumpyArray(frombuffer(buffer, dtype))
 
-    def _list(self, field: int | None, offsets: Buffer, content: Node) -> Any:
-        return ListOffsetArray(self.index(offsets), self.build(content, self.child(field)))
+    def _list(self, field: int | None, offsets: Buffer, content: Node, is_set: bool) -> Any:
+        parameters = {"__array__": "set"} if self.of_tree and is_set else None
+        return ListOffsetArray(self.index(offsets), self.build(content, self.child(field)), parameters=parameters)
 
     def _string(self, _: int | None, offsets: Buffer, data: Buffer) -> Any:
         chars = NumpyArray(frombuffer(data, np.uint8), parameters={"__array__": "char"})
@@ -192,7 +193,9 @@ class _Builder:
     def _regular(self, field: int | None, size: int, length: int, content: Node) -> Any:
         return RegularArray(self.build(content, self.child(field)), size, zeros_length=length)
 
-    def _record(self, field: int | None, names: list[str] | None, nodes: list[Node], length: int, class_name: str) -> Any:
+    def _record(
+        self, field: int | None, names: list[str] | None, nodes: list[Node], length: int, class_name: str
+    ) -> Any:
         parameters = {"__record__": class_name} if self.of_tree and class_name else None
         if names is None:
             if self.of_tree and class_name.startswith("std::pair<"):  # the items of a std::map

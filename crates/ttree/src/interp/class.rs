@@ -89,7 +89,14 @@ impl<'s> Shapes<'s> {
                 };
                 Ok(self.argument(cpp, 0)?.in_arrays(&[size]))
             }
-            _ => self.class(&cpp.text),
+            _ => {
+                let mut shape = self.class(&cpp.text)?;
+                // uproot names what is in containers without these spaces, and members as the file does
+                if let Shape::Record(record) = &mut shape {
+                    record.name = record.name.replace("> >", ">>");
+                }
+                Ok(shape)
+            }
         }
     }
 
