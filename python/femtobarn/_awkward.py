@@ -197,6 +197,8 @@ class _Builder:
         self, field: int | None, names: list[str] | None, nodes: list[Node], length: int, class_name: str
     ) -> Any:
         parameters = {"__record__": class_name} if self.of_tree and class_name else None
+        if parameters and not nodes:  # a class without members: uproot's is a record in trees, a tuple in ntuples
+            names = []
         if names is None:
             if self.of_tree and class_name.startswith("std::pair<"):  # the items of a std::map
                 parameters = {"__array__": "sorted_map"}
@@ -204,8 +206,7 @@ class _Builder:
             contents = [self.build(node, self.child(field, i) if whole else None) for i, node in enumerate(nodes)]
             return RecordArray(contents, None, length=length, parameters=parameters)
         contents = [self.build(node, self.member(field, name)) for name, node in zip(names, nodes, strict=True)]
-        # a class without members: uproot's is a tuple
-        return RecordArray(contents, names or None, length=length, parameters=parameters)
+        return RecordArray(contents, names, length=length, parameters=parameters)
 
     def _union(self, field: int | None, tags: Buffer, index: Buffer, nodes: list[Node]) -> Any:
         valueless = IndexedOptionArray(Index64(np.array([-1])), EmptyArray())

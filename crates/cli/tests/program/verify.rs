@@ -119,7 +119,8 @@ fn all_ntuples_all_cycles_and_attribute_sets_are_verified() {
         names("again.root"),
         [json!(["again;2", null]), json!(["again;1", null])]
     );
-    assert_eq!(names("crowd.root").len(), 6);
+    // six ntuples and three trees
+    assert_eq!(names("crowd.root").len(), 9);
     let attributes = names("attributes.root");
     assert_eq!(attributes[0], json!(["main", null]));
     assert!(
