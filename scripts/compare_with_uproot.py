@@ -19,11 +19,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-TIME_LIMIT_SECONDS = 300
+TIME_LIMIT_SECONDS = 1200  # uproot reads some vectors of maps with one Python object an item
 TREES = ("TTree", "TNtuple", "TNtupleD")
-EQUAL, DIFFERENT, UNREAD, NEITHER, MORE = "equal", "different", "not read", "read by neither", "read by femtobarn only"
+EQUAL, NAMED, DIFFERENT = "equal", "equal but for names", "different"
+UNREAD, NEITHER, MORE = "not read", "read by neither", "read by femtobarn only"
 MEANINGS = {
     EQUAL: "types and values are equal",
+    NAMED: "types differ in names of classes or in parameters, values are equal",
     DIFFERENT: "types or values differ",
     UNREAD: "uproot reads it, femtobarn does not",
     NEITHER: "uproot does not read it, femtobarn neither",
@@ -32,7 +34,7 @@ MEANINGS = {
 
 
 def comparable(type_: object) -> str:
-    """Return an Awkward type as text, without the names of classes, which uproot adds."""
+    """Return an Awkward type as text, without the names of classes and without parameters."""
     text = re.sub(r"\b[A-Za-z_]\w*\[(?=[\w\"@.]+: )", "struct[{", str(type_))
     text = re.sub(r", parameters=\{[^{}]*\}", "", text)
     return re.sub(r"struct\[|[{}()\[\]]|tuple", "", text)
@@ -72,7 +74,9 @@ def compare_branch(branch: Any, n_entries: int, nt: Any, path: str, skipped: dic
     # uproot computes a Float16_t with a range in single precision, ROOT in double precision
     if not same and "Float16_t" in branch.typename:
         same = ak.almost_equal(ours, theirs, rtol=1e-6, atol=1e-6, check_parameters=False)
-    return (EQUAL, "") if same else (DIFFERENT, "other values")
+    if not same:
+        return DIFFERENT, "other values"
+    return (EQUAL, "") if str(ours.type) == str(theirs.type) else (NAMED, f"{ours.type} here, {theirs.type} there")
 
 
 def compare_file(path: str) -> list[tuple[str, str, str, str]]:
@@ -154,11 +158,11 @@ def main() -> int:
         counts = ", ".join(f"{number} {outcome}" for outcome, number in sorted(own.items()))
         print(f"{path.name}: {problem or counts}", flush=True)
         for tree, branch, outcome, details in rows:
-            if outcome in (DIFFERENT, UNREAD) or (arguments.verbose and outcome == NEITHER):
+            if outcome in (NAMED, DIFFERENT, UNREAD) or (arguments.verbose and outcome == NEITHER):
                 print(f"    {tree} {branch}: {outcome}: {details}", flush=True)
     for outcome, number in outcomes.most_common():
         print(f"{number:7} {outcome}: {MEANINGS[outcome]}")
-    read = outcomes[EQUAL] + outcomes[DIFFERENT] + outcomes[UNREAD]
+    read = sum(outcomes[outcome] for outcome in (EQUAL, NAMED, DIFFERENT, UNREAD))
     print(f"of {read} branches that uproot reads, {100 * outcomes[EQUAL] / max(read, 1):.2f} % are read equal")
     if arguments.json:
         arguments.json.write_text(json.dumps(everything, indent=1))

@@ -36,7 +36,13 @@ __all__ = ["AddDoc", "to_array", "zip_jagged"]
 AddDoc: TypeAlias = bool | dict[str, str]
 
 
-def to_array(batch: Batch, schema: Schema | None = None, add_doc: AddDoc = False, description: str = "") -> ak.Array:
+def to_array(
+    batch: Batch,
+    schema: Schema | None = None,
+    add_doc: AddDoc = False,
+    description: str = "",
+    of_tree: bool = False,
+) -> ak.Array:
     """Return a batch as an array of records, one for each entry.
 
     Parameters
@@ -50,13 +56,16 @@ def to_array(batch: Batch, schema: Schema | None = None, add_doc: AddDoc = False
         attributes of the fields that they take.
     description : str
         The ntuple's description.
+    of_tree : bool
+        It was read of a TTree, so that classes, sets and maps are named in the types: uproot does so for trees, and
+        not for ntuples.
 
     Returns
     -------
     ak.Array
         An array of `batch.num_entries` records.
     """
-    builder = _Builder(schema, add_doc)
+    builder = _Builder(schema, add_doc, of_tree)
     top = {} if schema is None else {schema.records[i]["name"]: i for i in schema.children.get(None, ())}
     names: list[str] = []
     contents: list[Any] = []
@@ -125,9 +134,10 @@ def _without_value(index: Buffer, union: Any) -> Any:
 
 
 class _Builder:
-    def __init__(self, schema: Schema | None, add_doc: AddDoc) -> None:
+    def __init__(self, schema: Schema | None, add_doc: AddDoc, of_tree: bool) -> None:
         self.schema = schema
         self.add_doc = add_doc
+        self.of_tree = of_tree
         self.indexes: dict[int, Index64] = {}  # columns of one collection share their offsets
 
     def build(self, node: Node, field: int | None) -> Any:
@@ -159,8 +169,9 @@ class _Builder:
     def _numpy(self, _: int | None, dtype: str, buffer: Buffer) -> Any:
         return NumpyArray(frombuffer(buffer, dtype))
 
-    def _list(self, field: int | None, offsets: Buffer, content: Node) -> Any:
-        return ListOffsetArray(self.index(offsets), self.build(content, self.child(field)))
+    def _list(self, field: int | None, offsets: Buffer, content: Node, is_set: bool) -> Any:
+        parameters = {"__array__": "set"} if self.of_tree and is_set else None
+        return ListOffsetArray(self.index(offsets), self.build(content, self.child(field)), parameters=parameters)
 
     def _string(self, _: int | None, offsets: Buffer, data: Buffer) -> Any:
         chars = NumpyArray(frombuffer(data, np.uint8), parameters={"__array__": "char"})
@@ -182,13 +193,20 @@ class _Builder:
     def _regular(self, field: int | None, size: int, length: int, content: Node) -> Any:
         return RegularArray(self.build(content, self.child(field)), size, zeros_length=length)
 
-    def _record(self, field: int | None, names: list[str] | None, nodes: list[Node], length: int, _: str) -> Any:
+    def _record(
+        self, field: int | None, names: list[str] | None, nodes: list[Node], length: int, class_name: str
+    ) -> Any:
+        parameters = {"__record__": class_name} if self.of_tree and class_name else None
+        if parameters and not nodes:  # a class without members: uproot's is a record in trees, a tuple in ntuples
+            names = []
         if names is None:
+            if self.of_tree and class_name.startswith("std::pair<"):  # the items of a std::map
+                parameters = {"__array__": "sorted_map"}
             whole = len(nodes) == len(self.children(field))
             contents = [self.build(node, self.child(field, i) if whole else None) for i, node in enumerate(nodes)]
-            return RecordArray(contents, None, length=length)
+            return RecordArray(contents, None, length=length, parameters=parameters)
         contents = [self.build(node, self.member(field, name)) for name, node in zip(names, nodes, strict=True)]
-        return RecordArray(contents, names or None, length=length)  # a class without members: uproot's is a tuple
+        return RecordArray(contents, names, length=length, parameters=parameters)
 
     def _union(self, field: int | None, tags: Buffer, index: Buffer, nodes: list[Node]) -> Any:
         valueless = IndexedOptionArray(Index64(np.array([-1])), EmptyArray())

@@ -33,6 +33,7 @@ _NAMES = {
     "polars": "pl",
     "batch": "batch",
 }
+_TREES = ("TTree", "TNtuple", "TNtupleD")
 _WITHOUT_UNIONS = {"pd": "pandas", "pl": "Polars"}
 _GROUPS: dict[str, tuple[Any, ...]] = {
     "ak": (None, tuple, list, dict, "zip"),
@@ -180,10 +181,11 @@ class Output:
         from femtobarn._awkward import to_array
 
         # the schema of a wide ntuple takes a while to build, and only documentation needs it
+        of_tree = self.ntuple.version in _TREES
         if self.add_doc:
-            array = to_array(batch, self.ntuple._schema, self.add_doc, self.ntuple.description)
+            array = to_array(batch, self.ntuple._schema, self.add_doc, self.ntuple.description, of_tree)
         else:
-            array = to_array(batch)
+            array = to_array(batch, of_tree=of_tree)
         for name in names:
             array = array[name if name in array.fields else "0"]  # a tuple of which one slot was read
         return array

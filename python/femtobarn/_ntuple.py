@@ -89,7 +89,7 @@ class NTuple(HasFields):
 
     @property
     def version(self) -> str:
-        """Version of the format, as "1.0.0.1"."""
+        """Version of the format, as "1.0.0.1"; the class of a tree, as "TTree"."""
         return self._core.version
 
     @property

@@ -34,7 +34,7 @@ def node_to_numpy(node: Node) -> npt.NDArray[Any]:
     """Return a simple node as an array, without copies."""
     if node[0] == "numpy":
         return frombuffer(node[2], node[1])
-    _, offsets, (_, dtype, content) = node
+    _, offsets, (_, dtype, content), _ = node
     return _split(frombuffer(offsets, np.int64), frombuffer(content, dtype))
 
 

@@ -81,9 +81,25 @@ def test_types_and_values_are_those_of_uproot(need, name):
     for field in nt.fields:
         if field.name == "text":
             continue  # uproot loses texts of one byte
-        assert_equal(field.array(), tree[field.name].array())
+        ours, theirs = field.array(), tree[field.name].array()
+        assert_equal(ours, theirs)
+        assert str(ours.type) == str(theirs.type)  # with the names of classes and the parameters of sets and maps
     leaves = [b.name for b in tree.itervalues() if type(b.interpretation).__name__ != "AsGrouped"]
     assert [field.name for field in nt.fields] == [name for name in leaves if name not in skipped]
+
+
+@pytest.mark.parametrize("step", [7, 20, 13])
+def test_steps_decode_each_basket_once(step):
+    whole, steps = fb.open(path_of("leaves_many_baskets")), fb.open(path_of("leaves_many_baskets"))
+    whole.arrays(["grid", "vector_vector"])
+    for _ in steps.iterate(["grid", "vector_vector"], step_size=step):
+        pass
+    assert steps.metrics.pages == whole.metrics.pages
+
+
+def test_groups_are_records_without_a_class():
+    array = fb.open(path_of("objects_split99"))["map"].array()
+    assert array.layout.parameter("__record__") is None
 
 
 @pytest.mark.oracle

@@ -53,7 +53,9 @@ impl Values<'_> {
                 self.object(class_name, self.bytes(*slot, *bytes, index)?, out);
                 Some(())
             }
-            NodeKind::List { index: slot, item } => self.list(item, self.range(*slot, index)?, out),
+            NodeKind::List {
+                index: slot, item, ..
+            } => self.list(item, self.range(*slot, index)?, out),
             NodeKind::Optional { index: slot, item } => {
                 let range = self.range(*slot, index)?;
                 match range.len() {

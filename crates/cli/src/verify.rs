@@ -1,10 +1,11 @@
-//! `fb verify`: every checksum of every ntuple.
+//! `fb verify`: every checksum of every ntuple, every basket of every tree.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use femtobarn::read::{Reader, verify};
 use femtobarn::rootfile::{Entry, RootFile};
+use femtobarn::ttree::is_tree;
 use femtobarn::{Damage, Error, RNTUPLE_CLASS, VerifyReport};
 use serde_json::{Value, json};
 
@@ -115,7 +116,7 @@ fn verdict(target: &Target, threads: usize) -> Result<Verdict, Failure> {
         }
     };
     if names.is_empty() {
-        let message = format!("{}: holds no RNTuple to verify", target.file);
+        let message = format!("{}: holds no RNTuple or TTree to verify", target.file);
         return Err(Failure::new(code::NOT_THERE, "no-ntuple", message));
     }
     for name in names {
@@ -130,13 +131,13 @@ fn verdict(target: &Target, threads: usize) -> Result<Verdict, Failure> {
     Ok(verdict)
 }
 
-/// The paths of all ntuples, with cycles where there are several.
+/// The paths of all ntuples and trees, with cycles where there are several.
 fn ntuples(file: &RootFile) -> Result<Vec<String>, Error> {
     let entries = file.walk()?;
     let ntuples = || {
         entries
             .iter()
-            .filter(|entry| entry.key.class_name == RNTUPLE_CLASS)
+            .filter(|entry| entry.key.class_name == RNTUPLE_CLASS || is_tree(&entry.key.class_name))
     };
     let name = |entry: &Entry| {
         if ntuples().filter(|other| other.path == entry.path).count() == 1 {

@@ -45,3 +45,13 @@ fn pages() {
 fn whole_files() {
     replay("whole_file", femtobarn::fuzz::whole_file);
 }
+
+#[test]
+fn trees() {
+    replay("tree", femtobarn::ttree::fuzz::tree);
+}
+
+#[test]
+fn baskets() {
+    replay("basket", femtobarn::ttree::fuzz::basket);
+}

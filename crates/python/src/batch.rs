@@ -154,9 +154,13 @@ impl<'py> Nodes<'_, 'py> {
                 bytes,
                 class_name,
             } => ("bytes", self.data(*index)?, self.data(*bytes)?, class_name).into_pyobject(py),
-            NodeKind::List { index, item } => {
+            NodeKind::List {
+                index,
+                item,
+                is_set,
+            } => {
                 let item = self.node(item, self.arrays.n_items(*index))?;
-                ("list", self.data(*index)?, item).into_pyobject(py)
+                ("list", self.data(*index)?, item, *is_set).into_pyobject(py)
             }
             NodeKind::Optional { index, item } => {
                 let item = self.node(item, self.arrays.n_items(*index))?;

@@ -15,6 +15,7 @@
 mod cursor;
 mod descriptor;
 mod error;
+pub mod fuzz;
 mod interp;
 pub mod model;
 mod object;

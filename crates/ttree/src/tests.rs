@@ -115,3 +115,31 @@ fn keys_of_baskets_are_compared_with_their_records() {
         }
     }
 }
+
+/// Bytes all over a file are changed, and everything is read: what does not fail has ranges that fit the whole.
+#[test]
+fn damaged_files_are_read_without_panics() {
+    for (name, steps) in [("leaves_none", 23), ("objects_split0", 41)] {
+        let whole = bytes_of(name);
+        for position in (0..whole.len()).step_by(steps) {
+            let mut bytes = whole.clone();
+            bytes[position] = bytes[position].wrapping_mul(31).wrapping_add(127);
+            crate::fuzz::tree(&bytes);
+        }
+    }
+}
+
+#[test]
+fn types_that_ask_for_values_without_bytes_are_refused() {
+    // texts in arrays: an entry without bytes has none of them
+    crate::fuzz::basket(&[6, 3, 0]);
+    let shape = crate::interp::Shapes::new(&crate::object::Infos::default())
+        .of_type(
+            &crate::interp::Cpp::parse("array<string,4000000000>").unwrap(),
+            false,
+        )
+        .unwrap();
+    let op = crate::read::Op::new(&shape, &[true, true]);
+    let mut sinks = vec![crate::read::Sink::default(); 2];
+    assert!(crate::read::decode_entries(&op, &mut sinks, &[], Some(&[0]), 1).is_err());
+}

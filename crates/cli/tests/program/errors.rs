@@ -68,7 +68,7 @@ fn a_missing_field_lists_the_nearest() {
 #[test]
 fn a_tree_is_opened_and_a_histogram_is_not() {
     for target in [OBJECTS.to_owned(), format!("{OBJECTS}:tree")] {
-        for verb in ["info", "head", "explain"] {
+        for verb in ["info", "head", "explain", "verify"] {
             good(&[verb, &target]);
         }
     }

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Copy, DIMUON, MIXED, document, fb, good, header_offset, page, with_bad_page};
+use crate::support::{
+    Copy, DIMUON, MIXED, OBJECTS, document, fb, good, header_offset, page, with_bad_page,
+};
 
 /// Runs `verify --json` on a damaged file.
 fn damaged(path: &str) -> Value {
@@ -117,13 +119,44 @@ fn all_ntuples_all_cycles_and_attribute_sets_are_verified() {
         names("again.root"),
         [json!(["again;2", null]), json!(["again;1", null])]
     );
-    assert_eq!(names("crowd.root").len(), 6);
+    // six ntuples and three trees
+    assert_eq!(names("crowd.root").len(), 9);
     let attributes = names("attributes.root");
     assert_eq!(attributes[0], json!(["main", null]));
     assert!(
         attributes.contains(&json!(["lumi", "main"])),
         "{attributes:?}"
     );
+}
+
+#[test]
+fn trees_are_verified_with_or_without_their_names() {
+    for target in [OBJECTS.to_owned(), format!("{OBJECTS}:tree")] {
+        let value = document(&["verify", &target]);
+        assert_eq!(value["ok"], true, "{target}");
+        assert_eq!(value["ntuples"].as_array().unwrap().len(), 1);
+        let tree = &value["ntuples"][0];
+        assert_eq!(
+            (&tree["ntuple"], &tree["num_entries"]),
+            (&json!("tree"), &json!(10))
+        );
+        assert!(tree["pages"].as_u64() > Some(0), "{target}");
+    }
+}
+
+#[test]
+fn a_damaged_basket_of_a_tree_is_found() {
+    let copy = Copy::of("testdata/ttree/leaves_many_baskets.root", |bytes| {
+        let name = b"TBasket\x04grid";
+        let at = bytes.windows(name.len()).position(|w| w == name).unwrap();
+        bytes[at + name.len() + 30] ^= 0xFF;
+    });
+    let value = damaged(copy.path());
+    let damages = value["ntuples"][0]["damages"].as_array().unwrap();
+    assert_eq!(damages.len(), 1, "{damages:?}");
+    assert_eq!(damages[0]["field"], "grid");
+    let problem = damages[0]["problem"].as_str().unwrap();
+    assert!(problem.contains("basket 0 of branch"), "{problem}");
 }
 
 #[test]

@@ -193,7 +193,7 @@ impl Arrays {
                     None,
                 )?)
             }
-            NodeKind::List { index, item } => {
+            NodeKind::List { index, item, .. } => {
                 let child = self.array(item, self.items(*index), kinds)?;
                 let offsets = self.offset_buffer(*index, length)?;
                 Arc::new(LargeListArray::try_new(

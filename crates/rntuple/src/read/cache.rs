@@ -64,6 +64,13 @@ impl PageCache {
         Some(entry.bytes.clone())
     }
 
+    /// The decoded elements of a page that the next step does not need: it goes with this step if nothing else of this
+    /// step asks for it.
+    pub fn get_last(&self, key: &PageKey) -> Option<Arc<[u8]>> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.entries.get(key).map(|entry| entry.bytes.clone())
+    }
+
     /// Keeps a page if there is room.
     pub fn insert(&self, key: PageKey, bytes: &[u8]) {
         let size = bytes.len() as u64;

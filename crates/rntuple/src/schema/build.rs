@@ -153,7 +153,15 @@ impl Builder<'_> {
         if field.record.type_name.starts_with("std::optional") {
             return Ok(NodeKind::Optional { index, item });
         }
-        Ok(NodeKind::List { index, item })
+        let is_set = self
+            .descriptor
+            .field(id)
+            .is_some_and(|field| field.record.type_name.starts_with("std::set<"));
+        Ok(NodeKind::List {
+            index,
+            item,
+            is_set,
+        })
     }
 
     /// Members of a record; those of base classes come behind its own, as uproot orders them.
@@ -166,7 +174,12 @@ impl Builder<'_> {
         let field = self.descriptor.field(id).ok_or("a field is missing")?;
         let flat = flattened(self.descriptor, id);
         let members = self.members(&flat, parent, multiplicity)?;
-        Ok(record_kind(members, field.record.type_name.clone()))
+        // what only groups fields of their own is no object of its class
+        let type_name = match is_group(self.descriptor, id) {
+            true => String::new(),
+            false => field.record.type_name.clone(),
+        };
+        Ok(record_kind(members, type_name))
     }
 
     fn members(
@@ -385,6 +398,18 @@ pub(crate) fn member_ranks(descriptor: &Descriptor) -> Vec<usize> {
         }
     }
     ranks
+}
+
+/// Whether a record is a group: below a field that is not of the top level, and no copy of another field.
+fn is_group(descriptor: &Descriptor, id: FieldId) -> bool {
+    let mut root = id;
+    while let Some(parent) = descriptor.field(root).and_then(|field| field.parent) {
+        root = parent;
+    }
+    let is_copy = descriptor
+        .field(id)
+        .is_some_and(|field| field.record.source_id.is_some());
+    !is_copy && !descriptor.top_level.contains(&root)
 }
 
 /// A tuple if all members are numbers, else a record.

@@ -28,8 +28,12 @@ pub enum NodeKind {
         bytes: SlotId,
         class_name: String,
     },
-    /// Lists of any length.
-    List { index: SlotId, item: Box<Node> },
+    /// Lists of any length, those of a `std::set` if `is_set`.
+    List {
+        index: SlotId,
+        item: Box<Node>,
+        is_set: bool,
+    },
     /// Values that may be missing: lists of none or one.
     Optional { index: SlotId, item: Box<Node> },
     /// Lists of a fixed size.
@@ -90,7 +94,14 @@ impl Node {
                     class_name: f,
                 },
             ) => (a, c, e) == (b, d, f),
-            (K::List { index: a, item: x }, K::List { index: b, item: y })
+            (
+                K::List {
+                    index: a, item: x, ..
+                },
+                K::List {
+                    index: b, item: y, ..
+                },
+            )
             | (K::Optional { index: a, item: x }, K::Optional { index: b, item: y }) => {
                 a == b && x.same_structure(y)
             }

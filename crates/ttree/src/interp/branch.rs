@@ -264,7 +264,8 @@ fn is_special(name: &str) -> bool {
     )
 }
 
-fn rest(item: Shape) -> Shape {
+/// Items up to the end of the entry.
+pub(crate) fn rest(item: Shape) -> Shape {
     Shape::List {
         wire: ListWire::Rest,
         item: Box::new(item),

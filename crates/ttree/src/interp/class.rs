@@ -14,12 +14,15 @@ use crate::object::{Infos, codes::*, squeezed};
 
 /// Classes in classes: deeper than this is damage.
 const DEEPEST: usize = 60;
+/// Members of a class and of those in it: each class could have two of the next, so that depth alone is no limit.
+const MOST_MEMBERS: usize = 100_000;
 
 /// Finds the shapes of types.
 pub(crate) struct Shapes<'s> {
     infos: &'s Infos,
     /// The classes around the one that is looked at.
     around: Vec<String>,
+    n_members: usize,
 }
 
 impl<'s> Shapes<'s> {
@@ -27,6 +30,7 @@ impl<'s> Shapes<'s> {
         Self {
             infos,
             around: Vec::new(),
+            n_members: 0,
         }
     }
 
@@ -56,8 +60,16 @@ impl<'s> Shapes<'s> {
                     member("_0", self.argument(cpp, 0)?),
                     member("_1", self.argument(cpp, 1)?),
                 ];
+                // only of a map that is one, so that others are not taken for maps
+                let name = match (cpp.name.as_str(), members.as_slice()) {
+                    ("map", [key, value]) => {
+                        let (key, value) = (key.shape.type_name(), value.shape.type_name());
+                        format!("std::pair<{key},{value}>")
+                    }
+                    _ => String::new(),
+                };
                 let pair = Record {
-                    name: String::new(),
+                    name,
                     wire: RecordWire::Bare,
                     members,
                 };
@@ -77,7 +89,14 @@ impl<'s> Shapes<'s> {
                 };
                 Ok(self.argument(cpp, 0)?.in_arrays(&[size]))
             }
-            _ => self.class(&cpp.text),
+            _ => {
+                let mut shape = self.class(&cpp.text)?;
+                // uproot names what is in containers without these spaces, and members as the file does
+                if let Shape::Record(record) = &mut shape {
+                    record.name = record.name.replace("> >", ">>");
+                }
+                Ok(shape)
+            }
         }
     }
 
@@ -132,6 +151,13 @@ impl<'s> Shapes<'s> {
 
     fn members(&mut self, info: &StreamerInfo) -> Result<Vec<Member>, TreeError> {
         let mut members: Vec<Member> = Vec::with_capacity(info.elements.len());
+        self.n_members = self.n_members.saturating_add(info.elements.len());
+        if self.n_members > MOST_MEMBERS {
+            return unsupported(format!(
+                "{} has more than {MOST_MEMBERS} members",
+                info.name
+            ));
+        }
         for element in &info.elements {
             let is_base = matches!(element.kind, ElementKind::Base { .. });
             let shape = self.element(element, &members)?;

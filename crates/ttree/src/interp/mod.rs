@@ -7,5 +7,7 @@ mod leaf;
 mod range;
 mod shape;
 
-pub(crate) use branch::{Content, Meaning, counter_number, meaning};
+pub(crate) use branch::{Content, Meaning, counter_number, meaning, rest};
+pub(crate) use class::Shapes;
+pub(crate) use cpp::Cpp;
 pub(crate) use shape::{Hidden, ListWire, Number, NumberWire, Record, RecordWire, Shape, TextWire};

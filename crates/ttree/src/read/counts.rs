@@ -51,7 +51,13 @@ impl Counts {
 pub(crate) type Counters = BTreeMap<(usize, BranchId), Counts>;
 
 /// Makes room for the counts of `range`, in addition to what is needed already.
-pub(crate) fn need(counters: &mut Counters, part: usize, counter: BranchId, start: u64, stop: u64) {
+pub(crate) fn need(
+    counters: &mut Counters,
+    part: usize,
+    counter: BranchId,
+    start: u64,
+    stop: u64,
+) -> Result<(), RNTupleError> {
     let known = counters.entry((part, counter)).or_insert_with(|| Counts {
         start,
         sums: Vec::new(),
@@ -61,7 +67,14 @@ pub(crate) fn need(counters: &mut Counters, part: usize, counter: BranchId, star
     let (start, end) = (start.min(known.start), stop.max(end));
     known.start = start;
     let n = usize::try_from(end - start).unwrap_or(usize::MAX);
+    let more = n.saturating_sub(known.sums.len());
+    let reserved = known.sums.try_reserve_exact(more.saturating_add(1));
+    reserved.map_err(|error| RNTupleError::Memory {
+        bytes: (n as u64).saturating_mul(8),
+        reason: error.to_string(),
+    })?;
     known.sums.resize(n, 0);
+    Ok(())
 }
 
 /// Adds the jobs that read the counters.

@@ -227,7 +227,7 @@ impl<'a> Read<'a> {
                     reader.inconsistent(&what, stop, end)
                 }));
             }
-            counts::need(&mut self.counters, part, counter, start, stop);
+            counts::need(&mut self.counters, part, counter, start, stop)?;
         }
         Ok(())
     }

@@ -12,4 +12,7 @@ mod verify;
 mod worker;
 
 pub(crate) use basket::parse_embedded;
+pub(crate) use op::Op;
 pub(crate) use storage::TreeStorage;
+pub(crate) use values::Sink;
+pub(crate) use worker::decode_entries;

@@ -136,7 +136,12 @@ impl Decoder<'_> {
             return Err(c.corrupt("number of items", "items with contents", n));
         }
         for _ in 0..n {
+            let before = c.position();
             self.one(item, c)?;
+            // else a few bytes of a type could ask for any number of values
+            if n > 1 && c.position() == before && !least_is_zero(item) {
+                return Err(c.corrupt("items", "items with contents", "one without"));
+            }
         }
         Ok(())
     }

@@ -163,7 +163,12 @@ impl<'a> Worker<'a> {
                 .map_err(|error| failed(part, job, error))?;
             return Ok(true);
         }
-        let Some(bytes) = self.cache.and_then(|cache| cache.get(&job.key(part))) else {
+        let is_last = job.high as u64 >= job.basket.n_entries;
+        let held = self.cache.and_then(|cache| match is_last {
+            true => cache.get_last(&job.key(part)),
+            false => cache.get(&job.key(part)),
+        });
+        let Some(bytes) = held else {
             return Ok(false);
         };
         add(&part.reader.stats().cached_pages, 1);
@@ -432,6 +437,19 @@ fn counts(number: Number, values: Option<&[u8]>, out: &mut [u64]) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Decodes all entries of a basket that begin where `offsets` says, or one after another.
+pub(crate) fn decode_entries(
+    op: &Op,
+    sinks: &mut [Sink],
+    values: &[u8],
+    offsets: Option<&[u32]>,
+    n: usize,
+) -> Result<(), TreeError> {
+    let offsets = offsets.map_or(Offsets::None, Offsets::Known);
+    let opened = Opened { values, offsets };
+    pieces(op, None, sinks, opened, 0..n, n)
 }
 
 /// Decodes entries into sinks.
