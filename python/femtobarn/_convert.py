@@ -86,12 +86,12 @@ def _report(found: dict[str, Any], first: str) -> ConvertReport:
     )
 
 
-def _patterns(what: str, given: str | Iterable[str] | None) -> list[str]:
+def _patterns(what: str, given: object) -> list[str]:
     if given is None:
         return []
     if isinstance(given, str):
         return [given]
-    patterns = list(given) if isinstance(given, Iterable) else [given]
+    patterns: list[Any] = list(given) if isinstance(given, Iterable) else [given]
     if not all(isinstance(pattern, str) for pattern in patterns) or (what == "fields" and not patterns):
         raise UsageError(f"{what} is a name of a field, a pattern, or a list of these, not {given!r}")
     return patterns
@@ -122,8 +122,8 @@ def convert(
     A TTree becomes the ntuple that ROOT's RNTupleImporter makes of it: arrays with a counter become one collection,
     their branches views of it, the counter its cardinality.
 
-    The output appears under its name only when it is complete and, with `verify`, proven equal to what was read; it then
-    replaces what has its name, which must not be an input.
+    The output appears under its name only when it is complete and, with `verify`, proven equal to what was read; it
+    then replaces what has its name, which must not be an input.
 
     Parameters
     ----------
@@ -192,7 +192,13 @@ def convert(
         raise UsageError(f"jobs must be at least 1, not {jobs}")
     if not is_folder and (resume or skip_bad_files or jobs != 1):
         raise UsageError("jobs, resume and skip_bad_files are for a folder of outputs: end its name with a slash")
-    given = {"fields": _patterns("fields", fields), "drop": _patterns("drop", drop), "name": name, "group": group, "verify": verify}
+    given = {
+        "fields": _patterns("fields", fields),
+        "drop": _patterns("drop", drop),
+        "name": name,
+        "group": group,
+        "verify": verify,
+    }
     write = {
         "compression": compression_settings(compression),
         "cluster_size": num_bytes(cluster_size),

@@ -323,7 +323,8 @@ class FileWriter:
         Parameters
         ----------
         name : str
-            Its name; directories may be in front, as "folder/Events".
+            Its name; directories may be in front, as "folder/Events". An ntuple of that name that is there already
+            stays as an older cycle, "Events;1".
         batch_or_spec : dict, Arrow schema, Awkward type, or data
             The fields and their types. A dict has names and types: of C++ ("std::vector<float>"), NumPy ("float32",
             ``np.int64``), Awkward ("var * float32"), `Class`, `Enum`, `Type`, `Cardinality`, `Projected`, or a dict for
@@ -371,7 +372,7 @@ class FileWriter:
         Raises
         ------
         UsageError
-            If there is such a name already, or a type is none that RNTuple has.
+            If something else has that name, or a type is none that RNTuple has.
         """
         directory, _, own = name.strip("/").rpartition("/")
         if not own:
@@ -381,12 +382,17 @@ class FileWriter:
         open_ones = [ntuple.path for ntuple in self._ntuples if not ntuple.closed]
         above = [part for part in directory.split("/") if part]
         taken = any(("/".join(above[:i]), above[i]) in open_ones for i in range(len(above)))
-        if taken or own in (self._core.names(directory) or ()):
-            raise UsageError(f"there is a {name!r} in {self.file_path} already; give the ntuple another name")
-        for what, option in (("field_compression", field_compression), ("precision", precision),
-                             ("descriptions", descriptions), ("projected", projected)):
-            if option is not None and not isinstance(option, Mapping):
-                raise UsageError(f"{what} is a dict with names of fields, not {option!r}")
+        if taken:
+            raise UsageError(f"an ntuple has the name of a directory in {name!r}; give it another name")
+        dicts = {
+            "field_compression": field_compression,
+            "precision": precision,
+            "descriptions": descriptions,
+            "projected": projected,
+        }
+        for what, given_dict in dicts.items():
+            if given_dict is not None and not isinstance(given_dict, Mapping):
+                raise UsageError(f"{what} is a dict with names of fields, not {given_dict!r}")
         given = None
         if is_spec(batch_or_spec):
             fields = to_fields(batch_or_spec)

@@ -81,6 +81,73 @@ def test_a_tree_becomes_what_roots_importer_makes_of_it(imported, shared, tmp_pa
     assert all(ak.array_equal(ours[name], theirs[name], equal_nan=True) for name in theirs.fields)
 
 
+# Arguments: ntuples as file|name, and the file for the names of those that ROOT reads
+READ = """
+import os, pathlib, sys
+import ROOT
+done = []
+for ntuple in sys.argv[2:]:
+    file, name = ntuple.split("|")
+    reader = ROOT.RNTupleReader.Open(name, file)
+    entry = reader.CreateEntry()  # of all fields, by their types on disk
+    for i in {0, reader.GetNEntries() - 1}:
+        reader.LoadEntry(i, entry)
+    ROOT.RDataFrame(name, file).Count().GetValue()
+    done.append(file)
+pathlib.Path(sys.argv[1]).write_text("\\n".join(done))
+os._exit(0)
+"""
+
+
+@pytest.mark.oracle
+def test_root_reads_what_a_tree_becomes(run_root, shared, testdata, tmp_path):
+    """Every vector once had its branch's class version as the version of its type, and names of classes were kept that
+    ROOT does not know: femtobarn and uproot read the files, and ROOT refused them.
+    """
+    trees = {f"{shared}/ttree/{file}": name for file, name in IMPORTED.items()}
+    trees |= {f"{shared}/ttree/delphes_10.root": "Delphes", f"{shared}/ttree/edm4hep.root": "events"}
+    trees |= {f"{testdata}/ttree/leaves_zlib.root": "leaves", f"{testdata}/ttree/objects_split1.root": "objects"}
+    targets = []
+    for i, (file, name) in enumerate(trees.items()):
+        # ROOT aborts at maps and sets for which it has no dictionary, whoever wrote them
+        fb.convert(
+            f"{file}:{name}", tmp_path / f"{i}.root", drop=["map", "set", "lists"] if "objects" in file else None
+        )
+        targets.append(f"{tmp_path}/{i}.root|{name}")
+    run_root(READ, tmp_path / "read", *targets)
+    assert len((tmp_path / "read").read_text().splitlines()) == len(trees)
+
+
+def test_an_output_does_not_replace_its_input(dimuon, tmp_path):
+    copy = tmp_path / "in.root"
+    copy.write_bytes(Path(dimuon).read_bytes())
+    for target in (copy, tmp_path / "." / "in.root"):
+        with pytest.raises(fb.UsageError, match="is the input"):
+            fb.convert(copy, target)
+    assert fb.open(copy).num_entries == 12000
+
+
+def test_a_table_that_fails_leaves_what_was_there(need, testdata, tmp_path):
+    """Without verification, tables were once written over what had their name."""
+    (tmp_path / "x.parquet").write_bytes(b"before")
+    with pytest.raises(fb.UsageError, match="variants"):
+        fb.convert(testdata / "rntuple" / "sums.root", tmp_path / "x.parquet", verify=False)
+    assert (tmp_path / "x.parquet").read_bytes() == b"before"
+
+
+def test_an_output_that_cannot_be_opened_is_made_again(dimuon, tmp_path):
+    fb.convert([dimuon], tmp_path / "out")
+    made = tmp_path / "out" / "dimuon.root"
+    made.write_bytes(made.read_bytes()[:5000])
+    (report,) = fb.convert([dimuon], tmp_path / "out", resume=True)
+    assert report.status == "converted"
+
+
+def test_outputs_have_endings_that_say_what_they_are(dimuon, tmp_path):
+    with pytest.raises(fb.UsageError, match=r"\.parquet"):
+        fb.convert(dimuon, tmp_path / "x.csv")
+
+
 @pytest.mark.parametrize("file", ["lists", "scalars", "sums", "classes", "untyped", "packed", "streamers", "imported"])
 def test_an_ntuple_stays_what_it_is(testdata, tmp_path, file):
     path = testdata / "rntuple" / f"{file}.root"

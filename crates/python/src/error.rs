@@ -56,6 +56,7 @@ fn root_file_class(error: &femtobarn::rootfile::RootFileError, kind: &str) -> &'
     match error {
         E::Io(_) if kind == "file-not-found" => "NotFoundError",
         E::Io(_) => "FileError",
+        E::NameTaken { .. } => "UsageError",
         _ if kind == "key-not-found" => "KeyNotFoundError",
         _ => "FormatError",
     }

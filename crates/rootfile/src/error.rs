@@ -134,6 +134,18 @@ pub enum RootFileError {
         /// The character.
         found: char,
     },
+    /// A name that something of another class has.
+    #[error("{url}: there is a {found} called {name:?}; give the {class_name} another name")]
+    NameTaken {
+        /// The file.
+        url: String,
+        /// The name.
+        name: String,
+        /// Class of what is there.
+        found: String,
+        /// Class of what was to be written.
+        class_name: String,
+    },
     /// A file that is not written to any more.
     #[error("{url}: an earlier write failed, so the file cannot be completed")]
     Unfinished {
@@ -174,6 +186,7 @@ impl RootFileError {
             Self::Compression { .. } => "compression-failed",
             Self::TooLarge { .. } => "record-too-large",
             Self::InvalidName { .. } => "invalid-name",
+            Self::NameTaken { .. } => "name-taken",
             Self::Unfinished { .. } => "write-failed",
         }
     }

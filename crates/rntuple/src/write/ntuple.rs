@@ -72,6 +72,7 @@ impl NTupleWriter {
             );
             return Err(unwritable(name, what));
         }
+        file.check_name(directory, CLASS, name)?;
         let mut layout = Layout::default();
         layout.extend(fields, 0, options.compression)?;
         let writer = concat!("femtobarn ", env!("CARGO_PKG_VERSION"));

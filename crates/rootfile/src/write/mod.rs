@@ -303,6 +303,34 @@ impl FileWriter {
         self.folders.iter().position(|folder| folder.path == path)
     }
 
+    /// Insists that a name in a directory is free, or that of an older cycle of the same class.
+    ///
+    /// # Errors
+    /// If something of another class has it.
+    pub fn check_name(
+        &self,
+        directory: usize,
+        class: &str,
+        name: &str,
+    ) -> Result<(), RootFileError> {
+        let keys = self
+            .folders
+            .get(directory)
+            .map_or(&[][..], |folder| &folder.keys);
+        let other = keys
+            .iter()
+            .find(|key| key.name == name && key.class_name != class);
+        match other {
+            None => Ok(()),
+            Some(other) => Err(RootFileError::NameTaken {
+                url: self.sink.url().to_owned(),
+                name: name.to_owned(),
+                found: other.class_name.clone(),
+                class_name: class.to_owned(),
+            }),
+        }
+    }
+
     /// Writes an object into a directory, compressed by `settings` where it shrinks. An object of the same name gets the
     /// next cycle.
     ///
