@@ -61,12 +61,10 @@ pub fn unpack_truncated(src: &[u8], n_bits: u32, dst: &mut [f32]) -> Result<(), 
 pub fn pack_truncated(src: &[f32], n_bits: u32, dst: &mut [u8]) -> Result<(), CodecError> {
     check_packed(TRUNCATED, TRUNCATED_BITS, n_bits, src.len(), dst.len())?;
     // a NaN whose payload is cut off would be infinite
-    let bits = |value: &f32| {
-        if value.is_nan() {
-            value.to_bits() | 1 << 22
-        } else {
-            value.to_bits()
-        }
+    let kept = 0x7f_ffff & (u32::MAX << (32 - n_bits));
+    let bits = |value: &f32| match value.to_bits() {
+        bits if value.is_nan() && bits & kept == 0 => bits | 1 << 22,
+        bits => bits,
     };
     pack(
         src.iter().map(|value| bits(value) >> (32 - n_bits)),

@@ -61,7 +61,7 @@ fn a_new_file_holds_its_objects_directories_and_classes() {
     let read = open(&sink);
     assert_eq!(
         paths(&read),
-        ["one;1", "a;1", "a/b;1", "a/b/two;1", "a/b/two;2"]
+        ["one;1", "a;1", "a/b;1", "a/b/two;2", "a/b/two;1"]
     );
     let one = read.find("one").unwrap();
     assert_eq!(read.read_object(&one).unwrap(), object);
@@ -102,7 +102,7 @@ fn an_update_adds_and_the_old_is_readable_until_the_end() {
     file.finish().unwrap();
 
     let after = open(&sink);
-    assert_eq!(paths(&after), ["a;1", "a/old;1", "a/old;2", "top;1"]);
+    assert_eq!(paths(&after), ["a;1", "a/old;2", "a/old;1", "top;1"]);
     assert_eq!(after.streamer_infos().unwrap(), [info("One"), info("Two")]);
     assert_eq!(
         after.read_object(&after.find("a/old").unwrap()).unwrap(),
