@@ -467,8 +467,8 @@ class FileWriter:
         # a notebook's commonest slip: without this, the file would be missing without a word
         core = getattr(self, "_core", None)
         if core is not None and not core.closed:
-            warnings.warn(f"{core.url} was never closed, so nothing was written: use it in a with block", stacklevel=2)
             core.abort()
+            warnings.warn(f"{core.url} was never closed, so nothing was written: use it in a with block", stacklevel=2)
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{len(self._ntuples)} ntuples"

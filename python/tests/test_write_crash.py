@@ -172,7 +172,8 @@ def test_an_error_in_the_block_leaves_nothing_of_a_new_file_and_an_old_one_as_it
 def test_a_writer_that_is_forgotten_leaves_nothing(tmp_path):
     file = fb.recreate(tmp_path / "new.root")
     file.mkrntuple("more", {"x": "float64"}).extend({"x": [1.0]})
-    del file
+    with pytest.warns(UserWarning, match=r"new\.root was never closed"):
+        del file
     assert files(tmp_path) == []
 
 
