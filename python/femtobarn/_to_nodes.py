@@ -123,11 +123,20 @@ def _listed(values: list[Any]) -> Any:
     """Return Python's objects as an Awkward Array."""
     awkward = optional("awkward", "all")
     try:
-        return awkward.Array(values)
+        array = awkward.Array(values)
+        if str(array.type).endswith("float64") and _has_large_integer(values):
+            raise ValueError("among its reals are integers that no real can hold")
+        return array
     except RuntimeError:  # integers of more than 63 bits, which NumPy knows
         if not all(isinstance(value, int) for value in values):
             raise ValueError("lists have integers of more than 63 bits: give them as an array") from None
         return awkward.Array(np.array(values, np.uint64))
+
+
+def _has_large_integer(values: Any) -> bool:
+    if isinstance(values, list | tuple):
+        return any(_has_large_integer(value) for value in values)
+    return isinstance(values, int) and abs(values) > 2**53
 
 
 def _series(name: str, values: Any) -> tuple[Node, int]:

@@ -670,3 +670,43 @@ def test_memory_stays_below_the_limit(path, kind):
     )
     growth, written = map(int, done.stdout.split())
     assert growth < limit < written / 2
+
+
+def test_missing_integers_of_tables_stay_integers(path, need):
+    """Series once went through NumPy, which makes reals of integers where one is missing."""
+    pandas, polars = need("pandas"), need("polars")
+    for series in (
+        pandas.Series([2**53 + 1, None], dtype="Int64"),
+        pandas.Series([2**53 + 1, None], dtype="int64[pyarrow]"),
+        polars.Series([2**53 + 1, None]),
+    ):
+        fb.write(path, {"n": series})
+        assert read(path, "Events")["n"].to_list() == [2**53 + 1, None]
+    with pytest.raises(fb.UsageError, match="no real can hold"):
+        fb.write(path, {"n": [2**53 + 1, 1.5]})
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i4", "f8", "?"])
+def test_masked_values_are_missing(path, dtype):
+    """What a mask hides was once written as if it were there."""
+    values = np.ma.array(np.array([1, 0, 1], dtype), mask=[False, True, False])
+    fb.write(path, {"a": values})
+    assert read(path, "Events")["a"].to_list() == [1, None, 1]
+
+
+def test_other_objects_keep_their_names(path):
+    fb.write(path, {"n": [1]}, name="runs/R")
+    with fb.update(path) as file, pytest.raises(fb.UsageError, match="TDirectory"):
+        file["runs"] = {"n": [1]}
+    assert fb.open(f"{path}:runs/R").num_entries == 1
+
+
+def test_paths_to_write_name_no_objects(path):
+    with pytest.raises(fb.UsageError, match="as the name"):
+        fb.write(f"{path}:Events", {"n": [1]})
+
+
+def test_doubles_are_rounded_to_single_precision(path):
+    with fb.recreate(path) as file:
+        file.mkrntuple("Events", {"x": "float32"}).extend({"x": [0.1, 0.2]})
+    assert read(path, "Events")["x"].to_list() == np.array([0.1, 0.2], "f4").tolist()
