@@ -185,16 +185,12 @@ fn inputs(names: &[String]) -> Result<Vec<Input>, Failure> {
 }
 
 fn document(inputs: &[Input], done: &Converted) -> Value {
-    json!({
-        "inputs": inputs.iter().map(|input| &input.url).collect::<Vec<_>>(),
-        "output": done.output.to_string_lossy(),
-        "entries": done.n_entries,
-        "bytes_in": done.bytes_in,
-        "bytes_out": done.bytes_out,
-        "seconds": done.seconds,
-        "notes": done.notes,
-        "certificate": done.certificate.as_ref().map(femtobarn::convert::Certificate::to_json),
-    })
+    let inputs: Vec<&str> = inputs.iter().map(|input| input.url.as_str()).collect();
+    let mut out = json!({"inputs": inputs});
+    if let (Some(out), Value::Object(done)) = (out.as_object_mut(), done.to_json()) {
+        out.extend(done);
+    }
+    out
 }
 
 fn print(done: &Converted, out: &mut Output<'_>) -> Result<(), Failure> {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use femtobarn::convert::{
-    Batch, ConvertOptions, Converted, FileReport, Format, Input, Pulse, convert as convert_files,
+    Batch, ConvertOptions, FileReport, Format, Input, Pulse, convert as convert_files,
     convert_many as convert_each,
 };
 use pyo3::prelude::*;
@@ -40,20 +40,6 @@ fn conversion(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<
         }
     }
     Ok(out)
-}
-
-/// What a conversion did, as JSON.
-fn document(done: &Converted) -> String {
-    serde_json::json!({
-        "output": done.output.to_string_lossy(),
-        "entries": done.n_entries,
-        "bytes_in": done.bytes_in,
-        "bytes_out": done.bytes_out,
-        "seconds": done.seconds,
-        "notes": done.notes,
-        "certificate": done.certificate.as_ref().map(femtobarn::convert::Certificate::to_json),
-    })
-    .to_string()
 }
 
 /// A callback that is called from any thread, and the error that it raised.
@@ -124,7 +110,7 @@ pub fn convert(
             callback.call(0, pulse)
         })
     });
-    Ok(document(&callback.finish(result)?))
+    Ok(callback.finish(result)?.to_json().to_string())
 }
 
 /// Converts files into files of a folder; gives what became of each, in JSON.

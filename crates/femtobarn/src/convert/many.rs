@@ -61,15 +61,12 @@ impl FileReport {
     pub fn to_json(&self) -> Value {
         let mut out = json!({"input": self.input.url, "output": self.output.to_string_lossy()});
         let more = match &self.outcome {
-            Outcome::Converted(done) => json!({
-                "status": "converted",
-                "entries": done.n_entries,
-                "bytes_in": done.bytes_in,
-                "bytes_out": done.bytes_out,
-                "seconds": done.seconds,
-                "notes": done.notes,
-                "certificate": done.certificate.as_ref().map(super::Certificate::to_json),
-            }),
+            Outcome::Converted(done) => {
+                if let Some(out) = out.as_object_mut() {
+                    out.insert("status".into(), "converted".into());
+                }
+                done.to_json()
+            }
             Outcome::Kept => json!({"status": "kept"}),
             Outcome::NotTried => json!({"status": "not tried"}),
             Outcome::Failed { error, n_entries } => json!({

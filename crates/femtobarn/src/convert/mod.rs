@@ -20,6 +20,7 @@ use std::time::Instant;
 use arrow_array::RecordBatch;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{Digest, WriteOptions};
+use serde_json::{Value, json};
 
 pub use certificate::{Certificate, ComparedColumn};
 pub use input::Input;
@@ -77,6 +78,21 @@ pub struct Converted {
     /// Fields that could not be converted, and those that have another name now, each with the reason.
     pub notes: Vec<(String, String)>,
     pub certificate: Option<Certificate>,
+}
+
+impl Converted {
+    /// What was done as JSON.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "output": self.output.to_string_lossy(),
+            "entries": self.n_entries,
+            "bytes_in": self.bytes_in,
+            "bytes_out": self.bytes_out,
+            "seconds": self.seconds,
+            "notes": self.notes,
+            "certificate": self.certificate.as_ref().map(Certificate::to_json),
+        })
+    }
 }
 
 /// Converts one input, which may be several files of one ntuple, into one file. The file appears when it is complete, and

@@ -145,17 +145,8 @@ pub fn explain(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTup
         out.bytes_decoded = out.bytes_decoded.saturating_add(cost.bytes_decoded);
         out.columns.push(cost);
     }
-    for (part, mut ranges) in parts.iter().zip(ranges) {
-        ranges.sort_unstable_by_key(|range| (range.start, range.end));
-        ranges.dedup();
-        let (requests, bytes) = fetch::cost_of(&**part.reader.source(), &ranges);
-        out.ranges += ranges.len() as u64;
-        out.bytes_needed += ranges
-            .iter()
-            .map(|range| range.end - range.start)
-            .sum::<u64>();
-        out.requests += requests;
-        out.bytes_read += bytes;
+    for (part, ranges) in parts.iter().zip(ranges) {
+        out.add_ranges(part, ranges);
     }
     Ok(out)
 }
@@ -210,18 +201,23 @@ fn of_storage(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTupl
                 None => out.columns.push(own),
             }
         }
+        out.add_ranges(part, ranges);
+    }
+    Ok(out)
+}
+
+impl Explanation {
+    /// Counts the requests for ranges of a part; a range that is wanted more than once is read once.
+    fn add_ranges(&mut self, part: &Part, mut ranges: Vec<Range<u64>>) {
         ranges.sort_unstable_by_key(|range| (range.start, range.end));
         ranges.dedup();
         let (requests, bytes) = fetch::cost_of(&**part.reader.source(), &ranges);
-        out.ranges += ranges.len() as u64;
-        out.bytes_needed += ranges
-            .iter()
-            .map(|range| range.end - range.start)
-            .sum::<u64>();
-        out.requests += requests;
-        out.bytes_read += bytes;
+        self.ranges += ranges.len() as u64;
+        let sizes = ranges.iter().map(|range| range.end - range.start);
+        self.bytes_needed += sizes.sum::<u64>();
+        self.requests += requests;
+        self.bytes_read += bytes;
     }
-    Ok(out)
 }
 
 /// How many collections and variants are above each slot.

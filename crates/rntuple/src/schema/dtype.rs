@@ -49,6 +49,23 @@ impl DType {
         }
     }
 
+    /// The usual name in C++, as RNTuple spells it.
+    pub fn type_name(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::Int8 => "std::int8_t",
+            Self::UInt8 => "std::uint8_t",
+            Self::Int16 => "std::int16_t",
+            Self::UInt16 => "std::uint16_t",
+            Self::Int32 => "std::int32_t",
+            Self::UInt32 => "std::uint32_t",
+            Self::Int64 => "std::int64_t",
+            Self::UInt64 => "std::uint64_t",
+            Self::Float16 | Self::Float32 => "float",
+            Self::Float64 => "double",
+        }
+    }
+
     /// The type that a column decodes to by itself; none for index and switch columns and unknown types.
     pub fn of_column(column_type: ColumnType) -> Option<Self> {
         use ColumnType as C;

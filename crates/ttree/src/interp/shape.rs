@@ -189,7 +189,7 @@ impl Shape {
     /// The C++ type.
     pub fn type_name(&self) -> String {
         match self {
-            Self::Number(number) => number_name(number.dtype).to_owned(),
+            Self::Number(number) => number.dtype.type_name().to_owned(),
             Self::Text(_) => "std::string".to_owned(),
             Self::Array { n, item } => format!("std::array<{},{n}>", item.type_name()),
             Self::List {
@@ -208,21 +208,5 @@ impl Shape {
             Self::Record(record) => record.name.clone(),
             Self::Hidden(_) => String::new(),
         }
-    }
-}
-
-fn number_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Bool => "bool",
-        DType::Int8 => "std::int8_t",
-        DType::UInt8 => "std::uint8_t",
-        DType::Int16 => "std::int16_t",
-        DType::UInt16 => "std::uint16_t",
-        DType::Int32 => "std::int32_t",
-        DType::UInt32 => "std::uint32_t",
-        DType::Int64 => "std::int64_t",
-        DType::UInt64 => "std::uint64_t",
-        DType::Float16 | DType::Float32 => "float",
-        DType::Float64 => "double",
     }
 }

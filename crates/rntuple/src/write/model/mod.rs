@@ -116,7 +116,7 @@ impl FieldModel {
 
     /// Numbers of a type, with its usual name in C++.
     pub fn number(name: impl Into<String>, dtype: DType) -> Self {
-        let mut field = Self::leaf(name, number_name(dtype), dtype);
+        let mut field = Self::leaf(name, dtype.type_name(), dtype);
         if dtype == DType::Float16 {
             field.kind = FieldKind::Leaf(LeafModel {
                 dtype,
@@ -403,22 +403,6 @@ pub(super) fn unwritable(name: &str, reason: impl Into<String>) -> RNTupleError 
     RNTupleError::Unwritable {
         name: name.to_owned(),
         reason: reason.into(),
-    }
-}
-
-fn number_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Bool => "bool",
-        DType::Int8 => "std::int8_t",
-        DType::UInt8 => "std::uint8_t",
-        DType::Int16 => "std::int16_t",
-        DType::UInt16 => "std::uint16_t",
-        DType::Int32 => "std::int32_t",
-        DType::UInt32 => "std::uint32_t",
-        DType::Int64 => "std::int64_t",
-        DType::UInt64 => "std::uint64_t",
-        DType::Float16 | DType::Float32 => "float",
-        DType::Float64 => "double",
     }
 }
 
