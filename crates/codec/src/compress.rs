@@ -4,6 +4,7 @@ use libdeflater::CompressionLvl;
 use liblzma::stream::{Action, Check, Filters, LzmaOptions, Status, Stream};
 use lz4::block::CompressionMode;
 
+use crate::planes::PlaneContexts;
 use crate::{Algorithm, CodecError, RecordHeader};
 
 /// ROOT stores payloads shorter than this as they are.
@@ -35,6 +36,7 @@ const LEAST_LZ4_HIGH_LEVEL: u32 = 4;
 pub struct Compressor {
     deflate: Option<(u32, libdeflater::Compressor)>,
     zstd: Option<zstd_safe::CCtx<'static>>,
+    pub(crate) planes: PlaneContexts,
 }
 
 impl std::fmt::Debug for Compressor {
@@ -83,7 +85,7 @@ impl Compressor {
     }
 
     /// Appends one record if it is shorter than `block`.
-    fn append_record(
+    pub(crate) fn append_record(
         &mut self,
         algorithm: Algorithm,
         level: u32,

@@ -14,6 +14,7 @@ mod compress;
 mod decompress;
 mod error;
 mod kernel;
+mod planes;
 mod portable;
 mod record;
 #[cfg(target_arch = "x86_64")]

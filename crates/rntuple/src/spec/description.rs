@@ -234,6 +234,23 @@ impl ColumnType {
             Self::Index32 | Self::Index64 | Self::SplitIndex32 | Self::SplitIndex64
         )
     }
+
+    /// Pages hold the first bytes of all elements, then the second bytes, and so on.
+    pub fn is_split(self) -> bool {
+        matches!(
+            self,
+            Self::SplitIndex32
+                | Self::SplitIndex64
+                | Self::SplitInt16
+                | Self::SplitInt32
+                | Self::SplitInt64
+                | Self::SplitUInt16
+                | Self::SplitUInt32
+                | Self::SplitUInt64
+                | Self::SplitReal32
+                | Self::SplitReal64
+        )
+    }
 }
 
 /// Flags of a column.

@@ -192,7 +192,12 @@ impl Sealer {
         .map_err(RNTupleError::internal)?;
         let mut bytes = Vec::new();
         let compressor = &mut self.compressor;
-        let shrunk = compressor.compress(column.settings, &self.encoded, &mut bytes);
+        let plane = if record.column_type.is_split() {
+            n
+        } else {
+            self.encoded.len()
+        };
+        let shrunk = compressor.compress_planes(column.settings, plane, &self.encoded, &mut bytes);
         if !shrunk.map_err(RNTupleError::internal)? {
             bytes.reserve_exact(self.encoded.len() + 8);
             bytes.extend_from_slice(&self.encoded);

@@ -1,0 +1,337 @@
+//! Compression of pages whose bytes come in planes, with no more effort than each of them repays.
+//!
+//! A split encoding stores the first bytes of all elements, then the second bytes, and so on. These planes have little
+//! in common: of measured numbers, the low bytes of the mantissa are zero or noise, the high ones are unevenly
+//! distributed, and only few repeat what was there before, which is what a compressor spends its time on. So a plane
+//! becomes a record of its own, compressed by the cheapest of three ways that does it justice: entropy coding alone, a
+//! quick search for long matches, or the library at its level. A reader joins records anyway: a record holds at most
+//! 16 MiB. What is compared is sizes only, so that the same page always becomes the same bytes.
+//!
+//! `docs/design/006-byte-planes.md` gives the measurements. Only zstd is treated so.
+
+use std::ops::Range;
+
+use zstd_safe::zstd_sys::ZSTD_EndDirective as Directive;
+use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ParamSwitch, ResetDirective, Strategy};
+
+use crate::{Algorithm, CodecError, Compressor, RecordHeader};
+
+/// Smaller payloads are compressed as a whole: choosing costs more than it saves.
+const LEAST_PAYLOAD: usize = 1024;
+
+/// Smaller planes do not become records of their own: their headers would be felt.
+const LEAST_PLANE: usize = 4096;
+
+/// How a plane is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effort {
+    /// Not at all: it does not shrink.
+    None,
+    /// Entropy coding, no search for matches.
+    Literals,
+    /// A quick search for matches of seven bytes and more.
+    Matches,
+    /// The library at its level.
+    Full,
+}
+
+/// Planes that become one record.
+#[derive(Debug)]
+struct Part {
+    planes: Range<usize>,
+    effort: Effort,
+    /// A zstd frame, if there is one already.
+    frame: Option<Vec<u8>>,
+}
+
+/// Contexts of the library; each is made when it is first needed.
+#[derive(Default)]
+pub(crate) struct PlaneContexts {
+    literals: Option<CCtx<'static>>,
+    matches: Option<CCtx<'static>>,
+}
+
+impl Compressor {
+    /// Like [`compress`](Self::compress), for a payload of planes of `plane` bytes each.
+    ///
+    /// With zstd a payload becomes smaller than by [`compress`](Self::compress) at the same level as a rule, in a
+    /// fraction of the time.
+    ///
+    /// # Errors
+    /// As [`compress`](Self::compress).
+    pub fn compress_planes(
+        &mut self,
+        settings: u32,
+        plane: usize,
+        src: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, CodecError> {
+        let level = settings % 100;
+        let zstd = Algorithm::of_settings(settings) == Some(Algorithm::Zstd) && level > 0;
+        if !zstd || src.len() < LEAST_PAYLOAD || src.len() > RecordHeader::MAX_SIZE {
+            return self.compress(settings, src, out);
+        }
+        let plane = if plane < LEAST_PLANE {
+            src.len()
+        } else {
+            plane
+        };
+        let mut parts: Vec<Part> = Vec::new();
+        for (i, bytes) in src.chunks(plane).enumerate() {
+            let (effort, frame) = self.choose(level, bytes)?;
+            let part = Part {
+                planes: i..i + 1,
+                effort,
+                frame,
+            };
+            join(&mut parts, part);
+        }
+        if let [only] = parts.as_slice()
+            && only.effort == Effort::None
+        {
+            return Ok(false);
+        }
+        join_last(&mut parts);
+        let start = out.len();
+        for part in parts {
+            if !self.append_part(level, plane, src, part, out)? {
+                out.truncate(start);
+                return self.append_whole(plane, src, out);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The way that does a plane justice, and its frame where that had to be made to know.
+    fn choose(
+        &mut self,
+        level: u32,
+        bytes: &[u8],
+    ) -> Result<(Effort, Option<Vec<u8>>), CodecError> {
+        let whole = bytes.len() as f64;
+        let entropy = entropy(bytes);
+        if entropy < 0.01 * whole {
+            return Ok((Effort::Full, None));
+        }
+        let matches = self.planes.frame(Effort::Matches, bytes)?;
+        let size = matches.as_ref().map_or(whole, |frame| frame.len() as f64);
+        if size < repaid_below(level) * entropy {
+            return Ok((Effort::Full, None));
+        }
+        let literals = if size > 0.98 * entropy && entropy < 0.99 * whole {
+            self.planes.frame(Effort::Literals, bytes)?
+        } else {
+            None
+        };
+        Ok(match (matches, literals) {
+            (Some(matches), Some(literals)) if matches.len() <= literals.len() => {
+                (Effort::Matches, Some(matches))
+            }
+            (_, Some(literals)) => (Effort::Literals, Some(literals)),
+            (Some(matches), None) => (Effort::Matches, Some(matches)),
+            (None, None) => (Effort::None, None),
+        })
+    }
+
+    /// Appends a record; `false` if it would not shrink.
+    fn append_part(
+        &mut self,
+        level: u32,
+        plane: usize,
+        src: &[u8],
+        part: Part,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, CodecError> {
+        let end = (part.planes.end * plane).min(src.len());
+        let bytes = src.get(part.planes.start * plane..end).unwrap_or_default();
+        let frame = match (part.frame, part.effort) {
+            (Some(frame), _) => Some(frame),
+            (None, Effort::None) => None,
+            (None, Effort::Full) => return self.append_record(Algorithm::Zstd, level, bytes, out),
+            (None, effort) => self.planes.frame_of_planes(effort, plane, bytes)?,
+        };
+        Ok(append_frame(bytes.len(), frame.as_deref(), out))
+    }
+
+    /// Appends one record of all planes, of which some do not shrink by themselves.
+    fn append_whole(
+        &mut self,
+        plane: usize,
+        src: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, CodecError> {
+        let frame = self.planes.frame_of_planes(Effort::Matches, plane, src)?;
+        Ok(append_frame(src.len(), frame.as_deref(), out))
+    }
+}
+
+impl PlaneContexts {
+    /// One frame, if with a record's header it is smaller than `bytes`.
+    fn frame(&mut self, effort: Effort, bytes: &[u8]) -> Result<Option<Vec<u8>>, CodecError> {
+        let mut frame = Vec::with_capacity(bytes.len().saturating_sub(RecordHeader::SIZE + 1));
+        let written = self.context(effort)?.compress2(&mut frame, bytes);
+        Ok(written.is_ok().then_some(frame))
+    }
+
+    /// The same for several planes: blocks end where they do, so that each has a code of its own.
+    fn frame_of_planes(
+        &mut self,
+        effort: Effort,
+        plane: usize,
+        bytes: &[u8],
+    ) -> Result<Option<Vec<u8>>, CodecError> {
+        let context = self.context(effort)?;
+        // neither fails in a context without a frame that was begun
+        let _ = context.reset(ResetDirective::SessionOnly);
+        let _ = context.set_pledged_src_size(Some(bytes.len() as u64));
+        let mut frame = Vec::with_capacity(bytes.len().saturating_sub(RecordHeader::SIZE + 1));
+        let mut output = OutBuffer::around(&mut frame);
+        let mut planes = bytes.chunks(plane).peekable();
+        while let Some(bytes) = planes.next() {
+            let directive = match planes.peek() {
+                Some(_) => Directive::ZSTD_e_flush,
+                None => Directive::ZSTD_e_end,
+            };
+            let mut input = InBuffer::around(bytes);
+            // what is left is for a larger buffer
+            if context.compress_stream2(&mut output, &mut input, directive) != Ok(0) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(frame))
+    }
+
+    fn context(&mut self, effort: Effort) -> Result<&mut CCtx<'static>, CodecError> {
+        let literals = effort == Effort::Literals;
+        let context = if literals {
+            &mut self.literals
+        } else {
+            &mut self.matches
+        };
+        if let Some(context) = context {
+            return Ok(context);
+        }
+        let failed = CodecError::OutOfMemory {
+            algorithm: Algorithm::Zstd,
+        };
+        let Some(mut new) = CCtx::try_create() else {
+            return Err(failed);
+        };
+        let parameters: &[CParameter] = if literals { &LITERALS } else { &MATCHES };
+        for &parameter in parameters {
+            if new.set_parameter(parameter).is_err() {
+                return Err(failed);
+            }
+        }
+        Ok(context.insert(new))
+    }
+}
+
+/// A step of 4096 bytes after each position without a match makes the search for them vanish.
+const LITERALS: [CParameter; 7] = [
+    CParameter::WindowLog(17),
+    CParameter::HashLog(10),
+    CParameter::ChainLog(10),
+    CParameter::MinMatch(7),
+    CParameter::TargetLength(4096),
+    CParameter::Strategy(Strategy::ZSTD_fast),
+    CParameter::LiteralCompressionMode(ParamSwitch::Enable),
+];
+
+/// Short matches cost more than they save: where they are, the bytes are few and their code is short.
+const MATCHES: [CParameter; 5] = [
+    CParameter::WindowLog(18),
+    CParameter::HashLog(17),
+    CParameter::ChainLog(17),
+    CParameter::MinMatch(7),
+    CParameter::Strategy(Strategy::ZSTD_dfast),
+];
+
+/// The share of the entropy of single bytes below which a quick search must come for the library's level to be tried.
+/// A plane that shrinks so by matches is text, indexes or what repeats, and shrinks more the longer one searches.
+fn repaid_below(level: u32) -> f64 {
+    match level {
+        0..=5 => 0.5,
+        6..=7 => 0.7,
+        _ => 0.9,
+    }
+}
+
+/// Bytes that single bytes take when coded by how often they are there.
+fn entropy(bytes: &[u8]) -> f64 {
+    // four counts, so that equal bytes in a row need not wait for one another
+    let mut counts = [[0u32; 256]; 4];
+    let (fours, rest) = bytes.as_chunks::<4>();
+    let mut count = |i: usize, byte: u8| {
+        if let Some(count) = counts
+            .get_mut(i)
+            .and_then(|of| of.get_mut(usize::from(byte)))
+        {
+            *count += 1;
+        }
+    };
+    for four in fours {
+        for (i, byte) in four.iter().enumerate() {
+            count(i, *byte);
+        }
+    }
+    for byte in rest {
+        count(0, *byte);
+    }
+    let [a, b, c, d] = &counts;
+    let n = bytes.len() as f64;
+    let total = |i: usize| [a, b, c, d].iter().filter_map(|of| of.get(i)).sum::<u32>();
+    let bits = (0..256).map(total).filter(|count| *count > 0).map(|count| {
+        let count = f64::from(count);
+        count * (n / count).log2()
+    });
+    bits.sum::<f64>() / 8.0
+}
+
+/// Adds a plane to the parts. What the level compresses becomes one record; what does not shrink goes with its
+/// neighbour, for a record must.
+fn join(parts: &mut Vec<Part>, next: Part) {
+    if let Some(last) = parts.last_mut() {
+        let effort = match (last.effort, next.effort) {
+            (Effort::Full, Effort::Full) => Some(Effort::Full),
+            (Effort::None, effort) => Some(effort),
+            _ => None,
+        };
+        if let Some(effort) = effort {
+            last.planes.end = next.planes.end;
+            last.effort = effort;
+            last.frame = None;
+            return;
+        }
+    }
+    parts.push(next);
+}
+
+/// The last planes have only a neighbour before them.
+fn join_last(parts: &mut Vec<Part>) {
+    if let Some(last) = parts.pop_if(|last| last.effort == Effort::None)
+        && let Some(before) = parts.last_mut()
+    {
+        before.planes.end = last.planes.end;
+        before.frame = None;
+    }
+}
+
+/// Appends a record of a frame; `false` if there is none, or it is not smaller.
+fn append_frame(uncompressed: usize, frame: Option<&[u8]>, out: &mut Vec<u8>) -> bool {
+    let smaller = |frame: &&[u8]| RecordHeader::SIZE + frame.len() < uncompressed;
+    let header = frame.filter(smaller).and_then(|frame| {
+        let header = RecordHeader {
+            algorithm: Algorithm::Zstd,
+            compressed: frame.len(),
+            uncompressed,
+        };
+        header.to_bytes().map(|header| (header, frame))
+    });
+    let Some((header, frame)) = header else {
+        return false;
+    };
+    out.extend_from_slice(&header);
+    out.extend_from_slice(frame);
+    true
+}

@@ -1,0 +1,207 @@
+//! Pages of byte planes: what is compressed comes back, every record shrinks as ROOT demands, and no kind of plane
+//! makes the page larger than compressing it whole would.
+
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "tests may panic and know their values"
+)]
+
+use femtobarn_codec::{Compressor, Decompressor, RecordHeader};
+use proptest::prelude::*;
+
+/// What a plane may be made of.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Constant,
+    Noise,
+    /// Unevenly distributed, without repetitions.
+    Skewed,
+    /// A few bytes long, again and again.
+    Periodic,
+    Text,
+    /// Zero but for a few bytes.
+    Sparse,
+}
+
+const KINDS: [Kind; 6] = [
+    Kind::Constant,
+    Kind::Noise,
+    Kind::Skewed,
+    Kind::Periodic,
+    Kind::Text,
+    Kind::Sparse,
+];
+
+fn plane(kind: Kind, n: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(2).wrapping_add(1);
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 24) as u8
+    };
+    let words = [
+        b"muon ".as_slice(),
+        b"electron ",
+        b"jet ",
+        b"photon ",
+        b"tau ",
+    ];
+    let mut text = Vec::new();
+    if matches!(kind, Kind::Text) {
+        while text.len() < n {
+            text.extend_from_slice(words[usize::from(random()) % words.len()]);
+        }
+    }
+    (0..n)
+        .map(|i| match kind {
+            Kind::Constant => 0x3f,
+            Kind::Noise => random(),
+            Kind::Skewed => random().leading_zeros() as u8,
+            Kind::Periodic => (i % 37) as u8,
+            Kind::Text => text[i],
+            Kind::Sparse if random() == 0 => random(),
+            Kind::Sparse => 0,
+        })
+        .collect()
+}
+
+fn page(kinds: &[Kind], n: usize, seed: u64) -> Vec<u8> {
+    let planes = kinds.iter().zip(seed..);
+    planes
+        .flat_map(|(kind, seed)| plane(*kind, n, seed))
+        .collect()
+}
+
+/// Compresses, checks the records and what comes back; the size, or none where the page is stored as it is.
+fn round_trip(settings: u32, n: usize, page: &[u8]) -> Option<usize> {
+    let mut compressor = Compressor::new();
+    let mut out = b"before".to_vec();
+    let shrunk = compressor
+        .compress_planes(settings, n, page, &mut out)
+        .unwrap();
+    let again = &mut Vec::new();
+    assert_eq!(
+        compressor.compress_planes(settings, n, page, again),
+        Ok(shrunk)
+    );
+    let records = out.strip_prefix(b"before").unwrap();
+    assert_eq!(records, again);
+    if !shrunk {
+        assert!(records.is_empty());
+        return None;
+    }
+    assert!(records.len() < page.len());
+    let mut rest = records;
+    while !rest.is_empty() {
+        let header = RecordHeader::parse(rest).unwrap();
+        let size = RecordHeader::SIZE + header.compressed;
+        assert!(
+            size < header.uncompressed,
+            "ROOT refuses a record that does not shrink"
+        );
+        rest = &rest[size..];
+    }
+    let mut back = vec![0; page.len()];
+    Decompressor::new().decompress(records, &mut back).unwrap();
+    assert!(back == page);
+    Some(records.len())
+}
+
+fn whole(settings: u32, page: &[u8]) -> usize {
+    let mut out = Vec::new();
+    let shrunk = Compressor::new()
+        .compress(settings, page, &mut out)
+        .unwrap();
+    if shrunk { out.len() } else { page.len() }
+}
+
+#[test]
+fn every_pair_of_kinds_survives_at_every_level() {
+    for level in 1..=9 {
+        for first in KINDS {
+            for second in KINDS {
+                let n = 6000;
+                let page = page(&[first, second], n, u64::from(level));
+                let size = round_trip(500 + level, n, &page).unwrap_or(page.len());
+                let whole = whole(500 + level, &page);
+                let limit = whole + whole / 20 + 100;
+                assert!(
+                    size <= limit,
+                    "{level} {first:?} {second:?}: {size}, whole {whole}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn noise_is_stored_as_it_is_and_beside_other_planes_nothing_is_lost() {
+    use Kind::{Constant, Noise, Skewed};
+    let n = 20_000;
+    assert_eq!(round_trip(505, n, &page(&[Noise; 4], n, 1)), None);
+    for kinds in [
+        [Noise, Noise, Noise, Skewed],
+        [Skewed, Noise, Noise, Noise],
+        [Noise, Skewed, Noise, Constant],
+        [Constant, Noise, Constant, Noise],
+    ] {
+        let size = round_trip(505, n, &page(&kinds, n, 2)).unwrap();
+        let stored = kinds.iter().filter(|kind| matches!(kind, Noise)).count() * n;
+        let coded = kinds.iter().filter(|kind| matches!(kind, Skewed)).count() * n * 2 / 8;
+        assert!(
+            size < (stored + coded) * 102 / 100 + 200,
+            "{kinds:?}: {size}"
+        );
+    }
+}
+
+#[test]
+fn unevenly_distributed_planes_take_what_their_entropy_says() {
+    // leading zeros of random bytes have just below two bits each
+    let n = 100_000;
+    let size = round_trip(505, n, &page(&[Kind::Skewed], n, 3)).unwrap();
+    assert!(size < n * 2 / 8 * 103 / 100, "{size}");
+    assert!(size < whole(505, &page(&[Kind::Skewed], n, 3)));
+}
+
+#[test]
+fn other_codecs_small_and_huge_pages_are_compressed_as_a_whole() {
+    let mut compressor = Compressor::new();
+    let data = page(&[Kind::Text, Kind::Skewed], 9 << 20, 4);
+    for (settings, data) in [
+        (101, &data[..100_000]),
+        (404, &data[..100_000]),
+        (505, &data[..1000]),
+        (501, &data[..]),
+        (0, &data[..5000]),
+    ] {
+        let (mut planes, mut plain) = (Vec::new(), Vec::new());
+        let shrunk = compressor.compress_planes(settings, data.len() / 2, data, &mut planes);
+        assert_eq!(shrunk, compressor.compress(settings, data, &mut plain));
+        assert!(planes == plain, "{settings}");
+    }
+    assert!(
+        compressor
+            .compress_planes(601, 8, &data[..5000], &mut Vec::new())
+            .is_err()
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn pages_survive(
+        kinds in prop::collection::vec(prop::sample::select(KINDS.to_vec()), 1..=8),
+        n in 1..9000usize,
+        cut in 0..3usize,
+        seed: u64,
+        level in 1..=9u32,
+    ) {
+        // a page need not be a whole number of planes
+        let mut page = page(&kinds, n, seed);
+        page.truncate(page.len().saturating_sub(cut).max(1));
+        round_trip(500 + level, n, &page);
+    }
+}
