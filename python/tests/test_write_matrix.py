@@ -2,11 +2,13 @@
 read the values that were given.
 """
 
+import hashlib
 import itertools
 import json
 from pathlib import Path
 
 import awkward as ak
+import numpy as np
 import pytest
 from golden import assert_fields_are_golden
 from write_cases import CASES, CLASSES, PRECISION, PROJECTED, entries, given, of_rdataframe
@@ -229,3 +231,51 @@ def test_root_merges_files_of_femtobarn_and_root(codec, run_root, need, tmp_path
     ]
     assert_fields_are_golden(json.loads(merged.with_suffix(".root.json").read_text()), nt)
     assert ak.to_list(need("uproot").open(f"{merged}:Events").arrays()) == ak.to_list(arrays)
+
+
+# Arguments: a file, the oracle's folder. Beside it puts what ROOT reads: a digest of each field's bytes.
+DIGESTS = """
+import hashlib, json, pathlib, sys
+sys.path.insert(0, sys.argv[2])
+from dump_with_root import load_root
+ROOT = load_root()
+frame = ROOT.RDataFrame("Events", sys.argv[1])
+names = [str(name) for name in frame.GetColumnNames()]
+columns = frame.AsNumpy(names)
+digests = {name: hashlib.sha256(columns[name].tobytes()).hexdigest() for name in names}
+pathlib.Path(sys.argv[1] + ".json").write_text(json.dumps(digests))
+"""
+
+
+@pytest.mark.parametrize("codec", ["zstd:1", "zstd:5", "zstd:9"])
+def test_root_and_uproot_read_pages_of_byte_planes(codec, run_root, need, tmp_path):
+    # Planes of noise, of zeros, of few different bytes, of what repeats, and of two of them in one page: noise is what
+    # must not become a record of its own, at which ROOT would stop.
+    random = np.random.default_rng(1)
+    n = 30_000
+    measured = random.exponential(30, n).astype(np.float32)
+    values = {
+        "noise": random.integers(0, 2**64, n, dtype=np.uint64),
+        "noise_and_zeros": random.integers(0, 2**24, n, dtype=np.uint32),
+        "zeros_and_noise": (random.integers(0, 2**16, n) << 16).astype(np.uint32),
+        "holes": (random.integers(0, 256, n) * 0x10001).astype(np.uint32),
+        "measured": measured,
+        "rounded": (measured.view(np.uint32) & 0xFFFFF000).view(np.float32),
+        "doubles": random.normal(0, 1, n),
+        "run": np.full(n, 43, np.uint32),
+        "event": np.arange(n, dtype=np.uint64),
+        "periodic": (np.arange(n) % 257).astype(np.int16),
+        "signs": random.integers(-3, 4, n).astype(np.int32),
+        "bytes": random.integers(0, 3, n).astype(np.uint8),
+    }
+    path = tmp_path / "planes.root"
+    fb.write(path, values, "Events", compression=codec)
+    assert fb.open(path).verify().ok
+    read = fb.open(path).arrays(library="np")
+    theirs = need("uproot").open(f"{path}:Events").arrays()
+    run_root(DIGESTS, path, ORACLE)
+    digests = json.loads(path.with_suffix(".root.json").read_text())
+    for name, column in values.items():
+        assert read[name].tobytes() == column.tobytes(), name
+        assert ak.to_numpy(theirs[name]).tobytes() == column.tobytes(), name
+        assert digests[name] == hashlib.sha256(column.tobytes()).hexdigest(), name

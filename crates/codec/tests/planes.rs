@@ -4,6 +4,7 @@
 #![expect(
     clippy::cast_possible_truncation,
     clippy::indexing_slicing,
+    clippy::unwrap_used,
     reason = "tests may panic and know their values"
 )]
 
