@@ -82,7 +82,7 @@ impl WriteOptions {
     /// Takes fewer threads, and makes clusters and what waits smaller, until [`memory`](Self::memory) is at most `limit`, as
     /// far as that is possible; gives what it is then.
     pub fn limit_memory(&mut self, limit: u64) -> u64 {
-        let most = usize::try_from(limit / 2 / self.thread()).unwrap_or(usize::MAX);
+        let most = usize::try_from(limit / 3 / self.thread()).unwrap_or(usize::MAX);
         self.threads = self.threads.clamp(1, most.max(1));
         let fixed = self.memory() - self.cluster_bytes - self.page_buffer;
         let left = limit.saturating_sub(fixed).max(LEAST);
