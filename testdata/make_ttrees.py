@@ -1,4 +1,4 @@
-"""Make the TTrees of testdata/ttree with ROOT: every leaf type, and baskets of every kind.
+"""Make the TTrees of testdata/ttree with ROOT: every leaf type, baskets of every kind, and versions of a class.
 
     make_ttrees.py [FOLDER]
 
@@ -6,6 +6,7 @@ It needs a Python that has ROOT. The values are functions of the entry's number;
 """
 
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -102,6 +103,37 @@ void write_objects(const char *path, int split, int n_entries) {
 }
 """
 
+# one process can have one version of a class
+VERSION = r"""
+#include <TFile.h>
+#include <TTree.h>
+
+struct Thing {{
+    int first = 0;
+    {members}
+    ClassDefInlineNV(Thing, {version});
+}};
+
+struct Holder {{
+    Thing thing;
+    ClassDefInlineNV(Holder, 1);
+}};
+
+void write_version(const char *path, int start) {{
+    TFile file(path, "RECREATE", "", 101);
+    TTree tree("versions", "objects of one class");
+    auto *thing = new Thing; auto *holder = new Holder; int number;
+    tree.Branch("number", &number, "number/I"); tree.Branch("thing", &thing, 32000, 0);
+    tree.Branch("holder", &holder, 32000, 0); tree.Branch("same", &number, "same/I");
+    for (number = start; number < start + 200; ++number) {{
+        thing->first = holder->thing.first = number;
+        tree.Fill();
+    }}
+    tree.Write();
+}}
+"""
+MEMBERS = {1: "", 2: "double second = 0.5;"}
+
 DICTIONARIES = {
     "vector<vector<int> >": "vector",
     "map<int,float>": "map",
@@ -120,7 +152,31 @@ LEAVES = {
 }
 
 
+def write_version(path: str, version: int) -> None:
+    """Write 200 entries with objects of one version of the class."""
+    if not ROOT.gInterpreter.Declare(VERSION.format(version=version, members=MEMBERS[version])):
+        sys.exit("ROOT does not take the code")
+    ROOT.write_version(path, 200 * version - 200)
+
+
+def write_versions(folder: Path) -> None:
+    """Write a tree whose first 200 entries have objects of version 1, and the next 200 of version 2."""
+    for version in MEMBERS:
+        subprocess.run(
+            [sys.executable, Path(__file__).resolve(), "--version", str(version), f"{version}.root"], check=True
+        )
+    merger = ROOT.TFileMerger(False)
+    merger.OutputFile(f"{folder}/versions.root?reproducible=versions", "RECREATE", 101)
+    for version in MEMBERS:
+        merger.AddFile(f"{version}.root", False)
+    if not merger.Merge():
+        sys.exit("ROOT does not merge the versions")
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["--version"]:
+        write_version(sys.argv[3], int(sys.argv[2]))
+        return
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "ttree"
     folder.mkdir(parents=True, exist_ok=True)
     folder = folder.resolve()
@@ -133,6 +189,7 @@ def main() -> None:
         ROOT.write_leaves(f"{folder}/{name}.root?reproducible={name}", *options)
     for split in (0, 1, 99):
         ROOT.write_objects(f"{folder}/objects_split{split}.root?reproducible=objects", split, 30)
+    write_versions(folder)
 
 
 if __name__ == "__main__":

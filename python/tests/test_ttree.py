@@ -204,6 +204,77 @@ def test_a_group_gives_its_branches(need, shared):
     assert n_compared > 3
 
 
+@pytest.fixture
+def versions():
+    """400 entries: the objects of the first 200 are of version 1 of their class, the others of version 2."""
+    return fb.open(path_of("versions"))
+
+
+def test_a_branch_that_is_not_understood_is_left_out_with_a_warning(versions):
+    with pytest.warns(fb.UnreadableWarning) as caught:
+        a = versions.arrays()
+    assert a.fields == versions.keys(recursive=False) == ["number", "holder", "same"]
+    assert a["same"].to_list() == list(range(400))
+    (warning,) = caught
+    assert str(warning.message).startswith("field 'thing' of 'versions' is skipped: basket 1 has objects that are not")
+    assert warning.filename == __file__
+    ((name, reason),) = versions.skipped
+    assert name == "thing"
+    assert str(warning.message).endswith(reason)
+    assert versions.arrays().fields == a.fields  # and there is no other warning
+    assert ".thing" not in versions
+    with pytest.raises(KeyNotFoundError, match=r"'thing' of .* is skipped: basket 1"):
+        versions[".thing"]
+
+
+def test_a_branch_that_is_not_understood_is_an_error_by_name(versions):
+    with pytest.raises(FormatError, match=r"thing.* a read that names no fields leaves it out"):
+        versions.arrays(["thing", "number"])
+    with pytest.raises(FormatError, match=r"thing.* a read that names no fields leaves it out"):
+        versions["thing"].array(entry_start=300)
+    assert versions.skipped == ()
+    # its first basket is
+    assert versions.arrays(entry_stop=200)["thing"].to_list() == [{"first": i} for i in range(200)]
+
+
+def test_objects_of_several_versions_have_the_members_of_the_newest(versions):
+    expected = [{"thing": {"first": i, "second": 0.0 if i < 200 else 0.5}} for i in range(400)]
+    assert versions["holder"].array().to_list() == expected
+    assert versions["holder"].array(entry_start=150, entry_stop=250).to_list() == expected[150:250]
+
+
+def test_filters_leave_out_what_is_not_understood(versions):
+    with pytest.warns(fb.UnreadableWarning, match="thing"):
+        a = versions.arrays(filter_field=lambda field: field.top_level and field.name != "holder")
+    assert a.fields == ["number", "same"]
+
+
+@pytest.mark.parametrize("prefetch", [True, False])
+def test_fields_do_not_vanish_while_iterating(versions, prefetch):
+    steps = []
+    with pytest.warns(fb.UnreadableWarning), pytest.raises(FormatError, match="the next read leaves it out"):
+        steps.extend(step.fields for step in versions.iterate(step_size=150, prefetch=prefetch))
+    assert steps == [["number", "thing", "holder", "same"]]
+    steps = [step.fields for step in versions.iterate(step_size=150, prefetch=prefetch)]
+    assert steps == [["number", "holder", "same"]] * 3
+
+
+def test_the_first_step_of_all_files_says_which_fields_there_are():
+    together = fb.open([path_of("versions")] * 2)
+    with pytest.warns(fb.UnreadableWarning):
+        steps = [step.fields for step in together.iterate(step_size=100, entry_start=250)]
+    assert steps == [["number", "holder", "same"]] * 6
+
+
+def test_a_stream_finds_what_its_first_entries_show(versions):
+    pa = pytest.importorskip("pyarrow")
+    with pytest.raises(Exception, match="the next read leaves it out"):
+        pa.table(versions)
+    with pytest.warns(fb.UnreadableWarning, match="thing"):
+        assert pa.table(versions).column_names == ["number", "holder", "same"]
+    assert [name for name, _ in versions.skipped] == ["thing"]
+
+
 def test_damage_names_the_basket_and_the_rest_is_read(tmp_path):
     data = bytearray(Path(path_of("leaves_many_baskets")).read_bytes())
     whole = fb.open(path_of("leaves_many_baskets"))

@@ -102,11 +102,15 @@ impl Source {
             .map(|field| field.name.clone())
             .collect();
         let selection = ntuple.select(Some(&read))?;
-        let left_out = ntuple.left_out().iter();
+        let left_out = ntuple.left_out();
         let skipped = descriptor.skipped.iter();
         let notes = skipped
             .map(|skipped| (skipped.name.clone(), skipped.reason.clone()))
-            .chain(left_out.map(|(path, why)| (path.to_owned(), why.to_owned())))
+            .chain(
+                left_out
+                    .iter()
+                    .map(|(path, why)| (path.to_owned(), why.to_owned())),
+            )
             .collect();
         Ok(Self {
             name: descriptor.name.clone(),

@@ -23,8 +23,8 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{ReadOptions, Reader};
 use femtobarn_rntuple::schema::Descriptor;
 use femtobarn_rntuple::write::{FieldKind, FieldModel};
+use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::{Branch, BranchId, Leaf, TreeModel};
-use femtobarn_ttree::{Tree, TreeError};
 
 use super::ConvertOptions;
 use super::input::{Wanted, refused};
@@ -262,7 +262,7 @@ impl Shaper<'_> {
             self.ntuple.read(&selection, 0..1, &ReadOptions::default())
         };
         match first(column.to_owned()) {
-            Err(error) if is_unsupported(&error) => Some(error.to_string()),
+            Err(RNTupleError::Unsupported { reason, .. }) => Some(reason),
             _ => None,
         }
     }
@@ -446,14 +446,6 @@ fn plain_name(branch: &str) -> String {
     } else {
         plain
     }
-}
-
-/// Whether objects turned out to be others than the file says, or of a kind that is not read.
-fn is_unsupported(error: &RNTupleError) -> bool {
-    let RNTupleError::Object { source, .. } = error else {
-        return false;
-    };
-    matches!(source.downcast_ref(), Some(TreeError::Unsupported(_)))
 }
 
 /// What names have in common, up to an underscore.

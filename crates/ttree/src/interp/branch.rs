@@ -208,11 +208,11 @@ fn object_with_name(branch: &Branch, infos: &Infos) -> Result<Meaning, TreeError
         shape: Shape::Record(record),
         is_base: true,
     };
-    Ok(entries(Shape::Record(Record {
-        name: class.to_owned(),
-        wire: RecordWire::Bare,
-        members: vec![hidden, own],
-    })))
+    let members = vec![hidden, own];
+    Ok(entries(Shape::Record(Record::bare(
+        class.to_owned(),
+        members,
+    ))))
 }
 
 /// A whole object, of the version that the branch names.
@@ -285,7 +285,12 @@ fn element<'s>(branch: &Branch, infos: &'s Infos) -> Option<&'s StreamerElement>
         .chain(infos.get(class, version))
         .chain(infos.newest(class));
     for info in candidates {
-        if let Some(element) = info.elements.get(at).filter(|element| element.name == own) {
+        // the branch of a base has the name of the object
+        let is_own = |element: &&StreamerElement| {
+            let is_base = matches!(element.kind, ElementKind::Base { .. });
+            element.name == own || (is_base && info.checksum == branch.checksum)
+        };
+        if let Some(element) = info.elements.get(at).filter(is_own) {
             return Some(element);
         }
         if let Some(element) = info.elements.iter().find(|element| element.name == own) {

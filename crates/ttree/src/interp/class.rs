@@ -6,7 +6,7 @@ use femtobarn_rootfile::{ElementKind, StreamerElement, StreamerInfo};
 use super::cpp::Cpp;
 use super::range::{double32, float16};
 use super::shape::{
-    Hidden, ListWire, Member, Number, NumberWire, Record, RecordWire, Shape, TextWire,
+    Hidden, ListWire, Member, Number, NumberWire, Record, RecordWire, Shape, TextWire, Version,
 };
 use crate::TreeError;
 use crate::error::unsupported;
@@ -23,6 +23,8 @@ pub(crate) struct Shapes<'s> {
     /// The classes around the one that is looked at.
     around: Vec<String>,
     n_members: usize,
+    /// Whether it is in a version of a class that is not the one shown.
+    is_other: bool,
 }
 
 impl<'s> Shapes<'s> {
@@ -31,6 +33,7 @@ impl<'s> Shapes<'s> {
             infos,
             around: Vec::new(),
             n_members: 0,
+            is_other: false,
         }
     }
 
@@ -68,11 +71,7 @@ impl<'s> Shapes<'s> {
                     }
                     _ => String::new(),
                 };
-                let pair = Record {
-                    name,
-                    wire: RecordWire::Bare,
-                    members,
-                };
+                let pair = Record::bare(name, members);
                 Ok(list(header, Shape::Record(pair), container(&cpp.name)))
             }
             "bitset" => {
@@ -138,6 +137,10 @@ impl<'s> Shapes<'s> {
         }
         self.around.push(name);
         let members = self.members(info);
+        let others = match members {
+            Ok(_) => self.others(info),
+            Err(_) => Vec::new(),
+        };
         self.around.pop();
         Ok(Record {
             name: info.name.clone(),
@@ -146,7 +149,29 @@ impl<'s> Shapes<'s> {
                 checksum: info.checksum,
             },
             members: members?,
+            others,
         })
+    }
+
+    /// The other versions of a class that are described, but not inside of such a version.
+    fn others(&mut self, info: &StreamerInfo) -> Vec<Version> {
+        if self.is_other {
+            return Vec::new();
+        }
+        self.is_other = true;
+        let infos = self.infos;
+        let versions = infos.versions(&info.name);
+        let versions = versions.filter(|other| other.checksum != info.checksum);
+        let others = versions.filter_map(|other| {
+            Some(Version {
+                version: other.version,
+                checksum: other.checksum,
+                members: self.members(other).ok()?,
+            })
+        });
+        let others = others.collect();
+        self.is_other = false;
+        others
     }
 
     fn members(&mut self, info: &StreamerInfo) -> Result<Vec<Member>, TreeError> {
@@ -385,6 +410,7 @@ fn element_link(name: &str) -> Shape {
             member("m_persKey", number()),
             member("m_persIndex", number()),
         ],
+        others: Vec::new(),
     };
     Shape::Record(Record {
         name: name.to_owned(),
@@ -394,6 +420,7 @@ fn element_link(name: &str) -> Shape {
             shape: Shape::Record(base),
             is_base: true,
         }],
+        others: Vec::new(),
     })
 }
 
@@ -410,6 +437,7 @@ fn known_class(name: &str) -> Option<Shape> {
             name: name.to_owned(),
             wire,
             members,
+            others: Vec::new(),
         })
     };
     let hidden = |n| member("", Shape::Hidden(Hidden::Bytes(n)));

@@ -4,7 +4,7 @@ use femtobarn_rntuple::schema::DType;
 
 use super::class::basic;
 use super::range::{double32, float16};
-use super::shape::{Member, Number, NumberWire, Record, RecordWire, Shape};
+use super::shape::{Member, Number, NumberWire, Record, Shape};
 use crate::model::Leaf;
 use crate::object::codes::*;
 
@@ -81,9 +81,5 @@ pub(crate) fn record(leaves: &[Leaf]) -> Option<Shape> {
             is_base: false,
         });
     }
-    Some(Shape::Record(Record {
-        name: String::new(),
-        wire: RecordWire::Bare,
-        members,
-    }))
+    Some(Shape::Record(Record::bare(String::new(), members)))
 }

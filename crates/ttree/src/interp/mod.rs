@@ -10,4 +10,6 @@ mod shape;
 pub(crate) use branch::{Content, Meaning, counter_number, meaning, rest};
 pub(crate) use class::Shapes;
 pub(crate) use cpp::Cpp;
-pub(crate) use shape::{Hidden, ListWire, Number, NumberWire, Record, RecordWire, Shape, TextWire};
+pub(crate) use shape::{
+    Hidden, ListWire, Member, Number, NumberWire, Record, RecordWire, Shape, TextWire,
+};

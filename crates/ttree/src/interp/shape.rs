@@ -111,6 +111,28 @@ pub(crate) struct Record {
     pub name: String,
     pub wire: RecordWire,
     pub members: Vec<Member>,
+    /// Other versions of the class that the file describes.
+    pub others: Vec<Version>,
+}
+
+/// The members that a class has in one version.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Version {
+    pub version: i32,
+    pub checksum: u32,
+    pub members: Vec<Member>,
+}
+
+impl Record {
+    /// A record without a header.
+    pub fn bare(name: String, members: Vec<Member>) -> Self {
+        Self {
+            name,
+            wire: RecordWire::Bare,
+            members,
+            others: Vec::new(),
+        }
+    }
 }
 
 /// What bytes mean.
@@ -168,6 +190,18 @@ impl Shape {
             n,
             item: Box::new(item),
         })
+    }
+
+    /// Whether values say of which version of a class they are, which may be one that is not described.
+    pub fn has_versions(&self) -> bool {
+        match self {
+            Self::Number(_) | Self::Text(_) | Self::Hidden(_) => false,
+            Self::Array { item, .. } | Self::List { item, .. } => item.has_versions(),
+            Self::Record(record) => {
+                let mut members = record.members.iter();
+                record.wire != RecordWire::Bare || members.any(|member| member.shape.has_versions())
+            }
+        }
     }
 
     /// Number of columns below it.

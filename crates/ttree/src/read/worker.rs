@@ -204,8 +204,9 @@ impl<'a> Worker<'a> {
                 cache.insert(job.key(part), &kept);
             }
             let opened = split(bytes, border, u32::from(key.key_len), n_entries);
+            let is_compressed = length > payload.len();
             self.task(job, opened)
-                .map_err(|error| failed(part, job, error))
+                .map_err(|error| failed(part, job, blamed(error, job, is_compressed)))
         });
         self.scratch = scratch;
         result
@@ -537,8 +538,29 @@ fn describe(part: &Part, job: &Job<'_>) -> String {
     format!("basket {} of branch {name:?}", job.number)
 }
 
-/// An error with its place.
+/// What does not fit is damage, but for objects in bytes that came whole out of a decompressor, which has checked them:
+/// these are of other classes than the file says.
+fn blamed(error: TreeError, job: &Job<'_>, is_compressed: bool) -> TreeError {
+    match &job.task {
+        Task::Pieces { op, .. } if is_compressed && op.has_records() => match error {
+            TreeError::Unsupported(_) => error,
+            other => TreeError::Unsupported(format!(
+                "objects that are not as the file describes them: {other}"
+            )),
+        },
+        _ => error,
+    }
+}
+
+/// An error with its place; what is not understood rather than damaged is an error of the field.
 fn failed(part: &Part, job: &Job<'_>, source: TreeError) -> RNTupleError {
+    if let TreeError::Unsupported(reason) = &source {
+        let tree = tree_of(part).ok();
+        let data = tree.and_then(|tree| tree.data(job.branch));
+        let name = data.map_or("", |data| part.reader.descriptor().field_name(data.field));
+        let reason = format!("basket {} has {reason}", job.number);
+        return part.reader.unsupported(name, &reason);
+    }
     RNTupleError::Object {
         url: part.reader.url().into(),
         ntuple: part.reader.path().into(),
