@@ -78,6 +78,19 @@ void write_leaves(const char *path, int compression, int n_entries, int basket_s
     tree.Write();
 }
 
+void write_counted(const char *path, int n_entries) {
+    TFile file(path, "RECREATE", "", 101);
+    TTree tree("counted", "a list of leaves with a counter");
+    struct { int n; float x[8][2]; } list;
+    tree.Branch("list", &list, "n/I:x[n][2]/F");
+    for (int e = 0; e < n_entries; ++e) {
+        list.n = e % 5;
+        for (int k = 0; k < list.n; ++k) for (int i = 0; i < 2; ++i) list.x[k][i] = e + k / 4.f + 100 * i;
+        tree.Fill();
+    }
+    tree.Write();
+}
+
 void write_objects(const char *path, int split, int n_entries) {
     TFile file(path, "RECREATE", "", 101);
     TTree tree("objects", "classes of ROOT");
@@ -189,6 +202,7 @@ def main() -> None:
         ROOT.write_leaves(f"{folder}/{name}.root?reproducible={name}", *options)
     for split in (0, 1, 99):
         ROOT.write_objects(f"{folder}/objects_split{split}.root?reproducible=objects", split, 30)
+    ROOT.write_counted(f"{folder}/counted.root?reproducible=counted", 30)
     write_versions(folder)
 
 

@@ -275,6 +275,13 @@ def test_a_stream_finds_what_its_first_entries_show(versions):
     assert [name for name, _ in versions.skipped] == ["thing"]
 
 
+def test_leaves_in_one_branch_may_count_for_each_other():
+    a = fb.open(path_of("counted"))["list"].array()
+    assert a.to_list() == [
+        {"n": e % 5, "x": [[e + k / 4, e + k / 4 + 100] for k in range(e % 5)]} for e in range(30)
+    ]
+
+
 def test_damage_names_the_basket_and_the_rest_is_read(tmp_path):
     data = bytearray(Path(path_of("leaves_many_baskets")).read_bytes())
     whole = fb.open(path_of("leaves_many_baskets"))

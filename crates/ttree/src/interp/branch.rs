@@ -89,15 +89,7 @@ pub(crate) fn meaning(
                 None => objects(branch, element, &sizes, infos),
             }
         }
-        several => {
-            if several.iter().any(|leaf| leaf.count.is_some()) {
-                return unsupported("it has several leaves, and a counter");
-            }
-            match leaf::record(several) {
-                Some(record) => Ok(fixed(record)),
-                None => unsupported("it has several leaves that are not all numbers"),
-            }
-        }
+        several => leaf::record(several, id).map(fixed),
     }
 }
 

@@ -118,7 +118,9 @@ impl<'s> Shapes<'s> {
             name,
             "TClonesArray" | "TObjArray" | "TList" | "THashList" | "TMap"
         ) {
-            return unsupported(format!("a {name} that is not split into branches"));
+            return unsupported(format!(
+                "a {name} that is not split into branches: only its data say what its items are"
+            ));
         }
         let Some(info) = self.infos.newest(name) else {
             if name.starts_with("ElementLink<") {
