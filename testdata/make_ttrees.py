@@ -16,6 +16,7 @@ import ROOT
 HERE = Path(__file__).resolve().parent
 
 FILL = r"""
+#include <bitset>
 #include <map>
 #include <set>
 #include <string>
@@ -91,6 +92,19 @@ void write_counted(const char *path, int n_entries) {
     tree.Write();
 }
 
+void write_bits(const char *path, int n_entries) {
+    TFile file(path, "RECREATE", "", 101);
+    TTree tree("bits", "bitsets");
+    std::bitset<12> bits; std::vector<std::bitset<5>> several;
+    tree.Branch("bits", &bits); tree.Branch("several", &several);
+    for (int e = 0; e < n_entries; ++e) {
+        bits = 37 * e; several.clear();
+        for (int k = 0; k < e % 3; ++k) several.push_back(std::bitset<5>(e + k));
+        tree.Fill();
+    }
+    tree.Write();
+}
+
 void write_objects(const char *path, int split, int n_entries) {
     TFile file(path, "RECREATE", "", 101);
     TTree tree("objects", "classes of ROOT");
@@ -153,6 +167,8 @@ DICTIONARIES = {
     "map<string,vector<int> >": "map;string;vector",
     "set<int>": "set",
     "vector<TVector3>": "vector;TVector3.h",
+    "bitset<12>": "bitset",
+    "vector<bitset<5> >": "bitset;vector",
 }
 
 LEAVES = {
@@ -203,6 +219,7 @@ def main() -> None:
     for split in (0, 1, 99):
         ROOT.write_objects(f"{folder}/objects_split{split}.root?reproducible=objects", split, 30)
     ROOT.write_counted(f"{folder}/counted.root?reproducible=counted", 30)
+    ROOT.write_bits(f"{folder}/bits.root?reproducible=bits", 10)
     write_versions(folder)
 
 

@@ -70,7 +70,7 @@ def test_values_are_those_that_were_filled(name):
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("name", LEAVES + OBJECTS)
+@pytest.mark.parametrize("name", [*LEAVES, *OBJECTS, "bits"])
 def test_types_and_values_are_those_of_uproot(need, name):
     uproot = need("uproot")
     path = path_of(name)
@@ -277,9 +277,18 @@ def test_a_stream_finds_what_its_first_entries_show(versions):
 
 def test_leaves_in_one_branch_may_count_for_each_other():
     a = fb.open(path_of("counted"))["list"].array()
-    assert a.to_list() == [
-        {"n": e % 5, "x": [[e + k / 4, e + k / 4 + 100] for k in range(e % 5)]} for e in range(30)
-    ]
+    assert a.to_list() == [{"n": e % 5, "x": [[e + k / 4, e + k / 4 + 100] for k in range(e % 5)]} for e in range(30)]
+
+
+def test_bitsets_are_marked_as_such(tmp_path):
+    a = fb.open(path_of("bits")).arrays()
+    marked = '[var * bool, parameters={"__array__": "bitset"}]'
+    assert str(a["bits"].type) == f"10 * {marked}"
+    assert str(a["several"].type) == f"10 * var * {marked}"
+    assert a["bits"].to_list() == [[bool(37 * e >> bit & 1) for bit in range(12)] for e in range(10)]
+    fb.convert(path_of("bits"), tmp_path / "bits.root")
+    again = fb.open(tmp_path / "bits.root").arrays()
+    assert again["several"].to_list() == a["several"].to_list()
 
 
 def test_damage_names_the_basket_and_the_rest_is_read(tmp_path):

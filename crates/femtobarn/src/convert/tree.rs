@@ -384,7 +384,9 @@ fn natural(model: &FieldModel) -> FieldModel {
             Some((type_name, FieldKind::Collection(inner))) => {
                 let mut item = natural(item);
                 // the pairs of a map
-                item.type_name = inner.type_name;
+                if matches!(inner.kind, FieldKind::Record(_)) {
+                    item.type_name = inner.type_name;
+                }
                 FieldModel::new(name, type_name, FieldKind::Collection(Box::new(item)))
             }
             _ => FieldModel::vector(name, natural(item)),

@@ -122,7 +122,7 @@ fn counted(model: &TreeModel, counter: BranchId, item: Shape) -> Result<Meaning,
     let shape = Shape::List {
         wire: ListWire::Rest,
         item: Box::new(item),
-        container: "std::vector",
+        container: "std::vector".into(),
     };
     Ok(Meaning::Values { shape, content })
 }
@@ -170,7 +170,7 @@ fn objects(
         return Ok(entries(Shape::List {
             wire: ListWire::Marked,
             item: Box::new(Shape::Number(item)),
-            container: "std::vector",
+            container: "std::vector".into(),
         }));
     }
     // the sizes of the leaf's title are those of the element, too
@@ -261,7 +261,7 @@ pub(crate) fn rest(item: Shape) -> Shape {
     Shape::List {
         wire: ListWire::Rest,
         item: Box::new(item),
-        container: "std::vector",
+        container: "std::vector".into(),
     }
 }
 

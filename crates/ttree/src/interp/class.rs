@@ -1,5 +1,7 @@
 //! Shapes of C++ types, of classes by the file's streamer infos.
 
+use std::borrow::Cow;
+
 use femtobarn_rntuple::schema::DType;
 use femtobarn_rootfile::{ElementKind, StreamerElement, StreamerInfo};
 
@@ -76,7 +78,8 @@ impl<'s> Shapes<'s> {
             }
             "bitset" => {
                 let item = Shape::Number(Number::plain(DType::Bool));
-                Ok(list(header, item, "std::vector"))
+                let size = cpp.arguments.first().map_or("", |size| &size.text);
+                Ok(list(header, item, format!("std::bitset<{size}>")))
             }
             "array" => {
                 let size = cpp
@@ -233,7 +236,7 @@ impl<'s> Shapes<'s> {
                         header: false,
                     },
                     item: Box::new(Shape::Number(item)),
-                    container: "std::vector",
+                    container: "std::vector".into(),
                 });
             }
             ElementKind::Loop(counter) => {
@@ -249,7 +252,7 @@ impl<'s> Shapes<'s> {
                         header: true,
                     },
                     item: Box::new(self.class(class)?),
-                    container: "std::vector",
+                    container: "std::vector".into(),
                 });
             }
             ElementKind::Stl { .. } | ElementKind::StlString { .. } => {
@@ -325,11 +328,11 @@ fn member(name: &str, shape: Shape) -> Member {
     }
 }
 
-fn list(header: bool, item: Shape, container: &'static str) -> Shape {
+fn list(header: bool, item: Shape, container: impl Into<Cow<'static, str>>) -> Shape {
     Shape::List {
         wire: ListWire::Counted { header },
         item: Box::new(item),
-        container,
+        container: container.into(),
     }
 }
 
@@ -490,7 +493,7 @@ fn known_class(name: &str) -> Option<Shape> {
                             header: false,
                         },
                         item: Box::new(number(DType::Int32)),
-                        container: "std::vector",
+                        container: "std::vector".into(),
                     },
                 ),
             ],

@@ -93,7 +93,7 @@ pub(crate) fn record(leaves: &[Leaf], own: BranchId) -> Result<Shape, TreeError>
                     header: false,
                 },
                 item: Box::new(item),
-                container: "std::vector",
+                container: "std::vector".into(),
             },
             Some(_) => {
                 return unsupported(format!(

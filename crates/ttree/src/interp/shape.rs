@@ -1,5 +1,7 @@
 //! What bytes mean: numbers, texts, lists, records, as they are stored and as they are shown.
 
+use std::borrow::Cow;
+
 use femtobarn_rntuple::schema::DType;
 
 /// A number as stored and as shown.
@@ -148,7 +150,7 @@ pub(crate) enum Shape {
         wire: ListWire,
         item: Box<Shape>,
         /// The C++ container.
-        container: &'static str,
+        container: Cow<'static, str>,
     },
     Record(Record),
     Hidden(Hidden),
@@ -228,7 +230,7 @@ impl Shape {
             Self::Array { n, item } => format!("std::array<{},{n}>", item.type_name()),
             Self::List {
                 item, container, ..
-            } => match (item.as_ref(), *container) {
+            } => match (item.as_ref(), container.as_ref()) {
                 (Self::Record(pair), "std::map" | "std::multimap" | "std::unordered_map") => {
                     let parts: Vec<String> = pair
                         .members
@@ -237,6 +239,8 @@ impl Shape {
                         .collect();
                     format!("{container}<{}>", parts.join(","))
                 }
+                // with its size
+                (_, bitset) if bitset.starts_with("std::bitset<") => bitset.to_owned(),
                 _ => format!("{container}<{}>", item.type_name()),
             },
             Self::Record(record) => record.name.clone(),
