@@ -15,6 +15,7 @@ use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::TreeModel;
 
 use super::output::Format;
+use super::reshape::reshape;
 use super::tree::{self, has_data};
 use super::{ConvertOptions, tables};
 use crate::ntuple::{NTuple, Selection};
@@ -159,7 +160,7 @@ impl Source {
             n_entries: ntuple.n_entries(),
             n_bytes: stored_bytes(ntuple)?,
             notes: shaped.notes,
-            batches: Box::new(batches.map(move |batch| tree::reshape(&batch?, &pieces))),
+            batches: Box::new(batches.map(move |batch| reshape(&batch?, &pieces))),
             fields: shaped.fields,
         })
     }

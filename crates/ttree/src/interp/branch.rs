@@ -3,8 +3,9 @@
 use femtobarn_rntuple::schema::DType;
 use femtobarn_rootfile::{ElementKind, StreamerElement};
 
-use super::class::{Shapes, basic};
+use super::class::Shapes;
 use super::cpp::Cpp;
+use super::known::basic;
 use super::leaf;
 use super::shape::{Hidden, ListWire, Member, Number, Record, RecordWire, Shape, TextWire};
 use crate::TreeError;

@@ -2,7 +2,7 @@
 
 use femtobarn_rntuple::schema::DType;
 
-use super::class::basic;
+use super::known::basic;
 use super::range::{double32, float16};
 use super::shape::{ListWire, Member, Number, NumberWire, Record, Shape};
 use crate::TreeError;

@@ -3,6 +3,7 @@
 mod branch;
 mod class;
 mod cpp;
+mod known;
 mod leaf;
 mod range;
 mod shape;

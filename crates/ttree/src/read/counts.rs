@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Part;
 
+use super::job::{Job, Task};
 use super::storage::{baskets_of, tree_of};
-use super::worker::{Job, Task};
 use crate::interp::counter_number;
 use crate::model::BranchId;
 

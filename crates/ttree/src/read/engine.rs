@@ -1,7 +1,6 @@
 //! The read itself: first counters and what must be put together, then everything that has its place.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use femtobarn_rntuple::RNTupleError;
@@ -10,51 +9,19 @@ use femtobarn_rntuple::read::storage::{Progress, Slabs, requests, run, total_byt
 use femtobarn_rntuple::read::{Part, ReadOptions, ReadSchema};
 use femtobarn_rntuple::schema::{DType, SlotKind};
 
+use super::copy::{Copier, Copy};
 use super::counts::{self, Counters};
-use super::numbers::promoted;
+use super::job::{Job, Task};
 use super::op::Op;
+use super::origin::{Origin, Pieced, PiecedBranches, column_types, origin};
 use super::storage::{TreeStorage, baskets_of, tree_of};
 use super::values::Sink;
-use super::worker::{Job, Task, Worker};
-use crate::descriptor::Owner;
-use crate::interp::{Content, Number, Shape};
+use super::worker::Worker;
+use crate::interp::Content;
 use crate::model::{Branch, BranchId, Place};
 
 /// No codec makes more of a byte.
 const LARGEST_RATIO: u64 = 1 << 15;
-
-/// Where the elements of a slot come from in one part.
-#[derive(Debug, Clone, Copy)]
-enum Origin {
-    /// So many numbers an entry.
-    Fixed {
-        branch: BranchId,
-        number: Number,
-        each: usize,
-    },
-    /// So many numbers for each item that a counter counts.
-    Counted {
-        branch: BranchId,
-        counter: BranchId,
-        number: Number,
-        each: usize,
-    },
-    /// Offsets that follow from a counter.
-    Offsets(BranchId),
-    /// A column of a branch whose baskets are put together.
-    Pieces { branch: BranchId, local: usize },
-}
-
-/// A branch whose baskets are put together.
-#[derive(Debug)]
-struct Pieced {
-    op: Op,
-    fixed: Option<usize>,
-    /// For each basket, the values of each column.
-    baskets: Vec<Vec<Sink>>,
-}
-
-type PiecedBranches = BTreeMap<(usize, BranchId), Pieced>;
 
 /// Reads the entries of all parts into slots.
 pub(crate) fn read(
@@ -84,37 +51,6 @@ pub(crate) fn read(
     };
     read.first_round()?;
     read.second_round()
-}
-
-fn origin(part: &Part, tree: &TreeStorage, slot: usize) -> Result<Origin, RNTupleError> {
-    let wrong = || RNTupleError::internal("a column that no branch has");
-    let column = *part.binding.columns(slot).first().ok_or_else(wrong)?;
-    match tree.owner(column).ok_or_else(wrong)? {
-        Owner::Counter(counter) => Ok(Origin::Offsets(counter)),
-        Owner::Branch { branch, local } => {
-            let data = tree.data(branch).ok_or_else(wrong)?;
-            Ok(match (&data.content, &data.shape) {
-                (Content::Fixed { .. }, shape) if shape.as_numbers().is_some() => {
-                    let (number, each) = shape.as_numbers().ok_or_else(wrong)?;
-                    Origin::Fixed {
-                        branch,
-                        number,
-                        each,
-                    }
-                }
-                (Content::Counted { counter, .. }, Shape::List { item, .. }) => {
-                    let (number, each) = item.as_numbers().ok_or_else(wrong)?;
-                    Origin::Counted {
-                        branch,
-                        counter: *counter,
-                        number,
-                        each,
-                    }
-                }
-                _ => Origin::Pieces { branch, local },
-            })
-        }
-    }
 }
 
 struct Read<'a> {
@@ -365,7 +301,12 @@ impl<'a> Read<'a> {
             }
         }
         self.run(jobs)?;
-        self.copy(copies)?;
+        let copier = Copier {
+            parts: self.parts,
+            counters: &self.counters,
+            pieced: &self.pieced,
+        };
+        copier.all(copies, self.options.threads)?;
         let buffers = slabs.freeze();
         let slots = self.schema.slots.as_slice().iter().zip(buffers);
         let data = slots.map(|(slot, bytes): (_, Bytes)| match slot.kind {
@@ -512,131 +453,6 @@ impl<'a> Read<'a> {
         }
         Ok(())
     }
-
-    /// Copies what was decoded in pieces, on all threads.
-    fn copy(&self, copies: Vec<Copy<'_>>) -> Result<(), RNTupleError> {
-        let threads = self.options.threads.clamp(1, copies.len().max(1));
-        let queue = Mutex::new(copies.into_iter());
-        let copier = Copier {
-            parts: self.parts,
-            counters: &self.counters,
-            pieced: &self.pieced,
-        };
-        let failure = Mutex::new(None);
-        let work = || {
-            loop {
-                let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-                let Some(next) = next else { break };
-                if let Err(error) = copier.copy(next) {
-                    failure
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .get_or_insert(error);
-                }
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(work);
-            }
-            work();
-        });
-        match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Copies what was decoded in pieces.
-struct Copier<'a> {
-    parts: &'a [Part],
-    counters: &'a Counters,
-    pieced: &'a PiecedBranches,
-}
-
-impl Copier<'_> {
-    fn copy(&self, copy: Copy<'_>) -> Result<(), RNTupleError> {
-        match copy {
-            Copy::Values {
-                baskets,
-                local,
-                from,
-                to,
-                buffer,
-            } => {
-                let mut rest = buffer;
-                for sink in baskets.iter().filter_map(|sinks| sinks.get(local)) {
-                    let n = sink.bytes.len() / from.size() * to.size();
-                    let taken = std::mem::take(&mut rest).split_at_mut_checked(n);
-                    let Some((out, left)) = taken else {
-                        return Err(RNTupleError::internal("pieces that do not fit"));
-                    };
-                    rest = left;
-                    if from == to {
-                        out.copy_from_slice(&sink.bytes);
-                    } else {
-                        promoted(&sink.bytes, from, to, out);
-                    }
-                }
-                Ok(())
-            }
-            Copy::Offsets { origins, buffer } => self.offsets(origins, buffer),
-        }
-    }
-
-    /// Offsets over all parts.
-    fn offsets(&self, origins: &[Origin], buffer: &mut [u8]) -> Result<(), RNTupleError> {
-        let offsets: &mut [i64] = bytemuck::try_cast_slice_mut(buffer).unwrap_or_default();
-        let (zero, rest) = offsets.split_at_mut_checked(1).unwrap_or_default();
-        zero.fill(0);
-        let mut places = rest.iter_mut();
-        let mut sum = 0i64;
-        for (part_id, (origin, part)) in origins.iter().zip(self.parts).enumerate() {
-            match *origin {
-                Origin::Offsets(counter) => {
-                    let Some(counts) = self.counters.get(&(part_id, counter)) else {
-                        continue;
-                    };
-                    let own = counts.of(part.start, part.stop);
-                    let first = own.first().copied().unwrap_or(0);
-                    let from = sum;
-                    for (&before, place) in own.iter().skip(1).zip(&mut places) {
-                        // sums were found to be below 2^63
-                        sum = from.saturating_add((before - first).cast_signed());
-                        *place = sum;
-                    }
-                }
-                Origin::Pieces { branch, local } => {
-                    let pieced = self.pieced.get(&(part_id, branch));
-                    let baskets = pieced.map_or(&[][..], |pieced| pieced.baskets.as_slice());
-                    let sinks = baskets.iter().filter_map(|sinks| sinks.get(local));
-                    let lengths = sinks.flat_map(|sink| sink.bytes.as_chunks::<8>().0);
-                    for (length, place) in lengths.zip(&mut places) {
-                        sum = sum.saturating_add(i64::from_ne_bytes(*length));
-                        *place = sum;
-                    }
-                }
-                _ => return Err(RNTupleError::internal("values where offsets should be")),
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What is copied into its place at the end.
-enum Copy<'b> {
-    Values {
-        baskets: &'b [Vec<Sink>],
-        local: usize,
-        from: DType,
-        to: DType,
-        buffer: &'b mut [u8],
-    },
-    Offsets {
-        origins: &'b [Origin],
-        buffer: &'b mut [u8],
-    },
 }
 
 /// The wanted entries of a basket, counted from its first.
@@ -647,25 +463,4 @@ fn within(first: u64, end: u64, part: &Part) -> (usize, usize) {
         usize::try_from(low).unwrap_or(usize::MAX),
         usize::try_from(high).unwrap_or(usize::MAX),
     )
-}
-
-/// Types of the columns of a shape; none for lengths.
-fn column_types(shape: &Shape) -> Vec<Option<DType>> {
-    match shape {
-        Shape::Number(number) => vec![Some(number.dtype)],
-        Shape::Text(_) => vec![None, Some(DType::UInt8)],
-        Shape::Array { item, .. } => column_types(item),
-        Shape::List { item, .. } => {
-            let mut types = vec![None];
-            types.extend(column_types(item));
-            types
-        }
-        Shape::Record(record) => {
-            let members = record.members.iter();
-            members
-                .flat_map(|member| column_types(&member.shape))
-                .collect()
-        }
-        Shape::Hidden(_) => Vec::new(),
-    }
 }
