@@ -10,14 +10,14 @@ use femtobarn_rntuple::read::{Part, ReadOptions, ReadSchema};
 use femtobarn_rntuple::schema::{DType, SlotKind};
 
 use super::copy::{Copier, Copy};
-use super::counts::{self, Counters};
-use super::job::{Job, Task};
+use super::counts::{self, Counters, Counts};
+use super::job::{Job, Task, within};
 use super::op::Op;
 use super::origin::{Origin, Pieced, PiecedBranches, column_types, origin};
 use super::storage::{TreeStorage, baskets_of, tree_of};
 use super::values::Sink;
 use super::worker::Worker;
-use crate::interp::Content;
+use crate::interp::{Content, Number};
 use crate::model::{Branch, BranchId, Place};
 
 /// No codec makes more of a byte.
@@ -83,15 +83,42 @@ impl<'a> Read<'a> {
         let mut pieced = std::mem::take(&mut self.pieced);
         let mut jobs = Vec::new();
         counts::jobs(parts, &mut counters, &mut jobs)?;
-        for (&(part_id, branch_id), pieced) in &mut pieced {
-            let Some(part) = parts.get(part_id) else {
+        self.piece_jobs(&mut pieced, &mut jobs)?;
+        self.run(jobs)?;
+        for (&(part, counter), counts) in &mut counters {
+            counts.sums.push(0);
+            if counts.sum_up().is_none() {
+                let branch = self.branch(part, counter)?;
+                let reader = parts.get(part).map(|part| &part.reader);
+                let what = format!("sum of branch {:?}", branch.name);
+                return Err(reader.map_or(RNTupleError::internal(&what), |reader| {
+                    reader.inconsistent(&what, "at most 2^63 items", "more")
+                }));
+            }
+        }
+        self.counters = counters;
+        self.pieced = pieced;
+        Ok(())
+    }
+
+    /// Adds the jobs that decode baskets in pieces.
+    fn piece_jobs<'b>(
+        &self,
+        pieced: &'b mut PiecedBranches,
+        jobs: &mut Vec<Job<'b>>,
+    ) -> Result<(), RNTupleError>
+    where
+        'a: 'b,
+    {
+        for (&(part_id, branch_id), pieced) in pieced {
+            let Some(part) = self.parts.get(part_id) else {
                 continue;
             };
             let branch = self.branch(part_id, branch_id)?;
             let Pieced { op, fixed, baskets } = pieced;
             let own = baskets_of(branch, part.start, part.stop);
             for ((at, basket), sinks) in own.zip(baskets) {
-                let (low, high) = within(basket.first_entry, basket.end(), part);
+                let (low, high) = within(basket, part.start, part.stop);
                 jobs.push(Job {
                     part: part_id,
                     branch: branch_id,
@@ -107,20 +134,6 @@ impl<'a> Read<'a> {
                 });
             }
         }
-        self.run(jobs)?;
-        for (&(part, counter), counts) in &mut counters {
-            counts.sums.push(0);
-            if counts.sum_up().is_none() {
-                let branch = self.branch(part, counter)?;
-                let reader = parts.get(part).map(|part| &part.reader);
-                let what = format!("sum of branch {:?}", branch.name);
-                return Err(reader.map_or(RNTupleError::internal(&what), |reader| {
-                    reader.inconsistent(&what, "at most 2^63 items", "more")
-                }));
-            }
-        }
-        self.counters = counters;
-        self.pieced = pieced;
         Ok(())
     }
 
@@ -365,7 +378,7 @@ impl<'a> Read<'a> {
         copies: &mut Vec<Copy<'b>>,
     ) -> Result<(), RNTupleError> {
         let mut rest = buffer;
-        for (part_id, (origin, part)) in origins.iter().zip(self.parts).enumerate() {
+        for (part_id, origin) in origins.iter().enumerate() {
             let n = self
                 .n_elements(part_id, origin)?
                 .saturating_mul(dtype.size());
@@ -373,18 +386,18 @@ impl<'a> Read<'a> {
                 return Err(RNTupleError::internal("the plan counted fewer elements"));
             };
             rest = left;
-            let (branch_id, number, each, counter) = match *origin {
+            let (branch, values, counter) = match *origin {
                 Origin::Fixed {
                     branch,
                     number,
                     each,
-                } => (branch, number, each, None),
+                } => (branch, (number, each), None),
                 Origin::Counted {
                     branch,
                     counter,
                     number,
                     each,
-                } => (branch, number, each, Some(counter)),
+                } => (branch, (number, each), Some(counter)),
                 Origin::Pieces { branch, local } => {
                     let from = self.piece_type(part_id, branch, local).unwrap_or(dtype);
                     let pieced = self.pieced.get(&(part_id, branch));
@@ -403,64 +416,70 @@ impl<'a> Read<'a> {
                 }
             };
             let counts = counter.and_then(|counter| self.counters.get(&(part_id, counter)));
-            let branch = self.branch(part_id, branch_id)?;
-            let mut own = own;
-            for (at, basket) in baskets_of(branch, part.start, part.stop) {
-                let (low, high) = within(basket.first_entry, basket.end(), part);
-                let items = match counts {
-                    None => (high - low) as u64,
-                    Some(counts) => {
-                        let at = |entry: usize| counts.before(basket.first_entry + entry as u64);
-                        at(high) - at(low)
-                    }
-                };
-                let n = usize::try_from(items).unwrap_or(usize::MAX);
-                let n = n.saturating_mul(each).saturating_mul(dtype.size());
-                let Some((out, left)) = std::mem::take(&mut own).split_at_mut_checked(n) else {
-                    return Err(RNTupleError::internal("the plan counted fewer elements"));
-                };
-                own = left;
-                let task = match counts {
-                    None => Task::Fixed {
-                        number,
-                        each,
-                        dtype,
-                        out,
-                    },
-                    Some(counts) => Task::Counted {
-                        number,
-                        each,
-                        dtype,
-                        sums: counts.of(basket.first_entry, basket.end()),
-                        out,
-                    },
-                };
-                jobs.push(Job {
-                    part: part_id,
-                    branch: branch_id,
-                    number: at,
-                    basket,
-                    low,
-                    high,
-                    task,
-                });
-            }
-            if !own.is_empty() {
-                let what = format!("baskets of branch {:?}", branch.name);
-                let expected = format!("entries up to {}", part.stop);
-                return Err(part.reader.inconsistent(&what, expected, "fewer"));
-            }
+            self.straight((part_id, branch), values, counts, dtype, own, jobs)?;
         }
         Ok(())
     }
-}
 
-/// The wanted entries of a basket, counted from its first.
-fn within(first: u64, end: u64, part: &Part) -> (usize, usize) {
-    let low = part.start.max(first) - first;
-    let high = part.stop.min(end) - first;
-    (
-        usize::try_from(low).unwrap_or(usize::MAX),
-        usize::try_from(high).unwrap_or(usize::MAX),
-    )
+    /// Adds the jobs that decode the baskets of a branch in one part straight into their place.
+    fn straight<'b>(
+        &'b self,
+        (part_id, branch_id): (usize, BranchId),
+        (number, each): (Number, usize),
+        counts: Option<&'b Counts>,
+        dtype: DType,
+        mut own: &'b mut [u8],
+        jobs: &mut Vec<Job<'b>>,
+    ) -> Result<(), RNTupleError> {
+        let Some(part) = self.parts.get(part_id) else {
+            return Ok(());
+        };
+        let branch = self.branch(part_id, branch_id)?;
+        for (at, basket) in baskets_of(branch, part.start, part.stop) {
+            let (low, high) = within(basket, part.start, part.stop);
+            let items = match counts {
+                None => (high - low) as u64,
+                Some(counts) => {
+                    let at = |entry: usize| counts.before(basket.first_entry + entry as u64);
+                    at(high) - at(low)
+                }
+            };
+            let n = usize::try_from(items).unwrap_or(usize::MAX);
+            let n = n.saturating_mul(each).saturating_mul(dtype.size());
+            let Some((out, left)) = std::mem::take(&mut own).split_at_mut_checked(n) else {
+                return Err(RNTupleError::internal("the plan counted fewer elements"));
+            };
+            own = left;
+            let task = match counts {
+                None => Task::Fixed {
+                    number,
+                    each,
+                    dtype,
+                    out,
+                },
+                Some(counts) => Task::Counted {
+                    number,
+                    each,
+                    dtype,
+                    sums: counts.of(basket.first_entry, basket.end()),
+                    out,
+                },
+            };
+            jobs.push(Job {
+                part: part_id,
+                branch: branch_id,
+                number: at,
+                basket,
+                low,
+                high,
+                task,
+            });
+        }
+        if !own.is_empty() {
+            let what = format!("baskets of branch {:?}", branch.name);
+            let expected = format!("entries up to {}", part.stop);
+            return Err(part.reader.inconsistent(&what, expected, "fewer"));
+        }
+        Ok(())
+    }
 }

@@ -125,3 +125,12 @@ pub(super) fn split(bytes: &[u8], border: usize, key_len: u32, n_entries: u64) -
     };
     Opened { values, offsets }
 }
+
+/// The entries of a basket that are in a range, counted from its first.
+pub(super) fn within(basket: &Basket, start: u64, stop: u64) -> (usize, usize) {
+    let entry = |at: u64| usize::try_from(at - basket.first_entry).unwrap_or(usize::MAX);
+    (
+        entry(start.max(basket.first_entry)),
+        entry(stop.min(basket.end())),
+    )
+}
