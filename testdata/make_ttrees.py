@@ -130,6 +130,24 @@ void write_objects(const char *path, int split, int n_entries) {
 }
 """
 
+DERIVED = "#pragma once\nstruct Base { int a; float b; };\nstruct Derived : Base { double c; };\n"
+
+# vectors that are not split are stored member by member, those of bases among them
+WRITE_DERIVED = r"""
+void write_derived(const char *path, int n_entries) {
+    TFile file(path, "RECREATE", "", 101);
+    TTree tree("derived", "classes with a base");
+    std::vector<Derived> items;
+    tree.Branch("items", &items, 32000, 0);
+    for (int e = 0; e < n_entries; ++e) {
+        items.clear();
+        for (int k = 0; k < e % 4; ++k) { Derived item; item.a = e; item.b = k / 2.f; item.c = e + k; items.push_back(item); }
+        tree.Fill();
+    }
+    tree.Write();
+}
+"""
+
 # one process can have one version of a class
 VERSION = r"""
 #include <TFile.h>
@@ -188,6 +206,15 @@ def write_version(path: str, version: int) -> None:
     ROOT.write_version(path, 200 * version - 200)
 
 
+def write_derived(folder: Path) -> None:
+    """Write vectors of a class with a base, which is declared in a file of the working directory."""
+    Path("derived.h").write_text(DERIVED)
+    ROOT.gInterpreter.GenerateDictionary("Base;Derived;vector<Derived>", "derived.h;vector")
+    if not ROOT.gInterpreter.Declare('#include "derived.h"' + WRITE_DERIVED):
+        sys.exit("ROOT does not take the code")
+    ROOT.write_derived(f"{folder}/derived.root?reproducible=derived", 20)
+
+
 def write_versions(folder: Path) -> None:
     """Write a tree whose first 200 entries have objects of version 1, and the next 200 of version 2."""
     for version in MEMBERS:
@@ -220,6 +247,7 @@ def main() -> None:
         ROOT.write_objects(f"{folder}/objects_split{split}.root?reproducible=objects", split, 30)
     ROOT.write_counted(f"{folder}/counted.root?reproducible=counted", 30)
     ROOT.write_bits(f"{folder}/bits.root?reproducible=bits", 10)
+    write_derived(folder)
     write_versions(folder)
 
 

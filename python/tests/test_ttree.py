@@ -280,6 +280,13 @@ def test_leaves_in_one_branch_may_count_for_each_other():
     assert a.to_list() == [{"n": e % 5, "x": [[e + k / 4, e + k / 4 + 100] for k in range(e % 5)]} for e in range(30)]
 
 
+def test_members_of_bases_are_stored_member_by_member():
+    """ATLAS's links were taken for objects with headers: ROOT writes none where it stores items member by member."""
+    items = fb.open(path_of("derived"))["items"].array()
+    expected = [[{"a": e, "b": k / 2, "c": e + k} for k in range(e % 4)] for e in range(20)]
+    assert items.to_list() == expected
+
+
 def test_bitsets_are_marked_as_such(tmp_path):
     a = fb.open(path_of("bits")).arrays()
     marked = '[var * bool, parameters={"__array__": "bitset"}]'
