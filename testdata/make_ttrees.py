@@ -1,4 +1,4 @@
-"""Make the TTrees of testdata/ttree with ROOT: every leaf type, and baskets of every kind.
+"""Make the TTrees of testdata/ttree with ROOT: every leaf type, baskets of every kind, and versions of a class.
 
     make_ttrees.py [FOLDER]
 
@@ -6,6 +6,7 @@ It needs a Python that has ROOT. The values are functions of the entry's number;
 """
 
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -15,6 +16,7 @@ import ROOT
 HERE = Path(__file__).resolve().parent
 
 FILL = r"""
+#include <bitset>
 #include <map>
 #include <set>
 #include <string>
@@ -77,6 +79,32 @@ void write_leaves(const char *path, int compression, int n_entries, int basket_s
     tree.Write();
 }
 
+void write_counted(const char *path, int n_entries) {
+    TFile file(path, "RECREATE", "", 101);
+    TTree tree("counted", "a list of leaves with a counter");
+    struct { int n; float x[8][2]; } list;
+    tree.Branch("list", &list, "n/I:x[n][2]/F");
+    for (int e = 0; e < n_entries; ++e) {
+        list.n = e % 5;
+        for (int k = 0; k < list.n; ++k) for (int i = 0; i < 2; ++i) list.x[k][i] = e + k / 4.f + 100 * i;
+        tree.Fill();
+    }
+    tree.Write();
+}
+
+void write_bits(const char *path, int n_entries) {
+    TFile file(path, "RECREATE", "", 101);
+    TTree tree("bits", "bitsets");
+    std::bitset<12> bits; std::vector<std::bitset<5>> several;
+    tree.Branch("bits", &bits); tree.Branch("several", &several);
+    for (int e = 0; e < n_entries; ++e) {
+        bits = 37 * e; several.clear();
+        for (int k = 0; k < e % 3; ++k) several.push_back(std::bitset<5>(e + k));
+        tree.Fill();
+    }
+    tree.Write();
+}
+
 void write_objects(const char *path, int split, int n_entries) {
     TFile file(path, "RECREATE", "", 101);
     TTree tree("objects", "classes of ROOT");
@@ -102,12 +130,63 @@ void write_objects(const char *path, int split, int n_entries) {
 }
 """
 
+DERIVED = "#pragma once\nstruct Base { int a; float b; };\nstruct Derived : Base { double c; };\n"
+
+# vectors that are not split are stored member by member, those of bases among them
+WRITE_DERIVED = r"""
+void write_derived(const char *path, int n_entries) {
+    TFile file(path, "RECREATE", "", 101);
+    TTree tree("derived", "classes with a base");
+    std::vector<Derived> items;
+    tree.Branch("items", &items, 32000, 0);
+    for (int e = 0; e < n_entries; ++e) {
+        items.clear();
+        for (int k = 0; k < e % 4; ++k) { Derived item; item.a = e; item.b = k / 2.f; item.c = e + k; items.push_back(item); }
+        tree.Fill();
+    }
+    tree.Write();
+}
+"""
+
+# one process can have one version of a class
+VERSION = r"""
+#include <TFile.h>
+#include <TTree.h>
+
+struct Thing {{
+    int first = 0;
+    {members}
+    ClassDefInlineNV(Thing, {version});
+}};
+
+struct Holder {{
+    Thing thing;
+    ClassDefInlineNV(Holder, 1);
+}};
+
+void write_version(const char *path, int start) {{
+    TFile file(path, "RECREATE", "", 101);
+    TTree tree("versions", "objects of one class");
+    auto *thing = new Thing; auto *holder = new Holder; int number;
+    tree.Branch("number", &number, "number/I"); tree.Branch("thing", &thing, 32000, 0);
+    tree.Branch("holder", &holder, 32000, 0); tree.Branch("same", &number, "same/I");
+    for (number = start; number < start + 200; ++number) {{
+        thing->first = holder->thing.first = number;
+        tree.Fill();
+    }}
+    tree.Write();
+}}
+"""
+MEMBERS = {1: "", 2: "double second = 0.5;"}
+
 DICTIONARIES = {
     "vector<vector<int> >": "vector",
     "map<int,float>": "map",
     "map<string,vector<int> >": "map;string;vector",
     "set<int>": "set",
     "vector<TVector3>": "vector;TVector3.h",
+    "bitset<12>": "bitset",
+    "vector<bitset<5> >": "bitset;vector",
 }
 
 LEAVES = {
@@ -120,7 +199,40 @@ LEAVES = {
 }
 
 
+def write_version(path: str, version: int) -> None:
+    """Write 200 entries with objects of one version of the class."""
+    if not ROOT.gInterpreter.Declare(VERSION.format(version=version, members=MEMBERS[version])):
+        sys.exit("ROOT does not take the code")
+    ROOT.write_version(path, 200 * version - 200)
+
+
+def write_derived(folder: Path) -> None:
+    """Write vectors of a class with a base, which is declared in a file of the working directory."""
+    Path("derived.h").write_text(DERIVED)
+    ROOT.gInterpreter.GenerateDictionary("Base;Derived;vector<Derived>", "derived.h;vector")
+    if not ROOT.gInterpreter.Declare('#include "derived.h"' + WRITE_DERIVED):
+        sys.exit("ROOT does not take the code")
+    ROOT.write_derived(f"{folder}/derived.root?reproducible=derived", 20)
+
+
+def write_versions(folder: Path) -> None:
+    """Write a tree whose first 200 entries have objects of version 1, and the next 200 of version 2."""
+    for version in MEMBERS:
+        subprocess.run(
+            [sys.executable, Path(__file__).resolve(), "--version", str(version), f"{version}.root"], check=True
+        )
+    merger = ROOT.TFileMerger(False)
+    merger.OutputFile(f"{folder}/versions.root?reproducible=versions", "RECREATE", 101)
+    for version in MEMBERS:
+        merger.AddFile(f"{version}.root", False)
+    if not merger.Merge():
+        sys.exit("ROOT does not merge the versions")
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["--version"]:
+        write_version(sys.argv[3], int(sys.argv[2]))
+        return
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "ttree"
     folder.mkdir(parents=True, exist_ok=True)
     folder = folder.resolve()
@@ -133,6 +245,10 @@ def main() -> None:
         ROOT.write_leaves(f"{folder}/{name}.root?reproducible={name}", *options)
     for split in (0, 1, 99):
         ROOT.write_objects(f"{folder}/objects_split{split}.root?reproducible=objects", split, 30)
+    ROOT.write_counted(f"{folder}/counted.root?reproducible=counted", 30)
+    ROOT.write_bits(f"{folder}/bits.root?reproducible=bits", 10)
+    write_derived(folder)
+    write_versions(folder)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from femtobarn.errors import (
     MissingDependencyError,
     NotFoundError,
     ResourceError,
+    UnreadableWarning,
     UsageError,
 )
 
@@ -54,6 +55,7 @@ __all__ = [
     "Report",
     "ResourceError",
     "Type",
+    "UnreadableWarning",
     "UsageError",
     "VerifyReport",
     "concatenate",

@@ -169,8 +169,8 @@ class _Builder:
     def _numpy(self, _: int | None, dtype: str, buffer: Buffer) -> Any:
         return NumpyArray(frombuffer(buffer, dtype))
 
-    def _list(self, field: int | None, offsets: Buffer, content: Node, is_set: bool) -> Any:
-        parameters = {"__array__": "set"} if self.of_tree and is_set else None
+    def _list(self, field: int | None, offsets: Buffer, content: Node, sort: str | None) -> Any:
+        parameters = {"__array__": sort} if self.of_tree and sort else None
         return ListOffsetArray(self.index(offsets), self.build(content, self.child(field)), parameters=parameters)
 
     def _string(self, _: int | None, offsets: Buffer, data: Buffer) -> Any:

@@ -17,7 +17,8 @@ Node: TypeAlias = tuple[Any, ...]
 """What an array is made of; the first item says what the others are:
 
 - ``("numpy", dtype, buffer)``
-- ``("list", offsets, node, is_set)``, ``("string", offsets, buffer)``, ``("bytes", offsets, buffer, class_name)``
+- ``("list", offsets, node, "set", "bitset" or None)``
+- ``("string", offsets, buffer)``, ``("bytes", offsets, buffer, class_name)``
 - ``("option", index, node)``, with -1 for what is missing
 - ``("regular", size, length, node)``
 - ``("record", names or None for a tuple, nodes, length, type_name)``

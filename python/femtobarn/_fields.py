@@ -472,7 +472,7 @@ class HasFields(ABC):
         paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch, how)
         output = self._output(paths, library, how, ak_add_doc)
         start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
-        return output.group(self.ntuple._read(paths, start, stop, threads))
+        return output.group(self.ntuple._read(paths, start, stop, threads, self._is_named(expressions)))
 
     def iterate(
         self,
@@ -533,7 +533,8 @@ class HasFields(ABC):
         output = self._output(paths, library, how, ak_add_doc)
         entries = clip_entries(self.num_entries, entry_start, entry_stop)
         check_step_size(step_size)
-        steps = self._steps(paths, entries, output, step_size, threads, prefetch)
+        named = self._is_named(expressions)
+        steps = self._steps(paths, entries, output, step_size, threads, prefetch, named)
         return steps if report else without_reports(steps)
 
     def num_entries_for(
@@ -660,6 +661,10 @@ class HasFields(ABC):
         chosen = schema.select(self._id, expressions, filter_name, filter_typename, accept, zipped=zipped)
         return [schema.path(i) for i in chosen]
 
+    def _is_named(self, expressions: str | Iterable[str] | None) -> bool:
+        """Return whether the fields of a read are asked for by name, so that none is left out."""
+        return expressions is not None or self._id is not None
+
     def _output(
         self, paths: list[str] | None, library: str | ModuleType, how: Any, add_doc: bool | dict[str, str]
     ) -> Output:
@@ -677,11 +682,13 @@ class HasFields(ABC):
         step_size: str | SupportsIndex,
         threads: int | None,
         prefetch: bool,
+        named: bool,
         global_offset: int = 0,
     ) -> Iterator[tuple[Any, Report]]:
         core = self.ntuple._core
         n_threads = self.ntuple._threads(threads)
         first = 0
+        settled = False  # whether steps were given: later ones have the same fields
         # between steps the terminal is the caller's: a bar only if it was asked for
         wanted = bool(self.ntuple._progress)
         with Progress(f"iterating over {self.ntuple.name}", wanted, unit="entries") as progress:
@@ -690,7 +697,10 @@ class HasFields(ABC):
                 if start < stop:
                     n_bytes = core.decoded_bytes(paths, start, stop) if isinstance(step_size, str) else 0
                     step = min(step_entries(step_size, n_bytes, stop - start), stop - start)
-                    for batch in core.iterate(paths, start, stop, step, threads=n_threads, prefetch=prefetch):
+                    options: dict[str, Any] = {"threads": n_threads, "prefetch": prefetch}
+                    batches = core.iterate(paths, start, stop, step, **options, named=named, settled=settled)
+                    for batch in self.ntuple._watched(batches):
+                        settled = True
                         done = batch.entry_stop - entries[0]
                         local = batch.entry_start - first, batch.entry_stop - first
                         where = Report(self, file_path, object_path, *local, first + global_offset)

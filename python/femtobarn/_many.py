@@ -202,7 +202,8 @@ class _Request:
         paths = nt._paths(*self.fields)
         output = nt._output(paths, *self.output)
         entries = (0, nt.num_entries)
-        return nt._steps(paths, entries, output, self.step_size, self.threads, self.prefetch, global_offset)
+        named = nt._is_named(self.fields[0])
+        return nt._steps(paths, entries, output, self.step_size, self.threads, self.prefetch, named, global_offset)
 
 
 def _iterate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from femtobarn import _core as core_module
@@ -16,7 +16,8 @@ from femtobarn._progress import Progress
 from femtobarn._repr import FIELD_HEADER, field_rows, format_bytes, format_table, html_table, plural, skipped_lines
 from femtobarn._schema import Schema
 from femtobarn._steps import clip_entries, num_threads, step_entries
-from femtobarn.errors import FemtobarnError, UsageError
+from femtobarn._warnings import warn_outside
+from femtobarn.errors import FemtobarnError, UnreadableWarning, UsageError
 
 if TYPE_CHECKING:
     from types import ModuleType, TracebackType
@@ -65,6 +66,7 @@ class NTuple(HasFields):
         self._attribute_of = attribute_of
         self._lock = threading.Lock()
         self._known_schema: Schema | None = None
+        self._num_unreadable = 0  # of the fields that were found to be unreadable, those that were warned of
         self._known_sizes: dict[int, dict[str, Any]] | None = None
         self._id = None
         if threads is not None:
@@ -126,7 +128,10 @@ class NTuple(HasFields):
 
     @property
     def skipped(self) -> tuple[tuple[str, str], ...]:
-        """Fields that are not read, and why: of unknown types, or not in all files. They are in no other list."""
+        """Fields that are not read, and why: of unknown types, or not in all files. They are in no other list.
+
+        Branches of trees may be found to be unreadable only when they are read: from then on they are here, too.
+        """
         return tuple((field, reason) for field, reason in self._core.skipped())
 
     @property
@@ -184,8 +189,13 @@ class NTuple(HasFields):
     # -- Arrow ---------------------------------------------------------------------------------------------
 
     def __arrow_c_schema__(self) -> object:
-        """Return the Arrow schema of all fields as a PyCapsule; no page is read."""
-        return self._core.arrow_schema()
+        """Return the Arrow schema of all fields as a PyCapsule.
+
+        No page is read; of trees only, the first objects, which say whether they can be read.
+        """
+        schema = self._core.arrow_schema()
+        self._warn_of_unreadable()
+        return schema
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return a stream of all entries as a PyCapsule.
@@ -203,7 +213,9 @@ class NTuple(HasFields):
         core = self._core
         n_entries = core.num_entries
         step = step_entries(_STREAM_STEP, core.decoded_bytes(None, 0, n_entries), n_entries)
-        return core.arrow_stream(None, 0, n_entries, step, threads=self._threads(None))
+        stream = core.arrow_stream(None, 0, n_entries, step, threads=self._threads(None))
+        self._warn_of_unreadable()
+        return stream
 
     # -- life ----------------------------------------------------------------------------------------------
 
@@ -318,9 +330,36 @@ class NTuple(HasFields):
     def _threads(self, threads: int | None) -> int:
         return num_threads(self._default_threads if threads is None else threads)
 
-    def _read(self, paths: list[str] | None, entry_start: int, entry_stop: int, threads: int | None) -> Batch:
+    def _read(
+        self, paths: list[str] | None, entry_start: int, entry_stop: int, threads: int | None, named: bool = True
+    ) -> Batch:
+        options: dict[str, Any] = {"threads": self._threads(threads), "named": named}
         with Progress(f"reading {self.name}", self._progress) as progress:
-            return self._core.read(paths, entry_start, entry_stop, threads=self._threads(threads), tick=progress.tick)
+            batch = self._core.read(paths, entry_start, entry_stop, **options, tick=progress.tick)
+        self._warn_of_unreadable()
+        return batch
+
+    def _watched(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Give batches, and warn of fields that turn out to be unreadable."""
+        try:
+            for batch in batches:
+                self._warn_of_unreadable()
+                yield batch
+                del batch
+        finally:
+            self._warn_of_unreadable()
+
+    def _warn_of_unreadable(self) -> None:
+        """Warn of fields that were found to be unreadable since the last call, which are skipped from now on."""
+        if self._opened is None:
+            return
+        with self._lock:
+            new = self._opened.unreadable()[self._num_unreadable :]
+            self._num_unreadable += len(new)
+            if new:
+                self._known_schema = None
+        for field, reason in new:
+            warn_outside(f"field {field!r} of {self.name!r} is skipped: {reason}", UnreadableWarning)
 
 
 class Field(HasFields):

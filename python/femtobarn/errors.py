@@ -1,6 +1,6 @@
-"""The errors that femtobarn raises.
+"""The errors that femtobarn raises, and the warning that it gives.
 
-Each is a `FemtobarnError` and also the built-in error that a user would catch: a missing file is a
+Each error is a `FemtobarnError` and also the built-in error that a user would catch: a missing file is a
 `FileNotFoundError`, a missing field a `KeyError`. The attribute `kind` is a stable name in kebab case,
 the same in Rust, C and Python.
 """
@@ -16,6 +16,7 @@ __all__ = [
     "MissingDependencyError",
     "NotFoundError",
     "ResourceError",
+    "UnreadableWarning",
     "UsageError",
 ]
 
@@ -96,6 +97,13 @@ class ResourceError(FemtobarnError, MemoryError):
     """There is not enough memory, or a limit forbids to take it."""
 
     kind = "resource"
+
+
+class UnreadableWarning(UserWarning):
+    """A branch of a tree is left out of a read of all fields, since its objects are not what its file says.
+
+    The message names it and says why; `NTuple.skipped` lists it from then on.
+    """
 
 
 class MissingDependencyError(FemtobarnError, ImportError):

@@ -70,7 +70,7 @@ def test_values_are_those_that_were_filled(name):
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("name", LEAVES + OBJECTS)
+@pytest.mark.parametrize("name", [*LEAVES, *OBJECTS, "bits"])
 def test_types_and_values_are_those_of_uproot(need, name):
     uproot = need("uproot")
     path = path_of(name)
@@ -202,6 +202,100 @@ def test_a_group_gives_its_branches(need, shared):
         assert nt.arrays([key]).fields == [key]
         n_compared += 1
     assert n_compared > 3
+
+
+@pytest.fixture
+def versions():
+    """400 entries: the objects of the first 200 are of version 1 of their class, the others of version 2."""
+    return fb.open(path_of("versions"))
+
+
+def test_a_branch_that_is_not_understood_is_left_out_with_a_warning(versions):
+    with pytest.warns(fb.UnreadableWarning) as caught:
+        a = versions.arrays()
+    assert a.fields == versions.keys(recursive=False) == ["number", "holder", "same"]
+    assert a["same"].to_list() == list(range(400))
+    (warning,) = caught
+    assert str(warning.message).startswith("field 'thing' of 'versions' is skipped: basket 1 has objects that are not")
+    assert warning.filename == __file__
+    ((name, reason),) = versions.skipped
+    assert name == "thing"
+    assert str(warning.message).endswith(reason)
+    assert versions.arrays().fields == a.fields  # and there is no other warning
+    assert ".thing" not in versions
+    with pytest.raises(KeyNotFoundError, match=r"'thing' of .* is skipped: basket 1"):
+        versions[".thing"]
+
+
+def test_a_branch_that_is_not_understood_is_an_error_by_name(versions):
+    with pytest.raises(FormatError, match=r"thing.* a read that names no fields leaves it out"):
+        versions.arrays(["thing", "number"])
+    with pytest.raises(FormatError, match=r"thing.* a read that names no fields leaves it out"):
+        versions["thing"].array(entry_start=300)
+    assert versions.skipped == ()
+    # its first basket is
+    assert versions.arrays(entry_stop=200)["thing"].to_list() == [{"first": i} for i in range(200)]
+
+
+def test_objects_of_several_versions_have_the_members_of_the_newest(versions):
+    expected = [{"thing": {"first": i, "second": 0.0 if i < 200 else 0.5}} for i in range(400)]
+    assert versions["holder"].array().to_list() == expected
+    assert versions["holder"].array(entry_start=150, entry_stop=250).to_list() == expected[150:250]
+
+
+def test_filters_leave_out_what_is_not_understood(versions):
+    with pytest.warns(fb.UnreadableWarning, match="thing"):
+        a = versions.arrays(filter_field=lambda field: field.top_level and field.name != "holder")
+    assert a.fields == ["number", "same"]
+
+
+@pytest.mark.parametrize("prefetch", [True, False])
+def test_fields_do_not_vanish_while_iterating(versions, prefetch):
+    steps = []
+    with pytest.warns(fb.UnreadableWarning), pytest.raises(FormatError, match="the next read leaves it out"):
+        steps.extend(step.fields for step in versions.iterate(step_size=150, prefetch=prefetch))
+    assert steps == [["number", "thing", "holder", "same"]]
+    steps = [step.fields for step in versions.iterate(step_size=150, prefetch=prefetch)]
+    assert steps == [["number", "holder", "same"]] * 3
+
+
+def test_the_first_step_of_all_files_says_which_fields_there_are():
+    together = fb.open([path_of("versions")] * 2)
+    with pytest.warns(fb.UnreadableWarning):
+        steps = [step.fields for step in together.iterate(step_size=100, entry_start=250)]
+    assert steps == [["number", "holder", "same"]] * 6
+
+
+def test_a_stream_finds_what_its_first_entries_show(versions):
+    pa = pytest.importorskip("pyarrow")
+    with pytest.raises(Exception, match="the next read leaves it out"):
+        pa.table(versions)
+    with pytest.warns(fb.UnreadableWarning, match="thing"):
+        assert pa.table(versions).column_names == ["number", "holder", "same"]
+    assert [name for name, _ in versions.skipped] == ["thing"]
+
+
+def test_leaves_in_one_branch_may_count_for_each_other():
+    a = fb.open(path_of("counted"))["list"].array()
+    assert a.to_list() == [{"n": e % 5, "x": [[e + k / 4, e + k / 4 + 100] for k in range(e % 5)]} for e in range(30)]
+
+
+def test_members_of_bases_are_stored_member_by_member():
+    """ATLAS's links were taken for objects with headers: ROOT writes none where it stores items member by member."""
+    items = fb.open(path_of("derived"))["items"].array()
+    expected = [[{"a": e, "b": k / 2, "c": e + k} for k in range(e % 4)] for e in range(20)]
+    assert items.to_list() == expected
+
+
+def test_bitsets_are_marked_as_such(tmp_path):
+    a = fb.open(path_of("bits")).arrays()
+    marked = '[var * bool, parameters={"__array__": "bitset"}]'
+    assert str(a["bits"].type) == f"10 * {marked}"
+    assert str(a["several"].type) == f"10 * var * {marked}"
+    assert a["bits"].to_list() == [[bool(37 * e >> bit & 1) for bit in range(12)] for e in range(10)]
+    fb.convert(path_of("bits"), tmp_path / "bits.root")
+    again = fb.open(tmp_path / "bits.root").arrays()
+    assert again["several"].to_list() == a["several"].to_list()
 
 
 def test_damage_names_the_basket_and_the_rest_is_read(tmp_path):

@@ -21,24 +21,45 @@ const STEP: u64 = 1000;
 /// A table whose columns would be narrower than this is turned: one line a value.
 const NARROWEST: usize = 20;
 
-pub fn run(args: &HeadArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn run(
+    args: &HeadArgs,
+    json: bool,
+    out: &mut Output<'_>,
+    err: &mut Output<'_>,
+) -> Result<i32, Failure> {
     with_ntuple(&args.target, |opened| {
-        let paths = select(&opened.reader, &args.fields)?;
-        let n = args.entries.min(opened.ntuple.n_entries());
-        if json {
-            write_json(opened, paths.as_deref(), n, args.threads.number(), out)?;
-            return Ok(code::FINE);
+        let code = head(opened, args, json, out)?;
+        // what is printed stays in front of what is not
+        out.flush()?;
+        for (name, reason) in opened.ntuple.left_out().unreadable() {
+            let note = format!("field {name:?} is skipped: {reason}");
+            writeln!(err, "fb: {}", printable(&note))?;
         }
-        let selection = opened.ntuple.select(paths.as_deref())?;
-        let options = ReadOptions {
-            threads: args.threads.number(),
-            ..ReadOptions::default()
-        };
-        let arrays = opened.ntuple.read(&selection, 0..n, &options)?;
-        let width = args.width.or_else(layout::width).unwrap_or(DEFAULT_WIDTH);
-        write_table(&arrays, width, out)?;
-        Ok(code::FINE)
+        Ok(code)
     })
+}
+
+fn head(
+    opened: &Opened,
+    args: &HeadArgs,
+    json: bool,
+    out: &mut Output<'_>,
+) -> Result<i32, Failure> {
+    let paths = select(&opened.reader, &args.fields)?;
+    let n = args.entries.min(opened.ntuple.n_entries());
+    if json {
+        write_json(opened, paths.as_deref(), n, args.threads.number(), out)?;
+        return Ok(code::FINE);
+    }
+    let selection = opened.ntuple.select(paths.as_deref())?;
+    let options = ReadOptions {
+        threads: args.threads.number(),
+        ..ReadOptions::default()
+    };
+    let arrays = opened.ntuple.read(&selection, 0..n, &options)?;
+    let width = args.width.or_else(layout::width).unwrap_or(DEFAULT_WIDTH);
+    write_table(&arrays, width, out)?;
+    Ok(code::FINE)
 }
 
 /// One object a line, a step at a time: memory stays bounded for any number of entries.

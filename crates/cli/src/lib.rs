@@ -72,7 +72,7 @@ fn dispatch(cli: &Cli, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32
         Verb::Info(args) => each(&args.targets, json, true, out, err, |target, out| {
             info::run(target, args, json, out)
         }),
-        Verb::Head(args) => head::run(args, cli.json, out),
+        Verb::Head(args) => head::run(args, cli.json, out, err),
         Verb::Verify(args) => each(&args.targets, json, false, out, err, |target, out| {
             verify::run(target, args, json, out)
         }),

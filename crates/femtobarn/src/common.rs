@@ -8,9 +8,15 @@ use femtobarn_rntuple::schema::{Descriptor, FieldId, is_anonymous};
 use femtobarn_rntuple::spec::Role;
 
 /// The fields of the first file that not all files have, and those that the first lacks: their paths, each with why it is
-/// left out. Of a field and those below it only the topmost is named.
-#[derive(Debug, Default)]
-pub struct LeftOut(BTreeMap<String, String>);
+/// left out. Of a field and those below it only the topmost is named. Then there are the fields of which only reading told
+/// that they cannot be read.
+#[derive(Debug, Clone, Default)]
+pub struct LeftOut {
+    /// What the files do not have in common.
+    lacking: BTreeMap<String, String>,
+    /// Top-level fields that turned out to be unreadable, in the order in which they did.
+    unreadable: Vec<(String, String)>,
+}
 
 impl LeftOut {
     /// Compares the files. Those of the same header have the same fields, which is soon seen.
@@ -32,7 +38,7 @@ impl LeftOut {
                         let here = variant(reader.descriptor(), other);
                         if variant(first.descriptor(), id) != here {
                             let why = format!("its alternatives are others in {}", reader.url());
-                            found.0.insert((*path).to_owned(), why);
+                            found.lacking.insert((*path).to_owned(), why);
                         }
                     }
                 }
@@ -47,14 +53,14 @@ impl LeftOut {
         let named = lacking
             .into_iter()
             .map(|(path, urls)| (path.to_owned(), not_in(&urls)));
-        found.0.extend(named);
-        if !found.0.is_empty() {
+        found.lacking.extend(named);
+        if !found.lacking.is_empty() {
             found.leave_out_the_empty(first);
         }
-        let all = std::mem::take(&mut found.0);
+        let all = std::mem::take(&mut found.lacking);
         let is_topmost = |path: &str| !ancestors(path).any(|above| all.contains_key(above));
         let topmost = all.iter().filter(|(path, _)| is_topmost(path));
-        found.0 = topmost
+        found.lacking = topmost
             .map(|(path, why)| (path.clone(), why.clone()))
             .collect();
         found
@@ -76,13 +82,14 @@ impl LeftOut {
                 .unwrap_or_default();
             let is_out = |id: &FieldId| {
                 let path = first.paths().get(*id as usize).and_then(Option::as_deref);
-                path.is_some_and(|path| self.0.contains_key(path))
+                path.is_some_and(|path| self.lacking.contains_key(path))
             };
             let reason = match path {
                 Some(path) if !below.is_empty() && below.iter().all(is_out) => {
-                    let why = below
-                        .first()
-                        .and_then(|id| self.0.get(first.paths().get(*id as usize)?.as_deref()?));
+                    let why = below.first().and_then(|id| {
+                        self.lacking
+                            .get(first.paths().get(*id as usize)?.as_deref()?)
+                    });
                     Some((
                         path.to_owned(),
                         format!(
@@ -94,7 +101,7 @@ impl LeftOut {
                 _ => None,
             };
             if let Some((path, why)) = reason {
-                self.0.entry(path).or_insert(why);
+                self.lacking.entry(path).or_insert(why);
             }
             // what has no path of its own stands for its members
             if let Some(above) = field
@@ -110,33 +117,50 @@ impl LeftOut {
         }
     }
 
-    /// Whether every file has every field.
+    /// Whether every file has every field, and nothing turned out to be unreadable.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.lacking.is_empty() && self.unreadable.is_empty()
     }
 
-    /// Paths and reasons, in the order of the paths.
+    /// The fields that turned out to be unreadable when they were read: paths and reasons, the first one found first.
+    pub fn unreadable(&self) -> &[(String, String)] {
+        &self.unreadable
+    }
+
+    /// Adds a field that turned out to be unreadable.
+    pub(crate) fn add_unreadable(&mut self, path: &str, reason: &str) {
+        if self.reason(path).is_none() {
+            self.unreadable.push((path.to_owned(), reason.to_owned()));
+        }
+    }
+
+    /// Paths and reasons: what the files do not have in common in the order of the paths, then what is unreadable.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0
+        let unreadable = self.unreadable.iter().map(|(path, why)| (path, why));
+        self.lacking
             .iter()
+            .chain(unreadable)
             .map(|(path, why)| (path.as_str(), why.as_str()))
     }
 
     /// Why a field is left out, if it is.
     pub fn reason(&self, path: &str) -> Option<&str> {
-        self.0.get(path).map(String::as_str)
+        let mut unreadable = self.unreadable.iter();
+        let lacking = self.lacking.get(path);
+        let why = lacking.or_else(|| Some(&unreadable.find(|(name, _)| name == path)?.1));
+        why.map(String::as_str)
     }
 
     fn has_below(&self, path: &str) -> bool {
         let prefix = format!("{path}.");
-        let next = self.0.range(prefix.clone()..).next();
+        let next = self.lacking.range(prefix.clone()..).next();
         next.is_some_and(|(path, _)| path.starts_with(&prefix))
     }
 
     /// The fields of a read of `id`: itself, or those below it that are common.
     pub(crate) fn common(&self, first: &Reader, id: FieldId, out: &mut Vec<String>) {
         let path = first.paths().get(id as usize).and_then(Option::as_deref);
-        if path.is_some_and(|path| self.0.contains_key(path)) {
+        if path.is_some_and(|path| self.reason(path).is_some()) {
             return;
         }
         match path {

@@ -40,7 +40,7 @@ impl Default for StepsOptions {
 
 type Step = Result<(Range<u64>, Arrays), RNTupleError>;
 
-/// The steps of an entry range.
+/// The steps of an entry range. All have the fields of the first: what only a later one finds to be unreadable is an error.
 ///
 /// Held at any time, besides what the caller keeps: the step that is being read and, with `prefetch`, one that is
 /// ready, `page_cache` bytes of pages, `in_flight` bytes of requests, and a page or two for each thread.
@@ -86,7 +86,9 @@ impl Worker {
             cache: Some(&self.cache),
             tick: None,
         };
-        let arrays = self.ntuple.read(&self.selection, entries.clone(), &options);
+        let selection = &mut self.selection;
+        let arrays = self.ntuple.read_settling(selection, &entries, &options);
+        *selection = selection.clone().fixed();
         if arrays.is_err() {
             self.next = self.stop;
         }

@@ -16,6 +16,7 @@ mod iterate;
 mod ntuple;
 mod open;
 mod pattern;
+mod settle;
 mod sizes;
 mod writable;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use femtobarn_io::ByteSource;
 use femtobarn_rntuple::array::{Arrays, arrow_schema};
@@ -25,20 +25,49 @@ pub struct NTuple {
     readers: Vec<Arc<Reader>>,
     /// First entry of each file, and the number of entries behind the last.
     starts: Vec<u64>,
-    left_out: LeftOut,
+    left_out: RwLock<Arc<LeftOut>>,
 }
 
 /// Columns to be read, resolved in every file.
 #[derive(Debug, Clone)]
 pub struct Selection {
-    schema: Arc<ReadSchema>,
+    pub(crate) schema: Arc<ReadSchema>,
     bindings: Vec<Arc<Binding>>,
+    /// The paths that were asked for; none for all.
+    pub(crate) paths: Option<Arc<[String]>>,
+    pub(crate) lenience: Lenience,
+}
+
+/// What becomes of fields of which only reading tells that they cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lenience {
+    /// They are left out.
+    LeaveOut,
+    /// They are an error, but left out of the next read of all fields.
+    LeaveOutNext,
+    /// They are an error: somebody asked for them.
+    Refuse,
 }
 
 impl Selection {
     /// The schema of the result.
     pub fn schema(&self) -> &ReadSchema {
         &self.schema
+    }
+
+    /// The same fields, but those that turn out to be unreadable are left out, as they are of all fields.
+    pub fn leaving_out(mut self) -> Self {
+        self.lenience = Lenience::LeaveOut;
+        self
+    }
+
+    /// The same fields, neither more nor fewer: what turns out to be unreadable is an error, as after the first step of an
+    /// iteration.
+    pub fn fixed(mut self) -> Self {
+        if self.lenience == Lenience::LeaveOut {
+            self.lenience = Lenience::LeaveOutNext;
+        }
+        self
     }
 
     /// The Arrow schema of the result.
@@ -107,7 +136,7 @@ impl NTuple {
             starts.push(sum);
         }
         Self {
-            left_out: LeftOut::new(&readers),
+            left_out: RwLock::new(Arc::new(LeftOut::new(&readers))),
             readers,
             starts,
         }
@@ -153,40 +182,58 @@ impl NTuple {
         &self.starts
     }
 
-    /// The fields that not every file has.
-    pub fn left_out(&self) -> &LeftOut {
-        &self.left_out
+    /// The fields that not every file has, and those that turned out to be unreadable until now.
+    pub fn left_out(&self) -> Arc<LeftOut> {
+        let left_out = self.left_out.read();
+        left_out.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Leaves a top-level field out of everything from now on.
+    pub(crate) fn leave_out(&self, path: &str, reason: &str) {
+        let mut left_out = self
+            .left_out
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(&mut left_out).add_unreadable(path, reason);
     }
 
     /// Resolves columns by their paths; if none, all that every file has. Of a field that is named, what is below it and
     /// not in every file is left out.
+    ///
+    /// Of all fields, those are left out, too, that turn out to be unreadable when they are read: branches of trees whose
+    /// objects are not what their file says. [`NTuple::left_out`] names them from then on. One that is named is an error.
     pub fn select(&self, paths: Option<&[String]>) -> Result<Selection, RNTupleError> {
         let common = self.common(paths)?;
         let (schema, bindings) = ReadSchema::new(&self.readers, common.as_deref().or(paths))?;
         Ok(Selection {
             schema: Arc::new(schema),
             bindings: bindings.into_iter().map(Arc::new).collect(),
+            paths: paths.map(Arc::from),
+            lenience: match paths {
+                None => Lenience::LeaveOut,
+                Some(_) => Lenience::Refuse,
+            },
         })
     }
 
     /// The fields to read, where files differ in them.
     fn common(&self, paths: Option<&[String]>) -> Result<Option<Vec<String>>, RNTupleError> {
-        let Some(first) = self.readers.first().filter(|_| !self.left_out.is_empty()) else {
+        let left_out = self.left_out();
+        let Some(first) = self.readers.first().filter(|_| !left_out.is_empty()) else {
             return Ok(None);
         };
         let mut out = Vec::new();
         for path in paths.unwrap_or_default() {
-            if self.left_out.reason(path).is_some() {
-                // the file that lacks it says so
+            if left_out.reason(path).is_some() {
+                // the file that lacks it says so, or its reading does
                 out.push(path.clone());
             } else {
-                self.left_out
-                    .common(first, first.field_by_path(path)?, &mut out);
+                left_out.common(first, first.field_by_path(path)?, &mut out);
             }
         }
         if paths.is_none() {
             for &id in &first.descriptor().top_level {
-                self.left_out.common(first, id, &mut out);
+                left_out.common(first, id, &mut out);
             }
         }
         Ok(Some(out))
@@ -234,18 +281,25 @@ impl NTuple {
         Ok(parts)
     }
 
-    /// Reads entries into arrays.
+    /// Reads entries into arrays: those of the selection, without fields that turn out to be unreadable if it was one of
+    /// all fields.
     pub fn read(
         &self,
         selection: &Selection,
         entries: Range<u64>,
         options: &ReadOptions<'_>,
     ) -> Result<Arrays, RNTupleError> {
-        read(
-            &selection.schema,
-            &self.parts(selection, &entries)?,
-            options,
-        )
+        self.read_settling(&mut selection.clone(), &entries, options)
+    }
+
+    pub(crate) fn read_exactly(
+        &self,
+        selection: &Selection,
+        entries: &Range<u64>,
+        options: &ReadOptions<'_>,
+    ) -> Result<Arrays, RNTupleError> {
+        let parts = self.parts(selection, entries)?;
+        read(&selection.schema, &parts, options)
     }
 
     /// What a read will cost.

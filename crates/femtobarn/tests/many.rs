@@ -67,7 +67,8 @@ fn fields_that_a_file_lacks_are_left_out_and_named() {
     let (first, second) = (top_level(&open(&[wide])), top_level(&open(&[narrow])));
     for (names, others, file) in [(&first, &second, narrow.0), (&second, &first, wide.0)] {
         for name in names.iter().filter(|name| !others.contains(name)) {
-            let why = both.left_out().reason(name).unwrap();
+            let left_out = both.left_out();
+            let why = left_out.reason(name).unwrap();
             assert!(why.contains(file), "{name}: {why}");
         }
     }

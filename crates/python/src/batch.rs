@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use femtobarn::array::{Arrays, SlotData};
-use femtobarn::schema::{Node, NodeKind};
+use femtobarn::schema::{ListSort, Node, NodeKind};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyTuple};
 
@@ -154,13 +154,14 @@ impl<'py> Nodes<'_, 'py> {
                 bytes,
                 class_name,
             } => ("bytes", self.data(*index)?, self.data(*bytes)?, class_name).into_pyobject(py),
-            NodeKind::List {
-                index,
-                item,
-                is_set,
-            } => {
+            NodeKind::List { index, item, sort } => {
                 let item = self.node(item, self.arrays.n_items(*index))?;
-                ("list", self.data(*index)?, item, *is_set).into_pyobject(py)
+                let sort = match sort {
+                    ListSort::List => None,
+                    ListSort::Set => Some("set"),
+                    ListSort::Bitset => Some("bitset"),
+                };
+                ("list", self.data(*index)?, item, sort).into_pyobject(py)
             }
             NodeKind::Optional { index, item } => {
                 let item = self.node(item, self.arrays.n_items(*index))?;

@@ -93,12 +93,12 @@ impl NTuple {
     }
 
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        metadata::fields(py, self.first()?, self.inner.left_out())
+        metadata::fields(py, self.first()?, &self.inner.left_out())
     }
 
     /// Keys of all fields, depth first.
     fn keys(&self) -> PyResult<Vec<String>> {
-        Ok(metadata::keys(self.first()?, self.inner.left_out()))
+        Ok(metadata::keys(self.first()?, &self.inner.left_out()))
     }
 
     /// Other names of fields, and their ids.
@@ -112,10 +112,19 @@ impl NTuple {
         let unreadable = skipped
             .iter()
             .map(|skipped| (skipped.name.clone(), skipped.reason.clone()));
-        let left_out = self.inner.left_out().iter();
+        let left_out = self.inner.left_out();
         Ok(unreadable
-            .chain(left_out.map(|(path, why)| (path.to_owned(), why.to_owned())))
+            .chain(
+                left_out
+                    .iter()
+                    .map(|(path, why)| (path.to_owned(), why.to_owned())),
+            )
             .collect())
+    }
+
+    /// Fields that turned out to be unreadable when they were read, the first one found first, and why.
+    fn unreadable(&self) -> Vec<(String, String)> {
+        self.inner.left_out().unreadable().to_vec()
     }
 
     #[pyo3(signature = (details = false))]
@@ -136,7 +145,8 @@ impl NTuple {
         Ok(dict)
     }
 
-    #[pyo3(signature = (paths, entry_start, entry_stop, *, threads = 1, tick = None))]
+    #[pyo3(signature = (paths, entry_start, entry_stop, *, threads = 1, named = true, tick = None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn read(
         &self,
         py: Python<'_>,
@@ -144,11 +154,12 @@ impl NTuple {
         entry_start: u64,
         entry_stop: u64,
         threads: usize,
+        named: bool,
         tick: Option<Py<PyAny>>,
     ) -> PyResult<Batch> {
         let raised = RefCell::new(None);
         let result = with_ticks(py, tick, &raised, |tick| {
-            let selection = self.inner.select(paths.as_deref())?;
+            let selection = self.select(paths.as_deref(), named)?;
             let options = ReadOptions {
                 threads,
                 tick: Some(tick),
@@ -241,7 +252,8 @@ impl NTuple {
             .collect())
     }
 
-    #[pyo3(signature = (paths, entry_start, entry_stop, step, *, threads = 1, prefetch = true, page_cache = None))]
+    /// Steps; `named`: whether the fields were asked for by name; `settled`: whether steps with them were given before.
+    #[pyo3(signature = (paths, entry_start, entry_stop, step, *, threads = 1, prefetch = true, page_cache = None, named = true, settled = false))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn iterate(
         &self,
@@ -253,16 +265,25 @@ impl NTuple {
         threads: usize,
         prefetch: bool,
         page_cache: Option<u64>,
+        named: bool,
+        settled: bool,
     ) -> PyResult<BatchIterator> {
-        let steps = self.steps(
-            py,
-            paths,
-            entry_start..entry_stop,
+        let mut selection = py
+            .detach(|| self.select(paths.as_deref(), named))
+            .map_err(to_python)?;
+        if settled {
+            selection = selection.fixed();
+        }
+        let defaults = StepsOptions::default();
+        let options = StepsOptions {
             step,
             threads,
             prefetch,
-            page_cache,
-        )?;
+            page_cache: page_cache.unwrap_or(defaults.page_cache),
+            ..defaults
+        };
+        let ntuple = self.inner.clone();
+        let steps = Steps::new(ntuple, selection, entry_start..entry_stop, options);
         Ok(BatchIterator {
             steps: Mutex::new(steps),
             ntuple: self.inner.clone(),
@@ -280,19 +301,15 @@ impl NTuple {
         step: u64,
         threads: usize,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let selection = py
-            .detach(|| self.inner.select(paths.as_deref()))
-            .map_err(to_python)?;
+        let entries = entry_start..entry_stop;
+        let selection = self.settled(py, paths, &entries)?;
         let schema = Arc::new(selection.arrow_schema());
-        let steps = self.steps(
-            py,
-            paths,
-            entry_start..entry_stop,
+        let options = StepsOptions {
             step,
             threads,
-            true,
-            None,
-        )?;
+            ..StepsOptions::default()
+        };
+        let steps = Steps::new(self.inner.clone(), selection, entries, options);
         arrow::stream(py, Box::new(BatchReader { schema, steps }))
     }
 
@@ -303,9 +320,7 @@ impl NTuple {
         py: Python<'py>,
         paths: Option<Vec<String>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let selection = py
-            .detach(|| self.inner.select(paths.as_deref()))
-            .map_err(to_python)?;
+        let selection = self.settled(py, paths, &(0..self.inner.n_entries()))?;
         arrow::schema(py, &selection.arrow_schema())
     }
 }
@@ -325,30 +340,27 @@ impl NTuple {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-    fn steps(
+    /// Fields to be read; those that were not `named` may be left out.
+    fn select(&self, paths: Option<&[String]>, named: bool) -> Result<Selection, Error> {
+        let selection = self.inner.select(paths)?;
+        Ok(match named {
+            true => selection,
+            false => selection.leaving_out(),
+        })
+    }
+
+    /// Fields of a stream, whose schema comes first.
+    fn settled(
         &self,
         py: Python<'_>,
         paths: Option<Vec<String>>,
-        entries: Range<u64>,
-        step: u64,
-        threads: usize,
-        prefetch: bool,
-        page_cache: Option<u64>,
-    ) -> PyResult<Steps> {
-        let selection: Selection = py
-            .detach(|| self.inner.select(paths.as_deref()))
-            .map_err(to_python)?;
-        let defaults = StepsOptions::default();
-        let page_cache = page_cache.unwrap_or(defaults.page_cache);
-        let options = StepsOptions {
-            step,
-            threads,
-            prefetch,
-            page_cache,
-            ..defaults
+        entries: &Range<u64>,
+    ) -> PyResult<Selection> {
+        let settled = || {
+            let selection = self.inner.select(paths.as_deref())?;
+            self.inner.settled(&selection, entries)
         };
-        Ok(Steps::new(self.inner.clone(), selection, entries, options))
+        py.detach(settled).map_err(to_python)
     }
 }
 

@@ -79,6 +79,25 @@ fn a_truncated_file_is_an_error() {
     }
 }
 
+/// Libraries other than ROOT write trees without describing their classes; leaves always have the same members.
+#[test]
+fn leaves_need_no_description() {
+    let bytes = bytes_of("leaves_many_baskets");
+    let source: Arc<dyn ByteSource> = MemorySource::new("mem:tree", Bytes::from(bytes));
+    let file = RootFile::open(source).unwrap();
+    let key = file.find("leaves").unwrap();
+    let object = file.read_object(&key).unwrap();
+    let model = |without: &str| {
+        let mut infos = file.streamer_infos().unwrap();
+        infos.retain(|info| info.name != without);
+        let infos = crate::object::Infos::new(infos);
+        crate::model::build(&infos, "TTree", &object, key.key_len)
+    };
+    let whole = format!("{:?}", model("").unwrap());
+    assert_eq!(format!("{:?}", model("TLeaf").unwrap()), whole);
+    assert!(model("TBranch").is_err());
+}
+
 #[test]
 fn a_damaged_basket_is_named() {
     let mut bytes = bytes_of("leaves_many_baskets");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{DIMUON, MIXED, good, root};
+use crate::support::{DIMUON, MIXED, fb, good, root};
 
 /// Whether a number is the one with these bits. The last bit may differ, as serde_json reads quickly and not exactly; a
 /// double that is stored with 32 or fewer bits is read as such.
@@ -255,5 +255,19 @@ fn many_entries_are_written_step_by_step() {
             .iter()
             .zip(1000..)
             .all(|(event, i)| event["event"] == i)
+    );
+}
+
+#[test]
+fn a_branch_that_is_not_understood_is_named_on_standard_error() {
+    let args = ["head", "testdata/ttree/versions.root", "-n", "300"];
+    let done = fb(&args);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert!(done.out.contains("holder") && !done.out.contains("thing  "));
+    assert!(
+        done.err
+            .starts_with("fb: field \"thing\" is skipped: basket 1"),
+        "{}",
+        done.err
     );
 }

@@ -15,6 +15,7 @@ use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::TreeModel;
 
 use super::output::Format;
+use super::reshape::reshape;
 use super::tree::{self, has_data};
 use super::{ConvertOptions, tables};
 use crate::ntuple::{NTuple, Selection};
@@ -102,11 +103,15 @@ impl Source {
             .map(|field| field.name.clone())
             .collect();
         let selection = ntuple.select(Some(&read))?;
-        let left_out = ntuple.left_out().iter();
+        let left_out = ntuple.left_out();
         let skipped = descriptor.skipped.iter();
         let notes = skipped
             .map(|skipped| (skipped.name.clone(), skipped.reason.clone()))
-            .chain(left_out.map(|(path, why)| (path.to_owned(), why.to_owned())))
+            .chain(
+                left_out
+                    .iter()
+                    .map(|(path, why)| (path.to_owned(), why.to_owned())),
+            )
             .collect();
         Ok(Self {
             name: descriptor.name.clone(),
@@ -155,7 +160,7 @@ impl Source {
             n_entries: ntuple.n_entries(),
             n_bytes: stored_bytes(ntuple)?,
             notes: shaped.notes,
-            batches: Box::new(batches.map(move |batch| tree::reshape(&batch?, &pieces))),
+            batches: Box::new(batches.map(move |batch| reshape(&batch?, &pieces))),
             fields: shaped.fields,
         })
     }

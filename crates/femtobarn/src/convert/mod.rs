@@ -8,7 +8,9 @@
 mod certificate;
 mod input;
 mod many;
+mod members;
 mod output;
+mod reshape;
 mod tables;
 mod tree;
 

@@ -6,28 +6,17 @@
 //! collections, which the importer does not take, collections of such records.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
-};
-use arrow_array::{
-    Array, ArrayRef, FixedSizeListArray, LargeListArray, RecordBatch, RecordBatchOptions,
-    StructArray,
-};
-use arrow_buffer::OffsetBuffer;
-use arrow_schema::{DataType, Field, Fields, Schema};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{ReadOptions, Reader};
 use femtobarn_rntuple::schema::Descriptor;
 use femtobarn_rntuple::write::{FieldKind, FieldModel};
+use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::{Branch, BranchId, Leaf, TreeModel};
-use femtobarn_ttree::{Tree, TreeError};
 
 use super::ConvertOptions;
-use super::input::{Wanted, refused};
+use super::input::Wanted;
+use super::members::Members;
 use crate::ntuple::NTuple;
 
 /// How a column of the output is made of columns of the input.
@@ -262,7 +251,7 @@ impl Shaper<'_> {
             self.ntuple.read(&selection, 0..1, &ReadOptions::default())
         };
         match first(column.to_owned()) {
-            Err(error) if is_unsupported(&error) => Some(error.to_string()),
+            Err(RNTupleError::Unsupported { reason, .. }) => Some(reason),
             _ => None,
         }
     }
@@ -384,7 +373,9 @@ fn natural(model: &FieldModel) -> FieldModel {
             Some((type_name, FieldKind::Collection(inner))) => {
                 let mut item = natural(item);
                 // the pairs of a map
-                item.type_name = inner.type_name;
+                if matches!(inner.kind, FieldKind::Record(_)) {
+                    item.type_name = inner.type_name;
+                }
                 FieldModel::new(name, type_name, FieldKind::Collection(Box::new(item)))
             }
             _ => FieldModel::vector(name, natural(item)),
@@ -448,14 +439,6 @@ fn plain_name(branch: &str) -> String {
     }
 }
 
-/// Whether objects turned out to be others than the file says, or of a kind that is not read.
-fn is_unsupported(error: &RNTupleError) -> bool {
-    let RNTupleError::Object { source, .. } = error else {
-        return false;
-    };
-    matches!(source.downcast_ref(), Some(TreeError::Unsupported(_)))
-}
-
 /// What names have in common, up to an underscore.
 fn common_beginning<'n>(names: &[&'n str]) -> &'n str {
     let Some((first, rest)) = names.split_first() else {
@@ -489,212 +472,6 @@ fn is_of_char(class: &str) -> bool {
 
 fn is_collection(branch: &Branch) -> bool {
     matches!(branch.kind, 3 | 4)
-}
-
-/// Members of a record, those with dots in their names in records of their own.
-#[derive(Default)]
-struct Members(Vec<(String, Member)>);
-
-enum Member {
-    Leaf(FieldModel, Piece),
-    Inner(Members),
-}
-
-impl Members {
-    fn insert(&mut self, path: &[String], model: FieldModel, piece: Piece) {
-        let Some((first, rest)) = path.split_first() else {
-            return;
-        };
-        let known = self.0.iter_mut().find(|(name, _)| name == first);
-        match (known, rest.is_empty()) {
-            (Some((_, Member::Inner(inner))), false) => inner.insert(rest, model, piece),
-            (None, false) => {
-                let mut inner = Self::default();
-                inner.insert(rest, model, piece);
-                self.0.push((first.clone(), Member::Inner(inner)));
-            }
-            (None, true) => self.0.push((first.clone(), Member::Leaf(model, piece))),
-            // nothing is lost where names meet
-            (Some(_), _) => {
-                let name = format!("{}_{}", path.join("_"), self.0.len());
-                self.0.push((name, Member::Leaf(model, piece)));
-            }
-        }
-    }
-
-    fn finish(self) -> (Vec<FieldModel>, Vec<(String, Piece)>) {
-        self.each(&|model| model)
-    }
-
-    /// As members of the items of a collection: the models are those of lists.
-    fn items(self) -> (Vec<FieldModel>, Vec<(String, Piece)>) {
-        self.each(&|model| model.subfields().first().cloned().unwrap_or(model))
-    }
-
-    fn each(
-        self,
-        inner: &dyn Fn(FieldModel) -> FieldModel,
-    ) -> (Vec<FieldModel>, Vec<(String, Piece)>) {
-        let mut models = Vec::new();
-        let mut pieces = Vec::new();
-        for (name, member) in self.0 {
-            let (model, piece) = match member {
-                Member::Leaf(model, piece) => (inner(model), piece),
-                Member::Inner(members) => {
-                    let (models, pieces) = members.each(inner);
-                    (FieldModel::record("", "", models), Piece::Record(pieces))
-                }
-            };
-            models.push(model.named(name.as_str()));
-            pieces.push((name, piece));
-        }
-        (models, pieces)
-    }
-}
-
-/// A batch in its new shape.
-pub(super) fn reshape(
-    batch: &RecordBatch,
-    pieces: &[(String, Piece)],
-) -> Result<RecordBatch, RNTupleError> {
-    let mut fields = Vec::with_capacity(pieces.len());
-    let mut arrays = Vec::with_capacity(pieces.len());
-    for (name, piece) in pieces {
-        let array = make(batch, piece, name)?;
-        fields.push(Field::new(name, array.data_type().clone(), true));
-        arrays.push(array);
-    }
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
-        .map_err(|error| refused("", error.to_string()))
-}
-
-fn column<'b>(batch: &'b RecordBatch, name: &str) -> Result<&'b ArrayRef, RNTupleError> {
-    batch
-        .column_by_name(name)
-        .ok_or_else(|| refused(name, "it was not read"))
-}
-
-fn make(batch: &RecordBatch, piece: &Piece, path: &str) -> Result<ArrayRef, RNTupleError> {
-    match piece {
-        Piece::Column(name) => column(batch, name).cloned(),
-        Piece::Flat(name) => flat(column(batch, name)?),
-        Piece::Record(members) => {
-            let members = members
-                .iter()
-                .map(|(name, piece)| Ok((name.clone(), make(batch, piece, path)?)))
-                .collect::<Result<Vec<_>, RNTupleError>>()?;
-            record(members, batch.num_rows())
-        }
-        Piece::Zip(members) => {
-            let mut offsets = None;
-            let item = items(batch, members, path, &mut offsets)?;
-            let offsets = offsets.unwrap_or_else(|| OffsetBuffer::new_zeroed(batch.num_rows()));
-            list(offsets, item)
-        }
-        Piece::Count(name) => {
-            let counts = column(batch, name)?;
-            let lengths = lengths(counts).ok_or_else(|| refused(name, "it is no counter"))?;
-            let n = lengths.iter().sum();
-            let offsets = OffsetBuffer::<i64>::from_lengths(lengths);
-            list(offsets, record(Vec::new(), n)?)
-        }
-    }
-}
-
-/// Arrays of arrays as arrays.
-fn flat(array: &ArrayRef) -> Result<ArrayRef, RNTupleError> {
-    let (mut size, mut items) = (1i32, array.clone());
-    while let Some(inner) = items.as_fixed_size_list_opt() {
-        size = size.saturating_mul(inner.value_length());
-        items = inner.values().clone();
-    }
-    let field = Arc::new(Field::new("item", items.data_type().clone(), true));
-    let made = FixedSizeListArray::try_new(field, size, items, None);
-    Ok(Arc::new(
-        made.map_err(|error| refused("", error.to_string()))?,
-    ))
-}
-
-/// Numbers of items, of any type of integers.
-fn lengths(counts: &ArrayRef) -> Option<Vec<usize>> {
-    fn of<T: ArrowPrimitiveType>(counts: &ArrayRef) -> Option<Vec<usize>>
-    where
-        usize: TryFrom<T::Native>,
-    {
-        let counts = counts.as_primitive_opt::<T>()?.values().iter();
-        counts.map(|&n| usize::try_from(n).ok()).collect()
-    }
-    of::<Int32Type>(counts)
-        .or_else(|| of::<UInt32Type>(counts))
-        .or_else(|| of::<Int64Type>(counts))
-        .or_else(|| of::<UInt64Type>(counts))
-        .or_else(|| of::<Int16Type>(counts))
-        .or_else(|| of::<UInt16Type>(counts))
-        .or_else(|| of::<Int8Type>(counts))
-        .or_else(|| of::<UInt8Type>(counts))
-}
-
-fn record(members: Vec<(String, ArrayRef)>, length: usize) -> Result<ArrayRef, RNTupleError> {
-    let field =
-        |(name, array): &(String, ArrayRef)| Field::new(name, array.data_type().clone(), true);
-    let fields: Fields = members.iter().map(field).collect();
-    let arrays = members.into_iter().map(|(_, array)| array).collect();
-    let made = StructArray::try_new_with_length(fields, arrays, None, length);
-    Ok(Arc::new(
-        made.map_err(|error| refused("", error.to_string()))?,
-    ))
-}
-
-fn list(offsets: OffsetBuffer<i64>, item: ArrayRef) -> Result<ArrayRef, RNTupleError> {
-    let field = Arc::new(Field::new("item", item.data_type().clone(), true));
-    let made = LargeListArray::try_new(field, offsets, item, None);
-    Ok(Arc::new(
-        made.map_err(|error| refused("", error.to_string()))?,
-    ))
-}
-
-/// The items of lists, which all must have the same lengths.
-fn items(
-    batch: &RecordBatch,
-    members: &[(String, Piece)],
-    path: &str,
-    offsets: &mut Option<OffsetBuffer<i64>>,
-) -> Result<ArrayRef, RNTupleError> {
-    let mut out = Vec::with_capacity(members.len());
-    for (name, piece) in members {
-        let values = match piece {
-            Piece::Record(inner) => items(batch, inner, path, offsets)?,
-            other => {
-                let array = make(batch, other, path)?;
-                let lists = array
-                    .as_list_opt::<i64>()
-                    .filter(|_| matches!(array.data_type(), DataType::LargeList(_)));
-                let lists = lists.ok_or_else(|| {
-                    refused(
-                        path,
-                        format!("its member {name:?} is {}, not a list", array.data_type()),
-                    )
-                })?;
-                match offsets {
-                    None => *offsets = Some(lists.offsets().clone()),
-                    Some(known) if known.ptr_eq(lists.offsets()) || known == lists.offsets() => {}
-                    Some(_) => {
-                        let reason =
-                            format!("its member {name:?} has other lengths than those in front");
-                        return Err(refused(path, reason));
-                    }
-                }
-                lists.values().clone()
-            }
-        };
-        out.push((name.clone(), values));
-    }
-    let n = offsets
-        .as_ref()
-        .and_then(|offsets| offsets.iter().last().copied())
-        .unwrap_or(0);
-    record(out, usize::try_from(n).unwrap_or(0))
 }
 
 /// Whether a field has data of its own.

@@ -16,6 +16,7 @@ pub use super::stats::{Stats, add, elapsed};
 use super::{Part, ReadOptions, ReadSchema, Tick, VerifyReport};
 use crate::RNTupleError;
 use crate::array::SlotData;
+use crate::schema::FieldId;
 use crate::spec::PageList;
 
 /// Bytes of one column in one part: what [`Storage::costs`] counts.
@@ -50,6 +51,12 @@ pub trait Storage: Debug + Send + Sync {
 
     /// Clusters and the places of the records in them; a record that several clusters need is listed where it begins.
     fn page_list(&self) -> Arc<PageList>;
+
+    /// Top-level fields of which only reading tells whether they can be read: those whose values say themselves what they
+    /// are.
+    fn doubtful(&self) -> Vec<FieldId> {
+        Vec::new()
+    }
 
     /// Reads everything and reports what is damaged.
     fn verify(

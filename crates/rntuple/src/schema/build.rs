@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::descriptor::{Descriptor, FieldId};
 use super::dtype::DType;
-use super::node::{Node, NodeKind};
+use super::node::{ListSort, Node, NodeKind};
 use super::paths::{FieldNames, is_anonymous, is_number};
 use super::slots::{Slot, SlotId, SlotKind, SlotParent, Slots};
 use crate::spec::{ColumnType, Role};
@@ -153,15 +153,13 @@ impl Builder<'_> {
         if field.record.type_name.starts_with("std::optional") {
             return Ok(NodeKind::Optional { index, item });
         }
-        let is_set = self
-            .descriptor
-            .field(id)
-            .is_some_and(|field| field.record.type_name.starts_with("std::set<"));
-        Ok(NodeKind::List {
-            index,
-            item,
-            is_set,
-        })
+        let type_name = field.record.type_name.split('<').next();
+        let sort = match type_name {
+            Some("std::set") => ListSort::Set,
+            Some("std::bitset") => ListSort::Bitset,
+            _ => ListSort::List,
+        };
+        Ok(NodeKind::List { index, item, sort })
     }
 
     /// Members of a record; those of base classes come behind its own, as uproot orders them.

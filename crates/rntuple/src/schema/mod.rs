@@ -11,6 +11,6 @@ pub use build::build;
 pub(crate) use build::{member_ranks, wanted_fields};
 pub use descriptor::{Column, Descriptor, Field, FieldId, SkippedField};
 pub use dtype::DType;
-pub use node::{Node, NodeKind};
+pub use node::{ListSort, Node, NodeKind};
 pub use paths::{FieldNames, field_paths, is_anonymous, nearest};
 pub use slots::{Slot, SlotId, SlotKind, SlotParent, Slots};

@@ -12,6 +12,17 @@ pub struct Node {
     pub kind: NodeKind,
 }
 
+/// Lists that are more than lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListSort {
+    /// Just lists.
+    List,
+    /// Those of a `std::set`.
+    Set,
+    /// Those of a `std::bitset` of which the size is not that of an array: in trees.
+    Bitset,
+}
+
 /// Structure of an array.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "members are explained at their variant")]
@@ -28,11 +39,12 @@ pub enum NodeKind {
         bytes: SlotId,
         class_name: String,
     },
-    /// Lists of any length, those of a `std::set` if `is_set`.
+    /// Lists of any length.
     List {
         index: SlotId,
         item: Box<Node>,
-        is_set: bool,
+        /// What they are, beyond being lists.
+        sort: ListSort,
     },
     /// Values that may be missing: lists of none or one.
     Optional { index: SlotId, item: Box<Node> },

@@ -3,8 +3,9 @@
 use femtobarn_rntuple::schema::DType;
 use femtobarn_rootfile::{ElementKind, StreamerElement};
 
-use super::class::{Shapes, basic};
+use super::class::Shapes;
 use super::cpp::Cpp;
+use super::known::basic;
 use super::leaf;
 use super::shape::{Hidden, ListWire, Member, Number, Record, RecordWire, Shape, TextWire};
 use crate::TreeError;
@@ -89,15 +90,7 @@ pub(crate) fn meaning(
                 None => objects(branch, element, &sizes, infos),
             }
         }
-        several => {
-            if several.iter().any(|leaf| leaf.count.is_some()) {
-                return unsupported("it has several leaves, and a counter");
-            }
-            match leaf::record(several) {
-                Some(record) => Ok(fixed(record)),
-                None => unsupported("it has several leaves that are not all numbers"),
-            }
-        }
+        several => leaf::record(several, id).map(fixed),
     }
 }
 
@@ -130,7 +123,7 @@ fn counted(model: &TreeModel, counter: BranchId, item: Shape) -> Result<Meaning,
     let shape = Shape::List {
         wire: ListWire::Rest,
         item: Box::new(item),
-        container: "std::vector",
+        container: "std::vector".into(),
     };
     Ok(Meaning::Values { shape, content })
 }
@@ -178,7 +171,7 @@ fn objects(
         return Ok(entries(Shape::List {
             wire: ListWire::Marked,
             item: Box::new(Shape::Number(item)),
-            container: "std::vector",
+            container: "std::vector".into(),
         }));
     }
     // the sizes of the leaf's title are those of the element, too
@@ -208,11 +201,11 @@ fn object_with_name(branch: &Branch, infos: &Infos) -> Result<Meaning, TreeError
         shape: Shape::Record(record),
         is_base: true,
     };
-    Ok(entries(Shape::Record(Record {
-        name: class.to_owned(),
-        wire: RecordWire::Bare,
-        members: vec![hidden, own],
-    })))
+    let members = vec![hidden, own];
+    Ok(entries(Shape::Record(Record::bare(
+        class.to_owned(),
+        members,
+    ))))
 }
 
 /// A whole object, of the version that the branch names.
@@ -269,7 +262,7 @@ pub(crate) fn rest(item: Shape) -> Shape {
     Shape::List {
         wire: ListWire::Rest,
         item: Box::new(item),
-        container: "std::vector",
+        container: "std::vector".into(),
     }
 }
 
@@ -285,7 +278,12 @@ fn element<'s>(branch: &Branch, infos: &'s Infos) -> Option<&'s StreamerElement>
         .chain(infos.get(class, version))
         .chain(infos.newest(class));
     for info in candidates {
-        if let Some(element) = info.elements.get(at).filter(|element| element.name == own) {
+        // the branch of a base has the name of the object
+        let is_own = |element: &&StreamerElement| {
+            let is_base = matches!(element.kind, ElementKind::Base { .. });
+            element.name == own || (is_base && info.checksum == branch.checksum)
+        };
+        if let Some(element) = info.elements.get(at).filter(is_own) {
             return Some(element);
         }
         if let Some(element) = info.elements.iter().find(|element| element.name == own) {

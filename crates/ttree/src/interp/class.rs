@@ -1,12 +1,15 @@
 //! Shapes of C++ types, of classes by the file's streamer infos.
 
+use std::borrow::Cow;
+
 use femtobarn_rntuple::schema::DType;
 use femtobarn_rootfile::{ElementKind, StreamerElement, StreamerInfo};
 
 use super::cpp::Cpp;
+use super::known::{basic, container, element_link, known_class, number};
 use super::range::{double32, float16};
 use super::shape::{
-    Hidden, ListWire, Member, Number, NumberWire, Record, RecordWire, Shape, TextWire,
+    Hidden, ListWire, Member, Number, NumberWire, Record, RecordWire, Shape, TextWire, Version,
 };
 use crate::TreeError;
 use crate::error::unsupported;
@@ -23,6 +26,8 @@ pub(crate) struct Shapes<'s> {
     /// The classes around the one that is looked at.
     around: Vec<String>,
     n_members: usize,
+    /// Whether it is in a version of a class that is not the one shown.
+    is_other: bool,
 }
 
 impl<'s> Shapes<'s> {
@@ -31,6 +36,7 @@ impl<'s> Shapes<'s> {
             infos,
             around: Vec::new(),
             n_members: 0,
+            is_other: false,
         }
     }
 
@@ -68,16 +74,13 @@ impl<'s> Shapes<'s> {
                     }
                     _ => String::new(),
                 };
-                let pair = Record {
-                    name,
-                    wire: RecordWire::Bare,
-                    members,
-                };
+                let pair = Record::bare(name, members);
                 Ok(list(header, Shape::Record(pair), container(&cpp.name)))
             }
             "bitset" => {
                 let item = Shape::Number(Number::plain(DType::Bool));
-                Ok(list(header, item, "std::vector"))
+                let size = cpp.arguments.first().map_or("", |size| &size.text);
+                Ok(list(header, item, format!("std::bitset<{size}>")))
             }
             "array" => {
                 let size = cpp
@@ -119,7 +122,9 @@ impl<'s> Shapes<'s> {
             name,
             "TClonesArray" | "TObjArray" | "TList" | "THashList" | "TMap"
         ) {
-            return unsupported(format!("a {name} that is not split into branches"));
+            return unsupported(format!(
+                "a {name} that is not split into branches: only its data say what its items are"
+            ));
         }
         let Some(info) = self.infos.newest(name) else {
             if name.starts_with("ElementLink<") {
@@ -138,6 +143,10 @@ impl<'s> Shapes<'s> {
         }
         self.around.push(name);
         let members = self.members(info);
+        let others = match members {
+            Ok(_) => self.others(info),
+            Err(_) => Vec::new(),
+        };
         self.around.pop();
         Ok(Record {
             name: info.name.clone(),
@@ -146,7 +155,29 @@ impl<'s> Shapes<'s> {
                 checksum: info.checksum,
             },
             members: members?,
+            others,
         })
+    }
+
+    /// The other versions of a class that are described, but not inside of such a version.
+    fn others(&mut self, info: &StreamerInfo) -> Vec<Version> {
+        if self.is_other {
+            return Vec::new();
+        }
+        self.is_other = true;
+        let infos = self.infos;
+        let versions = infos.versions(&info.name);
+        let versions = versions.filter(|other| other.checksum != info.checksum);
+        let others = versions.filter_map(|other| {
+            Some(Version {
+                version: other.version,
+                checksum: other.checksum,
+                members: self.members(other).ok()?,
+            })
+        });
+        let others = others.collect();
+        self.is_other = false;
+        others
     }
 
     fn members(&mut self, info: &StreamerInfo) -> Result<Vec<Member>, TreeError> {
@@ -206,7 +237,7 @@ impl<'s> Shapes<'s> {
                         header: false,
                     },
                     item: Box::new(Shape::Number(item)),
-                    container: "std::vector",
+                    container: "std::vector".into(),
                 });
             }
             ElementKind::Loop(counter) => {
@@ -222,7 +253,7 @@ impl<'s> Shapes<'s> {
                         header: true,
                     },
                     item: Box::new(self.class(class)?),
-                    container: "std::vector",
+                    container: "std::vector".into(),
                 });
             }
             ElementKind::Stl { .. } | ElementKind::StlString { .. } => {
@@ -290,7 +321,7 @@ fn sizes(element: &StreamerElement) -> Vec<u64> {
     sizes.filter_map(|&size| u64::try_from(size).ok()).collect()
 }
 
-fn member(name: &str, shape: Shape) -> Member {
+pub(super) fn member(name: &str, shape: Shape) -> Member {
     Member {
         name: name.to_owned(),
         shape,
@@ -298,173 +329,10 @@ fn member(name: &str, shape: Shape) -> Member {
     }
 }
 
-fn list(header: bool, item: Shape, container: &'static str) -> Shape {
+pub(super) fn list(header: bool, item: Shape, container: impl Into<Cow<'static, str>>) -> Shape {
     Shape::List {
         wire: ListWire::Counted { header },
         item: Box::new(item),
-        container,
-    }
-}
-
-fn container(name: &str) -> &'static str {
-    match name {
-        "list" => "std::list",
-        "deque" => "std::deque",
-        "forward_list" => "std::forward_list",
-        "RVec" => "ROOT::VecOps::RVec",
-        "set" => "std::set",
-        "multiset" => "std::multiset",
-        "unordered_set" => "std::unordered_set",
-        "unordered_multiset" => "std::unordered_multiset",
-        "map" => "std::map",
-        "multimap" => "std::multimap",
-        "unordered_map" => "std::unordered_map",
-        "unordered_multimap" => "std::unordered_multimap",
-        _ => "std::vector",
-    }
-}
-
-/// A number of one of ROOT's types; the title has the range of those that have one.
-pub(crate) fn basic(code: i32, title: &str) -> Result<Number, TreeError> {
-    Ok(Number::plain(match code {
-        CHAR | LEGACY_CHAR => DType::Int8,
-        UCHAR => DType::UInt8,
-        SHORT => DType::Int16,
-        USHORT => DType::UInt16,
-        INT => DType::Int32,
-        UINT | BITS | COUNTER => DType::UInt32,
-        LONG | LONG64 => DType::Int64,
-        ULONG | ULONG64 => DType::UInt64,
-        FLOAT => DType::Float32,
-        DOUBLE => DType::Float64,
-        BOOL => DType::Bool,
-        DOUBLE32 => return Ok(double32(title)),
-        FLOAT16 => return Ok(float16(title)),
-        _ => return unsupported(format!("numbers of ROOT's type {code}")),
-    }))
-}
-
-/// The number that a C++ name means.
-fn number(name: &str) -> Option<DType> {
-    Some(match name {
-        "bool" | "Bool_t" => DType::Bool,
-        "char" | "Char_t" | "signed char" | "int8_t" | "Byte_t" | "byte" => DType::Int8,
-        "unsigned char" | "UChar_t" | "uint8_t" => DType::UInt8,
-        "short" | "Short_t" | "int16_t" | "short int" => DType::Int16,
-        "unsigned short" | "UShort_t" | "uint16_t" | "unsigned short int" => DType::UInt16,
-        "int" | "Int_t" | "int32_t" | "signed int" => DType::Int32,
-        "unsigned int" | "UInt_t" | "uint32_t" | "unsigned" => DType::UInt32,
-        "long" | "Long_t" | "Long64_t" | "long long" | "int64_t" | "long int" | "long long int" => {
-            DType::Int64
-        }
-        "unsigned long"
-        | "ULong_t"
-        | "ULong64_t"
-        | "unsigned long long"
-        | "uint64_t"
-        | "size_t"
-        | "unsigned long int"
-        | "unsigned long long int" => DType::UInt64,
-        "float" | "Float_t" => DType::Float32,
-        "double" | "Double_t" => DType::Float64,
-        _ => return None,
-    })
-}
-
-/// ATLAS's links have the same members whatever they lead to; files may describe only some of them.
-fn element_link(name: &str) -> Shape {
-    let headed = || RecordWire::Headed {
-        version: 1,
-        checksum: 0,
-    };
-    let number = || Shape::Number(Number::plain(DType::UInt32));
-    let base = Record {
-        name: "ElementLinkBase".to_owned(),
-        wire: headed(),
-        members: vec![
-            member("m_persKey", number()),
-            member("m_persIndex", number()),
-        ],
-    };
-    Shape::Record(Record {
-        name: name.to_owned(),
-        wire: headed(),
-        members: vec![Member {
-            name: "ElementLinkBase".to_owned(),
-            shape: Shape::Record(base),
-            is_base: true,
-        }],
-    })
-}
-
-/// Classes that write themselves.
-fn known_class(name: &str) -> Option<Shape> {
-    let headed = |version| RecordWire::Headed {
-        version,
-        checksum: 0,
-    };
-    let number = |dtype| Shape::Number(Number::plain(dtype));
-    let short = || Shape::Text(TextWire::Root);
-    let record = |name: &str, wire, members| {
-        Shape::Record(Record {
-            name: name.to_owned(),
-            wire,
-            members,
-        })
-    };
-    let hidden = |n| member("", Shape::Hidden(Hidden::Bytes(n)));
-    let object = || member("", Shape::Hidden(Hidden::Object));
-    let array = |dtype| Some(list(false, number(dtype), "std::vector"));
-    match name {
-        "TString" => Some(short()),
-        "TObject" => Some(Shape::Hidden(Hidden::Object)),
-        "TArrayC" => array(DType::Int8),
-        "TArrayS" => array(DType::Int16),
-        "TArrayI" => array(DType::Int32),
-        "TArrayL" | "TArrayL64" => array(DType::Int64),
-        "TArrayF" => array(DType::Float32),
-        "TArrayD" => array(DType::Float64),
-        "TDatime" => Some(record(
-            name,
-            RecordWire::Bare,
-            vec![member("fDatime", number(DType::UInt32))],
-        )),
-        "TNamed" => Some(record(
-            name,
-            headed(1),
-            vec![
-                object(),
-                member("fName", short()),
-                member("fTitle", short()),
-            ],
-        )),
-        "TRef" => Some(record(
-            name,
-            RecordWire::Bare,
-            vec![hidden(2), member("ref", number(DType::UInt32)), hidden(6)],
-        )),
-        "TRefArray" => Some(record(
-            name,
-            headed(1),
-            vec![
-                object(),
-                member("fName", short()),
-                member("fSize", number(DType::Int32)),
-                hidden(6),
-                member(
-                    "refs",
-                    Shape::List {
-                        wire: ListWire::Pointed {
-                            counter: 2,
-                            mark: false,
-                            header: false,
-                        },
-                        item: Box::new(number(DType::Int32)),
-                        container: "std::vector",
-                    },
-                ),
-            ],
-        )),
-        _ => None,
+        container: container.into(),
     }
 }

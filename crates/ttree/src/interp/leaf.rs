@@ -2,10 +2,12 @@
 
 use femtobarn_rntuple::schema::DType;
 
-use super::class::basic;
+use super::known::basic;
 use super::range::{double32, float16};
-use super::shape::{Member, Number, NumberWire, Record, RecordWire, Shape};
-use crate::model::Leaf;
+use super::shape::{ListWire, Member, Number, NumberWire, Record, Shape};
+use crate::TreeError;
+use crate::error::unsupported;
+use crate::model::{BranchId, Leaf};
 use crate::object::codes::*;
 
 /// The number that a leaf holds; none if it holds none. `title` has the range of a Double32_t.
@@ -70,20 +72,41 @@ pub(crate) fn dimensions(leaf: &Leaf) -> (Vec<u64>, bool) {
     (sizes, is_jagged)
 }
 
-/// Several leaves in one branch: a record.
-pub(crate) fn record(leaves: &[Leaf]) -> Option<Shape> {
+/// Several leaves in branch `own`: a record. Arrays may be as long as a leaf in front of them says.
+pub(crate) fn record(leaves: &[Leaf], own: BranchId) -> Result<Shape, TreeError> {
     let mut members = Vec::with_capacity(leaves.len());
-    for leaf in leaves {
+    for (at, leaf) in leaves.iter().enumerate() {
         let (sizes, _) = dimensions(leaf);
+        let Some(number) = number(leaf, "") else {
+            return unsupported(format!(
+                "leaf {:?}, one of several, is no number",
+                leaf.name
+            ));
+        };
+        let item = Shape::Number(number).in_arrays(&sizes);
+        let shape = match leaf.count {
+            None => item,
+            Some((branch, counter)) if branch == own && counter < at => Shape::List {
+                wire: ListWire::Pointed {
+                    counter,
+                    mark: false,
+                    header: false,
+                },
+                item: Box::new(item),
+                container: "std::vector".into(),
+            },
+            Some(_) => {
+                return unsupported(format!(
+                    "leaf {:?}, one of several, has its counter in another branch",
+                    leaf.name
+                ));
+            }
+        };
         members.push(Member {
             name: leaf.name.clone(),
-            shape: Shape::Number(number(leaf, "")?).in_arrays(&sizes),
+            shape,
             is_base: false,
         });
     }
-    Some(Shape::Record(Record {
-        name: String::new(),
-        wire: RecordWire::Bare,
-        members,
-    }))
+    Ok(Shape::Record(Record::bare(String::new(), members)))
 }

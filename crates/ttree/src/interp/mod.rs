@@ -3,6 +3,7 @@
 mod branch;
 mod class;
 mod cpp;
+mod known;
 mod leaf;
 mod range;
 mod shape;
@@ -10,4 +11,6 @@ mod shape;
 pub(crate) use branch::{Content, Meaning, counter_number, meaning, rest};
 pub(crate) use class::Shapes;
 pub(crate) use cpp::Cpp;
-pub(crate) use shape::{Hidden, ListWire, Number, NumberWire, Record, RecordWire, Shape, TextWire};
+pub(crate) use shape::{
+    Hidden, ListWire, Member, Number, NumberWire, Record, RecordWire, Shape, TextWire,
+};

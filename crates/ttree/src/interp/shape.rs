@@ -1,5 +1,7 @@
 //! What bytes mean: numbers, texts, lists, records, as they are stored and as they are shown.
 
+use std::borrow::Cow;
+
 use femtobarn_rntuple::schema::DType;
 
 /// A number as stored and as shown.
@@ -111,6 +113,28 @@ pub(crate) struct Record {
     pub name: String,
     pub wire: RecordWire,
     pub members: Vec<Member>,
+    /// Other versions of the class that the file describes.
+    pub others: Vec<Version>,
+}
+
+/// The members that a class has in one version.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Version {
+    pub version: i32,
+    pub checksum: u32,
+    pub members: Vec<Member>,
+}
+
+impl Record {
+    /// A record without a header.
+    pub fn bare(name: String, members: Vec<Member>) -> Self {
+        Self {
+            name,
+            wire: RecordWire::Bare,
+            members,
+            others: Vec::new(),
+        }
+    }
 }
 
 /// What bytes mean.
@@ -126,7 +150,7 @@ pub(crate) enum Shape {
         wire: ListWire,
         item: Box<Shape>,
         /// The C++ container.
-        container: &'static str,
+        container: Cow<'static, str>,
     },
     Record(Record),
     Hidden(Hidden),
@@ -170,6 +194,18 @@ impl Shape {
         })
     }
 
+    /// Whether values say of which version of a class they are, which may be one that is not described.
+    pub fn has_versions(&self) -> bool {
+        match self {
+            Self::Number(_) | Self::Text(_) | Self::Hidden(_) => false,
+            Self::Array { item, .. } | Self::List { item, .. } => item.has_versions(),
+            Self::Record(record) => {
+                let mut members = record.members.iter();
+                record.wire != RecordWire::Bare || members.any(|member| member.shape.has_versions())
+            }
+        }
+    }
+
     /// Number of columns below it.
     pub fn n_columns(&self) -> usize {
         match self {
@@ -194,7 +230,7 @@ impl Shape {
             Self::Array { n, item } => format!("std::array<{},{n}>", item.type_name()),
             Self::List {
                 item, container, ..
-            } => match (item.as_ref(), *container) {
+            } => match (item.as_ref(), container.as_ref()) {
                 (Self::Record(pair), "std::map" | "std::multimap" | "std::unordered_map") => {
                     let parts: Vec<String> = pair
                         .members
@@ -203,6 +239,8 @@ impl Shape {
                         .collect();
                     format!("{container}<{}>", parts.join(","))
                 }
+                // with its size
+                (_, bitset) if bitset.starts_with("std::bitset<") => bitset.to_owned(),
                 _ => format!("{container}<{}>", item.type_name()),
             },
             Self::Record(record) => record.name.clone(),

@@ -47,6 +47,8 @@ pub(crate) mod codes {
     pub const ANY_POINTER: i32 = 69;
 }
 
+/// The version of TLeaf whose members are known here; there is no later one.
+const LEAF_VERSION: u16 = 2;
 const NEW_CLASS: u32 = 0xFFFF_FFFF;
 const CLASS_MASK: u32 = 0x8000_0000;
 const BYTE_COUNT: u32 = 0x4000_0000;
@@ -191,6 +193,10 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
                 self.body("TLeaf", id)?;
                 return self.cursor.finish(header, "object");
             }
+            if (class, header.version) == ("TLeaf", LEAF_VERSION) {
+                self.leaf(id)?;
+                return self.cursor.finish(header, "object");
+            }
             if header.end.is_none() || is_of_trees(class) {
                 return unsupported(format!(
                     "the file does not describe version {} of {class}",
@@ -201,6 +207,22 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
         };
         self.members(info, id)?;
         self.cursor.finish(header, "object")
+    }
+
+    /// What all leaves have: those who write files without ROOT do not always describe it.
+    fn leaf(&mut self, id: ObjectId) -> Result<(), TreeError> {
+        self.body("TNamed", id)?;
+        for name in ["fLen", "fLenType", "fOffset"] {
+            let value = self.number(INT)?;
+            self.set(id, name, value);
+        }
+        for name in ["fIsRange", "fIsUnsigned"] {
+            let value = self.number(BOOL)?;
+            self.set(id, name, value);
+        }
+        let count = self.any()?;
+        self.set(id, "fLeafCount", Value::Object(count));
+        Ok(())
     }
 
     fn members(&mut self, info: &'s StreamerInfo, id: ObjectId) -> Result<(), TreeError> {

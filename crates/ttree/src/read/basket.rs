@@ -2,6 +2,7 @@
 
 use crate::TreeError;
 use crate::cursor::Cursor;
+use crate::model::Basket;
 use crate::object::EmbeddedBasket;
 
 /// What stands in front of a basket's data.
@@ -105,4 +106,36 @@ fn offset_array(c: &mut Cursor<'_>, key_len: u16) -> Result<Vec<u32>, TreeError>
         out.push(offset.saturating_sub(u32::from(key_len)));
     }
     Ok(out)
+}
+
+/// Whether a basket's key is what its branch says of it.
+pub(super) fn check_key(key: &BasketKey, basket: &Basket, stored: &[u8]) -> Result<(), TreeError> {
+    let bad =
+        |what, expected: String, found: u64| Err(Cursor::new(&[]).corrupt(what, expected, found));
+    if key.n_bytes as usize != stored.len() {
+        return bad(
+            "size of the record",
+            stored.len().to_string(),
+            key.n_bytes.into(),
+        );
+    }
+    if usize::from(key.key_len) > stored.len() {
+        return bad(
+            "size of the key",
+            format!("at most {}", stored.len()),
+            key.key_len.into(),
+        );
+    }
+    if u64::from(key.n_entries) != basket.n_entries {
+        return bad(
+            "number of entries",
+            basket.n_entries.to_string(),
+            key.n_entries.into(),
+        );
+    }
+    if key.border().is_none() {
+        let within = format!("within {} bytes", key.object_len);
+        return bad("end of the values", within, key.last.into());
+    }
+    Ok(())
 }

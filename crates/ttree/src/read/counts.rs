@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Part;
 
+use super::job::{Job, Task, within};
 use super::storage::{baskets_of, tree_of};
-use super::worker::{Job, Task};
 use crate::interp::counter_number;
 use crate::model::BranchId;
 
@@ -106,12 +106,9 @@ pub(crate) fn jobs<'a>(
             if basket.first_entry > next {
                 return Err(missing(next));
             }
-            let (low, high) = (
-                next - basket.first_entry,
-                stop.min(basket.end()) - basket.first_entry,
-            );
-            let n = usize::try_from(high - low).unwrap_or(usize::MAX);
-            let Some((out, left)) = std::mem::take(&mut rest).split_at_mut_checked(n) else {
+            let (low, high) = within(basket, next, stop);
+            let taken = std::mem::take(&mut rest).split_at_mut_checked(high - low);
+            let Some((out, left)) = taken else {
                 return Err(missing(next));
             };
             rest = left;
@@ -121,8 +118,8 @@ pub(crate) fn jobs<'a>(
                 branch: counter,
                 number: at,
                 basket,
-                low: usize::try_from(low).unwrap_or(usize::MAX),
-                high: usize::try_from(high).unwrap_or(usize::MAX),
+                low,
+                high,
                 task: Task::Counts { number, out },
             });
         }

@@ -1,7 +1,6 @@
 //! The read itself: first counters and what must be put together, then everything that has its place.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use femtobarn_rntuple::RNTupleError;
@@ -10,51 +9,19 @@ use femtobarn_rntuple::read::storage::{Progress, Slabs, requests, run, total_byt
 use femtobarn_rntuple::read::{Part, ReadOptions, ReadSchema};
 use femtobarn_rntuple::schema::{DType, SlotKind};
 
-use super::counts::{self, Counters};
-use super::numbers::promoted;
+use super::copy::{Copier, Copy};
+use super::counts::{self, Counters, Counts};
+use super::job::{Job, Task, within};
 use super::op::Op;
+use super::origin::{Origin, Pieced, PiecedBranches, column_types, origin};
 use super::storage::{TreeStorage, baskets_of, tree_of};
 use super::values::Sink;
-use super::worker::{Job, Task, Worker};
-use crate::descriptor::Owner;
-use crate::interp::{Content, Number, Shape};
+use super::worker::Worker;
+use crate::interp::{Content, Number};
 use crate::model::{Branch, BranchId, Place};
 
 /// No codec makes more of a byte.
 const LARGEST_RATIO: u64 = 1 << 15;
-
-/// Where the elements of a slot come from in one part.
-#[derive(Debug, Clone, Copy)]
-enum Origin {
-    /// So many numbers an entry.
-    Fixed {
-        branch: BranchId,
-        number: Number,
-        each: usize,
-    },
-    /// So many numbers for each item that a counter counts.
-    Counted {
-        branch: BranchId,
-        counter: BranchId,
-        number: Number,
-        each: usize,
-    },
-    /// Offsets that follow from a counter.
-    Offsets(BranchId),
-    /// A column of a branch whose baskets are put together.
-    Pieces { branch: BranchId, local: usize },
-}
-
-/// A branch whose baskets are put together.
-#[derive(Debug)]
-struct Pieced {
-    op: Op,
-    fixed: Option<usize>,
-    /// For each basket, the values of each column.
-    baskets: Vec<Vec<Sink>>,
-}
-
-type PiecedBranches = BTreeMap<(usize, BranchId), Pieced>;
 
 /// Reads the entries of all parts into slots.
 pub(crate) fn read(
@@ -84,37 +51,6 @@ pub(crate) fn read(
     };
     read.first_round()?;
     read.second_round()
-}
-
-fn origin(part: &Part, tree: &TreeStorage, slot: usize) -> Result<Origin, RNTupleError> {
-    let wrong = || RNTupleError::internal("a column that no branch has");
-    let column = *part.binding.columns(slot).first().ok_or_else(wrong)?;
-    match tree.owner(column).ok_or_else(wrong)? {
-        Owner::Counter(counter) => Ok(Origin::Offsets(counter)),
-        Owner::Branch { branch, local } => {
-            let data = tree.data(branch).ok_or_else(wrong)?;
-            Ok(match (&data.content, &data.shape) {
-                (Content::Fixed { .. }, shape) if shape.as_numbers().is_some() => {
-                    let (number, each) = shape.as_numbers().ok_or_else(wrong)?;
-                    Origin::Fixed {
-                        branch,
-                        number,
-                        each,
-                    }
-                }
-                (Content::Counted { counter, .. }, Shape::List { item, .. }) => {
-                    let (number, each) = item.as_numbers().ok_or_else(wrong)?;
-                    Origin::Counted {
-                        branch,
-                        counter: *counter,
-                        number,
-                        each,
-                    }
-                }
-                _ => Origin::Pieces { branch, local },
-            })
-        }
-    }
 }
 
 struct Read<'a> {
@@ -147,15 +83,42 @@ impl<'a> Read<'a> {
         let mut pieced = std::mem::take(&mut self.pieced);
         let mut jobs = Vec::new();
         counts::jobs(parts, &mut counters, &mut jobs)?;
-        for (&(part_id, branch_id), pieced) in &mut pieced {
-            let Some(part) = parts.get(part_id) else {
+        self.piece_jobs(&mut pieced, &mut jobs)?;
+        self.run(jobs)?;
+        for (&(part, counter), counts) in &mut counters {
+            counts.sums.push(0);
+            if counts.sum_up().is_none() {
+                let branch = self.branch(part, counter)?;
+                let reader = parts.get(part).map(|part| &part.reader);
+                let what = format!("sum of branch {:?}", branch.name);
+                return Err(reader.map_or(RNTupleError::internal(&what), |reader| {
+                    reader.inconsistent(&what, "at most 2^63 items", "more")
+                }));
+            }
+        }
+        self.counters = counters;
+        self.pieced = pieced;
+        Ok(())
+    }
+
+    /// Adds the jobs that decode baskets in pieces.
+    fn piece_jobs<'b>(
+        &self,
+        pieced: &'b mut PiecedBranches,
+        jobs: &mut Vec<Job<'b>>,
+    ) -> Result<(), RNTupleError>
+    where
+        'a: 'b,
+    {
+        for (&(part_id, branch_id), pieced) in pieced {
+            let Some(part) = self.parts.get(part_id) else {
                 continue;
             };
             let branch = self.branch(part_id, branch_id)?;
             let Pieced { op, fixed, baskets } = pieced;
             let own = baskets_of(branch, part.start, part.stop);
             for ((at, basket), sinks) in own.zip(baskets) {
-                let (low, high) = within(basket.first_entry, basket.end(), part);
+                let (low, high) = within(basket, part.start, part.stop);
                 jobs.push(Job {
                     part: part_id,
                     branch: branch_id,
@@ -171,20 +134,6 @@ impl<'a> Read<'a> {
                 });
             }
         }
-        self.run(jobs)?;
-        for (&(part, counter), counts) in &mut counters {
-            counts.sums.push(0);
-            if counts.sum_up().is_none() {
-                let branch = self.branch(part, counter)?;
-                let reader = parts.get(part).map(|part| &part.reader);
-                let what = format!("sum of branch {:?}", branch.name);
-                return Err(reader.map_or(RNTupleError::internal(&what), |reader| {
-                    reader.inconsistent(&what, "at most 2^63 items", "more")
-                }));
-            }
-        }
-        self.counters = counters;
-        self.pieced = pieced;
         Ok(())
     }
 
@@ -365,7 +314,12 @@ impl<'a> Read<'a> {
             }
         }
         self.run(jobs)?;
-        self.copy(copies)?;
+        let copier = Copier {
+            parts: self.parts,
+            counters: &self.counters,
+            pieced: &self.pieced,
+        };
+        copier.all(copies, self.options.threads)?;
         let buffers = slabs.freeze();
         let slots = self.schema.slots.as_slice().iter().zip(buffers);
         let data = slots.map(|(slot, bytes): (_, Bytes)| match slot.kind {
@@ -424,7 +378,7 @@ impl<'a> Read<'a> {
         copies: &mut Vec<Copy<'b>>,
     ) -> Result<(), RNTupleError> {
         let mut rest = buffer;
-        for (part_id, (origin, part)) in origins.iter().zip(self.parts).enumerate() {
+        for (part_id, origin) in origins.iter().enumerate() {
             let n = self
                 .n_elements(part_id, origin)?
                 .saturating_mul(dtype.size());
@@ -432,18 +386,18 @@ impl<'a> Read<'a> {
                 return Err(RNTupleError::internal("the plan counted fewer elements"));
             };
             rest = left;
-            let (branch_id, number, each, counter) = match *origin {
+            let (branch, values, counter) = match *origin {
                 Origin::Fixed {
                     branch,
                     number,
                     each,
-                } => (branch, number, each, None),
+                } => (branch, (number, each), None),
                 Origin::Counted {
                     branch,
                     counter,
                     number,
                     each,
-                } => (branch, number, each, Some(counter)),
+                } => (branch, (number, each), Some(counter)),
                 Origin::Pieces { branch, local } => {
                     let from = self.piece_type(part_id, branch, local).unwrap_or(dtype);
                     let pieced = self.pieced.get(&(part_id, branch));
@@ -462,210 +416,70 @@ impl<'a> Read<'a> {
                 }
             };
             let counts = counter.and_then(|counter| self.counters.get(&(part_id, counter)));
-            let branch = self.branch(part_id, branch_id)?;
-            let mut own = own;
-            for (at, basket) in baskets_of(branch, part.start, part.stop) {
-                let (low, high) = within(basket.first_entry, basket.end(), part);
-                let items = match counts {
-                    None => (high - low) as u64,
-                    Some(counts) => {
-                        let at = |entry: usize| counts.before(basket.first_entry + entry as u64);
-                        at(high) - at(low)
-                    }
-                };
-                let n = usize::try_from(items).unwrap_or(usize::MAX);
-                let n = n.saturating_mul(each).saturating_mul(dtype.size());
-                let Some((out, left)) = std::mem::take(&mut own).split_at_mut_checked(n) else {
-                    return Err(RNTupleError::internal("the plan counted fewer elements"));
-                };
-                own = left;
-                let task = match counts {
-                    None => Task::Fixed {
-                        number,
-                        each,
-                        dtype,
-                        out,
-                    },
-                    Some(counts) => Task::Counted {
-                        number,
-                        each,
-                        dtype,
-                        sums: counts.of(basket.first_entry, basket.end()),
-                        out,
-                    },
-                };
-                jobs.push(Job {
-                    part: part_id,
-                    branch: branch_id,
-                    number: at,
-                    basket,
-                    low,
-                    high,
-                    task,
-                });
-            }
-            if !own.is_empty() {
-                let what = format!("baskets of branch {:?}", branch.name);
-                let expected = format!("entries up to {}", part.stop);
-                return Err(part.reader.inconsistent(&what, expected, "fewer"));
-            }
+            self.straight((part_id, branch), values, counts, dtype, own, jobs)?;
         }
         Ok(())
     }
 
-    /// Copies what was decoded in pieces, on all threads.
-    fn copy(&self, copies: Vec<Copy<'_>>) -> Result<(), RNTupleError> {
-        let threads = self.options.threads.clamp(1, copies.len().max(1));
-        let queue = Mutex::new(copies.into_iter());
-        let copier = Copier {
-            parts: self.parts,
-            counters: &self.counters,
-            pieced: &self.pieced,
+    /// Adds the jobs that decode the baskets of a branch in one part straight into their place.
+    fn straight<'b>(
+        &'b self,
+        (part_id, branch_id): (usize, BranchId),
+        (number, each): (Number, usize),
+        counts: Option<&'b Counts>,
+        dtype: DType,
+        mut own: &'b mut [u8],
+        jobs: &mut Vec<Job<'b>>,
+    ) -> Result<(), RNTupleError> {
+        let Some(part) = self.parts.get(part_id) else {
+            return Ok(());
         };
-        let failure = Mutex::new(None);
-        let work = || {
-            loop {
-                let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-                let Some(next) = next else { break };
-                if let Err(error) = copier.copy(next) {
-                    failure
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .get_or_insert(error);
+        let branch = self.branch(part_id, branch_id)?;
+        for (at, basket) in baskets_of(branch, part.start, part.stop) {
+            let (low, high) = within(basket, part.start, part.stop);
+            let items = match counts {
+                None => (high - low) as u64,
+                Some(counts) => {
+                    let at = |entry: usize| counts.before(basket.first_entry + entry as u64);
+                    at(high) - at(low)
                 }
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(work);
-            }
-            work();
-        });
-        match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(error) => Err(error),
-            None => Ok(()),
+            };
+            let n = usize::try_from(items).unwrap_or(usize::MAX);
+            let n = n.saturating_mul(each).saturating_mul(dtype.size());
+            let Some((out, left)) = std::mem::take(&mut own).split_at_mut_checked(n) else {
+                return Err(RNTupleError::internal("the plan counted fewer elements"));
+            };
+            own = left;
+            let task = match counts {
+                None => Task::Fixed {
+                    number,
+                    each,
+                    dtype,
+                    out,
+                },
+                Some(counts) => Task::Counted {
+                    number,
+                    each,
+                    dtype,
+                    sums: counts.of(basket.first_entry, basket.end()),
+                    out,
+                },
+            };
+            jobs.push(Job {
+                part: part_id,
+                branch: branch_id,
+                number: at,
+                basket,
+                low,
+                high,
+                task,
+            });
         }
-    }
-}
-
-/// Copies what was decoded in pieces.
-struct Copier<'a> {
-    parts: &'a [Part],
-    counters: &'a Counters,
-    pieced: &'a PiecedBranches,
-}
-
-impl Copier<'_> {
-    fn copy(&self, copy: Copy<'_>) -> Result<(), RNTupleError> {
-        match copy {
-            Copy::Values {
-                baskets,
-                local,
-                from,
-                to,
-                buffer,
-            } => {
-                let mut rest = buffer;
-                for sink in baskets.iter().filter_map(|sinks| sinks.get(local)) {
-                    let n = sink.bytes.len() / from.size() * to.size();
-                    let taken = std::mem::take(&mut rest).split_at_mut_checked(n);
-                    let Some((out, left)) = taken else {
-                        return Err(RNTupleError::internal("pieces that do not fit"));
-                    };
-                    rest = left;
-                    if from == to {
-                        out.copy_from_slice(&sink.bytes);
-                    } else {
-                        promoted(&sink.bytes, from, to, out);
-                    }
-                }
-                Ok(())
-            }
-            Copy::Offsets { origins, buffer } => self.offsets(origins, buffer),
-        }
-    }
-
-    /// Offsets over all parts.
-    fn offsets(&self, origins: &[Origin], buffer: &mut [u8]) -> Result<(), RNTupleError> {
-        let offsets: &mut [i64] = bytemuck::try_cast_slice_mut(buffer).unwrap_or_default();
-        let (zero, rest) = offsets.split_at_mut_checked(1).unwrap_or_default();
-        zero.fill(0);
-        let mut places = rest.iter_mut();
-        let mut sum = 0i64;
-        for (part_id, (origin, part)) in origins.iter().zip(self.parts).enumerate() {
-            match *origin {
-                Origin::Offsets(counter) => {
-                    let Some(counts) = self.counters.get(&(part_id, counter)) else {
-                        continue;
-                    };
-                    let own = counts.of(part.start, part.stop);
-                    let first = own.first().copied().unwrap_or(0);
-                    let from = sum;
-                    for (&before, place) in own.iter().skip(1).zip(&mut places) {
-                        // sums were found to be below 2^63
-                        sum = from.saturating_add((before - first).cast_signed());
-                        *place = sum;
-                    }
-                }
-                Origin::Pieces { branch, local } => {
-                    let pieced = self.pieced.get(&(part_id, branch));
-                    let baskets = pieced.map_or(&[][..], |pieced| pieced.baskets.as_slice());
-                    let sinks = baskets.iter().filter_map(|sinks| sinks.get(local));
-                    let lengths = sinks.flat_map(|sink| sink.bytes.as_chunks::<8>().0);
-                    for (length, place) in lengths.zip(&mut places) {
-                        sum = sum.saturating_add(i64::from_ne_bytes(*length));
-                        *place = sum;
-                    }
-                }
-                _ => return Err(RNTupleError::internal("values where offsets should be")),
-            }
+        if !own.is_empty() {
+            let what = format!("baskets of branch {:?}", branch.name);
+            let expected = format!("entries up to {}", part.stop);
+            return Err(part.reader.inconsistent(&what, expected, "fewer"));
         }
         Ok(())
-    }
-}
-
-/// What is copied into its place at the end.
-enum Copy<'b> {
-    Values {
-        baskets: &'b [Vec<Sink>],
-        local: usize,
-        from: DType,
-        to: DType,
-        buffer: &'b mut [u8],
-    },
-    Offsets {
-        origins: &'b [Origin],
-        buffer: &'b mut [u8],
-    },
-}
-
-/// The wanted entries of a basket, counted from its first.
-fn within(first: u64, end: u64, part: &Part) -> (usize, usize) {
-    let low = part.start.max(first) - first;
-    let high = part.stop.min(end) - first;
-    (
-        usize::try_from(low).unwrap_or(usize::MAX),
-        usize::try_from(high).unwrap_or(usize::MAX),
-    )
-}
-
-/// Types of the columns of a shape; none for lengths.
-fn column_types(shape: &Shape) -> Vec<Option<DType>> {
-    match shape {
-        Shape::Number(number) => vec![Some(number.dtype)],
-        Shape::Text(_) => vec![None, Some(DType::UInt8)],
-        Shape::Array { item, .. } => column_types(item),
-        Shape::List { item, .. } => {
-            let mut types = vec![None];
-            types.extend(column_types(item));
-            types
-        }
-        Shape::Record(record) => {
-            let members = record.members.iter();
-            members
-                .flat_map(|member| column_types(&member.shape))
-                .collect()
-        }
-        Shape::Hidden(_) => Vec::new(),
     }
 }

@@ -1,18 +1,23 @@
 //! Baskets to columns.
 
 mod basket;
+mod copy;
 mod counts;
 mod engine;
+mod entries;
+mod job;
 mod numbers;
 mod op;
+mod origin;
 mod pages;
 mod storage;
 mod values;
 mod verify;
+mod versions;
 mod worker;
 
 pub(crate) use basket::parse_embedded;
+pub(crate) use entries::decode_entries;
 pub(crate) use op::Op;
 pub(crate) use storage::TreeStorage;
 pub(crate) use values::Sink;
-pub(crate) use worker::decode_entries;

@@ -1,6 +1,6 @@
 //! Shapes made ready for decoding: with the columns that are wanted.
 
-use crate::interp::{Hidden, ListWire, Number, Record, RecordWire, Shape, TextWire};
+use crate::interp::{Hidden, ListWire, Member, Number, Record, RecordWire, Shape, TextWire};
 
 /// A shape and where its values go. A column is none if it is not wanted.
 #[derive(Debug, Clone)]
@@ -30,9 +30,24 @@ pub(crate) enum Op {
         members: Vec<Op>,
         /// The members that others are counted by.
         counters: Vec<usize>,
+        /// The members that are bases, whose members stand among those of the record where it is stored member by member.
+        bases: Vec<usize>,
+        /// Other versions of the class.
+        others: Vec<Version>,
         name: String,
     },
     Hidden(Hidden),
+}
+
+/// A version of a class other than the one whose columns there are.
+#[derive(Debug, Clone)]
+pub(crate) struct Version {
+    pub version: i32,
+    pub checksum: u32,
+    pub members: Vec<Op>,
+    pub counters: Vec<usize>,
+    /// The members that it lacks, which are zero or empty.
+    pub absent: Vec<Op>,
 }
 
 impl Op {
@@ -53,6 +68,28 @@ impl Op {
                 ..
             }
         )
+    }
+
+    /// Whether it begins with a byte count and a version.
+    pub fn begins_with_header(&self) -> bool {
+        match self {
+            Self::Record {
+                wire: RecordWire::Headed { .. },
+                ..
+            } => true,
+            other => other.is_headed(),
+        }
+    }
+
+    /// Whether it has objects, which are read as the file describes their classes.
+    pub fn has_records(&self) -> bool {
+        match self {
+            Self::Number { .. } | Self::Text { .. } | Self::Hidden(_) => false,
+            Self::Array { item, .. } | Self::List { item, .. } => item.has_records(),
+            Self::Record { wire, members, .. } => {
+                *wire != RecordWire::Bare || members.iter().any(Self::has_records)
+            }
+        }
     }
 
     /// Whether it begins with a header of its own that several of them share.
@@ -111,19 +148,104 @@ impl Builder<'_> {
     fn record(&mut self, record: &Record) -> Op {
         let members = record.members.iter().map(|member| self.op(&member.shape));
         let members: Vec<Op> = members.collect();
-        let counters = members.iter().filter_map(|op| match op {
-            Op::List {
-                wire: ListWire::Pointed { counter, .. },
-                ..
-            } => Some(*counter),
-            _ => None,
+        let others = record.others.iter().filter_map(|other| {
+            let (own, absent) = versioned(&other.members, &record.members, &members)?;
+            Some(Version {
+                version: other.version,
+                checksum: other.checksum,
+                counters: counters(&own),
+                members: own,
+                absent,
+            })
         });
         Op::Record {
             wire: record.wire.clone(),
-            counters: counters.collect(),
+            counters: counters(&members),
+            bases: bases(&record.members),
+            others: others.collect(),
             members,
             name: record.name.clone(),
         }
+    }
+}
+
+fn counters(members: &[Op]) -> Vec<usize> {
+    let counters = members.iter().filter_map(|op| match op {
+        Op::List {
+            wire: ListWire::Pointed { counter, .. },
+            ..
+        } => Some(*counter),
+        _ => None,
+    });
+    counters.collect()
+}
+
+fn bases(members: &[Member]) -> Vec<usize> {
+    let is_base = |member: &Member| match &member.shape {
+        // a TNamed is stored as a whole
+        Shape::Record(base) => member.is_base && base.name != "TNamed",
+        _ => false,
+    };
+    let numbered = members.iter().enumerate();
+    numbered
+        .filter_map(|(at, member)| is_base(member).then_some(at))
+        .collect()
+}
+
+/// The members of one version of a class with the columns of another, and what they leave without a value. None if a member
+/// has become something else.
+fn versioned(own: &[Member], shown: &[Member], ops: &[Op]) -> Option<(Vec<Op>, Vec<Op>)> {
+    let mut is_used = vec![false; shown.len()];
+    let mut out = Vec::with_capacity(own.len());
+    for member in own {
+        let is_it = |other: &Member| other.name == member.name && other.is_base == member.is_base;
+        let found = shown
+            .iter()
+            .zip(&is_used)
+            .position(|(other, used)| !used && is_it(other));
+        let Some(at) = found else {
+            out.push(Op::new(&member.shape, &[]));
+            continue;
+        };
+        *is_used.get_mut(at)? = true;
+        if !is_same(&member.shape, &shown.get(at)?.shape) {
+            return None;
+        }
+        out.push(ops.get(at)?.clone());
+    }
+    let absent = ops.iter().zip(&is_used).filter(|(_, used)| !**used);
+    Some((out, absent.map(|(op, _)| op.clone()).collect()))
+}
+
+/// Whether two shapes are read alike: objects say themselves of which version of their class they are.
+fn is_same(own: &Shape, shown: &Shape) -> bool {
+    match (own, shown) {
+        (Shape::Record(own), Shape::Record(shown)) if own.wire == RecordWire::Bare => {
+            let pairs = own.members.iter().zip(&shown.members);
+            let mut same = pairs.map(|(own, shown)| is_same(&own.shape, &shown.shape));
+            shown.wire == own.wire
+                && own.members.len() == shown.members.len()
+                && same.all(|same| same)
+        }
+        (Shape::Record(own), Shape::Record(shown)) => {
+            own.name == shown.name && shown.wire != RecordWire::Bare
+        }
+        (
+            Shape::Array { n, item },
+            Shape::Array {
+                n: other,
+                item: items,
+            },
+        ) => n == other && is_same(item, items),
+        (
+            Shape::List { wire, item, .. },
+            Shape::List {
+                wire: other,
+                item: items,
+                ..
+            },
+        ) => wire == other && is_same(item, items),
+        _ => own == shown,
     }
 }
 
@@ -141,11 +263,18 @@ fn least(shape: &Shape) -> usize {
             ..
         } => 4,
         Shape::List { .. } => 0,
-        Shape::Record(record) => record.members.iter().fold(0, |sum: usize, member| {
-            sum.saturating_add(least(&member.shape))
-        }),
+        Shape::Record(record) => {
+            let others = record.others.iter().map(|other| least_of(&other.members));
+            others.fold(least_of(&record.members), usize::min)
+        }
         Shape::Hidden(Hidden::Object) => 10,
         Shape::Hidden(Hidden::ClassName) => 2,
         Shape::Hidden(Hidden::Bytes(n)) => *n,
     }
+}
+
+fn least_of(members: &[Member]) -> usize {
+    members.iter().fold(0, |sum: usize, member| {
+        sum.saturating_add(least(&member.shape))
+    })
 }

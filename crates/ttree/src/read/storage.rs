@@ -8,7 +8,7 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::array::SlotData;
 use femtobarn_rntuple::read::storage::{Cost, Progress, Storage};
 use femtobarn_rntuple::read::{Part, ReadOptions, ReadSchema, Reader, Tick, VerifyReport};
-use femtobarn_rntuple::schema::{Descriptor, SlotKind};
+use femtobarn_rntuple::schema::{Descriptor, FieldId, SlotKind};
 use femtobarn_rntuple::spec::PageList;
 
 use super::{engine, pages, verify};
@@ -145,6 +145,13 @@ impl Storage for TreeStorage {
 
     fn page_list(&self) -> Arc<PageList> {
         self.list.clone()
+    }
+
+    fn doubtful(&self) -> Vec<FieldId> {
+        let data = self.data.iter().flatten();
+        data.filter(|data| data.shape.has_versions())
+            .map(|data| data.field)
+            .collect()
     }
 
     fn verify(

@@ -2,6 +2,7 @@
 
 use super::numbers::numbers;
 use super::op::Op;
+use super::versions::{class_version, is_own_header, version_of};
 use crate::TreeError;
 use crate::cursor::{Cursor, MEMBER_WISE};
 use crate::interp::{Hidden, ListWire, Number, NumberWire, RecordWire, TextWire};
@@ -83,12 +84,7 @@ impl Decoder<'_> {
                 Ok(())
             }
             Op::List { .. } => self.body(op, c),
-            Op::Record {
-                wire,
-                members,
-                counters,
-                name,
-            } => self.record(wire, members, counters, name, c),
+            Op::Record { .. } => self.record(op, c),
             Op::Hidden(Hidden::Object) => c.object().map(|_| ()),
             Op::Hidden(Hidden::ClassName) => {
                 c.string("name of a class")?;
@@ -181,32 +177,37 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn record(
-        &mut self,
-        wire: &RecordWire,
-        members: &[Op],
-        counters: &[usize],
-        name: &str,
-        c: &mut Cursor<'_>,
-    ) -> Done {
-        let header = match wire {
-            RecordWire::Bare => None,
-            RecordWire::Headed { version, checksum } => {
-                let header = c.header("object")?;
-                check_version(header.version, *version, *checksum, name, c)?;
-                Some(header)
-            }
-            RecordWire::Maybe { version, checksum } => {
-                let ahead = c.clone().header("object");
-                if ahead.is_ok_and(|header| header.end == Some(c.end())) {
-                    let header = c.header("object")?;
-                    check_version(header.version, *version, *checksum, name, c)?;
-                    Some(header)
-                } else {
-                    None
-                }
-            }
+    fn record(&mut self, op: &Op, c: &mut Cursor<'_>) -> Done {
+        let Op::Record {
+            wire,
+            members,
+            counters,
+            others,
+            ..
+        } = op
+        else {
+            return Ok(());
         };
+        let has_header = match wire {
+            RecordWire::Bare => false,
+            RecordWire::Headed { .. } => true,
+            RecordWire::Maybe { .. } => is_own_header(c, members.first()),
+        };
+        if !has_header {
+            return self.members(members, counters, c);
+        }
+        let header = c.header("object")?;
+        match version_of(op, header.version, c)?.and_then(|at| others.get(at)) {
+            None => self.members(members, counters, c)?,
+            Some(other) => {
+                self.members(&other.members, &other.counters, c)?;
+                other.absent.iter().for_each(|op| self.nothing(op, 1));
+            }
+        }
+        c.finish(header, "object")
+    }
+
+    fn members(&mut self, members: &[Op], counters: &[usize], c: &mut Cursor<'_>) -> Done {
         let mut counts: Vec<(usize, usize)> = Vec::new();
         for (at, member) in members.iter().enumerate() {
             if counters.contains(&at) {
@@ -239,9 +240,25 @@ impl Decoder<'_> {
                 other => self.one(other, c)?,
             }
         }
-        match header {
-            Some(header) => c.finish(header, "object"),
-            None => Ok(()),
+        Ok(())
+    }
+
+    /// `n` values of what is not stored: zero, or empty.
+    fn nothing(&mut self, op: &Op, n: usize) {
+        match op {
+            Op::Number { number, column } => {
+                if let Some(sink) = column.and_then(|column| self.sinks.get_mut(column)) {
+                    let n_bytes = n.saturating_mul(number.dtype.size());
+                    sink.bytes
+                        .resize(sink.bytes.len().saturating_add(n_bytes), 0);
+                }
+            }
+            Op::Text { index, .. } | Op::List { index, .. } => {
+                (0..n).for_each(|_| self.length(*index, 0));
+            }
+            Op::Array { n: each, item } => self.nothing(item, n.saturating_mul(*each)),
+            Op::Record { members, .. } => members.iter().for_each(|op| self.nothing(op, n)),
+            Op::Hidden(_) => {}
         }
     }
 
@@ -296,16 +313,28 @@ impl Decoder<'_> {
 
     /// Items of a collection, first one member of all, then the next.
     fn member_wise(&mut self, index: Option<usize>, item: &Op, c: &mut Cursor<'_>) -> Done {
-        let Op::Record { members, .. } = item else {
+        if !matches!(item, Op::Record { .. }) {
             return Err(TreeError::Unsupported(
                 "values that are no objects, stored member by member".into(),
             ));
-        };
+        }
         let n = c.count(1, "number of items")?;
         self.length(index, n);
-        for member in members {
-            if n == 0 {
-                break;
+        match n {
+            0 => Ok(()),
+            n => self.columns(item, n, c),
+        }
+    }
+
+    /// The members of `n` objects, one member of all after the other; those of bases among them.
+    fn columns(&mut self, record: &Op, n: usize, c: &mut Cursor<'_>) -> Done {
+        let Op::Record { members, bases, .. } = record else {
+            return Ok(());
+        };
+        for (at, member) in members.iter().enumerate() {
+            if bases.contains(&at) {
+                self.columns(member, n, c)?;
+                continue;
             }
             if !member.has_common_header() {
                 self.items(member, n, c)?;
@@ -341,59 +370,6 @@ fn append(number: Number, n: usize, bytes: &[u8], out: &mut Vec<u8>) {
 fn least_is_zero(op: &Op) -> bool {
     matches!(op, Op::Record { members, .. } if members.is_empty())
         || matches!(op, Op::Hidden(Hidden::Bytes(0)) | Op::Array { n: 0, .. })
-}
-
-/// The version of the items' class, in front of items that are stored member by member.
-fn class_version(item: &Op, version: u16, c: &mut Cursor<'_>) -> Done {
-    // older versions wrote none
-    if version < 9 {
-        return Ok(());
-    }
-    let found = c.u16("version of a class")?;
-    if let Op::Record {
-        wire: RecordWire::Headed { version, checksum },
-        name,
-        ..
-    } = item
-    {
-        return check_version(found, *version, *checksum, name, c);
-    }
-    if found == 0 {
-        c.skip(4, "checksum of a class")?;
-    }
-    Ok(())
-}
-
-fn check_version(found: u16, version: i32, checksum: u32, name: &str, c: &mut Cursor<'_>) -> Done {
-    if found & MEMBER_WISE != 0 {
-        return Err(TreeError::Unsupported(format!(
-            "{name} stored member by member"
-        )));
-    }
-    if found == 0 {
-        // classes without a version have a checksum instead
-        let found = c.u32("checksum of a class")?;
-        return match found == checksum || checksum == 0 {
-            true => Ok(()),
-            false => Err(other_version(
-                name,
-                format_args!("checksum {checksum:#x}"),
-                format_args!("{found:#x}"),
-            )),
-        };
-    }
-    if i32::from(found) != version {
-        return Err(other_version(name, version, found));
-    }
-    Ok(())
-}
-
-fn other_version(name: &str, expected: impl ToString, found: impl ToString) -> TreeError {
-    TreeError::Unsupported(format!(
-        "an object of version {} of {name}, where version {} is described",
-        found.to_string(),
-        expected.to_string()
-    ))
 }
 
 /// The value of a member that counts, which comes next.

@@ -1,0 +1,166 @@
+//! Fields of which only reading tells that they cannot be read: objects in trees say themselves of which version of a class
+//! they are, and that may be one that their file does not describe.
+//!
+//! A read of all fields goes on without them. When one is found, the first entries of all that are alike are tried, so that
+//! a file of many is not read as often as it has them. An iteration finds them in its first step: fields do not vanish
+//! halfway, so what a later step finds is an error, and left out of the next read.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::array::Arrays;
+use femtobarn_rntuple::read::{Part, ReadOptions, ReadSchema, Reader, read};
+
+use crate::ntuple::{Lenience, NTuple, Selection};
+
+impl NTuple {
+    /// Reads entries; fields that turn out to be unreadable are taken out of the selection, if it allows that.
+    pub(crate) fn read_settling(
+        &self,
+        selection: &mut Selection,
+        entries: &Range<u64>,
+        options: &ReadOptions<'_>,
+    ) -> Result<Arrays, RNTupleError> {
+        loop {
+            let error = match self.read_exactly(selection, entries, options) {
+                Ok(arrays) => return Ok(arrays),
+                Err(error) => error,
+            };
+            let RNTupleError::Unsupported { name, reason, .. } = &error else {
+                return Err(error);
+            };
+            match selection.lenience {
+                Lenience::Refuse => {
+                    return Err(hinted(error, "a read that names no fields leaves it out"));
+                }
+                Lenience::LeaveOutNext => {
+                    self.leave_out(name, reason);
+                    let hint = "entries were given with it before this was found: the next read leaves it out";
+                    return Err(hinted(error, hint));
+                }
+                Lenience::LeaveOut => self.leave_out(name, reason),
+            }
+            self.try_each(selection, entries);
+            if !self.shrink(selection)? {
+                return Err(error);
+            }
+        }
+    }
+
+    /// The selection without what its first entries of `entries` show to be unreadable. Costs nothing where the metadata
+    /// tell everything, else one read a file.
+    ///
+    /// # Errors
+    /// If what is left cannot be selected.
+    pub fn settled(
+        &self,
+        selection: &Selection,
+        entries: &Range<u64>,
+    ) -> Result<Selection, RNTupleError> {
+        let mut settled = selection.clone();
+        if selection.lenience == Lenience::LeaveOut {
+            let mut all = self.doubtful(selection, entries).into_iter();
+            let is_unreadable = |(reader, paths, entry): (&Arc<Reader>, Vec<String>, u64)| {
+                let tried = read_one(reader, &paths, entry);
+                matches!(tried, Err(RNTupleError::Unsupported { .. }))
+            };
+            if all.any(is_unreadable) {
+                self.try_each(selection, entries);
+                self.shrink(&mut settled)?;
+            }
+        }
+        Ok(settled.fixed())
+    }
+
+    /// Tries the first entry of each doubtful field in each file.
+    fn try_each(&self, selection: &Selection, entries: &Range<u64>) {
+        for (reader, paths, entry) in self.doubtful(selection, entries) {
+            for path in paths {
+                let tried = read_one(reader, std::slice::from_ref(&path), entry);
+                if let Err(RNTupleError::Unsupported { name, reason, .. }) = tried {
+                    self.leave_out(&name, &reason);
+                }
+            }
+        }
+    }
+
+    /// For each file, the doubtful fields that are selected and not left out, and the first entry of interest.
+    fn doubtful(
+        &self,
+        selection: &Selection,
+        entries: &Range<u64>,
+    ) -> Vec<(&Arc<Reader>, Vec<String>, u64)> {
+        let left_out = self.left_out();
+        let is_selected = |path: &str| {
+            let is_in = |wanted: &Arc<[String]>| wanted.iter().any(|wanted| wanted == path);
+            left_out.reason(path).is_none() && selection.paths.as_ref().is_none_or(is_in)
+        };
+        let mut out = Vec::new();
+        for (reader, &first) in self.readers().iter().zip(self.file_starts()) {
+            let end = first.saturating_add(reader.n_entries()).min(entries.end);
+            let start = entries.start.max(first);
+            let Some(storage) = reader.storage().filter(|_| start < end) else {
+                continue;
+            };
+            let fields = storage.doubtful().into_iter();
+            let paths = fields.filter_map(|id| reader.paths().get(id as usize)?.clone());
+            let paths: Vec<String> = paths.filter(|path| is_selected(path)).collect();
+            if !paths.is_empty() {
+                out.push((reader, paths, start - first));
+            }
+        }
+        out
+    }
+
+    /// Takes what is left out by now from a selection; says whether it had any of it.
+    fn shrink(&self, selection: &mut Selection) -> Result<bool, RNTupleError> {
+        let left_out = self.left_out();
+        let is_left = |path: &&String| {
+            let top = self.readers().first().and_then(|reader| {
+                let top = reader.descriptor().top_of(reader.field_by_path(path).ok()?);
+                reader.paths().get(top as usize)?.as_deref()
+            });
+            top.is_none_or(|top| left_out.reason(top).is_none())
+        };
+        let before = selection.schema.columns.len();
+        let paths = selection.paths.as_ref();
+        let paths: Option<Vec<String>> =
+            paths.map(|paths| paths.iter().filter(is_left).cloned().collect());
+        let lenience = selection.lenience;
+        *selection = self.select(paths.as_deref())?;
+        selection.lenience = lenience;
+        Ok(selection.schema.columns.len() < before)
+    }
+}
+
+/// Reads one entry of one file.
+fn read_one(reader: &Arc<Reader>, paths: &[String], entry: u64) -> Result<(), RNTupleError> {
+    let (schema, bindings) = ReadSchema::new(std::slice::from_ref(reader), Some(paths))?;
+    let parts = bindings.into_iter().map(|binding| Part {
+        reader: reader.clone(),
+        binding: Arc::new(binding),
+        start: entry,
+        stop: entry.saturating_add(1),
+    });
+    let parts: Vec<Part> = parts.collect();
+    read(&schema, &parts, &ReadOptions::default()).map(|_| ())
+}
+
+/// An unreadable field's error with what can be done.
+fn hinted(error: RNTupleError, hint: &str) -> RNTupleError {
+    match error {
+        RNTupleError::Unsupported {
+            url,
+            ntuple,
+            name,
+            reason,
+        } => RNTupleError::Unsupported {
+            url,
+            ntuple,
+            name,
+            reason: format!("{reason}; {hint}"),
+        },
+        other => other,
+    }
+}

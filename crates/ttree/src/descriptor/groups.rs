@@ -1,0 +1,105 @@
+//! Branches of branches, as records that show the columns of others.
+
+use femtobarn_rntuple::schema::FieldId;
+use femtobarn_rntuple::spec::{FieldRecord, Role};
+
+use super::Builder;
+use crate::model::BranchId;
+
+impl Builder<'_> {
+    /// Adds a record for each branch of branches: it is no field of its own, but can be asked for.
+    pub(super) fn groups(&mut self, is_group: &dyn Fn(BranchId) -> bool) {
+        for id in 0..self.model.branches.len() {
+            let path = self.model.path(id);
+            if !is_group(id) || self.aliases.contains_key(&path) {
+                continue;
+            }
+            let field = self.group(id, None, is_group);
+            let name = self
+                .model
+                .branch(id)
+                .map_or("", |branch| branch.name.as_str());
+            let taken = |name: &str| self.names.contains(name);
+            let own = match (taken(name), taken(&path)) {
+                (false, _) => name.to_owned(),
+                (true, false) => path.clone(),
+                (true, true) => format!("{path}/"),
+            };
+            self.names.insert(own.clone());
+            if let Some(group) = self.fields.get_mut(field as usize) {
+                group.record.name = own;
+            }
+            self.aliases.insert(format!("/{path}"), field);
+            self.aliases.insert(path, field);
+            if let Some(branch) = self.model.branch(id) {
+                self.aliases.entry(branch.name.clone()).or_insert(field);
+            }
+        }
+    }
+
+    fn group(
+        &mut self,
+        id: BranchId,
+        parent: Option<FieldId>,
+        is_group: &dyn Fn(BranchId) -> bool,
+    ) -> FieldId {
+        let (name, class, children) = match self.model.branch(id) {
+            Some(branch) => (
+                branch.name.clone(),
+                branch.object_class.clone(),
+                branch.children.clone(),
+            ),
+            None => Default::default(),
+        };
+        let field = self.add(parent, &name, Role::Record, class, None);
+        for child in children {
+            if is_group(child) {
+                self.group(child, Some(field), is_group);
+                continue;
+            }
+            let own = self
+                .data
+                .get(child)
+                .and_then(Option::as_ref)
+                .map(|data| data.field);
+            let name = self
+                .model
+                .branch(child)
+                .map_or_else(String::new, |b| b.name.clone());
+            if let Some(own) = own {
+                self.copy(own, field, &name);
+            }
+        }
+        field
+    }
+
+    /// Adds a field that shows the columns of another.
+    fn copy(&mut self, source: FieldId, parent: FieldId, name: &str) {
+        let Some(own) = self.fields.get(source as usize) else {
+            return;
+        };
+        let (record, children) = (own.record.clone(), own.children.clone());
+        let id = self.add(
+            Some(parent),
+            name,
+            record.role,
+            String::new(),
+            record.array_size,
+        );
+        if let Some(field) = self.fields.get_mut(id as usize) {
+            field.record = FieldRecord {
+                parent_id: parent,
+                name: name.to_owned(),
+                source_id: Some(record.source_id.unwrap_or(source)),
+                ..record
+            };
+        }
+        for child in children {
+            let name = match self.fields.get(child as usize) {
+                Some(field) => field.record.name.clone(),
+                None => continue,
+            };
+            self.copy(child, id, &name);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The entries of a basket: their counts, and their values.
+
+use std::ops::Range;
+
+use femtobarn_rntuple::schema::DType;
+
+use super::job::{Offsets, Opened};
+use super::op::Op;
+use super::values::{Decoder, Sink};
+use crate::TreeError;
+use crate::cursor::Cursor;
+use crate::interp::{ListWire, Number, RecordWire};
+
+pub(super) fn expect(found: usize, expected: Option<usize>) -> Result<(), TreeError> {
+    match expected {
+        Some(expected) if expected == found => Ok(()),
+        expected => {
+            let expected = expected.map_or("a size that can be".into(), |n| n.to_string());
+            Err(Cursor::new(&[]).corrupt("bytes of the values", expected, found))
+        }
+    }
+}
+
+/// Whether the entries begin where their counter says, where the basket says it, too.
+pub(super) fn check_offsets(
+    opened: Opened<'_>,
+    n: usize,
+    byte: &impl Fn(usize) -> Option<usize>,
+) -> Result<(), TreeError> {
+    if matches!(opened.offsets, Offsets::None) {
+        return Ok(());
+    }
+    for entry in 0..n {
+        let (expected, found) = (byte(entry), opened.offsets.get(entry));
+        if found.is_some() && found != expected {
+            let expected = format!("byte {}, as its counter says", expected.unwrap_or(0));
+            let what = "beginning of an entry";
+            return Err(Cursor::new(&[]).corrupt(what, expected, found.unwrap_or(0)));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn counts(
+    number: Number,
+    values: Option<&[u8]>,
+    out: &mut [u64],
+) -> Result<(), TreeError> {
+    let size = number.size().unwrap_or(4);
+    let values = values.unwrap_or_default().chunks_exact(size);
+    for (bytes, out) in values.zip(out) {
+        let is_signed = matches!(
+            number.dtype,
+            DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64
+        );
+        let is_negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
+        let value = bytes
+            .iter()
+            .fold(0u64, |sum, &byte| (sum << 8) | u64::from(byte));
+        if is_signed && is_negative {
+            // ROOT takes a negative number of items for none
+            *out = 0;
+        } else {
+            *out = value;
+        }
+    }
+    Ok(())
+}
+
+/// Decodes all entries of a basket that begin where `offsets` says, or one after another.
+pub(crate) fn decode_entries(
+    op: &Op,
+    sinks: &mut [Sink],
+    values: &[u8],
+    offsets: Option<&[u32]>,
+    n: usize,
+) -> Result<(), TreeError> {
+    let offsets = offsets.map_or(Offsets::None, Offsets::Known);
+    let opened = Opened { values, offsets };
+    pieces(op, None, sinks, opened, 0..n, n)
+}
+
+/// Decodes entries into sinks.
+pub(super) fn pieces(
+    op: &Op,
+    fixed: Option<usize>,
+    sinks: &mut [Sink],
+    opened: Opened<'_>,
+    wanted: Range<usize>,
+    n: usize,
+) -> Result<(), TreeError> {
+    let values = opened.values;
+    let is_rest = matches!(
+        op,
+        Op::List {
+            wire: ListWire::Rest | ListWire::Marked,
+            ..
+        } | Op::Record {
+            wire: RecordWire::Maybe { .. },
+            ..
+        }
+    );
+    let known = !matches!(opened.offsets, Offsets::None);
+    let even = match fixed {
+        Some(size) => {
+            expect(values.len(), n.checked_mul(size))?;
+            Some(size)
+        }
+        None if is_rest && n > 0 && values.len().is_multiple_of(n) => Some(values.len() / n),
+        None if is_rest && !known => {
+            return Err(Cursor::new(&[]).corrupt("basket", "the offsets of its entries", "none"));
+        }
+        None => None,
+    };
+    let mut decoder = Decoder { sinks };
+    if !known && even.is_none() {
+        // entries follow each other
+        let mut cursor = Cursor::new(values);
+        for entry in 0..wanted.end {
+            if entry == wanted.start {
+                decoder.sinks.iter_mut().for_each(|sink| sink.bytes.clear());
+            }
+            decoder.one(op, &mut cursor)?;
+        }
+        return match (wanted.end == n, cursor.remaining()) {
+            (true, left) if left > 0 => Err(cursor.corrupt(
+                "basket",
+                "the end of the values",
+                format_args!("{left} bytes"),
+            )),
+            _ => Ok(()),
+        };
+    }
+    for entry in wanted {
+        let (start, end) = match (known, even) {
+            (true, _) => (
+                opened.offsets.get(entry).unwrap_or(usize::MAX),
+                if entry + 1 < n {
+                    opened.offsets.get(entry + 1).unwrap_or(0)
+                } else {
+                    values.len()
+                },
+            ),
+            (false, Some(size)) => (entry * size, (entry + 1) * size),
+            (false, None) => (0, 0),
+        };
+        let Some(bytes) = values.get(start..end) else {
+            let range = format!("{start}..{end}");
+            let within = format!("within {} bytes", values.len());
+            return Err(Cursor::new(&[]).corrupt("place of an entry", within, range));
+        };
+        let mut cursor = Cursor::new(bytes);
+        decoder.one(op, &mut cursor)?;
+        if cursor.remaining() > 0 {
+            let left = format!("{} bytes", cursor.remaining());
+            return Err(cursor.corrupt("entry", "its end", left));
+        }
+    }
+    Ok(())
+}
