@@ -710,3 +710,91 @@ def test_doubles_are_rounded_to_single_precision(path):
     with fb.recreate(path) as file:
         file.mkrntuple("Events", {"x": "float32"}).extend({"x": [0.1, 0.2]})
     assert read(path, "Events")["x"].to_list() == np.array([0.1, 0.2], "f4").tolist()
+
+
+# -- sets and maps
+
+
+def test_sets_and_maps_come_out_as_cpp_holds_them(path):
+    """Sets were once written as they were given: unsorted, and with values twice."""
+    spec = {
+        "set": "std::set<float>",
+        "multiset": "std::multiset<std::string>",
+        "unordered": "std::unordered_set<int>",
+        "map": "std::map<std::string, std::vector<int>>",
+        "multimap": "std::multimap<int, bool>",
+        "nested": "std::vector<std::set<std::pair<int, std::set<bool>>>>",
+        "char": "std::set<char>",
+    }
+    data = {
+        "set": [[2.5, -1, 0], [], [7]],
+        "multiset": [["b", "ab", "b", "a"], [], ["ü", "z"]],
+        "unordered": [[3, 1, 2], [], []],
+        "map": [[("b", [2, 3]), ("a", [1]), ("c", [])], [], []],
+        "multimap": [[(2, True), (1, True), (2, False)], [], []],
+        "nested": [[[(2, [True, False]), (1, []), (2, [False])], []], [], []],
+        "char": ak.values_astype([[1, -1], [], []], "int8"),
+    }
+    with fb.recreate(path) as f:
+        ntuple = f.mkrntuple("Events", spec)
+        ntuple.extend(data)
+    found = fb.open(path).arrays()
+    assert found["set"].tolist() == [[-1, 0, 2.5], [], [7]]
+    assert found["multiset"].tolist() == [["a", "ab", "b", "b"], [], ["z", "ü"]]
+    assert found["unordered"].tolist() == [[3, 1, 2], [], []]
+    assert found["map"].tolist()[0] == [("a", [1]), ("b", [2, 3]), ("c", [])]
+    assert ak.values_astype(found["char"], "int8").tolist()[0] == [-1, 1]
+    assert found["multimap"].tolist()[0] == [(1, True), (2, True), (2, False)]
+    assert found["nested"].tolist()[0] == [[(1, []), (2, [False]), (2, [False, True])], []]
+
+
+@pytest.mark.parametrize(
+    ("typename", "entry", "what"),
+    [
+        ("std::set<int>", [2, 1, 2], "a value"),
+        ("std::set<float>", [0.0, -0.0], "a value"),
+        ("std::unordered_set<std::string>", ["a", "b", "a"], "a value"),
+        ("std::map<int, float>", [(1, 0.5), (1, 1.5)], "a key"),
+        ("std::unordered_map<int, float>", [(1, 0.5), (2, 0.5), (1, 1.5)], "a key"),
+        ("std::vector<std::set<int>>", [[1, 2], [3, 3]], "a value"),
+        ("std::variant<bool, std::set<int>>", [1, 1], "a value"),
+    ],
+)
+def test_values_that_a_set_has_once_are_not_given_twice(path, typename, entry, what):
+    with fb.recreate(path) as f:
+        ntuple = f.mkrntuple("Events", {"x": typename})
+        with pytest.raises(fb.UsageError, match=f'"x" cannot be written: in entry 2 of the batch, {what} is given twice'):
+            ntuple.extend({"x": [[], [], entry, []]} if "variant" not in typename else {"x": [True, True, entry]})
+        assert ntuple.num_entries == 0
+
+
+# Arguments: a file with an ntuple "Events" of sets and maps, and the file for what is found
+SETS = """
+import json, os, pathlib, sys
+import ROOT
+ROOT.gInterpreter.Declare('''
+#include <set>
+#include <map>
+std::vector<int> keys(const std::map<std::string, int> &map) {
+   std::vector<int> out;
+   for (auto &[key, value] : map) out.push_back(value);
+   return out;
+}
+''')
+reader = ROOT.RNTupleReader.Open("Events", sys.argv[1])
+sets, maps = reader.GetView["std::set<int>"]("set"), reader.GetView["std::map<std::string, int>"]("map")
+found = [[list(sets(i)), list(ROOT.keys(maps(i)))] for i in range(reader.GetNEntries())]
+pathlib.Path(sys.argv[2]).write_text(json.dumps(found))
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+@pytest.mark.oracle
+def test_root_reads_sets_and_maps(path, run_root, tmp_path):
+    with fb.recreate(path) as f:
+        ntuple = f.mkrntuple("Events", {"set": "std::set<int>", "map": "std::map<std::string, int>"})
+        ntuple.extend({"set": [[3, 1, 2], []], "map": [[("b", 2), ("a", 1)], []]})
+    run_root(SETS, path, tmp_path / "found.json")
+    assert (tmp_path / "found.json").read_text() == "[[[1, 2, 3], [1, 2]], [[], []]]"
+    assert [list(entry) for entry in fb.open(path)["set"].array().tolist()] == [[1, 2, 3], []]

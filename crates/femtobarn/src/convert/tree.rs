@@ -397,6 +397,7 @@ fn natural(model: &FieldModel) -> FieldModel {
     FieldModel {
         type_alias: model.type_alias.clone(),
         description: model.description.clone(),
+        is_ordered: true,
         ..made
     }
 }
@@ -407,7 +408,8 @@ fn map(branch: &Branch, members: &[(String, Piece)]) -> Option<FieldModel> {
     if names != ["first", "second"] {
         return None;
     }
-    let map = FieldModel::from_type_name("", &branch.object_class).ok()?;
+    let mut map = FieldModel::from_type_name("", &branch.object_class).ok()?;
+    map.is_ordered = true;
     map.type_name.contains("map<").then_some(map)
 }
 

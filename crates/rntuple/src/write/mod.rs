@@ -17,6 +17,7 @@ mod members;
 mod model;
 mod ntuple;
 mod options;
+mod order;
 mod parallel;
 mod payload;
 #[cfg(test)]

@@ -27,6 +27,7 @@ pub(crate) enum Shape {
         index: usize,
         item: Box<Shape>,
         text: bool,
+        order: Order,
     },
     /// An item or none.
     Optional { index: usize, item: Box<Shape> },
@@ -42,6 +43,43 @@ pub(crate) enum Shape {
         switch: usize,
         alternatives: Vec<Shape>,
     },
+}
+
+/// What the items of a list obey.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Order {
+    /// They are sorted.
+    pub is_sorted: bool,
+    /// No two are equal.
+    pub is_unique: bool,
+    /// It is their first members that are meant.
+    pub by_key: bool,
+}
+
+impl Order {
+    /// Of a collection's type.
+    fn of(type_name: &str) -> Self {
+        let template = type_name.split('<').next().unwrap_or_default();
+        let Some(name) = template.strip_prefix("std::") else {
+            return Self::default();
+        };
+        let (is_sorted, name) = match name.strip_prefix("unordered_") {
+            Some(name) => (false, name),
+            None => (true, name),
+        };
+        let (is_unique, name) = match name.strip_prefix("multi") {
+            Some(name) => (false, name),
+            None => (true, name),
+        };
+        match name {
+            "set" | "map" => Self {
+                is_sorted,
+                is_unique,
+                by_key: name == "map",
+            },
+            _ => Self::default(),
+        }
+    }
 }
 
 /// The schema of an ntuple that is written; it can grow.
@@ -197,8 +235,15 @@ impl Layout {
                 if matches!(field.kind, FieldKind::Optional(_)) {
                     Shape::Optional { index, item }
                 } else {
-                    let text = false;
-                    Shape::List { index, item, text }
+                    let is_given = field.is_ordered;
+                    Shape::List {
+                        index,
+                        item,
+                        text: false,
+                        order: (!is_given)
+                            .then(|| Order::of(&field.type_name))
+                            .unwrap_or_default(),
+                    }
                 }
             }
             FieldKind::Array(size, item) => {
@@ -305,7 +350,12 @@ impl Layout {
             is_char: false,
         });
         let text = bytes == ColumnType::Char;
-        Shape::List { index, item, text }
+        Shape::List {
+            index,
+            item,
+            text,
+            order: Order::default(),
+        }
     }
 
     fn leaf(&mut self, id: u32, leaf: LeafModel, place: Place<'_>, settings: u32) -> Shape {

@@ -11,7 +11,7 @@ use crate::spec::ColumnType;
 
 pub use arrow::Nulls;
 pub(crate) use arrow::dtype_of;
-pub(crate) use layout::{Layout, Shape, check_name};
+pub(crate) use layout::{Layout, Order, Shape, check_name};
 
 /// A field that is to be written, and those below it.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +28,8 @@ pub struct FieldModel {
     pub kind: FieldKind,
     /// Compression settings of its own columns, if they are others than the ntuple's.
     pub compression: Option<u32>,
+    /// Of a set or a map: its items are given as they stood in a file, in an order that is not looked at.
+    pub is_ordered: bool,
 }
 
 /// Structure of a field.
@@ -102,6 +104,7 @@ impl FieldModel {
             type_checksum: None,
             kind,
             compression: None,
+            is_ordered: false,
         }
     }
 
