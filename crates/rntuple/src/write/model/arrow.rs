@@ -68,15 +68,17 @@ impl Nulls {
     /// # Errors
     /// If a type has no counterpart in RNTuple.
     pub fn fields(self, schema: &Schema) -> Result<Vec<FieldModel>, RNTupleError> {
-        let declared = || {
-            schema
+        let Some(fields) = self.fields else {
+            return schema
                 .fields()
                 .iter()
-                .map(|field| field.as_ref().clone())
-                .collect()
+                .map(|field| FieldModel::from_arrow(field))
+                .collect();
         };
-        let fields = self.fields.unwrap_or_else(declared);
-        fields.iter().map(FieldModel::from_arrow).collect()
+        fields
+            .iter()
+            .map(|field| from_field(field, field.name(), true))
+            .collect()
     }
 }
 

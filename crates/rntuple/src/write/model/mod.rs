@@ -7,7 +7,7 @@ mod layout;
 
 use crate::RNTupleError;
 use crate::schema::DType;
-use crate::spec::ColumnType;
+use crate::spec::{ColumnType, FieldRecord};
 
 pub use arrow::Nulls;
 pub(crate) use arrow::dtype_of;
@@ -165,15 +165,18 @@ impl FieldModel {
         )
     }
 
-    /// `std::optional` of an item.
+    /// `std::optional` of an item. Where the item's type has no name, it is a collection without a class for readers other
+    /// than femtobarn.
     #[must_use]
     pub fn optional(name: impl Into<String>, item: Self) -> Self {
         let type_name = wrapped("std::optional", &item.type_name);
-        Self::new(
-            name,
-            type_name,
-            FieldKind::Optional(Box::new(item.named("_0"))),
-        )
+        let is_untyped = type_name.is_empty();
+        let kind = FieldKind::Optional(Box::new(item.named("_0")));
+        let mut field = Self::new(name, type_name, kind);
+        if is_untyped {
+            field.type_alias = FieldRecord::UNTYPED_OPTIONAL.to_owned();
+        }
+        field
     }
 
     /// `std::array` of an item. Where the item's type has no name, RNTuple knows no array of it: then it is a collection.
