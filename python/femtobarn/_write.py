@@ -85,6 +85,9 @@ def plain_path(path: Path) -> str:
 def create(path: Path, *, compression: Any = "zstd:5", threads: int | None = None) -> FileWriter:
     """Make a new ROOT file, where there is none yet.
 
+    Of several that are made at the same time, the first that is closed appears; the others are errors when they are
+    closed.
+
     Parameters
     ----------
     path : str or path
@@ -107,7 +110,8 @@ def create(path: Path, *, compression: Any = "zstd:5", threads: int | None = Non
     name = plain_path(path)
     if os.path.lexists(name.removeprefix("file://")):
         raise FileError(f"{name} is there already: fb.recreate replaces it, fb.update adds to it", kind="create-failed")
-    return recreate(path, compression=compression, threads=threads)
+    settings = compression_settings(compression)
+    return FileWriter(_core.FileWriter.create(name, settings, False), settings, num_threads(threads))
 
 
 def recreate(path: Path, *, compression: Any = "zstd:5", threads: int | None = None) -> FileWriter:
@@ -146,7 +150,7 @@ def recreate(path: Path, *, compression: Any = "zstd:5", threads: int | None = N
     [[0.5], [1.5, 2.5]]
     """
     settings = compression_settings(compression)
-    return FileWriter(_core.FileWriter.create(plain_path(path), settings), settings, num_threads(threads))
+    return FileWriter(_core.FileWriter.create(plain_path(path), settings, True), settings, num_threads(threads))
 
 
 def update(path: Path, *, compression: Any = None, threads: int | None = None) -> FileWriter:

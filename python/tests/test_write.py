@@ -412,6 +412,23 @@ def test_create_does_not_replace(path):
         fb.create(path)
 
 
+def test_of_two_that_create_a_file_one_wins(path):
+    """Both once did, and the second took the place of the first."""
+    first, second = fb.create(path), fb.create(path)
+    second["b"] = {"n": [2]}
+    first["a"] = {"n": [1]}
+    second.close()
+    with pytest.raises(fb.FileError, match="is there already, and is not replaced"):
+        first.close()
+    assert fb.open(path).name == "b"
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(fb.FileError, match=r"cannot create .*no/new.root: there is no folder .*no$"):
+        fb.write(tmp_path / "no/new.root", {"n": [1]})
+
+
 def test_closed_writers_say_so(path):
     with fb.recreate(path) as file:
         ntuple = file.mkrntuple("a", {"n": "int32"})

@@ -246,12 +246,7 @@ impl Fields {
             top.find_mut(rest)
         });
         found.ok_or_else(|| {
-            let near = femtobarn::schema::nearest(path, names.iter().map(String::as_str));
-            let hint = if near.is_empty() {
-                String::new()
-            } else {
-                format!("; did you mean {}?", near.join(", "))
-            };
+            let hint = femtobarn::schema::did_you_mean(path, names.iter().map(String::as_str));
             new(
                 "KeyNotFoundError",
                 "no-such-field",
@@ -383,10 +378,13 @@ pub struct FileWriter {
 #[pymethods]
 impl FileWriter {
     #[staticmethod]
-    fn create(py: Python<'_>, url: String, compression: u32) -> PyResult<Self> {
-        let file = py
-            .detach(|| femtobarn::create_file(&url, compression))
-            .map_err(to_python)?;
+    fn create(py: Python<'_>, url: String, compression: u32, replaces: bool) -> PyResult<Self> {
+        let create = if replaces {
+            femtobarn::create_file
+        } else {
+            femtobarn::create_new_file
+        };
+        let file = py.detach(|| create(&url, compression)).map_err(to_python)?;
         let file = Arc::new(Mutex::new(Some(file)));
         Ok(Self { url, file })
     }

@@ -15,7 +15,7 @@ use arrow_schema::DataType;
 
 use super::choose::variant;
 use super::members::record;
-use super::model::{Shape, dtype_of, unwritable};
+use super::model::{Shape, arrow_type_name, dtype_of, unwritable};
 use super::values::{Ends, Values};
 use crate::RNTupleError;
 use crate::schema::DType;
@@ -67,7 +67,10 @@ pub(super) fn conform(shape: &Shape, array: &ArrayRef, path: &str) -> Result<Val
 pub(super) fn wrong(path: &str, array: &ArrayRef, wanted: &str) -> RNTupleError {
     unwritable(
         path,
-        format!("it holds {wanted}, and was given {}", array.data_type()),
+        format!(
+            "it holds {wanted}, and was given {}",
+            arrow_type_name(array.data_type())
+        ),
     )
 }
 

@@ -9,8 +9,8 @@ use crate::RNTupleError;
 use crate::schema::DType;
 use crate::spec::{ColumnType, FieldRecord};
 
-pub use arrow::Nulls;
 pub(crate) use arrow::dtype_of;
+pub use arrow::{Nulls, arrow_type_name};
 pub(crate) use layout::{Layout, Order, Shape, check_name};
 
 /// A field that is to be written, and those below it.
