@@ -487,7 +487,9 @@ def test_columns_that_cannot_be_are_refused_by_name(need, tmp_path):
 @pytest.mark.parametrize("ending", ["root", "parquet", "arrow"])
 def test_tables_and_ntuples_without_entries(need, tmp_path, ending):
     pa = need("pyarrow")
-    write_table(pa.table({"n": pa.array([], pa.int32()), "l": pa.array([], pa.list_(pa.float32()))}), tmp_path / "in.parquet")
+    write_table(
+        pa.table({"n": pa.array([], pa.int32()), "l": pa.array([], pa.list_(pa.float32()))}), tmp_path / "in.parquet"
+    )
     fb.write(tmp_path / "in.root", {"n": np.array([], "i4")})
     for given in ("in.parquet", "in.root"):
         report = fb.convert(tmp_path / given, tmp_path / f"out.{ending}")

@@ -780,7 +780,9 @@ def test_sets_and_maps_come_out_as_cpp_holds_them(path):
 def test_values_that_a_set_has_once_are_not_given_twice(path, typename, entry, what):
     with fb.recreate(path) as f:
         ntuple = f.mkrntuple("Events", {"x": typename})
-        with pytest.raises(fb.UsageError, match=f'"x" cannot be written: in entry 2 of the batch, {what} is given twice'):
+        with pytest.raises(
+            fb.UsageError, match=f'"x" cannot be written: in entry 2 of the batch, {what} is given twice'
+        ):
             ntuple.extend({"x": [[], [], entry, []]} if "variant" not in typename else {"x": [True, True, entry]})
         assert ntuple.num_entries == 0
 
@@ -815,3 +817,62 @@ def test_root_reads_sets_and_maps(path, run_root, tmp_path):
     run_root(SETS, path, tmp_path / "found.json")
     assert (tmp_path / "found.json").read_text() == "[[[1, 2, 3], [1, 2]], [[], []]]"
     assert [list(entry) for entry in fb.open(path)["set"].array().tolist()] == [[1, 2, 3], []]
+
+
+# -- what is said to users
+
+
+def test_attributes_speak_of_entries_that_there_are(path):
+    file = fb.recreate(path)
+    ntuple = file.mkrntuple("Events", {"n": "int32"})
+    about = ntuple.mkattributes("provenance", {"input": "std::string"})
+    about.append(0, 3, {"input": "a"})
+    ntuple.extend({"n": [1, 2]})
+    with pytest.raises(fb.UsageError, match='"provenance" .*says something of entries up to 3, and "Events" has 2'):
+        file.close()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("function", [fb.recreate, fb.create, fb.write, fb.convert])
+def test_options_that_are_misspelt_are_told(path, function):
+    arguments = (path, {"x": [1]}) if function in (fb.write, fb.convert) else (path,)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'compresion'; did you mean 'compression'"):
+        function(*arguments, compresion="lz4")
+    assert not path.exists()
+
+
+def test_names_of_ntuples_have_no_cycles(path):
+    with fb.recreate(path) as file, pytest.raises(fb.UsageError, match=r'"b;2" cannot be written: .* cycle'):
+        file.mkrntuple("b;2", {"x": "int32"})
+
+
+def test_what_pandas_has_is_told_by_name(path, need):
+    pd = need("pandas")
+    fb.write(path, {"n": pd.Series([1, 2]), "t": pd.Series(["a", None]), "l": pd.Series([[1], [2, 3]])})
+    assert read(path).tolist() == [{"n": 1, "t": "a", "l": [1]}, {"n": 2, "t": None, "l": [2, 3]}]
+    with pytest.raises(fb.UsageError, match="a Series is one column: write {'name': column}"):
+        fb.write(path, pd.Series([1, 2]))
+    with pytest.raises(fb.UsageError, match=r'"when" cannot be written: Arrow.s timestamp\[[un]s\] has no counterpart'):
+        fb.write(path, {"when": pd.Series(pd.to_datetime(["2024-05-17"]))})
+    with pytest.raises(fb.UsageError, match="'mixed' cannot be written: its values are not of one type"):
+        fb.write(path, {"mixed": pd.Series([1, "a"])})
+
+
+@pytest.mark.parametrize(
+    ("typename", "message"),
+    [
+        ("flaot", "did you mean float"),
+        ("std::vector<int", "brackets that do not fit"),
+        ("var * foo", r"is no type of C\+\+, NumPy or Awkward Array$"),
+    ],
+)
+def test_types_that_are_misspelt_are_told(path, typename, message):
+    with fb.recreate(path) as file, pytest.raises(fb.UsageError, match=message):
+        file.mkrntuple("Events", {"x": typename})
+
+
+def test_lists_of_several_types_are_variants(path):
+    fb.write(path, {"x": [1, "a", None], "y": [1, 2.5, True]})
+    assert fb.open(path).typenames()["x"] == "std::variant<std::int64_t,std::string>"
+    assert fb.open(path)["x"].array().tolist() == [1, "a", None]
+    assert fb.open(path)["y"].array().tolist() == [1, 2.5, True]

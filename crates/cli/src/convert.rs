@@ -262,8 +262,11 @@ fn summary_text(reports: &[FileReport]) -> String {
         }
     }
     if failed > 0 {
-        let at_least = if all_known { "" } else { "at least " };
-        parts.push(format!("{at_least}{n_lost} entries lost"));
+        parts.push(match (n_lost, all_known) {
+            (_, true) => format!("{n_lost} entries lost"),
+            (0, false) => "nobody knows how many entries lost".to_owned(),
+            (_, false) => format!("at least {n_lost} entries lost"),
+        });
     }
     parts.join(", ")
 }

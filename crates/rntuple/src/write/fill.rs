@@ -39,7 +39,7 @@ fn parts(batch: &RecordBatch, rows: usize) -> impl Iterator<Item = RecordBatch> 
 }
 
 /// A cluster that is being filled. Several may be filled at the same time, for one ntuple.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Fill {
     layout: Arc<Layout>,
     options: WriteOptions,

@@ -16,6 +16,7 @@ mod fill;
 mod members;
 mod model;
 mod ntuple;
+mod numbers;
 mod options;
 mod order;
 mod parallel;

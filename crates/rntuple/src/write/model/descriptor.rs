@@ -89,6 +89,7 @@ fn model(descriptor: &Descriptor, id: FieldId, views: bool) -> Result<FieldModel
         compression: None,
         // as its writer had it, which may know another order
         is_ordered: true,
+        is_soa: record.flags.soa(),
     })
 }
 

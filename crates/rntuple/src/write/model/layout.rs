@@ -160,7 +160,8 @@ impl Layout {
 
     fn record(&mut self, field: &FieldModel, role: Role, place: Place<'_>) -> u32 {
         let id = u32::try_from(self.schema.fields.len()).unwrap_or(u32::MAX);
-        let flags = if field.type_checksum.is_some() { 4 } else { 0 };
+        let has_checksum = if field.type_checksum.is_some() { 4 } else { 0 };
+        let flags = has_checksum | if field.is_soa { 8 } else { 0 };
         self.schema.fields.push(FieldRecord {
             field_version: 0,
             type_version: field.type_version,
@@ -235,14 +236,16 @@ impl Layout {
                 if matches!(field.kind, FieldKind::Optional(_)) {
                     Shape::Optional { index, item }
                 } else {
-                    let is_given = field.is_ordered;
+                    let order = if field.is_ordered {
+                        Order::default()
+                    } else {
+                        Order::of(&field.type_name)
+                    };
                     Shape::List {
                         index,
                         item,
                         text: false,
-                        order: (!is_given)
-                            .then(|| Order::of(&field.type_name))
-                            .unwrap_or_default(),
+                        order,
                     }
                 }
             }

@@ -30,6 +30,8 @@ pub struct FieldModel {
     pub compression: Option<u32>,
     /// Of a set or a map: its items are given as they stood in a file, in an order that is not looked at.
     pub is_ordered: bool,
+    /// Of a collection: in memory it is a struct of arrays, of the class that is its type.
+    pub is_soa: bool,
 }
 
 /// Structure of a field.
@@ -105,6 +107,7 @@ impl FieldModel {
             kind,
             compression: None,
             is_ordered: false,
+            is_soa: false,
         }
     }
 
