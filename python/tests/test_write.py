@@ -828,7 +828,7 @@ def test_attributes_speak_of_entries_that_there_are(path):
     about = ntuple.mkattributes("provenance", {"input": "std::string"})
     about.append(0, 3, {"input": "a"})
     ntuple.extend({"n": [1, 2]})
-    with pytest.raises(fb.UsageError, match='"provenance" .*says something of entries up to 3, and "Events" has 2'):
+    with pytest.raises(fb.UsageError, match=r'"provenance" .*says something of entries up to 3, and "Events" has 2'):
         file.close()
     assert not path.exists()
 
@@ -850,7 +850,7 @@ def test_what_pandas_has_is_told_by_name(path, need):
     pd = need("pandas")
     fb.write(path, {"n": pd.Series([1, 2]), "t": pd.Series(["a", None]), "l": pd.Series([[1], [2, 3]])})
     assert read(path).tolist() == [{"n": 1, "t": "a", "l": [1]}, {"n": 2, "t": None, "l": [2, 3]}]
-    with pytest.raises(fb.UsageError, match="a Series is one column: write {'name': column}"):
+    with pytest.raises(fb.UsageError, match=r"a Series is one column: write {'name': column}"):
         fb.write(path, pd.Series([1, 2]))
     with pytest.raises(fb.UsageError, match=r'"when" cannot be written: Arrow.s timestamp\[[un]s\] has no counterpart'):
         fb.write(path, {"when": pd.Series(pd.to_datetime(["2024-05-17"]))})

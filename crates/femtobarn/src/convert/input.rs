@@ -306,7 +306,7 @@ fn ranges(ntuple: &NTuple, selection: &Selection) -> Result<Vec<Range<u64>>, RNT
     ends.push(n_entries);
     if n_entries == 0 {
         // who writes a table must see its schema
-        return Ok(vec![0..0]);
+        return Ok(std::iter::once(0..0).collect());
     }
     let mut out = Vec::new();
     let mut start = 0;
