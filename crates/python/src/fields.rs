@@ -14,7 +14,8 @@ use pyo3::types::{PyCapsule, PyList, PyTuple};
 use crate::error::{new, to_python};
 use crate::input;
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// What a mutex holds, also if a thread has panicked with it.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,6 +1,6 @@
 //! Files and ntuples that are being written.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use femtobarn::write::{self, AttributeSetWriter, WriteOptions};
 use femtobarn::{Error, codec, rootfile};
@@ -8,11 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::{new, to_python};
-use crate::fields::{Batches, Fields};
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use crate::fields::{Batches, Fields, locked};
 
 fn closed(what: &str) -> PyErr {
     new("UsageError", "usage", format!("{what} is closed"))
