@@ -1,14 +1,19 @@
-"""uproot's arguments that have no meaning here: accepted if harmless, refused with advice if not."""
+"""Arguments that have no meaning here: uproot's are accepted if harmless, refused with advice if not."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from typing import Any
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, TypeVar
 
 from femtobarn.errors import UsageError
 
-__all__ = ["check_open_options", "check_read_options", "split_open_options"]
+__all__ = ["check_open_options", "check_read_options", "known_options", "split_open_options"]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 # They tune machinery that does not exist here.
 _OPEN = frozenset(
@@ -82,3 +87,34 @@ def _unknown(name: str, known: list[str]) -> TypeError:
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return TypeError(f"unexpected keyword argument {name!r}{hint}")
+
+
+def known_options(like: Callable[..., Any] | None = None) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Make a function tell of an option that it does not have with the name of the one that was meant.
+
+    Parameters
+    ----------
+    like : callable, optional
+        A function whose options it has, too.
+
+    Returns
+    -------
+    callable
+        The decorator.
+    """
+
+    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        both = [function] if like is None else [function, like]
+        parameters = [parameter for one in both for parameter in inspect.signature(one).parameters.values()]
+        known = [p.name for p in parameters if p.name != "self" and p.kind is not inspect.Parameter.VAR_KEYWORD]
+
+        @functools.wraps(function)
+        def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            for name in kwargs:
+                if name not in known:
+                    raise _unknown(name, known)
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorate

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from femtobarn import _core
+from femtobarn._compat import known_options
 from femtobarn._open import resolve
 from femtobarn._progress import Progress
 from femtobarn._steps import num_bytes, num_threads
@@ -97,6 +98,7 @@ def _patterns(what: str, given: object) -> list[str]:
     return patterns
 
 
+@known_options()
 def convert(
     files: Files,
     output: str | os.PathLike[str],

@@ -246,7 +246,8 @@ def _text(name: str, kind: str, path: str) -> FieldSpec:
         try:
             return _awkward(name, ak.types.from_datashape(kind, highlevel=False), path)
         except Exception as error:
-            raise UsageError(f"field {path!r}: {kind!r} is no type of C++, NumPy or Awkward Array: {error}") from error
+            # a parser's message says what it had expected, at length
+            raise UsageError(f"field {path!r}: {kind!r} is no type of C++, NumPy or Awkward Array") from error
     return ("type", name, kind)
 
 

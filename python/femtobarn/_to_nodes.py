@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +50,10 @@ def to_batches(data: Any) -> _core.Batches:
         if data.ndim != 1:
             raise UsageError(f"a structured array of entries has one dimension, not {data.ndim}")
         return _of_columns({name: data[name] for name in data.dtype.names}, len(data))
+    if type(data).__name__ in ("Series", "ChunkedArray"):
+        raise UsageError(
+            f"entries have named fields, and a {type(data).__name__} is one column: write {{'name': column}}"
+        )
     if hasattr(data, "__arrow_c_stream__"):
         return _core.Batches.of_stream(data.__arrow_c_stream__(), _is_in_memory(data))
     raise UsageError(
@@ -112,6 +116,8 @@ def _column(name: str, values: Any) -> tuple[Node, int]:
         return _series(name, values)
     if isinstance(values, np.ndarray) and values.dtype.kind in "mMcV":
         raise _no_counterpart(name, str(values.dtype))
+    if not isinstance(values, Iterable):
+        raise UsageError(f"field {name!r} cannot be written: {type(values).__name__} is neither a type nor a column")
     try:
         array = _listed(values.tolist() if isinstance(values, np.ndarray) else list(values))
     except (TypeError, ValueError, OverflowError) as error:
@@ -145,7 +151,12 @@ def _series(name: str, values: Any) -> tuple[Node, int]:
     if isinstance(values.dtype, np.dtype) and values.dtype.kind in "biuf":
         return _numpy(values.to_numpy(), name), len(values)
     arrow = optional("pyarrow", "arrow")
-    return _column(name, arrow.array(values))
+    try:
+        array = arrow.array(values)
+    except arrow.ArrowException as error:
+        reason = str(error).splitlines()[0]
+        raise UsageError(f"field {name!r} cannot be written: its values are not of one type ({reason})") from error
+    return _column(name, array)
 
 
 def _no_counterpart(name: str, what: str) -> UsageError:

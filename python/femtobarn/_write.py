@@ -1,4 +1,4 @@
-"""Writing: ROOT files, the ntuples in them, and what is said about their entries."""
+"""Writing: ROOT files, and the ntuples in them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from femtobarn import _core
+from femtobarn._compat import known_options
+from femtobarn._ntuple_writer import AttributeSetWriter, NTupleWriter
 from femtobarn._spec import is_spec, to_fields
 from femtobarn._steps import num_bytes, num_threads
 from femtobarn._to_nodes import to_batches
@@ -82,8 +84,12 @@ def plain_path(path: Path) -> str:
     return text
 
 
+@known_options()
 def create(path: Path, *, compression: Any = "zstd:5", threads: int | None = None) -> FileWriter:
     """Make a new ROOT file, where there is none yet.
+
+    Of several that are made at the same time, the first that is closed appears; the others are errors when they are
+    closed.
 
     Parameters
     ----------
@@ -107,9 +113,11 @@ def create(path: Path, *, compression: Any = "zstd:5", threads: int | None = Non
     name = plain_path(path)
     if os.path.lexists(name.removeprefix("file://")):
         raise FileError(f"{name} is there already: fb.recreate replaces it, fb.update adds to it", kind="create-failed")
-    return recreate(path, compression=compression, threads=threads)
+    settings = compression_settings(compression)
+    return FileWriter(_core.FileWriter.create(name, settings, False), settings, num_threads(threads))
 
 
+@known_options()
 def recreate(path: Path, *, compression: Any = "zstd:5", threads: int | None = None) -> FileWriter:
     """Make a new ROOT file, which replaces what has its name.
 
@@ -146,9 +154,10 @@ def recreate(path: Path, *, compression: Any = "zstd:5", threads: int | None = N
     [[0.5], [1.5, 2.5]]
     """
     settings = compression_settings(compression)
-    return FileWriter(_core.FileWriter.create(plain_path(path), settings), settings, num_threads(threads))
+    return FileWriter(_core.FileWriter.create(plain_path(path), settings, True), settings, num_threads(threads))
 
 
+@known_options()
 def update(path: Path, *, compression: Any = None, threads: int | None = None) -> FileWriter:
     """Add to a ROOT file that is there, beside its other objects.
 
@@ -179,53 +188,6 @@ def update(path: Path, *, compression: Any = None, threads: int | None = None) -
     core = _core.FileWriter.update(plain_path(path))
     settings = core.compression if compression is None else compression_settings(compression)
     return FileWriter(core, settings, n_threads)
-
-
-def write(path: Path, data: Any, name: str = "Events", *, compression: Any = "zstd:5", **options: Any) -> int:
-    """Write data as an ntuple of a new file.
-
-    Parameters
-    ----------
-    path : str or path
-        Where the file will be; what has its name is replaced.
-    data : ak.Array, dict, table, reader of record batches, `NTuple`, or an iterator of any of these
-        The entries; see `NTupleWriter.extend`. An iterator's items are written one after another.
-    name : str
-        Name of the ntuple; directories may be in front, as "folder/Events".
-    compression : str, int or None
-        See `recreate`.
-    **options
-        As those of `FileWriter.mkrntuple`.
-
-    Returns
-    -------
-    int
-        Number of entries.
-
-    Examples
-    --------
-    >>> import femtobarn as fb
-    >>> fb.write(tmp / "small.root", {"x": [1.5, 2.5], "label": ["a", "b"]}, precision={"x": 16})
-    2
-    >>> fb.open(tmp / "small.root")["label"].array().to_list()
-    ['a', 'b']
-    """
-    threads = options.pop("threads", None)
-    with recreate(path, compression=compression, threads=threads) as file:
-        if isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__"):
-            first = next(data, None)
-            if first is None:
-                raise UsageError("the iterator gives nothing: an ntuple without entries needs a specification")
-            batches = to_batches(first)
-            ntuple = file.mkrntuple(name, batches, **options)
-            ntuple.extend(batches)
-            for batch in data:
-                ntuple.extend(batch)
-        else:
-            batches = to_batches(data)
-            ntuple = file.mkrntuple(name, batches, **options)
-            ntuple.extend(batches)
-        return ntuple.close()
 
 
 class FileWriter:
@@ -297,6 +259,7 @@ class FileWriter:
             raise KeyNotFoundError(f"there is no directory {path!r} in {self.file_path}")
         return names
 
+    @known_options()
     def mkrntuple(
         self,
         name: str,
@@ -351,7 +314,7 @@ class FileWriter:
             Uncompressed bytes of a page, at most.
         memory_limit : str or int, optional
             Bytes of memory that writing may take besides the data that is given: clusters become smaller for it, and
-            fewer threads work. Without a limit it is ``cluster_size + 336 MiB + threads * (3 * page_size + 8 MiB)``. An
+            fewer threads work. Without a limit it is ``cluster_size + 336 MiB + threads * (5 * page_size + 24 MiB)``. An
             entry that is larger than 16 MiB takes its size twice in addition.
         max_key_size : str or int
             Largest record of the file; what is larger is stored in several.
@@ -497,195 +460,49 @@ def _adjust(
         fields.describe(path, description)
 
 
-class NTupleWriter:
-    """An ntuple that is being written; `FileWriter.mkrntuple` makes it."""
+@known_options(like=FileWriter.mkrntuple)
+def write(path: Path, data: Any, name: str = "Events", *, compression: Any = "zstd:5", **options: Any) -> int:
+    """Write data as an ntuple of a new file.
 
-    def __init__(self, core: _core.NTupleWriter, path: tuple[str, str], given: _core.Batches | None) -> None:
-        self._core = core
-        self.path = path
-        self._given = given.num_entries if given is not None else 0
-        self._is_empty = True
-        self._num_entries = 0
-        self._attribute_sets: list[AttributeSetWriter] = []
+    Parameters
+    ----------
+    path : str or path
+        Where the file will be; what has its name is replaced.
+    data : ak.Array, dict, table, reader of record batches, `NTuple`, or an iterator of any of these
+        The entries; see `NTupleWriter.extend`. An iterator's items are written one after another.
+    name : str
+        Name of the ntuple; directories may be in front, as "folder/Events".
+    compression : str, int or None
+        See `recreate`.
+    **options
+        As those of `FileWriter.mkrntuple`.
 
-    @property
-    def name(self) -> str:
-        """The ntuple's name."""
-        return self._core.name
+    Returns
+    -------
+    int
+        Number of entries.
 
-    @property
-    def num_entries(self) -> int:
-        """Number of entries so far."""
-        return self._num_entries if self.closed else self._core.num_entries
-
-    @property
-    def closed(self) -> bool:
-        """Whether it is complete."""
-        return self._core.closed
-
-    def extend(self, batch: Any) -> None:
-        """Add entries.
-
-        A batch that does not fit is refused as a whole. Numbers are converted where the field's type holds all of their
-        values.
-
-        Parameters
-        ----------
-        batch : ak.Array, dict, structured NumPy array, or anything with ``__arrow_c_stream__``
-            As many entries as you like, with all fields of the ntuple: an Awkward Array of records; a dict from names
-            to arrays of one length (Awkward, NumPy, Arrow, lists); a table of pyarrow, pandas or Polars; a reader of
-            record batches; an `NTuple`.
-
-        Raises
-        ------
-        UsageError
-            If a field is missing, or has another type, or a value is missing where none may be.
-        FileError
-            If writing fails: the file cannot be completed then.
-        """
-        batches = to_batches(batch)
-        self._core.extend(batches)
-        self._is_empty = False
-
-    def add_fields(self, spec: Any) -> None:
-        """Add fields (late model extension): in the entries so far they are zero, empty or missing.
-
-        Parameters
-        ----------
-        spec : dict, Arrow schema, Awkward type, or data
-            As `batch_or_spec` of `FileWriter.mkrntuple`.
-
-        Raises
-        ------
-        UsageError
-            If a name is taken, or a type is none that RNTuple has.
-        """
-        self._core.add_fields(to_fields(spec) if is_spec(spec) else to_batches(spec).fields())
-
-    def commit_cluster(self, *, group: bool = False) -> None:
-        """End the cluster here, although it has not reached its size.
-
-        Parameters
-        ----------
-        group : bool
-            Whether the cluster group ends here, too.
-
-        Raises
-        ------
-        FileError
-            If writing fails.
-        """
-        self._core.commit_cluster(group)
-
-    def mkattributes(self, name: str, spec: Any) -> AttributeSetWriter:
-        """Begin an attribute set: what is to be said of ranges of entries, such as where they come from.
-
-        Parameters
-        ----------
-        name : str
-            Its name; no other set of the ntuple may have it.
-        spec : dict, Arrow schema or Awkward type
-            The fields that are said of each range; as `batch_or_spec` of `FileWriter.mkrntuple`.
-
-        Returns
-        -------
-        AttributeSetWriter
-            The set.
-
-        Raises
-        ------
-        UsageError
-            If the name is taken, or a type is none that RNTuple has.
-
-        Examples
-        --------
-        >>> import femtobarn as fb
-        >>> with fb.recreate(tmp / "runs.root") as f:
-        ...     events = f.mkrntuple("Events", {"x": "float32"})
-        ...     about = events.mkattributes("provenance", {"input": "std::string"})
-        ...     events.extend({"x": [1.0, 2.0]})
-        ...     about.append(0, 2, {"input": "detector"})
-        >>> fb.open(tmp / "runs.root").attributes["provenance"]["_userData.input"].array().to_list()
-        ['detector']
-        """
-        fields = to_fields(spec)
-        if any(known.name == name for known in self._attribute_sets):
-            raise UsageError(f"there is an attribute set {name!r} already")
-        attributes = AttributeSetWriter(self._core.attribute_set(name, fields))
-        self._attribute_sets.append(attributes)
-        return attributes
-
-    def close(self) -> int:
-        """Complete the ntuple.
-
-        Returns
-        -------
-        int
-            Number of entries.
-
-        Raises
-        ------
-        UsageError
-            If `FileWriter.mkrntuple` was given data, and `extend` was never called.
-        FileError
-            If writing fails.
-        """
-        if self.closed:
-            return self._num_entries
-        if self._given and self._is_empty:
-            raise UsageError(
-                f"ntuple {self.name!r} has no entries: of the data that mkrntuple was given it took the types only; "
-                "call extend with the data"
-            )
-        for attributes in self._attribute_sets:
-            attributes.close()
-        self._num_entries = self._core.finish() or 0
-        return self._num_entries
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-
-    def __repr__(self) -> str:
-        return f"<NTupleWriter {self.name!r}, {self.num_entries} entries{', closed' if self.closed else ''}>"
-
-
-class AttributeSetWriter:
-    """An attribute set that is being written; `NTupleWriter.mkattributes` makes it."""
-
-    def __init__(self, core: _core.AttributeSet) -> None:
-        self._core = core
-
-    @property
-    def name(self) -> str:
-        """The set's name."""
-        return self._core.name
-
-    def append(self, entry_start: int, entry_stop: int, values: Mapping[str, Any]) -> None:
-        """Say something about a range of entries.
-
-        Parameters
-        ----------
-        entry_start, entry_stop : int
-            First entry, and the one after the last.
-        values : dict
-            A value for each field.
-
-        Raises
-        ------
-        UsageError
-            If a value is missing or has another type.
-        """
-        row = {name: [value] for name, value in values.items()}
-        if not 0 <= entry_start <= entry_stop:
-            raise UsageError(f"entries {entry_start} to {entry_stop} are no range")
-        self._core.append(entry_start, entry_stop, to_batches(row))
-
-    def close(self) -> None:
-        """Complete the set; the end of its ntuple does it, too."""
-        self._core.finish()
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> fb.write(tmp / "small.root", {"x": [1.5, 2.5], "label": ["a", "b"]}, precision={"x": 16})
+    2
+    >>> fb.open(tmp / "small.root")["label"].array().to_list()
+    ['a', 'b']
+    """
+    threads = options.pop("threads", None)
+    with recreate(path, compression=compression, threads=threads) as file:
+        if isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__"):
+            first = next(data, None)
+            if first is None:
+                raise UsageError("the iterator gives nothing: an ntuple without entries needs a specification")
+            batches = to_batches(first)
+            ntuple = file.mkrntuple(name, batches, **options)
+            ntuple.extend(batches)
+            for batch in data:
+                ntuple.extend(batch)
+        else:
+            batches = to_batches(data)
+            ntuple = file.mkrntuple(name, batches, **options)
+            ntuple.extend(batches)
+        return ntuple.close()

@@ -212,7 +212,7 @@ def test_tables_of_others(need, tmp_path):
             "word": "std::string",
             "map": "std::map<std::string,std::int32_t>",
         } | {key: kind for key, kind in nt.typenames().items() if "." in key}
-        assert nt["when"].description.startswith("Timestamp")
+        assert nt["when"].description.startswith("timestamp[us, tz=UTC] in the table")
         assert nt.arrays().to_list() == [
             {"when": 0, "lists": [1.5], "gap": 1, "word": "a", "map": [("k", 1)]},
             {"when": 1, "lists": [], "gap": None, "word": "ü", "map": []},
@@ -396,3 +396,185 @@ def test_the_program_converts(dimuon, tmp_path):
     assert json.loads(report.read_text())["summary"]["converted"] == 1
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "there already" in done.stdout
+
+
+# -- what tables have and ntuples have not
+
+
+@pytest.fixture
+def odd(need):
+    """A table of what has no counterpart, or another name, in an ntuple."""
+    import datetime
+    from decimal import Decimal
+
+    pa = need("pyarrow")
+    day = datetime.date(2024, 5, 17)
+    return pa.table(
+        {
+            "a b.c": pa.array([1, 2, 3]),
+            "price": pa.array([Decimal("1.50"), None, Decimal("-2.25")], pa.decimal128(10, 2)),
+            "nothing": pa.nulls(3),
+            "record": pa.array([{"x y": 1, "d": day}, None, {"x y": None, "d": day}]),
+            "lists": pa.array([[{"t": 1}, None], None, []], pa.list_(pa.struct([("t", pa.timestamp("us", "UTC"))]))),
+            "texts": pa.array(["a", None, "a"]).dictionary_encode(),
+        }
+    )
+
+
+ODD = [
+    {"a_b_c": 1, "price": 150, "record": {"x_y": 1, "d": 19860}, "lists": [{"t": 1}, None], "texts": "a"},
+    {"a_b_c": 2, "price": None, "record": None, "lists": None, "texts": None},
+    {"a_b_c": 3, "price": -225, "record": {"x_y": None, "d": 19860}, "lists": [], "texts": "a"},
+]
+
+
+def write_table(table, path):
+    """Write a table as what its name says: Parquet, a file or a stream of Arrow IPC."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if path.suffix == ".parquet":
+        pq.write_table(table, path)
+    else:
+        new = pa.ipc.new_stream if path.suffix == ".arrows" else pa.ipc.new_file
+        with new(path, table.schema) as writer:
+            writer.write_table(table)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "arrows"])
+def test_what_tables_have_becomes_what_ntuples_have(odd, tmp_path, ending):
+    write_table(odd, tmp_path / f"odd.{ending}")
+    report = fb.convert(tmp_path / f"odd.{ending}", tmp_path / "odd.root")
+    assert report.equal
+    assert fb.open(tmp_path / "odd.root").arrays().tolist() == ODD
+    assert report.notes["a b.c"] == 'is called "a_b_c"'
+    assert report.notes["nothing"] == "is left out: all of its values are missing, and it has no type"
+    assert report.notes["price"] == "decimal128(10, 2) is written as an integer, its value times 10^2"
+    assert report.notes["lists"] == "timestamp[us, tz=UTC] is written as an integer"
+    assert fb.open(tmp_path / "odd.root")["price"].description.startswith("decimal128(10, 2) in the table")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_a_table_of_a_table_keeps_the_names(odd, tmp_path, ending):
+    write_table(odd, tmp_path / "odd.parquet")
+    assert fb.convert(tmp_path / "odd.parquet", tmp_path / f"other.{ending}").equal
+    assert fb.convert(tmp_path / f"other.{ending}", tmp_path / "odd.root", fields="a b*").equal
+    assert fb.open(tmp_path / "odd.root").keys() == ["a_b_c"]
+
+
+def test_columns_that_cannot_be_are_refused_by_name(need, tmp_path):
+    from decimal import Decimal
+
+    pa = need("pyarrow")
+
+    def refused(table, message, **options):
+        write_table(table, tmp_path / "in.arrow")
+        with pytest.raises(fb.UsageError, match=message):
+            fb.convert(tmp_path / "in.arrow", tmp_path / "out.root", **options)
+        assert names(tmp_path) == ["in.arrow"]
+
+    clash = pa.table({"a b": [1], "a.b": [2]})
+    refused(clash, r'"a\.b" cannot be written: "a b" and it would both be called "a_b": leave one out')
+    long = pa.table({"x": pa.array([Decimal(1)], pa.decimal128(38, 2)), "ok": [1]})
+    refused(long, r'"x" cannot be written: decimal128\(38, 2\) may have more digits .* leave it out')
+    interval = pa.table({"x": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
+    refused(interval, r'"x" cannot be written: Arrow.s month_day_nano_interval has no counterpart')
+    write_table(clash, tmp_path / "in.arrow")
+    fb.convert(tmp_path / "in.arrow", tmp_path / "out.root", drop="a.b")
+    assert fb.open(tmp_path / "out.root").keys() == ["a_b"]
+
+
+@pytest.mark.parametrize("ending", ["root", "parquet", "arrow"])
+def test_tables_and_ntuples_without_entries(need, tmp_path, ending):
+    pa = need("pyarrow")
+    write_table(
+        pa.table({"n": pa.array([], pa.int32()), "l": pa.array([], pa.list_(pa.float32()))}), tmp_path / "in.parquet"
+    )
+    fb.write(tmp_path / "in.root", {"n": np.array([], "i4")})
+    for given in ("in.parquet", "in.root"):
+        report = fb.convert(tmp_path / given, tmp_path / f"out.{ending}")
+        assert (report.entries, report.equal) == (0, True)
+        again = fb.convert(tmp_path / f"out.{ending}", tmp_path / "again.root")
+        assert (again.entries, again.equal) == (0, True)
+        assert "n" in fb.open(tmp_path / "again.root").keys()  # noqa: SIM118
+
+
+def test_tables_are_compressed_as_their_kinds_can(dimuon, tmp_path):
+    """LZMA once became Zstandard without a word."""
+    with pytest.raises(fb.UsageError, match="Parquet is not compressed in this way: give zstd, lz4, zlib"):
+        fb.convert(dimuon, tmp_path / "out.parquet", compression="lzma")
+    with pytest.raises(fb.UsageError, match="Arrow IPC is not compressed in this way: give zstd, lz4 or none"):
+        fb.convert(dimuon, tmp_path / "out.arrow", compression="zlib:3")
+    with pytest.raises(fb.UsageError, match="Parquet"):
+        fb.convert(dimuon, tmp_path / "folder/", compression="lzma", kind="parquet")
+    assert names(tmp_path) == []
+
+
+def test_files_that_are_no_tables_say_so(need, tmp_path):
+    need("pyarrow")
+    for name in ("a.parquet", "a.arrow"):
+        (tmp_path / name).write_bytes(b"no table at all")
+        with pytest.raises(fb.FormatError, match=rf"{name} cannot be read: "):
+            fb.convert(tmp_path / name, tmp_path / "out.root")
+    (tmp_path / "a.feather").write_bytes(b"FEA1" + bytes(20))
+    with pytest.raises(fb.FormatError, match="of Feather's first version"):
+        fb.convert(tmp_path / "a.feather", tmp_path / "out.root")
+    with pytest.raises(fb.UsageError, match="streams of Arrow IPC are read only"):
+        fb.convert(tmp_path / "a.arrow", tmp_path / "out.arrows")
+
+
+# Arguments: the file. Prints what ROOT shows of its entries
+SHOW = """
+import os, sys
+import ROOT
+reader = ROOT.RNTupleReader.Open("Events", sys.argv[1])
+entry = reader.CreateEntry()
+for i in range(reader.GetNEntries()):
+    reader.LoadEntry(i, entry)
+assert list(reader.GetView["std::int64_t"]("r._0.x")(i) for i in range(2)) == [1, 2]
+assert ROOT.RDataFrame("Events", sys.argv[1]).Count().GetValue() == 3
+os._exit(0)
+"""
+
+
+@pytest.mark.oracle
+def test_records_without_a_class_may_be_missing(tmp_path, run_root):
+    """They came back as lists of none or one."""
+    data = ak.Array(
+        [
+            {"r": {"x": 1}, "v": [{"y": 1.5}, None]},
+            {"r": None, "v": []},
+            {"r": {"x": 2}, "v": [None]},
+        ]
+    )
+    fb.write(tmp_path / "in.root", data)
+    for ending in ("root", "parquet", "arrow"):
+        assert fb.convert(tmp_path / "in.root", tmp_path / f"other.{ending}").equal
+        assert fb.convert(tmp_path / f"other.{ending}", tmp_path / "again.root").equal
+        assert fb.open(tmp_path / "again.root").arrays().tolist() == data.tolist()
+    run_root(SHOW, tmp_path / "in.root")
+
+
+# -- names that are not there, and counters
+
+
+def test_a_field_that_is_not_there_is_told_with_those_that_are(dimuon, shared, tmp_path):
+    for option in ("fields", "drop"):
+        with pytest.raises(fb.KeyNotFoundError, match=r"no field .nMuons. .*did you mean nMuon\?"):
+            fb.convert(dimuon, tmp_path / "out.root", **{option: "nMuons"})
+    with pytest.raises(fb.KeyNotFoundError, match=r"did you mean NMuon\?"):
+        fb.convert(f"{shared}/ttree/hzz_zlib.root:events", tmp_path / "out.root", drop="NMuo")
+
+
+def test_a_counter_that_is_dropped_is_not_there(shared, tmp_path):
+    """What became of its arrays once depended on which of them stood first in the tree."""
+    tree = f"{shared}/ttree/hzz_zlib.root:events"
+    fb.convert(tree, tmp_path / "all.root", fields=["NMuon", "Muon_P*"])
+    fb.convert(tree, tmp_path / "dropped.root", fields="*Muon*", drop="NMuon")
+    fb.convert(tree, tmp_path / "one.root", fields="Muon_Px")
+    everything, dropped, one = (fb.open(tmp_path / f"{name}.root") for name in ("all", "dropped", "one"))
+    assert "NMuon" in everything.keys()  # noqa: SIM118
+    assert "NMuon" not in dropped.keys()  # noqa: SIM118
+    assert ak.array_equal(everything["Muon_Px"].array(), dropped["Muon_Px"].array())
+    assert one.typenames() == {"Muon_Px": "std::vector<float>"}
+    assert ak.array_equal(everything["Muon_Px"].array(), one["Muon_Px"].array())

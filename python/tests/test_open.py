@@ -3,6 +3,7 @@ import shutil
 from pathlib import Path
 
 import awkward as ak
+import numpy as np
 import pytest
 
 import femtobarn as fb
@@ -213,3 +214,19 @@ def test_files_with_other_headers_give_the_members_of_classes_the_same_places(te
     assert both.fields == parts[0].fields
     for array, part in ((both[: len(parts[0])], parts[0]), (both[len(parts[0]) :], parts[1])):
         assert all(ak.array_equal(array[name], part[name], equal_nan=True) for name in both.fields)
+
+
+def test_several_trees_are_called_trees(need, tmp_path):
+    """They were called RNTuples."""
+    uproot = need("uproot")
+    with uproot.recreate(tmp_path / "trees.root") as file:
+        for name in ("a", "b"):
+            file.mktree(name, {"x": "float32"}).extend({"x": np.zeros(2, "f4")})
+    with pytest.raises(fb.UsageError, match="holds 2 TTrees; name one of them: a, b"):
+        fb.open(tmp_path / "trees.root")
+    with uproot.recreate(tmp_path / "histogram.root") as file:
+        file["h"] = np.histogram([1, 2])
+    with pytest.raises(fb.UsageError, match="holds 0 RNTuples or TTrees"):
+        fb.open(tmp_path / "histogram.root")
+    with pytest.raises(fb.UsageError, match="not a ROOT::RNTuple or TTree"):
+        fb.open(f"{tmp_path}/histogram.root:h")

@@ -412,6 +412,23 @@ def test_create_does_not_replace(path):
         fb.create(path)
 
 
+def test_of_two_that_create_a_file_one_wins(path):
+    """Both once did, and the second took the place of the first."""
+    first, second = fb.create(path), fb.create(path)
+    second["b"] = {"n": [2]}
+    first["a"] = {"n": [1]}
+    second.close()
+    with pytest.raises(fb.FileError, match="is there already, and is not replaced"):
+        first.close()
+    assert fb.open(path).name == "b"
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(fb.FileError, match=r"cannot create .*no/new.root: there is no folder .*no$"):
+        fb.write(tmp_path / "no/new.root", {"n": [1]})
+
+
 def test_closed_writers_say_so(path):
     with fb.recreate(path) as file:
         ntuple = file.mkrntuple("a", {"n": "int32"})
@@ -710,3 +727,152 @@ def test_doubles_are_rounded_to_single_precision(path):
     with fb.recreate(path) as file:
         file.mkrntuple("Events", {"x": "float32"}).extend({"x": [0.1, 0.2]})
     assert read(path, "Events")["x"].to_list() == np.array([0.1, 0.2], "f4").tolist()
+
+
+# -- sets and maps
+
+
+def test_sets_and_maps_come_out_as_cpp_holds_them(path):
+    """Sets were once written as they were given: unsorted, and with values twice."""
+    spec = {
+        "set": "std::set<float>",
+        "multiset": "std::multiset<std::string>",
+        "unordered": "std::unordered_set<int>",
+        "map": "std::map<std::string, std::vector<int>>",
+        "multimap": "std::multimap<int, bool>",
+        "nested": "std::vector<std::set<std::pair<int, std::set<bool>>>>",
+        "char": "std::set<char>",
+    }
+    data = {
+        "set": [[2.5, -1, 0], [], [7]],
+        "multiset": [["b", "ab", "b", "a"], [], ["ü", "z"]],
+        "unordered": [[3, 1, 2], [], []],
+        "map": [[("b", [2, 3]), ("a", [1]), ("c", [])], [], []],
+        "multimap": [[(2, True), (1, True), (2, False)], [], []],
+        "nested": [[[(2, [True, False]), (1, []), (2, [False])], []], [], []],
+        "char": ak.values_astype([[1, -1], [], []], "int8"),
+    }
+    with fb.recreate(path) as f:
+        ntuple = f.mkrntuple("Events", spec)
+        ntuple.extend(data)
+    found = fb.open(path).arrays()
+    assert found["set"].tolist() == [[-1, 0, 2.5], [], [7]]
+    assert found["multiset"].tolist() == [["a", "ab", "b", "b"], [], ["z", "ü"]]
+    assert found["unordered"].tolist() == [[3, 1, 2], [], []]
+    assert found["map"].tolist()[0] == [("a", [1]), ("b", [2, 3]), ("c", [])]
+    assert ak.values_astype(found["char"], "int8").tolist()[0] == [-1, 1]
+    assert found["multimap"].tolist()[0] == [(1, True), (2, True), (2, False)]
+    assert found["nested"].tolist()[0] == [[(1, []), (2, [False]), (2, [False, True])], []]
+
+
+@pytest.mark.parametrize(
+    ("typename", "entry", "what"),
+    [
+        ("std::set<int>", [2, 1, 2], "a value"),
+        ("std::set<float>", [0.0, -0.0], "a value"),
+        ("std::unordered_set<std::string>", ["a", "b", "a"], "a value"),
+        ("std::map<int, float>", [(1, 0.5), (1, 1.5)], "a key"),
+        ("std::unordered_map<int, float>", [(1, 0.5), (2, 0.5), (1, 1.5)], "a key"),
+        ("std::vector<std::set<int>>", [[1, 2], [3, 3]], "a value"),
+        ("std::variant<bool, std::set<int>>", [1, 1], "a value"),
+    ],
+)
+def test_values_that_a_set_has_once_are_not_given_twice(path, typename, entry, what):
+    with fb.recreate(path) as f:
+        ntuple = f.mkrntuple("Events", {"x": typename})
+        with pytest.raises(
+            fb.UsageError, match=f'"x" cannot be written: in entry 2 of the batch, {what} is given twice'
+        ):
+            ntuple.extend({"x": [[], [], entry, []]} if "variant" not in typename else {"x": [True, True, entry]})
+        assert ntuple.num_entries == 0
+
+
+# Arguments: a file with an ntuple "Events" of sets and maps, and the file for what is found
+SETS = """
+import json, os, pathlib, sys
+import ROOT
+ROOT.gInterpreter.Declare('''
+#include <set>
+#include <map>
+std::vector<int> keys(const std::map<std::string, int> &map) {
+   std::vector<int> out;
+   for (auto &[key, value] : map) out.push_back(value);
+   return out;
+}
+''')
+reader = ROOT.RNTupleReader.Open("Events", sys.argv[1])
+sets, maps = reader.GetView["std::set<int>"]("set"), reader.GetView["std::map<std::string, int>"]("map")
+found = [[list(sets(i)), list(ROOT.keys(maps(i)))] for i in range(reader.GetNEntries())]
+pathlib.Path(sys.argv[2]).write_text(json.dumps(found))
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+@pytest.mark.oracle
+def test_root_reads_sets_and_maps(path, run_root, tmp_path):
+    with fb.recreate(path) as f:
+        ntuple = f.mkrntuple("Events", {"set": "std::set<int>", "map": "std::map<std::string, int>"})
+        ntuple.extend({"set": [[3, 1, 2], []], "map": [[("b", 2), ("a", 1)], []]})
+    run_root(SETS, path, tmp_path / "found.json")
+    assert (tmp_path / "found.json").read_text() == "[[[1, 2, 3], [1, 2]], [[], []]]"
+    assert [list(entry) for entry in fb.open(path)["set"].array().tolist()] == [[1, 2, 3], []]
+
+
+# -- what is said to users
+
+
+def test_attributes_speak_of_entries_that_there_are(path):
+    file = fb.recreate(path)
+    ntuple = file.mkrntuple("Events", {"n": "int32"})
+    about = ntuple.mkattributes("provenance", {"input": "std::string"})
+    about.append(0, 3, {"input": "a"})
+    ntuple.extend({"n": [1, 2]})
+    with pytest.raises(fb.UsageError, match=r'"provenance" .*says something of entries up to 3, and "Events" has 2'):
+        file.close()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("function", [fb.recreate, fb.create, fb.write, fb.convert])
+def test_options_that_are_misspelt_are_told(path, function):
+    arguments = (path, {"x": [1]}) if function in (fb.write, fb.convert) else (path,)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'compresion'; did you mean 'compression'"):
+        function(*arguments, compresion="lz4")
+    assert not path.exists()
+
+
+def test_names_of_ntuples_have_no_cycles(path):
+    with fb.recreate(path) as file, pytest.raises(fb.UsageError, match=r'"b;2" cannot be written: .* cycle'):
+        file.mkrntuple("b;2", {"x": "int32"})
+
+
+def test_what_pandas_has_is_told_by_name(path, need):
+    pd = need("pandas")
+    fb.write(path, {"n": pd.Series([1, 2]), "t": pd.Series(["a", None]), "l": pd.Series([[1], [2, 3]])})
+    assert read(path).tolist() == [{"n": 1, "t": "a", "l": [1]}, {"n": 2, "t": None, "l": [2, 3]}]
+    with pytest.raises(fb.UsageError, match=r"a Series is one column: write {'name': column}"):
+        fb.write(path, pd.Series([1, 2]))
+    with pytest.raises(fb.UsageError, match=r'"when" cannot be written: Arrow.s timestamp\[[un]s\] has no counterpart'):
+        fb.write(path, {"when": pd.Series(pd.to_datetime(["2024-05-17"]))})
+    with pytest.raises(fb.UsageError, match="'mixed' cannot be written: its values are not of one type"):
+        fb.write(path, {"mixed": pd.Series([1, "a"])})
+
+
+@pytest.mark.parametrize(
+    ("typename", "message"),
+    [
+        ("flaot", "did you mean float"),
+        ("std::vector<int", "brackets that do not fit"),
+        ("var * foo", r"is no type of C\+\+, NumPy or Awkward Array$"),
+    ],
+)
+def test_types_that_are_misspelt_are_told(path, typename, message):
+    with fb.recreate(path) as file, pytest.raises(fb.UsageError, match=message):
+        file.mkrntuple("Events", {"x": typename})
+
+
+def test_lists_of_several_types_are_variants(path):
+    fb.write(path, {"x": [1, "a", None], "y": [1, 2.5, True]})
+    assert fb.open(path).typenames()["x"] == "std::variant<std::int64_t,std::string>"
+    assert fb.open(path)["x"].array().tolist() == [1, "a", None]
+    assert fb.open(path)["y"].array().tolist() == [1, 2.5, True]

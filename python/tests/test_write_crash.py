@@ -69,6 +69,49 @@ def test_a_killed_recreate_leaves_the_old_file_or_a_new_one(tmp_path, attempt):
         assert_old_is_readable(path)
     # what was written aside is left, for nobody was there to remove it; it is no file of anybody's
     assert all(name == "file.root" or name.startswith(".file.root.partial-") for name in files(tmp_path))
+    # the next one that writes the file removes it
+    fb.write(path, {"n": [1]})
+    assert files(tmp_path) == ["file.root"]
+
+
+# Arguments: input, output. Stops in the middle of a conversion, until it is killed
+CONVERTING = """
+import sys, time
+import femtobarn as fb
+from femtobarn import _core
+
+given = {"fields": [], "drop": [], "name": None, "group": False, "verify": True}
+write = {"compression": 505, "cluster_size": 1 << 20, "page_size": 1 << 20, "memory_limit": None, "threads": 1}
+
+def tick(*where):
+    if where[-1] or len(sys.argv) == 3:
+        print("here", flush=True)
+        time.sleep(100)
+
+_core.convert([(sys.argv[1], None)], sys.argv[2], given, write, tick)
+"""
+
+
+@pytest.mark.parametrize("ending", ["root", "parquet"])
+@pytest.mark.parametrize("when", [[], ["verifying"]])
+def test_what_a_killed_conversion_left_is_removed_by_the_next(dimuon, tmp_path, ending, when):
+    output = tmp_path / f"out.{ending}"
+
+    def is_left():
+        return [name for name in files(tmp_path) if name.startswith(f".out.{ending}.partial-")]
+
+    command = [sys.executable, "-c", CONVERTING, dimuon, output, *when]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline()
+        assert len(is_left()) == 1
+        # it is alive: what is its own stays
+        fb.convert(dimuon, output)
+        assert len(is_left()) == 1
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert len(is_left()) == 1
+    fb.convert(dimuon, output)
+    assert files(tmp_path) == [f"out.{ending}"]
 
 
 def _has(path, name):

@@ -262,8 +262,11 @@ fn summary_text(reports: &[FileReport]) -> String {
         }
     }
     if failed > 0 {
-        let at_least = if all_known { "" } else { "at least " };
-        parts.push(format!("{at_least}{n_lost} entries lost"));
+        parts.push(match (n_lost, all_known) {
+            (_, true) => format!("{n_lost} entries lost"),
+            (0, false) => "how many entries are lost is not known".to_owned(),
+            (_, false) => format!("at least {n_lost} entries lost"),
+        });
     }
     parts.join(", ")
 }
@@ -358,6 +361,29 @@ fn progress(pulses: &BTreeMap<usize, Pulse>, n_files: usize, elapsed: Duration) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_lost_is_told_as_far_as_it_is_known() {
+        // "at least 0 entries lost" was no help to anybody
+        let failed = |n_entries| FileReport {
+            input: Input {
+                url: "in.root".into(),
+                path: None,
+            },
+            output: "out.root".into(),
+            outcome: Outcome::Failed {
+                error: femtobarn::Error::Interrupted,
+                n_entries,
+            },
+        };
+        let text = |all: &[Option<u64>]| {
+            let reports: Vec<FileReport> = all.iter().map(|&n| failed(n)).collect();
+            summary_text(&reports)
+        };
+        assert!(text(&[Some(3)]).ends_with(", 3 entries lost"));
+        assert!(text(&[Some(3), None]).ends_with(", at least 3 entries lost"));
+        assert!(text(&[None]).ends_with(", how many entries are lost is not known"));
+    }
 
     #[test]
     fn progress_tells_bytes_entries_speed_and_what_is_left() {

@@ -1,6 +1,5 @@
 //! What ends a verb early: message, exit code, next step.
 
-use std::error::Error as _;
 use std::io::Write;
 
 use femtobarn::Error;
@@ -76,7 +75,7 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::new(code_of(&error), error.kind(), message_of(&error))
+        Self::new(code_of(&error), error.kind(), error.with_causes())
     }
 }
 
@@ -87,20 +86,9 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// An error and all its causes.
-pub fn message_of(error: &Error) -> String {
-    let mut message = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        message = format!("{message}: {source}");
-        cause = source.source();
-    }
-    message
-}
-
 fn code_of(error: &Error) -> i32 {
     match error.kind() {
-        "ambiguous-ntuple" | "entry-range" => code::USAGE,
+        "ambiguous-ntuple" | "entry-range" | "usage" => code::USAGE,
         "no-ntuple" | "file-not-found" | "permission-denied" | "open-failed" | "not-a-file"
         | "read-failed" | "key-not-found" | "not-a-directory" | "no-such-field"
         | "not-an-rntuple" | "memory" | "interrupted" => code::NOT_THERE,

@@ -7,7 +7,7 @@ use femtobarn::schema::Descriptor;
 use femtobarn::{Error, NTuple, PageCounter};
 
 use crate::args::InfoArgs;
-use crate::failure::{Failure, code, message_of};
+use crate::failure::{Failure, code};
 use crate::info_json;
 use crate::layout;
 use crate::open::{Opened, with_ntuple};
@@ -113,7 +113,7 @@ fn attribute_sets(opened: &Opened) -> Vec<AttributeSet> {
             n_entries: reader
                 .attribute_set(link)
                 .map(|set| set.n_entries())
-                .map_err(|error| message_of(&error)),
+                .map_err(|error| error.with_causes()),
         })
         .collect()
 }

@@ -35,4 +35,4 @@ pub use ntuple::{NTuple, Selection};
 pub use open::{OpenOptions, RNTUPLE_CLASS, open_file, open_source};
 pub use pattern::matches;
 pub use sizes::{ClusterSizes, ColumnSizes, PageCounter};
-pub use writable::{create_file, update_file};
+pub use writable::{create_file, create_new_file, update_file};

@@ -101,9 +101,9 @@ fn not_an_rntuple(url: &str, path: String, key: &Key) -> RNTupleError {
 
 /// The ntuple of a file that holds one, or else its only tree; of several cycles, the newest.
 fn only_ntuple(file: &RootFile) -> Result<(String, Key), RNTupleError> {
-    match only_of(file, &|class| class == RNTUPLE_CLASS) {
+    match only_of(file, "RNTuples", &|class| class == RNTUPLE_CLASS) {
         Err(RNTupleError::AmbiguousNTuple { count: 0, .. }) => {
-            only_of(file, &femtobarn_ttree::is_tree)
+            only_of(file, "TTrees", &femtobarn_ttree::is_tree)
         }
         found => found,
     }
@@ -111,6 +111,7 @@ fn only_ntuple(file: &RootFile) -> Result<(String, Key), RNTupleError> {
 
 fn only_of(
     file: &RootFile,
+    kind: &'static str,
     is_wanted: &dyn Fn(&str) -> bool,
 ) -> Result<(String, Key), RNTupleError> {
     let mut found: Vec<(String, Key)> = Vec::new();
@@ -144,6 +145,12 @@ fn only_of(
     Err(RNTupleError::AmbiguousNTuple {
         url: file.source().url().into(),
         count: names.len(),
+        // where there is neither, both were looked for
+        kind: if names.is_empty() {
+            "RNTuples or TTrees"
+        } else {
+            kind
+        },
         hint,
     })
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use femtobarn_io::LocalSink;
+use femtobarn_io::{Aside, ByteSink, LocalSink};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rootfile::{FileWriter, RootFile, Uuid};
 
@@ -16,15 +16,39 @@ use crate::open::open_source;
 /// # Errors
 /// If no file can be made there.
 pub fn create_file(url: &str, compression: u32) -> Result<FileWriter, RNTupleError> {
-    let path = Path::new(url.strip_prefix("file://").unwrap_or(url));
-    let sink = Arc::new(LocalSink::create(path)?);
-    let name = path.file_name().map(|name| name.to_string_lossy());
-    Ok(FileWriter::create(
-        sink,
-        &name.unwrap_or_default(),
-        compression,
-        Uuid::random(),
-    )?)
+    let sink = LocalSink::create(local(url))?;
+    write_into(sink, compression)
+}
+
+/// A new ROOT file of a name that nothing has. Of several that are made at the same time, the first that is finished appears.
+///
+/// # Errors
+/// If there is something of that name, or no file can be made there.
+pub fn create_new_file(url: &str, compression: u32) -> Result<FileWriter, RNTupleError> {
+    let sink = LocalSink::create_new(local(url))?;
+    write_into(sink, compression)
+}
+
+/// A new ROOT file that gets its name from somebody else.
+///
+/// # Errors
+/// If writing fails.
+pub(crate) fn create_beside(aside: &Aside, compression: u32) -> Result<FileWriter, RNTupleError> {
+    let sink = LocalSink::beside(aside)?;
+    write_into(sink, compression)
+}
+
+fn local(url: &str) -> &Path {
+    Path::new(url.strip_prefix("file://").unwrap_or(url))
+}
+
+fn write_into(sink: LocalSink, compression: u32) -> Result<FileWriter, RNTupleError> {
+    let name = local(sink.url())
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    let name = name.unwrap_or_default();
+    let writer = FileWriter::create(Arc::new(sink), &name, compression, Uuid::random())?;
+    Ok(writer)
 }
 
 /// More for a ROOT file that is there. Until it is finished, everybody sees what was there before.
@@ -34,7 +58,6 @@ pub fn create_file(url: &str, compression: u32) -> Result<FileWriter, RNTupleErr
 pub fn update_file(url: &str) -> Result<FileWriter, RNTupleError> {
     let source = open_source(url)?;
     let file = RootFile::open(source)?;
-    let path = Path::new(url.strip_prefix("file://").unwrap_or(url));
-    let sink = Arc::new(LocalSink::update(path)?);
+    let sink = Arc::new(LocalSink::update(local(url))?);
     Ok(FileWriter::update(sink, &file)?)
 }

@@ -97,6 +97,20 @@ pub enum IoError {
         /// What the operating system said.
         source: io::Error,
     },
+    /// Something has the name of a new file, which is not to replace it.
+    #[error("{url} is there already, and is not replaced")]
+    Exists {
+        /// The sink.
+        url: String,
+    },
+    /// There is no folder for a new file.
+    #[error("cannot create {url}: there is no folder {folder}")]
+    NoFolder {
+        /// The sink.
+        url: String,
+        /// What is not there.
+        folder: String,
+    },
     /// The file could not be made, or could not be given its name.
     #[error("cannot create {url}")]
     Create {
@@ -162,7 +176,7 @@ impl IoError {
             Self::ShortRead { .. } => "short-read",
             Self::Changed { .. } => "file-changed",
             Self::Read { .. } => "read-failed",
-            Self::Create { .. } => "create-failed",
+            Self::Exists { .. } | Self::NoFolder { .. } | Self::Create { .. } => "create-failed",
             Self::Write { .. } => "write-failed",
             Self::TooLarge { .. } => "range-too-large",
             Self::WrongAnswer { .. } => "wrong-answer",
@@ -194,6 +208,8 @@ impl IoError {
             | Self::ShortRead { url, .. }
             | Self::Changed { url }
             | Self::Read { url, .. }
+            | Self::Exists { url }
+            | Self::NoFolder { url, .. }
             | Self::Create { url, .. }
             | Self::Write { url, .. }
             | Self::TooLarge { url, .. }

@@ -36,5 +36,5 @@ mod source;
 pub use coalesce::{Request, coalesce};
 pub use error::IoError;
 pub use layer::{HeadTailSource, RecordSource};
-pub use sink::{ByteSink, LocalSink, MemorySink};
+pub use sink::{Aside, ByteSink, LocalSink, MemorySink, wanted_name};
 pub use source::{ByteSource, LocalSource, MemorySource, SourceCost, SourceMeta};

@@ -10,13 +10,7 @@ pub fn to_python(error: Error) -> PyErr {
     }
     let kind = error.kind();
     let class = class_of(&error);
-    let mut message = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(source) = cause {
-        message = format!("{message}: {source}");
-        cause = source.source();
-    }
-    new(class, kind, message)
+    new(class, kind, error.with_causes())
 }
 
 /// An exception of a class of `femtobarn.errors`.
@@ -40,7 +34,7 @@ fn class_of(error: &Error) -> &'static str {
         "internal" => "FemtobarnError",
         "memory" => "ResourceError",
         "entry-range" | "schema-mismatch" | "ambiguous-ntuple" | "no-ntuple" | "not-an-rntuple"
-        | "unwritable-field" | "invalid-name" => "UsageError",
+        | "unwritable-field" | "invalid-name" | "usage" => "UsageError",
         "no-such-field" => "KeyNotFoundError",
         kind => match error {
             Error::Io(_) if kind == "file-not-found" => "NotFoundError",

@@ -303,7 +303,7 @@ fn arrow(node: &Bound<'_, PyTuple>, path: &str) -> Made {
         arrow_array::ffi::from_ffi(array, schema.as_ref())
     };
     let array = make_array(data.map_err(|error| refused(path, error))?);
-    let field = Field::new("", array.data_type().clone(), true);
+    let field = Field::new(path, array.data_type().clone(), true);
     let schema = Schema::new(vec![field]);
     let batch = RecordBatch::try_new(Arc::new(schema.clone()), vec![array.clone()]);
     let batch = batch.map_err(|error| refused(path, error))?;

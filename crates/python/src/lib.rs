@@ -5,6 +5,7 @@ mod batch;
 mod buffer;
 mod convert;
 mod error;
+mod fields;
 mod input;
 mod metadata;
 mod ntuple;
@@ -22,13 +23,13 @@ mod _core {
     #[pymodule_export]
     use crate::convert::{convert, convert_many};
     #[pymodule_export]
+    use crate::fields::{Batches, Fields};
+    #[pymodule_export]
     use crate::metadata::list_objects;
     #[pymodule_export]
     use crate::ntuple::{BatchIterator, NTuple};
     #[pymodule_export]
-    use crate::write::{
-        AttributeSet, Batches, Fields, FileWriter, NTupleWriter, compression_settings,
-    };
+    use crate::write::{AttributeSet, FileWriter, NTupleWriter, compression_settings};
 
     /// Runs the program `fb` with these arguments (without the program's name); gives its exit code.
     #[pyfunction]

@@ -65,7 +65,7 @@ pub enum RNTupleError {
         found: String,
     },
     /// The object is none.
-    #[error("{url}: {path:?} is a {class_name}, not a ROOT::RNTuple{hint}")]
+    #[error("{url}: {path:?} is a {class_name}, not a ROOT::RNTuple or TTree{hint}")]
     NotAnRNTuple {
         url: String,
         path: String,
@@ -73,10 +73,11 @@ pub enum RNTupleError {
         hint: String,
     },
     /// A file in which the ntuple must be named.
-    #[error("{url}: holds {count} RNTuples{hint}")]
+    #[error("{url}: holds {count} {kind}{hint}")]
     AmbiguousNTuple {
         url: String,
         count: usize,
+        kind: &'static str,
         hint: String,
     },
     /// A field that the ntuple does not have.
@@ -107,6 +108,12 @@ pub enum RNTupleError {
     /// A field or an ntuple that cannot be written.
     #[error("{name:?} cannot be written: {reason}")]
     Unwritable { name: String, reason: String },
+    /// A table that cannot be read.
+    #[error("{url} cannot be read: {reason}")]
+    Table { url: String, reason: String },
+    /// What was asked for does not go together.
+    #[error("{what}")]
+    Usage { what: String },
     /// Files that nobody would take for one ntuple.
     #[error(
         "{url} and {other} are no ntuple together: {reason}; open them one by one, or say which ntuple is meant"
@@ -143,6 +150,17 @@ impl RNTupleError {
         }
     }
 
+    /// The message with those of all causes.
+    pub fn with_causes(&self) -> String {
+        let mut message = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(source) = cause {
+            message = format!("{message}: {source}");
+            cause = source.source();
+        }
+        message
+    }
+
     /// A stable name of the kind of error.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -171,6 +189,8 @@ impl RNTupleError {
             Self::Unsupported { .. } => "unsupported-field",
             Self::SchemaMismatch { .. } | Self::Unrelated { .. } => "schema-mismatch",
             Self::Unwritable { .. } => "unwritable-field",
+            Self::Table { .. } => "unreadable-table",
+            Self::Usage { .. } => "usage",
             Self::EntryRange { .. } => "entry-range",
             Self::Memory { .. } => "memory",
             Self::Internal { .. } => "internal",

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{PageCache, ReadOptions};
-use femtobarn_rntuple::schema::{Descriptor, FieldId};
+use femtobarn_rntuple::schema::{Descriptor, FieldId, did_you_mean};
 use femtobarn_rntuple::spec::ExtraTypeInfo;
 use femtobarn_rntuple::write::FieldModel;
 use femtobarn_ttree::Tree;
@@ -64,7 +64,7 @@ impl Source {
         };
         match Format::of(Path::new(&first.url)) {
             Format::Root => Self::ntuple(inputs, output, options),
-            format => tables::open(inputs, format, options),
+            format => tables::open(inputs, format, output, options),
         }
     }
 
@@ -203,13 +203,17 @@ impl<'a> Wanted<'a> {
     }
 
     /// An error if a pattern fits no field: a misspelt name must not lose data.
-    pub fn check(&self, url: &str) -> Result<(), RNTupleError> {
+    pub fn check<'n>(
+        &self,
+        url: &str,
+        names: impl Iterator<Item = &'n str>,
+    ) -> Result<(), RNTupleError> {
         match self.unmatched.iter().min() {
             Some(pattern) => Err(RNTupleError::NoSuchField {
                 url: url.to_owned(),
                 ntuple: "the top level".to_owned(),
                 name: (*pattern).to_owned(),
-                hint: String::new(),
+                hint: did_you_mean(pattern, names),
             }),
             None => Ok(()),
         }
@@ -233,7 +237,8 @@ fn choose(
     let chosen = top_level
         .filter(|&id| wanted.takes(descriptor.field_name(id)))
         .collect();
-    wanted.check(url)?;
+    let names = descriptor.top_level.iter();
+    wanted.check(url, names.map(|&id| descriptor.field_name(id)))?;
     Ok(chosen)
 }
 
@@ -304,6 +309,10 @@ fn ranges(ntuple: &NTuple, selection: &Selection) -> Result<Vec<Range<u64>>, RNT
     }
     ends.sort_unstable();
     ends.push(n_entries);
+    if n_entries == 0 {
+        // who writes a table must see its schema
+        return Ok(std::iter::once(0..0).collect());
+    }
     let mut out = Vec::new();
     let mut start = 0;
     for (i, &end) in ends.iter().enumerate() {

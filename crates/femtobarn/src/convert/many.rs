@@ -72,7 +72,7 @@ impl FileReport {
             Outcome::Failed { error, n_entries } => json!({
                 "status": "failed",
                 "kind": error.kind(),
-                "error": with_causes(error),
+                "error": error.with_causes(),
                 "entries_lost": n_entries,
             }),
         };
@@ -81,16 +81,6 @@ impl FileReport {
         }
         out
     }
-}
-
-fn with_causes(error: &RNTupleError) -> String {
-    let mut message = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(source) = cause {
-        message = format!("{message}: {source}");
-        cause = source.source();
-    }
-    message
 }
 
 /// Called with the number of the file and how far it is; `false` stops all.
@@ -107,6 +97,7 @@ pub fn convert_many(
     batch: Batch,
     pulse: OnFilePulse<'_>,
 ) -> Result<Vec<FileReport>, RNTupleError> {
+    batch.format.check_compression(options.write.compression)?;
     let outputs = outputs(inputs, folder, batch.format)?;
     std::fs::create_dir_all(folder).map_err(|source| femtobarn_io::IoError::Create {
         url: folder.to_string_lossy().into_owned(),

@@ -10,16 +10,17 @@ mod input;
 mod many;
 mod members;
 mod output;
+mod plain;
 mod reshape;
 mod tables;
 mod tree;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
 use arrow_array::RecordBatch;
+use femtobarn_io::Aside;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{Digest, WriteOptions};
 use serde_json::{Value, json};
@@ -110,11 +111,11 @@ pub fn convert(
 ) -> Result<Converted, RNTupleError> {
     let start = Instant::now();
     let format = Format::of_output(output)?;
+    format.check_compression(options.write.compression)?;
     check_apart(inputs, output)?;
     let mut source = Source::open(inputs, format, options)?;
-    // tables have no other way to appear only when they are complete
-    let unseen = Unseen::new(output, options.verify || format != Format::Root);
-    let mut sink = Sink::create(format, &unseen.path, &source, options)?;
+    let mut unseen = Aside::create(output, true)?;
+    let mut sink = Sink::create(format, &unseen, &source, options)?;
     let digest = options
         .verify
         .then(|| Digest::new(&source.fields))
@@ -145,14 +146,14 @@ pub fn convert(
                 &source,
                 given,
                 format,
-                &unseen.path,
+                unseen.path(),
                 options,
                 now,
                 pulse,
             )?)
         }
     };
-    let n_bytes = std::fs::metadata(&unseen.path).map_or(0, |found| found.len());
+    let n_bytes = std::fs::metadata(unseen.path()).map_or(0, |found| found.len());
     unseen.appear()?;
     Ok(Converted {
         output: output.to_owned(),
@@ -228,49 +229,4 @@ fn flow(
 fn share(whole: u64, n: u64, of: u64) -> u64 {
     let part = u128::from(whole) * u128::from(n) / u128::from(of.max(1));
     u64::try_from(part).unwrap_or(whole)
-}
-
-/// The name of an output until it is verified. What is not verified in the end is removed.
-struct Unseen {
-    path: PathBuf,
-    wanted: Option<PathBuf>,
-}
-
-impl Unseen {
-    fn new(output: &Path, verify: bool) -> Self {
-        if !verify {
-            let path = output.to_owned();
-            return Self { path, wanted: None };
-        }
-        let name = output
-            .file_name()
-            .map_or_else(String::new, |name| name.to_string_lossy().into());
-        static COUNTER: AtomicU32 = AtomicU32::new(0);
-        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let process = std::process::id();
-        let path = output.with_file_name(format!(".{name}.unverified-{process}-{number}"));
-        let wanted = Some(output.to_owned());
-        Self { path, wanted }
-    }
-
-    fn appear(mut self) -> Result<(), RNTupleError> {
-        if let Some(wanted) = self.wanted.take() {
-            std::fs::rename(&self.path, &wanted).map_err(|source| {
-                femtobarn_io::IoError::Create {
-                    url: wanted.to_string_lossy().into_owned(),
-                    source,
-                }
-            })?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Unseen {
-    fn drop(&mut self) {
-        if self.wanted.is_some() {
-            // it may not have been made at all
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::{FileWriter as IpcWriter, IpcWriteOptions};
 use arrow_schema::DataType;
+use femtobarn_io::{Aside, wanted_name};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::NTupleWriter;
 use femtobarn_rootfile::FileWriter;
@@ -15,7 +16,7 @@ use parquet::file::properties::WriterProperties;
 
 use super::ConvertOptions;
 use super::input::{Source, refused};
-use crate::writable::create_file;
+use crate::writable::create_beside;
 
 /// Kinds of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,11 +34,9 @@ impl Format {
             .file_name()
             .map(|name| name.to_string_lossy().to_lowercase());
         let name = name.unwrap_or_default();
-        // names of outputs that are not verified yet have more behind them
-        let name = name.split(".unverified-").next().unwrap_or_default();
-        match name.rsplit('.').next() {
+        match wanted_name(&name).rsplit('.').next() {
             Some("parquet" | "pq") => Self::Parquet,
-            Some("arrow" | "feather" | "ipc") => Self::ArrowIpc,
+            Some("arrow" | "arrows" | "feather" | "ipc") => Self::ArrowIpc,
             _ => Self::Root,
         }
     }
@@ -52,6 +51,10 @@ impl Format {
             .map(|name| name.to_string_lossy().to_lowercase());
         let name = name.unwrap_or_default();
         let is_root = name.contains(".root") || !name.contains('.');
+        if name.ends_with(".arrows") {
+            let reason = "streams of Arrow IPC are read only: call it .arrow, to make a file";
+            return Err(refused(&path.to_string_lossy(), reason));
+        }
         match Self::of(path) {
             Self::Root if !is_root => Err(refused(
                 &path.to_string_lossy(),
@@ -59,6 +62,24 @@ impl Format {
             )),
             format => Ok(format),
         }
+    }
+
+    /// Whether files of this kind are compressed in that way.
+    ///
+    /// # Errors
+    /// If they are not.
+    pub fn check_compression(self, settings: u32) -> Result<(), RNTupleError> {
+        let (kind, known, takes): (_, _, &[u32]) = match self {
+            Self::Root => return Ok(()),
+            Self::Parquet => ("Parquet", "zstd, lz4, zlib (its gzip) or none", &[1, 4, 5]),
+            Self::ArrowIpc => ("Arrow IPC", "zstd, lz4 or none", &[4, 5]),
+        };
+        if settings.is_multiple_of(100) || takes.contains(&(settings / 100)) {
+            return Ok(());
+        }
+        Err(RNTupleError::Usage {
+            what: format!("{kind} is not compressed in this way: give {known}"),
+        })
     }
 
     /// The usual ending of a name.
@@ -93,12 +114,12 @@ pub(super) struct Table {
 impl Sink {
     pub fn create(
         format: Format,
-        path: &Path,
+        aside: &Aside,
         source: &Source,
         options: &ConvertOptions,
     ) -> Result<Self, RNTupleError> {
         if format != Format::Root {
-            return Self::table(format, path, options);
+            return Self::table(format, aside, options);
         }
         let mut write = options.write.clone();
         if write.description.is_empty() {
@@ -106,7 +127,7 @@ impl Sink {
         }
         let name = options.name.as_deref().unwrap_or(&source.name);
         let (folder, own) = name.rsplit_once('/').unwrap_or(("", name));
-        let mut file = create_file(&path.to_string_lossy(), write.compression)?;
+        let mut file = create_beside(aside, write.compression)?;
         let directory = file.directory(folder)?;
         let mut ntuple = NTupleWriter::new(&mut file, directory, own, &source.fields, write)?;
         for info in &source.type_infos {
@@ -118,15 +139,14 @@ impl Sink {
         })
     }
 
-    fn table(format: Format, path: &Path, options: &ConvertOptions) -> Result<Self, RNTupleError> {
-        let url = path.to_string_lossy().into_owned();
-        let file = File::create(path).map_err(|source| femtobarn_io::IoError::Create {
-            url: url.clone(),
-            source,
-        })?;
+    fn table(
+        format: Format,
+        aside: &Aside,
+        options: &ConvertOptions,
+    ) -> Result<Self, RNTupleError> {
         let table = Box::new(Table {
-            file: Some(file),
-            name: url,
+            file: Some(aside.file()?),
+            name: aside.url().to_owned(),
             settings: options.write.compression,
             parquet: None,
             ipc: None,

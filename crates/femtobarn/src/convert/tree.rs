@@ -48,8 +48,17 @@ pub(super) struct Shaped {
 #[derive(Default)]
 struct Counted {
     branch: BranchId,
+    /// The counter is to be converted, too.
+    is_wanted: bool,
     /// Names in the tree and in the output, and the model of an array.
     members: Vec<(String, String, FieldModel)>,
+}
+
+impl Counted {
+    /// Without its counter, one array is a vector of its own, and none is nothing.
+    fn is_alone(&self) -> bool {
+        !self.is_wanted && self.members.len() < 2
+    }
 }
 
 struct Shaper<'a> {
@@ -99,7 +108,9 @@ pub(super) fn shape(
     for &id in &tree.top_level {
         shaper.top_level(id)?;
     }
-    shaper.wanted.check(reader.url())?;
+    let names = tree.top_level.iter().filter_map(|&id| tree.branch(id));
+    let names = names.map(|branch| branch.name.trim_end_matches('.'));
+    shaper.wanted.check(reader.url(), names)?;
     shaper.collections();
     let Shaper { mut out, views, .. } = shaper;
     out.fields.extend(views);
@@ -123,11 +134,11 @@ impl Shaper<'_> {
             return Ok(());
         };
         if !self.wanted.takes(branch.name.trim_end_matches('.')) {
-            self.counted
-                .retain(|_, counted| counted.branch != id || !counted.members.is_empty());
             return Ok(());
         }
-        if self.counted.values().any(|counted| counted.branch == id) {
+        let mut counters = self.counted.values_mut();
+        if let Some(counted) = counters.find(|counted| counted.branch == id) {
+            counted.is_wanted = true;
             return Ok(());
         }
         let counter = branch.leaves.first().and_then(|leaf| leaf.count);
@@ -275,10 +286,21 @@ impl Shaper<'_> {
 
     /// The collections of arrays with a counter, and the views of them.
     fn collections(&mut self) {
-        let counted = std::mem::take(&mut self.counted);
+        let mut counted = std::mem::take(&mut self.counted);
+        for (_, alone) in counted.extract_if(.., |_, counted| counted.is_alone()) {
+            for (column, name, model) in alone.members {
+                self.out.read.push(column.clone());
+                self.out.fields.push(model.named(name.as_str()));
+                self.out.pieces.push((name, Piece::Column(column)));
+            }
+        }
         for (number, (counter, counted)) in counted.into_iter().enumerate() {
             let (name, cut) = self.collection_name(number, &counter, &counted);
-            let Counted { branch, members } = counted;
+            let Counted {
+                branch,
+                is_wanted,
+                members,
+            } = counted;
             let mut models = Vec::new();
             let mut pieces = Vec::new();
             let is_grouped = cut.is_some();
@@ -305,9 +327,11 @@ impl Shaper<'_> {
                 .fields
                 .push(FieldModel::vector(name.as_str(), item));
             self.out.pieces.push((name.clone(), piece));
-            let counter = self.free_name(&counter);
-            self.views
-                .push(FieldModel::cardinality(counter, name, false));
+            if is_wanted {
+                let counter = self.free_name(&counter);
+                self.views
+                    .push(FieldModel::cardinality(counter, name, false));
+            }
         }
     }
 
@@ -388,6 +412,7 @@ fn natural(model: &FieldModel) -> FieldModel {
     FieldModel {
         type_alias: model.type_alias.clone(),
         description: model.description.clone(),
+        is_ordered: true,
         ..made
     }
 }
@@ -398,7 +423,8 @@ fn map(branch: &Branch, members: &[(String, Piece)]) -> Option<FieldModel> {
     if names != ["first", "second"] {
         return None;
     }
-    let map = FieldModel::from_type_name("", &branch.object_class).ok()?;
+    let mut map = FieldModel::from_type_name("", &branch.object_class).ok()?;
+    map.is_ordered = true;
     map.type_name.contains("map<").then_some(map)
 }
 
@@ -422,8 +448,8 @@ fn flattened(model: &FieldModel) -> Option<FieldModel> {
     })
 }
 
-/// A branch's name without dimensions, and without what ROOT does not take in names of fields.
-fn plain_name(branch: &str) -> String {
+/// The name of a branch or a column without dimensions, and without what ROOT does not take in names of fields.
+pub(super) fn plain_name(branch: &str) -> String {
     let name = branch.trim_end_matches('.').split('[').next();
     let is_bad =
         |c: char| matches!(c, '.' | '/' | '\\' | '"') || c.is_control() || c.is_whitespace();

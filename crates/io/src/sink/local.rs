@@ -1,14 +1,14 @@
 //! Local files.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use super::ByteSink;
+use super::{Aside, ByteSink};
 use crate::IoError;
 
 /// A file of the local file system: a new one, or one that is there already and is added to.
@@ -16,7 +16,7 @@ use crate::IoError;
 pub struct LocalSink {
     url: String,
     file: File,
-    /// For a new file: where it is written until it is complete, and its name.
+    /// For a new file: what gives it its name.
     aside: Mutex<Option<Aside>>,
     behind: Behind,
 }
@@ -70,58 +70,39 @@ fn joined(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
     result.unwrap_or_else(|_| Err(io::Error::other("the thread that syncs has ended")))
 }
 
-#[derive(Debug)]
-struct Aside {
-    written: PathBuf,
-    wanted: PathBuf,
-}
-
 impl LocalSink {
-    /// A new file. It is written beside its name, `.NAME.partial-PID-N`, and has its name once it is committed, when it
-    /// replaces what is there. Dropped before, it is removed.
+    /// A new file. It is written beside its name (see [`Aside`]), and has its name once it is committed, when it replaces
+    /// what is there. Dropped before, it is removed.
     ///
     /// # Errors
-    /// If no file can be made in that folder, or the name is that of something else than a file.
+    /// As [`Aside::create`].
     pub fn create(path: &Path) -> Result<Self, IoError> {
-        static COUNTER: AtomicU32 = AtomicU32::new(0);
-        let url = path.to_string_lossy().into_owned();
-        let create_error = |source| IoError::Create {
-            url: url.clone(),
-            source,
-        };
-        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-            return Err(IoError::NotAFile {
-                url,
-                found: "something else",
-            });
-        }
-        let name = path
-            .file_name()
-            .ok_or_else(|| create_error(ErrorKind::InvalidFilename.into()))?;
-        // what a symbolic link points to is replaced, not the link
-        let wanted = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let folder = wanted.parent().map(Path::to_owned).unwrap_or_default();
-        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let process = std::process::id();
-        let written = folder.join(format!(
-            ".{}.partial-{process}-{number}",
-            name.to_string_lossy()
-        ));
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&written)
-            .map_err(create_error)?;
-        if let Ok(replaced) = fs::metadata(&wanted) {
-            // as if it had been written over: who could read it still can
-            file.set_permissions(replaced.permissions())
-                .map_err(create_error)?;
-        }
-        let aside = Mutex::new(Some(Aside { written, wanted }));
+        Self::named_later(Aside::create(path, true)?)
+    }
+
+    /// The same, but of a name that nothing has; also when it is committed.
+    ///
+    /// # Errors
+    /// As [`Aside::create`].
+    pub fn create_new(path: &Path) -> Result<Self, IoError> {
+        Self::named_later(Aside::create(path, false)?)
+    }
+
+    fn named_later(aside: Aside) -> Result<Self, IoError> {
+        let sink = Self::beside(&aside)?;
+        *sink.aside.lock().unwrap_or_else(PoisonError::into_inner) = Some(aside);
+        Ok(sink)
+    }
+
+    /// A file that gets its name from somebody else: to commit it is to sync it.
+    ///
+    /// # Errors
+    /// If the process has too many open files.
+    pub fn beside(aside: &Aside) -> Result<Self, IoError> {
         Ok(Self {
-            url,
-            file,
-            aside,
+            url: aside.url().to_owned(),
+            file: aside.file()?,
+            aside: Mutex::new(None),
             behind: Behind::default(),
         })
     }
@@ -180,37 +161,17 @@ impl ByteSink for LocalSink {
     fn commit(&self) -> Result<(), IoError> {
         self.sync()?;
         let mut aside = self.aside.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(Aside { written, wanted }) = &*aside else {
-            return Ok(());
-        };
-        let rename = fs::rename(written, wanted);
-        rename.map_err(|source| IoError::Create {
-            url: self.url.clone(),
-            source,
-        })?;
-        // the name, too, shall survive a crash; not all file systems can sync a folder
-        let folder = wanted
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        let _unsupported =
-            File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
-        *aside = None;
-        Ok(())
-    }
-}
-
-impl Drop for LocalSink {
-    fn drop(&mut self) {
-        let aside = self.aside.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Aside { written, .. }) = aside {
-            // nobody is left to tell
-            let _ = fs::remove_file(written);
+        if let Some(aside) = &mut *aside {
+            aside.appear()?;
         }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {

@@ -1,10 +1,12 @@
 //! Byte sinks: where bytes are written, by position.
 
+mod aside;
 mod local;
 mod memory;
 
 use std::fmt::Debug;
 
+pub use aside::{Aside, wanted_name};
 pub use local::LocalSink;
 pub use memory::MemorySink;
 

@@ -11,7 +11,7 @@ use super::envelopes::{Context, Known};
 use super::stats::Stats;
 use super::storage::Storage;
 use crate::RNTupleError;
-use crate::schema::{Descriptor, FieldId, FieldNames, field_paths, nearest};
+use crate::schema::{Descriptor, FieldId, FieldNames, did_you_mean, field_paths};
 use crate::spec::{
     Anchor, EnvelopeLink, Footer, Header, LinkedAttributeSet, Locator, LocatorKind, PageList,
 };
@@ -258,15 +258,7 @@ impl Reader {
                 None => Ok(id),
                 Some(reason) => Err(self.unsupported(path, reason)),
             },
-            None => {
-                let near = nearest(path, map.keys().map(String::as_str));
-                let hint = if near.is_empty() {
-                    String::new()
-                } else {
-                    format!("; did you mean {}?", near.join(", "))
-                };
-                Err(error(hint))
-            }
+            None => Err(error(did_you_mean(path, map.keys().map(String::as_str)))),
         }
     }
 

@@ -150,7 +150,7 @@ impl Builder<'_> {
             }
         };
         let item = Box::new(item);
-        if field.record.type_name.starts_with("std::optional") {
+        if field.record.is_optional() {
             return Ok(NodeKind::Optional { index, item });
         }
         let type_name = field.record.type_name.split('<').next();

@@ -12,5 +12,5 @@ pub(crate) use build::{member_ranks, wanted_fields};
 pub use descriptor::{Column, Descriptor, Field, FieldId, SkippedField};
 pub use dtype::DType;
 pub use node::{ListSort, Node, NodeKind};
-pub use paths::{FieldNames, field_paths, is_anonymous, nearest};
+pub use paths::{FieldNames, did_you_mean, field_paths, is_anonymous, nearest};
 pub use slots::{Slot, SlotId, SlotKind, SlotParent, Slots};

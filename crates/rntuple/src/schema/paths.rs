@@ -180,6 +180,14 @@ fn classes(descriptor: &Descriptor, owner: Option<FieldId>, id: FieldId) -> Vec<
     out
 }
 
+/// What to add to a message about a name that is not there: `; did you mean a, b?`, or nothing.
+pub fn did_you_mean<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    match nearest(name, names).as_slice() {
+        [] => String::new(),
+        near => format!("; did you mean {}?", near.join(", ")),
+    }
+}
+
 /// The names nearest to a misspelt one, best first.
 pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let wanted = name.to_lowercase();

@@ -82,6 +82,16 @@ pub struct FieldRecord {
 }
 
 impl FieldRecord {
+    /// What stands as alias of the type where a value or none has no name in C++, for its items have none. The
+    /// specification does not have it: for others it is a collection without a class, of none or one.
+    pub const UNTYPED_OPTIONAL: &str = "std::optional";
+
+    /// Whether a collection is of none or one, and is read as a value that may be missing.
+    pub fn is_optional(&self) -> bool {
+        self.type_name.starts_with("std::optional<")
+            || (self.type_name.is_empty() && self.type_alias == Self::UNTYPED_OPTIONAL)
+    }
+
     fn parse(list: &mut Cursor<'_>) -> Result<Self, SpecError> {
         let mut c = list.record("field record")?;
         let field_version = c.u32("field version")?;

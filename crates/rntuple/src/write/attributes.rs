@@ -23,6 +23,8 @@ const DATA: &str = "_userData";
 #[derive(Debug)]
 pub struct AttributeSetWriter {
     ntuple: NTupleWriter,
+    /// The entry behind the last that it says something of.
+    end: u64,
 }
 
 impl AttributeSetWriter {
@@ -51,7 +53,7 @@ impl AttributeSetWriter {
             ..ntuple.options().clone()
         };
         let ntuple = NTupleWriter::new(file, 0, name, &model, options)?;
-        Ok(Self { ntuple })
+        Ok(Self { ntuple, end: 0 })
     }
 
     /// Says something about entries: one row of the fields.
@@ -90,10 +92,13 @@ impl AttributeSetWriter {
         let arrays = columns.into_iter().map(|(_, array)| array).collect();
         let batch = RecordBatch::try_new(Arc::new(schema), arrays)
             .map_err(|error| unwritable(self.ntuple.name(), error.to_string()))?;
-        self.ntuple.extend(file, &batch)
+        self.ntuple.extend(file, &batch)?;
+        self.end = self.end.max(entries.end);
+        Ok(())
     }
 
-    /// Writes what is left and links it to its ntuple, which is to be finished later.
+    /// Writes what is left and links it to its ntuple, which is to be finished later: then all of the entries that it
+    /// speaks of must be there.
     ///
     /// # Errors
     /// If writing fails.
@@ -105,7 +110,7 @@ impl AttributeSetWriter {
         let anchor = spec::anchor(&self.ntuple.close(file)?);
         let offset = file.append_blob(&[&anchor])?;
         let size = anchor.len() as u64;
-        ntuple.link_attribute_set(LinkedAttributeSet {
+        let set = LinkedAttributeSet {
             schema_version_major: 1,
             schema_version_minor: 0,
             anchor_length: u32::try_from(anchor.len()).unwrap_or(u32::MAX),
@@ -115,7 +120,8 @@ impl AttributeSetWriter {
                 offset,
             },
             name: self.ntuple.name().to_owned(),
-        });
+        };
+        ntuple.link_attribute_set(set, self.end);
         Ok(())
     }
 }

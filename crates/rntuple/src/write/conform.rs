@@ -5,17 +5,16 @@ use std::ops::Range;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, BinaryViewType, ByteViewType, Float16Type, Float32Type, Float64Type,
-    Int8Type, Int16Type, Int32Type, Int64Type, RunEndIndexType, StringViewType, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
+    BinaryViewType, ByteViewType, Int16Type, Int32Type, Int64Type, RunEndIndexType, StringViewType,
 };
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, UInt64Array};
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 
 use super::choose::variant;
 use super::members::record;
-use super::model::{Shape, dtype_of, unwritable};
+use super::model::{Shape, arrow_type_name, unwritable};
+use super::numbers::{check_range, leaf};
 use super::values::{Ends, Values};
 use crate::RNTupleError;
 use crate::schema::DType;
@@ -67,7 +66,10 @@ pub(super) fn conform(shape: &Shape, array: &ArrayRef, path: &str) -> Result<Val
 pub(super) fn wrong(path: &str, array: &ArrayRef, wanted: &str) -> RNTupleError {
     unwritable(
         path,
-        format!("it holds {wanted}, and was given {}", array.data_type()),
+        format!(
+            "it holds {wanted}, and was given {}",
+            arrow_type_name(array.data_type())
+        ),
     )
 }
 
@@ -106,170 +108,6 @@ fn runs<R: RunEndIndexType>(
     let places = (0..runs.len()).map(|i| ends.get_physical_index(i) as u64);
     let places = UInt64Array::from_iter_values(places);
     Some(arrow_select::take::take(runs.values(), &places, None).map_err(arrow(path)))
-}
-
-fn leaf(dtype: DType, array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {
-    let wanted = dtype.name();
-    let found = dtype_of(array.data_type()).ok_or_else(|| wrong(path, array, wanted))?;
-    if dtype == DType::Bool {
-        let bools = match array.as_boolean_opt() {
-            Some(bools) => bools.values().clone(),
-            None => zeros_and_ones(array).ok_or_else(|| wrong(path, array, wanted))?,
-        };
-        return Ok(Values::Bools(bools));
-    }
-    if found == dtype {
-        let data = array.to_data();
-        let size = dtype.size();
-        let buffer = data.buffers().first().cloned().unwrap_or_default();
-        let bytes = buffer.slice_with_length(data.offset() * size, data.len() * size);
-        return Ok(Values::Leaf { bytes, size });
-    }
-    let bytes = cast(dtype, array).ok_or_else(|| {
-        let reason = format!(
-            "it holds {wanted}, and was given {}, not all of whose values {wanted} can hold: convert it first, as with astype",
-            found.name()
-        );
-        unwritable(path, reason)
-    })?;
-    let size = dtype.size();
-    Ok(Values::Leaf { bytes, size })
-}
-
-/// Integers as booleans, if they are no others than 0 and 1.
-fn zeros_and_ones(array: &ArrayRef) -> Option<BooleanBuffer> {
-    let bools = integers(array)?.map(|value| (0..=1).contains(&value).then_some(value == 1));
-    bools
-        .collect::<Option<Vec<bool>>>()
-        .map(BooleanBuffer::from)
-}
-
-/// Quantized values must be in their range.
-fn check_range(
-    dtype: DType,
-    (min, max): (f64, f64),
-    bytes: &Buffer,
-    path: &str,
-) -> Result<(), RNTupleError> {
-    let outside = |value: &f64| !(min..=max).contains(value);
-    let found = match dtype {
-        DType::Float32 => bytes
-            .as_chunks::<4>()
-            .0
-            .iter()
-            .map(|real| f64::from(f32::from_le_bytes(*real)))
-            .find(outside),
-        _ => bytes
-            .as_chunks::<8>()
-            .0
-            .iter()
-            .map(|real| f64::from_le_bytes(*real))
-            .find(outside),
-    };
-    match found {
-        Some(value) => {
-            let reason =
-                format!("{value} is outside of the range {min} to {max} that it is stored in");
-            Err(unwritable(path, reason))
-        }
-        None => Ok(()),
-    }
-}
-
-/// Values in another type, if it holds all of them as they are.
-fn cast(dtype: DType, array: &ArrayRef) -> Option<Buffer> {
-    macro_rules! to_integer {
-        ($to:ty) => {
-            integers(array)?
-                .map(|value| <$to>::try_from(value).ok())
-                .collect::<Option<Vec<$to>>>()
-                .map(Buffer::from_vec)
-        };
-    }
-    match dtype {
-        DType::Int8 => to_integer!(i8),
-        DType::UInt8 => to_integer!(u8),
-        DType::Int16 => to_integer!(i16),
-        DType::UInt16 => to_integer!(u16),
-        DType::Int32 => to_integer!(i32),
-        DType::UInt32 => to_integer!(u32),
-        DType::Int64 => to_integer!(i64),
-        DType::UInt64 => to_integer!(u64),
-        DType::Float64 => Some(Buffer::from_vec(reals(array)?)),
-        DType::Float32 => {
-            // who asks for single precision has doubles rounded, but not made infinite; integers stay what they are
-            let is_double = array.data_type() == &DataType::Float64;
-            #[expect(clippy::cast_possible_truncation, reason = "compared right behind")]
-            let narrow = |value: f64| {
-                let narrow = value as f32;
-                let is_finite = is_double && (narrow.is_finite() || value.is_infinite());
-                (is_finite || f64::from(narrow) == value || value.is_nan()).then_some(narrow)
-            };
-            let values: Option<Vec<f32>> = reals(array)?.into_iter().map(narrow).collect();
-            values.map(Buffer::from_vec)
-        }
-        DType::Float16 => {
-            type Half = <Float16Type as ArrowPrimitiveType>::Native;
-            let narrow = |value: f64| {
-                let narrow = Half::from_f64(value);
-                (narrow.to_f64() == value || value.is_nan()).then_some(narrow)
-            };
-            let values: Option<Vec<Half>> = reals(array)?.into_iter().map(narrow).collect();
-            values.map(Buffer::from_vec)
-        }
-        DType::Bool => None,
-    }
-}
-
-/// Integers and booleans of any type.
-fn integers(array: &ArrayRef) -> Option<Box<dyn Iterator<Item = i128> + '_>> {
-    fn of<T: ArrowPrimitiveType<Native: Into<i128>>>(
-        array: &ArrayRef,
-    ) -> Option<Box<dyn Iterator<Item = i128> + '_>> {
-        let values = array.as_primitive_opt::<T>()?.values();
-        Some(Box::new(values.iter().map(|&value| value.into())))
-    }
-    match array.data_type() {
-        DataType::Boolean => {
-            let bools = array.as_boolean_opt()?.values().clone();
-            let bools: Vec<bool> = bools.iter().collect();
-            Some(Box::new(bools.into_iter().map(i128::from)))
-        }
-        DataType::Int8 => of::<Int8Type>(array),
-        DataType::UInt8 => of::<UInt8Type>(array),
-        DataType::Int16 => of::<Int16Type>(array),
-        DataType::UInt16 => of::<UInt16Type>(array),
-        DataType::Int32 => of::<Int32Type>(array),
-        DataType::UInt32 => of::<UInt32Type>(array),
-        DataType::Int64 => of::<Int64Type>(array),
-        DataType::UInt64 => of::<UInt64Type>(array),
-        _ => None,
-    }
-}
-
-/// Numbers as doubles, if these hold all of them exactly.
-fn reals(array: &ArrayRef) -> Option<Vec<f64>> {
-    match array.data_type() {
-        DataType::Float16 => {
-            let values = array.as_primitive_opt::<Float16Type>()?.values();
-            Some(values.iter().map(|value| value.to_f64()).collect())
-        }
-        DataType::Float32 => {
-            let values = array.as_primitive_opt::<Float32Type>()?.values();
-            Some(values.iter().map(|&value| f64::from(value)).collect())
-        }
-        DataType::Float64 => Some(array.as_primitive_opt::<Float64Type>()?.values().to_vec()),
-        _ => {
-            const EXACT: i128 = 1 << 53;
-            let exact = |value: i128| {
-                let small = i64::try_from(value).ok().filter(|_| value.abs() <= EXACT)?;
-                #[expect(clippy::cast_precision_loss, reason = "doubles hold it exactly")]
-                let real = small as f64;
-                Some(real)
-            };
-            integers(array)?.map(exact).collect()
-        }
-    }
 }
 
 fn list(item: &Shape, text: bool, array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {

@@ -10,6 +10,7 @@ use super::model::{FieldModel, Layout, Shape};
 use super::options::WriteOptions;
 use super::values::{Ends, Values};
 use crate::RNTupleError;
+use crate::spec::{ColumnRecord, ColumnType};
 
 /// The digest of one column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,10 +56,14 @@ impl Digest {
         let mut layout = Layout::default();
         layout.any_name = true;
         layout.extend(fields, 0, WriteOptions::default().compression)?;
-        let column = |_| Column {
+        let column = |record: &ColumnRecord| Column {
             hasher: Box::new(Xxh3::new()),
             n_elements: 0,
-            what: "values",
+            what: match record.column_type {
+                ColumnType::Index64 | ColumnType::SplitIndex64 => "lengths",
+                ColumnType::Switch => "alternatives",
+                _ => "values",
+            },
         };
         Ok(Self {
             columns: layout.schema.columns.iter().map(column).collect(),
@@ -71,7 +76,7 @@ impl Digest {
     /// # Errors
     /// If the batch does not fit the fields.
     pub fn add(&mut self, batch: &RecordBatch) -> Result<(), RNTupleError> {
-        let values = values_of(&self.layout, batch)?;
+        let values = values_of(&self.layout, batch, 0)?;
         for ((_, shape), values) in self.layout.tops.iter().zip(&values) {
             add(&mut self.columns, values, shape, 0, batch.num_rows());
         }
@@ -106,8 +111,7 @@ impl Digest {
 }
 
 impl Column {
-    fn add(&mut self, what: &'static str, n: usize, bytes: &[u8]) {
-        self.what = what;
+    fn add(&mut self, n: usize, bytes: &[u8]) {
         self.n_elements += n as u64;
         self.hasher.update(bytes);
     }
@@ -119,17 +123,13 @@ fn add(columns: &mut [Column], values: &Values, shape: &Shape, from: usize, to: 
     match (values, shape) {
         (Values::Leaf { bytes, size }, Shape::Leaf { column, .. }) => {
             if let Some(column) = columns.get_mut(*column) {
-                column.add(
-                    "values",
-                    n,
-                    bytes.get(from * size..to * size).unwrap_or_default(),
-                );
+                column.add(n, bytes.get(from * size..to * size).unwrap_or_default());
             }
         }
         (Values::Bools(bools), Shape::Leaf { column, .. }) => {
             let bytes: Vec<u8> = (from..to).map(|i| u8::from(bools.value(i))).collect();
             if let Some(column) = columns.get_mut(*column) {
-                column.add("values", n, &bytes);
+                column.add(n, &bytes);
             }
         }
         (
@@ -141,7 +141,7 @@ fn add(columns: &mut [Column], values: &Values, shape: &Shape, from: usize, to: 
         ) => {
             let (lengths, first, last) = lengths(ends, from, to);
             if let Some(column) = columns.get_mut(*index) {
-                column.add("lengths", n, bytemuck::cast_slice(&lengths));
+                column.add(n, bytemuck::cast_slice(&lengths));
             }
             add(columns, item, below, first, last);
         }
@@ -167,7 +167,7 @@ fn add(columns: &mut [Column], values: &Values, shape: &Shape, from: usize, to: 
         ) => {
             // batches are added whole: all values of the alternatives belong to them
             if let Some(column) = columns.get_mut(*switch) {
-                column.add("alternatives", n, tags.get(from..to).unwrap_or_default());
+                column.add(n, tags.get(from..to).unwrap_or_default());
             }
             for ((tag, values), shape) in (1u8..).zip(alternatives).zip(shapes) {
                 let count = |tags: &[u8]| tags.iter().filter(|&&t| t == tag).count();

@@ -11,6 +11,7 @@ use super::column::{ColumnBuffer, SealedPage, Sealer};
 use super::conform::conform;
 use super::model::{Layout, unwritable};
 use super::options::{PART, SLICE, WriteOptions};
+use super::order::ordered;
 use super::values::Values;
 use crate::RNTupleError;
 
@@ -38,7 +39,7 @@ fn parts(batch: &RecordBatch, rows: usize) -> impl Iterator<Item = RecordBatch> 
 }
 
 /// A cluster that is being filled. Several may be filled at the same time, for one ntuple.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Fill {
     layout: Arc<Layout>,
     options: WriteOptions,
@@ -117,9 +118,12 @@ impl Fill {
     pub fn check(&self, batch: &RecordBatch) -> Result<Checked, RNTupleError> {
         let rows = rows_of(PART, batch.get_array_memory_size(), batch.num_rows());
         if rows >= batch.num_rows() {
-            return Ok(Checked::Whole(self.values(batch)?));
+            return Ok(Checked::Whole(values_of(&self.layout, batch, 0)?));
         }
-        parts(batch, rows).try_for_each(|part| self.values(&part).map(drop))?;
+        (0..)
+            .step_by(rows)
+            .zip(parts(batch, rows))
+            .try_for_each(|(first, part)| values_of(&self.layout, &part, first).map(drop))?;
         Ok(Checked::Parts(rows))
     }
 
@@ -133,14 +137,10 @@ impl Fill {
         match checked {
             Checked::Whole(values) => self.add_values(&values, batch.num_rows(), full),
             Checked::Parts(rows) => parts(batch, rows).try_for_each(|part| {
-                let values = self.values(&part)?;
+                let values = values_of(&self.layout, &part, 0)?;
                 self.add_values(&values, part.num_rows(), full)
             }),
         }
-    }
-
-    fn values(&self, batch: &RecordBatch) -> Result<Vec<Values>, RNTupleError> {
-        values_of(&self.layout, batch)
     }
 
     fn add_values(
@@ -329,8 +329,12 @@ impl Fill {
     }
 }
 
-/// The values of all fields from the columns of a batch.
-pub(super) fn values_of(layout: &Layout, batch: &RecordBatch) -> Result<Vec<Values>, RNTupleError> {
+/// The values of all fields from the columns of a batch, or of its part that begins at `first`.
+pub(super) fn values_of(
+    layout: &Layout,
+    batch: &RecordBatch,
+    first: usize,
+) -> Result<Vec<Values>, RNTupleError> {
     let schema = batch.schema();
     let given = |name: &str| {
         schema
@@ -353,7 +357,8 @@ pub(super) fn values_of(layout: &Layout, batch: &RecordBatch) -> Result<Vec<Valu
                 format!("the batch has no such column; it has {}", names.join(", ")),
             )
         })?;
-        out.push(conform(shape, column, name)?);
+        let values = conform(shape, column, name)?;
+        out.push(ordered(values, shape, name, &|entry| first + entry)?);
     }
     if schema.fields().len() > out.len() {
         let known = |name: &str| layout.tops.iter().any(|(top, _)| top == name);

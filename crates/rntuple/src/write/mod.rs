@@ -16,7 +16,9 @@ mod fill;
 mod members;
 mod model;
 mod ntuple;
+mod numbers;
 mod options;
+mod order;
 mod parallel;
 mod payload;
 #[cfg(test)]
@@ -25,7 +27,7 @@ mod values;
 
 pub use attributes::AttributeSetWriter;
 pub use digest::{ColumnDigest, Digest};
-pub use model::{FieldKind, FieldModel, LeafModel, Nulls, StoredAs};
+pub use model::{FieldKind, FieldModel, LeafModel, Nulls, StoredAs, arrow_type_name};
 pub use ntuple::NTupleWriter;
 pub use options::WriteOptions;
 pub use parallel::{FillContext, ParallelWriter};

@@ -45,6 +45,8 @@ pub struct NTupleWriter {
     clusters: Vec<WrittenCluster>,
     groups: Vec<ClusterGroup>,
     attribute_sets: Vec<LinkedAttributeSet>,
+    /// For each, the entry behind the last that it says something of.
+    attribute_ends: Vec<u64>,
     extra_type_infos: Vec<ExtraTypeInfo>,
     /// Entries of the clusters that were written.
     n_entries: u64,
@@ -65,6 +67,11 @@ impl NTupleWriter {
         options: WriteOptions,
     ) -> Result<Self, RNTupleError> {
         check_name(name)?;
+        if name.contains(';') {
+            let reason =
+                "';' stands before the number of a cycle, which every ntuple gets by itself";
+            return Err(unwritable(name, reason));
+        }
         if !(SMALLEST_KEY..=LARGEST_KEY).contains(&options.max_key_size) {
             let what = format!(
                 "max_key_size is {}, not {SMALLEST_KEY} to {LARGEST_KEY}",
@@ -92,6 +99,7 @@ impl NTupleWriter {
             clusters: Vec::new(),
             groups: Vec::new(),
             attribute_sets: Vec::new(),
+            attribute_ends: Vec::new(),
             extra_type_infos: Vec::new(),
             n_entries: 0,
             failed: false,
@@ -147,10 +155,7 @@ impl NTupleWriter {
         batch: &RecordBatch,
     ) -> Result<(), RNTupleError> {
         let checked = self.fill.check(batch)?;
-        let mut fill = std::mem::replace(
-            &mut self.fill,
-            Fill::new(Arc::default(), &WriteOptions::default()),
-        );
+        let mut fill = std::mem::take(&mut self.fill);
         let result = fill.add(batch, checked, &mut |fill| match fill.take()? {
             Some(cluster) => self.write_cluster(file, cluster),
             None => Ok(()),
@@ -279,9 +284,10 @@ impl NTupleWriter {
         self.extra_type_infos.push(info);
     }
 
-    /// Links an attribute set that was written.
-    pub(super) fn link_attribute_set(&mut self, set: LinkedAttributeSet) {
+    /// Links an attribute set that was written, which speaks of entries up to `end`.
+    pub(super) fn link_attribute_set(&mut self, set: LinkedAttributeSet, end: u64) {
         self.attribute_sets.push(set);
+        self.attribute_ends.push(end);
     }
 
     /// Names of the attribute sets so far.
@@ -296,6 +302,7 @@ impl NTupleWriter {
             return Err(unwritable(&self.name, reason));
         }
         self.commit_cluster(file)?;
+        self.check_attributes()?;
         self.commit_cluster_group(file)?;
         let footer = spec::footer(
             self.header_checksum,
@@ -318,6 +325,22 @@ impl NTupleWriter {
             len_footer: footer.length,
             max_key_size: self.options.max_key_size,
         })
+    }
+
+    /// Insists that attribute sets speak of entries that there are.
+    fn check_attributes(&self) -> Result<(), RNTupleError> {
+        let n_entries = self.n_entries;
+        let mut sets = self.attribute_sets.iter().zip(&self.attribute_ends);
+        match sets.find(|(_, end)| **end > n_entries) {
+            Some((set, end)) => {
+                let reason = format!(
+                    "it says something of entries up to {end}, and {:?} has {n_entries}",
+                    self.name
+                );
+                Err(unwritable(&set.name, reason))
+            }
+            None => Ok(()),
+        }
     }
 
     /// What the schema has beyond the header.

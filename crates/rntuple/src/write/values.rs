@@ -145,7 +145,7 @@ impl Values {
     }
 
     /// Number of values.
-    fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         match self {
             Self::Leaf { bytes, size } => bytes.len() / size.max(&1),
             Self::Bools(bools) => bools.len(),

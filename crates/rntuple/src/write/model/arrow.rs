@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, FieldRef, Schema};
+use arrow_schema::{DataType, Field, FieldRef, IntervalUnit, Schema, TimeUnit};
 
 use super::{FieldKind, FieldModel, unwritable};
 use crate::RNTupleError;
@@ -68,15 +68,17 @@ impl Nulls {
     /// # Errors
     /// If a type has no counterpart in RNTuple.
     pub fn fields(self, schema: &Schema) -> Result<Vec<FieldModel>, RNTupleError> {
-        let declared = || {
-            schema
+        let Some(fields) = self.fields else {
+            return schema
                 .fields()
                 .iter()
-                .map(|field| field.as_ref().clone())
-                .collect()
+                .map(|field| FieldModel::from_arrow(field))
+                .collect();
         };
-        let fields = self.fields.unwrap_or_else(declared);
-        fields.iter().map(FieldModel::from_arrow).collect()
+        fields
+            .iter()
+            .map(|field| from_field(field, field.name(), true))
+            .collect()
     }
 }
 
@@ -206,9 +208,14 @@ fn from_type(
         other => match dtype_of(other) {
             Some(dtype) => FieldModel::number("", dtype),
             None => {
-                let reason = format!(
-                    "Arrow's {other} has no counterpart in RNTuple; convert it to numbers or strings"
-                );
+                let reason = if other == &DataType::Null {
+                    "all of its values are missing, and it has no type: leave it out, or say of what type it is".to_owned()
+                } else {
+                    let name = arrow_type_name(other);
+                    format!(
+                        "Arrow's {name} has no counterpart in RNTuple; convert it to numbers or strings"
+                    )
+                };
                 return Err(unwritable(path, reason));
             }
         },
@@ -278,4 +285,59 @@ pub(crate) fn dtype_of(data_type: &DataType) -> Option<DType> {
         DataType::Float64 => DType::Float64,
         _ => return None,
     })
+}
+
+/// An Arrow type as people write it, as `timestamp[us]` or `list<float>`.
+pub fn arrow_type_name(data_type: &DataType) -> String {
+    use DataType as D;
+    let item = |what: &str, item: &Field| format!("{what}<{}>", arrow_type_name(item.data_type()));
+    let unit = |unit: &TimeUnit| match unit {
+        TimeUnit::Second => "s",
+        TimeUnit::Millisecond => "ms",
+        TimeUnit::Microsecond => "us",
+        TimeUnit::Nanosecond => "ns",
+    };
+    match data_type {
+        D::Utf8 => "string".to_owned(),
+        D::LargeUtf8 => "large_string".to_owned(),
+        D::Utf8View => "string_view".to_owned(),
+        D::LargeBinary => "large_binary".to_owned(),
+        D::BinaryView => "binary_view".to_owned(),
+        D::FixedSizeBinary(size) => format!("fixed_size_binary[{size}]"),
+        D::Timestamp(of, None) => format!("timestamp[{}]", unit(of)),
+        D::Timestamp(of, Some(zone)) => format!("timestamp[{}, tz={zone}]", unit(of)),
+        D::Time32(of) => format!("time32[{}]", unit(of)),
+        D::Time64(of) => format!("time64[{}]", unit(of)),
+        D::Duration(of) => format!("duration[{}]", unit(of)),
+        D::Interval(IntervalUnit::YearMonth) => "month_interval".to_owned(),
+        D::Interval(IntervalUnit::DayTime) => "day_time_interval".to_owned(),
+        D::Interval(IntervalUnit::MonthDayNano) => "month_day_nano_interval".to_owned(),
+        D::Decimal32(digits, scale) => format!("decimal32({digits}, {scale})"),
+        D::Decimal64(digits, scale) => format!("decimal64({digits}, {scale})"),
+        D::Decimal128(digits, scale) => format!("decimal128({digits}, {scale})"),
+        D::Decimal256(digits, scale) => format!("decimal256({digits}, {scale})"),
+        D::List(field) => item("list", field),
+        D::LargeList(field) => item("large_list", field),
+        D::ListView(field) => item("list_view", field),
+        D::LargeListView(field) => item("large_list_view", field),
+        D::FixedSizeList(field, size) => format!("{}[{size}]", item("fixed_size_list", field)),
+        D::Map(entries, _) => item("map", entries),
+        D::Struct(members) => {
+            let member = |member: &FieldRef| {
+                format!("{}: {}", member.name(), arrow_type_name(member.data_type()))
+            };
+            let members: Vec<String> = members.iter().map(member).collect();
+            format!("struct<{}>", members.join(", "))
+        }
+        D::Union(fields, _) => {
+            let types = fields
+                .iter()
+                .map(|(_, field)| arrow_type_name(field.data_type()));
+            format!("union<{}>", types.collect::<Vec<_>>().join(", "))
+        }
+        D::Dictionary(_, values) => format!("dictionary<{}>", arrow_type_name(values)),
+        D::RunEndEncoded(_, values) => item("run_end_encoded", values),
+        // numbers, booleans, dates and the rest have names of one word
+        other => other.to_string().to_lowercase(),
+    }
 }

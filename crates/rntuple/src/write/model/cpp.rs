@@ -3,8 +3,14 @@
 use super::arrow::byte;
 use super::{FieldKind, FieldModel, LeafModel, StoredAs, unwritable};
 use crate::RNTupleError;
-use crate::schema::DType;
+use crate::schema::{DType, did_you_mean};
 use crate::spec::ColumnType;
+
+/// Names of types that are misspelt.
+const NUMBERS: &[&str] = &[
+    "bool", "char", "int", "float", "double", "int8_t", "uint8_t", "int16_t", "uint16_t",
+    "int32_t", "uint32_t", "int64_t", "uint64_t", "short", "long", "unsigned", "string",
+];
 
 /// Deepest nesting of templates.
 const DEEPEST: usize = 100;
@@ -230,11 +236,12 @@ fn fundamental(text: &str) -> Result<FieldModel, String> {
         "float" | "Float_t" | "Float16_t" => DType::Float32,
         "double" | "Double_t" => DType::Float64,
         "" => return Err("is empty".into()),
+        _ if text.contains(['<', '>']) => return Err("has brackets that do not fit".into()),
         _ => {
-            return Err(
-                "is no type that is known: give the members of a class, or the integer of an enum, one by one"
-                    .into(),
-            );
+            let hint = did_you_mean(text, NUMBERS.iter().copied());
+            return Err(format!(
+                "is no type that is known: give the members of a class, or the integer of an enum, one by one{hint}"
+            ));
         }
     };
     Ok(FieldModel::number("", dtype))

@@ -60,9 +60,7 @@ fn model(descriptor: &Descriptor, id: FieldId, views: bool) -> Result<FieldModel
             (Role::Record, ..) => FieldKind::Record(below()?),
             (Role::Variant, ..) => FieldKind::Variant(below()?),
             (Role::Streamer, ..) => FieldKind::Streamed,
-            (Role::Collection, ..) if record.type_name.starts_with("std::optional") => {
-                FieldKind::Optional(one()?)
-            }
+            (Role::Collection, ..) if record.is_optional() => FieldKind::Optional(one()?),
             (Role::Collection, ..) => match field.children.as_slice() {
                 [_] => FieldKind::Collection(one()?),
                 _ => FieldKind::Collection(Box::new(FieldModel::record("_0", "", below()?))),
@@ -89,6 +87,9 @@ fn model(descriptor: &Descriptor, id: FieldId, views: bool) -> Result<FieldModel
         type_checksum: record.type_checksum,
         kind,
         compression: None,
+        // as its writer had it, which may know another order
+        is_ordered: true,
+        is_soa: record.flags.soa(),
     })
 }
 

@@ -27,6 +27,7 @@ pub(crate) enum Shape {
         index: usize,
         item: Box<Shape>,
         text: bool,
+        order: Order,
     },
     /// An item or none.
     Optional { index: usize, item: Box<Shape> },
@@ -42,6 +43,43 @@ pub(crate) enum Shape {
         switch: usize,
         alternatives: Vec<Shape>,
     },
+}
+
+/// What the items of a list obey.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Order {
+    /// They are sorted.
+    pub is_sorted: bool,
+    /// No two are equal.
+    pub is_unique: bool,
+    /// It is their first members that are meant.
+    pub by_key: bool,
+}
+
+impl Order {
+    /// Of a collection's type.
+    fn of(type_name: &str) -> Self {
+        let template = type_name.split('<').next().unwrap_or_default();
+        let Some(name) = template.strip_prefix("std::") else {
+            return Self::default();
+        };
+        let (is_sorted, name) = match name.strip_prefix("unordered_") {
+            Some(name) => (false, name),
+            None => (true, name),
+        };
+        let (is_unique, name) = match name.strip_prefix("multi") {
+            Some(name) => (false, name),
+            None => (true, name),
+        };
+        match name {
+            "set" | "map" => Self {
+                is_sorted,
+                is_unique,
+                by_key: name == "map",
+            },
+            _ => Self::default(),
+        }
+    }
 }
 
 /// The schema of an ntuple that is written; it can grow.
@@ -122,7 +160,8 @@ impl Layout {
 
     fn record(&mut self, field: &FieldModel, role: Role, place: Place<'_>) -> u32 {
         let id = u32::try_from(self.schema.fields.len()).unwrap_or(u32::MAX);
-        let flags = if field.type_checksum.is_some() { 4 } else { 0 };
+        let has_checksum = if field.type_checksum.is_some() { 4 } else { 0 };
+        let flags = has_checksum | if field.is_soa { 8 } else { 0 };
         self.schema.fields.push(FieldRecord {
             field_version: 0,
             type_version: field.type_version,
@@ -197,8 +236,17 @@ impl Layout {
                 if matches!(field.kind, FieldKind::Optional(_)) {
                     Shape::Optional { index, item }
                 } else {
-                    let text = false;
-                    Shape::List { index, item, text }
+                    let order = if field.is_ordered {
+                        Order::default()
+                    } else {
+                        Order::of(&field.type_name)
+                    };
+                    Shape::List {
+                        index,
+                        item,
+                        text: false,
+                        order,
+                    }
                 }
             }
             FieldKind::Array(size, item) => {
@@ -305,7 +353,12 @@ impl Layout {
             is_char: false,
         });
         let text = bytes == ColumnType::Char;
-        Shape::List { index, item, text }
+        Shape::List {
+            index,
+            item,
+            text,
+            order: Order::default(),
+        }
     }
 
     fn leaf(&mut self, id: u32, leaf: LeafModel, place: Place<'_>, settings: u32) -> Shape {

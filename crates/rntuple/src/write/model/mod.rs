@@ -7,11 +7,11 @@ mod layout;
 
 use crate::RNTupleError;
 use crate::schema::DType;
-use crate::spec::ColumnType;
+use crate::spec::{ColumnType, FieldRecord};
 
-pub use arrow::Nulls;
 pub(crate) use arrow::dtype_of;
-pub(crate) use layout::{Layout, Shape, check_name};
+pub use arrow::{Nulls, arrow_type_name};
+pub(crate) use layout::{Layout, Order, Shape, check_name};
 
 /// A field that is to be written, and those below it.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +28,10 @@ pub struct FieldModel {
     pub kind: FieldKind,
     /// Compression settings of its own columns, if they are others than the ntuple's.
     pub compression: Option<u32>,
+    /// Of a set or a map: its items are given as they stood in a file, in an order that is not looked at.
+    pub is_ordered: bool,
+    /// Of a collection: in memory it is a struct of arrays, of the class that is its type.
+    pub is_soa: bool,
 }
 
 /// Structure of a field.
@@ -102,6 +106,8 @@ impl FieldModel {
             type_checksum: None,
             kind,
             compression: None,
+            is_ordered: false,
+            is_soa: false,
         }
     }
 
@@ -162,15 +168,18 @@ impl FieldModel {
         )
     }
 
-    /// `std::optional` of an item.
+    /// `std::optional` of an item. Where the item's type has no name, it is a collection without a class for readers other
+    /// than femtobarn.
     #[must_use]
     pub fn optional(name: impl Into<String>, item: Self) -> Self {
         let type_name = wrapped("std::optional", &item.type_name);
-        Self::new(
-            name,
-            type_name,
-            FieldKind::Optional(Box::new(item.named("_0"))),
-        )
+        let is_untyped = type_name.is_empty();
+        let kind = FieldKind::Optional(Box::new(item.named("_0")));
+        let mut field = Self::new(name, type_name, kind);
+        if is_untyped {
+            field.type_alias = FieldRecord::UNTYPED_OPTIONAL.to_owned();
+        }
+        field
     }
 
     /// `std::array` of an item. Where the item's type has no name, RNTuple knows no array of it: then it is a collection.

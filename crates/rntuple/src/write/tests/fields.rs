@@ -245,3 +245,22 @@ fn limits_of_memory_take_threads_and_clusters_away() {
     assert!(options.cluster_bytes > 0 && options.page_buffer > 0);
     assert!(options.limit_memory(1) > 1);
 }
+
+#[test]
+fn a_struct_of_arrays_stays_one() {
+    // conversions once lost the flag, and made a plain collection of it
+    let item = FieldModel::record("_0", "Hit", vec![number("energy")]);
+    let mut hits = FieldModel::new("hits", "HitSoA", FieldKind::Collection(Box::new(item)));
+    hits.is_soa = true;
+    let (sink, mut file) = file();
+    let options = WriteOptions::default();
+    let writer = NTupleWriter::new(&mut file, 0, "Events", &[hits], options).unwrap();
+    writer.finish(&mut file).unwrap();
+    file.finish().unwrap();
+    let (_, reader) = open(sink.to_vec(), "Events");
+    let descriptor = reader.descriptor();
+    let top = descriptor.top_level.clone();
+    assert!(descriptor.field(top[0]).unwrap().record.flags.soa());
+    let again = FieldModel::from_descriptor(descriptor, &top).unwrap();
+    assert!(again[0].is_soa && !again[0].subfields()[0].is_soa);
+}

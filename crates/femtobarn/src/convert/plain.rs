@@ -1,0 +1,240 @@
+//! Columns of tables as columns that an ntuple can have: times and decimals as the integers that they are stored as, names
+//! that ROOT takes.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use arrow_array::types::Decimal128Type;
+use arrow_array::{
+    Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, cast::AsArray, make_array,
+};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::write::arrow_type_name;
+
+use super::input::{Wanted, refused};
+use super::tree::plain_name;
+
+/// Most digits of a decimal that all integers of 64 bits have.
+const MOST_DIGITS: u8 = 18;
+
+/// The columns of a table that are converted, and what becomes of them.
+#[derive(Debug)]
+pub(super) struct Columns {
+    /// Where they stand in the table.
+    chosen: Vec<usize>,
+    /// As they will be.
+    pub schema: SchemaRef,
+    /// Names of columns with what is to be said of them.
+    pub notes: Vec<(String, String)>,
+    /// For each, what its type was, if it was another.
+    pub was: Vec<Option<String>>,
+}
+
+impl Columns {
+    /// Those that are wanted; with `rename`, under names that ROOT takes.
+    ///
+    /// # Errors
+    /// If two get one name, or decimals have too many digits.
+    pub fn new(
+        schema: &Schema,
+        wanted: &mut Wanted<'_>,
+        rename: bool,
+    ) -> Result<Self, RNTupleError> {
+        let mut names: HashMap<String, &str> = HashMap::new();
+        let mut out = Self {
+            chosen: Vec::new(),
+            schema: Arc::new(Schema::empty()),
+            notes: Vec::new(),
+            was: Vec::new(),
+        };
+        let mut fields = Vec::new();
+        for (at, field) in schema.fields().iter().enumerate() {
+            let given = field.name().as_str();
+            if !wanted.takes(given) {
+                continue;
+            }
+            if field.data_type() == &DataType::Null {
+                let note = "is left out: all of its values are missing, and it has no type";
+                out.notes.push((given.to_owned(), note.to_owned()));
+                continue;
+            }
+            let mut plain = Plain {
+                rename,
+                changes: Vec::new(),
+            };
+            let name = plain.name(given);
+            if let Some(other) = names
+                .insert(name.clone(), given)
+                .filter(|_| name != given || rename)
+            {
+                let reason =
+                    format!("{other:?} and it would both be called {name:?}: leave one out");
+                return Err(refused(given, reason));
+            }
+            if name != given {
+                out.notes
+                    .push((given.to_owned(), format!("is called {name:?}")));
+            }
+            let data_type = plain.data_type(field.data_type());
+            let data_type = data_type.map_err(|reason| refused(given, reason))?;
+            let has_other_values = plain
+                .changes
+                .iter()
+                .any(|change| change.contains("integer"));
+            out.was
+                .push(has_other_values.then(|| arrow_type_name(field.data_type())));
+            let notes = plain.changes.into_iter();
+            out.notes.extend(notes.map(|note| (name.clone(), note)));
+            out.chosen.push(at);
+            fields.push(Field::new(name, data_type, field.is_nullable()));
+        }
+        out.schema = Arc::new(Schema::new(fields));
+        Ok(out)
+    }
+
+    /// These columns of a batch.
+    ///
+    /// # Errors
+    /// If a value does not fit its new type.
+    pub fn of(&self, batch: &RecordBatch) -> Result<RecordBatch, RNTupleError> {
+        let columns = self.chosen.iter().zip(self.schema.fields());
+        let columns = columns.map(|(&at, field)| {
+            let array = batch.columns().get(at);
+            let array = array.ok_or_else(|| refused(field.name(), "a batch does not have it"))?;
+            recast(array, field.data_type())
+                .map_err(|error| refused(field.name(), error.to_string()))
+        });
+        let columns = columns.collect::<Result<_, _>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
+            .map_err(|error| refused("", error.to_string()))
+    }
+}
+
+/// What a column's type becomes.
+struct Plain {
+    rename: bool,
+    changes: Vec<String>,
+}
+
+impl Plain {
+    fn name(&self, name: &str) -> String {
+        if self.rename {
+            plain_name(name)
+        } else {
+            name.to_owned()
+        }
+    }
+
+    fn data_type(&mut self, given: &DataType) -> Result<DataType, String> {
+        use DataType as D;
+        let name = || arrow_type_name(given);
+        let too_long = || {
+            format!(
+                "{} may have more digits than integers have: cast it to float64 or string first, or leave it out",
+                name()
+            )
+        };
+        let scaled = |scale: i8| {
+            format!(
+                "{} is written as an integer, its value times 10^{scale}",
+                name()
+            )
+        };
+        let integer = match given {
+            D::Timestamp(..) | D::Date64 | D::Time64(_) | D::Duration(_) => D::Int64,
+            D::Date32 | D::Time32(_) => D::Int32,
+            D::Decimal32(_, scale) => {
+                self.changes.push(scaled(*scale));
+                return Ok(D::Int32);
+            }
+            D::Decimal64(_, scale) => {
+                self.changes.push(scaled(*scale));
+                return Ok(D::Int64);
+            }
+            D::Decimal128(digits, scale) if *digits <= MOST_DIGITS => {
+                self.changes.push(scaled(*scale));
+                return Ok(D::Int64);
+            }
+            D::Decimal128(..) | D::Decimal256(..) => return Err(too_long()),
+            D::List(item) => return Ok(D::List(self.field(item)?)),
+            D::LargeList(item) => return Ok(D::LargeList(self.field(item)?)),
+            D::ListView(item) => return Ok(D::ListView(self.field(item)?)),
+            D::LargeListView(item) => return Ok(D::LargeListView(self.field(item)?)),
+            D::FixedSizeList(item, size) => return Ok(D::FixedSizeList(self.field(item)?, *size)),
+            D::Map(entries, is_sorted) => return Ok(D::Map(self.field(entries)?, *is_sorted)),
+            D::Dictionary(keys, values) => {
+                let values = Box::new(self.data_type(values)?);
+                return Ok(D::Dictionary(keys.clone(), values));
+            }
+            D::Struct(members) => return self.members(members).map(D::Struct),
+            other => return Ok(other.clone()),
+        };
+        self.changes
+            .push(format!("{} is written as an integer", name()));
+        Ok(integer)
+    }
+
+    fn field(&mut self, field: &Field) -> Result<FieldRef, String> {
+        let data_type = self.data_type(field.data_type())?;
+        Ok(Arc::new(Field::new(
+            field.name(),
+            data_type,
+            field.is_nullable(),
+        )))
+    }
+
+    fn members(&mut self, members: &Fields) -> Result<Fields, String> {
+        let mut names = HashSet::new();
+        let mut out = Vec::with_capacity(members.len());
+        for member in members {
+            let name = self.name(member.name());
+            if !names.insert(name.clone()) {
+                return Err(format!("two of its members would be called {name:?}"));
+            }
+            if &name != member.name() {
+                self.changes
+                    .push(format!("its member {:?} is called {name:?}", member.name()));
+            }
+            let member = self.field(member)?;
+            out.push(member.as_ref().clone().with_name(name));
+        }
+        Ok(out.into())
+    }
+}
+
+/// An array with a type of [`Plain::data_type`]. But for decimals nothing is copied.
+fn recast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
+    if array.data_type() == to {
+        return Ok(array.clone());
+    }
+    if let Some(decimals) = array.as_primitive_opt::<Decimal128Type>() {
+        let narrow = |value: i128| {
+            let too_large = || {
+                ArrowError::InvalidArgumentError(format!("{value} has more digits than its type"))
+            };
+            i64::try_from(value).map_err(|_| too_large())
+        };
+        let each = decimals.iter().map(|value| value.map(narrow).transpose());
+        let integers = each.collect::<Result<Int64Array, _>>()?;
+        return Ok(Arc::new(integers));
+    }
+    let data = array.to_data();
+    let types = match to {
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _) => vec![item.data_type()],
+        DataType::Dictionary(_, values) => vec![values.as_ref()],
+        DataType::Struct(members) => members.iter().map(|member| member.data_type()).collect(),
+        _ => Vec::new(),
+    };
+    let below = data.child_data().iter().zip(types);
+    let below = below.map(|(child, to)| Ok(recast(&make_array(child.clone()), to)?.to_data()));
+    let below = below.collect::<Result<Vec<_>, ArrowError>>()?;
+    let builder = data.into_builder().data_type(to.clone()).child_data(below);
+    builder.build().map(make_array)
+}

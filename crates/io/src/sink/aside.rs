@@ -1,0 +1,278 @@
+//! Files that are written beside their names, and have them when they are complete.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::IoError;
+
+/// What stands between the wanted name and numbers.
+const MARK: &str = ".partial-";
+
+/// A new file that stands beside its name, as `.NAME.partial-PID-N`, until it [appears](Self::appear) there. Dropped before,
+/// it is removed; of a process that was killed, the next one that writes a file of this name removes it.
+///
+/// A lock (an advisory one, where the file system has them) says that somebody still writes it.
+#[derive(Debug)]
+pub struct Aside {
+    url: String,
+    path: PathBuf,
+    wanted: PathBuf,
+    file: File,
+    replaces: bool,
+    has_appeared: bool,
+}
+
+impl Aside {
+    /// A new file, to replace what has its name in the end; or, without `replaces`, to fail if there is something.
+    ///
+    /// # Errors
+    /// If no file can be made in that folder, or the name is that of something else than a file, or of a file that is not
+    /// to be replaced.
+    pub fn create(path: &Path, replaces: bool) -> Result<Self, IoError> {
+        let url = path.to_string_lossy().into_owned();
+        if !replaces && fs::symlink_metadata(path).is_ok() {
+            return Err(IoError::Exists { url });
+        }
+        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            let found = "something else";
+            return Err(IoError::NotAFile { url, found });
+        }
+        let create_error = |source| IoError::Create {
+            url: url.clone(),
+            source,
+        };
+        let name = path
+            .file_name()
+            .ok_or_else(|| create_error(ErrorKind::InvalidFilename.into()))?
+            .to_string_lossy();
+        // what a symbolic link points to is replaced, not the link
+        let wanted = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let folder = folder_of(&wanted);
+        if !folder.is_dir() {
+            let folder = folder.to_string_lossy().into_owned();
+            return Err(IoError::NoFolder { url, folder });
+        }
+        remove_abandoned(folder, &name);
+        let (path, file) = new_file(&wanted, &name).map_err(create_error)?;
+        let aside = Self {
+            url: url.clone(),
+            path,
+            wanted,
+            file,
+            replaces,
+            has_appeared: false,
+        };
+        if let Ok(replaced) = fs::metadata(&aside.wanted) {
+            // as if it had been written over: who could read it still can
+            let same = aside.file.set_permissions(replaced.permissions());
+            same.map_err(create_error)?;
+        }
+        Ok(aside)
+    }
+
+    /// The name that it will have, as it was given.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Where it is until then.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file, to be written.
+    ///
+    /// # Errors
+    /// If the process has too many open.
+    pub fn file(&self) -> Result<File, IoError> {
+        self.file.try_clone().map_err(|source| IoError::Create {
+            url: self.url.clone(),
+            source,
+        })
+    }
+
+    /// Gives it its name. What was written is to be synced before.
+    ///
+    /// # Errors
+    /// If it could not, or something has that name which is not to be replaced: then nothing has appeared.
+    pub fn appear(&mut self) -> Result<(), IoError> {
+        if self.has_appeared {
+            return Ok(());
+        }
+        let named = if self.replaces {
+            fs::rename(&self.path, &self.wanted)
+        } else {
+            name_new(&self.path, &self.wanted)
+        };
+        named.map_err(|source| {
+            let url = self.url.clone();
+            match source.kind() {
+                ErrorKind::AlreadyExists if !self.replaces => IoError::Exists { url },
+                _ => IoError::Create { url, source },
+            }
+        })?;
+        self.has_appeared = true;
+        // it is complete: who wants to add to it can
+        let _ = self.file.unlock();
+        // the name, too, shall survive a crash; not all file systems can sync a folder
+        let _unsupported = File::open(folder_of(&self.wanted)).and_then(|folder| folder.sync_all());
+        Ok(())
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        if !self.has_appeared {
+            // nobody is left to tell
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The name that a file which is not complete will have; any other name is its own.
+pub fn wanted_name(name: &str) -> &str {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let inner = name.strip_prefix('.').and_then(|rest| {
+        let (inner, numbers) = rest.rsplit_once(MARK)?;
+        let (process, number) = numbers.split_once('-')?;
+        (is_number(process) && is_number(number)).then_some(inner)
+    });
+    inner.unwrap_or(name)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent();
+    let named = folder.filter(|folder| !folder.as_os_str().is_empty());
+    named.unwrap_or(Path::new("."))
+}
+
+/// A new file that is locked.
+fn new_file(wanted: &Path, name: &str) -> io::Result<(PathBuf, File)> {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    let process = std::process::id();
+    loop {
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let path = wanted.with_file_name(format!(".{name}{MARK}{process}-{number}"));
+        let made = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path);
+        let file = match made {
+            // left by a process that had the same number
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+            made => made?,
+        };
+        // not all file systems have locks: then nobody can take it for abandoned, either
+        let _ = file.lock();
+        // somebody may have taken it for abandoned before it was locked
+        if file.metadata()?.nlink() > 0 {
+            return Ok((path, file));
+        }
+    }
+}
+
+/// Removes what processes that are no more have left of a file of that name.
+fn remove_abandoned(folder: &Path, name: &str) {
+    // what cannot be looked at stays
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        let other = entry.file_name().to_string_lossy().into_owned();
+        if other == name || wanted_name(&other) != name {
+            continue;
+        }
+        let Ok(file) = File::open(entry.path()) else {
+            continue;
+        };
+        if file.try_lock().is_err() {
+            continue;
+        }
+        let id = |found: fs::Metadata| (found.dev(), found.ino());
+        let locked = file.metadata().map(id);
+        // it may have got its name in the meantime
+        if matches!((locked, fs::metadata(entry.path()).map(id)), (Ok(a), Ok(b)) if a == b) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Gives a file a name that nothing has; of several at the same time, one does.
+fn name_new(path: &Path, wanted: &Path) -> io::Result<()> {
+    match fs::hard_link(path, wanted) {
+        Ok(()) => {
+            // it is there, under one name more if this fails
+            let _ = fs::remove_file(path);
+            return Ok(());
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(error),
+        // file systems without links
+        Err(_) => {}
+    }
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(wanted)?;
+    fs::rename(path, wanted).inspect_err(|_| {
+        let _ = fs::remove_file(wanted);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_not_complete_yet_are_told_from_others() {
+        for (name, wanted) in [
+            (".a.root.partial-12-0", "a.root"),
+            (".a.partial-1-2.partial-12-0", "a.partial-1-2"),
+            ("a.root.partial-12-0", "a.root.partial-12-0"),
+            (".a.root.partial-x-0", ".a.root.partial-x-0"),
+            (".a.root.partial-1", ".a.root.partial-1"),
+            ("a.root", "a.root"),
+        ] {
+            assert_eq!(wanted_name(name), wanted);
+        }
+    }
+
+    #[test]
+    fn what_nobody_writes_any_more_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in [".a.partial-1-7", ".b.partial-1-7", ".a.partial-x", "b"] {
+            fs::write(at(name), "").unwrap();
+        }
+        let living = Aside::create(&at("a"), true).unwrap();
+        let other = Aside::create(&at("a"), true).unwrap();
+        assert!(!at(".a.partial-1-7").exists());
+        assert!(living.path().exists() && other.path().exists());
+        drop((living, other));
+        let mut left: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(left, [".a.partial-x", ".b.partial-1-7", "b"]);
+    }
+
+    #[test]
+    fn of_two_that_make_a_new_file_one_wins() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new");
+        let mut both = [
+            Aside::create(&path, false).unwrap(),
+            Aside::create(&path, false).unwrap(),
+        ];
+        assert!(both[1].appear().is_ok());
+        assert!(matches!(both[0].appear(), Err(IoError::Exists { .. })));
+        assert!(matches!(
+            Aside::create(&path, false),
+            Err(IoError::Exists { .. })
+        ));
+        drop(both);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

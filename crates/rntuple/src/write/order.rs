@@ -1,0 +1,356 @@
+//! Sets and maps as C++ holds them: in the order of their keys, and of those that hold a key once, each once.
+
+use std::cmp::Ordering;
+
+use arrow_buffer::{BooleanBuffer, Buffer, OffsetBuffer, ScalarBuffer};
+
+use super::model::{Order, Shape, unwritable};
+use super::values::{Ends, Values};
+use crate::RNTupleError;
+use crate::schema::DType;
+
+/// Brings the sets and maps among values into their order. `entry` tells in which entry of the batch a value is.
+///
+/// # Errors
+/// If a set has a value twice, or a map a key.
+pub(super) fn ordered(
+    values: Values,
+    shape: &Shape,
+    path: &str,
+    entry: &dyn Fn(usize) -> usize,
+) -> Result<Values, RNTupleError> {
+    if !has_order(shape) {
+        return Ok(values);
+    }
+    Ok(match (values, shape) {
+        (
+            Values::List { ends, item },
+            Shape::List { item: below, .. } | Shape::Optional { item: below, .. },
+        ) => {
+            let item = ordered(*item, below, path, &|at| entry(ends.list_of(at)))?;
+            let lists = Values::List {
+                ends,
+                item: Box::new(item),
+            };
+            match shape {
+                Shape::List { order, .. } if *order != Order::default() => {
+                    sorted(lists, *order, below, path, entry)?
+                }
+                _ => lists,
+            }
+        }
+        (Values::Array { size, item }, Shape::Array { item: below, .. }) => {
+            let item = ordered(*item, below, path, &|at| entry(at / size.max(1)))?;
+            Values::Array {
+                size,
+                item: Box::new(item),
+            }
+        }
+        (
+            Values::Record(members),
+            Shape::Record {
+                members: shapes, ..
+            },
+        ) => {
+            let each = members
+                .into_iter()
+                .zip(shapes)
+                .map(|(member, (name, shape))| {
+                    ordered(member, shape, &format!("{path}.{name}"), entry)
+                });
+            Values::Record(each.collect::<Result<_, _>>()?)
+        }
+        (
+            Values::Variant { tags, alternatives },
+            Shape::Variant {
+                alternatives: shapes,
+                ..
+            },
+        ) => {
+            let each = (1u8..).zip(alternatives).zip(shapes);
+            let each = each.map(|((tag, values), shape)| {
+                let place = |at| {
+                    let mut own = (0..tags.len()).filter(|&i| tags.get(i) == Some(&tag));
+                    own.nth(at).unwrap_or(0)
+                };
+                ordered(values, shape, path, &|at| entry(place(at)))
+            });
+            let alternatives = each.collect::<Result<_, _>>()?;
+            Values::Variant { tags, alternatives }
+        }
+        (values, _) => values,
+    })
+}
+
+/// Whether there are sets or maps at or below a shape.
+fn has_order(shape: &Shape) -> bool {
+    match shape {
+        Shape::Leaf { .. } => false,
+        Shape::List { order, item, .. } => *order != Order::default() || has_order(item),
+        Shape::Optional { item, .. } | Shape::Array { item, .. } => has_order(item),
+        Shape::Record { members, .. } => members.iter().any(|(_, shape)| has_order(shape)),
+        Shape::Variant { alternatives, .. } => alternatives.iter().any(has_order),
+    }
+}
+
+/// Lists of values that are sets or maps.
+fn sorted(
+    lists: Values,
+    order: Order,
+    shape: &Shape,
+    path: &str,
+    entry: &dyn Fn(usize) -> usize,
+) -> Result<Values, RNTupleError> {
+    let Values::List { ends, item } = &lists else {
+        return Ok(lists);
+    };
+    let (keys, shape) = match (&**item, shape) {
+        (Values::Record(values), Shape::Record { members, .. }) if order.by_key => {
+            match (values.first(), members.first()) {
+                (Some(keys), Some((_, shape))) => (keys, shape),
+                _ => return Ok(lists),
+            }
+        }
+        (item, shape) => (item, shape),
+    };
+    // of classes, only their programs know the order
+    if !is_comparable(shape) {
+        return Ok(lists);
+    }
+    let mut positions: Vec<usize> = (0..item.len()).collect();
+    let mut is_moved = false;
+    for list in 0..ends.len() {
+        let own = positions.get_mut(ends.at(list)..ends.at(list + 1));
+        let own = own.unwrap_or_default();
+        let is_sorted = own
+            .windows(2)
+            .all(|pair| matches!(pair, [a, b] if compare(keys, shape, *a, *b).is_lt()));
+        if is_sorted {
+            continue;
+        }
+        // stable: what has one key stays in its order
+        own.sort_by(|&a, &b| compare(keys, shape, a, b));
+        let is_twice =
+            |pair: &&[usize]| matches!(pair, [a, b] if compare(keys, shape, *a, *b).is_eq());
+        if order.is_unique && own.windows(2).find(is_twice).is_some() {
+            let what = if order.by_key { "key" } else { "value" };
+            let reason = format!(
+                "in entry {} of the batch, a {what} is given twice, and it holds each once",
+                entry(list)
+            );
+            return Err(unwritable(path, reason));
+        }
+        if !order.is_sorted {
+            own.sort_unstable();
+        }
+        is_moved |= order.is_sorted;
+    }
+    if !is_moved {
+        return Ok(lists);
+    }
+    let item = Box::new(item.taken(&positions));
+    Ok(match lists {
+        Values::List { ends, .. } => Values::List { ends, item },
+        other => other,
+    })
+}
+
+/// Whether C++ has an order of the values of a shape that is known here.
+fn is_comparable(shape: &Shape) -> bool {
+    match shape {
+        Shape::Leaf { .. } => true,
+        Shape::List { item, .. } | Shape::Optional { item, .. } | Shape::Array { item, .. } => {
+            is_comparable(item)
+        }
+        Shape::Record { class, members } => {
+            let is_of_std = class.starts_with("std::pair<") || class.starts_with("std::tuple<");
+            is_of_std && members.iter().all(|(_, shape)| is_comparable(shape))
+        }
+        Shape::Variant { alternatives, .. } => alternatives.iter().all(is_comparable),
+    }
+}
+
+/// The order of two values as C++ has it: numbers by size, texts and lists by their first difference, what is missing first.
+fn compare(values: &Values, shape: &Shape, a: usize, b: usize) -> Ordering {
+    match (values, shape) {
+        (Values::Leaf { bytes, size }, Shape::Leaf { dtype, is_char, .. }) => {
+            let of = |at: usize| bytes.get(at * size..(at + 1) * size).unwrap_or_default();
+            let dtype = if *is_char { DType::Int8 } else { *dtype };
+            compare_numbers(dtype, of(a), of(b))
+        }
+        (Values::Bools(bools), _) => bools.value(a).cmp(&bools.value(b)),
+        (
+            Values::List { ends, item },
+            Shape::List { item: below, .. } | Shape::Optional { item: below, .. },
+        ) => {
+            let (first, second) = (ends.at(a)..ends.at(a + 1), ends.at(b)..ends.at(b + 1));
+            let (n, m) = (first.len(), second.len());
+            let mut each = first.zip(second).map(|(i, j)| compare(item, below, i, j));
+            each.find(|order| order.is_ne()).unwrap_or(n.cmp(&m))
+        }
+        (Values::Array { size, item }, Shape::Array { item: below, .. }) => {
+            let mut each = (0..*size).map(|i| compare(item, below, a * size + i, b * size + i));
+            each.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        }
+        (
+            Values::Record(members),
+            Shape::Record {
+                members: shapes, ..
+            },
+        ) => {
+            let each = members.iter().zip(shapes);
+            let mut each = each.map(|(member, (_, shape))| compare(member, shape, a, b));
+            each.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        }
+        (
+            Values::Variant { tags, alternatives },
+            Shape::Variant {
+                alternatives: shapes,
+                ..
+            },
+        ) => {
+            let tag = |at: usize| tags.get(at).copied().unwrap_or(0);
+            tag(a).cmp(&tag(b)).then_with(|| {
+                let number = usize::from(tag(a)).wrapping_sub(1);
+                match (alternatives.get(number), shapes.get(number)) {
+                    (Some(values), Some(shape)) => {
+                        compare(values, shape, place_of(tags, a), place_of(tags, b))
+                    }
+                    _ => Ordering::Equal,
+                }
+            })
+        }
+        _ => Ordering::Equal,
+    }
+}
+
+/// Where among the values of its alternative a variant's value is.
+fn place_of(tags: &[u8], at: usize) -> usize {
+    let before = tags.get(..at).unwrap_or_default();
+    before
+        .iter()
+        .filter(|&tag| tags.get(at) == Some(tag))
+        .count()
+}
+
+fn compare_numbers(dtype: DType, a: &[u8], b: &[u8]) -> Ordering {
+    macro_rules! of {
+        ($number:ty) => {
+            match (a.try_into(), b.try_into()) {
+                (Ok(a), Ok(b)) => <$number>::from_le_bytes(a).cmp(&<$number>::from_le_bytes(b)),
+                _ => Ordering::Equal,
+            }
+        };
+    }
+    // zeros of both signs are equal
+    macro_rules! of_real {
+        ($real:ty) => {
+            match (a.try_into(), b.try_into()) {
+                (Ok(a), Ok(b)) => {
+                    (<$real>::from_le_bytes(a) + 0.0).total_cmp(&(<$real>::from_le_bytes(b) + 0.0))
+                }
+                _ => Ordering::Equal,
+            }
+        };
+    }
+    match dtype {
+        DType::Bool | DType::UInt8 => of!(u8),
+        DType::Int8 => of!(i8),
+        DType::UInt16 => of!(u16),
+        DType::Int16 => of!(i16),
+        DType::UInt32 => of!(u32),
+        DType::Int32 => of!(i32),
+        DType::UInt64 => of!(u64),
+        DType::Int64 => of!(i64),
+        DType::Float32 => of_real!(f32),
+        DType::Float64 => of_real!(f64),
+        // no type of C++ that has a set
+        DType::Float16 => Ordering::Equal,
+    }
+}
+
+impl Ends {
+    /// Number of lists.
+    fn len(&self) -> usize {
+        match self {
+            Self::Narrow(ends) => ends.len() - 1,
+            Self::Wide(ends) => ends.len() - 1,
+        }
+    }
+
+    /// The list that an item is in.
+    fn list_of(&self, item: usize) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.at(middle + 1) <= item {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+impl Values {
+    /// The values at these positions.
+    fn taken(&self, positions: &[usize]) -> Self {
+        match self {
+            Self::Leaf { bytes, size } => {
+                let each = positions
+                    .iter()
+                    .filter_map(|&at| bytes.get(at * size..(at + 1) * size));
+                Self::Leaf {
+                    bytes: Buffer::from_vec(each.flatten().copied().collect::<Vec<u8>>()),
+                    size: *size,
+                }
+            }
+            Self::Bools(bools) => Self::Bools(
+                positions
+                    .iter()
+                    .map(|&at| bools.value(at))
+                    .collect::<BooleanBuffer>(),
+            ),
+            Self::List { ends, item } => {
+                let mut below = Vec::new();
+                let mut new_ends = vec![0i64];
+                for &at in positions {
+                    below.extend(ends.at(at)..ends.at(at + 1));
+                    new_ends.push(i64::try_from(below.len()).unwrap_or(i64::MAX));
+                }
+                Self::List {
+                    ends: Ends::Wide(OffsetBuffer::new(ScalarBuffer::from(new_ends))),
+                    item: Box::new(item.taken(&below)),
+                }
+            }
+            Self::Array { size, item } => {
+                let below: Vec<usize> = positions
+                    .iter()
+                    .flat_map(|&at| at * size..(at + 1) * size)
+                    .collect();
+                Self::Array {
+                    size: *size,
+                    item: Box::new(item.taken(&below)),
+                }
+            }
+            Self::Record(members) => Self::Record(
+                members
+                    .iter()
+                    .map(|member| member.taken(positions))
+                    .collect(),
+            ),
+            Self::Variant { tags, alternatives } => {
+                let tag = |at: usize| tags.get(at).copied().unwrap_or(0);
+                let each = (1u8..).zip(alternatives).map(|(number, values)| {
+                    let own = positions.iter().filter(|&&at| tag(at) == number);
+                    values.taken(&own.map(|&at| place_of(tags, at)).collect::<Vec<_>>())
+                });
+                Self::Variant {
+                    alternatives: each.collect(),
+                    tags: positions.iter().map(|&at| tag(at)).collect(),
+                }
+            }
+        }
+    }
+}
