@@ -4,7 +4,7 @@
 //! is kept for the next read, up to a limit; the system is told that it may take the pages if it needs them
 //! (`MADV_FREE`). Its contents are those of an earlier read: whoever allocates a buffer writes all of it.
 
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
@@ -21,12 +21,16 @@ const SMALLEST: usize = 1 << 16;
 /// Most bytes of mappings that wait for the next read, unless the variable FEMTOBARN_IDLE_MEMORY says another number.
 const MOST_IDLE: usize = 1 << 30;
 
-/// A mapping; dropped, it waits for the next read.
+/// A mapping; dropped, it waits for the next read or write.
 #[derive(Debug)]
-struct Slab(Option<MmapMut>);
+pub(crate) struct Slab(Option<MmapMut>);
 
 impl Slab {
-    fn new(length: usize) -> Result<Self, RNTupleError> {
+    /// The size of a huge page.
+    pub(crate) const HUGE: usize = 2 << 20;
+
+    /// Of at least this many bytes, which hold anything.
+    pub(crate) fn new(length: usize) -> Result<Self, RNTupleError> {
         let length = size_class(length);
         let waiting = IDLE
             .lock()
@@ -44,6 +48,12 @@ impl Deref for Slab {
 
     fn deref(&self) -> &[u8] {
         self.0.as_deref().unwrap_or_default()
+    }
+}
+
+impl DerefMut for Slab {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.0.as_deref_mut().unwrap_or_default()
     }
 }
 
@@ -229,7 +239,7 @@ fn map(length: usize) -> Result<MmapMut, RNTupleError> {
     };
     let map = MmapMut::map_anon(length.max(1)).map_err(failed)?;
     #[cfg(target_os = "linux")]
-    if length >= 2 << 20 {
+    if length >= Slab::HUGE {
         // only advice: without huge pages the memory works as well, more slowly
         let _ = map.advise(memmap2::Advice::HugePage);
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use femtobarn_codec::{CodecError, Compressor, bits, delta, real, transpose, xxh3, zigzag};
 
+use super::waiting::{Blocks, Waiting};
 use crate::RNTupleError;
 use crate::schema::DType;
 use crate::spec::{ColumnRecord, ColumnType};
@@ -26,7 +27,7 @@ pub(super) struct ColumnBuffer {
     dtype: Option<DType>,
     /// Bytes of an element as it waits.
     size: usize,
-    waiting: Vec<u8>,
+    waiting: Waiting,
     pub sealed: Vec<SealedPage>,
     /// Elements of this cluster.
     pub n_elements: u64,
@@ -47,7 +48,7 @@ impl ColumnBuffer {
             settings,
             dtype,
             size,
-            waiting: Vec::new(),
+            waiting: Waiting::default(),
             sealed: Vec::new(),
             n_elements: 0,
             n_items: Vec::new(),
@@ -55,52 +56,85 @@ impl ColumnBuffer {
     }
 
     /// Adds elements as bytes.
-    pub fn append(&mut self, elements: &[u8]) {
-        self.waiting.extend_from_slice(elements);
+    pub fn append(&mut self, blocks: &mut Blocks, elements: &[u8]) -> Result<(), RNTupleError> {
+        self.waiting.append(blocks, elements)?;
         self.n_elements += (elements.len() / self.size) as u64;
+        Ok(())
     }
 
     /// Adds booleans, a byte each.
-    pub fn append_bools(&mut self, bools: impl ExactSizeIterator<Item = u8>) {
-        self.n_elements += bools.len() as u64;
-        self.waiting.extend(bools);
+    pub fn append_bools(
+        &mut self,
+        blocks: &mut Blocks,
+        bools: impl Iterator<Item = u8>,
+    ) -> Result<(), RNTupleError> {
+        self.append_each(blocks, bools.map(|bool| [bool]))
     }
 
     /// Adds lists by their offsets, one more than there are lists.
-    pub fn append_ends(&mut self, mut ends: impl Iterator<Item = i64>) {
+    pub fn append_ends(
+        &mut self,
+        blocks: &mut Blocks,
+        mut ends: impl Iterator<Item = i64>,
+    ) -> Result<(), RNTupleError> {
         let first = ends.next().unwrap_or(0);
         let before = self.n_items.first().copied().unwrap_or(0);
         let mut last = before;
         let next = |end: i64| {
             last = before.wrapping_add(end.wrapping_sub(first).cast_unsigned());
-            last.to_le()
+            last.to_le_bytes()
         };
-        let ends: Vec<u64> = ends.map(next).collect();
-        self.waiting.extend_from_slice(bytemuck::cast_slice(&ends));
-        self.n_elements += ends.len() as u64;
+        self.append_each(blocks, ends.map(next))?;
         self.n_items.resize(1, 0);
         self.n_items.fill(last);
+        Ok(())
     }
 
     /// Adds variants by their alternatives, counted from 1 (0: none).
-    pub fn append_tags(&mut self, tags: &[u8]) {
-        for &tag in tags {
+    pub fn append_tags(&mut self, blocks: &mut Blocks, tags: &[u8]) -> Result<(), RNTupleError> {
+        let mut n_items = std::mem::take(&mut self.n_items);
+        let switch = |&tag: &u8| {
             let alternative = usize::from(tag);
-            if self.n_items.len() <= alternative {
-                self.n_items.resize(alternative + 1, 0);
+            if n_items.len() <= alternative {
+                n_items.resize(alternative + 1, 0);
             }
-            let position = match self.n_items.get_mut(alternative) {
+            let position = match n_items.get_mut(alternative) {
                 Some(count) if tag > 0 => {
                     *count += 1;
                     *count - 1
                 }
                 _ => 0,
             };
-            self.waiting.extend_from_slice(&position.to_le_bytes());
-            self.waiting
-                .extend_from_slice(&u32::from(tag).to_le_bytes());
+            let mut element = [0; 12];
+            let (index, number) = element.split_at_mut(8);
+            index.copy_from_slice(&position.to_le_bytes());
+            number.copy_from_slice(&u32::from(tag).to_le_bytes());
+            element
+        };
+        let appended = self.append_each(blocks, tags.iter().map(switch));
+        self.n_items = n_items;
+        appended
+    }
+
+    /// Adds elements, some hundred at a time.
+    fn append_each<const N: usize>(
+        &mut self,
+        blocks: &mut Blocks,
+        mut elements: impl Iterator<Item = [u8; N]>,
+    ) -> Result<(), RNTupleError> {
+        let mut some = [[0; N]; 512];
+        loop {
+            let mut n = 0;
+            for (to, element) in some.iter_mut().zip(&mut elements) {
+                *to = element;
+                n += 1;
+            }
+            let given = some.get(..n).unwrap_or_default().as_flattened();
+            self.append(blocks, given)?;
+            if n < some.len() {
+                return Ok(());
+            }
         }
-        self.n_elements += tags.len() as u64;
     }
 
     /// Takes the pages, and begins the next cluster.
@@ -117,7 +151,7 @@ impl ColumnBuffer {
 
     /// Bytes of memory that what waits takes.
     pub fn n_held(&self) -> usize {
-        self.waiting.capacity()
+        self.waiting.n_held()
     }
 
     /// The elements of full pages of at most `page_bytes` encoded bytes, or of all pages.
@@ -137,27 +171,20 @@ impl ColumnBuffer {
         (0..n_pages).map(move |i| i * n_page..whole.min((i + 1) * n_page))
     }
 
-    /// The elements of a page as they wait.
-    pub fn elements(&self, page: &Range<usize>) -> &[u8] {
-        self.waiting
-            .get(page.start * self.size..page.end * self.size)
-            .unwrap_or_default()
+    /// The elements of a page as they wait; those that are not in one place are brought together.
+    pub fn elements<'a>(
+        &self,
+        blocks: &'a Blocks,
+        page: &Range<usize>,
+        gathered: &'a mut Vec<u8>,
+    ) -> &'a [u8] {
+        let bytes = page.start * self.size..page.end * self.size;
+        self.waiting.bytes(blocks, bytes, gathered)
     }
 
     /// Takes elements away that have become pages.
-    pub fn drop_first(&mut self, n_elements: usize) {
-        let n_bytes = (n_elements * self.size).min(self.waiting.len());
-        if n_bytes == self.waiting.len() {
-            // the memory is free until more comes
-            self.waiting = Vec::new();
-        } else {
-            self.waiting.drain(..n_bytes);
-            // room that only a large slice needed is for others
-            let len = self.waiting.len();
-            if self.waiting.capacity() > 2 * len {
-                self.waiting.shrink_to(len);
-            }
-        }
+    pub fn drop_first(&mut self, blocks: &mut Blocks, n_elements: usize) {
+        self.waiting.drop_first(blocks, n_elements * self.size);
     }
 }
 
@@ -165,6 +192,7 @@ impl ColumnBuffer {
 #[derive(Debug, Default)]
 pub(super) struct Sealer {
     compressor: Compressor,
+    gathered: Vec<u8>,
     encoded: Vec<u8>,
 }
 
@@ -173,6 +201,7 @@ impl Sealer {
     pub fn seal(
         &mut self,
         column: &ColumnBuffer,
+        blocks: &Blocks,
         page: &Range<usize>,
         checksum: bool,
     ) -> Result<SealedPage, RNTupleError> {
@@ -186,7 +215,7 @@ impl Sealer {
         encode(
             record,
             column.dtype,
-            column.elements(page),
+            column.elements(blocks, page, &mut self.gathered),
             &mut self.encoded,
         )
         .map_err(RNTupleError::internal)?;

@@ -13,6 +13,7 @@ use super::model::{Layout, unwritable};
 use super::options::{PART, SLICE, WriteOptions};
 use super::order::ordered;
 use super::values::Values;
+use super::waiting::Blocks;
 use crate::RNTupleError;
 
 /// How well data is expected to compress before any has been.
@@ -44,6 +45,7 @@ pub(super) struct Fill {
     layout: Arc<Layout>,
     options: WriteOptions,
     columns: Vec<ColumnBuffer>,
+    blocks: Blocks,
     sealers: Vec<Sealer>,
     n_entries: u64,
     /// Bytes of all elements of this cluster.
@@ -76,6 +78,7 @@ impl Fill {
             layout: Arc::default(),
             options: options.clone(),
             columns: Vec::new(),
+            blocks: Blocks::default(),
             sealers: (0..options.threads.max(1))
                 .map(|_| Sealer::default())
                 .collect(),
@@ -171,7 +174,13 @@ impl Fill {
         let before = self.n_waiting();
         let layout = self.layout.clone();
         for ((_, shape), values) in layout.tops.iter().zip(values) {
-            values.append(shape, rows.start, rows.end, &mut self.columns)?;
+            values.append(
+                shape,
+                rows.start,
+                rows.end,
+                &mut self.columns,
+                &mut self.blocks,
+            )?;
         }
         self.n_bytes += self.n_waiting() - before;
         self.n_entries += rows.len() as u64;
@@ -231,7 +240,7 @@ impl Fill {
             pages.sort_by_key(|(start, _)| *start);
             let before = column.n_waiting();
             let n_elements = pages.iter().map(|(_, page)| page.n_elements as usize).sum();
-            column.drop_first(n_elements);
+            column.drop_first(&mut self.blocks, n_elements);
             let n_bytes: usize = pages.iter().map(|(_, page)| page.bytes.len()).sum();
             self.n_sealed += n_bytes as u64;
             self.sealed.0 += (before - column.n_waiting()) as u64;
@@ -248,7 +257,8 @@ impl Fill {
         &mut self,
         tasks: &[(usize, Range<usize>)],
     ) -> Result<Vec<SealedPage>, RNTupleError> {
-        let (columns, checksums) = (&self.columns, self.options.page_checksums);
+        let (columns, blocks) = (&self.columns, &self.blocks);
+        let checksums = self.options.page_checksums;
         let next = AtomicUsize::new(0);
         let failure = Mutex::new(None);
         let done = Mutex::new(Vec::with_capacity(tasks.len()));
@@ -262,7 +272,7 @@ impl Fill {
                 let Some(column) = columns.get(*column) else {
                     break;
                 };
-                match sealer.seal(column, page, checksums) {
+                match sealer.seal(column, blocks, page, checksums) {
                     Ok(sealed) => own.push((at, sealed)),
                     Err(error) => {
                         failure

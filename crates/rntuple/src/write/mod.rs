@@ -24,6 +24,7 @@ mod payload;
 #[cfg(test)]
 mod tests;
 mod values;
+mod waiting;
 
 pub use attributes::AttributeSetWriter;
 pub use digest::{ColumnDigest, Digest};

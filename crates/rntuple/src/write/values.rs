@@ -4,6 +4,7 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, OffsetBuffer};
 
 use super::column::ColumnBuffer;
 use super::model::Shape;
+use super::waiting::Blocks;
 use crate::RNTupleError;
 use crate::schema::DType;
 
@@ -56,19 +57,23 @@ impl Values {
         from: usize,
         to: usize,
         columns: &mut [ColumnBuffer],
+        blocks: &mut Blocks,
     ) -> Result<(), RNTupleError> {
         let wrong = || RNTupleError::internal("values of another shape than their field's");
         match (self, shape) {
             (Self::Leaf { bytes, size }, Shape::Leaf { column, .. }) => {
                 let elements = bytes.get(from * size..to * size).ok_or_else(wrong)?;
-                columns.get_mut(*column).ok_or_else(wrong)?.append(elements);
+                columns
+                    .get_mut(*column)
+                    .ok_or_else(wrong)?
+                    .append(blocks, elements)?;
             }
             (Self::Bools(bools), Shape::Leaf { column, .. }) => {
                 let bytes = (from..to).map(|i| u8::from(bools.value(i)));
                 columns
                     .get_mut(*column)
                     .ok_or_else(wrong)?
-                    .append_bools(bytes);
+                    .append_bools(blocks, bytes)?;
             }
             (
                 Self::List { ends, item },
@@ -81,17 +86,17 @@ impl Values {
                 match ends {
                     Ends::Narrow(ends) => {
                         let ends = ends.get(from..=to).ok_or_else(wrong)?;
-                        column.append_ends(ends.iter().map(|&end| i64::from(end)));
+                        column.append_ends(blocks, ends.iter().map(|&end| i64::from(end)))?;
                     }
                     Ends::Wide(ends) => {
                         let ends = ends.get(from..=to).ok_or_else(wrong)?;
-                        column.append_ends(ends.iter().copied());
+                        column.append_ends(blocks, ends.iter().copied())?;
                     }
                 }
-                item.append(below, ends.at(from), ends.at(to), columns)?;
+                item.append(below, ends.at(from), ends.at(to), columns, blocks)?;
             }
             (Self::Array { size, item }, Shape::Array { item: below, .. }) => {
-                item.append(below, from * size, to * size, columns)?;
+                item.append(below, from * size, to * size, columns, blocks)?;
             }
             (
                 Self::Record(members),
@@ -100,7 +105,7 @@ impl Values {
                 },
             ) => {
                 for (member, (_, shape)) in members.iter().zip(shapes) {
-                    member.append(shape, from, to, columns)?;
+                    member.append(shape, from, to, columns, blocks)?;
                 }
             }
             (
@@ -111,11 +116,14 @@ impl Values {
                 },
             ) => {
                 let own = tags.get(from..to).ok_or_else(wrong)?;
-                columns.get_mut(*switch).ok_or_else(wrong)?.append_tags(own);
+                columns
+                    .get_mut(*switch)
+                    .ok_or_else(wrong)?
+                    .append_tags(blocks, own)?;
                 for ((tag, values), shape) in (1u8..).zip(alternatives).zip(shapes) {
                     let count = |tags: &[u8]| tags.iter().filter(|&&t| t == tag).count();
                     let first = count(tags.get(..from).unwrap_or_default());
-                    values.append(shape, first, first + count(own), columns)?;
+                    values.append(shape, first, first + count(own), columns, blocks)?;
                 }
             }
             _ => return Err(wrong()),

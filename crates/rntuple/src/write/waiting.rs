@@ -1,0 +1,185 @@
+//! Memory of elements that wait for their page: blocks of one size, which the next elements use as soon as a page is made.
+//!
+//! Fresh memory costs more than what is done with the elements, and thousands of columns that grow and shrink, each in
+//! memory of its own, would ask for it again and again. So blocks are cut out of huge pages and belong to the whole cluster.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use crate::RNTupleError;
+use crate::read::Slab;
+
+/// Bytes of a block: little beside the elements of a few entries of thousands of columns.
+const BLOCK: usize = 4096;
+const BLOCKS_OF_SLAB: usize = Slab::HUGE / BLOCK;
+
+/// All blocks of a cluster that is being filled.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    slabs: Vec<Slab>,
+    /// Those in which nothing waits.
+    free: Vec<usize>,
+}
+
+impl Blocks {
+    fn take(&mut self) -> Result<usize, RNTupleError> {
+        if self.free.is_empty() {
+            let first = self.slabs.len() * BLOCKS_OF_SLAB;
+            self.slabs.push(Slab::new(Slab::HUGE)?);
+            self.free.extend((first..first + BLOCKS_OF_SLAB).rev());
+        }
+        self.free
+            .pop()
+            .ok_or_else(|| RNTupleError::internal("no block where there is one"))
+    }
+
+    fn block(&self, at: usize) -> &[u8] {
+        let slab = self.slabs.get(at / BLOCKS_OF_SLAB);
+        let start = at % BLOCKS_OF_SLAB * BLOCK;
+        slab.and_then(|slab| slab.get(start..start + BLOCK))
+            .unwrap_or_default()
+    }
+
+    fn block_mut(&mut self, at: usize) -> &mut [u8] {
+        let slab = self.slabs.get_mut(at / BLOCKS_OF_SLAB);
+        let start = at % BLOCKS_OF_SLAB * BLOCK;
+        slab.and_then(|slab| slab.get_mut(start..start + BLOCK))
+            .unwrap_or_default()
+    }
+}
+
+/// Bytes of one column, in blocks.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    blocks: VecDeque<usize>,
+    /// Bytes of the first block that no longer wait.
+    start: usize,
+    len: usize,
+}
+
+impl Waiting {
+    /// Bytes that wait.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes of memory that they take.
+    pub fn n_held(&self) -> usize {
+        self.blocks.len() * BLOCK
+    }
+
+    /// Adds bytes.
+    pub fn append(&mut self, blocks: &mut Blocks, mut bytes: &[u8]) -> Result<(), RNTupleError> {
+        while !bytes.is_empty() {
+            let end = self.start + self.len;
+            if end == self.n_held() {
+                self.blocks.push_back(blocks.take()?);
+            }
+            let last = self.blocks.back().copied().unwrap_or_default();
+            let room = blocks.block_mut(last).get_mut(end % BLOCK..);
+            let room = room.unwrap_or_default();
+            let n = room.len().min(bytes.len());
+            let (now, later) = bytes.split_at_checked(n).unwrap_or_default();
+            room.get_mut(..n).unwrap_or_default().copy_from_slice(now);
+            self.len += n;
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// The bytes of a range: where they are, if that is one block, else in `gathered`.
+    pub fn bytes<'a>(
+        &self,
+        blocks: &'a Blocks,
+        range: Range<usize>,
+        gathered: &'a mut Vec<u8>,
+    ) -> &'a [u8] {
+        let (start, end) = (self.start + range.start, self.start + range.end);
+        let first = start / BLOCK;
+        if start < end && (end - 1) / BLOCK == first {
+            let block = self.blocks.get(first).map(|&at| blocks.block(at));
+            return block
+                .and_then(|block| block.get(start % BLOCK..start % BLOCK + (end - start)))
+                .unwrap_or_default();
+        }
+        gathered.clear();
+        gathered.reserve(end - start);
+        let mut skipped = start % BLOCK;
+        for &at in self.blocks.range(first.min(self.blocks.len())..) {
+            let left = end - start - gathered.len();
+            let block = blocks.block(at).get(skipped..).unwrap_or_default();
+            gathered.extend_from_slice(block.get(..left).unwrap_or(block));
+            skipped = 0;
+            if gathered.len() == end - start {
+                break;
+            }
+        }
+        gathered
+    }
+
+    /// Takes bytes away that have become a page.
+    pub fn drop_first(&mut self, blocks: &mut Blocks, n: usize) {
+        let n = n.min(self.len);
+        self.start += n;
+        self.len -= n;
+        while self.start >= BLOCK || self.len == 0 {
+            let Some(at) = self.blocks.pop_front() else {
+                self.start = 0;
+                break;
+            };
+            blocks.free.push(at);
+            self.start = self.start.saturating_sub(BLOCK);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::cast_possible_truncation, reason = "below 251")]
+    fn bytes_come_out_as_they_went_in_and_blocks_are_used_again() {
+        let mut blocks = Blocks::default();
+        let mut columns = [Waiting::default(), Waiting::default()];
+        let mut expected = [Vec::new(), Vec::new()];
+        let mut gathered = Vec::new();
+        let mut state = 1u32;
+        let mut random = |most: usize| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as usize % most
+        };
+        for round in 0..2000 {
+            let at = random(2);
+            let bytes: Vec<u8> = (0..random(3 * BLOCK))
+                .map(|i| ((i + round) % 251) as u8)
+                .collect();
+            columns[at].append(&mut blocks, &bytes).unwrap();
+            expected[at].extend_from_slice(&bytes);
+            let at = random(2);
+            let len = expected[at].len();
+            assert_eq!(columns[at].len(), len);
+            if len > 0 {
+                let from = random(len);
+                let to = from + random(len - from + 1);
+                assert!(
+                    columns[at].bytes(&blocks, from..to, &mut gathered) == &expected[at][from..to]
+                );
+            }
+            let n = if round % 50 == 0 {
+                len
+            } else {
+                random(len.min(3 * BLOCK) + 1)
+            };
+            columns[at].drop_first(&mut blocks, n);
+            expected[at].drain(..n);
+            let held: usize = columns.iter().map(Waiting::n_held).sum();
+            let waiting: usize = expected.iter().map(Vec::len).sum();
+            assert!(held <= waiting + 4 * BLOCK);
+            assert_eq!(
+                held / BLOCK + blocks.free.len(),
+                blocks.slabs.len() * BLOCKS_OF_SLAB
+            );
+        }
+    }
+}
