@@ -81,17 +81,6 @@ impl Op {
         }
     }
 
-    /// Whether it has objects, which are read as the file describes their classes.
-    pub fn has_records(&self) -> bool {
-        match self {
-            Self::Number { .. } | Self::Text { .. } | Self::Hidden(_) => false,
-            Self::Array { item, .. } | Self::List { item, .. } => item.has_records(),
-            Self::Record { wire, members, .. } => {
-                *wire != RecordWire::Bare || members.iter().any(Self::has_records)
-            }
-        }
-    }
-
     /// Whether it begins with a header of its own that several of them share.
     pub fn is_headed(&self) -> bool {
         matches!(

@@ -249,14 +249,14 @@ fn describe(part: &Part, job: &Job<'_>) -> String {
     format!("basket {} of branch {name:?}", job.number)
 }
 
-/// What does not fit is damage, but for objects in bytes that came whole out of a decompressor, which has checked them:
-/// these are of other classes than the file says.
+/// What does not fit is damage, but for objects and containers in bytes that came whole out of a decompressor, which has
+/// checked them: these are of other types than the file says.
 fn blamed(error: TreeError, job: &Job<'_>, is_compressed: bool) -> TreeError {
     match &job.task {
-        Task::Pieces { op, .. } if is_compressed && op.has_records() => match error {
+        Task::Pieces { .. } if is_compressed => match error {
             TreeError::Unsupported(_) => error,
             other => TreeError::Unsupported(format!(
-                "objects that are not as the file describes them: {other}"
+                "values that are not as the file describes them: {other}"
             )),
         },
         _ => error,
