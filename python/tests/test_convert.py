@@ -566,6 +566,13 @@ def test_a_field_that_is_not_there_is_told_with_those_that_are(dimuon, shared, t
         fb.convert(f"{shared}/ttree/hzz_zlib.root:events", tmp_path / "out.root", drop="NMuo")
 
 
+def test_a_counter_within_a_branch_of_several_leaves_stays_a_member(testdata, tmp_path):
+    assert fb.convert(testdata / "ttree" / "counted.root", tmp_path / "counted.root").equal
+    made = fb.open(tmp_path / "counted.root")
+    assert made.typenames()["list.n"] == "std::int32_t"
+    assert ak.to_list(made.arrays()) == ak.to_list(fb.open(testdata / "ttree" / "counted.root").arrays())
+
+
 def test_a_counter_that_is_dropped_is_not_there(shared, tmp_path):
     """What became of its arrays once depended on which of them stood first in the tree."""
     tree = f"{shared}/ttree/hzz_zlib.root:events"

@@ -96,11 +96,9 @@ pub(super) fn shape(
     };
     for branch in &tree.branches {
         for (counter, _) in branch.leaves.iter().filter_map(|leaf| leaf.count) {
-            // counters of split collections are the collections themselves
-            if tree
-                .branch(counter)
-                .is_some_and(|found| found.children.is_empty())
-            {
+            // counters of split collections are the collections themselves, and one among other leaves is a member
+            let is_counter = |found: &Branch| found.children.is_empty() && found.leaves.len() == 1;
+            if tree.branch(counter).is_some_and(is_counter) {
                 shaper.counter(counter);
             }
         }
