@@ -139,7 +139,7 @@ def convert(
     compression : str, int or None
         See `recreate`.
     cluster_size, page_size : str or int
-        Compressed bytes of a cluster and uncompressed bytes of a page, at most.
+        Compressed bytes of a cluster, about, and uncompressed bytes of a page, at most.
     memory_limit : str or int, optional
         Bytes of memory that writing may take; see `FileWriter.mkrntuple`. Reading takes 64 MB for each step, and at
         most 256 MB for pages that two steps need.

@@ -876,3 +876,18 @@ def test_lists_of_several_types_are_variants(path):
     assert fb.open(path).typenames()["x"] == "std::variant<std::int64_t,std::string>"
     assert fb.open(path)["x"].array().tolist() == [1, "a", None]
     assert fb.open(path)["y"].array().tolist() == [1, 2.5, True]
+
+
+def test_clusters_have_their_size_however_the_entries_come(tmp_path):
+    x = np.random.default_rng(0).normal(size=100_000)  # which hardly shrinks
+    batches = {
+        "one": {"x": x},
+        "some": ({"x": x[i : i + 7000]} for i in range(0, len(x), 7000)),
+        "tiny": ({"x": x[i : i + 100]} for i in range(0, len(x), 100)),
+    }
+    for name, data in batches.items():
+        fb.write(tmp_path / name, data, cluster_size="64 kB")
+        first, *others, _ = [cluster.bytes_on_disk for cluster in fb.open(tmp_path / name).clusters]
+        assert first < 2 * 64_000  # nobody knows yet how it shrinks
+        assert len(others) > 8
+        assert all(62_000 < size < 65_000 for size in others)

@@ -19,6 +19,12 @@ use crate::RNTupleError;
 /// How well data is expected to compress before any has been.
 const EXPECTED_RATIO: f64 = 0.5;
 
+/// The share of its size with which a cluster is full.
+const NEARLY: f64 = 0.98;
+
+/// Bytes of elements that are taken at once at least, but for single entries.
+const LEAST_SLICE: usize = 4096;
+
 /// A batch that fits the fields.
 #[derive(Debug)]
 pub(super) enum Checked {
@@ -153,12 +159,12 @@ impl Fill {
         full: &mut dyn FnMut(&mut Self) -> Result<(), RNTupleError>,
     ) -> Result<(), RNTupleError> {
         let n_bytes = |from, to| -> usize { values.iter().map(|v| v.n_bytes(from, to)).sum() };
-        let rows = rows_of(SLICE, n_bytes(0, n), n);
         let mut at = 0;
         while at < n {
-            let mut end = n.min(at + rows);
+            let most = self.room();
+            let mut end = n.min(at + rows_of(most, n_bytes(at, n), n - at));
             // entries may be of very different sizes
-            while end > at + 1 && n_bytes(at, end) > 2 * SLICE {
+            while end > at + 1 && n_bytes(at, end) > 2 * most {
                 end = at + (end - at) / 2;
             }
             self.add_slice(values, at..end)?;
@@ -303,18 +309,43 @@ impl Fill {
         Ok(done.into_iter().map(|(_, page)| page).collect())
     }
 
-    /// Whether the cluster has reached its size; what waits counts by how well the rest was compressed.
+    /// Whether the cluster has about its size.
     fn is_full(&self) -> bool {
-        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let left = self
+            .options
+            .cluster_bytes_uncompressed
+            .saturating_sub(self.n_bytes);
+        self.left().min(left) == 0
+    }
+
+    /// Bytes of elements to take at once: no more than the cluster is short of, but some.
+    fn room(&self) -> usize {
+        let left = self
+            .options
+            .cluster_bytes_uncompressed
+            .saturating_sub(self.n_bytes);
+        usize::try_from(self.left().min(left)).map_or(SLICE, |room| room.clamp(LEAST_SLICE, SLICE))
+    }
+
+    /// Bytes of elements that the cluster is short of, by how well the others were compressed.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an estimate"
+    )]
+    fn left(&self) -> u64 {
         let ratio = match self.sealed {
             (0, _) => EXPECTED_RATIO,
             (before, after) => after as f64 / before as f64,
         };
-        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let expected = self.n_sealed as f64 + ratio * self.n_waiting() as f64;
-        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let wanted = self.options.cluster_bytes as f64;
-        expected >= wanted || self.n_bytes >= self.options.cluster_bytes_uncompressed
+        // what is nearly there is not worth another slice
+        if expected > NEARLY * wanted {
+            return 0;
+        }
+        ((wanted - expected) / ratio.max(0.001)) as u64
     }
 
     /// Takes what is there as a cluster; none if there are no entries.
