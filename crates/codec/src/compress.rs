@@ -131,7 +131,7 @@ impl Compressor {
         &mut self.deflate.insert((level, compressor)).1
     }
 
-    fn compress_zstd(
+    pub(crate) fn compress_zstd(
         &mut self,
         level: u32,
         block: &[u8],

@@ -22,6 +22,9 @@ const LEAST_PAYLOAD: usize = 1024;
 /// Smaller planes do not become records of their own: their headers would be felt.
 const LEAST_PLANE: usize = 4096;
 
+/// Bytes that are counted at once. No power of two, so as not to keep step with what repeats.
+const PART: usize = 252;
+
 /// How a plane is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effort {
@@ -31,6 +34,8 @@ enum Effort {
     Literals,
     /// A quick search for matches of seven bytes and more.
     Matches,
+    /// A search for matches among a few candidates.
+    Runs,
     /// The library at its level.
     Full,
 }
@@ -49,6 +54,7 @@ struct Part {
 pub(crate) struct PlaneContexts {
     literals: Option<CCtx<'static>>,
     matches: Option<CCtx<'static>>,
+    runs: Option<CCtx<'static>>,
 }
 
 impl Compressor {
@@ -110,33 +116,56 @@ impl Compressor {
     ) -> Result<(Effort, Option<Vec<u8>>), CodecError> {
         let whole = bytes.len() as f64;
         let entropy = entropy(bytes);
-        if entropy < 0.01 * whole {
+        if entropy < ALL_RUNS * whole {
             return Ok((Effort::Full, None));
         }
+        let may_be_coded = entropy < 0.99 * whole;
+        if level > LAST_QUICK_LEVEL {
+            let full = self.full(level, bytes)?;
+            if full
+                .as_ref()
+                .is_some_and(|frame| (frame.len() as f64) < REPAID_BELOW * entropy)
+            {
+                // the neighbours may be like it
+                return Ok((Effort::Full, None));
+            }
+            let literals = self
+                .planes
+                .frame_if(may_be_coded, Effort::Literals, bytes)?;
+            return Ok(smaller((Effort::Full, full), (Effort::Literals, literals)));
+        }
+        // a Huffman code has no code shorter than a bit: what is sparser is made of runs
+        if entropy < whole / 8.0 {
+            return Ok((Effort::Runs, self.planes.frame(Effort::Runs, bytes)?));
+        }
         let mut matches = None;
-        if level > LAST_SAMPLED_LEVEL || !self.sample_has_no_matches(bytes)? {
+        if entropy > ALMOST_NOISE * whole || !self.sample_has_no_matches(bytes)? {
             matches = self.planes.frame(Effort::Matches, bytes)?;
             let size = matches.as_ref().map_or(whole, |frame| frame.len() as f64);
-            if size < repaid_below(level) * entropy {
+            if size < REPAID_BELOW * entropy {
                 return Ok((Effort::Full, None));
             }
             if size < NO_MATCHES * entropy {
                 return Ok((Effort::Matches, matches));
             }
         }
-        let literals = if entropy < 0.99 * whole {
-            self.planes.frame(Effort::Literals, bytes)?
-        } else {
-            None
-        };
-        Ok(match (matches, literals) {
-            (Some(matches), Some(literals)) if matches.len() <= literals.len() => {
-                (Effort::Matches, Some(matches))
-            }
-            (_, Some(literals)) => (Effort::Literals, Some(literals)),
-            (Some(matches), None) => (Effort::Matches, Some(matches)),
-            (None, None) => (Effort::None, None),
-        })
+        let literals = self
+            .planes
+            .frame_if(may_be_coded, Effort::Literals, bytes)?;
+        Ok(smaller(
+            (Effort::Matches, matches),
+            (Effort::Literals, literals),
+        ))
+    }
+
+    /// A frame at the library's level, if with a record's header it is smaller than `bytes`.
+    fn full(&mut self, level: u32, bytes: &[u8]) -> Result<Option<Vec<u8>>, CodecError> {
+        let mut frame = vec![0; bytes.len().saturating_sub(RecordHeader::SIZE + 1)];
+        let written = self.compress_zstd(level, bytes, &mut frame)?;
+        Ok(written.map(|size| {
+            frame.truncate(size);
+            frame
+        }))
     }
 
     /// Whether a quick search finds nothing in the first quarter of a plane that is long enough to tell.
@@ -190,6 +219,20 @@ impl PlaneContexts {
         Ok(written.is_ok().then_some(frame))
     }
 
+    /// The same, if it is wanted.
+    fn frame_if(
+        &mut self,
+        wanted: bool,
+        effort: Effort,
+        bytes: &[u8],
+    ) -> Result<Option<Vec<u8>>, CodecError> {
+        if wanted {
+            self.frame(effort, bytes)
+        } else {
+            Ok(None)
+        }
+    }
+
     /// The same for several planes: blocks end where they do, so that each has a code of its own.
     fn frame_of_planes(
         &mut self,
@@ -219,11 +262,10 @@ impl PlaneContexts {
     }
 
     fn context(&mut self, effort: Effort) -> Result<&mut CCtx<'static>, CodecError> {
-        let literals = effort == Effort::Literals;
-        let context = if literals {
-            &mut self.literals
-        } else {
-            &mut self.matches
+        let (context, parameters): (_, &[CParameter]) = match effort {
+            Effort::Literals => (&mut self.literals, &LITERALS),
+            Effort::Runs => (&mut self.runs, &RUNS),
+            _ => (&mut self.matches, &MATCHES),
         };
         if let Some(context) = context {
             return Ok(context);
@@ -234,7 +276,6 @@ impl PlaneContexts {
         let Some(mut new) = CCtx::try_create() else {
             return Err(failed);
         };
-        let parameters: &[CParameter] = if literals { &LITERALS } else { &MATCHES };
         for &parameter in parameters {
             if new.set_parameter(parameter).is_err() {
                 return Err(failed);
@@ -257,12 +298,25 @@ const LITERALS: [CParameter; 7] = [
 
 /// Short matches cost more than they save: where they are, the bytes are few and their code is short.
 const MATCHES: [CParameter; 5] = [
-    CParameter::WindowLog(18),
+    CParameter::WindowLog(24),
     CParameter::HashLog(17),
     CParameter::ChainLog(17),
     CParameter::MinMatch(7),
     CParameter::Strategy(Strategy::ZSTD_dfast),
 ];
+
+/// Of runs a few candidates are enough: nearly as small as at level 10 in a quarter of its time.
+const RUNS: [CParameter; 6] = [
+    CParameter::WindowLog(24),
+    CParameter::HashLog(17),
+    CParameter::ChainLog(16),
+    CParameter::SearchLog(2),
+    CParameter::MinMatch(6),
+    CParameter::Strategy(Strategy::ZSTD_lazy),
+];
+
+/// The entropy of a byte, in bytes, below which the library's level is quick because matches are long.
+const ALL_RUNS: f64 = 0.03;
 
 /// The share of the entropy of single bytes above which a search for matches has saved nothing worth having.
 const NO_MATCHES: f64 = 0.98;
@@ -270,49 +324,54 @@ const NO_MATCHES: f64 = 0.98;
 /// The same for the first quarter of a plane, which finds fewer matches than the whole.
 const NO_MATCHES_IN_SAMPLE: f64 = 1.02;
 
-/// Up to this level a search that finds nothing in a quarter is not tried on the rest: one eighth of a conversion's time
-/// for one per cent of its size.
-const LAST_SAMPLED_LEVEL: u32 = 5;
+/// The share of a plane above which its entropy leaves so little to gain that a search is quick.
+const ALMOST_NOISE: f64 = 0.95;
 
-/// The share of the entropy of single bytes below which a quick search must come for the library's level to be tried.
-/// A plane that shrinks so by matches is text, indexes or what repeats, and shrinks more the longer one searches.
-fn repaid_below(level: u32) -> f64 {
-    match level {
-        0..=5 => 0.5,
-        6..=7 => 0.7,
-        _ => 0.9,
+/// Above this level whoever asks wants small files: the library's level is always tried. Up to it, it is where it pays,
+/// and a search that finds nothing in a quarter is not tried on the rest.
+const LAST_QUICK_LEVEL: u32 = 5;
+
+/// The share of the entropy of single bytes below which a quick search must come for the library's level to be tried: a
+/// plane that shrinks so by matches is text, indexes or what repeats, and shrinks more the longer one searches.
+const REPAID_BELOW: f64 = 0.5;
+
+/// The way that gives the smaller frame, if one does.
+fn smaller(
+    one: (Effort, Option<Vec<u8>>),
+    other: (Effort, Option<Vec<u8>>),
+) -> (Effort, Option<Vec<u8>>) {
+    match (&one.1, &other.1) {
+        (Some(first), Some(second)) if second.len() < first.len() => other,
+        (Some(_), _) => one,
+        (None, Some(_)) => other,
+        (None, None) => (Effort::None, None),
     }
 }
 
-/// Bytes that single bytes take when coded by how often they are there.
+/// Bytes that single bytes take when coded by how often they are there; of long planes every fourth part is counted.
 fn entropy(bytes: &[u8]) -> f64 {
+    let step = if bytes.len() < 4 * LEAST_PLANE { 1 } else { 4 };
     // four counts, so that equal bytes in a row need not wait for one another
     let mut counts = [[0u32; 256]; 4];
-    let (fours, rest) = bytes.as_chunks::<4>();
-    let mut count = |i: usize, byte: u8| {
-        if let Some(count) = counts
-            .get_mut(i)
-            .and_then(|of| of.get_mut(usize::from(byte)))
-        {
-            *count += 1;
+    let mut n = 0;
+    for part in bytes.chunks(PART).step_by(step) {
+        n += part.len();
+        for four in part.chunks(4) {
+            for (counts, &byte) in counts.iter_mut().zip(four) {
+                if let Some(count) = counts.get_mut(usize::from(byte)) {
+                    *count += 1;
+                }
+            }
         }
-    };
-    for four in fours {
-        for (i, byte) in four.iter().enumerate() {
-            count(i, *byte);
-        }
-    }
-    for byte in rest {
-        count(0, *byte);
     }
     let [a, b, c, d] = &counts;
-    let n = bytes.len() as f64;
+    let n = n as f64;
     let total = |i: usize| [a, b, c, d].iter().filter_map(|of| of.get(i)).sum::<u32>();
     let bits = (0..256).map(total).filter(|count| *count > 0).map(|count| {
         let count = f64::from(count);
         count * (n / count).log2()
     });
-    bits.sum::<f64>() / 8.0
+    bits.sum::<f64>() / 8.0 * (bytes.len() as f64 / n.max(1.0))
 }
 
 /// Adds a plane to the parts. What the level compresses becomes one record; what does not shrink goes with its
@@ -320,7 +379,9 @@ fn entropy(bytes: &[u8]) -> f64 {
 fn join(parts: &mut Vec<Part>, next: Part) {
     if let Some(last) = parts.last_mut() {
         let effort = match (last.effort, next.effort) {
-            (Effort::Full, Effort::Full) => Some(Effort::Full),
+            (Effort::Full, Effort::Full) if last.frame.is_none() && next.frame.is_none() => {
+                Some(Effort::Full)
+            }
             (Effort::None, effort) => Some(effort),
             _ => None,
         };

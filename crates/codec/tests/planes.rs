@@ -1,5 +1,5 @@
 //! Pages of byte planes: what is compressed comes back, every record shrinks as ROOT demands, and no kind of plane
-//! makes the page larger than compressing it whole would.
+//! makes the page much larger than compressing it whole would: searching less costs at most a tenth.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -21,17 +21,21 @@ enum Kind {
     /// A few bytes long, again and again.
     Periodic,
     Text,
-    /// Zero but for a few bytes.
-    Sparse,
+    /// Zero but for one byte in so many.
+    Sparse(u16),
 }
 
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 10] = [
     Kind::Constant,
     Kind::Noise,
     Kind::Skewed,
     Kind::Periodic,
     Kind::Text,
-    Kind::Sparse,
+    Kind::Sparse(10),
+    Kind::Sparse(30),
+    Kind::Sparse(100),
+    Kind::Sparse(400),
+    Kind::Sparse(2000),
 ];
 
 fn plane(kind: Kind, n: usize, seed: u64) -> Vec<u8> {
@@ -62,8 +66,10 @@ fn plane(kind: Kind, n: usize, seed: u64) -> Vec<u8> {
             Kind::Skewed => random().leading_zeros() as u8,
             Kind::Periodic => (i % 37) as u8,
             Kind::Text => text[i],
-            Kind::Sparse if random() == 0 => random(),
-            Kind::Sparse => 0,
+            Kind::Sparse(n) => {
+                let at = u16::from(random()) << 8 | u16::from(random());
+                if at % n == 0 { random() } else { 0 }
+            }
         })
         .collect()
 }
@@ -119,19 +125,25 @@ fn whole(settings: u32, page: &[u8]) -> usize {
 }
 
 #[test]
-fn every_pair_of_kinds_survives_at_every_level() {
-    for level in 1..=9 {
-        for first in KINDS {
-            for second in KINDS {
-                let n = 6000;
-                let page = page(&[first, second], n, u64::from(level));
-                let size = round_trip(500 + level, n, &page).unwrap_or(page.len());
-                let whole = whole(500 + level, &page);
-                let limit = whole + whole / 20 + 100;
-                assert!(
-                    size <= limit,
-                    "{level} {first:?} {second:?}: {size}, whole {whole}"
-                );
+fn every_pair_of_kinds_survives_and_is_about_as_small_as_the_whole() {
+    for (n, levels) in [
+        (6000, 1..=9),
+        (100_000, 1..=1),
+        (100_000, 5..=6),
+        (100_000, 9..=9),
+    ] {
+        for level in levels {
+            for first in KINDS {
+                for second in KINDS {
+                    let page = page(&[first, second], n, u64::from(level));
+                    let size = round_trip(500 + level, n, &page).unwrap_or(page.len());
+                    let whole = whole(500 + level, &page);
+                    let more = if level > 5 { whole / 20 } else { whole / 10 };
+                    assert!(
+                        size <= whole + more + page.len() / 64,
+                        "{level} {n} {first:?} {second:?}: {size}, whole {whole}"
+                    );
+                }
             }
         }
     }

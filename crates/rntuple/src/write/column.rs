@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use arrow_buffer::BooleanBuffer;
 use femtobarn_codec::{CodecError, Compressor, bits, delta, real, transpose, xxh3, zigzag};
 
 use super::waiting::{Blocks, Waiting};
@@ -66,9 +67,16 @@ impl ColumnBuffer {
     pub fn append_bools(
         &mut self,
         blocks: &mut Blocks,
-        bools: impl Iterator<Item = u8>,
+        bools: &BooleanBuffer,
     ) -> Result<(), RNTupleError> {
-        self.append_each(blocks, bools.map(|bool| [bool]))
+        let chunks = bools.bit_chunks();
+        for bits in &chunks {
+            self.append(blocks, bytemuck::cast_slice(&spread(bits)))?;
+        }
+        let rest = spread(chunks.remainder_bits());
+        let rest: &[u8] = bytemuck::cast_slice(&rest);
+        let n = chunks.remainder_len();
+        self.append(blocks, rest.get(..n).unwrap_or_default())
     }
 
     /// Adds lists by their offsets, one more than there are lists.
@@ -226,7 +234,12 @@ impl Sealer {
         } else {
             self.encoded.len()
         };
-        let shrunk = compressor.compress_planes(column.settings, plane, &self.encoded, &mut bytes);
+        let shrunk = if record.column_type == ColumnType::Char {
+            // text is what the levels are made for
+            compressor.compress(column.settings, &self.encoded, &mut bytes)
+        } else {
+            compressor.compress_planes(column.settings, plane, &self.encoded, &mut bytes)
+        };
         if !shrunk.map_err(RNTupleError::internal)? {
             bytes.reserve_exact(self.encoded.len() + 8);
             bytes.extend_from_slice(&self.encoded);
@@ -239,6 +252,16 @@ impl Sealer {
         let n_elements = u32::try_from(n).unwrap_or(u32::MAX);
         Ok(SealedPage { n_elements, bytes })
     }
+}
+
+/// A byte for each of 64 bits.
+fn spread(bits: u64) -> [u64; 8] {
+    bits.to_le_bytes().map(|byte| {
+        // each byte keeps one of the eight bits, then has it moved to its lowest
+        let kept = (u64::from(byte) * 0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
+        let bools = ((kept + 0x7f7f_7f7f_7f7f_7f7f) >> 7) & 0x0101_0101_0101_0101;
+        bools.to_le()
+    })
 }
 
 /// Elements as they wait, to those of a page.

@@ -69,11 +69,12 @@ impl Values {
                     .append(blocks, elements)?;
             }
             (Self::Bools(bools), Shape::Leaf { column, .. }) => {
-                let bytes = (from..to).map(|i| u8::from(bools.value(i)));
-                columns
-                    .get_mut(*column)
-                    .ok_or_else(wrong)?
-                    .append_bools(blocks, bytes)?;
+                if to > bools.len() {
+                    return Err(wrong());
+                }
+                let own = bools.slice(from, to - from);
+                let column = columns.get_mut(*column).ok_or_else(wrong)?;
+                column.append_bools(blocks, &own)?;
             }
             (
                 Self::List { ends, item },
