@@ -643,6 +643,18 @@ def test_what_is_below_the_top_level_is_not_chosen(testdata, tmp_path):
             fb.convert(testdata / VERSIONS, tmp_path / f"out.{ending}", fields="holder.thing")
 
 
+def test_a_tree_is_written_without_what_only_its_later_entries_show_to_be_unreadable(testdata, tmp_path):
+    """It was an error of Arrow's C interface with a number."""
+    with pytest.warns(fb.UnreadableWarning, match="'thing'"):
+        assert fb.write(tmp_path / "out.root", fb.open(testdata / VERSIONS)) == 400
+    assert "thing" not in fb.open(tmp_path / "out.root").keys()  # noqa: SIM118
+    with fb.recreate(tmp_path / "other.root") as file:
+        tree = fb.open(testdata / VERSIONS)
+        ntuple = file.mkrntuple("t", tree)
+        with pytest.raises(fb.UsageError, match=r'broke off: .*versions\.root: field "thing" of "versions" cannot be read'):
+            ntuple.extend(tree)
+
+
 # -- many files
 
 

@@ -68,8 +68,17 @@ fn make(batch: &RecordBatch, piece: &Piece, path: &str) -> Result<ArrayRef, RNTu
     }
 }
 
-/// Arrays of arrays as arrays.
+/// Arrays of arrays as arrays, also those that are members of records.
 fn flat(array: &ArrayRef) -> Result<ArrayRef, RNTupleError> {
+    if let Some(records) = array.as_struct_opt() {
+        let members = records.fields().iter().zip(records.columns());
+        let members = members.map(|(field, member)| Ok((field.name().clone(), flat(member)?)));
+        return record(members.collect::<Result<_, RNTupleError>>()?, array.len());
+    }
+    let is_nested = |outer: &FixedSizeListArray| outer.values().as_fixed_size_list_opt().is_some();
+    if !array.as_fixed_size_list_opt().is_some_and(is_nested) {
+        return Ok(array.clone());
+    }
     let (mut size, mut items) = (1i32, array.clone());
     while let Some(inner) = items.as_fixed_size_list_opt() {
         size = size.saturating_mul(inner.value_length());

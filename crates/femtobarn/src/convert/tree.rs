@@ -26,7 +26,7 @@ use crate::ntuple::NTuple;
 pub(super) enum Piece {
     /// A column as it is.
     Column(String),
-    /// A column of arrays of arrays as one of arrays.
+    /// A column of arrays of arrays, or of records of these, as one of arrays.
     Flat(String),
     /// A record of them.
     Record(Vec<(String, Piece)>),
@@ -103,10 +103,10 @@ pub(super) fn shape(
     };
     for branch in &tree.branches {
         for (counter, _) in branch.leaves.iter().filter_map(|leaf| leaf.count) {
-            // counters of split collections are the collections themselves
+            // counters of split collections are the collections themselves, and a leaf among others is no branch
             if tree
                 .branch(counter)
-                .is_some_and(|found| found.children.is_empty())
+                .is_some_and(|found| found.children.is_empty() && found.leaves.len() == 1)
             {
                 shaper.counter(counter);
             }
@@ -193,6 +193,11 @@ impl Shaper<'_> {
         // the importer goes by ROOT's names of the types, Char_t among them
         if branch.leaves.iter().all(is_char) || is_of_char(&branch.object_class) {
             model.make_chars();
+        } else if let FieldKind::Record(members) = &mut model.kind {
+            let leaves = members.iter_mut().zip(&branch.leaves);
+            for (member, _) in leaves.filter(|(_, leaf)| is_char(leaf)) {
+                member.make_chars();
+            }
         }
         Some((descriptor.field_name(field).to_owned(), model))
     }
@@ -443,8 +448,20 @@ fn map(branch: &Branch, members: &[(String, Piece)]) -> Option<FieldModel> {
     map.type_name.contains("map<").then_some(map)
 }
 
-/// Arrays of arrays as arrays.
+/// Arrays of arrays as arrays, also those that are members of a record; none if there are none.
 fn flattened(model: &FieldModel) -> Option<FieldModel> {
+    if let FieldKind::Record(members) = &model.kind {
+        let flat: Vec<_> = members.iter().map(flattened).collect();
+        if flat.iter().all(Option::is_none) {
+            return None;
+        }
+        let each = flat.into_iter().zip(members);
+        let members = each.map(|(flat, member)| flat.unwrap_or_else(|| member.clone()));
+        return Some(FieldModel {
+            kind: FieldKind::Record(members.collect()),
+            ..model.clone()
+        });
+    }
     let FieldKind::Array(size, item) = &model.kind else {
         return None;
     };
