@@ -177,7 +177,9 @@ def convert(
         The file to make: its ending says what it is (".root", ".parquet", ".arrow"). A name without an ending, or with
         a slash at the end, or of a folder that is there, is a folder: then each file becomes one in it.
     fields, drop : str or list of str, optional
-        The top-level fields to convert, and those to leave out; ``*`` and ``?`` stand for any characters.
+        The top-level fields to convert, and those to leave out, by the names of the input or of the output; ``*`` and
+        ``?`` stand for any characters. One that cannot be read is left out with an `UnreadableWarning`; it is an error
+        if `fields` has its name.
     compression : str, int or None
         See `recreate`.
     cluster_size, page_size : str or int

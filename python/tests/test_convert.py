@@ -562,7 +562,9 @@ def test_records_without_a_class_may_be_missing(tmp_path, run_root):
 
 def test_a_field_that_is_not_there_is_told_with_those_that_are(dimuon, shared, tmp_path):
     for option in ("fields", "drop"):
-        with pytest.raises(fb.KeyNotFoundError, match=r"dimuon\.root:Events has no field .nMuons.; did you mean nMuon\?"):
+        with pytest.raises(
+            fb.KeyNotFoundError, match=r"dimuon\.root:Events has no field .nMuons.; did you mean nMuon\?"
+        ):
             fb.convert(dimuon, tmp_path / "out.root", **{option: "nMuons"})
     with pytest.raises(fb.KeyNotFoundError, match=r"did you mean NMuon\?"):
         fb.convert(f"{shared}/ttree/hzz_zlib.root:events", tmp_path / "out.root", drop="NMuo")
@@ -591,7 +593,9 @@ REASON = "basket 1 has values that are not as the file describes them"
 @pytest.mark.parametrize("ending", ["root", "parquet", "arrow"])
 def test_a_branch_that_only_reading_shows_to_be_unreadable_is_left_out(testdata, tmp_path, ending):
     """The conversion failed: its second basket has objects of a version that the file does not describe."""
-    with pytest.warns(fb.UnreadableWarning, match=f"'thing' of .*versions.root cannot be converted .*: {REASON}") as all:
+    with pytest.warns(
+        fb.UnreadableWarning, match=f"'thing' of .*versions.root cannot be converted .*: {REASON}"
+    ) as all:
         report = fb.convert(testdata / VERSIONS, tmp_path / f"out.{ending}")
     assert len(all) == 1
     assert (report.entries, report.equal, report.notes) == (400, True, {})
@@ -606,11 +610,15 @@ def test_a_branch_that_only_reading_shows_to_be_unreadable_is_left_out(testdata,
 @pytest.mark.parametrize("ending", ["root", "parquet"])
 def test_an_unreadable_branch_that_is_asked_for_by_its_name_is_an_error(testdata, tmp_path, ending):
     file, target = testdata / VERSIONS, tmp_path / f"out.{ending}"
-    with pytest.raises(fb.FormatError, match=f'"thing" of "versions" cannot be read: {REASON}.*: `drop` leaves it out$'):
+    with pytest.raises(
+        fb.FormatError, match=f'"thing" of "versions" cannot be read: {REASON}.*: `drop` leaves it out$'
+    ):
         fb.convert(file, target, fields=["number", "thing"])
     with pytest.raises(fb.FormatError, match=f"{REASON}.*nothing else is left to convert$"):
         fb.convert(file, target, fields="th*")
-    with pytest.raises(fb.UsageError, match="nothing of .*versions.root is left to convert: all of its fields are drop"):
+    with pytest.raises(
+        fb.UsageError, match=r"nothing of .*versions\.root is left to convert: all of its fields are drop"
+    ):
         fb.convert(file, target, drop="*")
     assert names(tmp_path) == []
     with warnings.catch_warnings():
@@ -639,7 +647,9 @@ def test_the_program_tells_what_is_left_out(testdata, tmp_path):
 
 def test_what_is_below_the_top_level_is_not_chosen(testdata, tmp_path):
     for ending in ("root", "parquet"):
-        with pytest.raises(fb.UsageError, match=r'versions: "holder\.thing" is below the top level, .*: choose "holder"'):
+        with pytest.raises(
+            fb.UsageError, match=r'versions: "holder\.thing" is below the top level, .*: choose "holder"'
+        ):
             fb.convert(testdata / VERSIONS, tmp_path / f"out.{ending}", fields="holder.thing")
 
 
@@ -648,11 +658,86 @@ def test_a_tree_is_written_without_what_only_its_later_entries_show_to_be_unread
     with pytest.warns(fb.UnreadableWarning, match="'thing'"):
         assert fb.write(tmp_path / "out.root", fb.open(testdata / VERSIONS)) == 400
     assert "thing" not in fb.open(tmp_path / "out.root").keys()  # noqa: SIM118
-    with fb.recreate(tmp_path / "other.root") as file:
-        tree = fb.open(testdata / VERSIONS)
-        ntuple = file.mkrntuple("t", tree)
-        with pytest.raises(fb.UsageError, match=r'broke off: .*versions\.root: field "thing" of "versions" cannot be read'):
-            ntuple.extend(tree)
+    message = r'^the stream of record batches broke off: .*versions\.root: field "thing" of "versions" cannot be read'
+    with pytest.raises(fb.UsageError, match=message):
+        fb.write(tmp_path / "other.root", iter([fb.open(testdata / VERSIONS)]))
+
+
+# Arguments: the file
+TREES = """
+import os, sys
+import ROOT
+ROOT.gInterpreter.Declare('''
+void trees(const char* name) {
+  TFile file(name, "RECREATE");
+  struct { float grid[2][3]; int n; float list[4]; char letter; unsigned char byte; } record{};
+  double x = 0;
+  int number = 0;
+  TTree lists("lists", "lists of leaves");
+  lists.Branch("record", &record.grid, "grid[2][3]/F:n/I");
+  lists.Branch("letters", &record.letter, "letter/B:byte/b");
+  TTree own("own", "a counter in the same branch");
+  own.Branch("record", &record.n, "n/I:list[n]/F");
+  TTree names("names", "names that ROOT does not take");
+  names.Branch("p4.", &x, "x/D");
+  names.Branch("my var", &number, "number/I");
+  for (int i = 0; i < 4; ++i) {
+    x = number = record.n = i;
+    record.letter = 'a' + i;
+    record.byte = 200 + i;
+    for (int j = 0; j < 6; ++j) record.grid[j / 3][j % 3] = 10 * i + j;
+    for (int j = 0; j < i; ++j) record.list[j] = j + 0.5;
+    lists.Fill();
+    own.Fill();
+    names.Fill();
+  }
+  file.Write();
+}
+''')
+ROOT.trees(sys.argv[1])
+os._exit(0)
+"""
+
+
+@pytest.fixture(scope="module")
+def made(run_root, tmp_path_factory):
+    """Trees of lists of leaves, and of names that fields cannot have."""
+    path = tmp_path_factory.mktemp("trees") / "trees.root"
+    run_root(TREES, path)
+    return path
+
+
+@pytest.mark.oracle
+def test_lists_of_leaves_become_what_roots_importer_makes_of_them(run_root, made, tmp_path):
+    """Letters were integers, and arrays of two dimensions kept them."""
+    run_root(IMPORT, f"{made}|lists", tmp_path / "imported.root")
+    assert fb.convert(f"{made}:lists", tmp_path / "own.root").equal is True
+    own, roots = fb.open(tmp_path / "own.root"), fb.open(tmp_path / "imported.root")
+    assert own.typenames() == roots.typenames()
+    assert own.typenames()["record.grid"] == "std::array<float,6>"
+    assert own.typenames()["letters.letter"] == "char"
+    assert columns(own) == columns(roots)
+    assert own.arrays().to_list() == roots.arrays().to_list()
+
+
+@pytest.mark.oracle
+def test_a_list_of_leaves_may_have_its_own_counter(made, tmp_path):
+    """It was refused: its branch is no counter."""
+    assert fb.convert(f"{made}:own", tmp_path / "own.root").equal is True
+    assert fb.open(tmp_path / "own.root").arrays().to_list()[2] == {"record": {"n": 2, "list": [0.5, 1.5]}}
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("ending", ["root", "parquet"])
+def test_names_of_the_input_and_of_the_output_choose_fields(made, tmp_path, ending):
+    is_root = ending == "root"
+    names = {"p4.": "p4" if is_root else "p4.", "my var": "my_var" if is_root else "my var"}
+    for asked, name in {"p4": "p4.", "p4.": "p4.", "my var": "my var", "my_var": "my var", "my_*": "my var"}.items():
+        (other,) = set(names) - {name}
+        for option, kept in ("fields", name), ("drop", other):
+            report = fb.convert(f"{made}:names", tmp_path / f"x.{ending}", **{option: asked})
+            assert [column["field"] for column in report.certificate["columns"]] == [names[kept]]
+            assert report.notes == ({kept: f'is called "{names[kept]}"'} if is_root else {})
 
 
 # -- many files
@@ -678,7 +763,10 @@ def test_folders_and_files_of_several_objects_say_how_to_go_on(dimuon, tmp_path)
         with pytest.raises(fb.UsageError, match=r"in is a folder: give its files, as '.*/in/\*\.root'"):
             fb.convert(str(tmp_path / "in"), f"{tmp_path}/{output}")
         done = subprocess.run(
-            [*PROGRAM, "convert", f"{tmp_path}/in/", f"{tmp_path}/{output}"], capture_output=True, text=True, check=False
+            [*PROGRAM, "convert", f"{tmp_path}/in/", f"{tmp_path}/{output}"],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert (done.returncode, "/in/*.root'" in done.stderr) == (2, True)
     with fb.recreate(tmp_path / "two.root") as file:
