@@ -663,6 +663,28 @@ def test_a_tree_is_written_without_what_only_its_later_entries_show_to_be_unread
         fb.write(tmp_path / "other.root", iter([fb.open(testdata / VERSIONS)]))
 
 
+@pytest.mark.parametrize("ending", ["root", "parquet"])
+def test_what_not_all_files_have_is_left_out(tmp_path, ending):
+    """Members that a later file lacks broke the conversion off."""
+    record = {"p": 1.5, "q": 2}
+    fb.write(tmp_path / "more.root", {"x": [1], "y": [1], "r": ak.Array([record])})
+    fb.write(tmp_path / "less.root", {"x": [2], "r": ak.Array([{"p": 2.5}])})
+    files = [tmp_path / "more.root", tmp_path / "less.root"]
+    with pytest.warns(fb.UnreadableWarning, match="'y', 'r' of .*more.root cannot be converted and are left out"):
+        report = fb.convert(files, tmp_path / f"out.{ending}")
+    assert report.equal
+    assert [column["field"] for column in report.certificate["columns"]] == ["x"]
+    with pytest.warns(fb.UnreadableWarning, match=r"'r\.q', 'y' of .*less\.root"):
+        report = fb.convert(files[::-1], tmp_path / f"out.{ending}")
+    assert [column["field"] for column in report.certificate["columns"]] == ["x", "r.p"]
+    for order in files, files[::-1]:
+        with pytest.raises(fb.FormatError, match=r'"y" .*less\.root; convert without it: `drop` leaves it out'):
+            fb.convert(order, tmp_path / f"out.{ending}", fields=["x", "y"])
+    for asked in ("y", "r"):
+        with pytest.raises(fb.FormatError, match=f'"{asked}" .*less\\.root; convert without it: `drop` leaves it out'):
+            fb.convert(files, tmp_path / f"out.{ending}", fields=["x", asked])
+
+
 # Arguments: the file
 TREES = """
 import os, sys

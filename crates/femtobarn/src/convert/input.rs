@@ -19,6 +19,7 @@ use super::reshape::reshape;
 use super::tree::{self, has_data};
 use super::wanted::{Names, Wanted};
 use super::{ConvertOptions, tables};
+use crate::common::LeftOut;
 use crate::ntuple::{NTuple, Selection};
 use crate::open::OpenOptions;
 
@@ -207,30 +208,74 @@ fn choose(
         }
         let mut unknown = descriptor.skipped.iter();
         let reason = match id {
-            Some(_) => left_out.reason(name),
-            None => (unknown.find(|skipped| skipped.name == name))
-                .map(|skipped| skipped.reason.as_str()),
+            Some(id) => lacking(&left_out, reader, id),
+            None => unknown
+                .find(|skipped| skipped.name == name)
+                .map(|skipped| skipped.reason.clone()),
         };
         match (id, reason) {
             (Some(id), None) => chosen.push(id),
             (_, reason) => {
-                let reason = reason.unwrap_or("it cannot be read");
-                wanted.refuse_if_named(&names, reader, reason)?;
-                skipped.push((name.to_owned(), reason.to_owned()));
+                let reason = reason.unwrap_or_else(|| "it cannot be read".to_owned());
+                wanted.refuse_if_named(&names, reader, &reason)?;
+                skipped.push((name.to_owned(), reason));
             }
         }
     }
+    let names = paths(reader, &chosen);
+    skipped.extend(elsewhere(&left_out, reader, &mut wanted, &names)?);
     wanted.check(reader.url(), reader.path())?;
-    // of a field that not all files have in full, the part that they have
-    let parts = left_out.iter().filter(|(path, _)| {
-        let is_below = |&id: &FieldId| {
-            let rest = path.strip_prefix(descriptor.field_name(id));
-            rest.is_some_and(|rest| rest.starts_with('.'))
-        };
-        chosen.iter().any(is_below)
-    });
-    skipped.extend(parts.map(|(path, reason)| (path.to_owned(), reason.to_owned())));
     Ok((chosen, skipped))
+}
+
+/// What is wanted and not in the first file, but in others: of the fields that are chosen, and of those that it lacks.
+pub(super) fn elsewhere(
+    left_out: &LeftOut,
+    reader: &Reader,
+    wanted: &mut Wanted<'_>,
+    chosen: &[String],
+) -> Result<Vec<(String, String)>, RNTupleError> {
+    let descriptor = reader.descriptor();
+    let is_below = |path: &str, name: &str| {
+        let rest = path.strip_prefix(name);
+        rest.is_some_and(|rest| rest.starts_with('.'))
+    };
+    let mut out = Vec::new();
+    for (path, reason) in left_out.iter() {
+        if reader.field_by_path(path).is_ok() {
+            continue;
+        }
+        let mut top_level = descriptor.top_level.iter();
+        let is_wanted = if top_level.any(|&id| is_below(path, descriptor.field_name(id))) {
+            chosen.iter().any(|name| is_below(path, name))
+        } else {
+            let above = path.split_once(['.', '/']).map(|(above, _)| above);
+            let names = Names::new(path).below(above);
+            let is_wanted = wanted.takes(&names);
+            if is_wanted {
+                wanted.refuse_if_named(&names, reader, reason)?;
+            }
+            is_wanted
+        };
+        if is_wanted {
+            out.push((path.to_owned(), reason.to_owned()));
+        }
+    }
+    Ok(out)
+}
+
+/// Why a top-level field is left out, if it is: it or one of its members is unreadable or not in all files.
+pub(super) fn lacking(left_out: &LeftOut, reader: &Reader, id: FieldId) -> Option<String> {
+    let descriptor = reader.descriptor();
+    if let Some(reason) = left_out.reason(descriptor.field_name(id)) {
+        return Some(reason.to_owned());
+    }
+    let is_member = |path: &str| {
+        let found = reader.field_by_path(path);
+        found.is_ok_and(|found| descriptor.top_of(found) == id)
+    };
+    let member = left_out.iter().find(|(path, _)| is_member(path));
+    member.map(|(path, why)| format!("its member {path:?}: {why}"))
 }
 
 /// The names of the top-level branches by those of the branches below them.

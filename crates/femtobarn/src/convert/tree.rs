@@ -16,6 +16,7 @@ use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::{Branch, BranchId, Leaf, TreeModel};
 
 use super::ConvertOptions;
+use super::input::{elsewhere, lacking};
 use super::members::Members;
 use super::wanted::{Names, Wanted};
 use crate::common::LeftOut;
@@ -115,6 +116,9 @@ pub(super) fn shape(
     for &id in &tree.top_level {
         shaper.top_level(id)?;
     }
+    let (left_out, read) = (shaper.left_out.clone(), shaper.out.read.clone());
+    let others = elsewhere(&left_out, reader, &mut shaper.wanted, &read)?;
+    shaper.out.skipped.extend(others);
     shaper.wanted.check(reader.url(), reader.path())?;
     shaper.collections();
     let Shaper { mut out, views, .. } = shaper;
@@ -208,7 +212,7 @@ impl Shaper<'_> {
         if let Some((column, model)) = self.column(id) {
             // the sizes of split collections are known from their members
             if branch.children.is_empty() || !is_collection(branch) {
-                if let Some(reason) = self.obstacle(&column, &model) {
+                if let Some(reason) = self.obstacle(id, &model) {
                     self.out.skipped.push((self.tree.path(id), reason));
                     return None;
                 }
@@ -277,11 +281,12 @@ impl Shaper<'_> {
         Some((FieldModel::record(name, "", models), Piece::Record(pieces)))
     }
 
-    /// Why a column cannot be converted, if it cannot: its type has no counterpart, or its objects have turned out not to
+    /// Why a branch cannot be converted, if it cannot: its type has no counterpart, or its objects have turned out not to
     /// be what the file says.
-    fn obstacle(&self, column: &str, model: &FieldModel) -> Option<String> {
-        if let Some(reason) = self.left_out.reason(column) {
-            return Some(reason.to_owned());
+    fn obstacle(&self, id: BranchId, model: &FieldModel) -> Option<String> {
+        let field = Tree::field(self.reader, id);
+        if let Some(reason) = field.and_then(|field| lacking(&self.left_out, self.reader, field)) {
+            return Some(reason);
         }
         let checked = model.clone().named("field").check();
         checked.err().map(|error| error.to_string())
