@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from femtobarn import _core
+from femtobarn import _core, errors
 from femtobarn._compat import known_options
 from femtobarn._open import resolve
 from femtobarn._progress import Progress
+from femtobarn._repr import plural
 from femtobarn._steps import num_bytes, num_threads
+from femtobarn._warnings import warn_outside
 from femtobarn._write import compression_settings, plain_path
-from femtobarn.errors import FemtobarnError, UsageError
+from femtobarn.errors import UnreadableWarning, UsageError
 
 if TYPE_CHECKING:
     from femtobarn._open import Files
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["ConvertReport", "convert"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ConvertReport:
     """What became of a file that was to be converted.
 
@@ -42,11 +44,13 @@ class ConvertReport:
     seconds : float
         The time that it took.
     notes : dict
-        Fields that could not be converted or are changed, and why.
+        Fields that have another name or other values in the output, and what was changed.
     certificate : dict or None
         The proof: for each column of the output its digest and the one that the input gives.
     error : str or None
         What was wrong.
+    skipped : tuple of (str, str)
+        What of the input is not in the output since it cannot be converted: names and reasons, as `NTuple.skipped`.
     """
 
     output: str
@@ -59,6 +63,7 @@ class ConvertReport:
     notes: dict[str, str]
     certificate: dict[str, Any] | None
     error: str | None = None
+    skipped: tuple[tuple[str, str], ...] = ()
 
     @property
     def equal(self) -> bool | None:
@@ -70,6 +75,23 @@ class ConvertReport:
             As said.
         """
         return None if self.certificate is None else bool(self.certificate["equal"])
+
+    def __repr__(self) -> str:
+        words = [self.status]
+        if self.status == "converted":
+            words.append(plural(self.entries or 0, "entry"))
+        elif self.status == "failed" and self.entries != 0:
+            words.append("entries lost: " + ("not known" if self.entries is None else str(self.entries)))
+        if self.certificate is not None:
+            num_columns = plural(len(self.certificate["columns"]), "column")
+            words.append(f"{num_columns} {'equal' if self.equal else 'not all equal'}")
+        elif self.status == "converted":
+            words.append("not verified")
+        if self.skipped:
+            words.append(f"{len(self.skipped)} skipped")
+        if self.error is not None:
+            words.append(self.error)
+        return f"<ConvertReport {self.output!r}: {', '.join(words)}>"
 
 
 def _report(found: dict[str, Any], first: str) -> ConvertReport:
@@ -84,6 +106,26 @@ def _report(found: dict[str, Any], first: str) -> ConvertReport:
         notes=dict(found.get("notes", ())),
         certificate=found.get("certificate"),
         error=found.get("error"),
+        skipped=tuple((name, reason) for name, reason in found.get("skipped", ())),
+    )
+
+
+def _warn_of_skipped(reports: list[ConvertReport]) -> None:
+    """Warn once of everything that conversions have left out."""
+    names: dict[str, str] = {}
+    for report in reports:
+        for name, reason in report.skipped:
+            names.setdefault(name, reason)
+    if not names:
+        return
+    shown = ", ".join(repr(name) for name in list(names)[:5])
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    reason = f": {next(iter(names.values()))}" if len(names) == 1 else ""
+    where = reports[0].input if len(reports) == 1 else plural(sum(bool(r.skipped) for r in reports), "file")
+    warn_outside(
+        f"{shown}{more} of {where} cannot be converted and {'is' if len(names) == 1 else 'are'} left out"
+        f"{reason or ': the reasons are in the `skipped` of the report'}",
+        UnreadableWarning,
     )
 
 
@@ -135,7 +177,9 @@ def convert(
         The file to make: its ending says what it is (".root", ".parquet", ".arrow"). A name without an ending, or with
         a slash at the end, or of a folder that is there, is a folder: then each file becomes one in it.
     fields, drop : str or list of str, optional
-        The top-level fields to convert, and those to leave out; ``*`` and ``?`` stand for any characters.
+        The top-level fields to convert, and those to leave out, by the names of the input or of the output; ``*`` and
+        ``?`` stand for any characters. One that cannot be read is left out with an `UnreadableWarning`; it is an error
+        if `fields` has its name.
     compression : str, int or None
         See `recreate`.
     cluster_size, page_size : str or int
@@ -218,13 +262,19 @@ def convert(
             bar.tick(sum(pair[0] for pair in seen.values()), known * n_files // len(seen))
 
         if not is_folder:
-            return _report(json.loads(_core.convert(pairs, path, given, write, tick)), pairs[0][0])
-        batch = (jobs, resume, skip_bad_files, kind)
-        texts = _core.convert_many(pairs, path, given, write, batch, tick)
-    reports = [_report(json.loads(text), pair[0]) for text, pair in zip(texts, pairs, strict=True)]
-    failed = next((report for report in reports if report.status == "failed"), None)
+            single = _report(json.loads(_core.convert(pairs, path, given, write, tick)), pairs[0][0])
+        else:
+            batch = (jobs, resume, skip_bad_files, kind)
+            texts = _core.convert_many(pairs, path, given, write, batch, tick)
+    if not is_folder:
+        _warn_of_skipped([single])
+        return single
+    documents = [json.loads(text) for text in texts]
+    reports = [_report(document, pair[0]) for document, pair in zip(documents, pairs, strict=True)]
+    _warn_of_skipped(reports)
+    failed = next((document for document in documents if document["status"] == "failed"), None)
     if failed is not None and not skip_bad_files:
         done = sum(report.status in ("converted", "kept") for report in reports)
-        kind = next(json.loads(text).get("kind") for text in texts if json.loads(text)["status"] == "failed")
-        raise FemtobarnError(f"{failed.error} ({done} of {len(reports)} files are converted)", kind=kind)
+        message = f"{failed['error']} ({done} of {len(reports)} files are converted)"
+        raise getattr(errors, failed["class"])(message, kind=failed["kind"])
     return reports

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from femtobarn import _core
 from femtobarn._compat import known_options
+from femtobarn._ntuple import NTuple
 from femtobarn._ntuple_writer import AttributeSetWriter, NTupleWriter
 from femtobarn._spec import is_spec, to_fields
 from femtobarn._steps import num_bytes, num_threads
@@ -314,8 +315,8 @@ class FileWriter:
             Uncompressed bytes of a page, at most.
         memory_limit : str or int, optional
             Bytes of memory that writing may take besides the data that is given: clusters become smaller for it, and
-            fewer threads work. Without a limit it is ``cluster_size + 336 MiB + threads * (5 * page_size + 24 MiB)``. An
-            entry that is larger than 16 MiB takes its size twice in addition.
+            fewer threads work. Without a limit it is ``cluster_size + 336 MiB + threads * (5 * page_size + 24 MiB)``.
+            An entry that is larger than 16 MiB takes its size twice in addition.
         max_key_size : str or int
             Largest record of the file; what is larger is stored in several.
         page_checksums : bool
@@ -491,18 +492,26 @@ def write(path: Path, data: Any, name: str = "Events", *, compression: Any = "zs
     ['a', 'b']
     """
     threads = options.pop("threads", None)
-    with recreate(path, compression=compression, threads=threads) as file:
-        if isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__"):
-            first = next(data, None)
-            if first is None:
-                raise UsageError("the iterator gives nothing: an ntuple without entries needs a specification")
-            batches = to_batches(first)
-            ntuple = file.mkrntuple(name, batches, **options)
-            ntuple.extend(batches)
-            for batch in data:
-                ntuple.extend(batch)
-        else:
-            batches = to_batches(data)
-            ntuple = file.mkrntuple(name, batches, **options)
-            ntuple.extend(batches)
-        return ntuple.close()
+    while True:
+        skipped = data.skipped if isinstance(data, NTuple) else ()
+        try:
+            with recreate(path, compression=compression, threads=threads) as file:
+                return _write(file, data, name, options)
+        except UsageError:
+            # a branch that only its later entries show to be unreadable: nothing has appeared yet
+            if not isinstance(data, NTuple) or data.skipped == skipped:
+                raise
+
+
+def _write(file: FileWriter, data: Any, name: str, options: dict[str, Any]) -> int:
+    """Write data as an ntuple; gives the number of entries."""
+    is_iterator = isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__")
+    first = next(data, None) if is_iterator else data
+    if first is None and is_iterator:
+        raise UsageError("the iterator gives nothing: an ntuple without entries needs a specification")
+    batches = to_batches(first)
+    ntuple = file.mkrntuple(name, batches, **options)
+    ntuple.extend(batches)
+    for batch in data if is_iterator else ():
+        ntuple.extend(batch)
+    return ntuple.close()

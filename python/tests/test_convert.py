@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import awkward as ak
@@ -444,11 +445,12 @@ def write_table(table, path):
 @pytest.mark.parametrize("ending", ["parquet", "arrow", "arrows"])
 def test_what_tables_have_becomes_what_ntuples_have(odd, tmp_path, ending):
     write_table(odd, tmp_path / f"odd.{ending}")
-    report = fb.convert(tmp_path / f"odd.{ending}", tmp_path / "odd.root")
+    with pytest.warns(fb.UnreadableWarning, match="'nothing' of .* cannot be converted and is left out: all of its"):
+        report = fb.convert(tmp_path / f"odd.{ending}", tmp_path / "odd.root")
     assert report.equal
     assert fb.open(tmp_path / "odd.root").arrays().tolist() == ODD
     assert report.notes["a b.c"] == 'is called "a_b_c"'
-    assert report.notes["nothing"] == "is left out: all of its values are missing, and it has no type"
+    assert report.skipped == (("nothing", "all of its values are missing, and it has no type"),)
     assert report.notes["price"] == "decimal128(10, 2) is written as an integer, its value times 10^2"
     assert report.notes["lists"] == "timestamp[us, tz=UTC] is written as an integer"
     assert fb.open(tmp_path / "odd.root")["price"].description.startswith("decimal128(10, 2) in the table")
@@ -457,7 +459,7 @@ def test_what_tables_have_becomes_what_ntuples_have(odd, tmp_path, ending):
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])
 def test_a_table_of_a_table_keeps_the_names(odd, tmp_path, ending):
     write_table(odd, tmp_path / "odd.parquet")
-    assert fb.convert(tmp_path / "odd.parquet", tmp_path / f"other.{ending}").equal
+    assert fb.convert(tmp_path / "odd.parquet", tmp_path / f"other.{ending}", drop="nothing").equal
     assert fb.convert(tmp_path / f"other.{ending}", tmp_path / "odd.root", fields="a b*").equal
     assert fb.open(tmp_path / "odd.root").keys() == ["a_b_c"]
 
@@ -560,7 +562,9 @@ def test_records_without_a_class_may_be_missing(tmp_path, run_root):
 
 def test_a_field_that_is_not_there_is_told_with_those_that_are(dimuon, shared, tmp_path):
     for option in ("fields", "drop"):
-        with pytest.raises(fb.KeyNotFoundError, match=r"no field .nMuons. .*did you mean nMuon\?"):
+        with pytest.raises(
+            fb.KeyNotFoundError, match=r"dimuon\.root:Events has no field .nMuons.; did you mean nMuon\?"
+        ):
             fb.convert(dimuon, tmp_path / "out.root", **{option: "nMuons"})
     with pytest.raises(fb.KeyNotFoundError, match=r"did you mean NMuon\?"):
         fb.convert(f"{shared}/ttree/hzz_zlib.root:events", tmp_path / "out.root", drop="NMuo")
@@ -585,3 +589,217 @@ def test_a_counter_that_is_dropped_is_not_there(shared, tmp_path):
     assert ak.array_equal(everything["Muon_Px"].array(), dropped["Muon_Px"].array())
     assert one.typenames() == {"Muon_Px": "std::vector<float>"}
     assert ak.array_equal(everything["Muon_Px"].array(), one["Muon_Px"].array())
+
+
+# -- what cannot be read
+
+VERSIONS = "ttree/versions.root"
+REASON = "basket 1 has values that are not as the file describes them"
+
+
+@pytest.mark.parametrize("ending", ["root", "parquet", "arrow"])
+def test_a_branch_that_only_reading_shows_to_be_unreadable_is_left_out(testdata, tmp_path, ending):
+    """The conversion failed: its second basket has objects of a version that the file does not describe."""
+    with pytest.warns(
+        fb.UnreadableWarning, match=f"'thing' of .*versions.root cannot be converted .*: {REASON}"
+    ) as all:
+        report = fb.convert(testdata / VERSIONS, tmp_path / f"out.{ending}")
+    assert len(all) == 1
+    assert (report.entries, report.equal, report.notes) == (400, True, {})
+    ((name, reason),) = report.skipped
+    assert (name, reason.startswith(REASON)) == ("thing", True)
+    assert repr(report).endswith("converted, 400 entries, 4 columns equal, 1 skipped>")
+    fields = {column["field"].split(".")[0] for column in report.certificate["columns"]}
+    assert fields == {"number", "holder", "same"}
+    assert names(tmp_path) == [f"out.{ending}"]
+
+
+@pytest.mark.parametrize("ending", ["root", "parquet"])
+def test_an_unreadable_branch_that_is_asked_for_by_its_name_is_an_error(testdata, tmp_path, ending):
+    file, target = testdata / VERSIONS, tmp_path / f"out.{ending}"
+    with pytest.raises(
+        fb.FormatError, match=f'"thing" of "versions" cannot be read: {REASON}.*: `drop` leaves it out$'
+    ):
+        fb.convert(file, target, fields=["number", "thing"])
+    with pytest.raises(fb.FormatError, match=f"{REASON}.*nothing else is left to convert$"):
+        fb.convert(file, target, fields="th*")
+    with pytest.raises(
+        fb.UsageError, match=r"nothing of .*versions\.root is left to convert: all of its fields are drop"
+    ):
+        fb.convert(file, target, drop="*")
+    assert names(tmp_path) == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for options in ({"fields": ["number", "thing"], "drop": "thing"}, {"fields": "number"}, {"drop": "th*"}):
+            report = fb.convert(file, target, **options)
+            assert (report.equal, report.skipped, report.notes) == (True, (), {})
+
+
+def test_the_program_tells_what_is_left_out(testdata, tmp_path):
+    command = [*PROGRAM, "convert", str(testdata / VERSIONS), str(tmp_path / "out.root")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    first, second, last = done.stdout.splitlines()
+    assert first.endswith("; all 4 columns that were converted are equal")
+    assert second.startswith(f"  left out: thing: {REASON}")
+    assert last == "1 branch left out"
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+    ((name, _),) = json.loads(done.stdout)["skipped"]
+    assert name == "thing"
+    command[-1] = f"{tmp_path}/folder/"
+    report = tmp_path / "report.json"
+    done = subprocess.run([*command, "--skip-bad-files", str(report)], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "1 files converted, 1 branch left out"
+    assert json.loads(report.read_text())["summary"]["branches_left_out"] == 1
+
+
+def test_what_is_below_the_top_level_is_not_chosen(testdata, tmp_path):
+    for ending in ("root", "parquet"):
+        with pytest.raises(
+            fb.UsageError, match=r'versions: "holder\.thing" is below the top level, .*: choose "holder"'
+        ):
+            fb.convert(testdata / VERSIONS, tmp_path / f"out.{ending}", fields="holder.thing")
+
+
+def test_a_tree_is_written_without_what_only_its_later_entries_show_to_be_unreadable(testdata, tmp_path):
+    """It was an error of Arrow's C interface with a number."""
+    with pytest.warns(fb.UnreadableWarning, match="'thing'"):
+        assert fb.write(tmp_path / "out.root", fb.open(testdata / VERSIONS)) == 400
+    assert "thing" not in fb.open(tmp_path / "out.root").keys()  # noqa: SIM118
+    message = r'^the stream of record batches broke off: .*versions\.root: field "thing" of "versions" cannot be read'
+    with pytest.raises(fb.UsageError, match=message):
+        fb.write(tmp_path / "other.root", iter([fb.open(testdata / VERSIONS)]))
+
+
+@pytest.mark.parametrize("ending", ["root", "parquet"])
+def test_what_not_all_files_have_is_left_out(tmp_path, ending):
+    """Members that a later file lacks broke the conversion off."""
+    record = {"p": 1.5, "q": 2}
+    fb.write(tmp_path / "more.root", {"x": [1], "y": [1], "r": ak.Array([record])})
+    fb.write(tmp_path / "less.root", {"x": [2], "r": ak.Array([{"p": 2.5}])})
+    files = [tmp_path / "more.root", tmp_path / "less.root"]
+    with pytest.warns(fb.UnreadableWarning, match="'y', 'r' of .*more.root cannot be converted and are left out"):
+        report = fb.convert(files, tmp_path / f"out.{ending}")
+    assert report.equal
+    assert [column["field"] for column in report.certificate["columns"]] == ["x"]
+    with pytest.warns(fb.UnreadableWarning, match=r"'r\.q', 'y' of .*less\.root"):
+        report = fb.convert(files[::-1], tmp_path / f"out.{ending}")
+    assert [column["field"] for column in report.certificate["columns"]] == ["x", "r.p"]
+    for order in files, files[::-1]:
+        with pytest.raises(fb.FormatError, match=r'"y" .*less\.root; convert without it: `drop` leaves it out'):
+            fb.convert(order, tmp_path / f"out.{ending}", fields=["x", "y"])
+    for asked in ("y", "r"):
+        with pytest.raises(fb.FormatError, match=f'"{asked}" .*less\\.root; convert without it: `drop` leaves it out'):
+            fb.convert(files, tmp_path / f"out.{ending}", fields=["x", asked])
+
+
+# Arguments: the file
+TREES = """
+import os, sys
+import ROOT
+ROOT.gInterpreter.Declare('''
+void trees(const char* name) {
+  TFile file(name, "RECREATE");
+  struct { float grid[2][3]; int n; float list[4]; char letter; unsigned char byte; } record{};
+  double x = 0;
+  int number = 0;
+  TTree lists("lists", "lists of leaves");
+  lists.Branch("record", &record.grid, "grid[2][3]/F:n/I");
+  lists.Branch("letters", &record.letter, "letter/B:byte/b");
+  TTree own("own", "a counter in the same branch");
+  own.Branch("record", &record.n, "n/I:list[n]/F");
+  TTree names("names", "names that ROOT does not take");
+  names.Branch("p4.", &x, "x/D");
+  names.Branch("my var", &number, "number/I");
+  for (int i = 0; i < 4; ++i) {
+    x = number = record.n = i;
+    record.letter = 'a' + i;
+    record.byte = 200 + i;
+    for (int j = 0; j < 6; ++j) record.grid[j / 3][j % 3] = 10 * i + j;
+    for (int j = 0; j < i; ++j) record.list[j] = j + 0.5;
+    lists.Fill();
+    own.Fill();
+    names.Fill();
+  }
+  file.Write();
+}
+''')
+ROOT.trees(sys.argv[1])
+os._exit(0)
+"""
+
+
+@pytest.fixture(scope="module")
+def made(run_root, tmp_path_factory):
+    """Trees of lists of leaves, and of names that fields cannot have."""
+    path = tmp_path_factory.mktemp("trees") / "trees.root"
+    run_root(TREES, path)
+    return path
+
+
+@pytest.mark.oracle
+def test_lists_of_leaves_become_what_roots_importer_makes_of_them(run_root, made, tmp_path):
+    """Letters were integers, and arrays of two dimensions kept them."""
+    run_root(IMPORT, f"{made}|lists", tmp_path / "imported.root")
+    assert fb.convert(f"{made}:lists", tmp_path / "own.root").equal is True
+    own, roots = fb.open(tmp_path / "own.root"), fb.open(tmp_path / "imported.root")
+    assert own.typenames() == roots.typenames()
+    assert own.typenames()["record.grid"] == "std::array<float,6>"
+    assert own.typenames()["letters.letter"] == "char"
+    assert columns(own) == columns(roots)
+    assert own.arrays().to_list() == roots.arrays().to_list()
+
+
+@pytest.mark.oracle
+def test_a_list_of_leaves_may_have_its_own_counter(made, tmp_path):
+    """It was refused: its branch is no counter."""
+    assert fb.convert(f"{made}:own", tmp_path / "own.root").equal is True
+    assert fb.open(tmp_path / "own.root").arrays().to_list()[2] == {"record": {"n": 2, "list": [0.5, 1.5]}}
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("ending", ["root", "parquet"])
+def test_names_of_the_input_and_of_the_output_choose_fields(made, tmp_path, ending):
+    is_root = ending == "root"
+    names = {"p4.": "p4" if is_root else "p4.", "my var": "my_var" if is_root else "my var"}
+    for asked, name in {"p4": "p4.", "p4.": "p4.", "my var": "my var", "my_var": "my var", "my_*": "my var"}.items():
+        (other,) = set(names) - {name}
+        for option, kept in ("fields", name), ("drop", other):
+            report = fb.convert(f"{made}:names", tmp_path / f"x.{ending}", **{option: asked})
+            assert [column["field"] for column in report.certificate["columns"]] == [names[kept]]
+            assert report.notes == ({kept: f'is called "{names[kept]}"'} if is_root else {})
+
+
+# -- many files
+
+
+def test_errors_of_folders_are_those_of_files(dimuon, testdata, tmp_path):
+    """All were a FemtobarnError, and files that stayed whole counted as lost entries."""
+    with pytest.raises(fb.NotFoundError, match=r"none\.root \(0 of 1 files are converted\)") as raised:
+        fb.convert([tmp_path / "none.root"], tmp_path / "out/")
+    assert raised.value.kind == "file-not-found"
+    with pytest.raises(fb.KeyNotFoundError, match="nMuons"):
+        fb.convert([dimuon], tmp_path / "out/", fields="nMuons")
+    copy = tmp_path / "copy.root"
+    copy.write_bytes(Path(dimuon).read_bytes())
+    (report,) = fb.convert([copy], f"{tmp_path}/", skip_bad_files=True)
+    assert (report.status, report.entries) == ("failed", 0)
+    assert "it is the input, too" in repr(report)
+
+
+def test_folders_and_files_of_several_objects_say_how_to_go_on(dimuon, tmp_path):
+    (tmp_path / "in").mkdir()
+    for output in ("out/", "out.root"):
+        with pytest.raises(fb.UsageError, match=r"in is a folder: give its files, as '.*/in/\*\.root'"):
+            fb.convert(str(tmp_path / "in"), f"{tmp_path}/{output}")
+        done = subprocess.run(
+            [*PROGRAM, "convert", f"{tmp_path}/in/", f"{tmp_path}/{output}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, "/in/*.root'" in done.stderr) == (2, True)
+    with fb.recreate(tmp_path / "two.root") as file:
+        file["a"] = {"x": [1]}
+        file["b"] = {"x": [1]}
+    with pytest.raises(fb.UsageError, match=r"name one of them: a, b \(as in .*two\.root:a\)"):
+        fb.convert(tmp_path / "two.root", tmp_path / "out.root")

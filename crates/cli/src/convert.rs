@@ -49,6 +49,9 @@ pub fn run(
             out.json(&document(&inputs, &done))?;
         } else {
             print(&done, out)?;
+            if !done.skipped.is_empty() {
+                writeln!(out, "{}", left_out(done.skipped.len()))?;
+            }
         }
         return Ok(code::FINE);
     }
@@ -105,7 +108,8 @@ fn many(
                         .get("error")
                         .and_then(Value::as_str)
                         .unwrap_or_default();
-                    let lost = n_entries.map_or(String::new(), |n| format!(" ({n} entries)"));
+                    let lost = n_entries.filter(|&n| n > 0);
+                    let lost = lost.map_or(String::new(), |n| format!(" ({n} entries)"));
                     writeln!(err, "fb: not converted{lost}: {}", printable(why))?;
                 }
             }
@@ -113,7 +117,7 @@ fn many(
             _ => {}
         }
     }
-    if !json && reports.len() > 1 {
+    if !json && (reports.len() > 1 || n_left_out(&reports) > 0) {
         writeln!(out, "{}", summary_text(&reports))?;
     }
     Ok(worst)
@@ -194,9 +198,15 @@ fn document(inputs: &[Input], done: &Converted) -> Value {
 }
 
 fn print(done: &Converted, out: &mut Output<'_>) -> Result<(), Failure> {
-    let proof = match &done.certificate {
-        Some(certificate) => format!("; all {} columns are equal", certificate.columns.len()),
-        None => String::new(),
+    let proof = match (&done.certificate, done.skipped.is_empty()) {
+        (Some(certificate), true) => {
+            format!("; all {} columns are equal", certificate.columns.len())
+        }
+        (Some(certificate), false) => format!(
+            "; all {} columns that were converted are equal",
+            certificate.columns.len()
+        ),
+        (None, _) => String::new(),
     };
     writeln!(
         out,
@@ -210,7 +220,25 @@ fn print(done: &Converted, out: &mut Output<'_>) -> Result<(), Failure> {
     for (name, note) in &done.notes {
         writeln!(out, "  {}: {}", printable(name), printable(note))?;
     }
+    for (name, reason) in &done.skipped {
+        let (name, reason) = (printable(name), printable(reason));
+        writeln!(out, "  left out: {name}: {reason}")?;
+    }
     Ok(())
+}
+
+fn left_out(n: usize) -> String {
+    let s = if n == 1 { "" } else { "es" };
+    format!("{n} branch{s} left out")
+}
+
+/// How many branches the files that were converted have lost.
+fn n_left_out(reports: &[FileReport]) -> usize {
+    let each = reports.iter().map(|report| match &report.outcome {
+        Outcome::Converted(done) => done.skipped.len(),
+        _ => 0,
+    });
+    each.sum()
 }
 
 fn counts(reports: &[FileReport]) -> (usize, usize, usize, usize) {
@@ -243,6 +271,7 @@ fn summary(reports: &[FileReport]) -> Value {
         "kept": kept,
         "failed": failed,
         "not_tried": not_tried,
+        "branches_left_out": n_left_out(reports),
         "entries_lost": n_lost,
         "entries_lost_is_complete": all_known,
     })
@@ -261,8 +290,13 @@ fn summary_text(reports: &[FileReport]) -> String {
             parts.push(format!("{n} {what}"));
         }
     }
+    let n_left_out = n_left_out(reports);
+    if n_left_out > 0 {
+        parts.push(left_out(n_left_out));
+    }
     if failed > 0 {
         parts.push(match (n_lost, all_known) {
+            (0, true) => "no entries lost".to_owned(),
             (_, true) => format!("{n_lost} entries lost"),
             (0, false) => "how many entries are lost is not known".to_owned(),
             (_, false) => format!("at least {n_lost} entries lost"),
@@ -382,6 +416,7 @@ mod tests {
         };
         assert!(text(&[Some(3)]).ends_with(", 3 entries lost"));
         assert!(text(&[Some(3), None]).ends_with(", at least 3 entries lost"));
+        assert!(text(&[Some(0)]).ends_with(", no entries lost"));
         assert!(text(&[None]).ends_with(", how many entries are lost is not known"));
     }
 

@@ -47,6 +47,8 @@ pub(crate) enum Lenience {
     LeaveOutNext,
     /// They are an error: somebody asked for them.
     Refuse,
+    /// They are an error that tells the field and the reason, and nothing else: the caller knows what to do.
+    Tell,
 }
 
 impl Selection {
@@ -67,6 +69,12 @@ impl Selection {
         if self.lenience == Lenience::LeaveOut {
             self.lenience = Lenience::LeaveOutNext;
         }
+        self
+    }
+
+    /// The same fields; what turns out to be unreadable is an error without a hint, for a caller that begins again.
+    pub(crate) fn telling(mut self) -> Self {
+        self.lenience = Lenience::Tell;
         self
     }
 

@@ -140,7 +140,11 @@ fn only_of(
     let hint = match (names.as_slice(), others.as_slice()) {
         ([], []) => "; the file is empty".to_owned(),
         ([], others) => format!("; it holds {}", first_of(others)),
-        (names, _) => format!("; name one of them: {}", names.join(", ")),
+        ([first, ..], _) => format!(
+            "; name one of them: {} (as in {}:{first})",
+            names.join(", "),
+            file.source().url()
+        ),
     };
     Err(RNTupleError::AmbiguousNTuple {
         url: file.source().url().into(),

@@ -31,6 +31,7 @@ impl NTuple {
                 return Err(error);
             };
             match selection.lenience {
+                Lenience::Tell => return Err(error),
                 Lenience::Refuse => {
                     return Err(hinted(error, "a read that names no fields leaves it out"));
                 }
@@ -59,18 +60,25 @@ impl NTuple {
         entries: &Range<u64>,
     ) -> Result<Selection, RNTupleError> {
         let mut settled = selection.clone();
-        if selection.lenience == Lenience::LeaveOut {
-            let mut all = self.doubtful(selection, entries).into_iter();
-            let is_unreadable = |(reader, paths, entry): (&Arc<Reader>, Vec<String>, u64)| {
-                let tried = read_one(reader, &paths, entry);
-                matches!(tried, Err(RNTupleError::Unsupported { .. }))
-            };
-            if all.any(is_unreadable) {
-                self.try_each(selection, entries);
-                self.shrink(&mut settled)?;
-            }
+        if selection.lenience == Lenience::LeaveOut && self.find_unreadable(selection, entries) {
+            self.shrink(&mut settled)?;
         }
         Ok(settled.fixed())
+    }
+
+    /// Whether the first entries of `entries` show a field of the selection to be unreadable: all that they show to be is
+    /// left out from then on.
+    pub(crate) fn find_unreadable(&self, selection: &Selection, entries: &Range<u64>) -> bool {
+        let mut all = self.doubtful(selection, entries).into_iter();
+        let is_unreadable = |(reader, paths, entry): (&Arc<Reader>, Vec<String>, u64)| {
+            let tried = read_one(reader, &paths, entry);
+            matches!(tried, Err(RNTupleError::Unsupported { .. }))
+        };
+        let found = all.any(is_unreadable);
+        if found {
+            self.try_each(selection, entries);
+        }
+        found
     }
 
     /// Tries the first entry of each doubtful field in each file.

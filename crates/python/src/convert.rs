@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use femtobarn::convert::{
-    Batch, ConvertOptions, FileReport, Format, Input, Pulse, convert as convert_files,
+    Batch, ConvertOptions, FileReport, Format, Input, Outcome, Pulse, convert as convert_files,
     convert_many as convert_each,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{new, to_python};
+use crate::error::{class_of, new, to_python};
 use crate::write::options;
 
 fn inputs(files: Vec<(String, Option<String>)>) -> Vec<Input> {
@@ -113,7 +113,7 @@ pub fn convert(
     Ok(callback.finish(result)?.to_json().to_string())
 }
 
-/// Converts files into files of a folder; gives what became of each, in JSON.
+/// Converts files into files of a folder; gives what became of each, in JSON, with the class of the exception of what failed.
 #[pyfunction]
 #[pyo3(signature = (files, folder, given, write, batch, tick = None))]
 pub fn convert_many(
@@ -147,6 +147,14 @@ pub fn convert_many(
     let reports = callback.finish(result)?;
     Ok(reports
         .iter()
-        .map(|report: &FileReport| report.to_json().to_string())
+        .map(|report: &FileReport| {
+            let mut document = report.to_json();
+            if let (Outcome::Failed { error, .. }, Some(document)) =
+                (&report.outcome, document.as_object_mut())
+            {
+                document.insert("class".into(), class_of(error).into());
+            }
+            document.to_string()
+        })
         .collect())
 }

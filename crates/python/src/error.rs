@@ -28,7 +28,7 @@ pub fn new(class: &str, kind: &str, message: String) -> PyErr {
     })
 }
 
-fn class_of(error: &Error) -> &'static str {
+pub fn class_of(error: &Error) -> &'static str {
     match error.kind() {
         "page-checksum" | "envelope-checksum" => "ChecksumError",
         "internal" => "FemtobarnError",

@@ -152,12 +152,20 @@ impl Batches {
             for batch in stream {
                 match batch {
                     Ok(batch) => write(&batch)?,
-                    Err(error) => return Ok(Err(error.to_string())),
+                    Err(error) => return Ok(Err(of_producer(&error.to_string()).to_owned())),
                 }
             }
         }
         Ok(Ok(()))
     }
+}
+
+/// What the producer of a stream says of its error, without the words of those who passed it on.
+fn of_producer(message: &str) -> &str {
+    let (_, own) = message
+        .split_once("Producer error: ")
+        .unwrap_or(("", message));
+    own.strip_prefix("External error: ").unwrap_or(own)
 }
 
 /// What an ntuple is made of.

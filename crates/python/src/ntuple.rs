@@ -309,8 +309,14 @@ impl NTuple {
             threads,
             ..StepsOptions::default()
         };
-        let steps = Steps::new(self.inner.clone(), selection, entries, options);
-        arrow::stream(py, Box::new(BatchReader { schema, steps }))
+        let ntuple = self.inner.clone();
+        let begin = move || Steps::new(ntuple, selection, entries, options);
+        let reader = BatchReader {
+            schema,
+            begin: Some(Box::new(begin)),
+            steps: None,
+        };
+        arrow::stream(py, Box::new(reader))
     }
 
     /// The Arrow schema of `paths`.
@@ -467,7 +473,9 @@ impl BatchIterator {
 /// Steps as a stream of record batches.
 struct BatchReader {
     schema: SchemaRef,
-    steps: Steps,
+    /// Begins to read, at the first batch: what is found to be unreadable is not told before.
+    begin: Option<Box<dyn FnOnce() -> Steps + Send>>,
+    steps: Option<Steps>,
 }
 
 impl Iterator for BatchReader {
@@ -476,7 +484,10 @@ impl Iterator for BatchReader {
     fn next(&mut self) -> Option<Self::Item> {
         let external =
             |error: Box<dyn std::error::Error + Send + Sync>| ArrowError::ExternalError(error);
-        Some(match self.steps.next()? {
+        if let Some(begin) = self.begin.take() {
+            self.steps = Some(begin());
+        }
+        Some(match self.steps.as_mut()?.next()? {
             Ok((_, arrays)) => arrays.to_arrow().map_err(|error| external(error.into())),
             Err(error) => Err(external(error.into())),
         })

@@ -81,7 +81,7 @@ pub enum RNTupleError {
         hint: String,
     },
     /// A field that the ntuple does not have.
-    #[error("no field {name:?} in {ntuple:?} of {url}{hint}")]
+    #[error("{} has no field {name:?}{hint}", place(url, ntuple))]
     NoSuchField {
         url: String,
         ntuple: String,
@@ -196,5 +196,13 @@ impl RNTupleError {
             Self::Internal { .. } => "internal",
             Self::Interrupted => "interrupted",
         }
+    }
+}
+
+/// A file, or an ntuple in it.
+fn place(url: &str, ntuple: &str) -> String {
+    match ntuple {
+        "" => url.to_owned(),
+        ntuple => format!("{url}:{ntuple}"),
     }
 }

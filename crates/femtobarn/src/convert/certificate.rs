@@ -80,7 +80,7 @@ pub(super) fn verify(
                 url: url.clone(),
                 path,
             };
-            Source::open(&[input], format, &plain)?.batches
+            Source::open(&[input], format, &plain, &[])?.batches
         }
         _ => tables::reopen(&url, format)?,
     };

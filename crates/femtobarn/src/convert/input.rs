@@ -1,14 +1,14 @@
 //! What is converted: entries as record batches, and the fields that they are to become.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::{PageCache, ReadOptions};
-use femtobarn_rntuple::schema::{Descriptor, FieldId, did_you_mean};
+use femtobarn_rntuple::read::{PageCache, ReadOptions, Reader};
+use femtobarn_rntuple::schema::{Descriptor, FieldId};
 use femtobarn_rntuple::spec::ExtraTypeInfo;
 use femtobarn_rntuple::write::FieldModel;
 use femtobarn_ttree::Tree;
@@ -17,10 +17,11 @@ use femtobarn_ttree::model::TreeModel;
 use super::output::Format;
 use super::reshape::reshape;
 use super::tree::{self, has_data};
+use super::wanted::{Names, Wanted};
 use super::{ConvertOptions, tables};
+use crate::common::LeftOut;
 use crate::ntuple::{NTuple, Selection};
 use crate::open::OpenOptions;
-use crate::pattern::matches;
 
 /// Decoded bytes of a step.
 const STEP: u64 = 64 << 20;
@@ -48,22 +49,26 @@ pub(super) struct Source {
     pub n_entries: u64,
     /// Bytes as stored.
     pub n_bytes: u64,
+    /// What of the input is wanted and cannot be converted, with the reasons.
+    pub skipped: Vec<(String, String)>,
+    /// What has another name or other values.
     pub notes: Vec<(String, String)>,
     pub batches: Batches,
 }
 
 impl Source {
-    /// Opens files of one kind; several are one ntuple.
+    /// Opens files of one kind; several are one ntuple. What is known to be unreadable is left out.
     pub fn open(
         inputs: &[Input],
         output: Format,
         options: &ConvertOptions,
+        unreadable: &[(String, String)],
     ) -> Result<Self, RNTupleError> {
         let [first, ..] = inputs else {
             return Err(refused("", "there is nothing to convert"));
         };
         match Format::of(Path::new(&first.url)) {
-            Format::Root => Self::ntuple(inputs, output, options),
+            Format::Root => Self::ntuple(inputs, output, options, unreadable),
             format => tables::open(inputs, format, output, options),
         }
     }
@@ -72,6 +77,7 @@ impl Source {
         inputs: &[Input],
         output: Format,
         options: &ConvertOptions,
+        unreadable: &[(String, String)],
     ) -> Result<Self, RNTupleError> {
         let files: Vec<(String, Option<String>)> = inputs
             .iter()
@@ -81,11 +87,18 @@ impl Source {
         let Some(reader) = ntuple.readers().first().cloned() else {
             return Err(refused("", "there is nothing to convert"));
         };
+        for (name, reason) in unreadable {
+            ntuple.leave_out(name, reason);
+        }
         if let (Some(model), Format::Root) = (Tree::model(&reader), output) {
             return Self::tree(&ntuple, model, options);
         }
         let descriptor = reader.descriptor();
-        let mut chosen = choose(descriptor, options, reader.url())?;
+        let all = 0..ntuple.n_entries();
+        let (mut chosen, mut skipped) = choose(&ntuple, &reader, options)?;
+        if ntuple.find_unreadable(&ntuple.select(Some(&paths(&reader, &chosen)))?, &all) {
+            (chosen, skipped) = choose(&ntuple, &reader, options)?;
+        }
         let fields = if output == Format::Root {
             let fields = FieldModel::from_descriptor(descriptor, &chosen)?;
             materialized(descriptor, &chosen, fields)?
@@ -102,24 +115,15 @@ impl Source {
             .filter(|field| has_data(field))
             .map(|field| field.name.clone())
             .collect();
-        let selection = ntuple.select(Some(&read))?;
-        let left_out = ntuple.left_out();
-        let skipped = descriptor.skipped.iter();
-        let notes = skipped
-            .map(|skipped| (skipped.name.clone(), skipped.reason.clone()))
-            .chain(
-                left_out
-                    .iter()
-                    .map(|(path, why)| (path.to_owned(), why.to_owned())),
-            )
-            .collect();
+        let selection = ntuple.select(Some(&read))?.telling();
         Ok(Self {
             name: descriptor.name.clone(),
             description: descriptor.description.clone(),
             type_infos: descriptor.extra_type_infos.clone(),
             n_entries: ntuple.n_entries(),
             n_bytes: stored_bytes(&ntuple)?,
-            notes,
+            skipped,
+            notes: Vec::new(),
             batches: steps(ntuple, selection, options.write.threads)?,
             fields,
         })
@@ -135,13 +139,11 @@ impl Source {
             return Err(refused("", "there is nothing to convert"));
         };
         let mut shaped = tree::shape(model, ntuple, reader, options)?;
-        let left_out = ntuple.left_out();
-        shaped.notes.extend(
-            left_out
-                .iter()
-                .map(|(path, why)| (path.to_owned(), why.to_owned())),
-        );
-        let selection = ntuple.select(Some(&shaped.read))?;
+        let all = 0..ntuple.n_entries();
+        if ntuple.find_unreadable(&ntuple.select(Some(&shaped.read))?, &all) {
+            shaped = tree::shape(model, ntuple, reader, options)?;
+        }
+        let selection = ntuple.select(Some(&shaped.read))?.telling();
         let batches = steps(ntuple.clone(), selection, options.write.threads)?;
         let pieces = shaped.pieces;
         Ok(Self {
@@ -159,6 +161,7 @@ impl Source {
             type_infos: Vec::new(),
             n_entries: ntuple.n_entries(),
             n_bytes: stored_bytes(ntuple)?,
+            skipped: shaped.skipped,
             notes: shaped.notes,
             batches: Box::new(batches.map(move |batch| reshape(&batch?, &pieces))),
             fields: shaped.fields,
@@ -173,53 +176,6 @@ pub(super) fn refused(name: &str, reason: impl Into<String>) -> RNTupleError {
     }
 }
 
-/// Whether a name is asked for; notes which patterns have matched.
-pub(super) struct Wanted<'a> {
-    options: &'a ConvertOptions,
-    unmatched: HashSet<&'a str>,
-}
-
-impl<'a> Wanted<'a> {
-    pub fn new(options: &'a ConvertOptions) -> Self {
-        let patterns = options.fields.iter().chain(&options.drop);
-        Self {
-            options,
-            unmatched: patterns.map(String::as_str).collect(),
-        }
-    }
-
-    pub fn takes(&mut self, name: &str) -> bool {
-        let mut any = |patterns: &'a [String]| {
-            let mut found = false;
-            for pattern in patterns.iter().filter(|pattern| matches(pattern, name)) {
-                self.unmatched.remove(pattern.as_str());
-                found = true;
-            }
-            found
-        };
-        let taken = self.options.fields.is_empty() || any(&self.options.fields);
-        let dropped = any(&self.options.drop);
-        taken && !dropped
-    }
-
-    /// An error if a pattern fits no field: a misspelt name must not lose data.
-    pub fn check<'n>(
-        &self,
-        url: &str,
-        names: impl Iterator<Item = &'n str>,
-    ) -> Result<(), RNTupleError> {
-        match self.unmatched.iter().min() {
-            Some(pattern) => Err(RNTupleError::NoSuchField {
-                url: url.to_owned(),
-                ntuple: "the top level".to_owned(),
-                name: (*pattern).to_owned(),
-                hint: did_you_mean(pattern, names),
-            }),
-            None => Ok(()),
-        }
-    }
-}
-
 fn stored_bytes(ntuple: &NTuple) -> Result<u64, RNTupleError> {
     let sizes = ntuple.column_sizes()?;
     Ok(sizes
@@ -227,19 +183,124 @@ fn stored_bytes(ntuple: &NTuple) -> Result<u64, RNTupleError> {
         .fold(0, |sum, sizes| sum.saturating_add(sizes.bytes_on_disk)))
 }
 
+/// The top-level fields to convert, and those that cannot be, with the reasons.
+#[expect(clippy::type_complexity, reason = "used once")]
 fn choose(
-    descriptor: &Descriptor,
+    ntuple: &NTuple,
+    reader: &Reader,
     options: &ConvertOptions,
-    url: &str,
-) -> Result<Vec<FieldId>, RNTupleError> {
-    let mut wanted = Wanted::new(options);
-    let top_level = descriptor.top_level.iter().copied();
-    let chosen = top_level
-        .filter(|&id| wanted.takes(descriptor.field_name(id)))
+) -> Result<(Vec<FieldId>, Vec<(String, String)>), RNTupleError> {
+    let descriptor = reader.descriptor();
+    let left_out = ntuple.left_out();
+    let above = Tree::model(reader).map(top_branches).unwrap_or_default();
+    let names = |name: &str| Names::new(name).below(above.get(name).map(String::as_str));
+    let field = |&id: &FieldId| (Some(id), descriptor.field_name(id));
+    let unknown = descriptor.skipped.iter();
+    let all: Vec<(Option<FieldId>, &str)> = (descriptor.top_level.iter().map(field))
+        .chain(unknown.map(|skipped| (None, skipped.name.as_str())))
         .collect();
-    let names = descriptor.top_level.iter();
-    wanted.check(url, names.map(|&id| descriptor.field_name(id)))?;
-    Ok(chosen)
+    let mut wanted = Wanted::new(options, all.iter().map(|(_, name)| *name));
+    let (mut chosen, mut skipped) = (Vec::new(), Vec::new());
+    for &(id, name) in &all {
+        let names = names(name);
+        if !wanted.takes(&names) {
+            continue;
+        }
+        let mut unknown = descriptor.skipped.iter();
+        let reason = match id {
+            Some(id) => lacking(&left_out, reader, id),
+            None => unknown
+                .find(|skipped| skipped.name == name)
+                .map(|skipped| skipped.reason.clone()),
+        };
+        match (id, reason) {
+            (Some(id), None) => chosen.push(id),
+            (_, reason) => {
+                let reason = reason.unwrap_or_else(|| "it cannot be read".to_owned());
+                wanted.refuse_if_named(&names, reader, &reason)?;
+                skipped.push((name.to_owned(), reason));
+            }
+        }
+    }
+    let names = paths(reader, &chosen);
+    skipped.extend(elsewhere(&left_out, reader, &mut wanted, &names)?);
+    wanted.check(reader.url(), reader.path())?;
+    Ok((chosen, skipped))
+}
+
+/// What is wanted and not in the first file, but in others: of the fields that are chosen, and of those that it lacks.
+pub(super) fn elsewhere(
+    left_out: &LeftOut,
+    reader: &Reader,
+    wanted: &mut Wanted<'_>,
+    chosen: &[String],
+) -> Result<Vec<(String, String)>, RNTupleError> {
+    let descriptor = reader.descriptor();
+    let is_below = |path: &str, name: &str| {
+        let rest = path.strip_prefix(name);
+        rest.is_some_and(|rest| rest.starts_with('.'))
+    };
+    let mut out = Vec::new();
+    for (path, reason) in left_out.iter() {
+        if reader.field_by_path(path).is_ok() {
+            continue;
+        }
+        let mut top_level = descriptor.top_level.iter();
+        let is_wanted = if top_level.any(|&id| is_below(path, descriptor.field_name(id))) {
+            chosen.iter().any(|name| is_below(path, name))
+        } else {
+            let above = path.split_once(['.', '/']).map(|(above, _)| above);
+            let names = Names::new(path).below(above);
+            let is_wanted = wanted.takes(&names);
+            if is_wanted {
+                wanted.refuse_if_named(&names, reader, reason)?;
+            }
+            is_wanted
+        };
+        if is_wanted {
+            out.push((path.to_owned(), reason.to_owned()));
+        }
+    }
+    Ok(out)
+}
+
+/// Why a top-level field is left out, if it is: it or one of its members is unreadable or not in all files.
+pub(super) fn lacking(left_out: &LeftOut, reader: &Reader, id: FieldId) -> Option<String> {
+    let descriptor = reader.descriptor();
+    if let Some(reason) = left_out.reason(descriptor.field_name(id)) {
+        return Some(reason.to_owned());
+    }
+    let is_member = |path: &str| {
+        let found = reader.field_by_path(path);
+        found.is_ok_and(|found| descriptor.top_of(found) == id)
+    };
+    let member = left_out.iter().find(|(path, _)| is_member(path));
+    member.map(|(path, why)| format!("its member {path:?}: {why}"))
+}
+
+/// The names of the top-level branches by those of the branches below them.
+fn top_branches(tree: &TreeModel) -> HashMap<String, String> {
+    let mut out = HashMap::new();
+    for &top in &tree.top_level {
+        let name = tree.branch(top).map_or("", |branch| branch.name.as_str());
+        let mut pending: Vec<_> = tree.branch(top).map_or(Vec::new(), |b| b.children.clone());
+        while let Some(id) = pending.pop() {
+            let Some(branch) = tree.branch(id) else {
+                continue;
+            };
+            for own in [tree.path(id), branch.name.clone()] {
+                out.entry(own).or_insert_with(|| name.to_owned());
+            }
+            pending.extend(&branch.children);
+        }
+    }
+    out
+}
+
+fn paths(reader: &Reader, fields: &[FieldId]) -> Vec<String> {
+    let descriptor = reader.descriptor();
+    let names = fields.iter().map(|&id| descriptor.field_name(id));
+    names.map(str::to_owned).collect()
 }
 
 /// Whether a field is one of the collections that ROOT's importer makes for views.

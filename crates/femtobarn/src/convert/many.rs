@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::input::{Input, Source, refused};
 use super::output::Format;
-use super::{ConvertOptions, Converted, Pulse, convert};
+use super::{ConvertOptions, Converted, Pulse, check_inputs, convert_or_failed};
 use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
 
@@ -45,11 +45,11 @@ pub enum Outcome {
     Converted(Box<Converted>),
     /// Its output was there already.
     Kept,
-    /// It could not be converted; so many entries are not in the output, if that is known.
+    /// It could not be converted.
     Failed {
         /// Why.
         error: RNTupleError,
-        /// Its entries.
+        /// How many entries are lost, if that is known: none if nothing is wrong with the input.
         n_entries: Option<u64>,
     },
     /// It was not tried, because another had failed.
@@ -98,6 +98,7 @@ pub fn convert_many(
     pulse: OnFilePulse<'_>,
 ) -> Result<Vec<FileReport>, RNTupleError> {
     batch.format.check_compression(options.write.compression)?;
+    check_inputs(inputs)?;
     let outputs = outputs(inputs, folder, batch.format)?;
     std::fs::create_dir_all(folder).map_err(|source| femtobarn_io::IoError::Create {
         url: folder.to_string_lossy().into_owned(),
@@ -159,11 +160,15 @@ fn one(
     if resume && is_there(input, output) {
         return Outcome::Kept;
     }
-    match convert(std::slice::from_ref(input), output, options, tick) {
+    match convert_or_failed(std::slice::from_ref(input), output, options, tick) {
         Ok(done) => Outcome::Converted(Box::new(done)),
-        Err(error) => Outcome::Failed {
-            error,
-            n_entries: n_entries(input),
+        Err(failed) => Outcome::Failed {
+            n_entries: if failed.is_of_input {
+                n_entries(input)
+            } else {
+                Some(0)
+            },
+            error: failed.error,
         },
     }
 }
@@ -180,6 +185,7 @@ fn is_there(input: &Input, output: &Path) -> bool {
             std::slice::from_ref(input),
             Format::Root,
             &ConvertOptions::default(),
+            &[],
         );
         opened.map(|source| source.n_entries).ok()
     };

@@ -35,6 +35,10 @@ impl Members {
         }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub fn finish(self) -> (Vec<FieldModel>, Vec<(String, Piece)>) {
         self.each(&|model| model)
     }

@@ -14,6 +14,7 @@ mod plain;
 mod reshape;
 mod tables;
 mod tree;
+mod wanted;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
@@ -32,6 +33,7 @@ pub use output::Format;
 
 use input::{Batches, Source};
 use output::Sink;
+use tree::has_data;
 
 /// How something is converted.
 #[derive(Debug, Clone, Default)]
@@ -78,7 +80,9 @@ pub struct Converted {
     pub bytes_in: u64,
     pub bytes_out: u64,
     pub seconds: f64,
-    /// Fields that could not be converted, and those that have another name now, each with the reason.
+    /// What was wanted of the input and could not be converted, with the reasons.
+    pub skipped: Vec<(String, String)>,
+    /// Fields that have another name or other values now, and what was changed.
     pub notes: Vec<(String, String)>,
     pub certificate: Option<Certificate>,
 }
@@ -92,6 +96,7 @@ impl Converted {
             "bytes_in": self.bytes_in,
             "bytes_out": self.bytes_out,
             "seconds": self.seconds,
+            "skipped": self.skipped,
             "notes": self.notes,
             "certificate": self.certificate.as_ref().map(Certificate::to_json),
         })
@@ -109,12 +114,97 @@ pub fn convert(
     options: &ConvertOptions,
     pulse: OnPulse<'_>,
 ) -> Result<Converted, RNTupleError> {
+    convert_or_failed(inputs, output, options, pulse).map_err(|failed| failed.error)
+}
+
+/// An error, and whether it is the input's.
+pub(super) struct Failed {
+    pub error: RNTupleError,
+    /// The input could not be read.
+    pub is_of_input: bool,
+    /// Nothing is wrong but for one field.
+    is_of_field: bool,
+}
+
+impl From<RNTupleError> for Failed {
+    fn from(error: RNTupleError) -> Self {
+        Self {
+            error,
+            is_of_input: false,
+            is_of_field: false,
+        }
+    }
+}
+
+impl Failed {
+    fn opening(error: RNTupleError) -> Self {
+        use RNTupleError as E;
+        // these are about what was asked for
+        let is_of_input = !matches!(
+            error,
+            E::Usage { .. }
+                | E::NoSuchField { .. }
+                | E::AmbiguousNTuple { .. }
+                | E::Unwritable { .. }
+                | E::Interrupted
+        );
+        Self {
+            is_of_input,
+            ..error.into()
+        }
+    }
+
+    fn reading(error: RNTupleError) -> Self {
+        let is_of_field = matches!(error, RNTupleError::Unsupported { .. });
+        Self {
+            is_of_field,
+            ..Self::opening(error)
+        }
+    }
+}
+
+/// Begins again without a field that turns out to be unreadable: nothing has appeared until then.
+pub(super) fn convert_or_failed(
+    inputs: &[Input],
+    output: &Path,
+    options: &ConvertOptions,
+    pulse: OnPulse<'_>,
+) -> Result<Converted, Failed> {
     let start = Instant::now();
+    let mut unreadable: Vec<(String, String)> = Vec::new();
+    loop {
+        let failed = match attempt(inputs, output, options, &unreadable, pulse) {
+            Ok(done) => {
+                let seconds = start.elapsed().as_secs_f64();
+                return Ok(Converted { seconds, ..done });
+            }
+            Err(failed) => failed,
+        };
+        match &failed.error {
+            RNTupleError::Unsupported { name, reason, .. }
+                if failed.is_of_field && unreadable.iter().all(|(known, _)| known != name) =>
+            {
+                unreadable.push((name.clone(), reason.clone()));
+            }
+            _ => return Err(failed),
+        }
+    }
+}
+
+fn attempt(
+    inputs: &[Input],
+    output: &Path,
+    options: &ConvertOptions,
+    unreadable: &[(String, String)],
+    pulse: OnPulse<'_>,
+) -> Result<Converted, Failed> {
     let format = Format::of_output(output)?;
     format.check_compression(options.write.compression)?;
+    check_inputs(inputs)?;
     check_apart(inputs, output)?;
-    let mut source = Source::open(inputs, format, options)?;
-    let mut unseen = Aside::create(output, true)?;
+    let mut source = Source::open(inputs, format, options, unreadable).map_err(Failed::opening)?;
+    check_something(&source, inputs, options)?;
+    let mut unseen = Aside::create(output, true).map_err(RNTupleError::from)?;
     let mut sink = Sink::create(format, &unseen, &source, options)?;
     let digest = options
         .verify
@@ -154,16 +244,65 @@ pub fn convert(
         }
     };
     let n_bytes = std::fs::metadata(unseen.path()).map_or(0, |found| found.len());
-    unseen.appear()?;
+    unseen.appear().map_err(RNTupleError::from)?;
     Ok(Converted {
         output: output.to_owned(),
         n_entries: now.entries,
         bytes_in: source.n_bytes,
         bytes_out: n_bytes,
-        seconds: start.elapsed().as_secs_f64(),
+        seconds: 0.0,
+        skipped: source.skipped,
         notes: source.notes,
         certificate,
     })
+}
+
+/// Folders are not converted, but their files are.
+pub(super) fn check_inputs(inputs: &[Input]) -> Result<(), RNTupleError> {
+    let path = |input: &Input| {
+        input
+            .url
+            .strip_prefix("file://")
+            .unwrap_or(&input.url)
+            .to_owned()
+    };
+    match inputs
+        .iter()
+        .map(path)
+        .find(|path| Path::new(path).is_dir())
+    {
+        None => Ok(()),
+        Some(folder) => Err(RNTupleError::Usage {
+            what: format!(
+                "{folder} is a folder: give its files, as '{}/*.root'",
+                folder.trim_end_matches('/')
+            ),
+        }),
+    }
+}
+
+/// An error if nothing is left to be converted of what the input has.
+fn check_something(
+    source: &Source,
+    inputs: &[Input],
+    options: &ConvertOptions,
+) -> Result<(), RNTupleError> {
+    let url = inputs.first().map_or("", |input| input.url.as_str());
+    if source.fields.iter().any(has_data) {
+        return Ok(());
+    }
+    match source.skipped.first() {
+        Some((name, reason)) => Err(RNTupleError::Unsupported {
+            url: url.to_owned(),
+            ntuple: source.name.clone(),
+            name: name.clone(),
+            reason: format!("{reason}; nothing else is left to convert"),
+        }),
+        None if options.fields.is_empty() && options.drop.is_empty() => Ok(()),
+        None => Err(RNTupleError::Usage {
+            what: format!("nothing of {url} is left to convert: all of its fields are dropped"),
+        }),
+    }
 }
 
 /// An output that replaces its input would take what else is in that file with it.
@@ -188,14 +327,14 @@ fn flow(
     mut digest: Option<Digest>,
     ahead: bool,
     write: &mut dyn FnMut(&RecordBatch) -> Result<(), RNTupleError>,
-) -> Result<Option<Digest>, RNTupleError> {
+) -> Result<Option<Digest>, Failed> {
     let digested = &mut digest;
     let mut look = move |batch: Result<RecordBatch, RNTupleError>| {
-        let batch = batch?;
+        let batch = batch.map_err(Failed::reading)?;
         if let Some(digest) = digested {
             digest.add(&batch)?;
         }
-        Ok(batch)
+        Ok::<RecordBatch, Failed>(batch)
     };
     if !ahead {
         for batch in batches {
@@ -207,7 +346,7 @@ fn flow(
         let (sender, receiver) = sync_channel(0);
         let reader = scope.spawn(move || {
             for batch in batches {
-                let batch: Result<RecordBatch, RNTupleError> = look(batch);
+                let batch = look(batch);
                 let is_last = batch.is_err();
                 // nobody takes it if writing has failed
                 if sender.send(batch).is_err() || is_last {
@@ -216,9 +355,11 @@ fn flow(
             }
         });
         // dropped at the first error, which ends the reader
-        let written = receiver.into_iter().try_for_each(|batch| write(&batch?));
+        let written = receiver
+            .into_iter()
+            .try_for_each(|batch| write(&batch?).map_err(Failed::from));
         if reader.join().is_err() {
-            return Err(RNTupleError::internal("the thread that reads has ended"));
+            return Err(RNTupleError::internal("the thread that reads has ended").into());
         }
         written
     })?;

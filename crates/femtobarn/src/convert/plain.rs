@@ -12,8 +12,9 @@ use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, Schema
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::arrow_type_name;
 
-use super::input::{Wanted, refused};
+use super::input::refused;
 use super::tree::plain_name;
+use super::wanted::{Names, Wanted, with_drop};
 
 /// Most digits of a decimal that all integers of 64 bits have.
 const MOST_DIGITS: u8 = 18;
@@ -25,6 +26,8 @@ pub(super) struct Columns {
     chosen: Vec<usize>,
     /// As they will be.
     pub schema: SchemaRef,
+    /// Names of columns that are not converted, with the reasons.
+    pub skipped: Vec<(String, String)>,
     /// Names of columns with what is to be said of them.
     pub notes: Vec<(String, String)>,
     /// For each, what its type was, if it was another.
@@ -45,18 +48,23 @@ impl Columns {
         let mut out = Self {
             chosen: Vec::new(),
             schema: Arc::new(Schema::empty()),
+            skipped: Vec::new(),
             notes: Vec::new(),
             was: Vec::new(),
         };
         let mut fields = Vec::new();
         for (at, field) in schema.fields().iter().enumerate() {
             let given = field.name().as_str();
-            if !wanted.takes(given) {
+            let all_names = Names::new(given);
+            if !wanted.takes(&all_names) {
                 continue;
             }
             if field.data_type() == &DataType::Null {
-                let note = "is left out: all of its values are missing, and it has no type";
-                out.notes.push((given.to_owned(), note.to_owned()));
+                let reason = "all of its values are missing, and it has no type";
+                if wanted.names(&all_names) {
+                    return Err(refused(given, with_drop(reason)));
+                }
+                out.skipped.push((given.to_owned(), reason.to_owned()));
                 continue;
             }
             let mut plain = Plain {

@@ -68,8 +68,17 @@ fn make(batch: &RecordBatch, piece: &Piece, path: &str) -> Result<ArrayRef, RNTu
     }
 }
 
-/// Arrays of arrays as arrays.
+/// Arrays of arrays as arrays, also those that are members of records.
 fn flat(array: &ArrayRef) -> Result<ArrayRef, RNTupleError> {
+    if let Some(records) = array.as_struct_opt() {
+        let members = records.fields().iter().zip(records.columns());
+        let members = members.map(|(field, member)| Ok((field.name().clone(), flat(member)?)));
+        return record(members.collect::<Result<_, RNTupleError>>()?, array.len());
+    }
+    let is_nested = |outer: &FixedSizeListArray| outer.values().as_fixed_size_list_opt().is_some();
+    if !array.as_fixed_size_list_opt().is_some_and(is_nested) {
+        return Ok(array.clone());
+    }
     let (mut size, mut items) = (1i32, array.clone());
     while let Some(inner) = items.as_fixed_size_list_opt() {
         size = size.saturating_mul(inner.value_length());
@@ -145,11 +154,7 @@ fn items(
                 match offsets {
                     None => *offsets = Some(lists.offsets().clone()),
                     Some(known) if known.ptr_eq(lists.offsets()) || known == lists.offsets() => {}
-                    Some(_) => {
-                        let reason =
-                            format!("its member {name:?} has other lengths than those in front");
-                        return Err(refused(path, reason));
-                    }
+                    Some(_) => return Err(odd_one_out(batch, members, path, name)),
                 }
                 lists.values().clone()
             }
@@ -161,4 +166,42 @@ fn items(
         .and_then(|offsets| offsets.iter().last().copied())
         .unwrap_or(0);
     record(out, usize::try_from(n).unwrap_or(0))
+}
+
+/// The error of lists that should have the same lengths: the column is at fault whose lengths fewer of the others have, of
+/// the first and the one at which it was seen.
+fn odd_one_out(
+    batch: &RecordBatch,
+    members: &[(String, Piece)],
+    path: &str,
+    name: &str,
+) -> RNTupleError {
+    let lists = members.iter().filter_map(|(name, piece)| {
+        let Piece::Column(column) = piece else {
+            return None;
+        };
+        let lists = batch.column_by_name(column)?.as_list_opt::<i64>()?;
+        Some((name.as_str(), column, lists.offsets()))
+    });
+    let lists: Vec<_> = lists.collect();
+    let alike = |own: &OffsetBuffer<i64>| lists.iter().filter(|(.., other)| *other == own).count();
+    let seen = lists.iter().find(|(member, ..)| *member == name);
+    let odd = match (lists.first(), seen) {
+        (Some(first), Some(seen)) if alike(first.2) < alike(seen.2) => Some(first),
+        (_, seen) => seen,
+    };
+    match odd {
+        Some((_, column, _)) => RNTupleError::Unsupported {
+            url: String::new(),
+            ntuple: String::new(),
+            name: (*column).clone(),
+            reason: format!(
+                "its lists have other lengths than those of the other members of {path:?}"
+            ),
+        },
+        None => {
+            let reason = format!("its member {name:?} has other lengths than those in front");
+            refused(path, reason)
+        }
+    }
 }

@@ -11,9 +11,10 @@ use femtobarn_rntuple::write::Nulls;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::ConvertOptions;
-use super::input::{Batches, Input, Source, Wanted, refused};
+use super::input::{Batches, Input, Source, refused};
 use super::output::Format;
 use super::plain::Columns;
+use super::wanted::Wanted;
 
 /// What files of Arrow IPC begin with; streams do not.
 const FILE: &[u8] = b"ARROW1";
@@ -39,14 +40,10 @@ pub(super) fn open(
     options: &ConvertOptions,
 ) -> Result<Source, RNTupleError> {
     let first = table(inputs, format)?;
-    let mut wanted = Wanted::new(options);
+    let names = first.schema.fields().iter();
+    let mut wanted = Wanted::new(options, names.map(|field| field.name().as_str()));
     let columns = Columns::new(&first.schema, &mut wanted, output == Format::Root)?;
-    let names = first
-        .schema
-        .fields()
-        .iter()
-        .map(|field| field.name().as_str());
-    wanted.check(inputs.first().map_or("", |input| &input.url), names)?;
+    wanted.check(inputs.first().map_or("", |input| &input.url), "")?;
     let mut nulls = Nulls::default();
     let mut n_entries = 0;
     for batch in first.batches {
@@ -71,6 +68,7 @@ pub(super) fn open(
         description: String::new(),
         n_entries,
         n_bytes: first.n_bytes,
+        skipped: columns.skipped.clone(),
         notes: columns.notes.clone(),
         batches: Box::new(again.map(move |batch: Found| columns.of(&batch?))),
     })

@@ -6,17 +6,20 @@
 //! collections, which the importer does not take, collections of such records.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::{ReadOptions, Reader};
+use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::schema::Descriptor;
 use femtobarn_rntuple::write::{FieldKind, FieldModel};
 use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::{Branch, BranchId, Leaf, TreeModel};
 
 use super::ConvertOptions;
-use super::input::Wanted;
+use super::input::{elsewhere, lacking};
 use super::members::Members;
+use super::wanted::{Names, Wanted};
+use crate::common::LeftOut;
 use crate::ntuple::NTuple;
 
 /// How a column of the output is made of columns of the input.
@@ -24,7 +27,7 @@ use crate::ntuple::NTuple;
 pub(super) enum Piece {
     /// A column as it is.
     Column(String),
-    /// A column of arrays of arrays as one of arrays.
+    /// A column of arrays of arrays, or of records of these, as one of arrays.
     Flat(String),
     /// A record of them.
     Record(Vec<(String, Piece)>),
@@ -41,6 +44,9 @@ pub(super) struct Shaped {
     pub pieces: Vec<(String, Piece)>,
     /// The columns to read.
     pub read: Vec<String>,
+    /// Branches that cannot be converted, with the reasons.
+    pub skipped: Vec<(String, String)>,
+    /// Branches that have another name.
     pub notes: Vec<(String, String)>,
 }
 
@@ -63,7 +69,7 @@ impl Counted {
 
 struct Shaper<'a> {
     tree: &'a TreeModel,
-    ntuple: &'a NTuple,
+    left_out: Arc<LeftOut>,
     reader: &'a Reader,
     wanted: Wanted<'a>,
     group: bool,
@@ -73,21 +79,23 @@ struct Shaper<'a> {
     views: Vec<FieldModel>,
 }
 
-/// The shape of a tree.
+/// The shape of a tree, without what is known to be unreadable.
 ///
 /// # Errors
-/// If a pattern of the options fits no branch.
+/// If a pattern of the options fits no branch, or a branch that cannot be read is asked for by its name.
 pub(super) fn shape(
     tree: &TreeModel,
     ntuple: &NTuple,
     reader: &Reader,
     options: &ConvertOptions,
 ) -> Result<Shaped, RNTupleError> {
+    let names = tree.top_level.iter().filter_map(|&id| tree.branch(id));
+    let names = names.map(|branch| branch.name.as_str());
     let mut shaper = Shaper {
         tree,
-        ntuple,
+        left_out: ntuple.left_out(),
         reader,
-        wanted: Wanted::new(options),
+        wanted: Wanted::new(options, names),
         group: options.group,
         out: Shaped::default(),
         names: HashSet::new(),
@@ -96,9 +104,11 @@ pub(super) fn shape(
     };
     for branch in &tree.branches {
         for (counter, _) in branch.leaves.iter().filter_map(|leaf| leaf.count) {
-            // counters of split collections are the collections themselves, and one among other leaves is a member
-            let is_counter = |found: &Branch| found.children.is_empty() && found.leaves.len() == 1;
-            if tree.branch(counter).is_some_and(is_counter) {
+            // counters of split collections are the collections themselves, and a leaf among others is no branch
+            if tree
+                .branch(counter)
+                .is_some_and(|found| found.children.is_empty() && found.leaves.len() == 1)
+            {
                 shaper.counter(counter);
             }
         }
@@ -106,9 +116,10 @@ pub(super) fn shape(
     for &id in &tree.top_level {
         shaper.top_level(id)?;
     }
-    let names = tree.top_level.iter().filter_map(|&id| tree.branch(id));
-    let names = names.map(|branch| branch.name.trim_end_matches('.'));
-    shaper.wanted.check(reader.url(), names)?;
+    let (left_out, read) = (shaper.left_out.clone(), shaper.out.read.clone());
+    let others = elsewhere(&left_out, reader, &mut shaper.wanted, &read)?;
+    shaper.out.skipped.extend(others);
+    shaper.wanted.check(reader.url(), reader.path())?;
     shaper.collections();
     let Shaper { mut out, views, .. } = shaper;
     out.fields.extend(views);
@@ -131,7 +142,8 @@ impl Shaper<'_> {
         let Some(branch) = self.tree.branch(id) else {
             return Ok(());
         };
-        if !self.wanted.takes(branch.name.trim_end_matches('.')) {
+        let names = Names::new(&branch.name);
+        if !self.wanted.takes(&names) {
             return Ok(());
         }
         let mut counters = self.counted.values_mut();
@@ -147,17 +159,24 @@ impl Shaper<'_> {
                 .then(|| leaf.name.clone())
         });
         match (counter, self.column(id)) {
-            (Some(counter), Some((column, model))) if branch.children.is_empty() => {
+            (Some(counter), Some((column, model)))
+                if branch.children.is_empty() && self.left_out.reason(&column).is_none() =>
+            {
                 let name = self.free_name(&branch.name);
                 if let Some(counted) = self.counted.get_mut(&counter) {
                     counted.members.push((column, name, model));
                 }
             }
             _ => {
+                let n_notes = self.out.notes.len();
                 let name = self.free_name(&branch.name);
                 if let Some((model, piece)) = self.any(id, &name) {
                     self.out.fields.push(model.named(name.as_str()));
                     self.out.pieces.push((name, piece));
+                } else {
+                    self.out.notes.truncate(n_notes);
+                    let reason = self.out.skipped.last().map_or("", |(_, why)| why.as_str());
+                    self.wanted.refuse_if_named(&names, self.reader, reason)?;
                 }
             }
         }
@@ -178,6 +197,11 @@ impl Shaper<'_> {
         // the importer goes by ROOT's names of the types, Char_t among them
         if branch.leaves.iter().all(is_char) || is_of_char(&branch.object_class) {
             model.make_chars();
+        } else if let FieldKind::Record(members) = &mut model.kind {
+            let leaves = members.iter_mut().zip(&branch.leaves);
+            for (member, _) in leaves.filter(|(_, leaf)| is_char(leaf)) {
+                member.make_chars();
+            }
         }
         Some((descriptor.field_name(field).to_owned(), model))
     }
@@ -188,8 +212,8 @@ impl Shaper<'_> {
         if let Some((column, model)) = self.column(id) {
             // the sizes of split collections are known from their members
             if branch.children.is_empty() || !is_collection(branch) {
-                if let Some(reason) = self.obstacle(branch, &column, &model) {
-                    self.out.notes.push((self.tree.path(id), reason));
+                if let Some(reason) = self.obstacle(id, &model) {
+                    self.out.skipped.push((self.tree.path(id), reason));
                     return None;
                 }
                 self.out.read.push(column.clone());
@@ -208,10 +232,13 @@ impl Shaper<'_> {
             let reason =
                 reason.or_else(|| skipped.iter().find(|skipped| skipped.name == branch.name));
             let reason = reason.map_or("it cannot be read", |skipped| skipped.reason.as_str());
-            self.out.notes.push((self.tree.path(id), reason.to_owned()));
+            self.out
+                .skipped
+                .push((self.tree.path(id), reason.to_owned()));
             return None;
         }
         let prefix = branch.name.trim_end_matches('.').to_owned();
+        let n_skipped = self.out.skipped.len();
         let mut members = Members::default();
         for &child in &branch.children {
             let full = self
@@ -232,6 +259,14 @@ impl Shaper<'_> {
                 members.insert(&path, model, piece);
             }
         }
+        if members.is_empty() {
+            let mut below = self.out.skipped.drain(n_skipped..);
+            let (first, why) = below.next()?;
+            drop(below);
+            let reason = format!("nothing of it can be read: {first:?}: {why}");
+            self.out.skipped.push((self.tree.path(id), reason));
+            return None;
+        }
         if is_collection(branch) {
             let (models, pieces) = members.items();
             if let Some(map) = map(branch, &pieces) {
@@ -246,23 +281,15 @@ impl Shaper<'_> {
         Some((FieldModel::record(name, "", models), Piece::Record(pieces)))
     }
 
-    /// Why a branch cannot be converted, if it cannot: its type has no counterpart, or its objects turn out not to be what
-    /// the file says. Damage is no such reason.
-    fn obstacle(&self, branch: &Branch, column: &str, model: &FieldModel) -> Option<String> {
-        if let Err(error) = model.clone().named("field").check() {
-            return Some(error.to_string());
+    /// Why a branch cannot be converted, if it cannot: its type has no counterpart, or its objects have turned out not to
+    /// be what the file says.
+    fn obstacle(&self, id: BranchId, model: &FieldModel) -> Option<String> {
+        let field = Tree::field(self.reader, id);
+        if let Some(reason) = field.and_then(|field| lacking(&self.left_out, self.reader, field)) {
+            return Some(reason);
         }
-        if branch.class_name == "TBranch" || self.ntuple.n_entries() == 0 {
-            return None;
-        }
-        let first = |column: String| {
-            let selection = self.ntuple.select(Some(&[column]))?;
-            self.ntuple.read(&selection, 0..1, &ReadOptions::default())
-        };
-        match first(column.to_owned()) {
-            Err(RNTupleError::Unsupported { reason, .. }) => Some(reason),
-            _ => None,
-        }
+        let checked = model.clone().named("field").check();
+        checked.err().map(|error| error.to_string())
     }
 
     /// A name for a field that ROOT takes and that no other has.
@@ -426,8 +453,20 @@ fn map(branch: &Branch, members: &[(String, Piece)]) -> Option<FieldModel> {
     map.type_name.contains("map<").then_some(map)
 }
 
-/// Arrays of arrays as arrays.
+/// Arrays of arrays as arrays, also those that are members of a record; none if there are none.
 fn flattened(model: &FieldModel) -> Option<FieldModel> {
+    if let FieldKind::Record(members) = &model.kind {
+        let flat: Vec<_> = members.iter().map(flattened).collect();
+        if flat.iter().all(Option::is_none) {
+            return None;
+        }
+        let each = flat.into_iter().zip(members);
+        let members = each.map(|(flat, member)| flat.unwrap_or_else(|| member.clone()));
+        return Some(FieldModel {
+            kind: FieldKind::Record(members.collect()),
+            ..model.clone()
+        });
+    }
     let FieldKind::Array(size, item) = &model.kind else {
         return None;
     };

@@ -1,0 +1,139 @@
+//! Which fields are asked for, and which are to be left out.
+
+use std::collections::HashSet;
+
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::Reader;
+use femtobarn_rntuple::schema::did_you_mean;
+
+use super::ConvertOptions;
+use super::tree::plain_name;
+use crate::pattern::matches;
+
+/// The names that a field goes by.
+pub(super) struct Names {
+    /// That of the input.
+    own: String,
+    /// Those that it gets, or may be called all the same.
+    others: Vec<String>,
+    /// That of the branch that it is a part of.
+    above: Option<String>,
+}
+
+impl Names {
+    pub fn new(own: &str) -> Self {
+        Self {
+            own: own.to_owned(),
+            others: vec![own.trim_end_matches('.').to_owned(), plain_name(own)],
+            above: None,
+        }
+    }
+
+    /// The same field, as a part of another.
+    pub fn below(mut self, above: Option<&str>) -> Self {
+        self.above = above.map(str::to_owned);
+        self
+    }
+}
+
+/// Whether a name is asked for; notes which patterns have matched.
+pub(super) struct Wanted<'a> {
+    options: &'a ConvertOptions,
+    unmatched: HashSet<&'a str>,
+    /// All names of the input.
+    own: Vec<String>,
+}
+
+impl<'a> Wanted<'a> {
+    pub fn new<'n>(options: &'a ConvertOptions, own: impl Iterator<Item = &'n str>) -> Self {
+        let patterns = options.fields.iter().chain(&options.drop);
+        Self {
+            options,
+            unmatched: patterns.map(String::as_str).collect(),
+            own: own.map(str::to_owned).collect(),
+        }
+    }
+
+    pub fn takes(&mut self, names: &Names) -> bool {
+        let fitting = |patterns: &'a [String]| -> Vec<&'a str> {
+            let patterns = patterns.iter().map(String::as_str);
+            patterns.filter(|it| self.fits(it, names)).collect()
+        };
+        let (asked, dropped) = (fitting(&self.options.fields), fitting(&self.options.drop));
+        let is_taken = self.options.fields.is_empty() || !asked.is_empty();
+        let is_dropped = !dropped.is_empty();
+        for pattern in asked.into_iter().chain(dropped) {
+            self.unmatched.remove(pattern);
+        }
+        is_taken && !is_dropped
+    }
+
+    fn fits(&self, pattern: &str, names: &Names) -> bool {
+        // the name of one field is not also another name of the next
+        let is_taken = !is_pattern(pattern) && self.own.iter().any(|own| own == pattern);
+        let is_other = |name: &String| !is_taken && matches(pattern, name);
+        let above = names.above.iter();
+        matches(pattern, &names.own)
+            || above.map(String::as_str).any(|name| matches(pattern, name))
+            || names.others.iter().any(is_other)
+    }
+
+    /// An error if a field that cannot be converted is asked for by its name.
+    pub fn refuse_if_named(
+        &self,
+        names: &Names,
+        reader: &Reader,
+        reason: &str,
+    ) -> Result<(), RNTupleError> {
+        if !self.names(names) {
+            return Ok(());
+        }
+        Err(reader.unsupported(&names.own, &with_drop(reason)))
+    }
+
+    /// Whether the field is asked for by one of its names, not by a pattern.
+    pub fn names(&self, names: &Names) -> bool {
+        let is_part = |pattern: &str| names.above.as_deref() == Some(pattern);
+        let mut asked = self.options.fields.iter().map(String::as_str);
+        asked.any(|name| !is_pattern(name) && !is_part(name) && self.fits(name, names))
+    }
+
+    /// An error if a pattern fits no field: a misspelt name must not lose data.
+    pub fn check(&self, url: &str, ntuple: &str) -> Result<(), RNTupleError> {
+        let Some(pattern) = self.unmatched.iter().min() else {
+            return Ok(());
+        };
+        let mut cuts = pattern.match_indices(['.', '/']);
+        let above = cuts.find_map(|(at, _)| {
+            let above = pattern.get(..at)?;
+            let mut own = self.own.iter();
+            own.find(|own| matches(above, own) || matches(above, own.trim_end_matches('.')))
+        });
+        if let Some(above) = above {
+            let place = match ntuple {
+                "" => url.to_owned(),
+                ntuple => format!("{url}:{ntuple}"),
+            };
+            return Err(RNTupleError::Usage {
+                what: format!(
+                    "{place}: {pattern:?} is below the top level, whose fields are converted as a whole: choose {above:?}"
+                ),
+            });
+        }
+        Err(RNTupleError::NoSuchField {
+            url: url.to_owned(),
+            ntuple: ntuple.to_owned(),
+            name: (*pattern).to_owned(),
+            hint: did_you_mean(pattern, self.own.iter().map(String::as_str)),
+        })
+    }
+}
+
+fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?'])
+}
+
+/// A reason with the way to go on.
+pub(super) fn with_drop(reason: &str) -> String {
+    format!("{reason}; convert without it: `drop` leaves it out")
+}
