@@ -173,6 +173,13 @@ pub(super) fn refused(name: &str, reason: impl Into<String>) -> RNTupleError {
     }
 }
 
+/// What was asked for makes no sense, whatever is in the files.
+pub(super) fn misused(what: &str, reason: impl std::fmt::Display) -> RNTupleError {
+    RNTupleError::Usage {
+        what: format!("{what:?} cannot be written: {reason}"),
+    }
+}
+
 /// Whether a name is asked for; notes which patterns have matched.
 pub(super) struct Wanted<'a> {
     options: &'a ConvertOptions,
