@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from femtobarn.errors import UsageError
 
-__all__ = ["check_open_options", "check_read_options", "known_options", "split_open_options"]
+__all__ = ["check_open_options", "check_read_options", "known_options", "no_mode", "split_open_options"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -55,9 +56,42 @@ _ONLY = {
 }
 
 
+_READ_ONLY = (
+    "fb.open reads, and takes no mode: fb.recreate makes a file, or replaces one; fb.create makes one where there is "
+    "none; fb.update adds to one"
+)
+
+
+def no_mode(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Make a function that opens files tell those who give it a mode, as Python's own takes one, what they want.
+
+    Parameters
+    ----------
+    function : callable
+        Its first argument is the files; it has no second one.
+
+    Returns
+    -------
+    callable
+        The function.
+    """
+
+    @functools.wraps(function)
+    def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        if len(args) == 2 and isinstance(args[1], str) and re.fullmatch(r"[rwaxbt+]{1,3}", args[1]):
+            raise UsageError(_READ_ONLY)
+        if len(args) == 2 and isinstance(args[0], str) and isinstance(args[1], str):
+            raise UsageError(f"the name of an ntuple stands behind the path: {args[0] + ':' + args[1]!r}")
+        return function(*args, **kwargs)
+
+    return checked
+
+
 def check_open_options(options: Mapping[str, Any]) -> None:
     """Raise for options of opening that neither femtobarn nor uproot has."""
     for name in options:
+        if name == "mode":
+            raise UsageError(_READ_ONLY)
         if name not in _OPEN:
             raise _unknown(name, ["threads", "allow_missing", *_OPEN_HERE])
 

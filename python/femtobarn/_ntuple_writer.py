@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from femtobarn._spec import is_spec, to_fields
-from femtobarn._to_nodes import to_batches
+from femtobarn._to_nodes import maps_of, to_batches
 from femtobarn.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,8 +20,15 @@ __all__ = ["AttributeSetWriter", "NTupleWriter"]
 class NTupleWriter:
     """An ntuple that is being written; `FileWriter.mkrntuple` makes it."""
 
-    def __init__(self, core: _core.NTupleWriter, path: tuple[str, str], given: _core.Batches | None) -> None:
+    def __init__(
+        self,
+        core: _core.NTupleWriter,
+        path: tuple[str, str],
+        given: _core.Batches | None,
+        maps: frozenset[str] = frozenset(),
+    ) -> None:
         self._core = core
+        self._maps = maps
         self.path = path
         self._given = given.num_entries if given is not None else 0
         self._is_empty = True
@@ -46,8 +53,8 @@ class NTupleWriter:
     def extend(self, batch: Any) -> None:
         """Add entries.
 
-        A batch that does not fit is refused as a whole. Numbers are converted where the field's type holds all of their
-        values.
+        A batch that does not fit is refused as a whole. Integers and booleans are converted where the field's type
+        holds all of the values; doubles are rounded for a ``float``; reals are never converted to integers.
 
         Parameters
         ----------
@@ -63,8 +70,13 @@ class NTupleWriter:
         FileError
             If writing fails: the file cannot be completed then.
         """
-        batches = to_batches(batch)
-        self._core.extend(batches)
+        batches = to_batches(batch, self._maps)
+        try:
+            self._core.extend(batches)
+        except UsageError as error:
+            if batches.names:
+                raise
+            raise UsageError("the batch has no columns: give one for each field", kind=error.kind) from None
         self._is_empty = False
 
     def add_fields(self, spec: Any) -> None:
@@ -80,7 +92,9 @@ class NTupleWriter:
         UsageError
             If a name is taken, or a type is none that RNTuple has.
         """
-        self._core.add_fields(to_fields(spec) if is_spec(spec) else to_batches(spec).fields())
+        fields = to_fields(spec) if is_spec(spec) else to_batches(spec).fields()
+        self._core.add_fields(fields)
+        self._maps |= maps_of(fields)
 
     def commit_cluster(self, *, group: bool = False) -> None:
         """End the cluster here, although it has not reached its size.

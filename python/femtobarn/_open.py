@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from femtobarn import _core
-from femtobarn._compat import check_open_options
+from femtobarn._compat import check_open_options, no_mode
 from femtobarn._ntuple import NTuple
-from femtobarn.errors import NotFoundError, UsageError
+from femtobarn.errors import FormatError, NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,12 +23,15 @@ __all__ = ["Files", "open", "open_pairs", "resolve", "split_object"]
 Files: TypeAlias = "str | os.PathLike[str] | Mapping[Any, Any] | Iterable[Any]"
 """A path with or without ":name", a glob, a dict from paths to names, or a list of these."""
 
+_TABLES = (".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")
+
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _AFTER_ROOT = re.compile(r"(.+\.root(?:\.\d+)?):(.*)", re.IGNORECASE | re.DOTALL)
 _BRACES = re.compile(r"{([^{}]*,[^{}]*)}")
 _MANGLED_URL = re.compile(r"^(file|https?|root|roots|xroot|s3):/(?!/)", re.IGNORECASE)
 
 
+@no_mode
 def open(
     files: Files,
     *,
@@ -116,9 +119,16 @@ def open_pairs(
     allow_missing: bool = False,
 ) -> NTuple:
     """Open what `resolve` returned; the options are those of `open`."""
-    opened = _core.NTuple.open(
-        pairs, verify_checksums=verify_checksums, memory_map=memory_map, allow_missing=allow_missing
-    )
+    try:
+        opened = _core.NTuple.open(
+            pairs, verify_checksums=verify_checksums, memory_map=memory_map, allow_missing=allow_missing
+        )
+    except FormatError as error:
+        table = next((path for path, _ in pairs if path.lower().endswith(_TABLES)), None)
+        if error.kind != "not-a-root-file" or table is None:
+            raise
+        hint = f"fb.convert({table!r}, 'name.root') makes a ROOT file of a table"
+        raise FormatError(f"{error}; {hint}", kind=error.kind) from None
     reopen = {"verify_checksums": verify_checksums, "memory_map": memory_map}
     return NTuple(opened, threads=threads, progress=progress, reopen=reopen)
 

@@ -313,6 +313,8 @@ class Schema:
         named: set[int] = set()
         wanted: set[int] = set()
         one = isinstance(expressions, (str, re.Pattern)) or callable(expressions)
+        if not one and not isinstance(expressions, Iterable):
+            raise UsageError(f"expressions are names of fields, not {expressions!r}")
         keys: Iterable[object] = [expressions] if one else expressions
         for key in keys:
             if isinstance(key, re.Pattern) or callable(key):

@@ -123,16 +123,16 @@ class Projected:
     typename : str
         What C++ sees, as "ROOT::VecOps::RVec<float>".
     source : str
-        Path of the field that is seen: names with dots between, items of collections being "_0".
+        Path of the field that is seen: names with dots between; items of collections are "_0", which may be left out.
     subfields : dict, optional
-        For a collection, its item: ``{"_0": fb.Projected("float", "Muon._0.pt")}``.
+        The views below it, if they are not those that follow from its type and source: of a collection, its item, as in
+        ``fb.Projected("std::vector<float>", "Muon", {"_0": fb.Projected("float", "Muon._0.pt")})``.
 
     Examples
     --------
     >>> import femtobarn as fb
-    >>> view = fb.Projected("std::vector<float>", "Muon", {"_0": fb.Projected("float", "Muon._0.pt")})
-    >>> view.source
-    'Muon'
+    >>> fb.Projected("std::vector<float>", "Muon.pt").source
+    'Muon.pt'
     """
 
     typename: str
@@ -209,7 +209,7 @@ def _field(name: str, kind: Any, path: str) -> FieldSpec:
     if isinstance(kind, Class):
         return ("record", name, kind.name, _members(kind.members, path), kind.version, kind.checksum)
     if isinstance(kind, Enum):
-        return ("enum", name, kind.name, ("type", "_0", kind.integer))
+        return ("enum", name, kind.name, _integer(kind, path))
     if isinstance(kind, Type):
         return ("type", name, kind.name, [_field(known.name, known, f"{path}: {known.name}") for known in kind.classes])
     if isinstance(kind, Cardinality):
@@ -225,6 +225,21 @@ def _field(name: str, kind: Any, path: str) -> FieldSpec:
     return _dtype(name, kind, path)
 
 
+def _integer(kind: Enum, path: str) -> FieldSpec:
+    """Return the field of an enum's integer."""
+    try:
+        field = _field(path, kind.integer, path)
+        found = _core.Fields.of_specs([field]).types()[0][1]
+    except UsageError:
+        found = ""
+    if not re.fullmatch(r"std::u?int\d+_t", found):
+        raise UsageError(
+            f"field {path!r}: {kind.integer!r} is no integer, as which the enum {kind.name} could be stored: give "
+            '"std::int32_t" or "int32", for example'
+        )
+    return field
+
+
 def _members(members: Mapping[str, Any], path: str) -> list[FieldSpec]:
     return [_field(str(name), kind, f"{path}.{name}") for name, kind in members.items()]
 
@@ -234,9 +249,10 @@ def _text(name: str, kind: str, path: str) -> FieldSpec:
     numbers = {"float16", "float32", "float64", "bool"} | {f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)}
     if kind in numbers:
         return ("number", name, kind)
-    if re.fullmatch(r"[<>=|]?[?bBifu][1248]?|[<>=|]?U\d+", kind):  # NumPy's short names
+    # NumPy's short names, and types that have no counterpart
+    if re.fullmatch(r"[<>=|]?[?bBifu][1248]?|[<>=|]?U\d+|(datetime|timedelta)64(\[\w+\])?", kind):
         return _dtype(name, kind, path)
-    if kind == "string":
+    if kind in ("string", "str"):
         return ("type", name, "std::string")
     if any(sign in kind for sign in ("*", "?", "{", "union[", "option[")):
         try:
@@ -267,7 +283,9 @@ def _dtype(name: str, kind: Any, path: str) -> FieldSpec:
     if dtype.kind == "U":
         return ("type", name, "std::string")
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
-        raise UsageError(f"field {path!r}: NumPy's {dtype} has no counterpart in RNTuple")
+        raise UsageError(
+            f"field {path!r}: NumPy's {dtype} has no counterpart in RNTuple: store it as integers, reals or strings"
+        )
     return ("number", name, dtype.newbyteorder("=").name)
 
 

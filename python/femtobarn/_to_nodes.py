@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,31 @@ from femtobarn.errors import UsageError
 if TYPE_CHECKING:
     from femtobarn._core_types import Node
 
-__all__ = ["to_batches"]
+__all__ = ["maps_of", "to_batches"]
+
+_MAP = re.compile(r"std::(unordered_)?(multi)?map<")
 
 _IN_MEMORY = {"pyarrow": ("Table", "RecordBatch"), "pandas": ("DataFrame",), "polars": ("DataFrame",)}
 
 
-def to_batches(data: Any) -> _core.Batches:
+def maps_of(fields: _core.Fields | None) -> frozenset[str]:
+    """Return the names of the fields that are maps.
+
+    Parameters
+    ----------
+    fields : Fields or None
+        Of an ntuple that is written.
+
+    Returns
+    -------
+    frozenset of str
+        Their names.
+    """
+    found = fields.types() if fields is not None else []
+    return frozenset(name for name, kind in found if _MAP.match(kind))
+
+
+def to_batches(data: Any, maps: frozenset[str] = frozenset()) -> _core.Batches:
     """Turn data into record batches for the core.
 
     Parameters
@@ -27,6 +47,8 @@ def to_batches(data: Any) -> _core.Batches:
     data : ak.Array, dict, structured NumPy array, or anything with ``__arrow_c_stream__``
         Entries with named fields: an array of records; a dict from names to arrays, lists or Arrow arrays, all of one
         length; a table (pyarrow, pandas, Polars); a reader of record batches; an `NTuple`.
+    maps : frozenset of str
+        Columns in which a dict is a map, not a record.
 
     Returns
     -------
@@ -43,7 +65,8 @@ def to_batches(data: Any) -> _core.Batches:
     if type(data).__module__.split(".")[0] == "uproot":
         raise UsageError("this is an object of uproot: give its .arrays(), or open the file with fb.open")
     if isinstance(data, Mapping):
-        return _of_columns({str(name): values for name, values in data.items()})
+        columns = {str(name): values for name, values in data.items()}
+        return _of_columns({name: _pairs(values) if name in maps else values for name, values in columns.items()})
     if _is_awkward(data):
         return _of_awkward(data)
     if isinstance(data, np.ndarray) and data.dtype.names is not None:
@@ -54,12 +77,41 @@ def to_batches(data: Any) -> _core.Batches:
         raise UsageError(
             f"entries have named fields, and a {type(data).__name__} is one column: write {{'name': column}}"
         )
+    if _kind(data) == "pandas.DataFrame":
+        data = _with_named_index(data)
     if hasattr(data, "__arrow_c_stream__"):
         return _core.Batches.of_stream(data.__arrow_c_stream__(), _is_in_memory(data))
+    if isinstance(data, list | tuple) and any(isinstance(item, Mapping) for item in data):
+        raise UsageError(
+            "a list of dicts may be entries or batches: give ak.Array(list) if each is an entry, and "
+            "iter(list) to fb.write if each is a batch"
+        )
     raise UsageError(
         f"cannot write {type(data).__name__}: give an Awkward Array of records, a dict of arrays, or a table of "
         "pyarrow, pandas, Polars or anything else with the Arrow PyCapsule interface"
     )
+
+
+def _kind(data: Any) -> str:
+    return f"{type(data).__module__.split('.')[0]}.{type(data).__name__}"
+
+
+def _with_named_index(frame: Any) -> Any:
+    """Return a frame of pandas with the levels of its index that have names as columns, and without the others."""
+    nameless = [level for level, name in enumerate(frame.index.names) if name is None]
+    if len(nameless) == frame.index.nlevels:
+        return frame.reset_index(drop=True)
+    try:
+        return (frame.reset_index(level=nameless, drop=True) if nameless else frame).reset_index()
+    except ValueError as error:
+        raise UsageError(f"the index of the DataFrame cannot be written: {error}; rename it with rename_axis") from None
+
+
+def _pairs(values: Any) -> Any:
+    """Return the dicts of a column of maps as lists of pairs."""
+    if not isinstance(values, list | tuple):
+        return values
+    return [list(value.items()) if isinstance(value, Mapping) else value for value in values]
 
 
 def _is_awkward(data: Any) -> bool:
@@ -78,7 +130,7 @@ def _of_awkward(array: Any) -> _core.Batches:
     if not layout.is_record or layout.is_tuple:
         raise UsageError(
             f"entries have named fields, and this array has the type {array.type}: write "
-            "{'name': array}, or ak.zip fields first"
+            "{'name': array}, or ak.zip fields first (with depth_limit=1, lists and numbers stand side by side)"
         )
     length = layout.length
     columns = [(name, _layout(layout.content(name), name)) for name in layout.fields]
@@ -99,6 +151,10 @@ def _of_columns(columns: Mapping[str, Any], length: int | None = None) -> _core.
 
 def _column(name: str, values: Any) -> tuple[Node, int]:
     """Return the node of a column and its length."""
+    if getattr(values, "ndim", None) == 0 or isinstance(values, str | bytes):
+        raise UsageError(
+            f"field {name!r} cannot be written: {values!r} is one value, not a column of one for each entry"
+        )
     if _is_awkward(values):
         return _layout(values.layout, name), len(values)
     if isinstance(values, np.ma.MaskedArray):
@@ -115,13 +171,16 @@ def _column(name: str, values: Any) -> tuple[Node, int]:
     if type(values).__module__.split(".")[0] in ("pandas", "polars") and hasattr(values, "to_numpy"):
         return _series(name, values)
     if isinstance(values, np.ndarray) and values.dtype.kind in "mMcV":
-        raise _no_counterpart(name, str(values.dtype))
+        raise _no_counterpart(name, f"NumPy's {values.dtype}")
     if not isinstance(values, Iterable):
         raise UsageError(f"field {name!r} cannot be written: {type(values).__name__} is neither a type nor a column")
     try:
         array = _listed(values.tolist() if isinstance(values, np.ndarray) else list(values))
     except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(f"field {name!r} cannot be written: {error}") from error
+        reason = str(error).splitlines()[0].replace(" to an array element", "")
+        if reason.startswith("cannot convert"):
+            reason += ": convert its values to numbers, strings, or lists of these"
+        raise UsageError(f"field {name!r} cannot be written: {reason}") from error
     return _layout(array.layout, name), len(array)
 
 
@@ -136,6 +195,8 @@ def _listed(values: list[Any]) -> Any:
     except RuntimeError:  # integers of more than 63 bits, which NumPy knows
         if not all(isinstance(value, int) for value in values):
             raise ValueError("lists have integers of more than 63 bits: give them as an array") from None
+        if not all(0 <= value < 2**64 for value in values):
+            raise ValueError("its integers have more than 64 bits") from None
         return awkward.Array(np.array(values, np.uint64))
 
 
@@ -160,9 +221,10 @@ def _series(name: str, values: Any) -> tuple[Node, int]:
 
 
 def _no_counterpart(name: str, what: str) -> UsageError:
-    return UsageError(
-        f"field {name!r} cannot be written: {what} has no counterpart in RNTuple; convert it to numbers or strings"
-    )
+    advice = "convert it to numbers or strings"
+    if "datetime64" in what or "timedelta64" in what:
+        advice = 'write the integers that it counts, .astype("int64"), or strings, .astype("U")'
+    return UsageError(f"field {name!r} cannot be written: {what} has no counterpart in RNTuple; {advice}")
 
 
 def _bytes(array: Any) -> Any:

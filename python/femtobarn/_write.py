@@ -14,7 +14,7 @@ from femtobarn._ntuple import NTuple
 from femtobarn._ntuple_writer import AttributeSetWriter, NTupleWriter
 from femtobarn._spec import is_spec, to_fields
 from femtobarn._steps import num_bytes, num_threads
-from femtobarn._to_nodes import to_batches
+from femtobarn._to_nodes import maps_of, to_batches
 from femtobarn.errors import FileError, KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -82,6 +82,34 @@ def plain_path(path: Path) -> str:
     found = re.fullmatch(r"(.+\.root):([^/\\]+(?:/.*)?)", text, re.IGNORECASE | re.DOTALL)
     if found and not os.path.exists(text):  # noqa: PTH110
         raise UsageError(f"{text!r} is where to write: give the path {found[1]!r}, and {found[2]!r} as the name")
+    if text == "-":
+        raise UsageError("nothing is written to standard output: give the path of a file")
+    return text
+
+
+def root_path(path: Path) -> str:
+    """Return a path where a ROOT file is to be written; as `plain_path`.
+
+    Parameters
+    ----------
+    path : str or path
+        What the user gave.
+
+    Returns
+    -------
+    str
+        The path.
+
+    Raises
+    ------
+    UsageError
+        If it is the name of a table.
+    """
+    text = plain_path(path)
+    if text.lower().endswith((".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")):
+        raise UsageError(
+            f"{text!r} would be a ROOT file: call it .root; fb.convert('file.root', {text!r}) makes such a table of one"
+        )
     return text
 
 
@@ -111,7 +139,7 @@ def create(path: Path, *, compression: Any = "zstd:5", threads: int | None = Non
     FileError
         If there is a file already, or none can be made.
     """
-    name = plain_path(path)
+    name = root_path(path)
     if os.path.lexists(name.removeprefix("file://")):
         raise FileError(f"{name} is there already: fb.recreate replaces it, fb.update adds to it", kind="create-failed")
     settings = compression_settings(compression)
@@ -155,14 +183,15 @@ def recreate(path: Path, *, compression: Any = "zstd:5", threads: int | None = N
     [[0.5], [1.5, 2.5]]
     """
     settings = compression_settings(compression)
-    return FileWriter(_core.FileWriter.create(plain_path(path), settings, True), settings, num_threads(threads))
+    return FileWriter(_core.FileWriter.create(root_path(path), settings, True), settings, num_threads(threads))
 
 
 @known_options()
 def update(path: Path, *, compression: Any = None, threads: int | None = None) -> FileWriter:
     """Add to a ROOT file that is there, beside its other objects.
 
-    Until it is closed, everybody sees what was there before; at no instant is that unreadable.
+    Until it is closed, everybody sees what was there before; at no instant is that unreadable. Entries cannot be added
+    to an ntuple that is in the file: another of its name is a new cycle, and hides the one before, which is "Events;1".
 
     Parameters
     ----------
@@ -267,6 +296,7 @@ class FileWriter:
         batch_or_spec: Any,
         description: str = "",
         *,
+        types: Mapping[str, Any] | None = None,
         compression: Any = ...,
         field_compression: Mapping[str, Any] | None = None,
         precision: Mapping[str, int | tuple[int, float, float]] | None = None,
@@ -295,6 +325,9 @@ class FileWriter:
             a record without a class. Of data, only the types are taken: `NTupleWriter.extend` writes it.
         description : str
             What the ntuple is, in words.
+        types : dict, optional
+            Of data: types of columns that shall have others than the data say, or whose data say none, as empty lists
+            and columns of nothing but None: ``{"Muon_pt": "var * float32"}``. Types are given as in a specification.
         compression : str, int or None
             How it is compressed, by default as the file; see `recreate`.
         field_compression : dict, optional
@@ -353,16 +386,20 @@ class FileWriter:
             "precision": precision,
             "descriptions": descriptions,
             "projected": projected,
+            "types": types,
         }
         for what, given_dict in dicts.items():
             if given_dict is not None and not isinstance(given_dict, Mapping):
                 raise UsageError(f"{what} is a dict with names of fields, not {given_dict!r}")
         given = None
         if is_spec(batch_or_spec):
+            if types:
+                raise UsageError("types are for data: a specification has them itself")
             fields = to_fields(batch_or_spec)
         else:
-            given = to_batches(batch_or_spec)
-            fields = given.fields()
+            known = to_fields(types) if types else None
+            given = to_batches(batch_or_spec, maps_of(known))
+            fields = given.fields(known)
         if projected:
             fields.extend(to_fields(projected))
         _adjust(fields, field_compression, precision, descriptions)
@@ -383,12 +420,24 @@ class FileWriter:
             if option.endswith(("size", "uncompressed", "group")) and isinstance(value, int) and value < 1:
                 raise UsageError(f"{option} must be at least 1, not {value}")
         core = self._core.ntuple(directory, own, fields, options)
-        ntuple = NTupleWriter(core, (directory, own), given)
+        ntuple = NTupleWriter(core, (directory, own), given, maps_of(fields))
         self._ntuples.append(ntuple)
         return ntuple
 
+    def __getitem__(self, name: str) -> NTupleWriter:
+        """Return the ntuple of this name that is being written."""
+        directory, _, own = name.strip("/").rpartition("/")
+        for ntuple in self._ntuples:
+            if ntuple.path == (directory, own) and not ntuple.closed:
+                return ntuple
+        raise UsageError(
+            f"no ntuple {name!r} is being written, and to one that is complete nothing can be added: begin it with "
+            f"w = f.mkrntuple({name!r}, ...) and call w.extend(...) for each batch; for further entries write another "
+            "file, and read both with fb.open([...])"
+        )
+
     def __setitem__(self, name: str, data: Any) -> None:
-        """Write data as an ntuple of this name."""
+        """Write data as an ntuple of this name, and complete it; one that is there stays as an older cycle."""
         batches = to_batches(data)
         ntuple = self.mkrntuple(name, batches)
         ntuple.extend(batches)
@@ -492,6 +541,7 @@ def write(path: Path, data: Any, name: str = "Events", *, compression: Any = "zs
     ['a', 'b']
     """
     threads = options.pop("threads", None)
+    _check_apart(path, data)
     while True:
         skipped = data.skipped if isinstance(data, NTuple) else ()
         try:
@@ -505,13 +555,31 @@ def write(path: Path, data: Any, name: str = "Events", *, compression: Any = "zs
 
 def _write(file: FileWriter, data: Any, name: str, options: dict[str, Any]) -> int:
     """Write data as an ntuple; gives the number of entries."""
+    types = options.get("types")
+    known = maps_of(to_fields(types)) if isinstance(types, Mapping) and types else frozenset()
     is_iterator = isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__")
     first = next(data, None) if is_iterator else data
     if first is None and is_iterator:
         raise UsageError("the iterator gives nothing: an ntuple without entries needs a specification")
-    batches = to_batches(first)
-    ntuple = file.mkrntuple(name, batches, **options)
+    try:
+        batches: Any = to_batches(first, known)
+        ntuple = file.mkrntuple(name, batches, **options)
+    except UsageError as error:
+        if isinstance(data, NTuple):
+            hint = f"fb.convert({':'.join(data.files[0])!r}, ...) writes it under names and types that ROOT takes"
+            raise UsageError(f"{error}; {hint}", kind=error.kind) from None
+        raise
     ntuple.extend(batches)
     for batch in data if is_iterator else ():
         ntuple.extend(batch)
     return ntuple.close()
+
+
+def _check_apart(path: Path, data: Any) -> None:
+    """Refuse to replace the file that is read: what else is in it would be lost."""
+    if not isinstance(data, NTuple):
+        return
+    place = os.path.realpath(os.path.expanduser(os.fspath(path)).removeprefix("file://"))  # noqa: PTH111
+    for file, _ in data.files:
+        if os.path.realpath(file.removeprefix("file://")) == place:
+            raise UsageError(f"{file} is what is read, and would be replaced: give the output another name")

@@ -2,19 +2,21 @@
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+use crate::failure::{Failure, code};
+
 /// Printed below `fb --help`.
 const AFTER_HELP: &str = "\
 An ntuple is named FILE:NAME, NAME being its path in the file, with a cycle if wanted: data.root:dir/Events;2. \
 A file that holds one ntuple needs no NAME.
 
-ls, info and verify take any number of files. What is wrong with one is said, and the others are still done; the exit \
+ls, info and verify take any number of files, and patterns (* ? [] **), also in quotes. What is wrong with one is said, and the others are still done; the exit \
 code is then 1 if any is damaged, else the highest. --json prints one document for each, also for what is wrong.
 
 Exit codes:
   0  fine
   1  the data are bad: verify found damage
   2  wrong usage
-  3  the file, the object or the field is not there or cannot be read
+  3  the file, the object or the field is not there, or cannot be read or written
   4  the file is corrupt, or of a kind that this version does not read
 
 Errors are on standard error: `fb: message`, and with --json {\"error\": {\"kind\", \"message\", \"next\"}}.";
@@ -174,17 +176,29 @@ pub struct CompletionArgs {
 
 #[derive(Debug, Args)]
 pub struct Threads {
-    /// Number of threads [default: one for each core]
+    /// Number of threads [default: the variable FEMTOBARN_THREADS, or else one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }
 
 impl Threads {
-    /// The number asked for, or that of the cores.
-    pub fn number(&self) -> usize {
-        match self.threads {
-            Some(n) => usize::from(n),
-            None => std::thread::available_parallelism().map_or(1, usize::from),
+    const VARIABLE: &str = "FEMTOBARN_THREADS";
+
+    /// The number asked for, or that of the variable, or that of the cores.
+    pub fn number(&self) -> Result<usize, Failure> {
+        if let Some(n) = self.threads {
+            return Ok(usize::from(n));
+        }
+        let variable = std::env::var(Self::VARIABLE).unwrap_or_default();
+        match variable.trim() {
+            "" => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+            text => text.parse().ok().filter(|&n| n > 0).ok_or_else(|| {
+                let message = format!(
+                    "the variable {} must be a number of threads, not {text:?}",
+                    Self::VARIABLE
+                );
+                Failure::new(code::USAGE, "usage", message)
+            }),
         }
     }
 }

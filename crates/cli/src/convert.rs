@@ -15,7 +15,7 @@ use femtobarn::write::WriteOptions;
 use serde_json::{Value, json};
 
 use crate::args::ConvertArgs;
-use crate::failure::{Failure, code};
+use crate::failure::{Failure, code, code_of};
 use crate::output::Output;
 use crate::table::printable;
 use crate::target::Target;
@@ -30,9 +30,13 @@ pub fn run(
     let Some((output, names)) = args.names.split_last() else {
         return Err(usage("which files, and into what?"));
     };
-    let inputs = inputs(names)?;
     let options = options(args)?;
     let path = Path::new(output);
+    check_output(output)?;
+    if let Some(report) = &args.skip_bad_files {
+        check_report(report)?;
+    }
+    let inputs = inputs(names)?;
     let is_folder = output.ends_with('/') || path.is_dir() || path.extension().is_none();
     if !is_folder {
         if args.resume || args.skip_bad_files.is_some() {
@@ -101,8 +105,12 @@ fn many(
                     printable(&report.output.to_string_lossy())
                 )?;
             }
-            Outcome::Failed { n_entries, .. } => {
-                worst = code::DAMAGED;
+            Outcome::Failed { error, n_entries } => {
+                if args.skip_bad_files.is_some() {
+                    worst = code::DAMAGED;
+                } else if worst == code::FINE {
+                    worst = code_of(error);
+                }
                 if !json {
                     let why = document
                         .get("error")
@@ -113,7 +121,6 @@ fn many(
                     writeln!(err, "fb: not converted{lost}: {}", printable(why))?;
                 }
             }
-            Outcome::NotTried => worst = code::DAMAGED,
             _ => {}
         }
     }
@@ -121,6 +128,48 @@ fn many(
         writeln!(out, "{}", summary_text(&reports))?;
     }
     Ok(worst)
+}
+
+/// An output is a path: neither the name of an object in a file, nor a stream, nor a device.
+fn check_output(output: &str) -> Result<(), Failure> {
+    let path = Path::new(output);
+    if output == "-" {
+        return Err(usage(
+            "nothing is written to standard output: give the path of a file or a folder",
+        ));
+    }
+    if path.exists() {
+        let is_either = path.is_file() || path.is_dir();
+        let message = format!("{output} is neither a file nor a folder");
+        return is_either.then_some(()).ok_or_else(|| usage(&message));
+    }
+    let lower = output.to_ascii_lowercase();
+    let ends = [".root", ".parquet", ".arrow"].iter().find_map(|ending| {
+        let at = lower.find(&format!("{ending}:"))?;
+        Some(at + ending.len())
+    });
+    if let Some((file, name)) = ends.and_then(|at| output.split_at_checked(at)) {
+        let name = name.trim_start_matches(':');
+        return Err(usage(&format!(
+            "{output:?} is where to write: give the path {file}, and --name {name}"
+        )));
+    }
+    Ok(())
+}
+
+/// The report must be writable before hours of work end with it; what has its name is left as it is until then.
+fn check_report(path: &str) -> Result<(), Failure> {
+    let made = !Path::new(path).exists();
+    let opened = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path);
+    opened.map_err(|error| usage(&format!("the report {path} cannot be written: {error}")))?;
+    if made {
+        // nothing was written into it
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
 }
 
 fn usage(message: &str) -> Failure {
@@ -132,6 +181,11 @@ fn options(args: &ConvertArgs) -> Result<ConvertOptions, Failure> {
         usage(&format!("no compression is called {:?}: it is zstd, lz4, zlib or lzma with a level from 1 to 9, or none", args.compression))
     })?;
     let cluster_bytes = units::parse_bytes(&args.cluster_size).filter(|&n| n > 0);
+    if let Some(name) = args.name.as_ref().filter(|name| name.contains(';')) {
+        return Err(usage(&format!(
+            "{name:?} is no name: ';' stands before the number of a cycle, which every ntuple gets by itself"
+        )));
+    }
     let cluster_bytes = cluster_bytes
         .ok_or_else(|| usage(&format!("{:?} is no size, as 128MiB is", args.cluster_size)))?;
     Ok(ConvertOptions {
@@ -143,7 +197,7 @@ fn options(args: &ConvertArgs) -> Result<ConvertOptions, Failure> {
         write: WriteOptions {
             compression,
             cluster_bytes,
-            threads: args.threads.number(),
+            threads: args.threads.number()?,
             ..WriteOptions::default()
         },
     })
@@ -161,27 +215,17 @@ fn format(name: &str) -> Format {
 fn inputs(names: &[String]) -> Result<Vec<Input>, Failure> {
     let mut out = Vec::new();
     for name in names {
-        let target = Target::parse(name)?;
-        let is_pattern = target.file.contains(['*', '?', '[']) && !target.exists();
-        if !is_pattern {
-            out.push(Input {
-                url: target.file,
-                path: target.name,
-            });
-            continue;
-        }
-        let bad = |error: String| usage(&format!("{}: {error}", target.file));
-        let found = glob::glob(&target.file).map_err(|error| bad(error.to_string()))?;
         let before = out.len();
-        for file in found {
-            let file = file.map_err(|error| bad(error.to_string()))?;
-            out.push(Input {
-                url: file.to_string_lossy().into_owned(),
-                path: target.name.clone(),
-            });
-        }
+        out.extend(
+            Target::parse_pattern(name)?
+                .into_iter()
+                .map(|target| Input {
+                    url: target.file,
+                    path: target.name,
+                }),
+        );
         if out.len() == before {
-            let message = format!("no file fits {:?}", target.file);
+            let message = format!("no file fits {name:?}");
             return Err(Failure::new(code::NOT_THERE, "file-not-found", message));
         }
     }

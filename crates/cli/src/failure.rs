@@ -1,8 +1,10 @@
 //! What ends a verb early: message, exit code, next step.
 
 use std::io::Write;
+use std::path::Path;
 
 use femtobarn::Error;
+use femtobarn::io::IoError;
 use femtobarn::rootfile::RootFileError;
 use serde_json::{Value, json};
 
@@ -86,12 +88,19 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-fn code_of(error: &Error) -> i32 {
+/// The exit code of an error.
+pub fn code_of(error: &Error) -> i32 {
+    // an output in a folder that is not there is a slip of the command line
+    if let Error::Io(IoError::NoFolder { .. }) = error {
+        return code::USAGE;
+    }
     match error.kind() {
-        "ambiguous-ntuple" | "entry-range" | "usage" => code::USAGE,
-        "no-ntuple" | "file-not-found" | "permission-denied" | "open-failed" | "not-a-file"
-        | "read-failed" | "key-not-found" | "not-a-directory" | "no-such-field"
-        | "not-an-rntuple" | "memory" | "interrupted" => code::NOT_THERE,
+        "ambiguous-ntuple" | "entry-range" | "usage" | "invalid-name" => code::USAGE,
+        "create-failed" | "write-failed" | "file-busy" | "no-ntuple" | "file-not-found"
+        | "permission-denied" | "open-failed" | "not-a-file" | "read-failed" | "key-not-found"
+        | "not-a-directory" | "no-such-field" | "not-an-rntuple" | "memory" | "interrupted" => {
+            code::NOT_THERE
+        }
         _ => code::CORRUPT,
     }
 }
@@ -120,6 +129,12 @@ fn advice(kind: &str, target: &Target) -> Option<String> {
     Some(match kind {
         "file-not-found" => format!("did you mean {}?", target.similar_file()?),
         "key-not-found" | "not-a-directory" => format!("`fb ls {file}` lists what is in it"),
+        "not-a-file" if Path::new(file).is_dir() => {
+            format!(
+                "it is a folder; of the files in it: '{}/*.root'",
+                file.trim_end_matches('/')
+            )
+        }
         "ambiguous-ntuple" => format!("put the name behind the file's: `{file}:NAME`"),
         "no-ntuple" | "not-an-rntuple" => format!("`fb ls {file}` lists what is in it"),
         "no-such-field" => format!("`fb info {target}` lists the fields"),

@@ -48,12 +48,12 @@ fn head(
     let paths = select(&opened.reader, &args.fields)?;
     let n = args.entries.min(opened.ntuple.n_entries());
     if json {
-        write_json(opened, paths.as_deref(), n, args.threads.number(), out)?;
+        write_json(opened, paths.as_deref(), n, args.threads.number()?, out)?;
         return Ok(code::FINE);
     }
     let selection = opened.ntuple.select(paths.as_deref())?;
     let options = ReadOptions {
-        threads: args.threads.number(),
+        threads: args.threads.number()?,
         ..ReadOptions::default()
     };
     let arrays = opened.ntuple.read(&selection, 0..n, &options)?;

@@ -163,7 +163,8 @@ fn summary(info: &Info<'_>, out: &mut Output<'_>) -> io::Result<()> {
         writeln!(out, "{name:<15} {}", printable(value))
     };
     line("file", reader.url())?;
-    line("ntuple", reader.path())?;
+    let kind = if is_tree(reader) { "tree" } else { "ntuple" };
+    line(kind, reader.path())?;
     if descriptor.name != reader.path() {
         line("name", &descriptor.name)?;
     }
@@ -180,7 +181,12 @@ fn summary(info: &Info<'_>, out: &mut Output<'_>) -> io::Result<()> {
     line("size", &size_text(info))?;
     line("compression", &info.sizes.all_compressions().join(", "))?;
     line("clusters", &clusters_text(info))?;
-    line("format version", &descriptor.anchor.version())?;
+    let what = if is_tree(reader) {
+        "class"
+    } else {
+        "format version"
+    };
+    line(what, &reader.version())?;
     line(
         "feature flags",
         &feature_flags(descriptor.feature_flags).join(", "),
@@ -196,6 +202,11 @@ fn summary(info: &Info<'_>, out: &mut Output<'_>) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether it is a TTree, which has no version of RNTuple's format and no metadata that could be counted.
+fn is_tree(reader: &Reader) -> bool {
+    !reader.version().starts_with(|c: char| c.is_ascii_digit())
+}
+
 fn size_text(info: &Info<'_>) -> String {
     let pages = info.sizes.pages();
     let metadata = metadata(info.opened.reader.descriptor());
@@ -205,11 +216,15 @@ fn size_text(info: &Info<'_>) -> String {
     } else {
         format!(", factor {factor}")
     };
+    let metadata = if is_tree(&info.opened.reader) {
+        String::new()
+    } else {
+        format!("; {} of metadata", units::bytes(metadata.on_disk))
+    };
     format!(
-        "{} on disk for {} of columns{factor}; {} of metadata",
+        "{} on disk for {} of columns{factor}{metadata}",
         units::bytes(pages.on_disk),
         units::bytes(pages.uncompressed),
-        units::bytes(metadata.on_disk),
     )
 }
 

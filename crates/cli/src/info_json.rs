@@ -20,7 +20,7 @@ pub fn document(info: &Info<'_>) -> Value {
         "name": descriptor.name,
         "description": descriptor.description,
         "num_entries": info.opened.ntuple.n_entries(),
-        "version": descriptor.anchor.version(),
+        "version": reader.version(),
         "writer": descriptor.writer,
         "feature_flags": feature_flags(descriptor.feature_flags),
         "bytes_on_disk": pages.on_disk,

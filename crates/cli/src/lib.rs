@@ -37,6 +37,7 @@ use args::{Cli, Verb};
 use failure::{Failure, code};
 use output::Output;
 use table::printable;
+use target::Target;
 
 /// Runs the program with these arguments (without the program's name) on the standard streams; gives its exit code.
 pub fn run(args: Vec<String>) -> i32 {
@@ -93,11 +94,21 @@ fn each(
     err: &mut Output<'_>,
     mut work: impl FnMut(&str, &mut Output<'_>) -> Result<i32, Failure>,
 ) -> Result<i32, Failure> {
-    if let [target] = targets {
+    let mut expanded = Vec::new();
+    for target in targets {
+        match Target::parse_pattern(target) {
+            Ok(found) if !found.is_empty() => {
+                expanded.extend(found.iter().map(Target::to_string));
+            }
+            // work says what is wrong with it
+            _ => expanded.push(target.clone()),
+        }
+    }
+    if let [target] = expanded.as_slice() {
         return work(target, out);
     }
     let mut highest = code::FINE;
-    for (i, target) in targets.iter().enumerate() {
+    for (i, target) in expanded.iter().enumerate() {
         if titles && !json {
             let space = if i > 0 { "\n" } else { "" };
             writeln!(out, "{space}{}:", printable(target))?;

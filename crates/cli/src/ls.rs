@@ -2,6 +2,7 @@
 
 use femtobarn::RNTUPLE_CLASS;
 use femtobarn::rootfile::{Entry, RootFile};
+use femtobarn::ttree::is_tree;
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, code};
@@ -18,6 +19,8 @@ struct Object {
     entry: Entry,
     size: Bytes,
     ntuple: Option<Ntuple>,
+    /// Of a TTree that can be opened.
+    tree_entries: Option<u64>,
 }
 
 /// What only ntuples have.
@@ -69,11 +72,23 @@ fn object(file: &str, entry: Entry) -> Object {
         on_disk: key.n_bytes.into(),
         uncompressed: u64::from(key.key_len) + u64::from(key.object_len),
     };
+    if is_tree(&key.class_name) {
+        let path = format!("{};{}", entry.path, key.cycle);
+        let opened = open::open(file, Some(&path)).ok();
+        let n_entries = opened.map(|opened| opened.ntuple.n_entries());
+        return Object {
+            entry,
+            size,
+            ntuple: None,
+            tree_entries: n_entries,
+        };
+    }
     if key.class_name != RNTUPLE_CLASS {
         return Object {
             entry,
             size,
             ntuple: None,
+            tree_entries: None,
         };
     }
     let path = format!("{};{}", entry.path, key.cycle);
@@ -91,6 +106,7 @@ fn object(file: &str, entry: Entry) -> Object {
             entry,
             size: size + data,
             ntuple: Some(ntuple),
+            tree_entries: None,
         },
         Err(error) => Object {
             entry,
@@ -100,6 +116,7 @@ fn object(file: &str, entry: Entry) -> Object {
                 description: String::new(),
                 error: Some(error.into()),
             }),
+            tree_entries: None,
         },
     }
 }
@@ -121,11 +138,13 @@ fn table(objects: &[Object]) -> Table {
             _ => key.title.clone(),
         };
         let entries = ntuple.filter(|ntuple| ntuple.error.is_none());
+        let entries = entries.map(|ntuple| ntuple.n_entries);
+        let entries = entries.or(object.tree_entries);
         table.push(vec![
             format!("{};{}", object.entry.path, key.cycle),
             key.class_name.clone(),
             cut(&title, LONGEST_TITLE).into_owned(),
-            entries.map_or(String::new(), |ntuple| units::count(ntuple.n_entries)),
+            entries.map_or(String::new(), units::count),
             units::bytes(object.size.on_disk),
             units::factor_text(object.size.uncompressed, object.size.on_disk),
         ]);
@@ -175,6 +194,9 @@ fn object_json(object: &Object) -> Value {
         map.insert("num_entries".into(), entries.into());
         map.insert("description".into(), ntuple.description.clone().into());
         map.insert("error".into(), error.into());
+    }
+    if let (Some(n_entries), Value::Object(map)) = (object.tree_entries, &mut value) {
+        map.insert("num_entries".into(), n_entries.into());
     }
     value
 }

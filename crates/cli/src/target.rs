@@ -42,6 +42,30 @@ impl Target {
         })
     }
 
+    /// What a name stands for: the files that fit, if there is a pattern in it (`*`, `?`, `[]`, `**`) and no file is called so.
+    /// None if no file fits.
+    pub fn parse_pattern(text: &str) -> Result<Vec<Self>, Failure> {
+        let target = Self::parse(text)?;
+        if !target.file.contains(['*', '?', '[']) || target.exists() {
+            return Ok(vec![target]);
+        }
+        let bad = |error: String| {
+            let message = format!("{}: {error}", target.file);
+            Failure::new(code::USAGE, "usage", message)
+        };
+        let found = glob::glob(target.path().to_str().unwrap_or_default());
+        found
+            .map_err(|error| bad(error.to_string()))?
+            .map(|file| {
+                let file = file.map_err(|error| bad(error.to_string()))?;
+                Ok(Self {
+                    file: file.to_string_lossy().into_owned(),
+                    name: target.name.clone(),
+                })
+            })
+            .collect()
+    }
+
     fn path(&self) -> &Path {
         Path::new(split_scheme(&self.file).1)
     }
@@ -51,15 +75,22 @@ impl Target {
         self.path().exists()
     }
 
-    /// A file beside the missing one with nearly its name.
+    /// A file beside the missing one with nearly its name, and of a kind that can be read.
     pub fn similar_file(&self) -> Option<String> {
         let path = self.path();
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+        let wanted = path.file_name()?.to_str()?;
+        let is_readable = |name: &String| {
+            let same_ending = Path::new(name).extension() == Path::new(wanted).extension();
+            same_ending || name.to_lowercase().contains(".root")
+        };
         let names: Vec<String> = std::fs::read_dir(folder.unwrap_or(Path::new(".")))
             .ok()?
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .flatten()
+            .filter(|entry| entry.path().is_file())
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(is_readable)
             .collect();
-        let wanted = path.file_name()?.to_str()?;
         let best = nearest(wanted, names.iter().map(String::as_str));
         let best = best.into_iter().next()?;
         Some(match folder {

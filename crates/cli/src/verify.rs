@@ -47,7 +47,7 @@ pub fn run(
 ) -> Result<i32, Failure> {
     let target = Target::parse(target)?;
     let verdict =
-        verdict(&target, args.threads.number()).map_err(|failure| failure.advise(&target))?;
+        verdict(&target, args.threads.number()?).map_err(|failure| failure.advise(&target))?;
     if json {
         out.json(&document(&verdict))?;
     } else {

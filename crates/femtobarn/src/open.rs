@@ -7,7 +7,7 @@ use femtobarn_io::{ByteSource, HeadTailSource, LocalSource};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{Reader, ReaderOptions};
 use femtobarn_rntuple::spec::Anchor;
-use femtobarn_rootfile::{Key, RootFile};
+use femtobarn_rootfile::{Key, RootFile, RootFileError};
 
 /// Class name of an ntuple's key.
 pub const RNTUPLE_CLASS: &str = "ROOT::RNTuple";
@@ -16,6 +16,9 @@ pub const RNTUPLE_CLASS: &str = "ROOT::RNTuple";
 /// footer, anchor and key list next to its end.
 const HEAD: u64 = 64 << 10;
 const TAIL: u64 = 256 << 10;
+
+/// Most names that are listed for one that is missing.
+const MOST_HINTS: usize = 5;
 
 /// How files are opened.
 #[derive(Debug, Clone, Copy, Default)]
@@ -59,7 +62,14 @@ pub(crate) fn open_reader_of(
         Some(path) => file
             .find(path)
             .map(|key| (path.to_owned(), key))
-            .map_err(RNTupleError::from),
+            .map_err(|error| {
+                let is_told = !options.allow_missing;
+                RNTupleError::from(if is_told {
+                    openable(&file, error)
+                } else {
+                    error
+                })
+            }),
         None => only_ntuple(&file),
     };
     let (path, key) = match found {
@@ -84,6 +94,29 @@ pub(crate) fn open_reader_of(
         source: error,
     })?;
     Reader::open(source, &*metadata, &path, anchor, options.reader).map(Some)
+}
+
+/// The error of a missing name, with only those names as hints that can be opened, if there are any.
+fn openable(file: &RootFile, error: RootFileError) -> RootFileError {
+    let RootFileError::KeyNotFound { url, path, nearest } = error else {
+        return error;
+    };
+    let can_be =
+        |key: &Key| key.class_name == RNTUPLE_CLASS || femtobarn_ttree::is_tree(&key.class_name);
+    let mut near = nearest.clone();
+    near.retain(|name| file.find(name).is_ok_and(|key| can_be(&key)));
+    if near.is_empty() {
+        let all = file.walk().unwrap_or_default().into_iter();
+        let mut names: Vec<String> = all
+            .filter(|entry| can_be(&entry.key))
+            .map(|entry| entry.path)
+            .collect();
+        names.dedup();
+        names.truncate(MOST_HINTS);
+        near = names;
+    }
+    let nearest = if near.is_empty() { nearest } else { near };
+    RootFileError::KeyNotFound { url, path, nearest }
 }
 
 fn is_missing(error: &RNTupleError) -> bool {

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use arrow_array::ffi_stream::RecordBatchStreamReader;
 use arrow_array::{RecordBatch, RecordBatchReader};
-use arrow_schema::SchemaRef;
+use arrow_schema::{ArrowError, SchemaRef};
 use femtobarn::Error;
 use femtobarn::schema::DType;
 use femtobarn::write::{FieldKind, FieldModel, StoredAs};
@@ -23,7 +23,8 @@ pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct Batches {
     schema: SchemaRef,
-    fields: Vec<FieldModel>,
+    /// Of nodes, which know more than their Arrow types.
+    fields: Option<Vec<FieldModel>>,
     held: Vec<RecordBatch>,
     stream: Mutex<Option<RecordBatchStreamReader>>,
 }
@@ -42,7 +43,7 @@ impl Batches {
         Ok(Self {
             schema: batch.schema(),
             held: vec![batch],
-            fields: made.into_iter().map(|column| column.field).collect(),
+            fields: Some(made.into_iter().map(|column| column.field).collect()),
             stream: Mutex::new(None),
         })
     }
@@ -61,17 +62,8 @@ impl Batches {
         } else {
             stream = Some(reader);
         }
-        let fields = if whole {
-            FieldModel::from_batches(&schema, &held)
-        } else {
-            schema
-                .fields()
-                .iter()
-                .map(|field| FieldModel::from_arrow(field))
-                .collect()
-        };
         Ok(Self {
-            fields: fields.map_err(to_python)?,
+            fields: None,
             schema,
             held,
             stream: Mutex::new(stream),
@@ -95,46 +87,96 @@ impl Batches {
             .collect()
     }
 
-    /// The fields for these batches.
-    fn fields(&self) -> PyResult<Fields> {
-        for field in &self.fields {
-            check_known(field)?;
+    /// The fields for these batches; of columns that are in `types`, those of them.
+    #[pyo3(signature = (types = None))]
+    fn fields(&self, types: Option<&Bound<'_, Fields>>) -> PyResult<Fields> {
+        let types = types.map(|types| types.borrow().fields.clone());
+        let types = types.unwrap_or_default();
+        let names = self.names();
+        if let Some(other) = types.iter().find(|field| !names.contains(&field.name)) {
+            let near =
+                femtobarn::schema::did_you_mean(&other.name, names.iter().map(String::as_str));
+            let message = format!(
+                "types has {:?}, which is no column of the data{near}",
+                other.name
+            );
+            return Err(new("UsageError", "usage", message));
         }
-        Ok(Fields {
-            fields: self.fields.clone(),
-        })
+        let mut fields = Vec::with_capacity(names.len());
+        for (at, name) in names.iter().enumerate() {
+            if let Some(known) = types.iter().find(|field| field.name == *name) {
+                fields.push(known.clone());
+                continue;
+            }
+            let field = self.field(at)?;
+            check_known(&field)?;
+            fields.push(field);
+        }
+        Ok(Fields { fields })
     }
+}
+
+fn missing(at: usize) -> PyErr {
+    new(
+        "FemtobarnError",
+        "internal",
+        format!("column {at} has no field; please report this"),
+    )
 }
 
 /// An array without values may know no type; then its field has none.
 fn check_known(field: &FieldModel) -> PyResult<()> {
-    if field.type_name == "?" {
-        let message = format!(
-            "field {:?} cannot be written: its type is unknown, for it has no values: give the types of all fields",
-            field.name
-        );
-        return Err(new("UsageError", "unwritable-field", message));
+    if is_known(field) {
+        return Ok(());
     }
-    field.subfields().iter().try_for_each(|below| {
-        check_known(below).map_err(|error| {
-            if below.name == "_0" {
-                check_named(field, error)
-            } else {
-                error
-            }
-        })
-    })
+    let (what, like) = match &field.kind {
+        _ if field.type_name == "?" => ("its type is unknown, for it has no values", "float32"),
+        FieldKind::Optional(item) if item.type_name == "?" => (
+            "its type is unknown, for all of its values are missing",
+            "?float32",
+        ),
+        FieldKind::Collection(item) if item.type_name == "?" => (
+            "the type of its items is unknown, for there are none",
+            "var * float32",
+        ),
+        _ => (
+            "the type of something in it is unknown, for there are no values",
+            "var * var * float32",
+        ),
+    };
+    let name = &field.name;
+    let message = format!(
+        "field {name:?} cannot be written: {what}; say what it is, as with types={{{name:?}: {like:?}}}"
+    );
+    Err(new("UsageError", "unwritable-field", message))
 }
 
-fn check_named(field: &FieldModel, _error: PyErr) -> PyErr {
-    let message = format!(
-        "field {:?} cannot be written: the type of its items is unknown, for there are none: give the types of all fields",
-        field.name
-    );
-    new("UsageError", "unwritable-field", message)
+fn is_known(field: &FieldModel) -> bool {
+    field.type_name != "?" && field.subfields().iter().all(is_known)
 }
 
 impl Batches {
+    /// The field of a column.
+    fn field(&self, at: usize) -> PyResult<FieldModel> {
+        if let Some(field) = self.fields.as_ref().and_then(|fields| fields.get(at)) {
+            return Ok(field.clone());
+        }
+        let refused = |error: ArrowError| new("UsageError", "usage", error.to_string());
+        let schema = self.schema.project(&[at]).map_err(refused)?;
+        if locked(&self.stream).is_some() {
+            let model = schema
+                .fields()
+                .first()
+                .map(|field| FieldModel::from_arrow(field));
+            let model = model.transpose().map_err(to_python)?;
+            return model.ok_or_else(|| missing(at));
+        }
+        let own = self.held.iter().map(|batch| batch.project(&[at]));
+        let own = own.collect::<Result<Vec<_>, _>>().map_err(refused)?;
+        let mut models = FieldModel::from_batches(&schema, &own).map_err(to_python)?;
+        models.pop().ok_or_else(|| missing(at))
+    }
+
     /// The first batch that is held.
     pub fn first(&self) -> Option<&RecordBatch> {
         self.held.first()
@@ -238,9 +280,50 @@ impl Fields {
 }
 
 impl Fields {
-    /// The fields.
+    /// The fields; views that say only what they show and as what have the views below them, too.
     pub fn models(&self) -> Vec<FieldModel> {
-        self.fields.clone()
+        let view = |field: &FieldModel| match &field.kind {
+            FieldKind::Projected { source, subfields } if subfields.is_empty() => {
+                self.view(field, source).unwrap_or_else(|| field.clone())
+            }
+            _ => field.clone(),
+        };
+        self.fields.iter().map(view).collect()
+    }
+
+    /// The view of what is at a path, in which `_0` may be left out: in collections, a view of each on the way.
+    fn view(&self, field: &FieldModel, source: &str) -> Option<FieldModel> {
+        let mut parts = source.split('.');
+        let top = parts.next()?;
+        let mut seen = self.fields.iter().find(|field| field.name == top)?;
+        let mut path = top.to_owned();
+        let mut collections = Vec::new();
+        for part in parts {
+            while let (FieldKind::Collection(item), true) = (&seen.kind, part != "_0") {
+                collections.push(path.clone());
+                path += "._0";
+                seen = item;
+            }
+            if matches!(seen.kind, FieldKind::Collection(_)) {
+                collections.push(path.clone());
+            }
+            seen = seen.subfields().iter().find(|below| below.name == part)?;
+            path = format!("{path}.{part}");
+        }
+        if field.type_name.starts_with("ROOT::RNTupleCardinality") {
+            return Some(FieldModel {
+                kind: FieldKind::Projected {
+                    source: path,
+                    subfields: Vec::new(),
+                },
+                ..field.clone()
+            });
+        }
+        let shown = FieldModel::from_type_name(&field.name, &field.type_name).ok()?;
+        Some(FieldModel {
+            description: field.description.clone(),
+            ..below(&shown, &collections, &path, seen)
+        })
     }
 
     fn find(&mut self, path: &str) -> PyResult<&mut FieldModel> {
@@ -258,6 +341,27 @@ impl Fields {
                 format!("there is no field {path:?} to be written{hint}"),
             )
         })
+    }
+}
+
+/// The view with the type of `shown` of what is at `path`, behind these collections.
+fn below(shown: &FieldModel, collections: &[String], path: &str, seen: &FieldModel) -> FieldModel {
+    let view = |source: &str, subfields| {
+        FieldModel::projected(
+            shown.name.clone(),
+            shown.type_name.clone(),
+            source,
+            subfields,
+        )
+    };
+    match (&shown.kind, collections.split_first(), &seen.kind) {
+        (FieldKind::Collection(item), Some((first, rest)), _) => {
+            view(first, vec![below(item, rest, path, seen)])
+        }
+        (FieldKind::Collection(item), None, FieldKind::Collection(of)) => {
+            view(path, vec![below(item, &[], &format!("{path}._0"), of)])
+        }
+        _ => view(path, Vec::new()),
     }
 }
 

@@ -75,6 +75,10 @@ fn a_tree_is_opened_and_a_histogram_is_not() {
     let error = failure(&["info", &format!("{OBJECTS}:h1")], 3);
     assert_eq!(error["kind"], "not-an-rntuple");
     assert!(error["message"].as_str().unwrap().contains("TH1D"));
+    // "h1" was suggested, which is none either
+    let error = failure(&["info", &format!("{OBJECTS}:h1x")], 3);
+    let message = error["message"].as_str().unwrap();
+    assert!(message.ends_with("did you mean \"tree\"?"), "{message}");
 }
 
 #[test]

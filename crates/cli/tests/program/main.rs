@@ -8,6 +8,7 @@
     reason = "a test fails by a panic"
 )]
 
+mod convert;
 mod errors;
 mod explain;
 mod head;

@@ -176,6 +176,13 @@ pub(super) fn refused(name: &str, reason: impl Into<String>) -> RNTupleError {
     }
 }
 
+/// What was asked for makes no sense, whatever is in the files.
+pub(super) fn misused(what: &str, reason: impl std::fmt::Display) -> RNTupleError {
+    RNTupleError::Usage {
+        what: format!("{what:?} cannot be written: {reason}"),
+    }
+}
+
 fn stored_bytes(ntuple: &NTuple) -> Result<u64, RNTupleError> {
     let sizes = ntuple.column_sizes()?;
     Ok(sizes

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use femtobarn_rntuple::RNTupleError;
 use serde_json::{Value, json};
 
-use super::input::{Input, Source, refused};
+use super::input::{Input, Source, misused};
 use super::output::Format;
 use super::{ConvertOptions, Converted, Pulse, check_inputs, convert_or_failed};
 use crate::ntuple::NTuple;
@@ -225,7 +225,7 @@ fn outputs(inputs: &[Input], folder: &Path, format: Format) -> Result<Vec<PathBu
                 input.url,
                 output.display()
             );
-            return Err(refused(&input.url, reason));
+            return Err(misused(&input.url, reason));
         }
         out.push(output);
     }

@@ -315,7 +315,7 @@ fn check_apart(inputs: &[Input], output: &Path) -> Result<(), RNTupleError> {
         if path.canonicalize().is_ok_and(|given| given == place) {
             let reason =
                 "it is the input, too, and would be replaced: give the output another name";
-            return Err(input::refused(&output.to_string_lossy(), reason));
+            return Err(input::misused(&output.to_string_lossy(), reason));
         }
     }
     Ok(())

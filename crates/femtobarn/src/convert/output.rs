@@ -15,7 +15,7 @@ use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
 use super::ConvertOptions;
-use super::input::{Source, refused};
+use super::input::{Source, misused, refused};
 use crate::writable::create_beside;
 
 /// Kinds of files.
@@ -53,10 +53,10 @@ impl Format {
         let is_root = name.contains(".root") || !name.contains('.');
         if name.ends_with(".arrows") {
             let reason = "streams of Arrow IPC are read only: call it .arrow, to make a file";
-            return Err(refused(&path.to_string_lossy(), reason));
+            return Err(misused(&path.to_string_lossy(), reason));
         }
         match Self::of(path) {
-            Self::Root if !is_root => Err(refused(
+            Self::Root if !is_root => Err(misused(
                 &path.to_string_lossy(),
                 "outputs are called .root, .parquet, .arrow or .feather",
             )),

@@ -13,7 +13,6 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::arrow_type_name;
 
 use super::input::refused;
-use super::tree::plain_name;
 use super::wanted::{Names, Wanted, with_drop};
 
 /// Most digits of a decimal that all integers of 64 bits have.
@@ -71,7 +70,11 @@ impl Columns {
                 rename,
                 changes: Vec::new(),
             };
-            let name = plain.name(given);
+            let mut name = plain.name(given);
+            // members are left alone: those of tuples have numbers
+            if rename && name.starts_with(|c: char| c.is_ascii_digit()) {
+                name.insert(0, '_');
+            }
             if let Some(other) = names
                 .insert(name.clone(), given)
                 .filter(|_| name != given || rename)
@@ -210,6 +213,20 @@ impl Plain {
         }
         Ok(out.into())
     }
+}
+
+/// A name that can be used in C++, as RDataFrame wants it: what has no place in an identifier becomes an underscore.
+fn plain_name(name: &str) -> String {
+    let is_base = name
+        .strip_prefix(":_")
+        .is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit()));
+    if is_base {
+        return name.to_owned();
+    }
+    let plain = name
+        .chars()
+        .map(|c| if c.is_alphanumeric() { c } else { '_' });
+    plain.collect()
 }
 
 /// An array with a type of [`Plain::data_type`]. But for decimals nothing is copied.

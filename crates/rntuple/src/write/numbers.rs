@@ -37,14 +37,25 @@ pub(super) fn leaf(dtype: DType, array: &ArrayRef, path: &str) -> Result<Values,
         return Ok(Values::Leaf { bytes, size });
     }
     let bytes = cast(dtype, array).ok_or_else(|| {
-        let reason = format!(
-            "it holds {wanted}, and was given {}, not all of whose values {wanted} can hold: convert it first, as with astype",
-            found.name()
-        );
+        let found = found.name();
+        let reason = if is_integer(dtype) && integers(array).is_none() {
+            format!(
+                "it holds {wanted}, and was given {found}, which is never converted to integers, whatever its values are: convert it first, as with .astype({wanted:?})"
+            )
+        } else {
+            format!(
+                "it holds {wanted}, and was given {found}, not all of whose values {wanted} can hold: convert it first, as with astype"
+            )
+        };
         unwritable(path, reason)
     })?;
     let size = dtype.size();
     Ok(Values::Leaf { bytes, size })
+}
+
+fn is_integer(dtype: DType) -> bool {
+    use DType as D;
+    !matches!(dtype, D::Bool | D::Float16 | D::Float32 | D::Float64)
 }
 
 /// Integers as booleans, if they are no others than 0 and 1.

@@ -209,11 +209,16 @@ fn from_type(
             Some(dtype) => FieldModel::number("", dtype),
             None => {
                 let reason = if other == &DataType::Null {
-                    "all of its values are missing, and it has no type: leave it out, or say of what type it is".to_owned()
+                    "all of its values are missing, and it has no type: leave it out, or say of what type it is, as with types".to_owned()
                 } else {
                     let name = arrow_type_name(other);
+                    let hint = if is_counted(other) {
+                        " (converting a Parquet or an Arrow IPC file does so by itself)"
+                    } else {
+                        ""
+                    };
                     format!(
-                        "Arrow's {name} has no counterpart in RNTuple; convert it to numbers or strings"
+                        "Arrow's {name} has no counterpart in RNTuple; cast it to numbers or strings first{hint}"
                     )
                 };
                 return Err(unwritable(path, reason));
@@ -257,6 +262,16 @@ fn map(entries: &Field, path: &str, has_nulls: bool) -> Result<FieldModel, RNTup
         map,
         FieldKind::Collection(Box::new(item)),
     ))
+}
+
+/// Whether it is a number of units: times, dates, durations, decimals.
+fn is_counted(data_type: &DataType) -> bool {
+    use DataType as D;
+    data_type.is_decimal()
+        || matches!(
+            data_type,
+            D::Timestamp(..) | D::Date32 | D::Date64 | D::Time32(_) | D::Time64(_) | D::Duration(_)
+        )
 }
 
 /// `std::byte`.

@@ -3,7 +3,7 @@
 use super::arrow::byte;
 use super::{FieldKind, FieldModel, LeafModel, StoredAs, unwritable};
 use crate::RNTupleError;
-use crate::schema::{DType, did_you_mean};
+use crate::schema::{DType, nearest};
 use crate::spec::ColumnType;
 
 /// Names of types that are misspelt.
@@ -17,7 +17,7 @@ const DEEPEST: usize = 100;
 
 impl FieldModel {
     /// The field of a C++ type: fundamental types, `std::string`, and the templates of the standard library and ROOT that
-    /// RNTuple knows, of such types. The names are normalized as ROOT does.
+    /// RNTuple knows, of such types. The names are normalized as ROOT does. Numbers may have the names of NumPy, as `int32`.
     ///
     /// # Errors
     /// If the type is another, or its name is none.
@@ -58,7 +58,7 @@ fn parse(type_name: &str, classes: &[FieldModel], depth: usize) -> Result<FieldM
     }
     let Some((template, arguments)) = text.strip_suffix('>').and_then(|text| text.split_once('<'))
     else {
-        return fundamental(text);
+        return fundamental(text, depth);
     };
     let arguments = split(arguments)?;
     let fields = |wanted: std::ops::RangeInclusive<usize>| -> Result<Vec<FieldModel>, String> {
@@ -209,10 +209,10 @@ fn split(text: &str) -> Result<Vec<&str>, String> {
     Ok(out)
 }
 
-fn fundamental(text: &str) -> Result<FieldModel, String> {
+fn fundamental(text: &str, depth: usize) -> Result<FieldModel, String> {
     let text = text.strip_prefix("std::").unwrap_or(text);
     let dtype = match text {
-        "string" => return Ok(FieldModel::new("", "std::string", FieldKind::String)),
+        "string" | "str" => return Ok(FieldModel::new("", "std::string", FieldKind::String)),
         "byte" => return Ok(byte()),
         "char" | "Char_t" => return Ok(stored("char", "", DType::UInt8, ColumnType::Char)),
         "Double32_t" => {
@@ -224,27 +224,47 @@ fn fundamental(text: &str) -> Result<FieldModel, String> {
             ));
         }
         "bool" | "Bool_t" => DType::Bool,
-        "int8_t" | "signed char" => DType::Int8,
-        "uint8_t" | "unsigned char" | "UChar_t" => DType::UInt8,
-        "int16_t" | "short" | "short int" | "Short_t" => DType::Int16,
-        "uint16_t" | "unsigned short" | "unsigned short int" | "UShort_t" => DType::UInt16,
-        "int32_t" | "int" | "Int_t" => DType::Int32,
-        "uint32_t" | "unsigned int" | "unsigned" | "UInt_t" => DType::UInt32,
-        "int64_t" | "long" | "long int" | "long long" | "Long_t" | "Long64_t" => DType::Int64,
-        "uint64_t" | "unsigned long" | "unsigned long long" | "size_t" | "ULong_t"
+        "int8_t" | "int8" | "signed char" => DType::Int8,
+        "uint8_t" | "uint8" | "unsigned char" | "UChar_t" => DType::UInt8,
+        "int16_t" | "int16" | "short" | "short int" | "Short_t" => DType::Int16,
+        "uint16_t" | "uint16" | "unsigned short" | "unsigned short int" | "UShort_t" => {
+            DType::UInt16
+        }
+        "int32_t" | "int32" | "int" | "Int_t" => DType::Int32,
+        "uint32_t" | "uint32" | "unsigned int" | "unsigned" | "UInt_t" => DType::UInt32,
+        "int64_t" | "int64" | "long" | "long int" | "long long" | "Long_t" | "Long64_t" => {
+            DType::Int64
+        }
+        "uint64_t" | "uint64" | "unsigned long" | "unsigned long long" | "size_t" | "ULong_t"
         | "ULong64_t" => DType::UInt64,
-        "float" | "Float_t" | "Float16_t" => DType::Float32,
-        "double" | "Double_t" => DType::Float64,
+        "float" | "float32" | "Float_t" | "Float16_t" => DType::Float32,
+        "double" | "float64" | "Double_t" => DType::Float64,
+        "float16" => DType::Float16,
         "" => return Err("is empty".into()),
         _ if text.contains(['<', '>']) => return Err("has brackets that do not fit".into()),
         _ => {
-            let hint = did_you_mean(text, NUMBERS.iter().copied());
-            return Err(format!(
-                "is no type that is known: give the members of a class, or the integer of an enum, one by one{hint}"
-            ));
+            return Err(unknown(text, depth));
         }
     };
     Ok(FieldModel::number("", dtype))
+}
+
+/// What to say of a name that is none of a type; of a short one, only one that differs in a letter was meant.
+fn unknown(text: &str, depth: usize) -> String {
+    let near = nearest(text, NUMBERS.iter().copied());
+    let is_near = |near: &&String| text.len() > 4 || near.len().abs_diff(text.len()) == 0;
+    let hint = match near.first().filter(is_near) {
+        Some(near) => format!("; did you mean {near}?"),
+        None => String::new(),
+    };
+    let what = if depth == 0 {
+        "is".to_owned()
+    } else {
+        format!("has {text:?} in it, which is")
+    };
+    format!(
+        "{what} no type that is known: give the members of a class, or the integer of an enum, one by one{hint}"
+    )
 }
 
 fn stored(type_name: &str, alias: &str, dtype: DType, column: ColumnType) -> FieldModel {
@@ -285,6 +305,8 @@ mod tests {
             ),
             ("std::tuple<>", "std::tuple<>"),
             ("std::bitset<12>", "std::bitset<12>"),
+            ("std::vector<int32>", "std::vector<std::int32_t>"),
+            ("std::map<str, float32>", "std::map<std::string,float>"),
             ("std::unique_ptr<bool>", "std::unique_ptr<bool>"),
             ("const std::atomic<short>", "std::atomic<std::int16_t>"),
         ] {

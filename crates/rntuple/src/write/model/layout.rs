@@ -450,7 +450,13 @@ pub(crate) fn check_name(name: &str) -> Result<(), RNTupleError> {
         .chars()
         .find(|c| matches!(c, '.' | '/' | '\\' | ' ') || c.is_ascii_control());
     match bad {
-        Some(c) => Err(unwritable(name, format!("{c:?} has no place in a name"))),
+        Some(c) => {
+            let plain = |c: char| if c.is_alphanumeric() { c } else { '_' };
+            let plain: String = name.chars().map(plain).collect();
+            let reason =
+                format!("{c:?} has no place in a name: rename it, for example to {plain:?}");
+            Err(unwritable(name, reason))
+        }
         None => Ok(()),
     }
 }

@@ -1,0 +1,117 @@
+//! Converting: what is refused before anything is done, and the exit codes.
+
+use std::path::Path;
+
+use crate::support::{DIMUON, MIXED, command, failure, fb, finish, good, root};
+
+fn folder() -> (tempfile::TempDir, impl Fn(&str) -> String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_owned();
+    (folder, move |name: &str| {
+        path.join(name).to_str().unwrap().to_owned()
+    })
+}
+
+#[test]
+fn outputs_that_make_no_sense_are_wrong_usage() {
+    let (_folder, path) = folder();
+    let copy = path("copy.root");
+    std::fs::copy(root().join(DIMUON), &copy).unwrap();
+    let twins = path("twins/");
+    for (args, says) in [
+        (vec![DIMUON, &path("y.root:Foo")], "--name Foo"),
+        (vec![DIMUON, "-"], "standard output"),
+        (vec![DIMUON, "/dev/null"], "neither a file nor a folder"),
+        (vec![&copy, &copy], "would be replaced"),
+        (vec![DIMUON, &path("x.csv")], ".parquet"),
+        (vec![DIMUON, &path("no/x.root")], "there is no folder"),
+        (vec![DIMUON, &path("x.root"), "--name", "a;b"], "cycle"),
+        (
+            vec![DIMUON, &format!("./{DIMUON}"), &twins],
+            "different folders",
+        ),
+    ] {
+        let error = failure(&[&["convert"], args.as_slice()].concat(), 2);
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains(says), "{args:?}: {message}");
+    }
+    assert!(!Path::new(&path("y.root:Foo")).exists() && !Path::new("-").exists());
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_told_before_anything_is_converted() {
+    // it was told at the end, after hours
+    let (_folder, path) = folder();
+    let (out, report) = (path("out/"), path("no/report.json"));
+    let error = failure(&["convert", DIMUON, &out, "--skip-bad-files", &report], 2);
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("no/report.json")
+    );
+    assert!(!Path::new(&out).exists());
+}
+
+#[test]
+fn a_folder_ends_with_the_code_of_the_first_failure() {
+    let (_folder, path) = folder();
+    let bad = path("bad.root");
+    std::fs::write(&bad, "no root file").unwrap();
+    let out = path("out/");
+    assert_eq!(fb(&["convert", &bad, DIMUON, &out]).code, 4);
+    assert_eq!(
+        fb(&["convert", &path("nowhere.root"), DIMUON, &out]).code,
+        3
+    );
+    let report = path("report.json");
+    let done = fb(&["convert", &bad, DIMUON, &out, "--skip-bad-files", &report]);
+    assert_eq!(done.code, 1);
+    assert!(Path::new(&report).exists() && done.out.contains("1 files converted"));
+}
+
+#[test]
+fn the_variable_for_threads_is_heeded() {
+    let run = |value: &str| {
+        let mut command = command(&["verify", DIMUON]);
+        command.env("FEMTOBARN_THREADS", value);
+        finish(command)
+    };
+    let done = run("zz");
+    assert_eq!(done.code, 2);
+    assert!(done.err.contains("FEMTOBARN_THREADS"), "{}", done.err);
+    assert_eq!((run("2").code, run("").code, run("0").code), (0, 0, 2));
+}
+
+#[test]
+fn patterns_in_quotes_are_files_for_every_verb_that_takes_several() {
+    let out = good(&["verify", "testdata/rntuple/mixed_*.root"]);
+    assert!(out.contains(MIXED) && out.lines().count() > 1, "{out}");
+    let out = good(&["ls", "testdata/dimuo?.root"]);
+    assert_eq!(out, good(&["ls", DIMUON]));
+    assert_eq!(
+        failure(&["info", "testdata/nowhere*.root"], 3)["kind"],
+        "file-not-found"
+    );
+}
+
+#[test]
+fn a_folder_is_told_with_the_pattern_for_its_files() {
+    let error = failure(&["ls", "testdata/"], 3);
+    let next = error["next"].as_str().unwrap();
+    assert!(next.contains("'testdata/*.root'"), "{next}");
+}
+
+#[test]
+fn a_tree_has_no_version_of_the_format_and_its_entries_are_listed() {
+    let tree = "testdata/ttree/leaves_zlib.root";
+    let info = good(&["info", &format!("{tree}:leaves")]);
+    assert!(
+        !info.contains("0.0.0.0") && !info.contains("of metadata"),
+        "{info}"
+    );
+    assert!(info.contains("TTree"), "{info}");
+    let list = good(&["ls", tree]);
+    let line = list.lines().find(|line| line.contains("TTree")).unwrap();
+    assert!(line.split_whitespace().any(|word| word == "40"), "{list}");
+}

@@ -1,0 +1,209 @@
+"""Slips of those who write for the first time: what works after all, and what the errors say to do."""
+
+import datetime
+import decimal
+
+import awkward as ak
+import numpy as np
+import pytest
+
+import femtobarn as fb
+
+MUONS = {"Muon": ak.Array([[{"pt": 1.0, "q": 1}, {"pt": 2.0, "q": -1}], []])}
+
+LOOK = """
+import sys
+import ROOT
+frame = ROOT.RDataFrame("Events", sys.argv[1])
+assert frame.Sum("Muon_pt").GetValue() == 3
+assert frame.Define("n", "jets_c.size()").Sum("n").GetValue() == 1
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "new.root"
+
+
+def test_a_second_ntuple_of_a_name_is_a_cycle_and_a_complete_one_is_not_extended(path):
+    with fb.recreate(path) as file:
+        file["A"] = {"x": [1]}
+        with pytest.raises(fb.UsageError, match=r"f\.mkrntuple\('A', \.\.\.\).*fb\.open\(\[\.\.\.\]\)"):
+            file["A"].extend({"x": [2]})
+        writer = file.mkrntuple("dir/B", {"x": "int32"})
+        assert file["dir/B"] is writer
+        file["dir/B"].extend({"x": [3]})
+    with fb.update(path) as file:
+        file["A"] = {"x": [2]}
+    assert fb.open(f"{path}:A").arrays().x.tolist() == [2]
+    assert fb.open(f"{path}:A;1").arrays().x.tolist() == [1]
+    assert fb.open(f"{path}:dir/B").arrays().x.tolist() == [3]
+
+
+def test_numpys_names_of_numbers_work_in_templates_and_enums(path):
+    spec = {"c": "std::vector<int32>", "s": "str", "e": fb.Enum("Color", "int16"), "m": "std::map<str,float32>"}
+    with fb.recreate(path) as file:
+        file.mkrntuple("Events", spec).extend({"c": [[1]], "s": ["a"], "e": [2], "m": [[("x", 0.5)]]})
+    nt = fb.open(path)
+    assert nt["c"].typename == "std::vector<std::int32_t>"
+    assert nt["m"].typename == "std::map<std::string,float>"
+    assert nt.arrays().tolist() == [{"c": [1], "s": "a", "e": 2, "m": [("x", 0.5)]}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (fb.Enum("Color", "float"), "field 'x': 'float' is no integer, as which the enum Color"),
+        (fb.Enum("Color", "foo"), "field 'x': 'foo' is no integer"),
+        ("std::vector<foo>", r'"x" cannot be written: .* has "foo" in it, which is no type that is known(?!.*did you)'),
+        ("std::vector<flaot>", "did you mean float"),
+        ("datetime64[s]", r"field 'x': NumPy's datetime64\[s\] has no counterpart .*integers"),
+    ],
+)
+def test_types_that_are_none_are_told_with_the_users_field(path, kind, message):
+    with fb.recreate(path) as file, pytest.raises(fb.UsageError, match=message):
+        file.mkrntuple("Events", {"x": kind})
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"x": np.array(["2020-01-01"], "datetime64[s]")}, r'datetime64\[s\] has .*\.astype\("int64"\)'),
+        ({"x": [datetime.date(2020, 1, 1)]}, r'datetime64\[D\] has .*\.astype\("int64"\)'),
+        ({"x": np.array(5)}, "is one value, not a column"),
+        ({"x": [2**64]}, "more than 64 bits"),
+        ({"x": [-(2**64)]}, "more than 64 bits"),
+        ({"x": [decimal.Decimal("1.5")]}, "convert its values to numbers, strings"),
+        ({"x": [1], "pt": [[]]}, r'types=\{"pt": "var \* float32"\}'),
+        ({"x": [None]}, r'types=\{"x": "\?float32"\}'),
+        ([{"x": 1}, {"x": 2}], r"ak\.Array\(list\)"),
+        (ak.zip({"a": [[1, 2], [3]], "b": [1, 2]}), "depth_limit=1"),
+    ],
+)
+def test_data_that_cannot_be_written_are_told_with_what_to_do(path, data, message):
+    with pytest.raises(fb.UsageError, match=message) as raised:
+        fb.write(path, data)
+    assert "\n" not in str(raised.value)
+    assert not path.exists()
+
+
+def test_tables_that_need_a_change_are_told_which(path, need):
+    pa = need("pyarrow")
+    for column, message in [
+        ([datetime.date(2020, 1, 1)], "cast it to numbers or strings"),
+        ([decimal.Decimal("1.5")], "cast it to numbers or strings"),
+        ([None], "say of what type it is, as with types"),
+    ]:
+        with pytest.raises(fb.UsageError, match=message):
+            fb.write(path, pa.table({"x": column}))
+    with pytest.raises(fb.UsageError, match='rename it, for example to "price__EUR_"'):
+        fb.write(path, pa.table({"price (EUR)": [1.5]}))
+    assert fb.write(path, pa.table({"x": [None]}), types={"x": "?int32"}) == 1
+    assert fb.open(path)["x"].array().to_list() == [None]
+
+
+def test_types_say_what_data_do_not(path):
+    data = {"n": [1, 2], "pt": [[], []], "m": [{"a": 1.5}, {}]}
+    types = {"n": "int32", "pt": "var * float32", "m": "std::map<std::string,double>"}
+    assert fb.write(path, data, types=types) == 2
+    nt = fb.open(path)
+    assert [nt[name].typename for name in types] == ["std::int32_t", "std::vector<float>", types["m"]]
+    assert nt["m"].array().to_list() == [[("a", 1.5)], []]
+    with pytest.raises(fb.UsageError, match='types has "pn", which is no column'):
+        fb.write(path, data, types={"pn": "int32"})
+    with pytest.raises(fb.UsageError, match="types are for data"), fb.recreate(path) as file:
+        file.mkrntuple("Events", {"n": "int32"}, types={"n": "int32"})
+
+
+@pytest.mark.parametrize("source", ["Muon.pt", "Muon._0.pt"])
+def test_views_of_members_are_given_by_type_and_path_alone(path, source):
+    views = {"Muon_pt": fb.Projected("ROOT::RVec<double>", source), "nMuon": fb.Cardinality("Muon")}
+    fb.write(path, MUONS, projected=views, precision={source: (20, 0, 100)} if "_0" in source else None)
+    nt = fb.open(path)
+    assert nt["Muon_pt"].typename == "ROOT::VecOps::RVec<double>"
+    assert ak.almost_equal(nt["Muon_pt"].array(), [[1.0, 2.0], []], rtol=1e-3, dtype_exact=False)
+    with pytest.raises(fb.UsageError, match=r'it shows "Muon\.ptt", which is not there'):
+        fb.write(path, MUONS, projected={"v": fb.Projected("RVec<float>", "Muon.ptt")})
+
+
+def test_root_reads_views_that_follow_from_type_and_path(path, run_root):
+    data = MUONS | {"jets": ak.Array([[{"c": [1.0, 2.0]}], []])}
+    views = {
+        "Muon_pt": fb.Projected("ROOT::RVec<double>", "Muon.pt"),
+        "jets_c": fb.Projected("std::vector<std::vector<double>>", "jets.c"),
+    }
+    fb.write(path, data, projected=views)
+    assert fb.open(path)["jets_c"].array().to_list() == [[[1.0, 2.0]], []]
+    run_root(LOOK, path)
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.PQ", "x.arrow", "x.feather", "x.ipc"])
+def test_tables_are_made_by_convert(tmp_path, name):
+    with pytest.raises(fb.UsageError, match=r"fb\.convert"):
+        fb.write(tmp_path / name, {"x": [1]})
+    with pytest.raises(fb.UsageError, match=r"fb\.convert"):
+        fb.recreate(tmp_path / name)
+
+
+def test_tables_get_names_that_cpp_takes(tmp_path, need):
+    # "price (EUR)" became "price_(EUR)", which no expression of RDataFrame can name
+    pa, parquet = need("pyarrow"), need("pyarrow.parquet")
+    table = pa.table({"price (EUR)": [1.5], "2mu": [1], "a.b/c": [2], "s": [{"x-y": 1, "1": 2}], "1": [3], "µ": [3]})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    report = fb.convert(tmp_path / "t.parquet", tmp_path / "t.root")
+    assert report.equal
+    assert fb.open(tmp_path / "t.root").keys() == ["price__EUR_", "_2mu", "a_b_c", "s", "s.x_y", "s.1", "_1", "µ"]
+    assert report.notes["price (EUR)"] == 'is called "price__EUR_"'
+
+
+def test_trees_that_cannot_be_written_as_they_are_point_to_convert(path, testdata):
+    with pytest.raises(fb.UsageError, match=r"fb\.convert\('.*:.*', \.\.\.\)"):
+        fb.write(path, fb.open(testdata / "ttree" / "objects_split99.root"))
+
+
+def test_open_says_who_reads_tables_and_who_writes(tmp_path, dimuon, need):
+    need("pyarrow")
+    fb.convert(dimuon, tmp_path / "odd.parquet", fields="run")
+    with pytest.raises(fb.FormatError, match=r"fb\.convert\(.*odd\.parquet"):
+        fb.open(tmp_path / "odd.parquet")
+    for call in (lambda: fb.open(dimuon, "w"), lambda: fb.open(dimuon, mode="w")):
+        with pytest.raises(fb.UsageError, match=r"fb\.recreate"):
+            call()
+    with pytest.raises(fb.UsageError, match="behind the path"):
+        fb.open(str(dimuon), "Events")
+    with pytest.raises(fb.UsageError, match="names of fields, not 5"):
+        fb.open(dimuon).arrays(5)
+    with pytest.raises(fb.UsageError, match="standard output"):
+        fb.convert(dimuon, "-")
+
+
+def test_a_file_that_is_read_is_not_replaced(path, monkeypatch):
+    fb.write(path, {"x": [1]})
+    monkeypatch.chdir(path.parent)
+    with pytest.raises(fb.UsageError, match="would be replaced"):
+        fb.write("new.root", fb.open(f"{path}:Events"))
+    with fb.update(path) as file:
+        file["Copy"] = fb.open(f"{path}:Events")
+    assert fb.open(f"{path}:Copy").arrays().x.tolist() == [1]
+
+
+def test_an_index_of_pandas_is_a_column_if_it_has_a_name(path, need):
+    pd = need("pandas")
+    frame = pd.DataFrame({"x": [1, 2, 3]}, index=[7, 8, 9])
+    fb.write(path, frame)
+    assert fb.open(path).keys() == ["x"]
+    fb.write(path, frame.rename_axis("event"))
+    assert fb.open(path).arrays().tolist()[0] == {"event": 7, "x": 1}
+    with pytest.raises(fb.UsageError, match="rename_axis"):
+        fb.write(path, frame.rename_axis("x"))
+
+
+def test_maps_are_dicts_or_pairs(path):
+    with fb.recreate(path) as file:
+        writer = file.mkrntuple("Events", {"m": "std::unordered_map<std::int32_t,double>"})
+        writer.extend({"m": [{2: 0.5, 1: 1.5}, {}]})
+        writer.extend({"m": [[(3, 2.5)]]})
+        with pytest.raises(fb.UsageError, match="no columns"):
+            writer.extend({})
+    found = fb.open(path)["m"].array().to_list()
+    assert [dict(entry) for entry in found] == [{1: 1.5, 2: 0.5}, {}, {3: 2.5}]
