@@ -12,7 +12,7 @@ from femtobarn._libraries import regularize
 from femtobarn._ntuple import NTuple
 from femtobarn._open import Files, open_pairs, resolve
 from femtobarn._steps import check_step_size, num_threads
-from femtobarn.errors import UsageError
+from femtobarn.errors import KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -95,6 +95,8 @@ def iterate(
         raise UsageError("iterate takes whole files: fb.open(files).iterate has entry_start and entry_stop")
     check_read_options(cut, reading)
     check_step_size(step_size)
+    if expressions is not None and not isinstance(expressions, str):
+        expressions = list(expressions)
     request = _Request(
         (expressions, filter_name, filter_typename, filter_field, filter_branch, how),
         (regularize(library), how, ak_add_doc),
@@ -198,8 +200,7 @@ class _Request:
     threads: int | None
     prefetch: bool
 
-    def steps(self, nt: NTuple, global_offset: int) -> Iterator[tuple[Any, Report]]:
-        paths = nt._paths(*self.fields)
+    def steps(self, nt: NTuple, paths: list[str] | None, global_offset: int) -> Iterator[tuple[Any, Report]]:
         output = nt._output(paths, *self.output)
         entries = (0, nt.num_entries)
         named = nt._is_named(self.fields[0])
@@ -211,6 +212,7 @@ def _iterate(
 ) -> Iterator[Any]:
     global_offset = 0
     implied: str | None = None  # the name that nobody gave: it must be the same in all files
+    named: dict[str, str] = {}  # what the names that were given mean: the same in all files
     for source in sources:
         nt = source if isinstance(source, NTuple) else open_pairs([source], allow_missing=allow_missing, **opening)
         if not nt.files:
@@ -222,9 +224,25 @@ def _iterate(
                     f"{nt.file_path} holds the ntuple {nt.object_path!r}, the files before {implied!r}: "
                     "say which is meant, as in 'file.root:Events'"
                 )
-        steps = request.steps(nt, global_offset)
+        paths = nt._paths(*request.fields)
+        _check_meaning(nt, request.fields[0], named)
+        steps = request.steps(nt, paths, global_offset)
         yield from steps if report else without_reports(steps)
         global_offset += nt.num_entries
+
+
+def _check_meaning(nt: NTuple, expressions: str | Iterable[str] | None, named: dict[str, str]) -> None:
+    """Refuse a name of a field at the top in one file that means one further below in another."""
+    names = [expressions] if isinstance(expressions, str) else expressions if isinstance(expressions, list) else []
+    for name in names:
+        found = nt._schema.find_all(name)
+        if len(found) == 1:
+            path = nt._schema.path(found[0])
+            if named.setdefault(name, path) != path:
+                raise KeyNotFoundError(
+                    f"no field {named[name]!r} in {nt.file_path}; {name!r} would be {path!r} there",
+                    kind="no-such-field",
+                )
 
 
 def _sources(files: object) -> Iterator[_Source]:

@@ -172,9 +172,14 @@ class Schema:
                 return [i]
         if base is None and key in self._aliases:
             return [self._aliases[key]]
-        if key.startswith("."):
+        if key.startswith(".") or (base is None and self._skipped_as(key)):
             return []
         return [i for i in self.descend(base) if self.names[i] == key]
+
+    def _skipped_as(self, key: str) -> str | None:
+        """Return the skipped field that a key names: another one of that name below is not what is meant."""
+        exact = key.removeprefix(".").replace("/", ".")
+        return next((name for name in self.skipped if exact == name or exact.startswith(name + ".")), None)
 
     def variants(self, paths: list[str] | None) -> Iterator[tuple[str, str]]:
         """Yield the keys and C++ types of the variants, or of what they are in, among what is read.
@@ -229,10 +234,8 @@ class Schema:
 
     def _known_reason(self, key: str) -> str | None:
         """Return why a field is not there that somebody would expect, or None."""
-        exact = key.removeprefix(".").replace("/", ".")
-        for name, reason in self.skipped.items():
-            if exact == name or exact.startswith(name + "."):
-                return f"field {name!r} of {self.where} is skipped: {reason}"
+        if (name := self._skipped_as(key)) is not None:
+            return f"field {name!r} of {self.where} is skipped: {self.skipped[name]}"
         bare = key.strip("/").partition(";")[0]
         for path, name in self.files:
             inside = name.partition(";")[0]

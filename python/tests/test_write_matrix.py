@@ -148,7 +148,8 @@ def test_uproot_reads_the_same(files, need, way, codec):
     ours = fb.open(path).arrays()
     theirs = need("uproot").open(f"{path}:Events").arrays()
     differ = {name for name in CASES if ak.to_list(theirs[name]) != ak.to_list(ours[name])}
-    assert differ <= (set() if way == "once" else UPROOT_IS_WRONG)
+    # and to uproot a char has no sign
+    assert differ <= {"char"} | (set() if way == "once" else UPROOT_IS_WRONG)
 
 
 def test_rdataframe_reads_the_same(values, run_root, tmp_path):

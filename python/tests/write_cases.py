@@ -78,7 +78,7 @@ TABLE = {
     "bool": ("bool", [True, False, False]),
     **{name: (f"std::{name}_t", integers(name)) for name in ("int8", "int16", "int32", "int64")},
     **{name: (f"std::{name}_t", integers(name)) for name in ("uint8", "uint16", "uint32", "uint64")},
-    "char": ("char", [0, 65, 255]),
+    "char": ("char", [0, 65, -1]),
     "byte": ("std::byte", [0, 7, 255]),
     "half": ("float16", reals("float16")),
     "float": ("float", reals("float32")),

@@ -24,6 +24,14 @@ pub enum IoError {
         /// The sink.
         url: String,
     },
+    /// Another file has the name of the one that was added to.
+    #[error(
+        "{url} was replaced by another file while it was added to: what was added is not in it"
+    )]
+    Replaced {
+        /// The sink.
+        url: String,
+    },
     /// The source could not be opened for another reason.
     #[error("cannot open {url}")]
     Open {
@@ -177,7 +185,7 @@ impl IoError {
             Self::Changed { .. } => "file-changed",
             Self::Read { .. } => "read-failed",
             Self::Exists { .. } | Self::NoFolder { .. } | Self::Create { .. } => "create-failed",
-            Self::Write { .. } => "write-failed",
+            Self::Write { .. } | Self::Replaced { .. } => "write-failed",
             Self::TooLarge { .. } => "range-too-large",
             Self::WrongAnswer { .. } => "wrong-answer",
         }
@@ -201,6 +209,7 @@ impl IoError {
             Self::NotFound { url, .. }
             | Self::PermissionDenied { url, .. }
             | Self::Busy { url }
+            | Self::Replaced { url }
             | Self::Open { url, .. }
             | Self::NotAFile { url, .. }
             | Self::OutOfRange { url, .. }

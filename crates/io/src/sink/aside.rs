@@ -1,6 +1,6 @@
 //! Files that are written beside their names, and have them when they are complete.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,8 @@ pub struct Aside {
     file: File,
     replaces: bool,
     has_appeared: bool,
+    /// The process that writes it; one that was forked off has a copy of this, too.
+    process: u32,
 }
 
 impl Aside {
@@ -55,6 +57,7 @@ impl Aside {
             let folder = folder.to_string_lossy().into_owned();
             return Err(IoError::NoFolder { url, folder });
         }
+        check_free(&wanted, &url)?;
         remove_abandoned(folder, &name);
         let (path, file) = new_file(&wanted, &name).map_err(create_error)?;
         let aside = Self {
@@ -64,6 +67,7 @@ impl Aside {
             file,
             replaces,
             has_appeared: false,
+            process: std::process::id(),
         };
         if let Ok(replaced) = fs::metadata(&aside.wanted) {
             // as if it had been written over: who could read it still can
@@ -102,6 +106,7 @@ impl Aside {
         if self.has_appeared {
             return Ok(());
         }
+        check_free(&self.wanted, &self.url)?;
         let named = if self.replaces {
             fs::rename(&self.path, &self.wanted)
         } else {
@@ -125,7 +130,7 @@ impl Aside {
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        if !self.has_appeared {
+        if !self.has_appeared && self.process == std::process::id() {
             // nobody is left to tell
             let _ = fs::remove_file(&self.path);
         }
@@ -141,6 +146,17 @@ pub fn wanted_name(name: &str) -> &str {
         (is_number(process) && is_number(number)).then_some(inner)
     });
     inner.unwrap_or(name)
+}
+
+/// What somebody adds to is not replaced: it would be lost, and with it what was added.
+fn check_free(wanted: &Path, url: &str) -> Result<(), IoError> {
+    let there = File::open(wanted);
+    if there.is_ok_and(|there| matches!(there.try_lock_shared(), Err(TryLockError::WouldBlock))) {
+        return Err(IoError::Busy {
+            url: url.to_owned(),
+        });
+    }
+    Ok(())
 }
 
 fn folder_of(path: &Path) -> &Path {

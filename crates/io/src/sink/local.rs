@@ -1,9 +1,9 @@
 //! Local files.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -18,6 +18,8 @@ pub struct LocalSink {
     file: File,
     /// For a new file: what gives it its name.
     aside: Mutex<Option<Aside>>,
+    /// For a file that was there: the path under which it must still be in the end.
+    updated: Option<PathBuf>,
     behind: Behind,
 }
 
@@ -103,6 +105,7 @@ impl LocalSink {
             url: aside.url().to_owned(),
             file: aside.file()?,
             aside: Mutex::new(None),
+            updated: None,
             behind: Behind::default(),
         })
     }
@@ -123,6 +126,7 @@ impl LocalSink {
             url,
             file,
             aside: Mutex::new(None),
+            updated: Some(std::path::absolute(path).unwrap_or_else(|_| path.to_owned())),
             behind: Behind::default(),
         })
     }
@@ -163,6 +167,15 @@ impl ByteSink for LocalSink {
         let mut aside = self.aside.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(aside) = &mut *aside {
             aside.appear()?;
+        }
+        if let Some(path) = &self.updated {
+            let id = |found: Metadata| (found.dev(), found.ino());
+            let (own, named) = (self.file.metadata(), std::fs::metadata(path));
+            if own.ok().map(id) != named.ok().map(id) {
+                return Err(IoError::Replaced {
+                    url: self.url.clone(),
+                });
+            }
         }
         Ok(())
     }

@@ -302,6 +302,8 @@ impl Builder<'_> {
             .is_some_and(|field| field.record.type_name == "double");
         let dtype_of = |column_type| match column_type {
             ColumnType::Real32Quant if is_double => Some(DType::Float64),
+            // numbers, unlike the characters of a string, which are its second column
+            ColumnType::Char if position == 0 => Some(DType::Int8),
             _ => DType::of_column(column_type),
         };
         let types: Option<Vec<DType>> = self

@@ -40,15 +40,7 @@ pub(super) fn conform(shape: &Shape, array: &ArrayRef, path: &str) -> Result<Val
         return Err(unwritable(path, reason));
     }
     match shape {
-        Shape::Leaf {
-            dtype,
-            range,
-            is_char,
-            ..
-        } => {
-            // the same bytes, with a sign or without
-            let is_signed = *is_char && array.data_type() == &DataType::Int8;
-            let dtype = if is_signed { &DType::Int8 } else { dtype };
+        Shape::Leaf { dtype, range, .. } => {
             let values = leaf(*dtype, array, path)?;
             if let (Some(range), Values::Leaf { bytes, .. }) = (range, &values) {
                 check_range(*dtype, *range, bytes, path)?;

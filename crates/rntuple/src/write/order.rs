@@ -173,10 +173,9 @@ fn is_comparable(shape: &Shape) -> bool {
 /// The order of two values as C++ has it: numbers by size, texts and lists by their first difference, what is missing first.
 fn compare(values: &Values, shape: &Shape, a: usize, b: usize) -> Ordering {
     match (values, shape) {
-        (Values::Leaf { bytes, size }, Shape::Leaf { dtype, is_char, .. }) => {
+        (Values::Leaf { bytes, size }, Shape::Leaf { dtype, .. }) => {
             let of = |at: usize| bytes.get(at * size..(at + 1) * size).unwrap_or_default();
-            let dtype = if *is_char { DType::Int8 } else { *dtype };
-            compare_numbers(dtype, of(a), of(b))
+            compare_numbers(*dtype, of(a), of(b))
         }
         (Values::Bools(bools), _) => bools.value(a).cmp(&bools.value(b)),
         (

@@ -214,7 +214,7 @@ fn fundamental(text: &str, depth: usize) -> Result<FieldModel, String> {
     let dtype = match text {
         "string" | "str" => return Ok(FieldModel::new("", "std::string", FieldKind::String)),
         "byte" => return Ok(byte()),
-        "char" | "Char_t" => return Ok(stored("char", "", DType::UInt8, ColumnType::Char)),
+        "char" | "Char_t" => return Ok(stored("char", "", DType::Int8, ColumnType::Char)),
         "Double32_t" => {
             return Ok(stored(
                 "double",

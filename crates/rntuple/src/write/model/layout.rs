@@ -19,8 +19,6 @@ pub(crate) enum Shape {
         dtype: DType,
         /// What values may be, if not everything.
         range: Option<(f64, f64)>,
-        /// C++'s `char`: bytes with or without a sign.
-        is_char: bool,
     },
     /// Lists; texts are lists of bytes.
     List {
@@ -268,7 +266,6 @@ impl Layout {
                     column,
                     dtype,
                     range: None,
-                    is_char: false,
                 });
                 let size = usize::try_from(*size).unwrap_or(usize::MAX);
                 Shape::Array { size, item }
@@ -350,7 +347,6 @@ impl Layout {
             column,
             dtype: DType::UInt8,
             range: None,
-            is_char: false,
         });
         let text = bytes == ColumnType::Char;
         Shape::List {
@@ -387,7 +383,6 @@ impl Layout {
             column,
             dtype: leaf.dtype,
             range,
-            is_char: leaf.stored == Some(StoredAs::Column(ColumnType::Char)),
         }
     }
 

@@ -355,7 +355,7 @@ impl FieldModel {
             && leaf.dtype == DType::Int8
         {
             *leaf = LeafModel {
-                dtype: DType::UInt8,
+                dtype: DType::Int8,
                 stored: Some(StoredAs::Column(ColumnType::Char)),
             };
         }
