@@ -272,7 +272,9 @@ def convert(
     documents = [json.loads(text) for text in texts]
     reports = [_report(document, pair[0]) for document, pair in zip(documents, pairs, strict=True)]
     _warn_of_skipped(reports)
-    failed = next((document for document in documents if document["status"] == "failed"), None)
+    # the others that are under way are interrupted by the first that fails
+    bad = [document for document in documents if document["status"] == "failed"]
+    failed = next((document for document in bad if document["kind"] != "interrupted"), bad[0] if bad else None)
     if failed is not None and not skip_bad_files:
         done = sum(report.status in ("converted", "kept") for report in reports)
         message = f"{failed['error']} ({done} of {len(reports)} files are converted)"

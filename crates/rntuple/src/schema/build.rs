@@ -295,15 +295,13 @@ impl Builder<'_> {
         parent: SlotParent,
         multiplicity: u64,
     ) -> Result<SlotId, String> {
-        // ROOT computes the values of quantized doubles in double precision
-        let is_double = self
+        let type_name = self
             .descriptor
             .field(id)
-            .is_some_and(|field| field.record.type_name == "double");
-        let dtype_of = |column_type| match column_type {
-            ColumnType::Real32Quant if is_double => Some(DType::Float64),
-            // numbers, unlike the characters of a string, which are its second column
-            ColumnType::Char if position == 0 => Some(DType::Int8),
+            .map(|field| &field.record.type_name);
+        let dtype_of = |column_type| match position {
+            0 => DType::of_leaf(column_type, type_name.map_or("", String::as_str)),
+            // the characters of a string
             _ => DType::of_column(column_type),
         };
         let types: Option<Vec<DType>> = self

@@ -66,6 +66,15 @@ impl DType {
         }
     }
 
+    /// The numbers of a field of its own: `char` has a sign, and ROOT computes quantized `double`s in double precision.
+    pub fn of_leaf(column_type: ColumnType, type_name: &str) -> Option<Self> {
+        match column_type {
+            ColumnType::Real32Quant if type_name == "double" => Some(Self::Float64),
+            ColumnType::Char => Some(Self::Int8),
+            _ => Self::of_column(column_type),
+        }
+    }
+
     /// The type that a column decodes to by itself; none for index and switch columns and unknown types.
     pub fn of_column(column_type: ColumnType) -> Option<Self> {
         use ColumnType as C;

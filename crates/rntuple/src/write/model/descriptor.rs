@@ -111,13 +111,8 @@ fn leaf(descriptor: &Descriptor, id: FieldId) -> Result<LeafModel, RNTupleError>
         .into_iter()
         .filter_map(|column| descriptor.column(column))
         .collect();
-    let is_double = descriptor
-        .field(id)
-        .is_some_and(|field| field.record.type_name == "double");
-    let dtype_of = |column_type| match column_type {
-        ColumnType::Real32Quant if is_double => Some(DType::Float64),
-        other => DType::of_column(other),
-    };
+    let type_name = descriptor.field(id).map(|field| &field.record.type_name);
+    let dtype_of = |column_type| DType::of_leaf(column_type, type_name.map_or("", String::as_str));
     let types: Option<Vec<DType>> = columns.iter().map(|c| dtype_of(c.column_type)).collect();
     let dtype = types.and_then(|types| types.into_iter().reduce(DType::promote));
     let dtype = dtype.ok_or_else(|| refused("its columns hold no numbers"))?;
