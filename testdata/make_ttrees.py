@@ -165,7 +165,7 @@ struct Holder {{
 }};
 
 void write_version(const char *path, int start) {{
-    TFile file(path, "RECREATE", "", 101);
+    TFile file(path, "RECREATE", "", {compression});
     TTree tree("versions", "objects of one class");
     auto *thing = new Thing; auto *holder = new Holder; int number;
     tree.Branch("number", &number, "number/I"); tree.Branch("thing", &thing, 32000, 0);
@@ -198,10 +198,13 @@ LEAVES = {
     "leaves_empty": (101, 0, 0, 0),
 }
 
+VERSIONS = {"versions": 101, "versions_none": 0, "versions_zstd": 505}
 
-def write_version(path: str, version: int) -> None:
+
+def write_version(path: str, version: int, compression: int) -> None:
     """Write 200 entries with objects of one version of the class."""
-    if not ROOT.gInterpreter.Declare(VERSION.format(version=version, members=MEMBERS[version])):
+    code = VERSION.format(version=version, members=MEMBERS[version], compression=compression)
+    if not ROOT.gInterpreter.Declare(code):
         sys.exit("ROOT does not take the code")
     ROOT.write_version(path, 200 * version - 200)
 
@@ -215,14 +218,13 @@ def write_derived(folder: Path) -> None:
     ROOT.write_derived(f"{folder}/derived.root?reproducible=derived", 20)
 
 
-def write_versions(folder: Path) -> None:
+def write_versions(folder: Path, name: str, compression: int) -> None:
     """Write a tree whose first 200 entries have objects of version 1, and the next 200 of version 2."""
     for version in MEMBERS:
-        subprocess.run(
-            [sys.executable, Path(__file__).resolve(), "--version", str(version), f"{version}.root"], check=True
-        )
+        options = [str(version), f"{version}.root", str(compression)]
+        subprocess.run([sys.executable, Path(__file__).resolve(), "--version", *options], check=True)
     merger = ROOT.TFileMerger(False)
-    merger.OutputFile(f"{folder}/versions.root?reproducible=versions", "RECREATE", 101)
+    merger.OutputFile(f"{folder}/{name}.root?reproducible={name}", "RECREATE", compression)
     for version in MEMBERS:
         merger.AddFile(f"{version}.root", False)
     if not merger.Merge():
@@ -231,7 +233,7 @@ def write_versions(folder: Path) -> None:
 
 def main() -> None:
     if sys.argv[1:2] == ["--version"]:
-        write_version(sys.argv[3], int(sys.argv[2]))
+        write_version(sys.argv[3], int(sys.argv[2]), int(sys.argv[4]))
         return
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "ttree"
     folder.mkdir(parents=True, exist_ok=True)
@@ -248,7 +250,8 @@ def main() -> None:
     ROOT.write_counted(f"{folder}/counted.root?reproducible=counted", 30)
     ROOT.write_bits(f"{folder}/bits.root?reproducible=bits", 10)
     write_derived(folder)
-    write_versions(folder)
+    for name, compression in VERSIONS.items():
+        write_versions(folder, name, compression)
 
 
 if __name__ == "__main__":
