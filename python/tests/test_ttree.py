@@ -316,6 +316,21 @@ def test_damage_names_the_basket_and_the_rest_is_read(tmp_path):
     assert whole.verify().ok
 
 
+def test_verify_says_what_it_could_not_check(versions):
+    report = versions.verify()
+    assert report.ok and report.damages == ()
+    (branch,) = report.not_checked
+    assert (branch["file"], branch["field"]) == (path_of("versions").split(":")[0], "thing")
+    assert branch["reason"].startswith("basket 1 has values that are not as the file describes them")
+    assert repr(report).startswith("VerifyReport: all is good, but for a branch that cannot be interpreted; ")
+    (branch,) = fb.open(path_of("objects_split0")).verify().not_checked
+    assert branch["field"] == "clones"
+    # zstd has no checksum: what does not fit is damage
+    report = fb.open(path_of("versions_zstd").split(":")[0]).verify()
+    assert [damage["field"] for damage in report.damages] == ["thing"]
+    assert report.not_checked == ()
+
+
 def test_damaged_trees_are_errors(tmp_path):
     data = Path(path_of("leaves_none")).read_bytes()
     rng = np.random.default_rng(7)
