@@ -92,6 +92,20 @@ void write_counted(const char *path, int n_entries) {
     tree.Write();
 }
 
+void write_clamped(const char *path, int n_entries) {
+    TFile file(path, "RECREATE", "", 101);
+    TTree tree("clamped", "arrays with a counter of bytes, of which ROOT writes no more items than the counter's maximum");
+    unsigned char n; double d[256]; short s[256][2];
+    tree.Branch("nb", &n, "nb/b"); tree.Branch("d", d, "d[nb]/D"); tree.Branch("s", s, "s[nb][2]/S");
+    tree.SetAutoFlush(10);
+    for (int e = 0; e < n_entries; ++e) {
+        n = e == 0 ? 120 : e * 5;
+        for (int k = 0; k < 256; ++k) { d[k] = e + k / 4.; s[k][0] = e; s[k][1] = k; }
+        tree.Fill();
+    }
+    tree.Write();
+}
+
 void write_bits(const char *path, int n_entries) {
     TFile file(path, "RECREATE", "", 101);
     TTree tree("bits", "bitsets");
@@ -248,6 +262,7 @@ def main() -> None:
     for split in (0, 1, 99):
         ROOT.write_objects(f"{folder}/objects_split{split}.root?reproducible=objects", split, 30)
     ROOT.write_counted(f"{folder}/counted.root?reproducible=counted", 30)
+    ROOT.write_clamped(f"{folder}/clamped.root?reproducible=clamped", 40)
     ROOT.write_bits(f"{folder}/bits.root?reproducible=bits", 10)
     write_derived(folder)
     for name, compression in VERSIONS.items():

@@ -194,6 +194,18 @@ fn objects_in_bytes_that_nothing_checked_are_damaged_but_for_the_first() {
             assert_eq!(is_foreign(bytes, "holder"), expected, "{at}, {basket}");
         }
     }
+    // if nothing is as described, no basket is damaged for that
+    let mut bytes = bytes_of("versions_none");
+    let keys = (0..bytes.len()).filter(|&at| bytes[at..].starts_with(name));
+    for key in keys.map(|at| at - 35).collect::<Vec<_>>() {
+        let key_len = usize::from(bytes[key + 14]) << 8 | usize::from(bytes[key + 15]);
+        bytes[key + key_len + 5] ^= 0x10;
+    }
+    let reader = opened(bytes, "versions").unwrap();
+    for start in [0, 200] {
+        let error = arrays(&reader, "holder", start, 400).err().unwrap();
+        assert!(matches!(error, RNTupleError::Unsupported { .. }), "{error}");
+    }
     // versions that the file describes are no damage
     let whole = opened(bytes_of("versions_none"), "versions").unwrap();
     assert!(arrays(&whole, "holder", 0, whole.n_entries()).is_ok());

@@ -10,7 +10,7 @@ use femtobarn_rntuple::read::{PageCache, Part};
 use femtobarn_rntuple::schema::DType;
 
 use super::basket::{BasketKey, check_key};
-use super::entries::{check_offsets, counts, expect, pieces};
+use super::entries::{check_offsets, counts, expect, lengths, pieces};
 use super::job::{Job, Offsets, Opened, Task, split};
 use super::numbers::{numbers, promoted};
 use super::storage::tree_of;
@@ -175,6 +175,7 @@ impl<'a> Worker<'a> {
                 expect(opened.values.len(), n.checked_mul(size))?;
                 counts(*number, opened.values.get(low * size..high * size), out)
             }
+            Task::Lengths { size, counts } => lengths(opened, *size, low..high, n, counts),
             Task::Counted {
                 number,
                 each,
