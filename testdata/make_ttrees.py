@@ -92,6 +92,20 @@ void write_counted(const char *path, int n_entries) {
     tree.Write();
 }
 
+void write_clamped(const char *path, int n_entries) {
+    TFile file(path, "RECREATE", "", 101);
+    TTree tree("clamped", "arrays with a counter of bytes, of which ROOT writes no more items than the counter's maximum");
+    unsigned char n; double d[256]; short s[256][2];
+    tree.Branch("nb", &n, "nb/b"); tree.Branch("d", d, "d[nb]/D"); tree.Branch("s", s, "s[nb][2]/S");
+    tree.SetAutoFlush(10);
+    for (int e = 0; e < n_entries; ++e) {
+        n = e == 0 ? 120 : e * 5;
+        for (int k = 0; k < 256; ++k) { d[k] = e + k / 4.; s[k][0] = e; s[k][1] = k; }
+        tree.Fill();
+    }
+    tree.Write();
+}
+
 void write_bits(const char *path, int n_entries) {
     TFile file(path, "RECREATE", "", 101);
     TTree tree("bits", "bitsets");
@@ -165,7 +179,7 @@ struct Holder {{
 }};
 
 void write_version(const char *path, int start) {{
-    TFile file(path, "RECREATE", "", 101);
+    TFile file(path, "RECREATE", "", {compression});
     TTree tree("versions", "objects of one class");
     auto *thing = new Thing; auto *holder = new Holder; int number;
     tree.Branch("number", &number, "number/I"); tree.Branch("thing", &thing, 32000, 0);
@@ -198,10 +212,13 @@ LEAVES = {
     "leaves_empty": (101, 0, 0, 0),
 }
 
+VERSIONS = {"versions": 101, "versions_none": 0, "versions_zstd": 505}
 
-def write_version(path: str, version: int) -> None:
+
+def write_version(path: str, version: int, compression: int) -> None:
     """Write 200 entries with objects of one version of the class."""
-    if not ROOT.gInterpreter.Declare(VERSION.format(version=version, members=MEMBERS[version])):
+    code = VERSION.format(version=version, members=MEMBERS[version], compression=compression)
+    if not ROOT.gInterpreter.Declare(code):
         sys.exit("ROOT does not take the code")
     ROOT.write_version(path, 200 * version - 200)
 
@@ -215,14 +232,13 @@ def write_derived(folder: Path) -> None:
     ROOT.write_derived(f"{folder}/derived.root?reproducible=derived", 20)
 
 
-def write_versions(folder: Path) -> None:
+def write_versions(folder: Path, name: str, compression: int) -> None:
     """Write a tree whose first 200 entries have objects of version 1, and the next 200 of version 2."""
     for version in MEMBERS:
-        subprocess.run(
-            [sys.executable, Path(__file__).resolve(), "--version", str(version), f"{version}.root"], check=True
-        )
+        options = [str(version), f"{version}.root", str(compression)]
+        subprocess.run([sys.executable, Path(__file__).resolve(), "--version", *options], check=True)
     merger = ROOT.TFileMerger(False)
-    merger.OutputFile(f"{folder}/versions.root?reproducible=versions", "RECREATE", 101)
+    merger.OutputFile(f"{folder}/{name}.root?reproducible={name}", "RECREATE", compression)
     for version in MEMBERS:
         merger.AddFile(f"{version}.root", False)
     if not merger.Merge():
@@ -231,7 +247,7 @@ def write_versions(folder: Path) -> None:
 
 def main() -> None:
     if sys.argv[1:2] == ["--version"]:
-        write_version(sys.argv[3], int(sys.argv[2]))
+        write_version(sys.argv[3], int(sys.argv[2]), int(sys.argv[4]))
         return
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "ttree"
     folder.mkdir(parents=True, exist_ok=True)
@@ -246,9 +262,11 @@ def main() -> None:
     for split in (0, 1, 99):
         ROOT.write_objects(f"{folder}/objects_split{split}.root?reproducible=objects", split, 30)
     ROOT.write_counted(f"{folder}/counted.root?reproducible=counted", 30)
+    ROOT.write_clamped(f"{folder}/clamped.root?reproducible=clamped", 40)
     ROOT.write_bits(f"{folder}/bits.root?reproducible=bits", 10)
     write_derived(folder)
-    write_versions(folder)
+    for name, compression in VERSIONS.items():
+        write_versions(folder, name, compression)
 
 
 if __name__ == "__main__":

@@ -205,6 +205,8 @@ class VerifyReport(_Value):
         Pages for which the writer stored no checksum; that they can be decompressed is all that is known.
     damages : tuple of dict
         What is bad: file, field, column, cluster, offset, bytes, the problem, and the entries that it costs.
+    not_checked : tuple of dict
+        Branches of trees that cannot be interpreted, so that nothing is known of them: file, field and reason.
     """
 
     clusters: int = 0
@@ -212,6 +214,7 @@ class VerifyReport(_Value):
     bytes: int = 0
     pages_without_checksum: int = 0
     damages: tuple[Mapping[str, Any], ...] = ()
+    not_checked: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -223,11 +226,15 @@ class VerifyReport(_Value):
 
     def __repr__(self) -> str:
         state = "all is good" if self.ok else f"{plural(len(self.damages), 'page')} damaged"
+        if n := len(self.not_checked):
+            state += ", but for " if self.ok else ", and "
+            state += "a branch that cannot be interpreted" if n == 1 else f"{n} branches that cannot be interpreted"
         unchecked = f", {self.pages_without_checksum:,} of them without checksum" if self.pages_without_checksum else ""
         lines = [
             f"VerifyReport: {state}; {plural(self.clusters, 'cluster')}, {plural(self.pages, 'page')} "
             f"({format_bytes(self.bytes)}) checked{unchecked}"
         ]
+        lines += [f"not checked: {branch['field']}: {branch['reason']}" for branch in self.not_checked]
         if self.damages:
             lines.append(_table(self.damages))
         return "\n".join(lines)

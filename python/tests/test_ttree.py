@@ -316,6 +316,42 @@ def test_damage_names_the_basket_and_the_rest_is_read(tmp_path):
     assert whole.verify().ok
 
 
+def test_arrays_have_the_lengths_that_were_written(tmp_path):
+    """ROOT writes no more items than the maximum of the counter's leaf, which has a sign: reading was an error."""
+    nt = fb.open(path_of("clamped"))
+    counter = [120] + [5 * e for e in range(1, 40)]
+    a = nt.arrays()
+    assert a["nb"].to_list() == counter
+    written = [min(n, 125 if e >= 25 else 120) for e, n in enumerate(counter)]
+    assert ak.num(a["d"]).to_list() == ak.num(a["s"]).to_list() == written
+    assert a["d"].to_list() == [[e + k / 4 for k in range(n)] for e, n in enumerate(written)]
+    assert a["s"].to_list() == [[[e, k] for k in range(n)] for e, n in enumerate(written)]
+    for name in ("d", "s"):
+        assert nt[name].array(entry_start=27, entry_stop=34).to_list() == a[name][27:34].to_list()
+    assert nt.verify().ok
+    assert not nt.verify().not_checked
+    done = fb.convert(path_of("clamped"), tmp_path / "clamped.root")
+    assert list(done.notes) == ["d", "s"]
+    again = fb.open(tmp_path / "clamped.root")
+    assert again.arrays(["nb", "d", "s"]).to_list() == a[["nb", "d", "s"]].to_list()
+
+
+def test_verify_says_what_it_could_not_check(versions):
+    report = versions.verify()
+    assert report.ok
+    assert report.damages == ()
+    (branch,) = report.not_checked
+    assert (branch["file"], branch["field"]) == (path_of("versions").split(":")[0], "thing")
+    assert branch["reason"].startswith("basket 1 has values that are not as the file describes them")
+    assert repr(report).startswith("VerifyReport: all is good, but for a branch that cannot be interpreted; ")
+    (branch,) = fb.open(path_of("objects_split0")).verify().not_checked
+    assert branch["field"] == "clones"
+    # zstd has no checksum: what does not fit is damage
+    report = fb.open(path_of("versions_zstd").split(":")[0]).verify()
+    assert [damage["field"] for damage in report.damages] == ["thing"]
+    assert report.not_checked == ()
+
+
 def test_damaged_trees_are_errors(tmp_path):
     data = Path(path_of("leaves_none")).read_bytes()
     rng = np.random.default_rng(7)

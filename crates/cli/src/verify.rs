@@ -243,6 +243,8 @@ fn ntuple_json(verified: &Verified) -> Value {
             "problem": damage.problem,
         })
     });
+    let not_checked = verified.report.not_checked.iter();
+    let not_checked = not_checked.map(|(field, reason)| json!({"field": field, "reason": reason}));
     json!({
         "ntuple": verified.ntuple,
         "attribute_set_of": verified.attribute_set_of,
@@ -253,6 +255,7 @@ fn ntuple_json(verified: &Verified) -> Value {
         "pages_without_checksum": verified.report.pages_without_checksum,
         "bytes": verified.report.bytes,
         "damages": damages.collect::<Vec<_>>(),
+        "not_checked": not_checked.collect::<Vec<_>>(),
         "entries_lost": lost.iter().map(|range| range.end - range.start).sum::<u64>(),
         "lost": lost.iter().map(|range| [range.start, range.end]).collect::<Vec<_>>(),
         "error": verified.error.as_ref().map(error_json),

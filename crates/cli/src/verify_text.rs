@@ -8,7 +8,7 @@ use crate::table::{Table, printable};
 use crate::units::{bytes, count, plural};
 use crate::verify::{Verdict, Verified};
 
-/// Damaged pages that are listed one by one; `--json` lists all.
+/// Damaged pages, and branches that were not checked, that are listed one by one; `--json` lists all.
 const MOST_LISTED: usize = 20;
 
 /// Lost ranges that are listed.
@@ -46,7 +46,11 @@ fn ntuple(verified: &Verified, file: &str, out: &mut Output<'_>) -> io::Result<(
     );
     let verdict = match &verified.error {
         Some(error) => format!("DAMAGED: {}", error.message),
-        None if verified.damages.is_empty() => format!("good: {checked}"),
+        None if verified.damages.is_empty() => match report.not_checked.len() {
+            0 => format!("good: {checked}"),
+            1 => format!("good, but for a branch that cannot be interpreted: {checked}"),
+            n => format!("good, but for {n} branches that cannot be interpreted: {checked}"),
+        },
         None => {
             let n = plural(verified.damages.len() as u64, "damaged page");
             format!("DAMAGED: {n}; checked {checked}")
@@ -59,6 +63,13 @@ fn ntuple(verified: &Verified, file: &str, out: &mut Output<'_>) -> io::Result<(
             out,
             "  {n} without checksum, of which only size and compression were verified"
         )?;
+    }
+    for (field, reason) in report.not_checked.iter().take(MOST_LISTED) {
+        let line = format!("  not checked: {field}: {reason}");
+        writeln!(out, "{}", printable(&line))?;
+    }
+    if let more @ 1.. = report.not_checked.len().saturating_sub(MOST_LISTED) {
+        writeln!(out, "  … and {more} more; --json lists all")?;
     }
     if verified.is_ok() {
         return Ok(());

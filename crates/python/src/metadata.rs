@@ -260,6 +260,17 @@ pub fn report<'py>(
     dict.set_item("pages_without_checksum", sum(|r| r.pages_without_checksum))?;
     dict.set_item("bytes", sum(|r| r.bytes))?;
     let list = PyList::empty(py);
+    for (url, _, report) in reports {
+        for (field, reason) in &report.not_checked {
+            let entry = PyDict::new(py);
+            entry.set_item("file", url)?;
+            entry.set_item("field", field)?;
+            entry.set_item("reason", reason)?;
+            list.append(entry)?;
+        }
+    }
+    dict.set_item("not_checked", list)?;
+    let list = PyList::empty(py);
     for (url, first, report) in reports {
         for damage in &report.damages {
             let entry = PyDict::new(py);

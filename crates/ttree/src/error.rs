@@ -31,6 +31,9 @@ pub enum TreeError {
     /// Something that is not read.
     #[error("{0}")]
     Unsupported(String),
+    /// Something that is not read if the bytes are intact: nothing in the file speaks of it.
+    #[error("{0}")]
+    Undescribed(String),
 }
 
 /// Why a branch cannot be read, in words.

@@ -165,3 +165,26 @@ fn a_file_without_ntuples_cannot_be_verified() {
     assert_eq!((done.code, done.out.as_str()), (3, ""));
     assert!(done.err.contains("holds no RNTuple"), "{}", done.err);
 }
+
+/// A branch that nobody can interpret was passed over in silence, and the tree said to be good.
+#[test]
+fn branches_that_cannot_be_interpreted_are_listed() {
+    let versions = "testdata/ttree/versions.root";
+    let out = good(&["verify", versions]);
+    let mut lines = out.lines();
+    let first = lines.next().unwrap();
+    let expected =
+        "versions.root:versions: good, but for a branch that cannot be interpreted: 400 entries";
+    assert!(first.contains(expected), "{out}");
+    assert!(
+        out.contains("\n  not checked: thing: basket 1 has values that are not as the file"),
+        "{out}"
+    );
+    let value = document(&["verify", versions]);
+    assert_eq!(value["ok"], true);
+    let ntuple = &value["ntuples"][0];
+    assert_eq!(ntuple["not_checked"][0]["field"], "thing");
+    assert_eq!(ntuple["damages"], json!([]));
+    let value = damaged("testdata/ttree/versions_zstd.root");
+    assert_eq!(value["ntuples"][0]["damages"][0]["field"], "thing");
+}

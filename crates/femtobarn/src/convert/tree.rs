@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::Reader;
-use femtobarn_rntuple::schema::Descriptor;
+use femtobarn_rntuple::read::{Part, ReadOptions, ReadSchema, Reader, read};
+use femtobarn_rntuple::schema::{DType, Descriptor};
 use femtobarn_rntuple::write::{FieldKind, FieldModel};
 use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::{Branch, BranchId, Leaf, TreeModel};
@@ -76,6 +76,8 @@ struct Shaper<'a> {
     out: Shaped,
     names: HashSet<String>,
     counted: BTreeMap<String, Counted>,
+    /// The name of each counter, and whether arrays have fewer items than it says.
+    apart: BTreeMap<BranchId, (bool, String)>,
     views: Vec<FieldModel>,
 }
 
@@ -100,6 +102,7 @@ pub(super) fn shape(
         out: Shaped::default(),
         names: HashSet::new(),
         counted: BTreeMap::new(),
+        apart: BTreeMap::new(),
         views: Vec::new(),
     };
     for branch in &tree.branches {
@@ -109,7 +112,19 @@ pub(super) fn shape(
                 .branch(counter)
                 .is_some_and(|found| found.children.is_empty() && found.leaves.len() == 1)
             {
-                shaper.counter(counter);
+                let Some(leaf) = tree.branch(counter).and_then(|found| found.leaves.first()) else {
+                    continue;
+                };
+                // the others are never above their maximum, and need not be read
+                let is_narrow = leaf.is_unsigned && leaf.size < 4;
+                let is_apart = match shaper.apart.get(&counter) {
+                    Some((is_apart, _)) => *is_apart,
+                    None => is_narrow && is_exceeded(ntuple, &leaf.name)?,
+                };
+                shaper.apart.insert(counter, (is_apart, leaf.name.clone()));
+                if !is_apart {
+                    shaper.counter(counter);
+                }
             }
         }
     }
@@ -152,6 +167,10 @@ impl Shaper<'_> {
             return Ok(());
         }
         let counter = branch.leaves.first().and_then(|leaf| leaf.count);
+        if let Some((true, name)) = counter.and_then(|(counter, _)| self.apart.get(&counter)) {
+            let reason = format!("is a vector of its own: it has other lengths than {name:?} says");
+            self.out.notes.push((branch.name.clone(), reason));
+        }
         let counter = counter.and_then(|(counter, _)| {
             let leaf = self.tree.branch(counter)?.leaves.first()?;
             self.counted
@@ -389,6 +408,47 @@ impl Shaper<'_> {
         self.names.insert(own.to_owned());
         (own.to_owned(), Some(common.len()))
     }
+}
+
+/// Whether a counter is above the maximum of its leaf in some entry: arrays then have fewer items than it says.
+fn is_exceeded(ntuple: &NTuple, counter: &str) -> Result<bool, RNTupleError> {
+    for reader in ntuple.readers() {
+        let branches = Tree::model(reader).map_or(&[][..], |tree| tree.branches.as_slice());
+        let named = branches.iter().zip(0..);
+        let found = named.filter_map(|(branch, id)| Some((branch.leaves.first()?, id)));
+        let Some((leaf, id)) = { found }.find(|(leaf, _)| leaf.name == counter) else {
+            continue;
+        };
+        let (Some(maximum), Some(field)) = (leaf.maximum, Tree::field(reader, id)) else {
+            continue;
+        };
+        let path = reader.descriptor().field_name(field).to_owned();
+        let (schema, bindings) = ReadSchema::new(
+            std::slice::from_ref(reader),
+            Some(std::slice::from_ref(&path)),
+        )?;
+        let parts = bindings.into_iter().map(|binding| Part {
+            reader: reader.clone(),
+            binding: Arc::new(binding),
+            start: 0,
+            stop: reader.n_entries(),
+        });
+        let parts: Vec<Part> = parts.collect();
+        let arrays = read(&schema, &parts, &ReadOptions::default())?;
+        let is_above = |value: u64| i64::try_from(value).is_ok_and(|value| value > maximum);
+        let exceeds = match arrays.leaf(0) {
+            Some((DType::UInt8, values)) => values.iter().any(|&value| is_above(value.into())),
+            Some((DType::UInt16, values)) => {
+                let mut values = values.as_chunks::<2>().0.iter();
+                values.any(|&value| is_above(u16::from_le_bytes(value).into()))
+            }
+            _ => false,
+        };
+        if exceeds {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The view of a member of a collection, as if it were a vector of its own.

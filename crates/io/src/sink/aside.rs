@@ -1,5 +1,6 @@
 //! Files that are written beside their names, and have them when they are complete.
 
+use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
@@ -11,8 +12,12 @@ use crate::IoError;
 /// What stands between the wanted name and numbers.
 const MARK: &str = ".partial-";
 
-/// A new file that stands beside its name, as `.NAME.partial-PID-N`, until it [appears](Self::appear) there. Dropped before,
-/// it is removed; of a process that was killed, the next one that writes a file of this name removes it.
+/// The longest name that a file can have, and what the mark, the numbers and the dot take of it at most.
+const LONGEST: usize = 255;
+const MOST_ADDED: usize = 1 + MARK.len() + 21;
+
+/// A new file that stands beside its name, as `.NAME.partial-PID-N`, until it [appears](Self::appear) there; of a name that
+/// is too long for that, its end is replaced by a hash, and what it had as an extension. Dropped before, it is removed; of a process that was killed, the next one that writes a file of this name removes it.
 ///
 /// A lock (an advisory one, where the file system has them) says that somebody still writes it.
 #[derive(Debug)]
@@ -50,6 +55,7 @@ impl Aside {
             .file_name()
             .ok_or_else(|| create_error(ErrorKind::InvalidFilename.into()))?
             .to_string_lossy();
+        let name = shortened(&name);
         // what a symbolic link points to is replaced, not the link
         let wanted = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let folder = folder_of(&wanted);
@@ -157,6 +163,26 @@ fn check_free(wanted: &Path, url: &str) -> Result<(), IoError> {
         });
     }
     Ok(())
+}
+
+/// The name as it stands in that of a file that is not complete: itself, or if that would be too long, its beginning with a
+/// hash of it and its extension, always the same.
+fn shortened(name: &str) -> Cow<'_, str> {
+    let room = LONGEST - MOST_ADDED;
+    if name.len() <= room {
+        return name.into();
+    }
+    // FNV-1a
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let end = match extension.len() {
+        1..=16 => format!("~{hash:016x}.{extension}"),
+        _ => format!("~{hash:016x}"),
+    };
+    let start = name.floor_char_boundary(room - end.len());
+    format!("{}{end}", name.get(..start).unwrap_or_default()).into()
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -272,6 +298,39 @@ mod tests {
             .collect();
         left.sort();
         assert_eq!(left, [".a.partial-x", ".b.partial-1-7", "b"]);
+    }
+
+    /// Names that a file could have were too long to be written: with what the file aside has in addition.
+    #[test]
+    fn the_longest_names_are_written_and_what_is_left_of_them_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["n".repeat(250) + ".root", "ü".repeat(127), "n".repeat(225)] {
+            let path = folder.path().join(&name);
+            let mut aside = Aside::create(&path, true).unwrap();
+            let short = aside
+                .path()
+                .file_name()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned();
+            let extension = |name: &str| name.rsplit_once('.').map(|(_, found)| found.to_owned());
+            assert_eq!(extension(wanted_name(&short)), extension(&name));
+            aside.appear().unwrap();
+            assert!(path.is_file());
+            // as of a process that is no more
+            let inner = wanted_name(&short);
+            let left = folder
+                .path()
+                .join(format!(".{inner}{MARK}4294967295-4294967295"));
+            fs::write(&left, "").unwrap();
+            drop(Aside::create(&path, true).unwrap());
+            assert!(!left.exists());
+            assert!(path.is_file());
+        }
+        let other = folder.path().join("n".repeat(249) + "m.root");
+        drop(Aside::create(&other, true).unwrap());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub struct VerifyReport {
     pub pages_without_checksum: u64,
     pub bytes: u64,
     pub damages: Vec<Damage>,
+    /// Fields that were not checked, or not in full, as nobody knows what their bytes should be, with the reasons.
+    pub not_checked: Vec<(String, String)>,
 }
 
 struct Check<'a> {

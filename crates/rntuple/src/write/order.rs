@@ -69,10 +69,12 @@ pub(super) fn ordered(
         ) => {
             let each = (1u8..).zip(alternatives).zip(shapes);
             let each = each.map(|((tag, values), shape)| {
-                let place = |at| {
-                    let mut own = (0..tags.len()).filter(|&i| tags.get(i) == Some(&tag));
-                    own.nth(at).unwrap_or(0)
-                };
+                if !has_order(shape) {
+                    return Ok(values);
+                }
+                let own = (0..tags.len()).filter(|&i| tags.get(i) == Some(&tag));
+                let places: Vec<usize> = own.collect();
+                let place = |at: usize| places.get(at).copied().unwrap_or(0);
                 ordered(values, shape, path, &|at| entry(place(at)))
             });
             let alternatives = each.collect::<Result<_, _>>()?;
@@ -117,6 +119,8 @@ fn sorted(
     if !is_comparable(shape) {
         return Ok(lists);
     }
+    let keys = Keys::new(keys, shape);
+    let compare = |a: usize, b: usize| keys.compare(a, b);
     let mut positions: Vec<usize> = (0..item.len()).collect();
     let mut is_moved = false;
     for list in 0..ends.len() {
@@ -124,14 +128,13 @@ fn sorted(
         let own = own.unwrap_or_default();
         let is_sorted = own
             .windows(2)
-            .all(|pair| matches!(pair, [a, b] if compare(keys, shape, *a, *b).is_lt()));
+            .all(|pair| matches!(pair, [a, b] if compare(*a, *b).is_lt()));
         if is_sorted {
             continue;
         }
         // stable: what has one key stays in its order
-        own.sort_by(|&a, &b| compare(keys, shape, a, b));
-        let is_twice =
-            |pair: &&[usize]| matches!(pair, [a, b] if compare(keys, shape, *a, *b).is_eq());
+        own.sort_by(|&a, &b| compare(a, b));
+        let is_twice = |pair: &&[usize]| matches!(pair, [a, b] if compare(*a, *b).is_eq());
         if order.is_unique && own.windows(2).find(is_twice).is_some() {
             let what = if order.by_key { "key" } else { "value" };
             let reason = format!(
@@ -170,66 +173,134 @@ fn is_comparable(shape: &Shape) -> bool {
     }
 }
 
-/// The order of two values as C++ has it: numbers by size, texts and lists by their first difference, what is missing first.
-fn compare(values: &Values, shape: &Shape, a: usize, b: usize) -> Ordering {
-    match (values, shape) {
-        (Values::Leaf { bytes, size }, Shape::Leaf { dtype, .. }) => {
-            let of = |at: usize| bytes.get(at * size..(at + 1) * size).unwrap_or_default();
-            compare_numbers(*dtype, of(a), of(b))
-        }
-        (Values::Bools(bools), _) => bools.value(a).cmp(&bools.value(b)),
-        (
-            Values::List { ends, item },
-            Shape::List { item: below, .. } | Shape::Optional { item: below, .. },
-        ) => {
-            let (first, second) = (ends.at(a)..ends.at(a + 1), ends.at(b)..ends.at(b + 1));
-            let (n, m) = (first.len(), second.len());
-            let mut each = first.zip(second).map(|(i, j)| compare(item, below, i, j));
-            each.find(|order| order.is_ne()).unwrap_or(n.cmp(&m))
-        }
-        (Values::Array { size, item }, Shape::Array { item: below, .. }) => {
-            let mut each = (0..*size).map(|i| compare(item, below, a * size + i, b * size + i));
-            each.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-        }
-        (
-            Values::Record(members),
-            Shape::Record {
-                members: shapes, ..
+/// Values that are compared, with what finds them fast.
+enum Keys<'v> {
+    Leaf {
+        bytes: &'v [u8],
+        size: usize,
+        dtype: DType,
+    },
+    Bools(&'v BooleanBuffer),
+    List {
+        ends: &'v Ends,
+        item: Box<Keys<'v>>,
+    },
+    Array {
+        size: usize,
+        item: Box<Keys<'v>>,
+    },
+    Record(Vec<Keys<'v>>),
+    Variant {
+        tags: &'v [u8],
+        places: Vec<usize>,
+        alternatives: Vec<Keys<'v>>,
+    },
+    /// All equal.
+    Unknown,
+}
+
+impl<'v> Keys<'v> {
+    fn new(values: &'v Values, shape: &Shape) -> Self {
+        match (values, shape) {
+            (Values::Leaf { bytes, size }, Shape::Leaf { dtype, .. }) => Self::Leaf {
+                bytes,
+                size: *size,
+                dtype: *dtype,
             },
-        ) => {
-            let each = members.iter().zip(shapes);
-            let mut each = each.map(|(member, (_, shape))| compare(member, shape, a, b));
-            each.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-        }
-        (
-            Values::Variant { tags, alternatives },
-            Shape::Variant {
-                alternatives: shapes,
-                ..
+            (Values::Bools(bools), _) => Self::Bools(bools),
+            (
+                Values::List { ends, item },
+                Shape::List { item: below, .. } | Shape::Optional { item: below, .. },
+            ) => Self::List {
+                ends,
+                item: Box::new(Self::new(item, below)),
             },
-        ) => {
-            let tag = |at: usize| tags.get(at).copied().unwrap_or(0);
-            tag(a).cmp(&tag(b)).then_with(|| {
-                let number = usize::from(tag(a)).wrapping_sub(1);
-                match (alternatives.get(number), shapes.get(number)) {
-                    (Some(values), Some(shape)) => {
-                        compare(values, shape, place_of(tags, a), place_of(tags, b))
-                    }
-                    _ => Ordering::Equal,
+            (Values::Array { size, item }, Shape::Array { item: below, .. }) => Self::Array {
+                size: *size,
+                item: Box::new(Self::new(item, below)),
+            },
+            (
+                Values::Record(members),
+                Shape::Record {
+                    members: shapes, ..
+                },
+            ) => {
+                let each = members.iter().zip(shapes);
+                Self::Record(
+                    each.map(|(member, (_, shape))| Self::new(member, shape))
+                        .collect(),
+                )
+            }
+            (
+                Values::Variant { tags, alternatives },
+                Shape::Variant {
+                    alternatives: shapes,
+                    ..
+                },
+            ) => {
+                let each = alternatives.iter().zip(shapes);
+                Self::Variant {
+                    tags,
+                    places: places(tags),
+                    alternatives: each
+                        .map(|(values, shape)| Self::new(values, shape))
+                        .collect(),
                 }
-            })
+            }
+            _ => Self::Unknown,
         }
-        _ => Ordering::Equal,
+    }
+
+    /// The order of two values as C++ has it: numbers by size, texts and lists by their first difference, what is missing
+    /// first.
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        match self {
+            Self::Leaf { bytes, size, dtype } => {
+                let of = |at: usize| bytes.get(at * size..(at + 1) * size).unwrap_or_default();
+                compare_numbers(*dtype, of(a), of(b))
+            }
+            Self::Bools(bools) => bools.value(a).cmp(&bools.value(b)),
+            Self::List { ends, item } => {
+                let (first, second) = (ends.at(a)..ends.at(a + 1), ends.at(b)..ends.at(b + 1));
+                let (n, m) = (first.len(), second.len());
+                let mut each = first.zip(second).map(|(i, j)| item.compare(i, j));
+                each.find(|order| order.is_ne()).unwrap_or(n.cmp(&m))
+            }
+            Self::Array { size, item } => {
+                let mut each = (0..*size).map(|i| item.compare(a * size + i, b * size + i));
+                each.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+            }
+            Self::Record(members) => {
+                let mut each = members.iter().map(|member| member.compare(a, b));
+                each.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+            }
+            Self::Variant {
+                tags,
+                places,
+                alternatives,
+            } => {
+                let tag = |at: usize| tags.get(at).copied().unwrap_or(0);
+                let place = |at: usize| places.get(at).copied().unwrap_or(0);
+                tag(a).cmp(&tag(b)).then_with(|| {
+                    let number = usize::from(tag(a)).wrapping_sub(1);
+                    alternatives
+                        .get(number)
+                        .map_or(Ordering::Equal, |keys| keys.compare(place(a), place(b)))
+                })
+            }
+            Self::Unknown => Ordering::Equal,
+        }
     }
 }
 
-/// Where among the values of its alternative a variant's value is.
-fn place_of(tags: &[u8], at: usize) -> usize {
-    let before = tags.get(..at).unwrap_or_default();
-    before
-        .iter()
-        .filter(|&tag| tags.get(at) == Some(tag))
-        .count()
+/// Where among the values of its alternative each value of a variant is.
+fn places(tags: &[u8]) -> Vec<usize> {
+    let mut counts = [0usize; 256];
+    let mut next = |&tag: &u8| match counts.get_mut(usize::from(tag)) {
+        Some(count) => std::mem::replace(count, *count + 1),
+        None => 0,
+    };
+    tags.iter().map(&mut next).collect()
 }
 
 fn compare_numbers(dtype: DType, a: &[u8], b: &[u8]) -> Ordering {
@@ -341,9 +412,11 @@ impl Values {
             ),
             Self::Variant { tags, alternatives } => {
                 let tag = |at: usize| tags.get(at).copied().unwrap_or(0);
+                let places = places(tags);
+                let place = |at: usize| places.get(at).copied().unwrap_or(0);
                 let each = (1u8..).zip(alternatives).map(|(number, values)| {
                     let own = positions.iter().filter(|&&at| tag(at) == number);
-                    values.taken(&own.map(|&at| place_of(tags, at)).collect::<Vec<_>>())
+                    values.taken(&own.map(|&at| place(at)).collect::<Vec<_>>())
                 });
                 Self::Variant {
                     alternatives: each.collect(),
@@ -351,5 +424,70 @@ impl Values {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaf<const N: usize>(values: impl Iterator<Item = [u8; N]>) -> Values {
+        Values::Leaf {
+            bytes: Buffer::from_vec(values.flatten().collect::<Vec<u8>>()),
+            size: N,
+        }
+    }
+
+    /// Each comparison counted the tags from the first on: this took hours.
+    #[test]
+    fn many_sets_of_variants_are_sorted() {
+        const N: i64 = 200_000;
+        let number = |column, dtype| Shape::Leaf {
+            column,
+            dtype,
+            range: None,
+        };
+        let variant = Shape::Variant {
+            switch: 1,
+            alternatives: vec![number(2, DType::Int32), number(3, DType::Float64)],
+        };
+        let shape = Shape::List {
+            index: 0,
+            item: Box::new(variant),
+            text: false,
+            order: Order {
+                is_sorted: true,
+                is_unique: true,
+                by_key: false,
+            },
+        };
+        // in each: 0.5, the entry's number, and a smaller number
+        let integers = (0..N)
+            .flat_map(|e| [e, e - 1])
+            .map(|i| i32::try_from(i).unwrap());
+        let lists = Values::List {
+            ends: Ends::Wide(OffsetBuffer::new((0..=N).map(|e| 3 * e).collect())),
+            item: Box::new(Values::Variant {
+                tags: [2, 1, 1].repeat(usize::try_from(N).unwrap()),
+                alternatives: vec![
+                    leaf(integers.map(i32::to_le_bytes)),
+                    leaf((0..N).map(|_| 0.5f64.to_le_bytes())),
+                ],
+            }),
+        };
+        let Values::List { item, .. } = ordered(lists, &shape, "sets", &|at| at).unwrap() else {
+            panic!("no lists");
+        };
+        let Values::Variant { tags, alternatives } = *item else {
+            panic!("no variants");
+        };
+        assert_eq!(tags[..6], [1, 1, 2, 1, 1, 2]);
+        let Values::Leaf { bytes, .. } = &alternatives[0] else {
+            panic!("no numbers");
+        };
+        let sorted = (0..N)
+            .flat_map(|e| [e - 1, e])
+            .map(|i| i32::try_from(i).unwrap());
+        assert!(bytes.iter().copied().eq(sorted.flat_map(i32::to_le_bytes)));
     }
 }

@@ -156,6 +156,11 @@ impl<'s> Shapes<'s> {
             },
             members: members?,
             others,
+            described: self
+                .infos
+                .versions(&info.name)
+                .map(|info| (info.version, info.checksum))
+                .collect(),
         })
     }
 

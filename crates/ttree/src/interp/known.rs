@@ -90,6 +90,7 @@ pub(super) fn element_link(name: &str) -> Shape {
             member("m_persIndex", number()),
         ],
         others: Vec::new(),
+        described: Vec::new(),
     };
     Shape::Record(Record {
         name: name.to_owned(),
@@ -100,6 +101,7 @@ pub(super) fn element_link(name: &str) -> Shape {
             is_base: true,
         }],
         others: Vec::new(),
+        described: Vec::new(),
     })
 }
 
@@ -117,6 +119,7 @@ pub(super) fn known_class(name: &str) -> Option<Shape> {
             wire,
             members,
             others: Vec::new(),
+            described: Vec::new(),
         })
     };
     let hidden = |n| member("", Shape::Hidden(Hidden::Bytes(n)));

@@ -113,8 +113,10 @@ pub(crate) struct Record {
     pub name: String,
     pub wire: RecordWire,
     pub members: Vec<Member>,
-    /// Other versions of the class that the file describes.
+    /// Other versions of the class that the file describes, as far as they can be read.
     pub others: Vec<Version>,
+    /// The versions and checksums of all that the file describes.
+    pub described: Vec<(i32, u32)>,
 }
 
 /// The members that a class has in one version.
@@ -133,6 +135,7 @@ impl Record {
             wire: RecordWire::Bare,
             members,
             others: Vec::new(),
+            described: Vec::new(),
         }
     }
 }

@@ -149,6 +149,7 @@ impl Builder<'_, '_> {
                 size: leaf.int("fLenType").unwrap_or(0),
                 is_unsigned: leaf.int("fIsUnsigned").unwrap_or(0) != 0,
                 type_code: leaf.int("fType").unwrap_or(-1),
+                maximum: leaf.int("fMaximum"),
                 count: None,
             });
         }

@@ -95,6 +95,8 @@ pub struct Leaf {
     pub is_unsigned: bool,
     /// ROOT's number of the type, of a TLeafElement.
     pub type_code: i64,
+    /// The largest value, of a leaf that counts: of arrays, no more items are written.
+    pub maximum: Option<i64>,
     /// The leaf that says how many values there are: its branch, and its position there.
     pub count: Option<(BranchId, usize)>,
 }

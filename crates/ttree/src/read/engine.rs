@@ -84,7 +84,9 @@ impl<'a> Read<'a> {
         let mut jobs = Vec::new();
         counts::jobs(parts, &mut counters, &mut jobs)?;
         self.piece_jobs(&mut pieced, &mut jobs)?;
-        self.run(jobs)?;
+        self.run(jobs)
+            .map_err(|error| self.explained(error, &pieced))?;
+        self.correct(&mut counters)?;
         for (&(part, counter), counts) in &mut counters {
             counts.sums.push(0);
             if counts.sum_up().is_none() {
@@ -135,6 +137,102 @@ impl<'a> Read<'a> {
             }
         }
         Ok(())
+    }
+
+    /// What does not fit in a later basket is no damage if nothing fitted in the first, either.
+    fn explained(&self, error: RNTupleError, pieced: &PiecedBranches) -> RNTupleError {
+        if !matches!(error, RNTupleError::Object { .. }) {
+            return error;
+        }
+        for (&(part, id), pieced) in pieced {
+            let first = self.trees.get(part).and_then(|tree| {
+                let branch = tree.model().branch(id)?;
+                branch.baskets.first()
+            });
+            let (Some(basket), Some(sinks)) = (first, pieced.baskets.first()) else {
+                continue;
+            };
+            let mut sinks = vec![Sink::default(); sinks.len()];
+            let job = Job {
+                part,
+                branch: id,
+                number: 0,
+                basket,
+                low: 0,
+                high: usize::try_from(basket.n_entries).unwrap_or(usize::MAX),
+                task: Task::Pieces {
+                    op: &pieced.op,
+                    fixed: pieced.fixed,
+                    sinks: &mut sinks,
+                },
+            };
+            if let Err(found @ RNTupleError::Unsupported { .. }) = self.run(vec![job]) {
+                return found;
+            }
+        }
+        error
+    }
+
+    /// Takes the lengths of arrays from where their entries begin, where a counter is above the maximum of its leaf: ROOT
+    /// writes no more items than that, as of `UChar_t` counters above 127.
+    fn correct(&self, counters: &mut Counters) -> Result<(), RNTupleError> {
+        let mut jobs = Vec::new();
+        for (&(part_id, counter), counts) in counters {
+            let maximum = self.branch(part_id, counter)?.leaves.first();
+            let Some(maximum) = maximum.and_then(|leaf| u64::try_from(leaf.maximum?).ok()) else {
+                continue;
+            };
+            if counts.sums.iter().all(|&count| count <= maximum) {
+                continue;
+            }
+            let Some((branch_id, size)) = self.counted_by(part_id, counter) else {
+                continue;
+            };
+            let branch = self.branch(part_id, branch_id)?;
+            let (start, stop) = (counts.start, counts.start + counts.sums.len() as u64);
+            let mut rest = counts.sums.as_mut_slice();
+            let mut next = start;
+            for (at, basket) in baskets_of(branch, start, stop) {
+                let (low, high) = within(basket, next, stop);
+                let taken =
+                    std::mem::take(&mut rest).split_at_mut_checked(high.saturating_sub(low));
+                let Some((counts, left)) = taken.filter(|_| basket.first_entry <= next) else {
+                    break;
+                };
+                (rest, next) = (left, basket.end());
+                jobs.push(Job {
+                    part: part_id,
+                    branch: branch_id,
+                    number: at,
+                    basket,
+                    low,
+                    high,
+                    task: Task::Lengths { size, counts },
+                });
+            }
+        }
+        match jobs.is_empty() {
+            true => Ok(()),
+            false => self.run(jobs),
+        }
+    }
+
+    /// A branch with a counter, one that is read if there is one, and the bytes of its items.
+    fn counted_by(&self, part: usize, counter: BranchId) -> Option<(BranchId, usize)> {
+        let tree = self.trees.get(part)?;
+        let size = |branch: BranchId| match tree.data(branch)?.content {
+            Content::Counted { counter: own, size } if own == counter => Some((branch, size)),
+            _ => None,
+        };
+        let mut read = self
+            .origins
+            .iter()
+            .filter_map(|origins| match *origins.get(part)? {
+                Origin::Counted { branch, .. } => size(branch),
+                _ => None,
+            });
+        read.next()
+            .or_else(|| (0..tree.model().branches.len()).find_map(size))
     }
 
     fn plan_counters(&mut self) -> Result<(), RNTupleError> {

@@ -67,6 +67,36 @@ pub(super) fn counts(
     Ok(())
 }
 
+/// The lengths of a basket's entries, if it says where they begin.
+pub(super) fn lengths(
+    opened: Opened<'_>,
+    size: usize,
+    wanted: Range<usize>,
+    n: usize,
+    counts: &mut [u64],
+) -> Result<(), TreeError> {
+    for (entry, count) in wanted.zip(counts) {
+        let end = match entry + 1 < n {
+            true => opened.offsets.get(entry + 1),
+            false => Some(opened.values.len()),
+        };
+        let (Some(start), Some(end)) = (opened.offsets.get(entry), end) else {
+            return Ok(());
+        };
+        let length = end.checked_sub(start).filter(|n| n.is_multiple_of(size));
+        let length = length.map(|n| (n / size.max(1)) as u64);
+        match length.filter(|length| length <= count) {
+            Some(length) => *count = length,
+            None => {
+                let what = "place of an entry";
+                let expected = format!("at most {count} items of {size} bytes");
+                return Err(Cursor::new(&[]).corrupt(what, expected, format!("{start}..{end}")));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Decodes all entries of a basket that begin where `offsets` says, or one after another.
 pub(crate) fn decode_entries(
     op: &Op,

@@ -39,6 +39,8 @@ pub(crate) enum Task<'a> {
     },
     /// Numbers of items.
     Counts { number: Number, out: &'a mut [u64] },
+    /// How many items of so many bytes there are in truth, where a counter says more than were written.
+    Lengths { size: usize, counts: &'a mut [u64] },
     /// As many items as `sums` says: of items before each entry of the basket, and in all.
     Counted {
         number: Number,

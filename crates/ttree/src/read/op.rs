@@ -34,6 +34,8 @@ pub(crate) enum Op {
         bases: Vec<usize>,
         /// Other versions of the class.
         others: Vec<Version>,
+        /// The versions and checksums of all that the file describes.
+        described: Vec<(i32, u32)>,
         name: String,
     },
     Hidden(Hidden),
@@ -152,6 +154,7 @@ impl Builder<'_> {
             counters: counters(&members),
             bases: bases(&record.members),
             others: others.collect(),
+            described: record.described.clone(),
             members,
             name: record.name.clone(),
         }

@@ -10,7 +10,7 @@ use femtobarn_rntuple::read::{
 use super::TreeStorage;
 use crate::model::Place;
 
-/// Reads every branch; of those that fail, basket by basket.
+/// Reads every branch; of those that fail, basket by basket. What is not understood is said to be not checked.
 pub(crate) fn verify(
     tree: &TreeStorage,
     reader: &Arc<Reader>,
@@ -27,6 +27,10 @@ pub(crate) fn verify(
         tick,
         ..ReadOptions::default()
     };
+    let skipped = reader.descriptor().skipped.iter();
+    report
+        .not_checked
+        .extend(skipped.map(|skipped| (skipped.name.clone(), skipped.reason.clone())));
     for (id, branch) in model.branches.iter().enumerate() {
         let Some(data) = tree.data(id) else { continue };
         let name = reader.descriptor().field_name(data.field).to_owned();
@@ -58,13 +62,17 @@ pub(crate) fn verify(
             Err(RNTupleError::Interrupted) => return Err(RNTupleError::Interrupted),
             Err(_) => {}
         }
+        let mut is_understood = true;
         for basket in &branch.baskets {
             let stop = basket.end().min(model.n_entries);
             let Err(error) = one(basket.first_entry.min(stop), stop) else {
                 continue;
             };
             // what is not understood is not damaged for that
-            if matches!(error, RNTupleError::Unsupported { .. }) {
+            if let RNTupleError::Unsupported { reason, .. } = error {
+                if std::mem::take(&mut is_understood) {
+                    report.not_checked.push((name.clone(), reason));
+                }
                 continue;
             }
             let (offset, n_bytes) = match basket.place {

@@ -49,13 +49,14 @@ pub(super) fn version_of(
         wire: RecordWire::Headed { version, checksum } | RecordWire::Maybe { version, checksum },
         name,
         others,
+        described,
         ..
     } = record
     else {
         return Ok(None);
     };
     if found & MEMBER_WISE != 0 {
-        return Err(TreeError::Unsupported(format!(
+        return Err(TreeError::Undescribed(format!(
             "{name} stored member by member"
         )));
     }
@@ -73,20 +74,19 @@ pub(super) fn version_of(
     if other.is_some() {
         return Ok(other);
     }
-    Err(match checksum_found {
-        Some(found) => other_version(
-            name,
-            format_args!("checksum {checksum:#x}"),
-            format_args!("{found:#x}"),
-        ),
-        None => other_version(name, version, found),
-    })
-}
-
-fn other_version(name: &str, expected: impl ToString, found: impl ToString) -> TreeError {
-    TreeError::Unsupported(format!(
-        "an object of version {} of {name}, where version {} is described",
-        found.to_string(),
-        expected.to_string()
-    ))
+    let (found, expected) = match checksum_found {
+        Some(found) => (format!("{found:#x}"), format!("checksum {checksum:#x}")),
+        None => (found.to_string(), version.to_string()),
+    };
+    if described
+        .iter()
+        .any(|&(version, checksum)| is_it(version, checksum))
+    {
+        return Err(TreeError::Unsupported(format!(
+            "an object of version {found} of {name}, which is not read where version {expected} is expected"
+        )));
+    }
+    Err(TreeError::Undescribed(format!(
+        "an object of version {found} of {name}, where version {expected} is described"
+    )))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use femtobarn_codec::Decompressor;
+use femtobarn_codec::{Algorithm, Decompressor, RecordHeader};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::encoding::Scratch;
 use femtobarn_rntuple::read::storage::{Decode, Fetched, Stats, add, elapsed};
@@ -10,7 +10,7 @@ use femtobarn_rntuple::read::{PageCache, Part};
 use femtobarn_rntuple::schema::DType;
 
 use super::basket::{BasketKey, check_key};
-use super::entries::{check_offsets, counts, expect, pieces};
+use super::entries::{check_offsets, counts, expect, lengths, pieces};
 use super::job::{Job, Offsets, Opened, Task, split};
 use super::numbers::{numbers, promoted};
 use super::storage::tree_of;
@@ -58,7 +58,7 @@ impl<'a> Worker<'a> {
             };
             let opened = Opened { values, offsets };
             self.task(job, opened)
-                .map_err(|error| failed(part, job, error))?;
+                .map_err(|error| failed(part, job, blamed(error, job, false)))?;
             return Ok(true);
         }
         let is_last = job.high as u64 >= job.basket.n_entries;
@@ -75,9 +75,9 @@ impl<'a> Worker<'a> {
         };
         let (border, key_len) = (word(tail, 0), word(tail, 8));
         let opened = split(bytes, border as usize, key_len, job.basket.n_entries);
-        let is_compressed = word(tail, 4) != 0;
+        let is_checked = word(tail, 4) != 0;
         self.task(job, opened)
-            .map_err(|error| failed(part, job, blamed(error, job, is_compressed)))?;
+            .map_err(|error| failed(part, job, blamed(error, job, is_checked)))?;
         Ok(true)
     }
 
@@ -94,18 +94,18 @@ impl<'a> Worker<'a> {
         let result = self.open(part, job, payload, length, &mut scratch);
         let result = result.and_then(|bytes| {
             let border = key.border().unwrap_or(0);
-            let is_compressed = length > payload.len();
+            let is_checked = length > payload.len() && has_checksums(payload);
             let n_entries = job.basket.n_entries;
             if let Some(cache) = self.cache.filter(|_| (job.high as u64) < n_entries) {
                 let mut kept = bytes.to_vec();
                 kept.extend_from_slice(&u32::try_from(border).unwrap_or(0).to_ne_bytes());
-                kept.extend_from_slice(&u32::from(is_compressed).to_ne_bytes());
+                kept.extend_from_slice(&u32::from(is_checked).to_ne_bytes());
                 kept.extend_from_slice(&u32::from(key.key_len).to_ne_bytes());
                 cache.insert(job.key(part), &kept);
             }
             let opened = split(bytes, border, u32::from(key.key_len), n_entries);
             self.task(job, opened)
-                .map_err(|error| failed(part, job, blamed(error, job, is_compressed)))
+                .map_err(|error| failed(part, job, blamed(error, job, is_checked)))
         });
         self.scratch = scratch;
         result
@@ -175,6 +175,7 @@ impl<'a> Worker<'a> {
                 expect(opened.values.len(), n.checked_mul(size))?;
                 counts(*number, opened.values.get(low * size..high * size), out)
             }
+            Task::Lengths { size, counts } => lengths(opened, *size, low..high, n, counts),
             Task::Counted {
                 number,
                 each,
@@ -249,17 +250,39 @@ fn describe(part: &Part, job: &Job<'_>) -> String {
     format!("basket {} of branch {name:?}", job.number)
 }
 
-/// What does not fit is damage, but for objects and containers in bytes that came whole out of a decompressor, which has
-/// checked them: these are of other types than the file says.
-fn blamed(error: TreeError, job: &Job<'_>, is_compressed: bool) -> TreeError {
-    match &job.task {
-        Task::Pieces { .. } if is_compressed => match error {
-            TreeError::Unsupported(_) => error,
-            other => TreeError::Unsupported(format!(
-                "values that are not as the file describes them: {other}"
-            )),
-        },
-        _ => error,
+/// Whether all records of a basket have checksums in them, which the decompressor has compared. (What ROOT makes with zstd
+/// has none, nor has what it made before version 5.18.)
+fn has_checksums(payload: &[u8]) -> bool {
+    let mut rest = payload;
+    while !rest.is_empty() {
+        let Ok(header) = RecordHeader::parse(rest) else {
+            return false;
+        };
+        if !matches!(
+            header.algorithm,
+            Algorithm::Zlib | Algorithm::Lz4 | Algorithm::Lzma
+        ) {
+            return false;
+        }
+        rest = rest
+            .get(RecordHeader::SIZE.saturating_add(header.compressed)..)
+            .unwrap_or_default();
+    }
+    true
+}
+
+/// What does not fit is damage, but for objects and containers whose bytes are known to be intact, or which are the first of
+/// their branch: these are of other types than the file says. Where the bytes are not checked and the first basket was as
+/// described, a later one that is not has been damaged.
+fn blamed(error: TreeError, job: &Job<'_>, is_checked: bool) -> TreeError {
+    let is_foreign = matches!(job.task, Task::Pieces { .. }) && (is_checked || job.number == 0);
+    match error {
+        TreeError::Unsupported(_) => error,
+        TreeError::Undescribed(reason) if is_foreign => TreeError::Unsupported(reason),
+        other if is_foreign => TreeError::Unsupported(format!(
+            "values that are not as the file describes them: {other}"
+        )),
+        other => other,
     }
 }
 
