@@ -24,7 +24,7 @@ TYPES = {
     "u64": "uint64",
     "f32": "float32",
     "f64": "float64",
-    "letter": "uint8",
+    "letter": "int8",
     "raw": "uint8",
     "text": "string",
     "floats": "var * float32",
