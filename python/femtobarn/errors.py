@@ -105,6 +105,9 @@ class UnreadableWarning(UserWarning):
     The message names it and says why; `NTuple.skipped` lists it from then on.
     """
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
 
 class MissingDependencyError(FemtobarnError, ImportError):
     """An optional package is not installed; the message has the command that installs it."""
