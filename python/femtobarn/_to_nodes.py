@@ -151,7 +151,9 @@ def _of_columns(columns: Mapping[str, Any], length: int | None = None) -> _core.
 
 def _column(name: str, values: Any) -> tuple[Node, int]:
     """Return the node of a column and its length."""
-    if getattr(values, "ndim", None) == 0 or isinstance(values, str | bytes):
+    # Awkward's ndim of an empty array of a union is 0, too
+    is_scalar = not _is_awkward(values) and getattr(values, "ndim", None) == 0
+    if is_scalar or isinstance(values, str | bytes):
         raise UsageError(
             f"field {name!r} cannot be written: {values!r} is one value, not a column of one for each entry"
         )

@@ -207,3 +207,10 @@ def test_maps_are_dicts_or_pairs(path):
             writer.extend({})
     found = fb.open(path)["m"].array().to_list()
     assert [dict(entry) for entry in found] == [{1: 1.5, 2: 0.5}, {}, {3: 2.5}]
+
+
+def test_an_empty_column_of_a_union_is_a_column(tmp_path):
+    array = ak.Array([{"f": [1, "a"]}])[:0]
+    with fb.recreate(tmp_path / "empty.root") as file:
+        file.mkrntuple("Events", array).extend({"f": array["f"]})
+    assert fb.open(tmp_path / "empty.root").num_entries == 0
