@@ -86,8 +86,6 @@ class Shape:
             return NOTHING if value is None else [self.of(value, children[0])]  # as uproot: a list of none or one
         if field["role"] == "collection" or (field.get("repetitions") and children):
             return [self.of(item, children[0]) for item in value]
-        if field["type"] == "char":  # goldens have the byte, ROOT's char has a sign
-            return value - 256 if value > 127 else value
         return self.of(value, children[0]) if children else value
 
     def record(self, value, field):

@@ -95,9 +95,9 @@ inline bool DumpLeaf(std::string &out, const RFieldBase &field, const void *ptr)
       PutDouble(out, *static_cast<const double *>(ptr));
    else if (type == "bool")
       out += *static_cast<const unsigned char *>(ptr) ? "true" : "false";
-   else if (type == "char" || type == "std::byte" || type == "std::uint8_t")
+   else if (type == "std::byte" || type == "std::uint8_t")
       PutInt<std::uint8_t>(out, ptr);
-   else if (type == "std::int8_t")
+   else if (type == "char" || type == "std::int8_t")
       PutInt<std::int8_t>(out, ptr);
    else if (type == "std::int16_t")
       PutInt<std::int16_t>(out, ptr);
