@@ -139,12 +139,7 @@ impl Compressor {
     ) -> Result<Option<usize>, CodecError> {
         let context = match &mut self.zstd {
             Some(context) => context,
-            empty => {
-                let created = zstd_safe::CCtx::try_create();
-                empty.insert(created.ok_or(CodecError::OutOfMemory {
-                    algorithm: Algorithm::Zstd,
-                })?)
-            }
+            empty => empty.insert(new_zstd()?),
         };
         // ROOT spreads its levels 1 to 9 over zstd's 1 to 22 by doubling them
         let level = i32::try_from(2 * level)
@@ -152,6 +147,13 @@ impl Compressor {
             .min(zstd_safe::max_c_level());
         Ok(context.compress(payload, block, level).ok())
     }
+}
+
+/// A context of zstd with the library's own parameters.
+pub(crate) fn new_zstd() -> Result<zstd_safe::CCtx<'static>, CodecError> {
+    zstd_safe::CCtx::try_create().ok_or(CodecError::OutOfMemory {
+        algorithm: Algorithm::Zstd,
+    })
 }
 
 fn new_deflater(level: u32) -> libdeflater::Compressor {

@@ -3,8 +3,8 @@
 //! A split encoding stores the first bytes of all elements, then the second bytes, and so on. These planes have little
 //! in common: of measured numbers, the low bytes of the mantissa are zero or noise, the high ones are unevenly
 //! distributed, and only few repeat what was there before, which is what a compressor spends its time on. So a plane
-//! becomes a record of its own, compressed by the cheapest of three ways that does it justice: entropy coding alone, a
-//! quick search for long matches, or the library at its level. A reader joins records anyway: a record holds at most
+//! becomes a record of its own, compressed by the cheapest of four ways that does it justice: entropy coding alone, a
+//! quick search for long matches, one for runs, or the library at its level. A reader joins records anyway: a record holds at most
 //! 16 MiB. What is compared is sizes only, so that the same page always becomes the same bytes.
 //!
 //! `docs/design/006-byte-planes.md` gives the measurements. Only zstd is treated so.
@@ -14,6 +14,7 @@ use std::ops::Range;
 use zstd_safe::zstd_sys::ZSTD_EndDirective as Directive;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ParamSwitch, ResetDirective, Strategy};
 
+use crate::compress::new_zstd;
 use crate::{Algorithm, CodecError, Compressor, RecordHeader};
 
 /// Smaller payloads are compressed as a whole: choosing costs more than it saves.
@@ -47,6 +48,8 @@ struct Part {
     effort: Effort,
     /// A zstd frame, if there is one already.
     frame: Option<Vec<u8>>,
+    /// Matches may span it and a neighbour of this kind: the two are better one record.
+    spans: bool,
 }
 
 /// Contexts of the library; each is made when it is first needed.
@@ -84,11 +87,12 @@ impl Compressor {
         };
         let mut parts: Vec<Part> = Vec::new();
         for (i, bytes) in src.chunks(plane).enumerate() {
-            let (effort, frame) = self.choose(level, bytes)?;
+            let (effort, frame, spans) = self.choose(level, bytes)?;
             let part = Part {
                 planes: i..i + 1,
                 effort,
                 frame,
+                spans,
             };
             join(&mut parts, part);
         }
@@ -108,54 +112,46 @@ impl Compressor {
         Ok(true)
     }
 
-    /// The way that does a plane justice, and its frame where that had to be made to know.
-    fn choose(
-        &mut self,
-        level: u32,
-        bytes: &[u8],
-    ) -> Result<(Effort, Option<Vec<u8>>), CodecError> {
+    /// The way that does a plane justice, its frame where that had to be made to know, and whether matches may span it and
+    /// its neighbours.
+    fn choose(&mut self, level: u32, bytes: &[u8]) -> Result<Choice, CodecError> {
         let whole = bytes.len() as f64;
         let entropy = entropy(bytes);
         if entropy < ALL_RUNS * whole {
-            return Ok((Effort::Full, None));
+            return Ok((Effort::Full, None, true));
         }
         let may_be_coded = entropy < 0.99 * whole;
         if level > LAST_QUICK_LEVEL {
             let full = self.full(level, bytes)?;
-            if full
-                .as_ref()
-                .is_some_and(|frame| (frame.len() as f64) < REPAID_BELOW * entropy)
-            {
-                // the neighbours may be like it
-                return Ok((Effort::Full, None));
+            let size = full.as_ref().map_or(whole, |frame| frame.len() as f64);
+            if size < REPAID_BELOW * entropy {
+                return Ok((Effort::Full, full, true));
             }
             let literals = self
                 .planes
                 .frame_if(may_be_coded, Effort::Literals, bytes)?;
-            return Ok(smaller((Effort::Full, full), (Effort::Literals, literals)));
+            return Ok(smaller((Effort::Full, full), literals));
         }
         // a Huffman code has no code shorter than a bit: what is sparser is made of runs
         if entropy < whole / 8.0 {
-            return Ok((Effort::Runs, self.planes.frame(Effort::Runs, bytes)?));
+            let runs = self.planes.frame(Effort::Runs, bytes)?;
+            return Ok((Effort::Runs, runs, false));
         }
         let mut matches = None;
         if entropy > ALMOST_NOISE * whole || !self.sample_has_no_matches(bytes)? {
             matches = self.planes.frame(Effort::Matches, bytes)?;
             let size = matches.as_ref().map_or(whole, |frame| frame.len() as f64);
             if size < REPAID_BELOW * entropy {
-                return Ok((Effort::Full, None));
+                return Ok((Effort::Full, None, true));
             }
             if size < NO_MATCHES * entropy {
-                return Ok((Effort::Matches, matches));
+                return Ok((Effort::Matches, matches, false));
             }
         }
         let literals = self
             .planes
             .frame_if(may_be_coded, Effort::Literals, bytes)?;
-        Ok(smaller(
-            (Effort::Matches, matches),
-            (Effort::Literals, literals),
-        ))
+        Ok(smaller((Effort::Matches, matches), literals))
     }
 
     /// A frame at the library's level, if with a record's header it is smaller than `bytes`.
@@ -270,16 +266,13 @@ impl PlaneContexts {
         if let Some(context) = context {
             return Ok(context);
         }
-        let failed = CodecError::OutOfMemory {
-            algorithm: Algorithm::Zstd,
-        };
-        let Some(mut new) = CCtx::try_create() else {
-            return Err(failed);
-        };
+        let mut new = new_zstd()?;
         for &parameter in parameters {
-            if new.set_parameter(parameter).is_err() {
-                return Err(failed);
-            }
+            // all of them are in the ranges that the library has for them
+            let failed = |_| CodecError::OutOfMemory {
+                algorithm: Algorithm::Zstd,
+            };
+            new.set_parameter(parameter).map_err(failed)?;
         }
         Ok(context.insert(new))
     }
@@ -335,17 +328,23 @@ const LAST_QUICK_LEVEL: u32 = 5;
 /// plane that shrinks so by matches is text, indexes or what repeats, and shrinks more the longer one searches.
 const REPAID_BELOW: f64 = 0.5;
 
-/// The way that gives the smaller frame, if one does.
-fn smaller(
-    one: (Effort, Option<Vec<u8>>),
-    other: (Effort, Option<Vec<u8>>),
-) -> (Effort, Option<Vec<u8>>) {
-    match (&one.1, &other.1) {
-        (Some(first), Some(second)) if second.len() < first.len() => other,
-        (Some(_), _) => one,
-        (None, Some(_)) => other,
-        (None, None) => (Effort::None, None),
-    }
+/// What is done with a plane: see [`Part`].
+type Choice = (Effort, Option<Vec<u8>>, bool);
+
+/// One way, or entropy coding alone where that is smaller; neither where nothing shrinks.
+fn smaller(one: (Effort, Option<Vec<u8>>), literals: Option<Vec<u8>>) -> Choice {
+    let size = |frame: &Option<Vec<u8>>| frame.as_ref().map_or(usize::MAX, Vec::len);
+    let (effort, frame) = if size(&literals) < size(&one.1) {
+        (Effort::Literals, literals)
+    } else {
+        one
+    };
+    let effort = if frame.is_some() {
+        effort
+    } else {
+        Effort::None
+    };
+    (effort, frame, false)
 }
 
 /// Bytes that single bytes take when coded by how often they are there; of long planes every fourth part is counted.
@@ -379,13 +378,12 @@ fn entropy(bytes: &[u8]) -> f64 {
 fn join(parts: &mut Vec<Part>, next: Part) {
     if let Some(last) = parts.last_mut() {
         let effort = match (last.effort, next.effort) {
-            (Effort::Full, Effort::Full) if last.frame.is_none() && next.frame.is_none() => {
-                Some(Effort::Full)
-            }
             (Effort::None, effort) => Some(effort),
+            (effort, _) if last.spans && next.spans => Some(effort),
             _ => None,
         };
         if let Some(effort) = effort {
+            last.spans = effort == Effort::Full;
             last.planes.end = next.planes.end;
             last.effort = effort;
             last.frame = None;
