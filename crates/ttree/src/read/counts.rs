@@ -111,17 +111,10 @@ pub(crate) fn jobs<'a>(
             let Some((out, left)) = taken else {
                 return Err(missing(next));
             };
+            let task = Task::Counts { number, out };
+            jobs.push(Job::new((part_id, counter), (at, basket), next..stop, task));
             rest = left;
             next = basket.end();
-            jobs.push(Job {
-                part: part_id,
-                branch: counter,
-                number: at,
-                basket,
-                low,
-                high,
-                task: Task::Counts { number, out },
-            });
         }
         if !rest.is_empty() {
             return Err(missing(next));

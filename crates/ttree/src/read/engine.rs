@@ -120,20 +120,13 @@ impl<'a> Read<'a> {
             let Pieced { op, fixed, baskets } = pieced;
             let own = baskets_of(branch, part.start, part.stop);
             for ((at, basket), sinks) in own.zip(baskets) {
-                let (low, high) = within(basket, part.start, part.stop);
-                jobs.push(Job {
-                    part: part_id,
-                    branch: branch_id,
-                    number: at,
-                    basket,
-                    low,
-                    high,
-                    task: Task::Pieces {
-                        op,
-                        fixed: *fixed,
-                        sinks,
-                    },
-                });
+                let task = Task::Pieces {
+                    op,
+                    fixed: *fixed,
+                    sinks,
+                };
+                let entries = part.start..part.stop;
+                jobs.push(Job::new((part_id, branch_id), (at, basket), entries, task));
             }
         }
         Ok(())
@@ -153,19 +146,13 @@ impl<'a> Read<'a> {
                 continue;
             };
             let mut sinks = vec![Sink::default(); sinks.len()];
-            let job = Job {
-                part,
-                branch: id,
-                number: 0,
-                basket,
-                low: 0,
-                high: usize::try_from(basket.n_entries).unwrap_or(usize::MAX),
-                task: Task::Pieces {
-                    op: &pieced.op,
-                    fixed: pieced.fixed,
-                    sinks: &mut sinks,
-                },
+            let task = Task::Pieces {
+                op: &pieced.op,
+                fixed: pieced.fixed,
+                sinks: &mut sinks,
             };
+            let entries = basket.first_entry..basket.end();
+            let job = Job::new((part, id), (0, basket), entries, task);
             if let Err(found @ RNTupleError::Unsupported { .. }) = self.run(vec![job]) {
                 return found;
             }
@@ -199,16 +186,10 @@ impl<'a> Read<'a> {
                 let Some((counts, left)) = taken.filter(|_| basket.first_entry <= next) else {
                     break;
                 };
+                let task = Task::Lengths { size, counts };
+                let entries = next..stop;
+                jobs.push(Job::new((part_id, branch_id), (at, basket), entries, task));
                 (rest, next) = (left, basket.end());
-                jobs.push(Job {
-                    part: part_id,
-                    branch: branch_id,
-                    number: at,
-                    basket,
-                    low,
-                    high,
-                    task: Task::Lengths { size, counts },
-                });
             }
         }
         match jobs.is_empty() {
@@ -563,15 +544,8 @@ impl<'a> Read<'a> {
                     out,
                 },
             };
-            jobs.push(Job {
-                part: part_id,
-                branch: branch_id,
-                number: at,
-                basket,
-                low,
-                high,
-                task,
-            });
+            let entries = part.start..part.stop;
+            jobs.push(Job::new((part_id, branch_id), (at, basket), entries, task));
         }
         if !own.is_empty() {
             let what = format!("baskets of branch {:?}", branch.name);

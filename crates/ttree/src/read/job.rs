@@ -70,7 +70,26 @@ impl Fetched for Job<'_> {
     }
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    /// What is to be done with the entries of a numbered basket that are in a range.
+    pub fn new(
+        (part, branch): (usize, BranchId),
+        (number, basket): (usize, &'a Basket),
+        entries: Range<u64>,
+        task: Task<'a>,
+    ) -> Self {
+        let (low, high) = within(basket, entries.start, entries.end);
+        Self {
+            part,
+            branch,
+            number,
+            basket,
+            low,
+            high,
+            task,
+        }
+    }
+
     /// Key of the basket in a cache.
     pub fn key(&self, part: &Part) -> PageKey {
         PageKey {
