@@ -54,7 +54,17 @@ impl Columns {
         let mut fields = Vec::new();
         for (at, field) in schema.fields().iter().enumerate() {
             let given = field.name().as_str();
-            let all_names = Names::new(given);
+            let mut plain = Plain {
+                rename,
+                changes: Vec::new(),
+                has_integers: false,
+            };
+            let mut name = plain.name(given);
+            // members are left alone: those of tuples have numbers
+            if rename && name.starts_with(|c: char| c.is_ascii_digit()) {
+                name.insert(0, '_');
+            }
+            let all_names = Names::new(given).called(name.clone());
             if !wanted.takes(&all_names) {
                 continue;
             }
@@ -65,15 +75,6 @@ impl Columns {
                 }
                 out.skipped.push((given.to_owned(), reason.to_owned()));
                 continue;
-            }
-            let mut plain = Plain {
-                rename,
-                changes: Vec::new(),
-            };
-            let mut name = plain.name(given);
-            // members are left alone: those of tuples have numbers
-            if rename && name.starts_with(|c: char| c.is_ascii_digit()) {
-                name.insert(0, '_');
             }
             if let Some(other) = names
                 .insert(name.clone(), given)
@@ -89,12 +90,10 @@ impl Columns {
             }
             let data_type = plain.data_type(field.data_type());
             let data_type = data_type.map_err(|reason| refused(given, reason))?;
-            let has_other_values = plain
-                .changes
-                .iter()
-                .any(|change| change.contains("integer"));
-            out.was
-                .push(has_other_values.then(|| arrow_type_name(field.data_type())));
+            let was = plain
+                .has_integers
+                .then(|| arrow_type_name(field.data_type()));
+            out.was.push(was);
             let notes = plain.changes.into_iter();
             out.notes.extend(notes.map(|note| (name.clone(), note)));
             out.chosen.push(at);
@@ -127,12 +126,14 @@ impl Columns {
 struct Plain {
     rename: bool,
     changes: Vec<String>,
+    /// Some of its values are written as integers.
+    has_integers: bool,
 }
 
 impl Plain {
     fn name(&self, name: &str) -> String {
         if self.rename {
-            plain_name(name)
+            identifier(name)
         } else {
             name.to_owned()
         }
@@ -147,27 +148,15 @@ impl Plain {
                 name()
             )
         };
-        let scaled = |scale: i8| {
-            format!(
-                "{} is written as an integer, its value times 10^{scale}",
-                name()
-            )
-        };
-        let integer = match given {
-            D::Timestamp(..) | D::Date64 | D::Time64(_) | D::Duration(_) => D::Int64,
-            D::Date32 | D::Time32(_) => D::Int32,
-            D::Decimal32(_, scale) => {
-                self.changes.push(scaled(*scale));
-                return Ok(D::Int32);
+        let scaled = |scale: i8| format!(", its value times 10^{scale}");
+        let (integer, how) = match given {
+            D::Timestamp(..) | D::Date64 | D::Time64(_) | D::Duration(_) => {
+                (D::Int64, String::new())
             }
-            D::Decimal64(_, scale) => {
-                self.changes.push(scaled(*scale));
-                return Ok(D::Int64);
-            }
-            D::Decimal128(digits, scale) if *digits <= MOST_DIGITS => {
-                self.changes.push(scaled(*scale));
-                return Ok(D::Int64);
-            }
+            D::Date32 | D::Time32(_) => (D::Int32, String::new()),
+            D::Decimal32(_, scale) => (D::Int32, scaled(*scale)),
+            D::Decimal64(_, scale) => (D::Int64, scaled(*scale)),
+            D::Decimal128(digits, scale) if *digits <= MOST_DIGITS => (D::Int64, scaled(*scale)),
             D::Decimal128(..) | D::Decimal256(..) => return Err(too_long()),
             D::List(item) => return Ok(D::List(self.field(item)?)),
             D::LargeList(item) => return Ok(D::LargeList(self.field(item)?)),
@@ -182,8 +171,9 @@ impl Plain {
             D::Struct(members) => return self.members(members).map(D::Struct),
             other => return Ok(other.clone()),
         };
+        self.has_integers = true;
         self.changes
-            .push(format!("{} is written as an integer", name()));
+            .push(format!("{} is written as an integer{how}", name()));
         Ok(integer)
     }
 
@@ -216,7 +206,7 @@ impl Plain {
 }
 
 /// A name that can be used in C++, as RDataFrame wants it: what has no place in an identifier becomes an underscore.
-fn plain_name(name: &str) -> String {
+fn identifier(name: &str) -> String {
     let is_base = name
         .strip_prefix(":_")
         .is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit()));

@@ -29,6 +29,12 @@ impl Names {
         }
     }
 
+    /// The same field, which gets another name than a branch of a tree would.
+    pub fn called(mut self, name: String) -> Self {
+        self.others.push(name);
+        self
+    }
+
     /// The same field, as a part of another.
     pub fn below(mut self, above: Option<&str>) -> Self {
         self.above = above.map(str::to_owned);
