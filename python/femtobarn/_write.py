@@ -88,23 +88,7 @@ def plain_path(path: Path) -> str:
 
 
 def root_path(path: Path) -> str:
-    """Return a path where a ROOT file is to be written; as `plain_path`.
-
-    Parameters
-    ----------
-    path : str or path
-        What the user gave.
-
-    Returns
-    -------
-    str
-        The path.
-
-    Raises
-    ------
-    UsageError
-        If it is the name of a table.
-    """
+    """Return a path where a ROOT file is to be written: as `plain_path`, but not the name of a table."""
     text = plain_path(path)
     if text.lower().endswith((".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")):
         raise UsageError(

@@ -204,7 +204,7 @@ fn summary(info: &Info<'_>, out: &mut Output<'_>) -> io::Result<()> {
 
 /// Whether it is a TTree, which has no version of RNTuple's format and no metadata that could be counted.
 fn is_tree(reader: &Reader) -> bool {
-    !reader.version().starts_with(|c: char| c.is_ascii_digit())
+    reader.storage().is_some()
 }
 
 fn size_text(info: &Info<'_>) -> String {
