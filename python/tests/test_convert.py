@@ -803,3 +803,11 @@ def test_folders_and_files_of_several_objects_say_how_to_go_on(dimuon, tmp_path)
         file["b"] = {"x": [1]}
     with pytest.raises(fb.UsageError, match=r"name one of them: a, b \(as in .*two\.root:a\)"):
         fb.convert(tmp_path / "two.root", tmp_path / "out.root")
+
+
+def test_columns_of_tables_are_chosen_by_either_name(need, tmp_path):
+    pa = need("pyarrow")
+    need("pyarrow.parquet").write_table(pa.table({"price (EUR)": [1.5], "other": [2]}), tmp_path / "a.parquet")
+    for name in ("price (EUR)", "price__EUR_"):
+        fb.convert(tmp_path / "a.parquet", tmp_path / "a.root", fields=name)
+        assert fb.open(tmp_path / "a.root").keys() == ["price__EUR_"]
