@@ -3,9 +3,10 @@
 //! A split encoding stores the first bytes of all elements, then the second bytes, and so on. These planes have little
 //! in common: of measured numbers, the low bytes of the mantissa are zero or noise, the high ones are unevenly
 //! distributed, and only few repeat what was there before, which is what a compressor spends its time on. So a plane
-//! becomes a record of its own, compressed by the cheapest of four ways that does it justice: entropy coding alone, a
-//! quick search for long matches, one for runs, or the library at its level. A reader joins records anyway: a record holds at most
-//! 16 MiB. What is compared is sizes only, so that the same page always becomes the same bytes.
+//! becomes a record of its own, compressed by the cheapest of five ways that does it justice: entropy coding alone, quick
+//! searches for the longest or for long matches, a better one for runs, or the library at its level. A reader joins
+//! records anyway: a record holds at most 16 MiB. What is compared is sizes only, so that the same page always becomes
+//! the same bytes.
 //!
 //! `docs/design/006-byte-planes.md` gives the measurements. Only zstd is treated so.
 
@@ -31,6 +32,8 @@ const PART: usize = 252;
 enum Effort {
     /// Not at all: it does not shrink.
     None,
+    /// The quickest search for matches: there is little else than one byte.
+    Constant,
     /// Entropy coding, no search for matches.
     Literals,
     /// A quick search for matches of seven bytes and more.
@@ -55,6 +58,7 @@ struct Part {
 /// Contexts of the library; each is made when it is first needed.
 #[derive(Default)]
 pub(crate) struct PlaneContexts {
+    constant: Option<CCtx<'static>>,
     literals: Option<CCtx<'static>>,
     matches: Option<CCtx<'static>>,
     runs: Option<CCtx<'static>>,
@@ -117,8 +121,12 @@ impl Compressor {
     fn choose(&mut self, level: u32, bytes: &[u8]) -> Result<Choice, CodecError> {
         let whole = bytes.len() as f64;
         let entropy = entropy(bytes);
-        if entropy < ALL_RUNS * whole {
-            return Ok((Effort::Full, None, true));
+        if entropy < NEARLY_CONSTANT * whole {
+            return Ok(if level > LAST_QUICK_LEVEL {
+                (Effort::Full, None, true)
+            } else {
+                (Effort::Constant, None, true)
+            });
         }
         let may_be_coded = entropy < 0.99 * whole;
         if level > LAST_QUICK_LEVEL {
@@ -132,8 +140,8 @@ impl Compressor {
                 .frame_if(may_be_coded, Effort::Literals, bytes)?;
             return Ok(smaller((Effort::Full, full), literals));
         }
-        // a Huffman code has no code shorter than a bit: what is sparser is made of runs
-        if entropy < whole / 8.0 {
+        // a Huffman code has no code shorter than a bit: what is sparser is better told by its runs
+        if entropy < SPARSE * whole {
             let runs = self.planes.frame(Effort::Runs, bytes)?;
             return Ok((Effort::Runs, runs, false));
         }
@@ -259,6 +267,7 @@ impl PlaneContexts {
 
     fn context(&mut self, effort: Effort) -> Result<&mut CCtx<'static>, CodecError> {
         let (context, parameters): (_, &[CParameter]) = match effort {
+            Effort::Constant => (&mut self.constant, &CONSTANT),
             Effort::Literals => (&mut self.literals, &LITERALS),
             Effort::Runs => (&mut self.runs, &RUNS),
             _ => (&mut self.matches, &MATCHES),
@@ -277,6 +286,14 @@ impl PlaneContexts {
         Ok(context.insert(new))
     }
 }
+
+/// A match ends where another byte is; its successor is found wherever it begins.
+const CONSTANT: [CParameter; 4] = [
+    CParameter::WindowLog(24),
+    CParameter::HashLog(17),
+    CParameter::MinMatch(6),
+    CParameter::Strategy(Strategy::ZSTD_fast),
+];
 
 /// A step of 4096 bytes after each position without a match makes the search for them vanish.
 const LITERALS: [CParameter; 7] = [
@@ -308,8 +325,11 @@ const RUNS: [CParameter; 6] = [
     CParameter::Strategy(Strategy::ZSTD_lazy),
 ];
 
-/// The entropy of a byte, in bytes, below which the library's level is quick because matches are long.
-const ALL_RUNS: f64 = 0.03;
+/// The entropy of a byte, in bytes, below which all searches find nearly the same.
+const NEARLY_CONSTANT: f64 = 0.015;
+
+/// The entropy of a byte, in bytes, below which runs are better than a Huffman code, whose shortest code is an eighth.
+const SPARSE: f64 = 0.09;
 
 /// The share of the entropy of single bytes above which a search for matches has saved nothing worth having.
 const NO_MATCHES: f64 = 0.98;
@@ -347,9 +367,14 @@ fn smaller(one: (Effort, Option<Vec<u8>>), literals: Option<Vec<u8>>) -> Choice 
     (effort, frame, false)
 }
 
-/// Bytes that single bytes take when coded by how often they are there; of long planes every fourth part is counted.
+/// Bytes that single bytes take when coded by how often they are there; of long planes every fourth or eighth
+/// part is counted.
 fn entropy(bytes: &[u8]) -> f64 {
-    let step = if bytes.len() < 4 * LEAST_PLANE { 1 } else { 4 };
+    let step = match bytes.len() / LEAST_PLANE {
+        0..4 => 1,
+        4..16 => 4,
+        _ => 8,
+    };
     // four counts, so that equal bytes in a row need not wait for one another
     let mut counts = [[0u32; 256]; 4];
     let mut n = 0;
@@ -379,11 +404,11 @@ fn join(parts: &mut Vec<Part>, next: Part) {
     if let Some(last) = parts.last_mut() {
         let effort = match (last.effort, next.effort) {
             (Effort::None, effort) => Some(effort),
-            (effort, _) if last.spans && next.spans => Some(effort),
+            (effort, other) if last.spans && next.spans && effort == other => Some(effort),
             _ => None,
         };
         if let Some(effort) = effort {
-            last.spans = effort == Effort::Full;
+            last.spans = matches!(effort, Effort::Constant | Effort::Full);
             last.planes.end = next.planes.end;
             last.effort = effort;
             last.frame = None;
