@@ -62,6 +62,7 @@ pub(crate) struct PlaneContexts {
     literals: Option<CCtx<'static>>,
     matches: Option<CCtx<'static>>,
     runs: Option<CCtx<'static>>,
+    level_5: Option<CCtx<'static>>,
 }
 
 impl Compressor {
@@ -197,6 +198,7 @@ impl Compressor {
         let frame = match (part.frame, part.effort) {
             (Some(frame), _) => Some(frame),
             (None, Effort::None) => None,
+            (None, Effort::Full) if level == 5 => self.planes.frame(Effort::Full, bytes)?,
             (None, Effort::Full) => return self.append_record(Algorithm::Zstd, level, bytes, out),
             (None, effort) => self.planes.frame_of_planes(effort, plane, bytes)?,
         };
@@ -270,7 +272,8 @@ impl PlaneContexts {
             Effort::Constant => (&mut self.constant, &CONSTANT),
             Effort::Literals => (&mut self.literals, &LITERALS),
             Effort::Runs => (&mut self.runs, &RUNS),
-            _ => (&mut self.matches, &MATCHES),
+            Effort::Full => (&mut self.level_5, &LEVEL_5),
+            Effort::Matches | Effort::None => (&mut self.matches, &MATCHES),
         };
         if let Some(context) = context {
             return Ok(context);
@@ -323,6 +326,14 @@ const RUNS: [CParameter; 6] = [
     CParameter::SearchLog(2),
     CParameter::MinMatch(6),
     CParameter::Strategy(Strategy::ZSTD_lazy),
+];
+
+/// ROOT's level 5 as it is for whole pages: of what is a quarter of that, libzstd would look at four times as many candidates.
+const LEVEL_5: [CParameter; 4] = [
+    CParameter::CompressionLevel(10),
+    CParameter::SearchLog(5),
+    CParameter::MinMatch(5),
+    CParameter::Strategy(Strategy::ZSTD_lazy2),
 ];
 
 /// The entropy of a byte, in bytes, below which all searches find nearly the same.

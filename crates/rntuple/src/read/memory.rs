@@ -5,7 +5,8 @@
 //! (`MADV_FREE`). Its contents are those of an earlier read: whoever allocates a buffer writes all of it.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use memmap2::MmapMut;
@@ -40,6 +41,62 @@ impl Slab {
             Some(map) => Ok(Self(Some(map))),
             None => map(length).map(|map| Self(Some(map))),
         }
+    }
+}
+
+/// A part of a slab that is its own, whichever thread has it; the slab lives as long as the last of its parts.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    start: NonNull<u8>,
+    length: usize,
+    _slab: Arc<Slab>,
+}
+
+#[expect(
+    unsafe_code,
+    reason = "the bytes are this piece's alone, as a vector's are the vector's"
+)]
+// SAFETY: no other piece has these bytes, and nobody looks at the slab that was cut
+unsafe impl Send for Piece {}
+
+#[expect(unsafe_code, reason = "as for Send: shared, a piece is only read")]
+// SAFETY: as above
+unsafe impl Sync for Piece {}
+
+impl Slab {
+    /// Cuts a slab into pieces of this many bytes.
+    pub(crate) fn cut(mut self, length: usize) -> impl Iterator<Item = Piece> {
+        let starts: Vec<NonNull<u8>> = self
+            .chunks_exact_mut(length)
+            .map(|chunk| NonNull::from(chunk).cast())
+            .collect();
+        let slab = Arc::new(self);
+        starts.into_iter().map(move |start| Piece {
+            start,
+            length,
+            _slab: slab.clone(),
+        })
+    }
+}
+
+#[expect(
+    unsafe_code,
+    reason = "thousands of columns share huge pages, which no safe type cuts"
+)]
+impl Deref for Piece {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: a chunk of the slab, whose mapping stays where it is and lives as long as this
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+    }
+}
+
+#[expect(unsafe_code, reason = "as above")]
+impl DerefMut for Piece {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and no other piece has a part of the chunk
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
     }
 }
 

@@ -22,7 +22,7 @@ mod stats;
 pub mod storage;
 mod verify;
 
-pub(crate) use memory::{Slab, filled};
+pub(crate) use memory::{Piece, Slab, filled};
 
 pub use cache::{PageCache, PageKey};
 pub use engine::{Progress, ReadOptions, Tick, read};

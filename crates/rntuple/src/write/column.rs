@@ -17,6 +17,8 @@ pub(super) struct SealedPage {
     pub n_elements: u32,
     /// Compressed, with its checksum behind it if it has one.
     pub bytes: Vec<u8>,
+    /// XXH3 of what is compressed.
+    pub hash: u64,
 }
 
 /// One column.
@@ -57,7 +59,7 @@ impl ColumnBuffer {
     }
 
     /// Adds elements as bytes.
-    pub fn append(&mut self, blocks: &mut Blocks, elements: &[u8]) -> Result<(), RNTupleError> {
+    pub fn append(&mut self, blocks: &Blocks, elements: &[u8]) -> Result<(), RNTupleError> {
         self.waiting.append(blocks, elements)?;
         self.n_elements += (elements.len() / self.size) as u64;
         Ok(())
@@ -66,7 +68,7 @@ impl ColumnBuffer {
     /// Adds booleans, a byte each.
     pub fn append_bools(
         &mut self,
-        blocks: &mut Blocks,
+        blocks: &Blocks,
         bools: &BooleanBuffer,
     ) -> Result<(), RNTupleError> {
         let chunks = bools.bit_chunks();
@@ -82,7 +84,7 @@ impl ColumnBuffer {
     /// Adds lists by their offsets, one more than there are lists.
     pub fn append_ends(
         &mut self,
-        blocks: &mut Blocks,
+        blocks: &Blocks,
         mut ends: impl Iterator<Item = i64>,
     ) -> Result<(), RNTupleError> {
         let first = ends.next().unwrap_or(0);
@@ -99,7 +101,7 @@ impl ColumnBuffer {
     }
 
     /// Adds variants by their alternatives, counted from 1 (0: none).
-    pub fn append_tags(&mut self, blocks: &mut Blocks, tags: &[u8]) -> Result<(), RNTupleError> {
+    pub fn append_tags(&mut self, blocks: &Blocks, tags: &[u8]) -> Result<(), RNTupleError> {
         let mut n_items = std::mem::take(&mut self.n_items);
         let switch = |&tag: &u8| {
             let alternative = usize::from(tag);
@@ -127,7 +129,7 @@ impl ColumnBuffer {
     /// Adds elements, some hundred at a time.
     fn append_each<const N: usize>(
         &mut self,
-        blocks: &mut Blocks,
+        blocks: &Blocks,
         mut elements: impl Iterator<Item = [u8; N]>,
     ) -> Result<(), RNTupleError> {
         let mut some = [[0; N]; 512];
@@ -180,18 +182,13 @@ impl ColumnBuffer {
     }
 
     /// The elements of a page as they wait; those that are not in one place are brought together.
-    pub fn elements<'a>(
-        &self,
-        blocks: &'a Blocks,
-        page: &Range<usize>,
-        gathered: &'a mut Vec<u8>,
-    ) -> &'a [u8] {
+    pub fn elements<'a>(&'a self, page: &Range<usize>, gathered: &'a mut Vec<u8>) -> &'a [u8] {
         let bytes = page.start * self.size..page.end * self.size;
-        self.waiting.bytes(blocks, bytes, gathered)
+        self.waiting.bytes(bytes, gathered)
     }
 
     /// Takes elements away that have become pages.
-    pub fn drop_first(&mut self, blocks: &mut Blocks, n_elements: usize) {
+    pub fn drop_first(&mut self, blocks: &Blocks, n_elements: usize) {
         self.waiting.drop_first(blocks, n_elements * self.size);
     }
 }
@@ -209,7 +206,6 @@ impl Sealer {
     pub fn seal(
         &mut self,
         column: &ColumnBuffer,
-        blocks: &Blocks,
         page: &Range<usize>,
         checksum: bool,
     ) -> Result<SealedPage, RNTupleError> {
@@ -223,7 +219,7 @@ impl Sealer {
         encode(
             record,
             column.dtype,
-            column.elements(blocks, page, &mut self.gathered),
+            column.elements(page, &mut self.gathered),
             &mut self.encoded,
         )
         .map_err(RNTupleError::internal)?;
@@ -244,13 +240,17 @@ impl Sealer {
             bytes.reserve_exact(self.encoded.len() + 8);
             bytes.extend_from_slice(&self.encoded);
         }
+        let hash = xxh3(&bytes);
         if checksum {
-            let checksum = xxh3(&bytes);
-            bytes.extend_from_slice(&checksum.to_le_bytes());
+            bytes.extend_from_slice(&hash.to_le_bytes());
         }
         bytes.shrink_to_fit();
         let n_elements = u32::try_from(n).unwrap_or(u32::MAX);
-        Ok(SealedPage { n_elements, bytes })
+        Ok(SealedPage {
+            n_elements,
+            bytes,
+            hash,
+        })
     }
 }
 

@@ -76,7 +76,7 @@ impl Digest {
     /// # Errors
     /// If the batch does not fit the fields.
     pub fn add(&mut self, batch: &RecordBatch) -> Result<(), RNTupleError> {
-        let values = values_of(&self.layout, batch, 0)?;
+        let values = values_of(&self.layout, batch, 0, 1)?;
         for ((_, shape), values) in self.layout.tops.iter().zip(&values) {
             add(&mut self.columns, values, shape, 0, batch.num_rows());
         }

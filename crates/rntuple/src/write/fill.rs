@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 
 use super::column::{ColumnBuffer, SealedPage, Sealer};
 use super::conform::conform;
-use super::model::{Layout, unwritable};
+use super::model::{Layout, Shape, unwritable};
 use super::options::{PART, SLICE, WriteOptions};
 use super::order::ordered;
-use super::values::Values;
+use super::threads::{on_threads, worth};
+use super::values::{Columns, Values};
 use super::waiting::Blocks;
 use crate::RNTupleError;
 
@@ -127,13 +127,17 @@ impl Fill {
     pub fn check(&self, batch: &RecordBatch) -> Result<Checked, RNTupleError> {
         let rows = rows_of(PART, batch.get_array_memory_size(), batch.num_rows());
         if rows >= batch.num_rows() {
-            return Ok(Checked::Whole(values_of(&self.layout, batch, 0)?));
+            return Ok(Checked::Whole(self.values(batch, 0)?));
         }
         (0..)
             .step_by(rows)
             .zip(parts(batch, rows))
-            .try_for_each(|(first, part)| values_of(&self.layout, &part, first).map(drop))?;
+            .try_for_each(|(first, part)| self.values(&part, first).map(drop))?;
         Ok(Checked::Parts(rows))
+    }
+
+    fn values(&self, batch: &RecordBatch, first: usize) -> Result<Vec<Values>, RNTupleError> {
+        values_of(&self.layout, batch, first, self.options.threads)
     }
 
     /// Adds a checked batch; calls `full` when the cluster has its size, to take it away.
@@ -146,7 +150,7 @@ impl Fill {
         match checked {
             Checked::Whole(values) => self.add_values(&values, batch.num_rows(), full),
             Checked::Parts(rows) => parts(batch, rows).try_for_each(|part| {
-                let values = values_of(&self.layout, &part, 0)?;
+                let values = self.values(&part, 0)?;
                 self.add_values(&values, part.num_rows(), full)
             }),
         }
@@ -177,17 +181,31 @@ impl Fill {
     }
 
     fn add_slice(&mut self, values: &[Values], rows: Range<usize>) -> Result<(), RNTupleError> {
+        let wrong = || RNTupleError::internal("columns of other fields");
         let before = self.n_waiting();
-        let layout = self.layout.clone();
-        for ((_, shape), values) in layout.tops.iter().zip(values) {
-            values.append(
-                shape,
-                rows.start,
-                rows.end,
-                &mut self.columns,
-                &mut self.blocks,
-            )?;
+        let mut rest = self.columns.as_mut_slice();
+        let mut first = 0;
+        let mut tasks = Vec::with_capacity(values.len());
+        let layout = &self.layout;
+        for (((_, shape), &end), values) in layout.tops.iter().zip(&layout.column_ends).zip(values)
+        {
+            let (own, others) = rest.split_at_mut_checked(end - first).ok_or_else(wrong)?;
+            let columns = Columns {
+                first,
+                columns: own,
+                blocks: &self.blocks,
+            };
+            tasks.push((shape, values, columns));
+            (rest, first) = (others, end);
         }
+        let n_bytes = tasks
+            .iter()
+            .map(|(_, values, _)| values.n_bytes(rows.start, rows.end))
+            .sum();
+        let mut workers = vec![(); worth(n_bytes, self.options.threads)];
+        on_threads(&mut workers, tasks, |(), (shape, values, mut columns)| {
+            values.append(shape, rows.start, rows.end, &mut columns)
+        })?;
         self.n_bytes += self.n_waiting() - before;
         self.n_entries += rows.len() as u64;
         self.seal(&|_| false)?;
@@ -246,7 +264,7 @@ impl Fill {
             pages.sort_by_key(|(start, _)| *start);
             let before = column.n_waiting();
             let n_elements = pages.iter().map(|(_, page)| page.n_elements as usize).sum();
-            column.drop_first(&mut self.blocks, n_elements);
+            column.drop_first(&self.blocks, n_elements);
             let n_bytes: usize = pages.iter().map(|(_, page)| page.bytes.len()).sum();
             self.n_sealed += n_bytes as u64;
             self.sealed.0 += (before - column.n_waiting()) as u64;
@@ -263,50 +281,13 @@ impl Fill {
         &mut self,
         tasks: &[(usize, Range<usize>)],
     ) -> Result<Vec<SealedPage>, RNTupleError> {
-        let (columns, blocks) = (&self.columns, &self.blocks);
-        let checksums = self.options.page_checksums;
-        let next = AtomicUsize::new(0);
-        let failure = Mutex::new(None);
-        let done = Mutex::new(Vec::with_capacity(tasks.len()));
-        let work = |sealer: &mut Sealer| {
-            let mut own = Vec::new();
-            loop {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some((column, page)) = tasks.get(at) else {
-                    break;
-                };
-                let Some(column) = columns.get(*column) else {
-                    break;
-                };
-                match sealer.seal(column, blocks, page, checksums) {
-                    Ok(sealed) => own.push((at, sealed)),
-                    Err(error) => {
-                        failure
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .get_or_insert(error);
-                        break;
-                    }
-                }
-            }
-            done.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .extend(own);
+        let (columns, checksums) = (&self.columns, self.options.page_checksums);
+        let seal = |sealer: &mut Sealer, (column, page): &(usize, Range<usize>)| {
+            let column = columns.get(*column);
+            let column = column.ok_or_else(|| RNTupleError::internal("no such column"))?;
+            sealer.seal(column, page, checksums)
         };
-        let mut sealers = self.sealers.iter_mut();
-        let first = sealers.next();
-        std::thread::scope(|scope| {
-            for sealer in sealers.take(tasks.len() - 1) {
-                scope.spawn(|| work(sealer));
-            }
-            first.map(work);
-        });
-        if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Err(error);
-        }
-        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        done.sort_by_key(|(at, _)| *at);
-        Ok(done.into_iter().map(|(_, page)| page).collect())
+        on_threads(&mut self.sealers, tasks.iter().collect(), seal)
     }
 
     /// Whether the cluster has about its size.
@@ -370,41 +351,34 @@ impl Fill {
     }
 }
 
-/// The values of all fields from the columns of a batch, or of its part that begins at `first`.
+/// The values of all fields from the columns of a batch, or of its part that begins at `first`; made on so many threads.
 pub(super) fn values_of(
     layout: &Layout,
     batch: &RecordBatch,
     first: usize,
+    threads: usize,
 ) -> Result<Vec<Values>, RNTupleError> {
     let schema = batch.schema();
-    let given = |name: &str| {
-        schema
-            .fields()
-            .iter()
-            .position(|field| field.name() == name)
-    };
-    let mut out = Vec::with_capacity(layout.tops.len());
-    for (name, shape) in &layout.tops {
-        let column = given(name).and_then(|at| batch.columns().get(at));
-        let column = column.ok_or_else(|| {
-            let names: Vec<&str> = schema
-                .fields()
-                .iter()
-                .map(|f| f.name().as_str())
-                .take(20)
-                .collect();
+    let names = schema.fields().iter().map(|field| field.name().as_str());
+    // of two columns of a name it is the first one
+    let given: HashMap<&str, &ArrayRef> = names.clone().zip(batch.columns()).rev().collect();
+    let values = |(name, shape): &(String, Shape)| {
+        let column = given.get(name.as_str()).ok_or_else(|| {
+            let names: Vec<&str> = names.clone().take(20).collect();
             unwritable(
                 name,
                 format!("the batch has no such column; it has {}", names.join(", ")),
             )
         })?;
         let values = conform(shape, column, name)?;
-        out.push(ordered(values, shape, name, &|entry| first + entry)?);
-    }
+        ordered(values, shape, name, &|entry| first + entry)
+    };
+    let mut workers = vec![(); worth(batch.get_array_memory_size(), threads)];
+    let tasks = layout.tops.iter().collect();
+    let out = on_threads(&mut workers, tasks, |(), top| values(top))?;
     if schema.fields().len() > out.len() {
         let known = |name: &str| layout.tops.iter().any(|(top, _)| top == name);
-        let other = schema.fields().iter().find(|field| !known(field.name()));
-        let name = other.map_or("", |field| field.name().as_str());
+        let name = names.clone().find(|name| !known(name)).unwrap_or("");
         let reason =
             "the batch has it, and the ntuple has not: add the field first, or leave it out";
         return Err(unwritable(name, reason));

@@ -23,6 +23,7 @@ mod parallel;
 mod payload;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod values;
 mod waiting;
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
-use femtobarn_codec::xxh3;
 use femtobarn_rootfile::{ElementKind, FileWriter, StreamerElement, StreamerInfo};
 
 use super::column::SealedPage;
@@ -400,7 +399,7 @@ impl<'a> Distinct<'a> {
     fn place(&mut self, page: &'a SealedPage) -> usize {
         let next = self.pages.len();
         if self.merging {
-            let key = (xxh3(&page.bytes), page.bytes.len());
+            let key = (page.hash, page.bytes.len());
             match self.known.get(&key) {
                 Some(&at)
                     if self

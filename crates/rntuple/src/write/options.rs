@@ -53,7 +53,7 @@ impl Default for WriteOptions {
             cluster_bytes: 128 << 20,
             cluster_bytes_uncompressed: 1280 << 20,
             page_bytes: 1 << 20,
-            page_buffer: 256 << 20,
+            page_buffer: 128 << 20,
             max_key_size: 1 << 30,
             page_checksums: true,
             same_page_merging: true,

@@ -49,6 +49,26 @@ impl Ends {
     }
 }
 
+/// The columns of a field.
+#[derive(Debug)]
+pub(super) struct Columns<'a> {
+    /// Which of all columns the first one is.
+    pub first: usize,
+    pub columns: &'a mut [ColumnBuffer],
+    /// What waits in them, waits in these.
+    pub blocks: &'a Blocks,
+}
+
+impl<'a> Columns<'a> {
+    /// One of them, by its place among all columns.
+    fn column(&mut self, at: usize) -> Result<(&mut ColumnBuffer, &'a Blocks), RNTupleError> {
+        let own = at.checked_sub(self.first);
+        let column = own.and_then(|at| self.columns.get_mut(at));
+        let wrong = || RNTupleError::internal("a column that is not its field's");
+        Ok((column.ok_or_else(wrong)?, self.blocks))
+    }
+}
+
 impl Values {
     /// Adds the values `from..to` to their columns. Nothing can be wrong with them any more.
     pub fn append(
@@ -56,24 +76,21 @@ impl Values {
         shape: &Shape,
         from: usize,
         to: usize,
-        columns: &mut [ColumnBuffer],
-        blocks: &mut Blocks,
+        columns: &mut Columns<'_>,
     ) -> Result<(), RNTupleError> {
         let wrong = || RNTupleError::internal("values of another shape than their field's");
         match (self, shape) {
             (Self::Leaf { bytes, size }, Shape::Leaf { column, .. }) => {
                 let elements = bytes.get(from * size..to * size).ok_or_else(wrong)?;
-                columns
-                    .get_mut(*column)
-                    .ok_or_else(wrong)?
-                    .append(blocks, elements)?;
+                let (column, blocks) = columns.column(*column)?;
+                column.append(blocks, elements)?;
             }
             (Self::Bools(bools), Shape::Leaf { column, .. }) => {
                 if to > bools.len() {
                     return Err(wrong());
                 }
                 let own = bools.slice(from, to - from);
-                let column = columns.get_mut(*column).ok_or_else(wrong)?;
+                let (column, blocks) = columns.column(*column)?;
                 column.append_bools(blocks, &own)?;
             }
             (
@@ -83,7 +100,7 @@ impl Values {
                 }
                 | Shape::Optional { index, item: below },
             ) => {
-                let column = columns.get_mut(*index).ok_or_else(wrong)?;
+                let (column, blocks) = columns.column(*index)?;
                 match ends {
                     Ends::Narrow(ends) => {
                         let ends = ends.get(from..=to).ok_or_else(wrong)?;
@@ -94,10 +111,10 @@ impl Values {
                         column.append_ends(blocks, ends.iter().copied())?;
                     }
                 }
-                item.append(below, ends.at(from), ends.at(to), columns, blocks)?;
+                item.append(below, ends.at(from), ends.at(to), columns)?;
             }
             (Self::Array { size, item }, Shape::Array { item: below, .. }) => {
-                item.append(below, from * size, to * size, columns, blocks)?;
+                item.append(below, from * size, to * size, columns)?;
             }
             (
                 Self::Record(members),
@@ -106,7 +123,7 @@ impl Values {
                 },
             ) => {
                 for (member, (_, shape)) in members.iter().zip(shapes) {
-                    member.append(shape, from, to, columns, blocks)?;
+                    member.append(shape, from, to, columns)?;
                 }
             }
             (
@@ -117,14 +134,12 @@ impl Values {
                 },
             ) => {
                 let own = tags.get(from..to).ok_or_else(wrong)?;
-                columns
-                    .get_mut(*switch)
-                    .ok_or_else(wrong)?
-                    .append_tags(blocks, own)?;
+                let (column, blocks) = columns.column(*switch)?;
+                column.append_tags(blocks, own)?;
                 for ((tag, values), shape) in (1u8..).zip(alternatives).zip(shapes) {
                     let count = |tags: &[u8]| tags.iter().filter(|&&t| t == tag).count();
                     let first = count(tags.get(..from).unwrap_or_default());
-                    values.append(shape, first, first + count(own), columns, blocks)?;
+                    values.append(shape, first, first + count(own), columns)?;
                 }
             }
             _ => return Err(wrong()),

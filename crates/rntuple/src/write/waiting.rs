@@ -5,53 +5,37 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::RNTupleError;
-use crate::read::Slab;
+use crate::read::{Piece, Slab};
 
 /// Bytes of a block: little beside the elements of a few entries of thousands of columns.
 const BLOCK: usize = 4096;
-const BLOCKS_OF_SLAB: usize = Slab::HUGE / BLOCK;
 
-/// All blocks of a cluster that is being filled.
+/// The blocks in which nothing waits, of a cluster that is being filled. Several threads take them and give them back.
 #[derive(Debug, Default)]
-pub(super) struct Blocks {
-    slabs: Vec<Slab>,
-    /// Those in which nothing waits.
-    free: Vec<usize>,
-}
+pub(super) struct Blocks(Mutex<Vec<Piece>>);
 
 impl Blocks {
-    fn take(&mut self) -> Result<usize, RNTupleError> {
-        if self.free.is_empty() {
-            let first = self.slabs.len() * BLOCKS_OF_SLAB;
-            self.slabs.push(Slab::new(Slab::HUGE)?);
-            self.free.extend((first..first + BLOCKS_OF_SLAB).rev());
+    fn free(&self) -> MutexGuard<'_, Vec<Piece>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Result<Piece, RNTupleError> {
+        let mut free = self.free();
+        if free.is_empty() {
+            free.extend(Slab::new(Slab::HUGE)?.cut(BLOCK));
         }
-        self.free
-            .pop()
+        free.pop()
             .ok_or_else(|| RNTupleError::internal("no block where there is one"))
-    }
-
-    fn block(&self, at: usize) -> &[u8] {
-        let slab = self.slabs.get(at / BLOCKS_OF_SLAB);
-        let start = at % BLOCKS_OF_SLAB * BLOCK;
-        slab.and_then(|slab| slab.get(start..start + BLOCK))
-            .unwrap_or_default()
-    }
-
-    fn block_mut(&mut self, at: usize) -> &mut [u8] {
-        let slab = self.slabs.get_mut(at / BLOCKS_OF_SLAB);
-        let start = at % BLOCKS_OF_SLAB * BLOCK;
-        slab.and_then(|slab| slab.get_mut(start..start + BLOCK))
-            .unwrap_or_default()
     }
 }
 
 /// Bytes of one column, in blocks.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    blocks: VecDeque<usize>,
+    blocks: VecDeque<Piece>,
     /// Bytes of the first block that no longer wait.
     start: usize,
     len: usize,
@@ -69,14 +53,14 @@ impl Waiting {
     }
 
     /// Adds bytes.
-    pub fn append(&mut self, blocks: &mut Blocks, mut bytes: &[u8]) -> Result<(), RNTupleError> {
+    pub fn append(&mut self, blocks: &Blocks, mut bytes: &[u8]) -> Result<(), RNTupleError> {
         while !bytes.is_empty() {
             let end = self.start + self.len;
             if end == self.n_held() {
                 self.blocks.push_back(blocks.take()?);
             }
-            let last = self.blocks.back().copied().unwrap_or_default();
-            let room = blocks.block_mut(last).get_mut(end % BLOCK..);
+            let last = self.blocks.back_mut();
+            let room = last.and_then(|block| block.get_mut(end % BLOCK..));
             let room = room.unwrap_or_default();
             let n = room.len().min(bytes.len());
             let (now, later) = bytes.split_at_checked(n).unwrap_or_default();
@@ -88,16 +72,11 @@ impl Waiting {
     }
 
     /// The bytes of a range: where they are, if that is one block, else in `gathered`.
-    pub fn bytes<'a>(
-        &self,
-        blocks: &'a Blocks,
-        range: Range<usize>,
-        gathered: &'a mut Vec<u8>,
-    ) -> &'a [u8] {
+    pub fn bytes<'a>(&'a self, range: Range<usize>, gathered: &'a mut Vec<u8>) -> &'a [u8] {
         let (start, end) = (self.start + range.start, self.start + range.end);
         let first = start / BLOCK;
         if start < end && (end - 1) / BLOCK == first {
-            let block = self.blocks.get(first).map(|&at| blocks.block(at));
+            let block = self.blocks.get(first);
             return block
                 .and_then(|block| block.get(start % BLOCK..start % BLOCK + (end - start)))
                 .unwrap_or_default();
@@ -105,9 +84,9 @@ impl Waiting {
         gathered.clear();
         gathered.reserve(end - start);
         let mut skipped = start % BLOCK;
-        for &at in self.blocks.range(first.min(self.blocks.len())..) {
+        for block in self.blocks.range(first.min(self.blocks.len())..) {
             let left = end - start - gathered.len();
-            let block = blocks.block(at).get(skipped..).unwrap_or_default();
+            let block = block.get(skipped..).unwrap_or_default();
             gathered.extend_from_slice(block.get(..left).unwrap_or(block));
             skipped = 0;
             if gathered.len() == end - start {
@@ -118,16 +97,17 @@ impl Waiting {
     }
 
     /// Takes bytes away that have become a page.
-    pub fn drop_first(&mut self, blocks: &mut Blocks, n: usize) {
+    pub fn drop_first(&mut self, blocks: &Blocks, n: usize) {
         let n = n.min(self.len);
         self.start += n;
         self.len -= n;
+        let mut free = blocks.free();
         while self.start >= BLOCK || self.len == 0 {
-            let Some(at) = self.blocks.pop_front() else {
+            let Some(block) = self.blocks.pop_front() else {
                 self.start = 0;
                 break;
             };
-            blocks.free.push(at);
+            free.push(block);
             self.start = self.start.saturating_sub(BLOCK);
         }
     }
@@ -140,7 +120,7 @@ mod tests {
     #[test]
     #[expect(clippy::cast_possible_truncation, reason = "below 251")]
     fn bytes_come_out_as_they_went_in_and_blocks_are_used_again() {
-        let mut blocks = Blocks::default();
+        let blocks = Blocks::default();
         let mut columns = [Waiting::default(), Waiting::default()];
         let mut expected = [Vec::new(), Vec::new()];
         let mut gathered = Vec::new();
@@ -154,7 +134,7 @@ mod tests {
             let bytes: Vec<u8> = (0..random(3 * BLOCK))
                 .map(|i| ((i + round) % 251) as u8)
                 .collect();
-            columns[at].append(&mut blocks, &bytes).unwrap();
+            columns[at].append(&blocks, &bytes).unwrap();
             expected[at].extend_from_slice(&bytes);
             let at = random(2);
             let len = expected[at].len();
@@ -162,24 +142,20 @@ mod tests {
             if len > 0 {
                 let from = random(len);
                 let to = from + random(len - from + 1);
-                assert!(
-                    columns[at].bytes(&blocks, from..to, &mut gathered) == &expected[at][from..to]
-                );
+                assert!(columns[at].bytes(from..to, &mut gathered) == &expected[at][from..to]);
             }
             let n = if round % 50 == 0 {
                 len
             } else {
                 random(len.min(3 * BLOCK) + 1)
             };
-            columns[at].drop_first(&mut blocks, n);
+            columns[at].drop_first(&blocks, n);
             expected[at].drain(..n);
             let held: usize = columns.iter().map(Waiting::n_held).sum();
             let waiting: usize = expected.iter().map(Vec::len).sum();
             assert!(held <= waiting + 4 * BLOCK);
-            assert_eq!(
-                held / BLOCK + blocks.free.len(),
-                blocks.slabs.len() * BLOCKS_OF_SLAB
-            );
+            // every slab is held, or free, to its last block
+            assert_eq!((held + blocks.free().len() * BLOCK) % Slab::HUGE, 0);
         }
     }
 }

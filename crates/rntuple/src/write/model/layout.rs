@@ -86,6 +86,8 @@ pub(crate) struct Layout {
     pub schema: SchemaDescription,
     /// Names of the top-level fields that have data, and what fills them.
     pub tops: Vec<(String, Shape)>,
+    /// Number of columns of the top-level fields up to each, which stand in their order.
+    pub column_ends: Vec<usize>,
     /// Compression settings of each column.
     pub settings: Vec<u32>,
     /// Fields by their names from the top down, with dots between.
@@ -140,6 +142,7 @@ impl Layout {
         for field in fields.iter().filter(|field| !is_view(field)) {
             let shape = next.add(field, place(&field.name), settings)?;
             next.tops.push((field.name.clone(), shape));
+            next.column_ends.push(next.schema.columns.len());
         }
         for field in fields.iter().filter(is_view) {
             next.project(field, place(&field.name))?;
