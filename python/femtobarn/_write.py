@@ -332,7 +332,7 @@ class FileWriter:
             Uncompressed bytes of a page, at most.
         memory_limit : str or int, optional
             Bytes of memory that writing may take besides the data that is given: clusters become smaller for it, and
-            fewer threads work. Without a limit it is ``cluster_size + 336 MiB + threads * (5 * page_size + 24 MiB)``.
+            fewer threads work. Without a limit it is ``cluster_size + 208 MiB + threads * (5 * page_size + 24 MiB)``.
             An entry that is larger than 16 MiB takes its size twice in addition.
         max_key_size : str or int
             Largest record of the file; what is larger is stored in several.

@@ -4,7 +4,7 @@
 //! in common: of measured numbers, the low bytes of the mantissa are zero or noise, the high ones are unevenly
 //! distributed, and only few repeat what was there before, which is what a compressor spends its time on. So a plane
 //! becomes a record of its own, compressed by the cheapest of five ways that does it justice: entropy coding alone, quick
-//! searches for the longest or for long matches, a better one for runs, or the library at its level. A reader joins
+//! searches where there is little but one byte or for long matches, a better one for runs, or the library at its level. A reader joins
 //! records anyway: a record holds at most 16 MiB. What is compared is sizes only, so that the same page always becomes
 //! the same bytes.
 //!
@@ -38,6 +38,8 @@ enum Effort {
     Literals,
     /// A quick search for matches of seven bytes and more.
     Matches,
+    /// A quick search for matches of four bytes and more.
+    ShortMatches,
     /// A search for matches among a few candidates.
     Runs,
     /// The library at its level.
@@ -61,6 +63,7 @@ pub(crate) struct PlaneContexts {
     constant: Option<CCtx<'static>>,
     literals: Option<CCtx<'static>>,
     matches: Option<CCtx<'static>>,
+    short_matches: Option<CCtx<'static>>,
     runs: Option<CCtx<'static>>,
     level_5: Option<CCtx<'static>>,
 }
@@ -133,7 +136,7 @@ impl Compressor {
         if level > LAST_QUICK_LEVEL {
             let full = self.full(level, bytes)?;
             let size = full.as_ref().map_or(whole, |frame| frame.len() as f64);
-            if size < REPAID_BELOW * entropy {
+            if size < MAY_SPAN * entropy {
                 return Ok((Effort::Full, full, true));
             }
             let literals = self
@@ -147,7 +150,13 @@ impl Compressor {
             return Ok((Effort::Runs, runs, false));
         }
         let mut matches = None;
-        if entropy > ALMOST_NOISE * whole || !self.sample_has_no_matches(bytes)? {
+        if entropy > ALMOST_NOISE * whole {
+            // the low bytes of numbers that grow by a few each are as even as noise, and full of short matches
+            let short = self.planes.frame(Effort::ShortMatches, bytes)?;
+            if short.is_some_and(|frame| (frame.len() as f64) < NO_MATCHES * entropy) {
+                return Ok((Effort::Full, None, true));
+            }
+        } else if !self.sample_has_no_matches(bytes)? {
             matches = self.planes.frame(Effort::Matches, bytes)?;
             let size = matches.as_ref().map_or(whole, |frame| frame.len() as f64);
             if size < REPAID_BELOW * entropy {
@@ -198,7 +207,9 @@ impl Compressor {
         let frame = match (part.frame, part.effort) {
             (Some(frame), _) => Some(frame),
             (None, Effort::None) => None,
-            (None, Effort::Full) if level == 5 => self.planes.frame(Effort::Full, bytes)?,
+            (None, Effort::Full) if level == 5 && src.len() > LARGE => {
+                self.planes.frame(Effort::Full, bytes)?
+            }
             (None, Effort::Full) => return self.append_record(Algorithm::Zstd, level, bytes, out),
             (None, effort) => self.planes.frame_of_planes(effort, plane, bytes)?,
         };
@@ -271,6 +282,7 @@ impl PlaneContexts {
         let (context, parameters): (_, &[CParameter]) = match effort {
             Effort::Constant => (&mut self.constant, &CONSTANT),
             Effort::Literals => (&mut self.literals, &LITERALS),
+            Effort::ShortMatches => (&mut self.short_matches, &SHORT_MATCHES),
             Effort::Runs => (&mut self.runs, &RUNS),
             Effort::Full => (&mut self.level_5, &LEVEL_5),
             Effort::Matches | Effort::None => (&mut self.matches, &MATCHES),
@@ -318,6 +330,14 @@ const MATCHES: [CParameter; 5] = [
     CParameter::Strategy(Strategy::ZSTD_dfast),
 ];
 
+/// Of noise, the search for them goes past quickly.
+const SHORT_MATCHES: [CParameter; 4] = [
+    CParameter::WindowLog(24),
+    CParameter::HashLog(17),
+    CParameter::MinMatch(4),
+    CParameter::Strategy(Strategy::ZSTD_fast),
+];
+
 /// Of runs a few candidates are enough: nearly as small as at level 10 in a quarter of its time.
 const RUNS: [CParameter; 6] = [
     CParameter::WindowLog(24),
@@ -328,13 +348,16 @@ const RUNS: [CParameter; 6] = [
     CParameter::Strategy(Strategy::ZSTD_lazy),
 ];
 
-/// ROOT's level 5 as it is for whole pages: of what is a quarter of that, libzstd would look at four times as many candidates.
+/// libzstd's level 10 as it is for large pages: for their planes it would take twice the time, to save a fiftieth.
 const LEVEL_5: [CParameter; 4] = [
     CParameter::CompressionLevel(10),
     CParameter::SearchLog(5),
     CParameter::MinMatch(5),
     CParameter::Strategy(Strategy::ZSTD_lazy2),
 ];
+
+/// Of inputs of more than this many bytes libzstd's levels look at fewer candidates.
+const LARGE: usize = 1 << 18;
 
 /// The entropy of a byte, in bytes, below which all searches find nearly the same.
 const NEARLY_CONSTANT: f64 = 0.015;
@@ -348,12 +371,15 @@ const NO_MATCHES: f64 = 0.98;
 /// The same for the first quarter of a plane, which finds fewer matches than the whole.
 const NO_MATCHES_IN_SAMPLE: f64 = 1.02;
 
-/// The share of a plane above which its entropy leaves so little to gain that a search is quick.
+/// The share of a plane above which its entropy leaves nothing to gain but by short matches, if there are any.
 const ALMOST_NOISE: f64 = 0.95;
 
 /// Above this level whoever asks wants small files: the library's level is always tried. Up to it, it is where it pays,
 /// and a search that finds nothing in a quarter is not tried on the rest.
 const LAST_QUICK_LEVEL: u32 = 5;
+
+/// The share of the entropy of single bytes below which so much of a plane is matches that a neighbour's may be found in it.
+const MAY_SPAN: f64 = 0.9;
 
 /// The share of the entropy of single bytes below which a quick search must come for the library's level to be tried: a
 /// plane that shrinks so by matches is text, indexes or what repeats, and shrinks more the longer one searches.

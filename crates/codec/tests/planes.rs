@@ -21,18 +21,22 @@ enum Kind {
     /// A few bytes long, again and again.
     Periodic,
     Text,
+    /// Low bytes of numbers that grow by up to so many each.
+    Steps(u8),
     /// Zero but for one byte in so many.
     Sparse(u16),
     /// Zero, and one where a byte of `Sparse` is not zero.
     Flags(u16),
 }
 
-const KINDS: [Kind; 14] = [
+const KINDS: [Kind; 16] = [
     Kind::Constant,
     Kind::Noise,
     Kind::Skewed,
     Kind::Periodic,
     Kind::Text,
+    Kind::Steps(4),
+    Kind::Steps(10),
     Kind::Sparse(10),
     Kind::Sparse(30),
     Kind::Sparse(100),
@@ -65,6 +69,7 @@ fn plane(kind: Kind, n: usize, seed: u64) -> Vec<u8> {
             text.extend_from_slice(words[usize::from(random()) % words.len()]);
         }
     }
+    let mut number = 0u8;
     (0..n)
         .map(|i| match kind {
             Kind::Constant => 0x3f,
@@ -72,6 +77,10 @@ fn plane(kind: Kind, n: usize, seed: u64) -> Vec<u8> {
             Kind::Skewed => random().leading_zeros() as u8,
             Kind::Periodic => (i % 37) as u8,
             Kind::Text => text[i],
+            Kind::Steps(most) => {
+                number = number.wrapping_add(1 + random() % most);
+                number
+            }
             Kind::Sparse(n) | Kind::Flags(n) => {
                 let at = u16::from(random()) << 8 | u16::from(random());
                 match kind {
