@@ -9,7 +9,7 @@ use femtobarn_rntuple::read::storage::{Decode, Fetched, Stats, add, elapsed};
 use femtobarn_rntuple::read::{PageCache, Part};
 use femtobarn_rntuple::schema::DType;
 
-use super::basket::{BasketKey, check_key};
+use super::basket::{BasketKey, LARGEST_RATIO, check_key};
 use super::entries::{check_offsets, counts, expect, lengths, pieces};
 use super::job::{Job, Offsets, Opened, Task, split};
 use super::numbers::{numbers, promoted};
@@ -18,9 +18,6 @@ use crate::TreeError;
 use crate::cursor::Cursor;
 use crate::interp::Number;
 use crate::model::Place;
-
-/// No codec makes more of a byte.
-const LARGEST_RATIO: usize = 1 << 15;
 
 /// Decodes baskets on one thread.
 pub(crate) struct Worker<'a> {
@@ -123,11 +120,9 @@ impl<'a> Worker<'a> {
         if length <= payload.len() {
             return Ok(payload.get(..length).unwrap_or_default());
         }
-        if length > payload.len().saturating_mul(LARGEST_RATIO) {
-            let most = format!(
-                "at most {} bytes",
-                payload.len().saturating_mul(LARGEST_RATIO)
-            );
+        let most = (payload.len() as u64).saturating_mul(LARGEST_RATIO);
+        if length as u64 > most {
+            let most = format!("at most {most} bytes");
             let error = Cursor::new(&[]).corrupt("decompressed size", most, length);
             return Err(failed(part, job, error));
         }
