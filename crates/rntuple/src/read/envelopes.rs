@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use femtobarn_codec::Decompressor;
-use femtobarn_io::{ByteSource, IoError, SourceCost, SourceMeta};
+use femtobarn_io::ByteSource;
 
 use super::stats::{Stats, add, elapsed};
 use crate::RNTupleError;
@@ -17,52 +17,6 @@ const LARGEST_ENVELOPE: u64 = 1 << 32;
 /// Least MaxKeySize with which a split payload makes sense.
 const SMALLEST_KEY: u64 = 64;
 
-/// A source of which some ranges are in memory.
-#[derive(Debug)]
-pub(super) struct Known<'a> {
-    pub source: &'a dyn ByteSource,
-    pub ranges: Vec<(Range<u64>, Option<Bytes>)>,
-}
-
-impl ByteSource for Known<'_> {
-    fn url(&self) -> &str {
-        self.source.url()
-    }
-
-    fn meta(&self) -> &SourceMeta {
-        self.source.meta()
-    }
-
-    fn cost(&self) -> SourceCost {
-        self.source.cost()
-    }
-
-    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
-        let known = |range: &Range<u64>| {
-            self.ranges
-                .iter()
-                .find(|(r, _)| r == range)
-                .and_then(|(_, b)| b.clone())
-        };
-        let known: Vec<Option<Bytes>> = ranges.iter().map(known).collect();
-        let missing = ranges
-            .iter()
-            .zip(&known)
-            .filter(|(_, known)| known.is_none());
-        let missing: Vec<Range<u64>> = missing.map(|(range, _)| range.clone()).collect();
-        let read = if missing.is_empty() {
-            Vec::new()
-        } else {
-            self.source.read_ranges(&missing)?
-        };
-        let mut read = read.into_iter();
-        Ok(known
-            .into_iter()
-            .filter_map(|known| known.or_else(|| read.next()))
-            .collect())
-    }
-}
-
 /// What is needed to read metadata.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
@@ -74,6 +28,22 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// The error of a structure that is not as the specification says.
+    pub fn malformed(
+        &self,
+        structure: &'static str,
+        offset: u64,
+        source: SpecError,
+    ) -> RNTupleError {
+        RNTupleError::Spec {
+            url: self.url.into(),
+            ntuple: self.path.into(),
+            structure,
+            offset,
+            source,
+        }
+    }
+
     pub fn inconsistent(
         &self,
         what: &str,
@@ -97,17 +67,12 @@ impl Context<'_> {
     ) -> Result<Vec<Bytes>, RNTupleError> {
         for link in links {
             if let LocatorKind::Other(kind) = link.locator.kind {
-                return Err(RNTupleError::Spec {
-                    url: self.url.into(),
-                    ntuple: self.path.into(),
-                    structure,
+                let error = SpecError::Unsupported {
+                    what: "locator",
                     offset: 0,
-                    source: SpecError::Unsupported {
-                        what: "locator",
-                        offset: 0,
-                        found: format!("type {kind:#x}, which is no place in a file"),
-                    },
-                });
+                    found: format!("type {kind:#x}, which is no place in a file"),
+                };
+                return Err(self.malformed(structure, 0, error));
             }
             let most = link.locator.size.saturating_mul(LARGEST_RATIO);
             if link.length > LARGEST_ENVELOPE.min(most) || link.locator.size > link.length {

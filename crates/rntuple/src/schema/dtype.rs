@@ -21,6 +21,22 @@ pub enum DType {
 }
 
 impl DType {
+    /// All types.
+    pub const ALL: [Self; 12] = [
+        Self::Bool,
+        Self::Int8,
+        Self::UInt8,
+        Self::Int16,
+        Self::UInt16,
+        Self::Int32,
+        Self::UInt32,
+        Self::Int64,
+        Self::UInt64,
+        Self::Float16,
+        Self::Float32,
+        Self::Float64,
+    ];
+
     /// Bytes of an element; a boolean takes one.
     pub fn size(self) -> usize {
         match self {
@@ -100,6 +116,25 @@ impl DType {
         })
     }
 
+    /// The type of a column whose elements are stored as they are.
+    pub fn plain_column(self) -> ColumnType {
+        use ColumnType as C;
+        match self {
+            Self::Bool => C::Bit,
+            Self::Int8 => C::Int8,
+            Self::UInt8 => C::UInt8,
+            Self::Int16 => C::Int16,
+            Self::UInt16 => C::UInt16,
+            Self::Int32 => C::Int32,
+            Self::UInt32 => C::UInt32,
+            Self::Int64 => C::Int64,
+            Self::UInt64 => C::UInt64,
+            Self::Float16 => C::Real16,
+            Self::Float32 => C::Real32,
+            Self::Float64 => C::Real64,
+        }
+    }
+
     /// The smallest type that holds the values of both, as NumPy promotes.
     pub fn promote(self, other: Self) -> Self {
         if self == other {
@@ -153,7 +188,14 @@ impl DType {
 
 #[cfg(test)]
 mod tests {
-    use super::DType::*;
+    use super::DType::{self, *};
+
+    #[test]
+    fn plain_columns_hold_their_type() {
+        for dtype in DType::ALL {
+            assert_eq!(DType::of_column(dtype.plain_column()), Some(dtype));
+        }
+    }
 
     #[test]
     fn promotion_is_numpys() {

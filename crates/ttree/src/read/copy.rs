@@ -3,19 +3,18 @@
 use std::sync::{Mutex, PoisonError};
 
 use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::encoding::promote;
 use femtobarn_rntuple::read::Part;
 use femtobarn_rntuple::schema::DType;
 
-use super::counts::Counters;
-use super::numbers::promoted;
-use super::origin::{Origin, PiecedBranches};
-use super::values::Sink;
+use super::engine::Found;
+use super::origin::Origin;
+use super::pieces::Pieced;
 
 /// Copies what was decoded in pieces.
 pub(super) struct Copier<'a> {
     pub parts: &'a [Part],
-    pub counters: &'a Counters,
-    pub pieced: &'a PiecedBranches,
+    pub found: &'a Found,
 }
 
 impl Copier<'_> {
@@ -51,24 +50,24 @@ impl Copier<'_> {
     fn copy(&self, copy: Copy<'_>) -> Result<(), RNTupleError> {
         match copy {
             Copy::Values {
-                baskets,
+                pieced,
                 local,
                 from,
                 to,
                 buffer,
             } => {
                 let mut rest = buffer;
-                for sink in baskets.iter().filter_map(|sinks| sinks.get(local)) {
-                    let n = sink.bytes.len() / from.size() * to.size();
+                for bytes in pieced.into_iter().flat_map(|pieced| pieced.column(local)) {
+                    let n = bytes.len() / from.size() * to.size();
                     let taken = std::mem::take(&mut rest).split_at_mut_checked(n);
                     let Some((out, left)) = taken else {
                         return Err(RNTupleError::internal("pieces that do not fit"));
                     };
                     rest = left;
                     if from == to {
-                        out.copy_from_slice(&sink.bytes);
+                        out.copy_from_slice(bytes);
                     } else {
-                        promoted(&sink.bytes, from, to, out);
+                        promote(bytes, from, to, out);
                     }
                 }
                 Ok(())
@@ -87,7 +86,7 @@ impl Copier<'_> {
         for (part_id, (origin, part)) in origins.iter().zip(self.parts).enumerate() {
             match *origin {
                 Origin::Offsets(counter) => {
-                    let Some(counts) = self.counters.get(&(part_id, counter)) else {
+                    let Some(counts) = self.found.counters.get(&(part_id, counter)) else {
                         continue;
                     };
                     let own = counts.of(part.start, part.stop);
@@ -100,10 +99,9 @@ impl Copier<'_> {
                     }
                 }
                 Origin::Pieces { branch, local } => {
-                    let pieced = self.pieced.get(&(part_id, branch));
-                    let baskets = pieced.map_or(&[][..], |pieced| pieced.baskets.as_slice());
-                    let sinks = baskets.iter().filter_map(|sinks| sinks.get(local));
-                    let lengths = sinks.flat_map(|sink| sink.bytes.as_chunks::<8>().0);
+                    let pieced = self.found.pieced.get(&(part_id, branch));
+                    let pieces = pieced.into_iter().flat_map(|pieced| pieced.column(local));
+                    let lengths = pieces.flat_map(|bytes| bytes.as_chunks::<8>().0);
                     for (length, place) in lengths.zip(&mut places) {
                         sum = sum.saturating_add(i64::from_ne_bytes(*length));
                         *place = sum;
@@ -119,7 +117,7 @@ impl Copier<'_> {
 /// What is copied into its place at the end.
 pub(super) enum Copy<'b> {
     Values {
-        baskets: &'b [Vec<Sink>],
+        pieced: Option<&'b Pieced>,
         local: usize,
         from: DType,
         to: DType,

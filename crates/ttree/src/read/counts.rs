@@ -1,14 +1,11 @@
-//! Counters: how many items the lists of each entry have.
+//! How many items the lists of each entry have, as a counter says.
 
 use std::collections::BTreeMap;
 
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::Part;
 
-use super::job::{Job, Task, within};
-use super::storage::{baskets_of, tree_of};
-use crate::interp::counter_number;
-use crate::model::BranchId;
+use super::storage::{Wanted, baskets_of};
+use crate::model::{Branch, BranchId};
 
 /// The counts of a range of entries that covers whole baskets of those who need them.
 #[derive(Debug, Default)]
@@ -18,6 +15,9 @@ pub(crate) struct Counts {
     /// Number of items before each entry of the range, and in all, once they are summed up; counts before that.
     pub sums: Vec<u64>,
 }
+
+/// Counters of all parts.
+pub(crate) type Counters = BTreeMap<(usize, BranchId), Counts>;
 
 impl Counts {
     /// Items before an entry.
@@ -34,8 +34,49 @@ impl Counts {
             .unwrap_or_default()
     }
 
-    /// Turns counts into sums.
+    /// Makes room for the counts of a range, in addition to what is needed already.
+    pub fn need(&mut self, start: u64, stop: u64) -> Result<(), RNTupleError> {
+        let (start, stop) = (start.min(self.start), stop.max(self.stop()));
+        self.start = start;
+        let n = usize::try_from(stop - start).unwrap_or(usize::MAX);
+        // one more for the sum of all
+        let more = n.saturating_sub(self.sums.len()).saturating_add(1);
+        let reserved = self.sums.try_reserve_exact(more);
+        reserved.map_err(|error| RNTupleError::Memory {
+            bytes: (n as u64).saturating_mul(8),
+            reason: error.to_string(),
+        })?;
+        self.sums.resize(n, 0);
+        Ok(())
+    }
+
+    /// One past the last entry, until counts are summed up.
+    pub fn stop(&self) -> u64 {
+        self.start.saturating_add(self.sums.len() as u64)
+    }
+
+    /// The counts of the entries in each basket of a branch, and the first entry that none has.
+    pub fn by_basket<'b>(&mut self, branch: &'b Branch) -> (Vec<(Wanted<'b>, &mut [u64])>, u64) {
+        let (start, stop) = (self.start, self.stop());
+        let mut next = start;
+        let mut rest = self.sums.as_mut_slice();
+        let mut out = Vec::new();
+        for wanted in baskets_of(branch, start, stop) {
+            let entries = wanted.entries.clone();
+            let n = usize::try_from(entries.end - entries.start).unwrap_or(usize::MAX);
+            let own = std::mem::take(&mut rest).split_at_mut_checked(n);
+            let Some((own, left)) = own.filter(|_| entries.start == next) else {
+                break;
+            };
+            out.push((wanted, own));
+            (rest, next) = (left, entries.end);
+        }
+        (out, next)
+    }
+
+    /// Turns counts into sums; none if they are too many for offsets.
     pub fn sum_up(&mut self) -> Option<()> {
+        self.sums.push(0);
         let mut sum = 0u64;
         for place in &mut self.sums {
             let count = std::mem::replace(place, sum);
@@ -45,80 +86,4 @@ impl Counts {
         }
         Some(())
     }
-}
-
-/// Counters of all parts.
-pub(crate) type Counters = BTreeMap<(usize, BranchId), Counts>;
-
-/// Makes room for the counts of `range`, in addition to what is needed already.
-pub(crate) fn need(
-    counters: &mut Counters,
-    part: usize,
-    counter: BranchId,
-    start: u64,
-    stop: u64,
-) -> Result<(), RNTupleError> {
-    let known = counters.entry((part, counter)).or_insert_with(|| Counts {
-        start,
-        sums: Vec::new(),
-    });
-    // the length is made later: until then only the ends are kept
-    let end = known.start.saturating_add(known.sums.len() as u64);
-    let (start, end) = (start.min(known.start), stop.max(end));
-    known.start = start;
-    let n = usize::try_from(end - start).unwrap_or(usize::MAX);
-    let more = n.saturating_sub(known.sums.len());
-    let reserved = known.sums.try_reserve_exact(more.saturating_add(1));
-    reserved.map_err(|error| RNTupleError::Memory {
-        bytes: (n as u64).saturating_mul(8),
-        reason: error.to_string(),
-    })?;
-    known.sums.resize(n, 0);
-    Ok(())
-}
-
-/// Adds the jobs that read the counters.
-pub(crate) fn jobs<'a>(
-    parts: &'a [Part],
-    counters: &'a mut Counters,
-    jobs: &mut Vec<Job<'a>>,
-) -> Result<(), RNTupleError> {
-    for (&(part_id, counter), counts) in counters {
-        let Some(part) = parts.get(part_id) else {
-            continue;
-        };
-        let tree = tree_of(part)?;
-        let branch = tree.model().branch(counter);
-        let Some((branch, number)) =
-            branch.and_then(|branch| Some((branch, counter_number(branch)?)))
-        else {
-            return Err(RNTupleError::internal("a counter that does not count"));
-        };
-        let (start, stop) = (counts.start, counts.start + counts.sums.len() as u64);
-        let missing = |found: u64| {
-            let what = format!("baskets of branch {:?}", branch.name);
-            part.reader
-                .inconsistent(&what, format!("entries {start}..{stop}"), found)
-        };
-        let mut rest = counts.sums.as_mut_slice();
-        let mut next = start;
-        for (at, basket) in baskets_of(branch, start, stop) {
-            if basket.first_entry > next {
-                return Err(missing(next));
-            }
-            let (low, high) = within(basket, next, stop);
-            let taken = std::mem::take(&mut rest).split_at_mut_checked(high - low);
-            let Some((out, left)) = taken else {
-                return Err(missing(next));
-            };
-            let task = Task::Counts { number, out };
-            jobs.push(Job::new((part_id, counter), (at, basket), next..stop, task));
-            rest = left;
-            next = basket.end();
-        }
-        if !rest.is_empty() {
-            return Err(missing(next));
-        }
-    }
-    Ok(())
 }

@@ -9,6 +9,7 @@ use femtobarn_rntuple::read::{PageKey, Part};
 use femtobarn_rntuple::schema::DType;
 
 use super::op::Op;
+use super::storage::Wanted;
 use super::values::Sink;
 use crate::interp::Number;
 use crate::model::{Basket, BranchId, Place};
@@ -71,21 +72,20 @@ impl Fetched for Job<'_> {
 }
 
 impl<'a> Job<'a> {
-    /// What is to be done with the entries of a numbered basket that are in a range.
-    pub fn new(
-        (part, branch): (usize, BranchId),
-        (number, basket): (usize, &'a Basket),
-        entries: Range<u64>,
-        task: Task<'a>,
-    ) -> Self {
-        let (low, high) = within(basket, entries.start, entries.end);
+    pub fn new((part, branch): (usize, BranchId), wanted: Wanted<'a>, task: Task<'a>) -> Self {
+        let Wanted {
+            number,
+            basket,
+            entries,
+        } = wanted;
+        let entry = |at: u64| usize::try_from(at - basket.first_entry).unwrap_or(usize::MAX);
         Self {
             part,
             branch,
             number,
             basket,
-            low,
-            high,
+            low: entry(entries.start),
+            high: entry(entries.end),
             task,
         }
     }
@@ -145,13 +145,4 @@ pub(super) fn split(bytes: &[u8], border: usize, key_len: u32, n_entries: u64) -
         Offsets::None
     };
     Opened { values, offsets }
-}
-
-/// The entries of a basket that are in a range, counted from its first.
-pub(super) fn within(basket: &Basket, start: u64, stop: u64) -> (usize, usize) {
-    let entry = |at: u64| usize::try_from(at - basket.first_entry).unwrap_or(usize::MAX);
-    (
-        entry(start.max(basket.first_entry)),
-        entry(stop.min(basket.end())),
-    )
 }

@@ -2,6 +2,7 @@
 
 mod basket;
 mod copy;
+mod counters;
 mod counts;
 mod engine;
 mod entries;
@@ -10,6 +11,8 @@ mod numbers;
 mod op;
 mod origin;
 mod pages;
+mod pieces;
+mod place;
 mod storage;
 mod values;
 mod verify;

@@ -1,14 +1,10 @@
 //! Where what is wanted comes from.
 
-use std::collections::BTreeMap;
-
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Part;
 use femtobarn_rntuple::schema::DType;
 
-use super::op::Op;
 use super::storage::TreeStorage;
-use super::values::Sink;
 use crate::descriptor::Owner;
 use crate::interp::{Content, Number, Shape};
 use crate::model::BranchId;
@@ -34,17 +30,6 @@ pub(super) enum Origin {
     /// A column of a branch whose baskets are put together.
     Pieces { branch: BranchId, local: usize },
 }
-
-/// A branch whose baskets are put together.
-#[derive(Debug)]
-pub(super) struct Pieced {
-    pub op: Op,
-    pub fixed: Option<usize>,
-    /// For each basket, the values of each column.
-    pub baskets: Vec<Vec<Sink>>,
-}
-
-pub(super) type PiecedBranches = BTreeMap<(usize, BranchId), Pieced>;
 
 /// The origin of a slot.
 pub(super) fn origin(part: &Part, tree: &TreeStorage, slot: usize) -> Result<Origin, RNTupleError> {

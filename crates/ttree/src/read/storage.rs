@@ -1,6 +1,7 @@
 //! A tree as the storage behind a reader.
 
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -63,18 +64,33 @@ impl TreeStorage {
     }
 }
 
-/// The baskets that hold entries of a range, with their numbers.
+/// A basket that holds wanted entries.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted<'a> {
+    /// The basket's number.
+    pub number: usize,
+    pub basket: &'a Basket,
+    /// The wanted entries in it, counted from the tree's first.
+    pub entries: Range<u64>,
+}
+
+/// The baskets that hold entries of a range.
 pub(crate) fn baskets_of(
     branch: &Branch,
     start: u64,
     stop: u64,
-) -> impl Iterator<Item = (usize, &Basket)> {
+) -> impl Iterator<Item = Wanted<'_>> {
     let from = branch
         .baskets
         .partition_point(|basket| basket.end() <= start);
     let rest = branch.baskets.iter().enumerate().skip(from);
     rest.take_while(move |(_, basket)| basket.first_entry < stop)
         .filter(|(_, basket)| basket.n_entries > 0)
+        .map(move |(number, basket)| Wanted {
+            number,
+            basket,
+            entries: start.max(basket.first_entry)..stop.min(basket.end()),
+        })
 }
 
 /// The tree that a part is of.
@@ -124,8 +140,8 @@ impl Storage for TreeStorage {
             };
             if let Some(seen) = seen.get_mut(branch_id).filter(|seen| !**seen) {
                 *seen = true;
-                for (_, basket) in baskets_of(branch, part.start, part.stop) {
-                    if let Place::File { offset, n_bytes } = basket.place {
+                for wanted in baskets_of(branch, part.start, part.stop) {
+                    if let Place::File { offset, n_bytes } = wanted.basket.place {
                         cost.ranges.push(offset..offset.saturating_add(n_bytes));
                     }
                 }

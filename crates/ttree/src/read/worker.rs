@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use femtobarn_codec::{Algorithm, Decompressor, RecordHeader};
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::encoding::Scratch;
+use femtobarn_rntuple::encoding::{LARGEST_RATIO, Scratch, promote};
 use femtobarn_rntuple::read::storage::{Decode, Fetched, Stats, add, elapsed};
 use femtobarn_rntuple::read::{PageCache, Part};
 use femtobarn_rntuple::schema::DType;
@@ -12,15 +12,12 @@ use femtobarn_rntuple::schema::DType;
 use super::basket::{BasketKey, check_key};
 use super::entries::{check_offsets, counts, expect, lengths, pieces};
 use super::job::{Job, Offsets, Opened, Task, split};
-use super::numbers::{numbers, promoted};
+use super::numbers::numbers;
 use super::storage::tree_of;
 use crate::TreeError;
 use crate::cursor::Cursor;
 use crate::interp::Number;
 use crate::model::Place;
-
-/// No codec makes more of a byte.
-const LARGEST_RATIO: usize = 1 << 15;
 
 /// Decodes baskets on one thread.
 pub(crate) struct Worker<'a> {
@@ -123,11 +120,9 @@ impl<'a> Worker<'a> {
         if length <= payload.len() {
             return Ok(payload.get(..length).unwrap_or_default());
         }
-        if length > payload.len().saturating_mul(LARGEST_RATIO) {
-            let most = format!(
-                "at most {} bytes",
-                payload.len().saturating_mul(LARGEST_RATIO)
-            );
+        let most = (payload.len() as u64).saturating_mul(LARGEST_RATIO);
+        if length as u64 > most {
+            let most = format!("at most {most} bytes");
             let error = Cursor::new(&[]).corrupt("decompressed size", most, length);
             return Err(failed(part, job, error));
         }
@@ -208,7 +203,7 @@ impl<'a> Worker<'a> {
         let n = values.len() / number.size().unwrap_or(4).max(1);
         self.narrow.resize(n.saturating_mul(number.dtype.size()), 0);
         numbers(number, values, &mut self.narrow);
-        promoted(&self.narrow, number.dtype, dtype, out);
+        promote(&self.narrow, number.dtype, dtype, out);
     }
 }
 
