@@ -172,7 +172,8 @@ def convert(
     Parameters
     ----------
     files : str, path, dict or list
-        What to convert, as for `open`: several files are one ntuple, if the output is a file.
+        What to convert, as for `open`: several files are one ntuple, if the output is a file. Its numbers have the
+        types that hold those of all; what not all files have is left out, as what cannot be read.
     output : str or path
         The file to make: its ending says what it is (".root", ".parquet", ".arrow"). A name without an ending, or with
         a slash at the end, or of a folder that is there, is a folder: then each file becomes one in it.

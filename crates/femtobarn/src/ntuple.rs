@@ -32,7 +32,7 @@ pub struct NTuple {
 #[derive(Debug, Clone)]
 pub struct Selection {
     pub(crate) schema: Arc<ReadSchema>,
-    bindings: Vec<Arc<Binding>>,
+    pub(crate) bindings: Vec<Arc<Binding>>,
     /// The paths that were asked for; none for all.
     pub(crate) paths: Option<Arc<[String]>>,
     pub(crate) lenience: Lenience,
@@ -159,6 +159,19 @@ impl NTuple {
             .readers
             .iter()
             .find(|reader| !named && reader.path() != first.path());
+        let is_tree = |reader: &Reader| reader.storage().is_some();
+        let of_other_kind = |reader: &&Arc<Reader>| is_tree(reader) != is_tree(first);
+        if let Some(reader) = self.readers.iter().find(of_other_kind) {
+            let (here, there) = match is_tree(reader) {
+                true => ("a TTree", "an RNTuple"),
+                false => ("an RNTuple", "a TTree"),
+            };
+            return Err(RNTupleError::Unrelated {
+                url: reader.url().into(),
+                other: first.url().into(),
+                reason: format!("{here} here, {there} there: convert the trees first"),
+            });
+        }
         let reason = match other {
             Some(other) => format!("{:?} here, {:?} there", other.path(), first.path()),
             None if self.readers.len() > 1

@@ -14,6 +14,7 @@ use femtobarn_rntuple::write::FieldModel;
 use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::TreeModel;
 
+use super::fit::Fit;
 use super::output::Format;
 use super::reshape::reshape;
 use super::tree::{self, has_data};
@@ -99,17 +100,29 @@ impl Source {
         if ntuple.find_unreadable(&ntuple.select(Some(&paths(&reader, &chosen)))?, &all) {
             (chosen, skipped) = choose(&ntuple, &reader, options)?;
         }
-        let fields = if output == Format::Root {
-            let fields = FieldModel::from_descriptor(descriptor, &chosen)?;
-            materialized(descriptor, &chosen, fields)?
-        } else {
-            // a table has no views: what they show is a column, and what only they show is none
+        // a table has no views: what they show is a column, and what only they show is none
+        if output != Format::Root {
             chosen.retain(|&id| !is_behind_views(descriptor, id));
-            let fields = chosen
-                .iter()
-                .map(|&id| FieldModel::with_data(descriptor, id));
-            fields.collect::<Result<_, _>>()?
+        }
+        let fit = Fit::new(
+            &ntuple,
+            &reader,
+            &ntuple.select(Some(&paths(&reader, &chosen)))?,
+        );
+        let is_view = |&id: &FieldId| {
+            output == Format::Root && shows_what_is_there(&ntuple, &reader, id, &chosen, &fit)
         };
+        let field = |id: &FieldId| {
+            let model = if is_view(id) {
+                FieldModel::from_descriptor(descriptor, &[*id])?.pop()
+            } else {
+                Some(FieldModel::with_data(descriptor, *id)?)
+            };
+            let model = model.ok_or_else(|| refused("", "a field is missing"))?;
+            Ok(fit.field(descriptor, *id, model))
+        };
+        let fields = chosen.iter().map(field);
+        let fields = fields.collect::<Result<Vec<_>, RNTupleError>>()?;
         let read: Vec<String> = fields
             .iter()
             .filter(|field| has_data(field))
@@ -138,12 +151,18 @@ impl Source {
         let Some(reader) = ntuple.readers().first() else {
             return Err(refused("", "there is nothing to convert"));
         };
-        let mut shaped = tree::shape(model, ntuple, reader, options)?;
-        let all = 0..ntuple.n_entries();
-        if ntuple.find_unreadable(&ntuple.select(Some(&shaped.read))?, &all) {
-            shaped = tree::shape(model, ntuple, reader, options)?;
+        let mut fit = Fit::default();
+        let mut shaped = tree::shape(model, ntuple, reader, &fit, options)?;
+        let mut selection = ntuple.select(Some(&shaped.read))?;
+        if ntuple.find_unreadable(&selection, &(0..ntuple.n_entries())) {
+            shaped = tree::shape(model, ntuple, reader, &fit, options)?;
+            selection = ntuple.select(Some(&shaped.read))?;
         }
-        let selection = ntuple.select(Some(&shaped.read))?.telling();
+        fit = Fit::new(ntuple, reader, &selection);
+        if !fit.is_empty() {
+            shaped = tree::shape(model, ntuple, reader, &fit, options)?;
+        }
+        let selection = selection.telling();
         let batches = steps(ntuple.clone(), selection, options.write.threads)?;
         let pieces = shaped.pieces;
         Ok(Self {
@@ -215,7 +234,7 @@ fn choose(
         }
         let mut unknown = descriptor.skipped.iter();
         let reason = match id {
-            Some(id) => lacking(&left_out, reader, id),
+            Some(_) => left_out.reason(name).map(str::to_owned),
             None => unknown
                 .find(|skipped| skipped.name == name)
                 .map(|skipped| skipped.reason.clone()),
@@ -229,6 +248,12 @@ fn choose(
             }
         }
     }
+    let member = |(path, reason): (&str, &str)| {
+        let found = reader.field_by_path(path).ok()?;
+        let is_chosen = chosen.contains(&descriptor.top_of(found));
+        is_chosen.then(|| (path.to_owned(), reason.to_owned()))
+    };
+    skipped.extend(left_out.iter().filter_map(member));
     let names = paths(reader, &chosen);
     skipped.extend(elsewhere(&left_out, reader, &mut wanted, &names)?);
     wanted.check(reader.url(), reader.path())?;
@@ -322,25 +347,32 @@ fn is_behind_views(descriptor: &Descriptor, id: FieldId) -> bool {
         && descriptor.top_level.iter().any(|&view| shows(view))
 }
 
-/// Views whose sources are not converted become fields with data.
-fn materialized(
-    descriptor: &Descriptor,
+/// Whether a field is a view that stays one: what it shows is converted, too, and it shows the same in all files.
+fn shows_what_is_there(
+    ntuple: &NTuple,
+    first: &Reader,
+    id: FieldId,
     chosen: &[FieldId],
-    fields: Vec<FieldModel>,
-) -> Result<Vec<FieldModel>, RNTupleError> {
-    let is_there = |source: FieldId| chosen.contains(&descriptor.top_of(source));
-    let source = |id| {
-        descriptor
-            .field(id)
-            .and_then(|field| field.record.source_id)
+    fit: &Fit,
+) -> bool {
+    let source = |reader: &Reader, id: FieldId| {
+        let descriptor = reader.descriptor();
+        let source = descriptor.field(id)?.record.source_id?;
+        Some((source, descriptor.qualified_name(source)))
     };
-    let pairs = chosen.iter().zip(fields);
-    pairs
-        .map(|(&id, field)| match source(id) {
-            Some(source) if !is_there(source) => FieldModel::with_data(descriptor, id),
-            _ => Ok(field),
-        })
-        .collect()
+    let Some((shown, name)) = source(first, id) else {
+        return false;
+    };
+    let descriptor = first.descriptor();
+    let own = descriptor.field_name(id);
+    let is_same = |reader: &Arc<Reader>| {
+        let found = reader.field_by_path(own).ok();
+        let found = found.and_then(|id| source(reader, id));
+        found.is_some_and(|(_, other)| other == name)
+    };
+    chosen.contains(&descriptor.top_of(shown))
+        && fit.has(descriptor, shown)
+        && ntuple.readers().iter().skip(1).all(is_same)
 }
 
 /// The entries of an ntuple in steps that end where clusters do.

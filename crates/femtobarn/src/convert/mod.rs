@@ -6,6 +6,7 @@
 //! one thread), besides what writing takes ([`WriteOptions::memory`]).
 
 mod certificate;
+mod fit;
 mod input;
 mod many;
 mod members;

@@ -16,6 +16,7 @@ use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::{Branch, BranchId, Leaf, TreeModel};
 
 use super::ConvertOptions;
+use super::fit::Fit;
 use super::input::{elsewhere, lacking};
 use super::members::Members;
 use super::wanted::{Names, Wanted};
@@ -70,6 +71,7 @@ impl Counted {
 struct Shaper<'a> {
     tree: &'a TreeModel,
     left_out: Arc<LeftOut>,
+    fit: &'a Fit,
     reader: &'a Reader,
     wanted: Wanted<'a>,
     group: bool,
@@ -81,7 +83,7 @@ struct Shaper<'a> {
     views: Vec<FieldModel>,
 }
 
-/// The shape of a tree, without what is known to be unreadable.
+/// The shape of a tree, without what is known to be unreadable. `fit` says what other files have in another way.
 ///
 /// # Errors
 /// If a pattern of the options fits no branch, or a branch that cannot be read is asked for by its name.
@@ -89,6 +91,7 @@ pub(super) fn shape(
     tree: &TreeModel,
     ntuple: &NTuple,
     reader: &Reader,
+    fit: &Fit,
     options: &ConvertOptions,
 ) -> Result<Shaped, RNTupleError> {
     let names = tree.top_level.iter().filter_map(|&id| tree.branch(id));
@@ -96,6 +99,7 @@ pub(super) fn shape(
     let mut shaper = Shaper {
         tree,
         left_out: ntuple.left_out(),
+        fit,
         reader,
         wanted: Wanted::new(options, names),
         group: options.group,
@@ -209,8 +213,8 @@ impl Shaper<'_> {
         if !descriptor.top_level.contains(&field) {
             return None;
         }
-        let mut model = FieldModel::with_data(descriptor, field).ok()?;
-        model = natural(&model);
+        let model = FieldModel::with_data(descriptor, field).ok()?;
+        let mut model = natural(&self.fit.field(descriptor, field, model));
         let branch = self.tree.branch(id)?;
         let is_char = |leaf: &Leaf| leaf.class_name == "TLeafB" && !leaf.is_unsigned;
         // the importer goes by ROOT's names of the types, Char_t among them
