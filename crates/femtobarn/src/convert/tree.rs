@@ -165,10 +165,8 @@ impl Shaper<'_> {
         if !self.wanted.takes(&names) {
             return Ok(());
         }
-        let mut counters = self.counted.values_mut();
-        if let Some(counted) = counters.find(|counted| counted.branch == id) {
-            counted.is_wanted = true;
-            return Ok(());
+        if self.counted.values().any(|counted| counted.branch == id) {
+            return self.counter_alone(id, &names);
         }
         let counter = branch.leaves.first().and_then(|leaf| leaf.count);
         if let Some((true, name)) = counter.and_then(|(counter, _)| self.apart.get(&counter)) {
@@ -202,6 +200,24 @@ impl Shaper<'_> {
                     self.wanted.refuse_if_named(&names, self.reader, reason)?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// A counter as a field that is asked for, whatever becomes of its arrays.
+    fn counter_alone(&mut self, id: BranchId, names: &Names) -> Result<(), RNTupleError> {
+        let reason = match self.column(id) {
+            Some((_, model)) => self.obstacle(id, &model),
+            None => Some(self.why_not_there(id)),
+        };
+        if let Some(reason) = reason {
+            self.wanted.refuse_if_named(names, self.reader, &reason)?;
+            self.out.skipped.push((self.tree.path(id), reason));
+            return Ok(());
+        }
+        let mut counters = self.counted.values_mut();
+        if let Some(counted) = counters.find(|counted| counted.branch == id) {
+            counted.is_wanted = true;
         }
         Ok(())
     }
@@ -248,16 +264,8 @@ impl Shaper<'_> {
             }
         }
         if branch.children.is_empty() {
-            let skipped = &self.reader.descriptor().skipped;
-            let reason = skipped
-                .iter()
-                .find(|skipped| skipped.name == self.tree.path(id));
-            let reason =
-                reason.or_else(|| skipped.iter().find(|skipped| skipped.name == branch.name));
-            let reason = reason.map_or("it cannot be read", |skipped| skipped.reason.as_str());
-            self.out
-                .skipped
-                .push((self.tree.path(id), reason.to_owned()));
+            let reason = self.why_not_there(id);
+            self.out.skipped.push((self.tree.path(id), reason));
             return None;
         }
         let prefix = branch.name.trim_end_matches('.').to_owned();
@@ -302,6 +310,18 @@ impl Shaper<'_> {
         }
         let (models, pieces) = members.finish();
         Some((FieldModel::record(name, "", models), Piece::Record(pieces)))
+    }
+
+    /// Why a branch has no column of its own.
+    fn why_not_there(&self, id: BranchId) -> String {
+        let skipped = &self.reader.descriptor().skipped;
+        let name = self.tree.branch(id).map_or("", |branch| &branch.name);
+        let path = self.tree.path(id);
+        let found = skipped.iter().find(|skipped| skipped.name == path);
+        let found = found.or_else(|| skipped.iter().find(|skipped| skipped.name == name));
+        found
+            .map_or("it cannot be read", |found| &found.reason)
+            .to_owned()
     }
 
     /// Why a branch cannot be converted, if it cannot: its type has no counterpart, or its objects have turned out not to
