@@ -1,5 +1,6 @@
 """Converting: into what ROOT's importer makes, into tables and back, many files, and when something is wrong."""
 
+import decimal
 import json
 import os
 import subprocess
@@ -522,6 +523,79 @@ def test_files_that_are_no_tables_say_so(need, tmp_path):
         fb.convert(tmp_path / "a.feather", tmp_path / "out.root")
     with pytest.raises(fb.UsageError, match="streams of Arrow IPC are read only"):
         fb.convert(tmp_path / "a.arrow", tmp_path / "out.arrows")
+
+
+def test_all_bad_columns_are_told_at_once(need, tmp_path):
+    """One was told, and the next when it had been dropped."""
+    pa, feather, parquet = need("pyarrow"), need("pyarrow.feather"), need("pyarrow.parquet")
+    months = pa.array([(1, 2, 3)], pa.month_day_nano_interval())
+    long = pa.array([decimal.Decimal(1)], pa.decimal128(30, 2))
+    table = pa.table({"fine": [1], "long": long, "a b": [1], "a_b": [2], "months": months, "nothing": pa.nulls(1)})
+    feather.write_feather(table, tmp_path / "a.feather")
+    message = (
+        r'^"long" cannot be written: decimal128\(30, 2\) .*; "a_b" cannot be written: "a b" and it .*; "months" cannot '
+        r"be written: Arrow's month_day_nano_interval has no counterpart in RNTuple; cast it to numbers or strings .*$"
+    )
+    with pytest.raises(fb.UsageError, match=message) as raised:
+        fb.convert(tmp_path / "a.feather", tmp_path / "out.root")
+    assert raised.value.kind == "unwritable-field"
+    with pytest.raises(fb.UsageError, match=r'^"long" cannot .*; "nothing" cannot be written: all of its values are'):
+        fb.convert(tmp_path / "a.feather", tmp_path / "out.root", fields=["fine", "long", "nothing"])
+    with pytest.raises(fb.UsageError, match=r'^"long" cannot .*; "months" cannot '):
+        fb.write(tmp_path / "out.root", table.drop(["nothing"]))
+    with pytest.raises(fb.UsageError, match=r'^"x" cannot be written: its type .*; "y" cannot be written: the type of'):
+        fb.write(tmp_path / "out.root", {"x": [None], "ok": [1], "y": [[]]})
+    for i, more in enumerate(({"a": [1], "c": ["x"]}, {"a": [1.5], "d": ["x"]})):
+        parquet.write_table(pa.table({"b": [1.5], **more}), tmp_path / f"{i}.parquet")
+    message = r'1\.parquet are others .*: "a" is float64 here, int64 there; it has no "c"; "d" is not there$'
+    with pytest.raises(fb.UsageError, match=message):
+        fb.convert([tmp_path / "0.parquet", tmp_path / "1.parquet"], tmp_path / "out.root")
+    assert not (tmp_path / "out.root").exists()
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_records_that_only_look_like_tuples_keep_the_names_of_their_members(need, tmp_path, ending):
+    """A lone `_1` came back as `_0`, others had each other's names, and a `_2` beside an `x` was an error."""
+    pa, parquet, feather = need("pyarrow"), need("pyarrow.parquet"), need("pyarrow.feather")
+    columns = {
+        "second": [{"_1": 1}, {"_1": 2}],
+        "lists": [[{"_1": 1.5}], []],
+        "swapped": pa.array([{"_1": 1, "_0": "a"}] * 2, pa.struct([("_1", "int64"), ("_0", "string")])),
+        "gap": [{"_0": 1, "_2": 2}] * 2,
+        "mixed": [{"_2": 1, "x": 2}] * 2,
+        "deep": [{"_1": {"_1": True}}] * 2,
+        "missing": [{"_1": 3}, None],
+        "tuple": [{"_0": 1, "_1": "a"}] * 2,
+        "one": [{"_0": 1}] * 2,
+    }
+    table = pa.table(
+        {name: values if isinstance(values, pa.Array) else pa.array(values) for name, values in columns.items()}
+    )
+    write, read = (
+        (parquet.write_table, parquet.read_table)
+        if ending == "parquet"
+        else (feather.write_feather, feather.read_table)
+    )
+    write(table, tmp_path / f"in.{ending}")
+    assert fb.convert(tmp_path / f"in.{ending}", tmp_path / "own.root").equal
+    nt = fb.open(tmp_path / "own.root")
+    assert [nt[name].typename for name in ("tuple", "one", "second")] == [
+        "std::pair<std::int64_t,std::string>",
+        "std::tuple<std::int64_t>",
+        "",
+    ]
+    assert nt["second._1"].array().to_list() == [1, 2]
+    assert nt.arrays()["swapped"].to_list() == [{"_1": 1, "_0": "a"}] * 2
+    assert nt.arrays()["tuple"].to_list() == [(1, "a")] * 2
+    assert fb.convert(tmp_path / "own.root", tmp_path / f"out.{ending}").equal
+    assert read(tmp_path / f"out.{ending}").to_pylist() == table.to_pylist()
+    assert fb.convert(tmp_path / f"out.{ending}", tmp_path / "again.root").equal
+    assert ak.array_equal(fb.open(tmp_path / "again.root").arrays(), nt.arrays())
+    # names, where there are names, go before positions
+    with fb.recreate(tmp_path / "named.root") as file:
+        written = file.mkrntuple("Events", {"r": {"_1": "int", "_0": "int"}})
+        written.extend({"r": ak.Array([{"_0": 1, "_1": 2}])})
+    assert fb.open(tmp_path / "named.root")["r"].array().to_list() == [{"_1": 2, "_0": 1}]
 
 
 # Arguments: the file. Prints what ROOT shows of its entries

@@ -24,7 +24,8 @@ pub(super) fn record(
     };
     let names = record.column_names();
     let wanted: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
-    if names.len() == members.len() && (is_tuple(&wanted) || is_tuple(&names)) {
+    let has_all = wanted.iter().all(|name| names.contains(name));
+    if names.len() == members.len() && !has_all && (is_tuple(&wanted) || is_tuple(&names)) {
         let columns = members.iter().zip(record.columns());
         let each =
             columns.map(|((name, shape), column)| conform(shape, column, &below(path, name)));
