@@ -161,6 +161,27 @@ def test_an_ntuple_stays_what_it_is(testdata, tmp_path, file):
     assert repr(after.arrays().to_list()) == repr(before.arrays().to_list())  # a NaN is a NaN
 
 
+def test_bases_that_a_class_has_twice_are_told_apart(tmp_path):
+    """What they have in common is named after the outermost classes, and was looked for under the innermost."""
+    base = fb.Class("Base", {"a": "int"})
+    spec = fb.Class(
+        "Grandchild",
+        {
+            ":_0": fb.Class("Child", {":_0": base, "c": "int"}),
+            ":_1": fb.Class("Other", {":_0": base, "o": "int"}),
+            "g": "int",
+        },
+    )
+    with fb.recreate(tmp_path / "in.root") as file:
+        value = {":_0": {":_0": {"a": 1}, "c": 2}, ":_1": {":_0": {"a": 3}, "o": 4}, "g": 5}
+        file.mkrntuple("Events", {"x": spec}).extend({"x": [value]})
+    read = fb.open(tmp_path / "in.root")["x"].array().to_list()
+    assert read == [{"g": 5, "o": 4, "Other::a": 3, "c": 2, "Child::a": 1}]
+    assert fb.convert(tmp_path / "in.root", tmp_path / "out.root").equal
+    made = fb.open(tmp_path / "out.root")
+    assert (made["x"].array().to_list(), made["x"].typename) == (read, "Grandchild")
+
+
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])
 @pytest.mark.parametrize("file", ["lists", "scalars", "packed", "imported"])
 def test_a_table_and_back(testdata, tmp_path, ending, file):
