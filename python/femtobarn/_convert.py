@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from femtobarn import _core, errors
 from femtobarn._compat import known_options
 from femtobarn._open import resolve
+from femtobarn._output import compression_settings, plain_path
 from femtobarn._progress import Progress
 from femtobarn._repr import plural
 from femtobarn._steps import num_bytes, num_threads
 from femtobarn._warnings import warn_of_left_out
-from femtobarn._write import compression_settings, plain_path
 from femtobarn.errors import UsageError
 
 if TYPE_CHECKING:
