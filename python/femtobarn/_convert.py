@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from femtobarn import _core, errors
 from femtobarn._compat import known_options
 from femtobarn._open import resolve
+from femtobarn._output import compression_settings, plain_path
 from femtobarn._progress import Progress
 from femtobarn._repr import plural
 from femtobarn._steps import num_bytes, num_threads
-from femtobarn._warnings import warn_outside
-from femtobarn._write import compression_settings, plain_path
-from femtobarn.errors import UnreadableWarning, UsageError
+from femtobarn._warnings import warn_of_left_out
+from femtobarn.errors import UsageError
 
 if TYPE_CHECKING:
     from femtobarn._open import Files
@@ -112,21 +112,9 @@ def _report(found: dict[str, Any], first: str) -> ConvertReport:
 
 def _warn_of_skipped(reports: list[ConvertReport]) -> None:
     """Warn once of everything that conversions have left out."""
-    names: dict[str, str] = {}
-    for report in reports:
-        for name, reason in report.skipped:
-            names.setdefault(name, reason)
-    if not names:
-        return
-    shown = ", ".join(repr(name) for name in list(names)[:5])
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    reason = f": {next(iter(names.values()))}" if len(names) == 1 else ""
+    skipped = [pair for report in reports for pair in report.skipped]
     where = reports[0].input if len(reports) == 1 else plural(sum(bool(r.skipped) for r in reports), "file")
-    warn_outside(
-        f"{shown}{more} of {where} cannot be converted and {'is' if len(names) == 1 else 'are'} left out"
-        f"{reason or ': the reasons are in the `skipped` of the report'}",
-        UnreadableWarning,
-    )
+    warn_of_left_out(skipped, where, "converted", "report")
 
 
 def _patterns(what: str, given: object) -> list[str]:
@@ -172,7 +160,8 @@ def convert(
     Parameters
     ----------
     files : str, path, dict or list
-        What to convert, as for `open`: several files are one ntuple, if the output is a file.
+        What to convert, as for `open`: several files are one ntuple, if the output is a file. Its numbers have the
+        types that hold those of all; what not all files have is left out, as what cannot be read.
     output : str or path
         The file to make: its ending says what it is (".root", ".parquet", ".arrow"). A name without an ending, or with
         a slash at the end, or of a folder that is there, is a folder: then each file becomes one in it.

@@ -15,7 +15,7 @@ from femtobarn._reading import Readable
 from femtobarn._repr import FIELD_HEADER, field_rows, format_bytes, format_table, html_table, plural, skipped_lines
 from femtobarn._schema import Schema
 from femtobarn._steps import num_threads, step_entries
-from femtobarn._warnings import warn_outside
+from femtobarn._warnings import warn_of_left_out, warn_outside
 from femtobarn.errors import FemtobarnError, UnreadableWarning, UsageError
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class NTuple(Readable):
         self._lock = threading.Lock()
         self._known_schema: Schema | None = None
         self._num_unreadable = 0  # of the fields that were found to be unreadable, those that were warned of
+        self._is_told = False  # what a copy does not have
         self._known_sizes: dict[int, dict[str, Any]] | None = None
         self._id = None
         if threads is not None:
@@ -356,6 +357,15 @@ class NTuple(Readable):
                 self._known_schema = None
         for field, reason in new:
             warn_outside(f"field {field!r} of {self.name!r} is skipped: {reason}", UnreadableWarning)
+
+    def _warn_of_left_out(self) -> None:
+        """Warn, once, of what a copy does not have; of what only reading shows to be unreadable, reading warns."""
+        if self._is_told:
+            return
+        self._is_told = True
+        found = {field for field, _ in self._core.unreadable()}
+        known = [(field, reason) for field, reason in self.skipped if field not in found]
+        warn_of_left_out(known, ":".join(self.files[0]), "written", "ntuple")
 
 
 class _AttributeSets(dict[str, NTuple]):

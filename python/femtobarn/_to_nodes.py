@@ -10,6 +10,7 @@ import numpy as np
 
 from femtobarn import _core
 from femtobarn._libraries import optional
+from femtobarn._ntuple import NTuple
 from femtobarn.errors import UsageError
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ def to_batches(data: Any, maps: frozenset[str] = frozenset()) -> _core.Batches:
     """
     if isinstance(data, _core.Batches):
         return data
+    if isinstance(data, NTuple):
+        data._warn_of_left_out()
     if type(data).__module__.split(".")[0] == "uproot":
         raise UsageError("this is an object of uproot: give its .arrays(), or open the file with fb.open")
     if isinstance(data, Mapping):

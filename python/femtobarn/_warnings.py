@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["warn_outside"]
+from femtobarn.errors import UnreadableWarning
+
+__all__ = ["warn_of_left_out", "warn_outside"]
 
 _HERE = str(Path(__file__).parent / "_")[:-1]  # with the separator
 
@@ -27,3 +30,31 @@ def warn_outside(message: str, category: type[Warning]) -> None:
         frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def warn_of_left_out(skipped: Iterable[tuple[str, str]], where: str, what: str, listed: str) -> None:
+    """Warn once of everything that a new file does not have.
+
+    Parameters
+    ----------
+    skipped : iterable of (str, str)
+        Names and reasons; of a name that is there several times, the first reason counts.
+    where : str
+        What it is missing from.
+    what : str
+        What cannot be done with it.
+    listed : str
+        Whose `skipped` has all the reasons.
+    """
+    reasons: dict[str, str] = {}
+    for name, reason in skipped:
+        reasons.setdefault(name, reason)
+    if not reasons:
+        return
+    shown = ", ".join(repr(name) for name in list(reasons)[:5])
+    more = f" and {len(reasons) - 5} more" if len(reasons) > 5 else ""
+    only = f"is left out: {next(iter(reasons.values()))}"
+    all_of_them = f"are left out: the reasons are in the `skipped` of the {listed}"
+    warn_outside(
+        f"{shown}{more} of {where} cannot be {what} and {only if len(reasons) == 1 else all_of_them}", UnreadableWarning
+    )

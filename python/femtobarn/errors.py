@@ -102,7 +102,8 @@ class ResourceError(FemtobarnError, MemoryError):
 class UnreadableWarning(UserWarning):
     """A branch of a tree is left out of a read of all fields, since its objects are not what its file says.
 
-    The message names it and says why; `NTuple.skipped` lists it from then on.
+    The message names it and says why; `NTuple.skipped` lists it from then on. Conversions and copies warn of whatever
+    they leave out.
     """
 
     def __init__(self, message: str) -> None:

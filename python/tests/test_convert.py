@@ -1,11 +1,11 @@
 """Converting: into what ROOT's importer makes, into tables and back, many files, and when something is wrong."""
 
+import decimal
 import json
 import os
 import subprocess
 import sys
 import time
-import warnings
 from pathlib import Path
 
 import awkward as ak
@@ -159,6 +159,27 @@ def test_an_ntuple_stays_what_it_is(testdata, tmp_path, file):
     assert after.verify().ok
     assert after.arrays().layout.form == before.arrays().layout.form
     assert repr(after.arrays().to_list()) == repr(before.arrays().to_list())  # a NaN is a NaN
+
+
+def test_bases_that_a_class_has_twice_are_told_apart(tmp_path):
+    """What they have in common is named after the outermost classes, and was looked for under the innermost."""
+    base = fb.Class("Base", {"a": "int"})
+    spec = fb.Class(
+        "Grandchild",
+        {
+            ":_0": fb.Class("Child", {":_0": base, "c": "int"}),
+            ":_1": fb.Class("Other", {":_0": base, "o": "int"}),
+            "g": "int",
+        },
+    )
+    with fb.recreate(tmp_path / "in.root") as file:
+        value = {":_0": {":_0": {"a": 1}, "c": 2}, ":_1": {":_0": {"a": 3}, "o": 4}, "g": 5}
+        file.mkrntuple("Events", {"x": spec}).extend({"x": [value]})
+    read = fb.open(tmp_path / "in.root")["x"].array().to_list()
+    assert read == [{"g": 5, "o": 4, "Other::a": 3, "c": 2, "Child::a": 1}]
+    assert fb.convert(tmp_path / "in.root", tmp_path / "out.root").equal
+    made = fb.open(tmp_path / "out.root")
+    assert (made["x"].array().to_list(), made["x"].typename) == (read, "Grandchild")
 
 
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])
@@ -525,6 +546,79 @@ def test_files_that_are_no_tables_say_so(need, tmp_path):
         fb.convert(tmp_path / "a.arrow", tmp_path / "out.arrows")
 
 
+def test_all_bad_columns_are_told_at_once(need, tmp_path):
+    """One was told, and the next when it had been dropped."""
+    pa, feather, parquet = need("pyarrow"), need("pyarrow.feather"), need("pyarrow.parquet")
+    months = pa.array([(1, 2, 3)], pa.month_day_nano_interval())
+    long = pa.array([decimal.Decimal(1)], pa.decimal128(30, 2))
+    table = pa.table({"fine": [1], "long": long, "a b": [1], "a_b": [2], "months": months, "nothing": pa.nulls(1)})
+    feather.write_feather(table, tmp_path / "a.feather")
+    message = (
+        r'^"long" cannot be written: decimal128\(30, 2\) .*; "a_b" cannot be written: "a b" and it .*; "months" cannot '
+        r"be written: Arrow's month_day_nano_interval has no counterpart in RNTuple; cast it to numbers or strings .*$"
+    )
+    with pytest.raises(fb.UsageError, match=message) as raised:
+        fb.convert(tmp_path / "a.feather", tmp_path / "out.root")
+    assert raised.value.kind == "unwritable-field"
+    with pytest.raises(fb.UsageError, match=r'^"long" cannot .*; "nothing" cannot be written: all of its values are'):
+        fb.convert(tmp_path / "a.feather", tmp_path / "out.root", fields=["fine", "long", "nothing"])
+    with pytest.raises(fb.UsageError, match=r'^"long" cannot .*; "months" cannot '):
+        fb.write(tmp_path / "out.root", table.drop(["nothing"]))
+    with pytest.raises(fb.UsageError, match=r'^"x" cannot be written: its type .*; "y" cannot be written: the type of'):
+        fb.write(tmp_path / "out.root", {"x": [None], "ok": [1], "y": [[]]})
+    for i, more in enumerate(({"a": [1], "c": ["x"]}, {"a": [1.5], "d": ["x"]})):
+        parquet.write_table(pa.table({"b": [1.5], **more}), tmp_path / f"{i}.parquet")
+    message = r'1\.parquet are others .*: "a" is float64 here, int64 there; it has no "c"; "d" is not there$'
+    with pytest.raises(fb.UsageError, match=message):
+        fb.convert([tmp_path / "0.parquet", tmp_path / "1.parquet"], tmp_path / "out.root")
+    assert not (tmp_path / "out.root").exists()
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_records_that_only_look_like_tuples_keep_the_names_of_their_members(need, tmp_path, ending):
+    """A lone `_1` came back as `_0`, others had each other's names, and a `_2` beside an `x` was an error."""
+    pa, parquet, feather = need("pyarrow"), need("pyarrow.parquet"), need("pyarrow.feather")
+    columns = {
+        "second": [{"_1": 1}, {"_1": 2}],
+        "lists": [[{"_1": 1.5}], []],
+        "swapped": pa.array([{"_1": 1, "_0": "a"}] * 2, pa.struct([("_1", "int64"), ("_0", "string")])),
+        "gap": [{"_0": 1, "_2": 2}] * 2,
+        "mixed": [{"_2": 1, "x": 2}] * 2,
+        "deep": [{"_1": {"_1": True}}] * 2,
+        "missing": [{"_1": 3}, None],
+        "tuple": [{"_0": 1, "_1": "a"}] * 2,
+        "one": [{"_0": 1}] * 2,
+    }
+    table = pa.table(
+        {name: values if isinstance(values, pa.Array) else pa.array(values) for name, values in columns.items()}
+    )
+    write, read = (
+        (parquet.write_table, parquet.read_table)
+        if ending == "parquet"
+        else (feather.write_feather, feather.read_table)
+    )
+    write(table, tmp_path / f"in.{ending}")
+    assert fb.convert(tmp_path / f"in.{ending}", tmp_path / "own.root").equal
+    nt = fb.open(tmp_path / "own.root")
+    assert [nt[name].typename for name in ("tuple", "one", "second")] == [
+        "std::pair<std::int64_t,std::string>",
+        "std::tuple<std::int64_t>",
+        "",
+    ]
+    assert nt["second._1"].array().to_list() == [1, 2]
+    assert nt.arrays()["swapped"].to_list() == [{"_1": 1, "_0": "a"}] * 2
+    assert nt.arrays()["tuple"].to_list() == [(1, "a")] * 2
+    assert fb.convert(tmp_path / "own.root", tmp_path / f"out.{ending}").equal
+    assert read(tmp_path / f"out.{ending}").to_pylist() == table.to_pylist()
+    assert fb.convert(tmp_path / f"out.{ending}", tmp_path / "again.root").equal
+    assert ak.array_equal(fb.open(tmp_path / "again.root").arrays(), nt.arrays())
+    # names, where there are names, go before positions
+    with fb.recreate(tmp_path / "named.root") as file:
+        written = file.mkrntuple("Events", {"r": {"_1": "int", "_0": "int"}})
+        written.extend({"r": ak.Array([{"_0": 1, "_1": 2}])})
+    assert fb.open(tmp_path / "named.root")["r"].array().to_list() == [{"_1": 2, "_0": 1}]
+
+
 # Arguments: the file. Prints what ROOT shows of its entries
 SHOW = """
 import os, sys
@@ -589,107 +683,6 @@ def test_a_counter_that_is_dropped_is_not_there(shared, tmp_path):
     assert ak.array_equal(everything["Muon_Px"].array(), dropped["Muon_Px"].array())
     assert one.typenames() == {"Muon_Px": "std::vector<float>"}
     assert ak.array_equal(everything["Muon_Px"].array(), one["Muon_Px"].array())
-
-
-# -- what cannot be read
-
-VERSIONS = "ttree/versions.root"
-REASON = "basket 1 has values that are not as the file describes them"
-
-
-@pytest.mark.parametrize("ending", ["root", "parquet", "arrow"])
-def test_a_branch_that_only_reading_shows_to_be_unreadable_is_left_out(testdata, tmp_path, ending):
-    """The conversion failed: its second basket has objects of a version that the file does not describe."""
-    with pytest.warns(
-        fb.UnreadableWarning, match=f"'thing' of .*versions.root cannot be converted .*: {REASON}"
-    ) as all:
-        report = fb.convert(testdata / VERSIONS, tmp_path / f"out.{ending}")
-    assert len(all) == 1
-    assert (report.entries, report.equal, report.notes) == (400, True, {})
-    ((name, reason),) = report.skipped
-    assert (name, reason.startswith(REASON)) == ("thing", True)
-    assert repr(report).endswith("converted, 400 entries, 4 columns equal, 1 skipped>")
-    fields = {column["field"].split(".")[0] for column in report.certificate["columns"]}
-    assert fields == {"number", "holder", "same"}
-    assert names(tmp_path) == [f"out.{ending}"]
-
-
-@pytest.mark.parametrize("ending", ["root", "parquet"])
-def test_an_unreadable_branch_that_is_asked_for_by_its_name_is_an_error(testdata, tmp_path, ending):
-    file, target = testdata / VERSIONS, tmp_path / f"out.{ending}"
-    with pytest.raises(
-        fb.FormatError, match=f'"thing" of "versions" cannot be read: {REASON}.*: `drop` leaves it out$'
-    ):
-        fb.convert(file, target, fields=["number", "thing"])
-    with pytest.raises(fb.FormatError, match=f"{REASON}.*nothing else is left to convert$"):
-        fb.convert(file, target, fields="th*")
-    with pytest.raises(
-        fb.UsageError, match=r"nothing of .*versions\.root is left to convert: all of its fields are drop"
-    ):
-        fb.convert(file, target, drop="*")
-    assert names(tmp_path) == []
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for options in ({"fields": ["number", "thing"], "drop": "thing"}, {"fields": "number"}, {"drop": "th*"}):
-            report = fb.convert(file, target, **options)
-            assert (report.equal, report.skipped, report.notes) == (True, (), {})
-
-
-def test_the_program_tells_what_is_left_out(testdata, tmp_path):
-    command = [*PROGRAM, "convert", str(testdata / VERSIONS), str(tmp_path / "out.root")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    first, second, last = done.stdout.splitlines()
-    assert first.endswith("; all 4 columns that were converted are equal")
-    assert second.startswith(f"  left out: thing: {REASON}")
-    assert last == "1 branch left out"
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
-    ((name, _),) = json.loads(done.stdout)["skipped"]
-    assert name == "thing"
-    command[-1] = f"{tmp_path}/folder/"
-    report = tmp_path / "report.json"
-    done = subprocess.run([*command, "--skip-bad-files", str(report)], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "1 files converted, 1 branch left out"
-    assert json.loads(report.read_text())["summary"]["branches_left_out"] == 1
-
-
-def test_what_is_below_the_top_level_is_not_chosen(testdata, tmp_path):
-    for ending in ("root", "parquet"):
-        with pytest.raises(
-            fb.UsageError, match=r'versions: "holder\.thing" is below the top level, .*: choose "holder"'
-        ):
-            fb.convert(testdata / VERSIONS, tmp_path / f"out.{ending}", fields="holder.thing")
-
-
-def test_a_tree_is_written_without_what_only_its_later_entries_show_to_be_unreadable(testdata, tmp_path):
-    """It was an error of Arrow's C interface with a number."""
-    with pytest.warns(fb.UnreadableWarning, match="'thing'"):
-        assert fb.write(tmp_path / "out.root", fb.open(testdata / VERSIONS)) == 400
-    assert "thing" not in fb.open(tmp_path / "out.root").keys()  # noqa: SIM118
-    message = r'^the stream of record batches broke off: .*versions\.root: field "thing" of "versions" cannot be read'
-    with pytest.raises(fb.UsageError, match=message):
-        fb.write(tmp_path / "other.root", iter([fb.open(testdata / VERSIONS)]))
-
-
-@pytest.mark.parametrize("ending", ["root", "parquet"])
-def test_what_not_all_files_have_is_left_out(tmp_path, ending):
-    """Members that a later file lacks broke the conversion off."""
-    record = {"p": 1.5, "q": 2}
-    fb.write(tmp_path / "more.root", {"x": [1], "y": [1], "r": ak.Array([record])})
-    fb.write(tmp_path / "less.root", {"x": [2], "r": ak.Array([{"p": 2.5}])})
-    files = [tmp_path / "more.root", tmp_path / "less.root"]
-    with pytest.warns(fb.UnreadableWarning, match="'y', 'r' of .*more.root cannot be converted and are left out"):
-        report = fb.convert(files, tmp_path / f"out.{ending}")
-    assert report.equal
-    assert [column["field"] for column in report.certificate["columns"]] == ["x"]
-    with pytest.warns(fb.UnreadableWarning, match=r"'r\.q', 'y' of .*less\.root"):
-        report = fb.convert(files[::-1], tmp_path / f"out.{ending}")
-    assert [column["field"] for column in report.certificate["columns"]] == ["x", "r.p"]
-    for order in files, files[::-1]:
-        with pytest.raises(fb.FormatError, match=r'"y" .*less\.root; convert without it: `drop` leaves it out'):
-            fb.convert(order, tmp_path / f"out.{ending}", fields=["x", "y"])
-    for asked in ("y", "r"):
-        with pytest.raises(fb.FormatError, match=f'"{asked}" .*less\\.root; convert without it: `drop` leaves it out'):
-            fb.convert(files, tmp_path / f"out.{ending}", fields=["x", asked])
 
 
 # Arguments: the file

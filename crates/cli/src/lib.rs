@@ -19,6 +19,7 @@ mod layout;
 mod ls;
 mod open;
 mod output;
+mod progress;
 mod schema;
 mod selection;
 mod table;

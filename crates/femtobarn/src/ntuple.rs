@@ -14,7 +14,6 @@ use femtobarn_rntuple::{RNTupleError, array};
 
 use crate::common::LeftOut;
 use crate::open::{OpenOptions, open_reader, open_reader_of};
-use crate::sizes::{ColumnSizes, PageCounter};
 
 /// Files opened at the same time.
 const OPENING_THREADS: usize = 8;
@@ -32,7 +31,7 @@ pub struct NTuple {
 #[derive(Debug, Clone)]
 pub struct Selection {
     pub(crate) schema: Arc<ReadSchema>,
-    bindings: Vec<Arc<Binding>>,
+    pub(crate) bindings: Vec<Arc<Binding>>,
     /// The paths that were asked for; none for all.
     pub(crate) paths: Option<Arc<[String]>>,
     pub(crate) lenience: Lenience,
@@ -159,6 +158,19 @@ impl NTuple {
             .readers
             .iter()
             .find(|reader| !named && reader.path() != first.path());
+        let is_tree = |reader: &Reader| reader.storage().is_some();
+        let of_other_kind = |reader: &&Arc<Reader>| is_tree(reader) != is_tree(first);
+        if let Some(reader) = self.readers.iter().find(of_other_kind) {
+            let (here, there) = match is_tree(reader) {
+                true => ("a TTree", "an RNTuple"),
+                false => ("an RNTuple", "a TTree"),
+            };
+            return Err(RNTupleError::Unrelated {
+                url: reader.url().into(),
+                other: first.url().into(),
+                reason: format!("{here} here, {there} there: convert the trees first"),
+            });
+        }
         let reason = match other {
             Some(other) => format!("{:?} here, {:?} there", other.path(), first.path()),
             None if self.readers.len() > 1
@@ -361,73 +373,5 @@ impl NTuple {
             .iter()
             .for_each(|reader| sum.merge(reader.stats()));
         sum.snapshot()
-    }
-
-    /// Sizes of the columns by their id in the first file, over all files.
-    pub fn column_sizes(&self) -> Result<BTreeMap<u32, ColumnSizes>, RNTupleError> {
-        let mut out: BTreeMap<u32, ColumnSizes> = BTreeMap::new();
-        let Some(first) = self.readers.first() else {
-            return Ok(out);
-        };
-        for reader in &self.readers {
-            let same = |column: u32| self.same_column(first, reader, column);
-            let mut counter = PageCounter::new(reader);
-            for (_, list) in reader.page_lists(0..u64::MAX)? {
-                for (cluster, _) in list.clusters().iter().enumerate() {
-                    for column in 0..u32::try_from(list.n_columns(cluster)).unwrap_or(u32::MAX) {
-                        let (Some(id), Some(pages)) = (same(column), list.column(cluster, column))
-                        else {
-                            continue;
-                        };
-                        let sizes = out.entry(id).or_default();
-                        for page in list.pages(pages) {
-                            let (on_disk, uncompressed) = counter.page(column, page);
-                            sizes.pages += 1;
-                            sizes.elements += u64::from(page.n_elements);
-                            sizes.bytes_on_disk = sizes.bytes_on_disk.saturating_add(on_disk);
-                            sizes.bytes_uncompressed =
-                                sizes.bytes_uncompressed.saturating_add(uncompressed);
-                        }
-                        if !pages.suppressed() && !sizes.compressions.contains(&pages.compression) {
-                            sizes.compressions.push(pages.compression);
-                        }
-                    }
-                }
-            }
-        }
-        Ok(out)
-    }
-
-    /// The column of `first` that corresponds to a column of `reader`: that of the field with the same path.
-    fn same_column(&self, first: &Arc<Reader>, reader: &Arc<Reader>, column: u32) -> Option<u32> {
-        if Arc::ptr_eq(first, reader) {
-            return Some(column);
-        }
-        let field = reader.descriptor().column(column)?.field_id;
-        let position = reader
-            .descriptor()
-            .field(field)?
-            .columns
-            .iter()
-            .position(|&c| c == column)?;
-        let other = first
-            .descriptor()
-            .column(column)
-            .filter(|c| c.field_id == field);
-        let same_name = other.is_some()
-            && first.descriptor().field_name(field) == reader.descriptor().field_name(field);
-        let own = if same_name {
-            field
-        } else {
-            first
-                .field_by_path(reader.paths().get(field as usize)?.as_deref()?)
-                .ok()?
-        };
-        first
-            .descriptor()
-            .field(own)?
-            .columns
-            .get(position)
-            .copied()
     }
 }

@@ -1,10 +1,14 @@
 //! What columns and clusters take, from the metadata.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
+use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::schema::Descriptor;
 use femtobarn_rntuple::spec::{Page, PageList};
+
+use crate::ntuple::NTuple;
 
 /// Sizes of a physical column.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -70,4 +74,74 @@ impl<'a> PageCounter<'a> {
         }
         sizes
     }
+}
+
+impl NTuple {
+    /// Sizes of the columns by their id in the first file, over all files.
+    pub fn column_sizes(&self) -> Result<BTreeMap<u32, ColumnSizes>, RNTupleError> {
+        let mut out: BTreeMap<u32, ColumnSizes> = BTreeMap::new();
+        let Some(first) = self.readers().first() else {
+            return Ok(out);
+        };
+        for reader in self.readers() {
+            let same = |column: u32| same_column(first, reader, column);
+            let mut counter = PageCounter::new(reader);
+            for (_, list) in reader.page_lists(0..u64::MAX)? {
+                for (cluster, _) in list.clusters().iter().enumerate() {
+                    for column in 0..u32::try_from(list.n_columns(cluster)).unwrap_or(u32::MAX) {
+                        let (Some(id), Some(pages)) = (same(column), list.column(cluster, column))
+                        else {
+                            continue;
+                        };
+                        let sizes = out.entry(id).or_default();
+                        for page in list.pages(pages) {
+                            let (on_disk, uncompressed) = counter.page(column, page);
+                            sizes.pages += 1;
+                            sizes.elements += u64::from(page.n_elements);
+                            sizes.bytes_on_disk = sizes.bytes_on_disk.saturating_add(on_disk);
+                            sizes.bytes_uncompressed =
+                                sizes.bytes_uncompressed.saturating_add(uncompressed);
+                        }
+                        if !pages.suppressed() && !sizes.compressions.contains(&pages.compression) {
+                            sizes.compressions.push(pages.compression);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// The column of `first` that corresponds to a column of `reader`: that of the field with the same path.
+fn same_column(first: &Arc<Reader>, reader: &Arc<Reader>, column: u32) -> Option<u32> {
+    if Arc::ptr_eq(first, reader) {
+        return Some(column);
+    }
+    let field = reader.descriptor().column(column)?.field_id;
+    let position = reader
+        .descriptor()
+        .field(field)?
+        .columns
+        .iter()
+        .position(|&c| c == column)?;
+    let other = first
+        .descriptor()
+        .column(column)
+        .filter(|c| c.field_id == field);
+    let same_name = other.is_some()
+        && first.descriptor().field_name(field) == reader.descriptor().field_name(field);
+    let own = if same_name {
+        field
+    } else {
+        first
+            .field_by_path(reader.paths().get(field as usize)?.as_deref()?)
+            .ok()?
+    };
+    first
+        .descriptor()
+        .field(own)?
+        .columns
+        .get(position)
+        .copied()
 }

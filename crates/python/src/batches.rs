@@ -6,12 +6,12 @@ use arrow_array::ffi_stream::RecordBatchStreamReader;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use femtobarn::Error;
-use femtobarn::write::{FieldKind, FieldModel};
+use femtobarn::write::{FieldKind, FieldModel, all_or_none};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyTuple};
 
 use crate::callback::locked;
-use crate::error::{new, to_python, usage};
+use crate::error::{to_python, usage};
 use crate::fields::Fields;
 use crate::input;
 
@@ -98,32 +98,27 @@ impl Batches {
             );
             return Err(usage(message));
         }
-        let mut fields = Vec::with_capacity(names.len());
-        for (at, name) in names.iter().enumerate() {
-            if let Some(known) = types.iter().find(|field| field.name == *name) {
-                fields.push(known.clone());
-                continue;
+        let each = names.iter().enumerate().map(|(at, name)| {
+            match types.iter().find(|field| field.name == *name) {
+                Some(known) => Ok(known.clone()),
+                None => check_known(self.field(at)?),
             }
-            let field = self.field(at)?;
-            check_known(&field)?;
-            fields.push(field);
-        }
+        });
+        let fields = all_or_none(each).map_err(to_python)?;
         Ok(Fields { fields })
     }
 }
 
-fn missing(at: usize) -> PyErr {
-    new(
-        "FemtobarnError",
-        "internal",
-        format!("column {at} has no field; please report this"),
-    )
+fn missing(at: usize) -> Error {
+    Error::Internal {
+        what: format!("column {at} has no field"),
+    }
 }
 
 /// An array without values may know no type; then its field has none.
-fn check_known(field: &FieldModel) -> PyResult<()> {
-    if is_known(field) {
-        return Ok(());
+fn check_known(field: FieldModel) -> Result<FieldModel, Error> {
+    if is_known(&field) {
+        return Ok(field);
     }
     let (what, like) = match &field.kind {
         _ if field.type_name == "?" => ("its type is unknown, for it has no values", "float32"),
@@ -140,11 +135,9 @@ fn check_known(field: &FieldModel) -> PyResult<()> {
             "var * var * float32",
         ),
     };
-    let name = &field.name;
-    let message = format!(
-        "field {name:?} cannot be written: {what}; say what it is, as with types={{{name:?}: {like:?}}}"
-    );
-    Err(new("UsageError", "unwritable-field", message))
+    let name = field.name;
+    let reason = format!("{what}; say what it is, as with types={{{name:?}: {like:?}}}");
+    Err(Error::Unwritable { name, reason })
 }
 
 fn is_known(field: &FieldModel) -> bool {
@@ -153,23 +146,24 @@ fn is_known(field: &FieldModel) -> bool {
 
 impl Batches {
     /// The field of a column.
-    fn field(&self, at: usize) -> PyResult<FieldModel> {
+    fn field(&self, at: usize) -> Result<FieldModel, Error> {
         if let Some(field) = self.fields.as_ref().and_then(|fields| fields.get(at)) {
             return Ok(field.clone());
         }
-        let refused = |error: ArrowError| usage(error.to_string());
+        let refused = |error: ArrowError| Error::Usage {
+            what: error.to_string(),
+        };
         let schema = self.schema.project(&[at]).map_err(refused)?;
         if locked(&self.stream).is_some() {
             let model = schema
                 .fields()
                 .first()
                 .map(|field| FieldModel::from_arrow(field));
-            let model = model.transpose().map_err(to_python)?;
-            return model.ok_or_else(|| missing(at));
+            return model.transpose()?.ok_or_else(|| missing(at));
         }
         let own = self.held.iter().map(|batch| batch.project(&[at]));
         let own = own.collect::<Result<Vec<_>, _>>().map_err(refused)?;
-        let mut models = FieldModel::from_batches(&schema, &own).map_err(to_python)?;
+        let mut models = FieldModel::from_batches(&schema, &own)?;
         models.pop().ok_or_else(|| missing(at))
     }
 

@@ -1,7 +1,7 @@
 //! The fields of an ntuple that is to be written.
 
 use femtobarn::schema::DType;
-use femtobarn::write::{FieldKind, FieldModel, StoredAs};
+use femtobarn::write::{FieldKind, FieldModel, StoredAs, all_or_none};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyTuple};
 
@@ -31,12 +31,10 @@ impl Fields {
     #[staticmethod]
     fn of_schema(capsule: &Bound<'_, PyCapsule>) -> PyResult<Self> {
         let schema = input::schema(capsule)?;
-        let fields = schema
-            .fields()
-            .iter()
-            .map(|field| FieldModel::from_arrow(field));
+        let fields = schema.fields().iter();
+        let fields = all_or_none(fields.map(|field| FieldModel::from_arrow(field)));
         Ok(Self {
-            fields: fields.collect::<Result<_, _>>().map_err(to_python)?,
+            fields: fields.map_err(to_python)?,
         })
     }
 

@@ -6,9 +6,8 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{ColumnDigest, Digest};
 use serde_json::{Value, json};
 
-use super::input::{Input, Source, refused};
+use super::input::{Input, Source, has_data, refused};
 use super::output::Format;
-use super::tree::has_data;
 use super::{ConvertOptions, OnPulse, Pulse, tables};
 
 /// What was compared, column by column.

@@ -1,32 +1,28 @@
 //! What is converted: entries as record batches, and the fields that they are to become.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::{PageCache, ReadOptions, Reader};
+use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::schema::{Descriptor, FieldId};
 use femtobarn_rntuple::spec::ExtraTypeInfo;
-use femtobarn_rntuple::write::FieldModel;
+use femtobarn_rntuple::write::{FieldKind, FieldModel};
 use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::TreeModel;
 
+use super::fit::Fit;
 use super::output::Format;
 use super::reshape::reshape;
-use super::tree::{self, has_data};
+use super::steps::steps;
+use super::tree;
 use super::wanted::{Names, Wanted};
 use super::{ConvertOptions, tables};
 use crate::common::LeftOut;
-use crate::ntuple::{NTuple, Selection};
+use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
-
-/// Decoded bytes of a step.
-const STEP: u64 = 64 << 20;
-/// Bytes of pages that two steps need.
-const CACHE: u64 = 256 << 20;
 
 /// A file, and the name of the object in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,17 +95,29 @@ impl Source {
         if ntuple.find_unreadable(&ntuple.select(Some(&paths(&reader, &chosen)))?, &all) {
             (chosen, skipped) = choose(&ntuple, &reader, options)?;
         }
-        let fields = if output == Format::Root {
-            let fields = FieldModel::from_descriptor(descriptor, &chosen)?;
-            materialized(descriptor, &chosen, fields)?
-        } else {
-            // a table has no views: what they show is a column, and what only they show is none
+        // a table has no views: what they show is a column, and what only they show is none
+        if output != Format::Root {
             chosen.retain(|&id| !is_behind_views(descriptor, id));
-            let fields = chosen
-                .iter()
-                .map(|&id| FieldModel::with_data(descriptor, id));
-            fields.collect::<Result<_, _>>()?
+        }
+        let fit = Fit::new(
+            &ntuple,
+            &reader,
+            &ntuple.select(Some(&paths(&reader, &chosen)))?,
+        );
+        let is_view = |&id: &FieldId| {
+            output == Format::Root && shows_what_is_there(&ntuple, &reader, id, &chosen, &fit)
         };
+        let field = |id: &FieldId| {
+            let model = if is_view(id) {
+                FieldModel::from_descriptor(descriptor, &[*id])?.pop()
+            } else {
+                Some(FieldModel::with_data(descriptor, *id)?)
+            };
+            let model = model.ok_or_else(|| refused("", "a field is missing"))?;
+            Ok(fit.field(descriptor, *id, model))
+        };
+        let fields = chosen.iter().map(field);
+        let fields = fields.collect::<Result<Vec<_>, RNTupleError>>()?;
         let read: Vec<String> = fields
             .iter()
             .filter(|field| has_data(field))
@@ -138,12 +146,18 @@ impl Source {
         let Some(reader) = ntuple.readers().first() else {
             return Err(refused("", "there is nothing to convert"));
         };
-        let mut shaped = tree::shape(model, ntuple, reader, options)?;
-        let all = 0..ntuple.n_entries();
-        if ntuple.find_unreadable(&ntuple.select(Some(&shaped.read))?, &all) {
-            shaped = tree::shape(model, ntuple, reader, options)?;
+        let mut fit = Fit::default();
+        let mut shaped = tree::shape(model, ntuple, reader, &fit, options)?;
+        let mut selection = ntuple.select(Some(&shaped.read))?;
+        if ntuple.find_unreadable(&selection, &(0..ntuple.n_entries())) {
+            shaped = tree::shape(model, ntuple, reader, &fit, options)?;
+            selection = ntuple.select(Some(&shaped.read))?;
         }
-        let selection = ntuple.select(Some(&shaped.read))?.telling();
+        fit = Fit::new(ntuple, reader, &selection);
+        if !fit.is_empty() {
+            shaped = tree::shape(model, ntuple, reader, &fit, options)?;
+        }
+        let selection = selection.telling();
         let batches = steps(ntuple.clone(), selection, options.write.threads)?;
         let pieces = shaped.pieces;
         Ok(Self {
@@ -215,7 +229,7 @@ fn choose(
         }
         let mut unknown = descriptor.skipped.iter();
         let reason = match id {
-            Some(id) => lacking(&left_out, reader, id),
+            Some(_) => left_out.reason(name).map(str::to_owned),
             None => unknown
                 .find(|skipped| skipped.name == name)
                 .map(|skipped| skipped.reason.clone()),
@@ -229,6 +243,12 @@ fn choose(
             }
         }
     }
+    let member = |(path, reason): (&str, &str)| {
+        let found = reader.field_by_path(path).ok()?;
+        let is_chosen = chosen.contains(&descriptor.top_of(found));
+        is_chosen.then(|| (path.to_owned(), reason.to_owned()))
+    };
+    skipped.extend(left_out.iter().filter_map(member));
     let names = paths(reader, &chosen);
     skipped.extend(elsewhere(&left_out, reader, &mut wanted, &names)?);
     wanted.check(reader.url(), reader.path())?;
@@ -322,79 +342,35 @@ fn is_behind_views(descriptor: &Descriptor, id: FieldId) -> bool {
         && descriptor.top_level.iter().any(|&view| shows(view))
 }
 
-/// Views whose sources are not converted become fields with data.
-fn materialized(
-    descriptor: &Descriptor,
+/// Whether a field is a view that stays one: what it shows is converted, too, and it shows the same in all files.
+fn shows_what_is_there(
+    ntuple: &NTuple,
+    first: &Reader,
+    id: FieldId,
     chosen: &[FieldId],
-    fields: Vec<FieldModel>,
-) -> Result<Vec<FieldModel>, RNTupleError> {
-    let is_there = |source: FieldId| chosen.contains(&descriptor.top_of(source));
-    let source = |id| {
-        descriptor
-            .field(id)
-            .and_then(|field| field.record.source_id)
+    fit: &Fit,
+) -> bool {
+    let source = |reader: &Reader, id: FieldId| {
+        let descriptor = reader.descriptor();
+        let source = descriptor.field(id)?.record.source_id?;
+        Some((source, descriptor.qualified_name(source)))
     };
-    let pairs = chosen.iter().zip(fields);
-    pairs
-        .map(|(&id, field)| match source(id) {
-            Some(source) if !is_there(source) => FieldModel::with_data(descriptor, id),
-            _ => Ok(field),
-        })
-        .collect()
+    let Some((shown, name)) = source(first, id) else {
+        return false;
+    };
+    let descriptor = first.descriptor();
+    let own = descriptor.field_name(id);
+    let is_same = |reader: &Arc<Reader>| {
+        let found = reader.field_by_path(own).ok();
+        let found = found.and_then(|id| source(reader, id));
+        found.is_some_and(|(_, other)| other == name)
+    };
+    chosen.contains(&descriptor.top_of(shown))
+        && fit.has(descriptor, shown)
+        && ntuple.readers().iter().skip(1).all(is_same)
 }
 
-/// The entries of an ntuple in steps that end where clusters do.
-fn steps(
-    ntuple: Arc<NTuple>,
-    selection: Selection,
-    threads: usize,
-) -> Result<Batches, RNTupleError> {
-    let ranges = ranges(&ntuple, &selection)?;
-    let cache = PageCache::new(CACHE);
-    let read = move |range: Range<u64>| {
-        let options = ReadOptions {
-            threads,
-            cache: Some(&cache),
-            ..ReadOptions::default()
-        };
-        let arrays = ntuple.read(&selection, range, &options)?;
-        arrays
-            .to_arrow()
-            .map_err(|error| refused(&error.to_string(), "Arrow refuses it"))
-    };
-    Ok(Box::new(ranges.into_iter().map(read)))
-}
-
-fn ranges(ntuple: &NTuple, selection: &Selection) -> Result<Vec<Range<u64>>, RNTupleError> {
-    let n_entries = ntuple.n_entries();
-    let n_bytes = ntuple.decoded_bytes(selection, 0..n_entries)?;
-    let step = super::share(n_entries, STEP, n_bytes.max(1)).max(1);
-    let mut ends = Vec::new();
-    for (reader, &first) in ntuple.readers().iter().zip(ntuple.file_starts()) {
-        for (_, list) in reader.page_lists(0..u64::MAX)? {
-            ends.extend(list.clusters().iter().map(|cluster| first + cluster.end()));
-        }
-    }
-    ends.sort_unstable();
-    ends.push(n_entries);
-    if n_entries == 0 {
-        // who writes a table must see its schema
-        return Ok(std::iter::once(0..0).collect());
-    }
-    let mut out = Vec::new();
-    let mut start = 0;
-    for (i, &end) in ends.iter().enumerate() {
-        // the next cluster still fits
-        let next = ends.get(i + 1).copied().unwrap_or(end);
-        if next > end && next - start <= step {
-            continue;
-        }
-        while start < end {
-            let pieces = (end - start).div_ceil(step.saturating_mul(2)).max(1);
-            let stop = start + (end - start).div_ceil(pieces);
-            out.push(start..stop);
-            start = stop;
-        }
-    }
-    Ok(out)
+/// Whether a field has data of its own.
+pub(super) fn has_data(field: &FieldModel) -> bool {
+    !matches!(field.kind, FieldKind::Projected { .. })
 }

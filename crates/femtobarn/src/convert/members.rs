@@ -2,7 +2,7 @@
 
 use femtobarn_rntuple::write::FieldModel;
 
-use super::tree::Piece;
+use super::reshape::Piece;
 
 /// Members of a record, those with dots in their names in records of their own.
 #[derive(Default)]

@@ -6,12 +6,17 @@
 //! one thread), besides what writing takes ([`WriteOptions::memory`]).
 
 mod certificate;
+mod counters;
+mod fit;
 mod input;
 mod many;
 mod members;
+mod names;
+mod natural;
 mod output;
 mod plain;
 mod reshape;
+mod steps;
 mod tables;
 mod tree;
 mod wanted;
@@ -31,9 +36,8 @@ pub use input::Input;
 pub use many::{Batch, FileReport, Outcome, convert_many};
 pub use output::Format;
 
-use input::{Batches, Source};
+use input::{Batches, Source, has_data};
 use output::Sink;
-use tree::has_data;
 
 /// How something is converted.
 #[derive(Debug, Clone, Default)]

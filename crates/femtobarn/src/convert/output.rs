@@ -8,7 +8,7 @@ use arrow_ipc::writer::{FileWriter as IpcWriter, IpcWriteOptions};
 use arrow_schema::DataType;
 use femtobarn_io::{Aside, wanted_name};
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::write::NTupleWriter;
+use femtobarn_rntuple::write::{NTupleWriter, all_or_none};
 use femtobarn_rootfile::FileWriter;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
@@ -185,14 +185,13 @@ impl Table {
     fn parquet(&mut self, batch: &RecordBatch) -> Result<(), RNTupleError> {
         if let Some(file) = self.file.take() {
             let schema = batch.schema();
-            if let Some(field) = schema
-                .fields()
-                .iter()
-                .find(|field| has_union(field.data_type()))
-            {
+            all_or_none(schema.fields().iter().map(|field| {
                 let reason = "Parquet has no variants: leave it out";
-                return Err(refused(field.name(), reason));
-            }
+                match has_union(field.data_type()) {
+                    true => Err(refused(field.name(), reason)),
+                    false => Ok(()),
+                }
+            }))?;
             let properties = WriterProperties::builder()
                 .set_compression(compression(self.settings))
                 .set_created_by(concat!("femtobarn ", env!("CARGO_PKG_VERSION")).to_owned())

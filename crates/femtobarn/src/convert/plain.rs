@@ -10,7 +10,7 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::write::arrow_type_name;
+use femtobarn_rntuple::write::{FieldModel, all_or_none, arrow_type_name};
 
 use super::input::refused;
 use super::wanted::{Names, Wanted, with_drop};
@@ -37,13 +37,12 @@ impl Columns {
     /// Those that are wanted; with `rename`, under names that ROOT takes.
     ///
     /// # Errors
-    /// If two get one name, or decimals have too many digits.
+    /// If two get one name, or decimals have too many digits, or a type has no counterpart: one error of all of them.
     pub fn new(
         schema: &Schema,
         wanted: &mut Wanted<'_>,
         rename: bool,
     ) -> Result<Self, RNTupleError> {
-        let mut names: HashMap<String, &str> = HashMap::new();
         let mut out = Self {
             chosen: Vec::new(),
             schema: Arc::new(Schema::empty()),
@@ -51,56 +50,71 @@ impl Columns {
             notes: Vec::new(),
             was: Vec::new(),
         };
-        let mut fields = Vec::new();
-        for (at, field) in schema.fields().iter().enumerate() {
-            let given = field.name().as_str();
-            let mut plain = Plain {
-                rename,
-                changes: Vec::new(),
-                has_integers: false,
-            };
-            let mut name = plain.name(given);
-            // members are left alone: those of tuples have numbers
-            if rename && name.starts_with(|c: char| c.is_ascii_digit()) {
-                name.insert(0, '_');
-            }
-            let all_names = Names::new(given).called(name.clone());
-            if !wanted.takes(&all_names) {
-                continue;
-            }
-            if field.data_type() == &DataType::Null {
-                let reason = "all of its values are missing, and it has no type";
-                if wanted.names(&all_names) {
-                    return Err(refused(given, with_drop(reason)));
-                }
-                out.skipped.push((given.to_owned(), reason.to_owned()));
-                continue;
-            }
-            if let Some(other) = names
-                .insert(name.clone(), given)
-                .filter(|_| name != given || rename)
-            {
-                let reason =
-                    format!("{other:?} and it would both be called {name:?}: leave one out");
-                return Err(refused(given, reason));
-            }
-            if name != given {
-                out.notes
-                    .push((given.to_owned(), format!("is called {name:?}")));
-            }
-            let data_type = plain.data_type(field.data_type());
-            let data_type = data_type.map_err(|reason| refused(given, reason))?;
-            let was = plain
-                .has_integers
-                .then(|| arrow_type_name(field.data_type()));
-            out.was.push(was);
-            let notes = plain.changes.into_iter();
-            out.notes.extend(notes.map(|note| (name.clone(), note)));
-            out.chosen.push(at);
-            fields.push(Field::new(name, data_type, field.is_nullable()));
-        }
-        out.schema = Arc::new(Schema::new(fields));
+        let mut names = HashMap::new();
+        let columns = schema.fields().iter().enumerate();
+        let each = columns.map(|(at, field)| out.add(at, field, wanted, rename, &mut names));
+        let fields = all_or_none(each.collect::<Vec<_>>())?;
+        out.schema = Arc::new(Schema::new(
+            fields.into_iter().flatten().collect::<Vec<_>>(),
+        ));
         Ok(out)
+    }
+
+    /// The column as it will be, if it is wanted.
+    fn add<'s>(
+        &mut self,
+        at: usize,
+        field: &'s Field,
+        wanted: &mut Wanted<'_>,
+        rename: bool,
+        names: &mut HashMap<String, &'s str>,
+    ) -> Result<Option<Field>, RNTupleError> {
+        let given = field.name().as_str();
+        let mut plain = Plain {
+            rename,
+            changes: Vec::new(),
+            has_integers: false,
+        };
+        let mut name = plain.name(given);
+        // members are left alone: those of tuples have numbers
+        if rename && name.starts_with(|c: char| c.is_ascii_digit()) {
+            name.insert(0, '_');
+        }
+        let all_names = Names::new(given).called(name.clone());
+        if !wanted.takes(&all_names) {
+            return Ok(None);
+        }
+        if field.data_type() == &DataType::Null {
+            let reason = "all of its values are missing, and it has no type";
+            if wanted.names(&all_names) {
+                return Err(refused(given, with_drop(reason)));
+            }
+            self.skipped.push((given.to_owned(), reason.to_owned()));
+            return Ok(None);
+        }
+        if let Some(other) = names
+            .insert(name.clone(), given)
+            .filter(|_| name != given || rename)
+        {
+            let reason = format!("{other:?} and it would both be called {name:?}: leave one out");
+            return Err(refused(given, reason));
+        }
+        if name != given {
+            self.notes
+                .push((given.to_owned(), format!("is called {name:?}")));
+        }
+        let data_type = plain.data_type(field.data_type());
+        let data_type = data_type.map_err(|reason| refused(given, reason))?;
+        let was = plain
+            .has_integers
+            .then(|| arrow_type_name(field.data_type()));
+        let notes = plain.changes.into_iter();
+        self.notes.extend(notes.map(|note| (name.clone(), note)));
+        let made = Field::new(name, data_type, field.is_nullable());
+        FieldModel::from_arrow(&made)?;
+        self.was.push(was);
+        self.chosen.push(at);
+        Ok(Some(made))
     }
 
     /// These columns of a batch.

@@ -16,7 +16,21 @@ use arrow_schema::{DataType, Field, Fields, Schema};
 use femtobarn_rntuple::RNTupleError;
 
 use super::input::refused;
-use super::tree::Piece;
+
+/// How a column of the output is made of columns of the input.
+#[derive(Debug, Clone)]
+pub(super) enum Piece {
+    /// A column as it is.
+    Column(String),
+    /// A column of arrays of arrays, or of records of these, as one of arrays.
+    Flat(String),
+    /// A record of them.
+    Record(Vec<(String, Piece)>),
+    /// Lists of equal lengths as one list of records.
+    Zip(Vec<(String, Piece)>),
+    /// Lists of nothing, as long as a counter says.
+    Count(String),
+}
 
 /// A batch in its new shape.
 pub(super) fn reshape(

@@ -5,9 +5,9 @@ use std::io::{Read, Seek};
 
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::{FileReader as IpcReader, StreamReader};
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema, SchemaRef};
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::write::Nulls;
+use femtobarn_rntuple::write::{Nulls, arrow_type_name};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::ConvertOptions;
@@ -84,10 +84,7 @@ fn table(inputs: &[Input], format: Format) -> Result<Table, RNTupleError> {
         all = Some(match all {
             None => next,
             Some(mut table) => {
-                if table.schema.fields() != next.schema.fields() {
-                    let reason = "its columns are others than those of the first table";
-                    return Err(refused(&input.url, reason));
-                }
+                check_alike(&table.schema, &next.schema, &input.url)?;
                 table.n_bytes += next.n_bytes;
                 table.batches = Box::new(table.batches.chain(next.batches));
                 table
@@ -95,6 +92,36 @@ fn table(inputs: &[Input], format: Format) -> Result<Table, RNTupleError> {
         });
     }
     all.ok_or_else(|| refused("", "there is nothing to convert"))
+}
+
+/// An error with all columns in which a table differs from the first.
+fn check_alike(first: &Schema, next: &Schema, url: &str) -> Result<(), RNTupleError> {
+    if first.fields() == next.fields() {
+        return Ok(());
+    }
+    let mut reasons = Vec::new();
+    for own in first.fields() {
+        match next.field_with_name(own.name()) {
+            Err(_) => reasons.push(format!("it has no {:?}", own.name())),
+            Ok(other) if own.data_type() != other.data_type() => reasons.push(format!(
+                "{:?} is {} here, {} there",
+                own.name(),
+                arrow_type_name(other.data_type()),
+                arrow_type_name(own.data_type())
+            )),
+            Ok(_) => {}
+        }
+    }
+    let others = next.fields().iter();
+    let others = others.filter(|other| first.field_with_name(other.name()).is_err());
+    reasons.extend(others.map(|other| format!("{:?} is not there", other.name())));
+    if reasons.is_empty() {
+        reasons.push("they stand in another order, or may be missing".to_owned());
+    }
+    let reasons = reasons.join("; ");
+    Err(RNTupleError::Usage {
+        what: format!("the columns of {url} are others than those of the first table: {reasons}"),
+    })
 }
 
 fn file(url: &str) -> Result<(File, u64), RNTupleError> {

@@ -9,33 +9,23 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::{Part, ReadOptions, ReadSchema, Reader, read};
-use femtobarn_rntuple::schema::{DType, Descriptor};
+use femtobarn_rntuple::read::Reader;
+use femtobarn_rntuple::schema::Descriptor;
 use femtobarn_rntuple::write::{FieldKind, FieldModel};
 use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::{Branch, BranchId, Leaf, TreeModel};
 
 use super::ConvertOptions;
+use super::counters::{Counted, is_exceeded};
+use super::fit::Fit;
 use super::input::{elsewhere, lacking};
 use super::members::Members;
+use super::names::{common_beginning, plain_name};
+use super::natural::{flattened, map, natural, view};
+use super::reshape::Piece;
 use super::wanted::{Names, Wanted};
 use crate::common::LeftOut;
 use crate::ntuple::NTuple;
-
-/// How a column of the output is made of columns of the input.
-#[derive(Debug, Clone)]
-pub(super) enum Piece {
-    /// A column as it is.
-    Column(String),
-    /// A column of arrays of arrays, or of records of these, as one of arrays.
-    Flat(String),
-    /// A record of them.
-    Record(Vec<(String, Piece)>),
-    /// Lists of equal lengths as one list of records.
-    Zip(Vec<(String, Piece)>),
-    /// Lists of nothing, as long as a counter says.
-    Count(String),
-}
 
 /// The fields of the output, and how they are made.
 #[derive(Debug, Default)]
@@ -50,26 +40,10 @@ pub(super) struct Shaped {
     pub notes: Vec<(String, String)>,
 }
 
-/// The arrays of one counter.
-#[derive(Default)]
-struct Counted {
-    branch: BranchId,
-    /// The counter is to be converted, too.
-    is_wanted: bool,
-    /// Names in the tree and in the output, and the model of an array.
-    members: Vec<(String, String, FieldModel)>,
-}
-
-impl Counted {
-    /// Without its counter, one array is a vector of its own, and none is nothing.
-    fn is_alone(&self) -> bool {
-        !self.is_wanted && self.members.len() < 2
-    }
-}
-
 struct Shaper<'a> {
     tree: &'a TreeModel,
     left_out: Arc<LeftOut>,
+    fit: &'a Fit,
     reader: &'a Reader,
     wanted: Wanted<'a>,
     group: bool,
@@ -81,7 +55,7 @@ struct Shaper<'a> {
     views: Vec<FieldModel>,
 }
 
-/// The shape of a tree, without what is known to be unreadable.
+/// The shape of a tree, without what is known to be unreadable. `fit` says what other files have in another way.
 ///
 /// # Errors
 /// If a pattern of the options fits no branch, or a branch that cannot be read is asked for by its name.
@@ -89,6 +63,7 @@ pub(super) fn shape(
     tree: &TreeModel,
     ntuple: &NTuple,
     reader: &Reader,
+    fit: &Fit,
     options: &ConvertOptions,
 ) -> Result<Shaped, RNTupleError> {
     let names = tree.top_level.iter().filter_map(|&id| tree.branch(id));
@@ -96,6 +71,7 @@ pub(super) fn shape(
     let mut shaper = Shaper {
         tree,
         left_out: ntuple.left_out(),
+        fit,
         reader,
         wanted: Wanted::new(options, names),
         group: options.group,
@@ -161,10 +137,8 @@ impl Shaper<'_> {
         if !self.wanted.takes(&names) {
             return Ok(());
         }
-        let mut counters = self.counted.values_mut();
-        if let Some(counted) = counters.find(|counted| counted.branch == id) {
-            counted.is_wanted = true;
-            return Ok(());
+        if self.counted.values().any(|counted| counted.branch == id) {
+            return self.counter_alone(id, &names);
         }
         let counter = branch.leaves.first().and_then(|leaf| leaf.count);
         if let Some((true, name)) = counter.and_then(|(counter, _)| self.apart.get(&counter)) {
@@ -202,6 +176,24 @@ impl Shaper<'_> {
         Ok(())
     }
 
+    /// A counter as a field that is asked for, whatever becomes of its arrays.
+    fn counter_alone(&mut self, id: BranchId, names: &Names) -> Result<(), RNTupleError> {
+        let reason = match self.column(id) {
+            Some((_, model)) => self.obstacle(id, &model),
+            None => Some(self.why_not_there(id)),
+        };
+        if let Some(reason) = reason {
+            self.wanted.refuse_if_named(names, self.reader, &reason)?;
+            self.out.skipped.push((self.tree.path(id), reason));
+            return Ok(());
+        }
+        let mut counters = self.counted.values_mut();
+        if let Some(counted) = counters.find(|counted| counted.branch == id) {
+            counted.is_wanted = true;
+        }
+        Ok(())
+    }
+
     /// The column that a branch is read as, and its model.
     fn column(&self, id: BranchId) -> Option<(String, FieldModel)> {
         let field = Tree::field(self.reader, id)?;
@@ -209,8 +201,8 @@ impl Shaper<'_> {
         if !descriptor.top_level.contains(&field) {
             return None;
         }
-        let mut model = FieldModel::with_data(descriptor, field).ok()?;
-        model = natural(&model);
+        let model = FieldModel::with_data(descriptor, field).ok()?;
+        let mut model = natural(&self.fit.field(descriptor, field, model));
         let branch = self.tree.branch(id)?;
         let is_char = |leaf: &Leaf| leaf.class_name == "TLeafB" && !leaf.is_unsigned;
         // the importer goes by ROOT's names of the types, Char_t among them
@@ -244,16 +236,8 @@ impl Shaper<'_> {
             }
         }
         if branch.children.is_empty() {
-            let skipped = &self.reader.descriptor().skipped;
-            let reason = skipped
-                .iter()
-                .find(|skipped| skipped.name == self.tree.path(id));
-            let reason =
-                reason.or_else(|| skipped.iter().find(|skipped| skipped.name == branch.name));
-            let reason = reason.map_or("it cannot be read", |skipped| skipped.reason.as_str());
-            self.out
-                .skipped
-                .push((self.tree.path(id), reason.to_owned()));
+            let reason = self.why_not_there(id);
+            self.out.skipped.push((self.tree.path(id), reason));
             return None;
         }
         let prefix = branch.name.trim_end_matches('.').to_owned();
@@ -298,6 +282,18 @@ impl Shaper<'_> {
         }
         let (models, pieces) = members.finish();
         Some((FieldModel::record(name, "", models), Piece::Record(pieces)))
+    }
+
+    /// Why a branch has no column of its own.
+    fn why_not_there(&self, id: BranchId) -> String {
+        let skipped = &self.reader.descriptor().skipped;
+        let name = self.tree.branch(id).map_or("", |branch| &branch.name);
+        let path = self.tree.path(id);
+        let found = skipped.iter().find(|skipped| skipped.name == path);
+        let found = found.or_else(|| skipped.iter().find(|skipped| skipped.name == name));
+        found
+            .map_or("it cannot be read", |found| &found.reason)
+            .to_owned()
     }
 
     /// Why a branch cannot be converted, if it cannot: its type has no counterpart, or its objects have turned out not to
@@ -410,183 +406,6 @@ impl Shaper<'_> {
     }
 }
 
-/// Whether a counter is above the maximum of its leaf in some entry: arrays then have fewer items than it says.
-fn is_exceeded(ntuple: &NTuple, counter: &str) -> Result<bool, RNTupleError> {
-    for reader in ntuple.readers() {
-        let branches = Tree::model(reader).map_or(&[][..], |tree| tree.branches.as_slice());
-        let named = branches.iter().zip(0..);
-        let found = named.filter_map(|(branch, id)| Some((branch.leaves.first()?, id)));
-        let Some((leaf, id)) = { found }.find(|(leaf, _)| leaf.name == counter) else {
-            continue;
-        };
-        let (Some(maximum), Some(field)) = (leaf.maximum, Tree::field(reader, id)) else {
-            continue;
-        };
-        let path = reader.descriptor().field_name(field).to_owned();
-        let (schema, bindings) = ReadSchema::new(
-            std::slice::from_ref(reader),
-            Some(std::slice::from_ref(&path)),
-        )?;
-        let parts = bindings.into_iter().map(|binding| Part {
-            reader: reader.clone(),
-            binding: Arc::new(binding),
-            start: 0,
-            stop: reader.n_entries(),
-        });
-        let parts: Vec<Part> = parts.collect();
-        let arrays = read(&schema, &parts, &ReadOptions::default())?;
-        let is_above = |value: u64| i64::try_from(value).is_ok_and(|value| value > maximum);
-        let exceeds = match arrays.leaf(0) {
-            Some((DType::UInt8, values)) => values.iter().any(|&value| is_above(value.into())),
-            Some((DType::UInt16, values)) => {
-                let mut values = values.as_chunks::<2>().0.iter();
-                values.any(|&value| is_above(u16::from_le_bytes(value).into()))
-            }
-            _ => false,
-        };
-        if exceeds {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// The view of a member of a collection, as if it were a vector of its own.
-fn view(name: &str, collection: &str, item: &FieldModel) -> FieldModel {
-    let source = format!("{collection}._0.{}", item.name);
-    let below = below(item, "_0", &source);
-    let type_name = format!("ROOT::VecOps::RVec<{}>", item.type_name);
-    FieldModel::projected(name, type_name, collection, vec![below])
-}
-
-fn below(item: &FieldModel, name: &str, source: &str) -> FieldModel {
-    let subfields = item.subfields().iter();
-    let subfields = subfields.map(|sub| below(sub, &sub.name, &format!("{source}.{}", sub.name)));
-    FieldModel::projected(name, item.type_name.as_str(), source, subfields.collect())
-}
-
-/// A field of types that ROOT has without dictionaries: classes become records without a class, and containers that RNTuple
-/// does not know become vectors.
-fn natural(model: &FieldModel) -> FieldModel {
-    let name = model.name.as_str();
-    let known = FieldModel::from_type_name(name, &model.type_name).ok();
-    let below = || model.subfields().iter().map(natural);
-    let made = match &model.kind {
-        FieldKind::Record(_) => match known {
-            Some(known) if matches!(known.kind, FieldKind::Record(_)) => {
-                FieldModel::record(name, known.type_name, below().collect())
-            }
-            _ => FieldModel::record(name, "", below().collect()),
-        },
-        FieldKind::Collection(item) => match known.map(|known| (known.type_name, known.kind)) {
-            Some((type_name, FieldKind::Collection(inner))) => {
-                let mut item = natural(item);
-                // the pairs of a map
-                if matches!(inner.kind, FieldKind::Record(_)) {
-                    item.type_name = inner.type_name;
-                }
-                FieldModel::new(name, type_name, FieldKind::Collection(Box::new(item)))
-            }
-            _ => FieldModel::vector(name, natural(item)),
-        },
-        FieldKind::Array(size, item) => FieldModel::array(name, *size, natural(item)),
-        FieldKind::Optional(item) => FieldModel::optional(name, natural(item)),
-        FieldKind::Wrapper(item) => natural(item).named(name),
-        kind => FieldModel::new(name, model.type_name.as_str(), kind.clone()),
-    };
-    FieldModel {
-        type_alias: model.type_alias.clone(),
-        description: model.description.clone(),
-        is_ordered: true,
-        ..made
-    }
-}
-
-/// The map that was split into its keys and values, if its types are known.
-fn map(branch: &Branch, members: &[(String, Piece)]) -> Option<FieldModel> {
-    let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
-    if names != ["first", "second"] {
-        return None;
-    }
-    let mut map = FieldModel::from_type_name("", &branch.object_class).ok()?;
-    map.is_ordered = true;
-    map.type_name.contains("map<").then_some(map)
-}
-
-/// Arrays of arrays as arrays, also those that are members of a record; none if there are none.
-fn flattened(model: &FieldModel) -> Option<FieldModel> {
-    if let FieldKind::Record(members) = &model.kind {
-        let flat: Vec<_> = members.iter().map(flattened).collect();
-        if flat.iter().all(Option::is_none) {
-            return None;
-        }
-        let each = flat.into_iter().zip(members);
-        let members = each.map(|(flat, member)| flat.unwrap_or_else(|| member.clone()));
-        return Some(FieldModel {
-            kind: FieldKind::Record(members.collect()),
-            ..model.clone()
-        });
-    }
-    let FieldKind::Array(size, item) = &model.kind else {
-        return None;
-    };
-    let FieldKind::Array(..) = item.kind else {
-        return None;
-    };
-    let (mut size, mut item) = (*size, item.as_ref().clone());
-    while let FieldKind::Array(n, inner) = item.kind {
-        size = size.checked_mul(n)?;
-        item = *inner;
-    }
-    let flat = FieldModel::array(model.name.as_str(), size, item);
-    Some(FieldModel {
-        description: model.description.clone(),
-        ..flat
-    })
-}
-
-/// The name of a branch or a column without dimensions, and without what ROOT does not take in names of fields.
-pub(super) fn plain_name(branch: &str) -> String {
-    let name = branch.trim_end_matches('.').split('[').next();
-    let is_bad =
-        |c: char| matches!(c, '.' | '/' | '\\' | '"') || c.is_control() || c.is_whitespace();
-    let plain: String = name
-        .unwrap_or(branch)
-        .chars()
-        .map(|c| if is_bad(c) { '_' } else { c })
-        .collect();
-    if plain.is_empty() {
-        "_".to_owned()
-    } else {
-        plain
-    }
-}
-
-/// What names have in common, up to an underscore.
-fn common_beginning<'n>(names: &[&'n str]) -> &'n str {
-    let Some((first, rest)) = names.split_first() else {
-        return "";
-    };
-    let mut cut = first.len();
-    for name in rest {
-        let same = first
-            .bytes()
-            .zip(name.bytes())
-            .take_while(|(a, b)| a == b)
-            .count();
-        cut = cut.min(same);
-    }
-    let common = first.get(..cut).unwrap_or_default();
-    let end = common.rfind('_').map_or(0, |at| at + 1);
-    let prefix = first.get(..end).unwrap_or_default();
-    // something must be left of each name
-    if names.iter().any(|name| name.len() == prefix.len()) {
-        ""
-    } else {
-        prefix
-    }
-}
-
 /// Whether a class is a container of `char`, not of `signed char`.
 fn is_of_char(class: &str) -> bool {
     let arguments = class.split(['<', '>', ',']);
@@ -595,9 +414,4 @@ fn is_of_char(class: &str) -> bool {
 
 fn is_collection(branch: &Branch) -> bool {
     matches!(branch.kind, 3 | 4)
-}
-
-/// Whether a field has data of its own.
-pub(super) fn has_data(field: &FieldModel) -> bool {
-    !matches!(field.kind, FieldKind::Projected { .. })
 }

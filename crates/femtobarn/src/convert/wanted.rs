@@ -7,7 +7,7 @@ use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::schema::did_you_mean;
 
 use super::ConvertOptions;
-use super::tree::plain_name;
+use super::names::plain_name;
 use crate::pattern::matches;
 
 /// The names that a field goes by.

@@ -4,7 +4,7 @@ use super::descriptor::{Descriptor, FieldId};
 use super::dtype::DType;
 use super::members::flattened;
 use super::node::{ListSort, Node, NodeKind};
-use super::paths::{FieldNames, is_number};
+use super::paths::{FieldNames, is_tuple};
 use super::slots::{Slot, SlotId, SlotKind, SlotParent, Slots};
 use crate::spec::{ColumnType, Role};
 
@@ -142,9 +142,10 @@ impl Builder<'_> {
             &[child] => self.field(child, below)?,
             children => {
                 let members = self.members(children, below)?;
+                let is_tuple = is_tuple(self.descriptor, children);
                 Node {
                     field: id,
-                    kind: record_kind(members, String::new()),
+                    kind: record_kind(members, is_tuple, String::new()),
                 }
             }
         };
@@ -171,7 +172,8 @@ impl Builder<'_> {
             true => String::new(),
             false => field.record.type_name.clone(),
         };
-        Ok(record_kind(members, type_name))
+        let is_tuple = is_tuple(self.descriptor, &flat);
+        Ok(record_kind(members, is_tuple, type_name))
     }
 
     fn members(
@@ -331,9 +333,7 @@ fn is_group(descriptor: &Descriptor, id: FieldId) -> bool {
     !is_copy && !descriptor.top_level.contains(&root)
 }
 
-/// A tuple if all members are numbers, else a record.
-fn record_kind(members: Vec<(String, Node)>, type_name: String) -> NodeKind {
-    let is_tuple = members.iter().all(|(name, _)| is_number(name));
+fn record_kind(members: Vec<(String, Node)>, is_tuple: bool, type_name: String) -> NodeKind {
     let (names, members): (Vec<_>, Vec<_>) = members.into_iter().unzip();
     NodeKind::Record {
         names: (!is_tuple).then_some(names),

@@ -29,9 +29,17 @@ fn is_base_class(name: &str) -> bool {
     name.strip_prefix(":_").is_some_and(is_number)
 }
 
-/// Whether a name is a number, as those of a tuple's members are.
-pub(super) fn is_number(name: &str) -> bool {
+fn is_number(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Whether members are those of a pair or tuple: all of `_0`, `_1` and so on in this order, as ROOT names them, or the
+/// numbers alone. A record that has only a `_1`, or a `_0` behind it, is one of members with these names.
+pub(super) fn is_tuple(descriptor: &Descriptor, members: &[FieldId]) -> bool {
+    members.iter().enumerate().all(|(at, &member)| {
+        let name = descriptor.field_name(member);
+        name.strip_prefix('_').unwrap_or(name) == at.to_string()
+    })
 }
 
 /// The dotted path of every field, without anonymous fields; none for fields that have no path of their own.
@@ -106,12 +114,14 @@ impl FieldNames {
         }
         let name = descriptor.field_name(id);
         let slot = name.strip_prefix('_').filter(|digits| is_number(digits));
-        let in_record = || {
+        let in_tuple = || {
             let parent = descriptor.field(id).and_then(|field| field.parent);
             let parent = parent.and_then(|parent| descriptor.field(parent));
-            parent.is_some_and(|parent| parent.record.role == Role::Record)
+            parent.is_some_and(|parent| {
+                parent.record.role == Role::Record && is_tuple(descriptor, &parent.children)
+            })
         };
-        slot.filter(|_| in_record()).unwrap_or(name)
+        slot.filter(|_| in_tuple()).unwrap_or(name)
     }
 }
 

@@ -24,7 +24,8 @@ pub(super) fn record(
     };
     let names = record.column_names();
     let wanted: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
-    if names.len() == members.len() && (is_tuple(&wanted) || is_tuple(&names)) {
+    let has_all = wanted.iter().all(|name| names.contains(name));
+    if names.len() == members.len() && !has_all && (is_tuple(&wanted) || is_tuple(&names)) {
         let columns = members.iter().zip(record.columns());
         let each =
             columns.map(|((name, shape), column)| conform(shape, column, &below(path, name)));
@@ -110,9 +111,9 @@ impl Given<'_> {
             let mut places = self.names.iter().zip(&self.is_used);
             places.position(|(&given, &used)| !used && given == wanted)
         };
-        // where names meet, those of bases are given with their classes in front
-        let qualified = (0..classes.len()).find_map(|outermost| {
-            let above = classes.get(outermost..).unwrap_or_default();
+        // where names meet, those of bases are given with as many classes in front, from the outermost base on, as it takes
+        let qualified = (1..classes.len()).rev().find_map(|innermost| {
+            let above = classes.get(1..=innermost).unwrap_or_default();
             place(&format!("{}::{name}", above.join("::")))
         });
         let at = qualified.or_else(|| place(name));

@@ -29,7 +29,7 @@ mod waiting;
 
 pub use attributes::AttributeSetWriter;
 pub use digest::{ColumnDigest, Digest};
-pub use model::{FieldKind, FieldModel, LeafModel, Nulls, StoredAs, arrow_type_name};
+pub use model::{FieldKind, FieldModel, LeafModel, Nulls, StoredAs, all_or_none, arrow_type_name};
 pub use ntuple::NTupleWriter;
 pub use options::WriteOptions;
 pub use parallel::{FillContext, ParallelWriter};

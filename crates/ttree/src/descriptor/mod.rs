@@ -132,9 +132,8 @@ impl Builder<'_> {
         let end = branch.baskets.last().map_or(0, |basket| basket.end());
         let n = self.model.n_entries;
         if n > 0 && (first > 0 || end < n) {
-            return Err(format!(
-                "its baskets have the entries {first}..{end} of {n}"
-            ));
+            let n_own = end.saturating_sub(first);
+            return Err(format!("it has {n_own} of the tree's {n} entries"));
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, FieldRef, IntervalUnit, Schema, TimeUnit};
 
-use super::{FieldKind, FieldModel, unwritable};
+use super::{FieldKind, FieldModel, all_or_none, unwritable};
 use crate::RNTupleError;
 use crate::schema::DType;
 use crate::spec::ColumnType;
@@ -33,15 +33,13 @@ impl FieldModel {
         batches: &[RecordBatch],
     ) -> Result<Vec<Self>, RNTupleError> {
         let fields = schema.fields().iter().enumerate();
-        fields
-            .map(|(i, field)| {
-                let arrays: Vec<ArrayRef> = batches
-                    .iter()
-                    .filter_map(|batch| batch.columns().get(i).cloned())
-                    .collect();
-                from_field(&tightened(field, &arrays), field.name(), true)
-            })
-            .collect()
+        all_or_none(fields.map(|(i, field)| {
+            let arrays: Vec<ArrayRef> = batches
+                .iter()
+                .filter_map(|batch| batch.columns().get(i).cloned())
+                .collect();
+            from_field(&tightened(field, &arrays), field.name(), true)
+        }))
     }
 }
 
@@ -69,16 +67,11 @@ impl Nulls {
     /// If a type has no counterpart in RNTuple.
     pub fn fields(self, schema: &Schema) -> Result<Vec<FieldModel>, RNTupleError> {
         let Some(fields) = self.fields else {
-            return schema
-                .fields()
-                .iter()
-                .map(|field| FieldModel::from_arrow(field))
-                .collect();
+            let fields = schema.fields().iter();
+            return all_or_none(fields.map(|field| FieldModel::from_arrow(field)));
         };
-        fields
-            .iter()
-            .map(|field| from_field(field, field.name(), true))
-            .collect()
+        let fields = fields.iter();
+        all_or_none(fields.map(|field| from_field(field, field.name(), true)))
     }
 }
 

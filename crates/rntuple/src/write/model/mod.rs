@@ -408,6 +408,33 @@ fn check_stored(name: &str, stored: StoredAs) -> Result<(), RNTupleError> {
     Err(unwritable(name, reason))
 }
 
+/// What was made of each field, or one error that names all that cannot be written, with the reasons.
+///
+/// # Errors
+/// If any cannot be written; at once if the error is another.
+pub fn all_or_none<T>(
+    each: impl IntoIterator<Item = Result<T, RNTupleError>>,
+) -> Result<Vec<T>, RNTupleError> {
+    let mut made = Vec::new();
+    let mut refused: Option<(String, String)> = None;
+    for result in each {
+        match result {
+            Ok(field) => made.push(field),
+            Err(RNTupleError::Unwritable { name, reason }) => match &mut refused {
+                None => refused = Some((name, reason)),
+                Some((_, reasons)) => {
+                    reasons.push_str(&format!("; {name:?} cannot be written: {reason}"));
+                }
+            },
+            Err(other) => return Err(other),
+        }
+    }
+    match refused {
+        None => Ok(made),
+        Some((name, reason)) => Err(unwritable(&name, reason)),
+    }
+}
+
 pub(super) fn unwritable(name: &str, reason: impl Into<String>) -> RNTupleError {
     RNTupleError::Unwritable {
         name: name.to_owned(),

@@ -1,0 +1,118 @@
+//! How far conversions are.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use femtobarn::convert::Pulse;
+
+use crate::units;
+
+/// Progress on a terminal: bytes, entries, speed and time left.
+pub struct Show {
+    is_on: bool,
+    n_files: usize,
+    start: Instant,
+    state: Mutex<(Option<Instant>, BTreeMap<usize, Pulse>)>,
+}
+
+impl Show {
+    const INTERVAL: Duration = Duration::from_millis(200);
+
+    pub fn new(n_files: usize, json: bool) -> Self {
+        Self {
+            is_on: !json && std::io::stderr().is_terminal(),
+            n_files,
+            start: Instant::now(),
+            state: Mutex::default(),
+        }
+    }
+
+    pub fn tick(&self, at: usize, pulse: Pulse) -> bool {
+        if !self.is_on {
+            return true;
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.1.insert(at, pulse);
+        if state.0.is_some_and(|last| last.elapsed() < Self::INTERVAL) {
+            return true;
+        }
+        state.0 = Some(Instant::now());
+        let line = progress(&state.1, self.n_files, self.start.elapsed());
+        // a terminal that is gone is no reason to stop
+        let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
+        true
+    }
+
+    pub fn end(&self) {
+        if self.is_on {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+fn progress(pulses: &BTreeMap<usize, Pulse>, n_files: usize, elapsed: Duration) -> String {
+    let sum = |of: &dyn Fn(&Pulse) -> u64| pulses.values().map(of).sum::<u64>();
+    let done_of = |pulse: &Pulse| {
+        if pulse.verifying {
+            pulse.n_bytes
+        } else {
+            pulse.bytes
+        }
+    };
+    let (done, known) = (sum(&done_of), sum(&|pulse| pulse.n_bytes));
+    let entries = sum(&|pulse| {
+        if pulse.verifying {
+            pulse.n_entries
+        } else {
+            pulse.entries
+        }
+    });
+    let seconds = elapsed.as_secs_f64().max(1e-3);
+    let speed = done as f64 / 1e6 / seconds;
+    // files that have not begun are taken to be as large as those that have
+    let total = known as f64 * n_files as f64 / pulses.len().max(1) as f64;
+    let left = if done > 0 {
+        seconds * (total / done as f64 - 1.0)
+    } else {
+        0.0
+    };
+    let files = if n_files > 1 {
+        format!("{}/{n_files} files, ", pulses.len())
+    } else {
+        String::new()
+    };
+    let verifying = if pulses.values().any(|pulse| pulse.verifying) {
+        ", verifying"
+    } else {
+        ""
+    };
+    format!(
+        "{files}{} of {}, {entries} entries, {speed:.0} MB/s, {left:.0} s left{verifying}",
+        units::bytes(done),
+        units::bytes(known)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_tells_bytes_entries_speed_and_what_is_left() {
+        let pulse = Pulse {
+            entries: 500,
+            n_entries: 1000,
+            bytes: 10_000_000,
+            n_bytes: 20_000_000,
+            verifying: false,
+        };
+        let line = progress(&BTreeMap::from([(0, pulse)]), 2, Duration::from_secs(2));
+        assert_eq!(
+            line,
+            "1/2 files, 10.0 MB of 20.0 MB, 500 entries, 5 MB/s, 6 s left"
+        );
+    }
+}

@@ -1,0 +1,202 @@
+//! The fields of several files as one file has them: numbers of the types that reading gives, without what not all have.
+
+use std::collections::{HashMap, HashSet};
+
+use femtobarn_rntuple::read::Reader;
+use femtobarn_rntuple::schema::{DType, Descriptor, FieldId, SlotKind};
+use femtobarn_rntuple::write::{FieldKind, FieldModel, StoredAs};
+
+use crate::ntuple::{NTuple, Selection};
+
+/// What is other than the first file has it.
+#[derive(Debug, Default)]
+pub(super) struct Fit {
+    /// Physical fields that are stored in another way in some file, and the numbers that hold the values of all.
+    numbers: HashMap<FieldId, DType>,
+    /// Fields that not all files have.
+    missing: HashSet<FieldId>,
+}
+
+impl Fit {
+    /// Of the fields that a selection reads.
+    pub fn new(ntuple: &NTuple, first: &Reader, selection: &Selection) -> Self {
+        let left_out = ntuple.left_out();
+        let missing = left_out.iter().map(|(path, _)| first.field_by_path(path));
+        Self {
+            numbers: numbers_that_differ(ntuple, selection),
+            missing: missing.filter_map(Result::ok).collect(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.numbers.is_empty() && self.missing.is_empty()
+    }
+
+    /// Whether all files have the field.
+    pub fn has(&self, descriptor: &Descriptor, id: FieldId) -> bool {
+        let mut above = std::iter::successors(Some(id), |&id| descriptor.field(id)?.parent);
+        !above.any(|id| self.missing.contains(&id))
+    }
+
+    /// A field of the first file, given as it stands there.
+    pub fn field(&self, descriptor: &Descriptor, id: FieldId, mut model: FieldModel) -> FieldModel {
+        if !self.is_empty() {
+            self.change(descriptor, id, &mut model);
+        }
+        model
+    }
+
+    /// Says whether the field has another type then.
+    fn change(&self, descriptor: &Descriptor, id: FieldId, model: &mut FieldModel) -> bool {
+        let children = descriptor.field(id).map(|field| field.children.as_slice());
+        let children = children.unwrap_or_default();
+        let numbers = self.numbers.get(&descriptor.physical(id)).copied();
+        match &mut model.kind {
+            FieldKind::Leaf(leaf) => match numbers {
+                Some(dtype) if dtype != leaf.dtype => {
+                    *model = FieldModel {
+                        description: model.description.clone(),
+                        ..FieldModel::number(model.name.as_str(), dtype)
+                    };
+                    true
+                }
+                Some(_) => {
+                    // another file may have more bits
+                    let is_cut = matches!(leaf.stored, Some(StoredAs::Truncated(_)));
+                    leaf.stored = leaf.stored.filter(|_| !is_cut);
+                    false
+                }
+                None => false,
+            },
+            FieldKind::Projected { subfields, .. } if subfields.is_empty() => match numbers {
+                Some(dtype) if is_other(&model.type_name, dtype) => {
+                    dtype.type_name().clone_into(&mut model.type_name);
+                    true
+                }
+                _ => false,
+            },
+            FieldKind::Record(members)
+            | FieldKind::Variant(members)
+            | FieldKind::Projected {
+                subfields: members, ..
+            } => {
+                let is_changed = self.members(descriptor, children, members);
+                if is_changed {
+                    rename(model);
+                }
+                is_changed
+            }
+            FieldKind::Collection(item)
+            | FieldKind::Optional(item)
+            | FieldKind::Array(_, item)
+            | FieldKind::Wrapper(item) => {
+                let is_changed = match (children, &mut item.kind) {
+                    (&[child], _) => self.change(descriptor, child, item),
+                    (_, FieldKind::Record(members)) => self.members(descriptor, children, members),
+                    _ => false,
+                };
+                if is_changed {
+                    rename(model);
+                }
+                is_changed
+            }
+            FieldKind::String | FieldKind::Streamed | FieldKind::Bitset(_) => false,
+        }
+    }
+
+    fn members(
+        &self,
+        descriptor: &Descriptor,
+        children: &[FieldId],
+        members: &mut Vec<FieldModel>,
+    ) -> bool {
+        let n_members = members.len();
+        let is_there = |id: &FieldId| !self.missing.contains(id);
+        let mut each = children.iter();
+        members.retain(|_| each.next().is_none_or(is_there));
+        let mut is_changed = members.len() < n_members;
+        for (&id, member) in children.iter().filter(|id| is_there(id)).zip(members) {
+            is_changed |= self.change(descriptor, id, member);
+        }
+        is_changed
+    }
+}
+
+/// Physical fields of the first file that another stores in another way, and the numbers that hold the values of all, as a
+/// read of the selection gives them.
+fn numbers_that_differ(ntuple: &NTuple, selection: &Selection) -> HashMap<FieldId, DType> {
+    let mut out = HashMap::new();
+    for (index, slot) in selection.schema.slots.as_slice().iter().enumerate() {
+        let (SlotKind::Leaf(dtype), 0) = (slot.kind, slot.position) else {
+            continue;
+        };
+        let files = ntuple.readers().iter().zip(&selection.bindings);
+        let mut columns = files.map(|(reader, binding)| {
+            let columns = binding.columns(index).iter();
+            let columns = columns.filter_map(|&id| reader.descriptor().column(id));
+            let stored = columns.map(|column| (column.column_type, column.bits));
+            stored.collect::<Vec<_>>()
+        });
+        let first = columns.next();
+        if columns.any(|other| Some(other) != first) {
+            out.insert(slot.field, dtype);
+        }
+    }
+    out
+}
+
+/// Whether a type of C++ holds other numbers.
+fn is_other(type_name: &str, dtype: DType) -> bool {
+    let known = FieldModel::from_type_name("", type_name).map(|known| known.kind);
+    !matches!(known, Ok(FieldKind::Leaf(leaf)) if leaf.dtype == dtype)
+}
+
+/// Gives a field the type that fits those below it, which are others now.
+fn rename(model: &mut FieldModel) {
+    let old = std::mem::take(&mut model.type_name);
+    model.type_name = instance(&old, model.subfields());
+    model.type_alias.clear();
+    (model.type_version, model.type_checksum) = (0, None);
+    model.is_soa = false;
+    let name = model.name.clone();
+    let is_nameless = model.type_name.is_empty();
+    let made = match &model.kind {
+        FieldKind::Optional(item) => FieldModel::optional(name, item.as_ref().clone()),
+        FieldKind::Array(size, item) => FieldModel::array(name, *size, item.as_ref().clone()),
+        FieldKind::Collection(item) if is_nameless => {
+            FieldModel::vector(name, item.as_ref().clone())
+        }
+        // an enum is of one type of integers
+        FieldKind::Wrapper(item) if is_nameless => item.as_ref().clone().named(name),
+        _ => return,
+    };
+    *model = FieldModel {
+        description: model.description.clone(),
+        is_ordered: model.is_ordered,
+        ..made
+    };
+}
+
+/// The name of a template of the standard library with other arguments; none for anything else: a class whose members are
+/// others is that class no more.
+fn instance(type_name: &str, arguments: &[FieldModel]) -> String {
+    let template = type_name.split('<').next().unwrap_or_default();
+    let types: Vec<&str> = arguments.iter().map(|it| it.type_name.as_str()).collect();
+    let is_known = template.starts_with("std::") || template == "ROOT::VecOps::RVec";
+    if !is_known || types.is_empty() || types.contains(&"") {
+        return String::new();
+    }
+    let mut inner = types.join(",");
+    if template.ends_with("map") {
+        let pair = inner.strip_prefix("std::pair<");
+        let Some(pair) = pair.and_then(|pair| pair.strip_suffix('>')) else {
+            return String::new();
+        };
+        inner = pair.to_owned();
+    } else if template == "std::array"
+        && let Some((_, size)) = type_name.trim_end_matches('>').rsplit_once(',')
+    {
+        inner = format!("{inner},{size}");
+    }
+    format!("{template}<{inner}>")
+}

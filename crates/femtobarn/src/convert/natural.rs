@@ -1,0 +1,100 @@
+//! Fields as ROOT has them without dictionaries.
+
+use femtobarn_rntuple::write::{FieldKind, FieldModel};
+use femtobarn_ttree::model::Branch;
+
+use super::reshape::Piece;
+
+/// The view of a member of a collection, as if it were a vector of its own.
+pub(super) fn view(name: &str, collection: &str, item: &FieldModel) -> FieldModel {
+    let source = format!("{collection}._0.{}", item.name);
+    let below = below(item, "_0", &source);
+    let type_name = format!("ROOT::VecOps::RVec<{}>", item.type_name);
+    FieldModel::projected(name, type_name, collection, vec![below])
+}
+
+fn below(item: &FieldModel, name: &str, source: &str) -> FieldModel {
+    let subfields = item.subfields().iter();
+    let subfields = subfields.map(|sub| below(sub, &sub.name, &format!("{source}.{}", sub.name)));
+    FieldModel::projected(name, item.type_name.as_str(), source, subfields.collect())
+}
+
+/// A field of types that ROOT has without dictionaries: classes become records without a class, and containers that RNTuple
+/// does not know become vectors.
+pub(super) fn natural(model: &FieldModel) -> FieldModel {
+    let name = model.name.as_str();
+    let known = FieldModel::from_type_name(name, &model.type_name).ok();
+    let below = || model.subfields().iter().map(natural);
+    let made = match &model.kind {
+        FieldKind::Record(_) => match known {
+            Some(known) if matches!(known.kind, FieldKind::Record(_)) => {
+                FieldModel::record(name, known.type_name, below().collect())
+            }
+            _ => FieldModel::record(name, "", below().collect()),
+        },
+        FieldKind::Collection(item) => match known.map(|known| (known.type_name, known.kind)) {
+            Some((type_name, FieldKind::Collection(inner))) => {
+                let mut item = natural(item);
+                // the pairs of a map
+                if matches!(inner.kind, FieldKind::Record(_)) {
+                    item.type_name = inner.type_name;
+                }
+                FieldModel::new(name, type_name, FieldKind::Collection(Box::new(item)))
+            }
+            _ => FieldModel::vector(name, natural(item)),
+        },
+        FieldKind::Array(size, item) => FieldModel::array(name, *size, natural(item)),
+        FieldKind::Optional(item) => FieldModel::optional(name, natural(item)),
+        FieldKind::Wrapper(item) => natural(item).named(name),
+        kind => FieldModel::new(name, model.type_name.as_str(), kind.clone()),
+    };
+    FieldModel {
+        type_alias: model.type_alias.clone(),
+        description: model.description.clone(),
+        is_ordered: true,
+        ..made
+    }
+}
+
+/// The map that was split into its keys and values, if its types are known.
+pub(super) fn map(branch: &Branch, members: &[(String, Piece)]) -> Option<FieldModel> {
+    let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
+    if names != ["first", "second"] {
+        return None;
+    }
+    let mut map = FieldModel::from_type_name("", &branch.object_class).ok()?;
+    map.is_ordered = true;
+    map.type_name.contains("map<").then_some(map)
+}
+
+/// Arrays of arrays as arrays, also those that are members of a record; none if there are none.
+pub(super) fn flattened(model: &FieldModel) -> Option<FieldModel> {
+    if let FieldKind::Record(members) = &model.kind {
+        let flat: Vec<_> = members.iter().map(flattened).collect();
+        if flat.iter().all(Option::is_none) {
+            return None;
+        }
+        let each = flat.into_iter().zip(members);
+        let members = each.map(|(flat, member)| flat.unwrap_or_else(|| member.clone()));
+        return Some(FieldModel {
+            kind: FieldKind::Record(members.collect()),
+            ..model.clone()
+        });
+    }
+    let FieldKind::Array(size, item) = &model.kind else {
+        return None;
+    };
+    let FieldKind::Array(..) = item.kind else {
+        return None;
+    };
+    let (mut size, mut item) = (*size, item.as_ref().clone());
+    while let FieldKind::Array(n, inner) = item.kind {
+        size = size.checked_mul(n)?;
+        item = *inner;
+    }
+    let flat = FieldModel::array(model.name.as_str(), size, item);
+    Some(FieldModel {
+        description: model.description.clone(),
+        ..flat
+    })
+}

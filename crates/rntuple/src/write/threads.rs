@@ -1,0 +1,52 @@
+//! Tasks on several threads.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::RNTupleError;
+
+/// Bytes that are worth another thread: taking them apart takes longer than starting it.
+const WORTH: usize = 1 << 20;
+
+/// How many of `most` threads `n_bytes` are worth.
+pub(super) fn worth(n_bytes: usize, most: usize) -> usize {
+    (1 + n_bytes / WORTH).min(most.max(1))
+}
+
+/// Does tasks, on a thread for each worker; what they give comes in their order.
+///
+/// # Errors
+/// That of the first task that fails.
+pub(super) fn on_threads<W: Send, T: Send, R: Send>(
+    workers: &mut [W],
+    tasks: Vec<T>,
+    work: impl Fn(&mut W, T) -> Result<R, RNTupleError> + Sync,
+) -> Result<Vec<R>, RNTupleError> {
+    let n = tasks.len();
+    let tasks = Mutex::new(tasks.into_iter().enumerate());
+    let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let done = Mutex::new(Vec::with_capacity(n));
+    let work = |worker: &mut W| {
+        let mut own = Vec::new();
+        while let Some((at, task)) = next() {
+            let result = work(worker, task);
+            if result.is_err() {
+                // those that come before it were taken before
+                while next().is_some() {}
+            }
+            own.push((at, result));
+        }
+        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.extend(own);
+    };
+    let mut workers = workers.iter_mut();
+    let first = workers.next();
+    std::thread::scope(|scope| {
+        for worker in workers.take(n.saturating_sub(1)) {
+            scope.spawn(|| work(worker));
+        }
+        first.map(work);
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
