@@ -6,7 +6,7 @@ use crate::schema::DType;
 use crate::spec::{ColumnRecord, ColumnType};
 
 /// No codec makes more of a byte: zstd needs 4 for a block of 128 KiB that is one byte over and over.
-pub(crate) const LARGEST_RATIO: u64 = 1 << 15;
+pub const LARGEST_RATIO: u64 = 1 << 15;
 
 /// Memory that is used again for each page, aligned for every element type.
 #[derive(Debug, Default)]

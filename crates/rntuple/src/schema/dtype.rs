@@ -100,6 +100,25 @@ impl DType {
         })
     }
 
+    /// The type of a column whose elements are stored as they are.
+    pub fn plain_column(self) -> ColumnType {
+        use ColumnType as C;
+        match self {
+            Self::Bool => C::Bit,
+            Self::Int8 => C::Int8,
+            Self::UInt8 => C::UInt8,
+            Self::Int16 => C::Int16,
+            Self::UInt16 => C::UInt16,
+            Self::Int32 => C::Int32,
+            Self::UInt32 => C::UInt32,
+            Self::Int64 => C::Int64,
+            Self::UInt64 => C::UInt64,
+            Self::Float16 => C::Real16,
+            Self::Float32 => C::Real32,
+            Self::Float64 => C::Real64,
+        }
+    }
+
     /// The smallest type that holds the values of both, as NumPy promotes.
     pub fn promote(self, other: Self) -> Self {
         if self == other {
@@ -153,7 +172,17 @@ impl DType {
 
 #[cfg(test)]
 mod tests {
-    use super::DType::*;
+    use super::DType::{self, *};
+
+    #[test]
+    fn plain_columns_hold_their_type() {
+        for dtype in [
+            Bool, Int8, UInt8, Int16, UInt16, Int32, UInt32, Int64, UInt64, Float16, Float32,
+            Float64,
+        ] {
+            assert_eq!(DType::of_column(dtype.plain_column()), Some(dtype));
+        }
+    }
 
     #[test]
     fn promotion_is_numpys() {

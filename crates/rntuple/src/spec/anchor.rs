@@ -8,7 +8,7 @@ const PREFIX: usize = 6;
 const BYTE_COUNT_MASK: u32 = 0x4000_0000;
 
 /// Entry point to an RNTuple in a ROOT file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the specification's names")]
 pub struct Anchor {
     pub version_epoch: u16,

@@ -225,7 +225,7 @@ impl ColumnType {
     }
 
     /// The width, of types that have one only; else the least.
-    pub(crate) fn default_bits(self) -> u16 {
+    pub fn default_bits(self) -> u16 {
         let known = COLUMN_TYPES.iter().find(|entry| entry.0 == self);
         known.map_or(0, |entry| entry.2)
     }

@@ -4,7 +4,7 @@ mod groups;
 
 use std::collections::{HashMap, HashSet};
 
-use femtobarn_rntuple::schema::{DType, Descriptor, Field, FieldId, SkippedField};
+use femtobarn_rntuple::schema::{Descriptor, Field, FieldId, SkippedField};
 use femtobarn_rntuple::spec::{
     Anchor, ClusterGroup, ColumnFlags, ColumnRecord, ColumnType, EnvelopeLink, FieldFlags,
     FieldRecord, Locator, LocatorKind, Role,
@@ -218,7 +218,7 @@ impl Builder<'_> {
             Shape::Number(number) => {
                 let own = owner();
                 let field = self.add(parent, name, Role::Plain, shape.type_name(), None);
-                self.column(field, column_type(number.dtype), own);
+                self.column(field, number.dtype.plain_column(), own);
                 field
             }
             Shape::Text(_) => {
@@ -300,7 +300,11 @@ impl Builder<'_> {
         let id = u32::try_from(self.columns.len()).unwrap_or(u32::MAX);
         self.columns.push(ColumnRecord {
             column_type,
-            bits: bits(column_type),
+            bits: match column_type {
+                // TTree stores a boolean in a byte
+                ColumnType::Bit => 8,
+                _ => column_type.default_bits(),
+            },
             field_id,
             flags: ColumnFlags(0),
             representation: 0,
@@ -335,7 +339,7 @@ impl Builder<'_> {
             },
         };
         let descriptor = Descriptor {
-            anchor: no_anchor(),
+            anchor: Anchor::default(),
             name: self.model.name.clone(),
             description: self.model.title.clone(),
             writer,
@@ -357,48 +361,5 @@ impl Builder<'_> {
             data: self.data,
             aliases: self.aliases,
         }
-    }
-}
-
-fn no_anchor() -> Anchor {
-    Anchor {
-        version_epoch: 0,
-        version_major: 0,
-        version_minor: 0,
-        version_patch: 0,
-        seek_header: 0,
-        n_bytes_header: 0,
-        len_header: 0,
-        seek_footer: 0,
-        n_bytes_footer: 0,
-        len_footer: 0,
-        max_key_size: 0,
-    }
-}
-
-fn column_type(dtype: DType) -> ColumnType {
-    match dtype {
-        DType::Bool => ColumnType::Bit,
-        DType::Int8 => ColumnType::Int8,
-        DType::UInt8 => ColumnType::UInt8,
-        DType::Int16 => ColumnType::Int16,
-        DType::UInt16 => ColumnType::UInt16,
-        DType::Int32 => ColumnType::Int32,
-        DType::UInt32 => ColumnType::UInt32,
-        DType::Int64 => ColumnType::Int64,
-        DType::UInt64 => ColumnType::UInt64,
-        DType::Float16 => ColumnType::Real16,
-        DType::Float32 => ColumnType::Real32,
-        DType::Float64 => ColumnType::Real64,
-    }
-}
-
-/// Bits of an element as TTree stores it: a boolean takes a byte.
-fn bits(column_type: ColumnType) -> u16 {
-    match column_type {
-        ColumnType::Bit | ColumnType::Int8 | ColumnType::UInt8 | ColumnType::Char => 8,
-        ColumnType::Int16 | ColumnType::UInt16 | ColumnType::Real16 => 16,
-        ColumnType::Int32 | ColumnType::UInt32 | ColumnType::Real32 => 32,
-        _ => 64,
     }
 }

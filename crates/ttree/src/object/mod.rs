@@ -1,9 +1,10 @@
 //! Objects as a file's streamer infos describe them, as far as a tree needs them.
 
+pub(crate) mod codes;
 mod infos;
 mod reader;
 mod value;
 
 pub(crate) use infos::{Infos, squeezed};
-pub(crate) use reader::{ObjectReader, codes};
+pub(crate) use reader::ObjectReader;
 pub(crate) use value::{EmbeddedBasket, Object, ObjectId};

@@ -4,48 +4,12 @@ use std::collections::HashMap;
 
 use femtobarn_rootfile::{ElementKind, StreamerElement, StreamerInfo};
 
-use self::codes::*;
 use super::Infos;
+use super::codes::*;
 use super::value::{Object, ObjectId, Value};
 use crate::TreeError;
 use crate::cursor::{Cursor, text};
 use crate::error::unsupported;
-
-/// ROOT's numbers of types (`TVirtualStreamerInfo::EReadWrite`).
-pub(crate) mod codes {
-    pub const CHAR: i32 = 1;
-    pub const SHORT: i32 = 2;
-    pub const INT: i32 = 3;
-    pub const LONG: i32 = 4;
-    pub const FLOAT: i32 = 5;
-    pub const COUNTER: i32 = 6;
-    pub const CHAR_STAR: i32 = 7;
-    pub const DOUBLE: i32 = 8;
-    pub const DOUBLE32: i32 = 9;
-    pub const LEGACY_CHAR: i32 = 10;
-    pub const UCHAR: i32 = 11;
-    pub const USHORT: i32 = 12;
-    pub const UINT: i32 = 13;
-    pub const ULONG: i32 = 14;
-    pub const BITS: i32 = 15;
-    pub const LONG64: i32 = 16;
-    pub const ULONG64: i32 = 17;
-    pub const BOOL: i32 = 18;
-    pub const FLOAT16: i32 = 19;
-    /// Added to the type of the elements of an array of fixed size.
-    pub const OFFSET_L: i32 = 20;
-    /// Added to the type of the elements behind a pointer.
-    pub const OFFSET_P: i32 = 40;
-    pub const OBJECT: i32 = 61;
-    pub const ANY: i32 = 62;
-    pub const OBJECT_INLINE: i32 = 63;
-    pub const OBJECT_POINTER: i32 = 64;
-    pub const TSTRING: i32 = 65;
-    pub const TOBJECT: i32 = 66;
-    pub const TNAMED: i32 = 67;
-    pub const ANY_INLINE: i32 = 68;
-    pub const ANY_POINTER: i32 = 69;
-}
 
 /// The version of TLeaf whose members are known here; there is no later one.
 const LEAF_VERSION: u16 = 2;
@@ -147,22 +111,24 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
         let id = self.reserve(&class);
         self.known
             .insert(start + self.displacement + MAP_OFFSET, id);
-        self.depth += 1;
-        let result = if self.depth > DEEPEST {
-            Err(self
-                .cursor
-                .corrupt(WHAT, "less deeply nested objects", DEEPEST))
-        } else {
-            self.body(&class, id)
-        };
-        self.depth -= 1;
-        match (result, end) {
+        match (self.nested(&class, id), end) {
             (Err(error), None) => Err(error),
             (Err(error), Some(_)) if is_of_trees(&class) => Err(error),
             // what is not needed may be what is not understood
             (_, Some(end)) => self.cursor.seek(end).map(|()| Some(id)),
             (Ok(()), None) => Ok(Some(id)),
         }
+    }
+
+    /// An object within another one, or its base.
+    fn nested(&mut self, class: &str, id: ObjectId) -> Result<(), TreeError> {
+        if self.depth >= DEEPEST {
+            return unsupported(format!("objects are nested more than {DEEPEST} times"));
+        }
+        self.depth += 1;
+        let result = self.body(class, id);
+        self.depth -= 1;
+        result
     }
 
     /// An object with its header, into `id`.
@@ -242,14 +208,7 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
         let code = element.type_code;
         Ok(match code {
             _ if matches!(element.kind, ElementKind::Base { .. }) => {
-                self.depth += 1;
-                let result = if self.depth > DEEPEST {
-                    unsupported("classes are derived from too many others")
-                } else {
-                    self.body(&element.name, id)
-                };
-                self.depth -= 1;
-                result?;
+                self.nested(&element.name, id)?;
                 None
             }
             TSTRING => Some(Value::Text(self.cursor.text("TString")?)),
@@ -265,14 +224,7 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
             OBJECT | ANY | OBJECT_INLINE | ANY_INLINE => {
                 let class = element.type_name.trim_end_matches('*').to_owned();
                 let inner = self.reserve(&class);
-                self.depth += 1;
-                let result = if self.depth > DEEPEST {
-                    unsupported("objects are nested too deeply")
-                } else {
-                    self.body(&class, inner)
-                };
-                self.depth -= 1;
-                result?;
+                self.nested(&class, inner)?;
                 Some(Value::Object(Some(inner)))
             }
             OBJECT_POINTER | ANY_POINTER => Some(Value::Object(self.any()?)),

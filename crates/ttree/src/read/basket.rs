@@ -5,9 +5,6 @@ use crate::cursor::Cursor;
 use crate::model::Basket;
 use crate::object::EmbeddedBasket;
 
-/// No codec makes more bytes of one.
-pub(super) const LARGEST_RATIO: u64 = 1 << 15;
-
 /// What stands in front of a basket's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BasketKey {

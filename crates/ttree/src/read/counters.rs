@@ -1,8 +1,8 @@
 //! Reading the counters.
 
 use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::encoding::LARGEST_RATIO;
 
-use super::basket::LARGEST_RATIO;
 use super::counts::{Counters, Counts};
 use super::engine::Read;
 use super::job::{Job, Task};

@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use femtobarn_codec::{Algorithm, Decompressor, RecordHeader};
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::encoding::Scratch;
+use femtobarn_rntuple::encoding::{LARGEST_RATIO, Scratch};
 use femtobarn_rntuple::read::storage::{Decode, Fetched, Stats, add, elapsed};
 use femtobarn_rntuple::read::{PageCache, Part};
 use femtobarn_rntuple::schema::DType;
 
-use super::basket::{BasketKey, LARGEST_RATIO, check_key};
+use super::basket::{BasketKey, check_key};
 use super::entries::{check_offsets, counts, expect, lengths, pieces};
 use super::job::{Job, Offsets, Opened, Task, split};
 use super::numbers::{numbers, promoted};
