@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from femtobarn._convert import ConvertReport, convert
 from femtobarn._explain import Cluster, Metrics, Plan, VerifyReport
+from femtobarn._field import Field
 from femtobarn._many import concatenate, iterate
-from femtobarn._ntuple import Field, NTuple
+from femtobarn._ntuple import NTuple
 from femtobarn._open import open
 from femtobarn._report import Report
 from femtobarn._spec import Cardinality, Class, Enum, Projected, Type

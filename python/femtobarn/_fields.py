@@ -1,30 +1,22 @@
-"""What ntuples and fields have in common: finding fields, and reading them."""
+"""What ntuples and fields have in common: finding fields."""
 
 from __future__ import annotations
 
-import operator
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, SupportsIndex, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from femtobarn._compat import check_read_options
-from femtobarn._explain import Plan
 from femtobarn._filters import compile_filter
-from femtobarn._libraries import Output, regularize
-from femtobarn._progress import Progress
-from femtobarn._report import Report
 from femtobarn._repr import FIELD_HEADER, field_rows, format_table, skipped_lines
-from femtobarn._steps import check_step_size, clip_entries, num_bytes, step_entries
 from femtobarn.errors import UsageError
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
+    from femtobarn._field import Field
     from femtobarn._filters import Filter
-    from femtobarn._ntuple import Field, NTuple
+    from femtobarn._ntuple import NTuple
 
-__all__ = ["HasFields", "without_reports"]
+__all__ = ["HasFields"]
 
 
 class HasFields(ABC):
@@ -55,8 +47,6 @@ class HasFields(ABC):
         """The fields directly below, in the order of the file."""
         nt = self.ntuple
         return [nt._field(i) for i in nt._schema.visible_children(self._id)]
-
-    # -- finding fields ------------------------------------------------------------------------------------
 
     def keys(
         self,
@@ -101,10 +91,8 @@ class HasFields(ABC):
         unfiltered = filter_name is None and filter_typename is None and filter_field is None and filter_branch is None
         if unfiltered and recursive and full_paths and self._id is None:
             return self.ntuple._core.keys()
-        schema = self.ntuple._schema
         matching = self._matching(filter_name, filter_typename, filter_field, filter_branch, recursive)
-        names = [schema.relative(i, self._id) if full_paths else schema.names[i] for i in matching]
-        return list(dict.fromkeys(names)) if ignore_duplicates else names
+        return [name for name, _ in self._named(matching, full_paths, ignore_duplicates)]
 
     def values(
         self,
@@ -168,15 +156,8 @@ class HasFields(ABC):
         event std::uint64_t
         _collection0.Muon_charge std::int32_t
         """
-        schema = self.ntuple._schema
         matching = self._matching(filter_name, filter_typename, filter_field, filter_branch, recursive)
-        found: dict[str, Field] = {}
-        pairs = [(schema.relative(i, self._id) if full_paths else schema.names[i], i) for i in matching]
-        if not ignore_duplicates:
-            return [(name, self.ntuple._field(i)) for name, i in pairs]
-        for name, i in pairs:
-            found.setdefault(name, self.ntuple._field(i))
-        return list(found.items())
+        return [(name, self.ntuple._field(i)) for name, i in self._named(matching, full_paths, ignore_duplicates)]
 
     def typenames(
         self,
@@ -207,12 +188,9 @@ class HasFields(ABC):
         >>> fb.open(dimuon).typenames(filter_name=".Muon_charge")
         {'Muon_charge': 'ROOT::VecOps::RVec<std::int32_t>'}
         """
-        schema = self.ntuple._schema
         matching = self._matching(filter_name, filter_typename, filter_field, filter_branch, recursive)
-        return {
-            schema.relative(i, self._id) if full_paths else schema.names[i]: schema.records[i]["typename"]
-            for i in matching
-        }
+        records = self.ntuple._schema.records
+        return {name: records[i]["typename"] for name, i in self._named(matching, full_paths, ignore_duplicates)}
 
     def iterkeys(self, filter_name: Filter = None, **options: Any) -> Iterator[str]:
         """Iterate over the names of the fields below.
@@ -296,7 +274,7 @@ class HasFields(ABC):
         --------
         typenames : The same in a dict.
         """
-        return iter(self.typenames(filter_name, **options).items())
+        return ((name, field.typename) for name, field in self.items(filter_name, **options))
 
     def show(
         self,
@@ -389,230 +367,6 @@ class HasFields(ABC):
     def _ipython_key_completions_(self) -> list[str]:
         return self.keys()
 
-    # -- reading -------------------------------------------------------------------------------------------
-
-    def arrays(
-        self,
-        expressions: str | Iterable[str] | None = None,
-        cut: None = None,
-        *,
-        filter_name: Filter = None,
-        filter_typename: Filter = None,
-        filter_field: Callable[[Field], Any] | None = None,
-        filter_branch: Callable[[Field], Any] | None = None,
-        entry_start: SupportsIndex | None = None,
-        entry_stop: SupportsIndex | None = None,
-        library: str | ModuleType = "ak",
-        how: Any = None,
-        ak_add_doc: bool | dict[str, str] = False,
-        threads: int | None = None,
-        **options: Any,
-    ) -> Any:
-        """Read fields.
-
-        Parameters
-        ----------
-        expressions : str or iterable of str, optional
-            Names, paths or patterns of the fields to read; each must match something. By default all fields that
-            pass the filters. A field is read with all that is below it. A function of the name chooses as
-            `filter_name` does.
-        cut : None
-            Not possible: mask the arrays that are returned.
-        filter_name, filter_typename, filter_field, filter_branch
-            Which fields, as for `keys`. `filter_name` cannot be combined with `expressions`.
-        entry_start, entry_stop : int, optional
-            First entry, and the one after the last; negative numbers count from the end, as in a slice.
-        library : str
-            What is returned:
-
-            - "ak": an Awkward Array of records;
-            - "np": a dict of NumPy arrays, object arrays of arrays for what has varying lengths;
-            - "arrow": a `pyarrow.Table`;
-            - "pd": a `pandas.DataFrame`, numbers as NumPy columns, all else as columns of `ArrowDtype`; its index is
-              the entry's number;
-            - "pl": a `polars.DataFrame`; like pandas, it has no type for a `std::variant`;
-            - "batch": an object with Arrow's `__arrow_c_stream__`, which needs no other package.
-        how : None, type or str
-            `tuple`, `list` or `dict`: columns in such a container ("ak", "np" and "pd"). "zip": lists of equal
-            lengths become lists of records ("ak"), without the untyped collections that these lists are projected
-            from, unless their names are in `expressions`.
-        ak_add_doc : bool or dict
-            Whether fields' descriptions become `__doc__` parameters of the Awkward Array, or a dict from names of
-            parameters to attributes of fields.
-        threads : int, optional
-            Number of threads; by default that of `femtobarn.open`.
-        **options
-            uproot's further arguments are accepted where they change nothing, and refused where they would.
-
-        Returns
-        -------
-        ak.Array, dict, pyarrow.Table, pandas.DataFrame, polars.DataFrame or Batch
-            `entry_stop - entry_start` entries of each field. Arrays refer to the memory that was read into; treat
-            those of NumPy as read-only.
-
-        Raises
-        ------
-        KeyNotFoundError
-            If an expression matches no field; the message has the nearest names.
-        ChecksumError
-            If a page is damaged.
-        FileError
-            If reading fails.
-
-        Examples
-        --------
-        >>> import femtobarn as fb
-        >>> events = fb.open(dimuon).arrays(["nMuon", "Muon_pt"], entry_stop=100)
-        >>> len(events), events.fields
-        (100, ['nMuon', 'Muon_pt'])
-        >>> print(events.Muon_pt.type)
-        100 * var * float32
-        """
-        check_read_options(cut, options)
-        paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch, how)
-        output = self._output(paths, library, how, ak_add_doc)
-        start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
-        return output.group(self.ntuple._read(paths, start, stop, threads, self._is_named(expressions)))
-
-    def iterate(
-        self,
-        expressions: str | Iterable[str] | None = None,
-        cut: None = None,
-        *,
-        filter_name: Filter = None,
-        filter_typename: Filter = None,
-        filter_field: Callable[[Field], Any] | None = None,
-        filter_branch: Callable[[Field], Any] | None = None,
-        entry_start: SupportsIndex | None = None,
-        entry_stop: SupportsIndex | None = None,
-        step_size: str | SupportsIndex = "100 MB",
-        library: str | ModuleType = "ak",
-        how: Any = None,
-        ak_add_doc: bool | dict[str, str] = False,
-        report: bool = False,
-        threads: int | None = None,
-        prefetch: bool = True,
-        **options: Any,
-    ) -> Iterator[Any]:
-        """Read fields in steps, so that not all has to be in memory at once.
-
-        Parameters
-        ----------
-        expressions, cut, filter_name, filter_typename, filter_field, filter_branch
-            Which fields, as for `arrays`.
-        entry_start, entry_stop, library, how, ak_add_doc, threads, **options
-            As for `arrays`.
-        step_size : int or str
-            Entries in a step, or the memory that a step may take, as "100 MB". A step never goes beyond the end of
-            a file.
-        report : bool
-            Whether each step comes with a `Report` of where it is from.
-        prefetch : bool
-            Whether the next step is read while the current one is in use, which takes the memory of two.
-
-        Returns
-        -------
-        iterator
-            Gives what `arrays` returns; with `report`, a tuple of that and the report.
-
-        See Also
-        --------
-        femtobarn.iterate : The same over many files, opened one after the other.
-
-        Examples
-        --------
-        >>> import femtobarn as fb
-        >>> total = 0
-        >>> for events in fb.open(dimuon).iterate(["nMuon"], step_size=5000):
-        ...     total += len(events)
-        >>> total == fb.open(dimuon).num_entries
-        True
-        """
-        check_read_options(cut, options)
-        paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch, how)
-        output = self._output(paths, library, how, ak_add_doc)
-        entries = clip_entries(self.num_entries, entry_start, entry_stop)
-        check_step_size(step_size)
-        named = self._is_named(expressions)
-        steps = self._steps(paths, entries, output, step_size, threads, prefetch, named)
-        return steps if report else without_reports(steps)
-
-    def num_entries_for(
-        self,
-        memory_size: str | SupportsIndex,
-        expressions: str | Iterable[str] | None = None,
-        cut: None = None,
-        *,
-        filter_name: Filter = None,
-        filter_typename: Filter = None,
-        filter_field: Callable[[Field], Any] | None = None,
-        filter_branch: Callable[[Field], Any] | None = None,
-        entry_start: SupportsIndex | None = None,
-        entry_stop: SupportsIndex | None = None,
-        **options: Any,
-    ) -> int:
-        """Return how many entries fit into some memory.
-
-        Parameters
-        ----------
-        memory_size : int or str
-            A number of bytes, or a size as "100 MB".
-        expressions, cut, filter_name, filter_typename, filter_field, filter_branch, entry_start, entry_stop, **options
-            Which fields and entries, as for `arrays`.
-
-        Returns
-        -------
-        int
-            The number of entries of these fields that take about that memory, known from the metadata alone.
-
-        Examples
-        --------
-        >>> import femtobarn as fb
-        >>> fb.open(dimuon).num_entries_for("1 kB", "event")
-        125
-        """
-        check_read_options(cut, options)
-        paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch)
-        start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
-        n_bytes = self.ntuple._core.decoded_bytes(paths, start, stop)
-        return step_entries(f"{num_bytes(memory_size)} B", n_bytes, stop - start)
-
-    def explain(
-        self,
-        expressions: str | Iterable[str] | None = None,
-        entry_start: SupportsIndex | None = None,
-        entry_stop: SupportsIndex | None = None,
-        *,
-        filter_name: Filter = None,
-        filter_typename: Filter = None,
-        filter_field: Callable[[Field], Any] | None = None,
-        filter_branch: Callable[[Field], Any] | None = None,
-    ) -> Plan:
-        """Return the plan of a read, without reading any page.
-
-        Parameters
-        ----------
-        expressions, filter_name, filter_typename, filter_field, filter_branch
-            Which fields, as for `arrays`.
-        entry_start, entry_stop : int, optional
-            Which entries, as for `arrays`.
-
-        Returns
-        -------
-        Plan
-            Clusters, pages, ranges, requests and bytes.
-
-        Examples
-        --------
-        >>> import femtobarn as fb
-        >>> plan = fb.open(dimuon).explain(["Muon_pt"])
-        >>> plan.bytes_needed <= plan.bytes_read
-        True
-        """
-        paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch)
-        start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
-        return Plan._from_core(self.ntuple._core.explain(paths, start, stop))
-
     # -- behind these --------------------------------------------------------------------------------------
 
     def _accept(
@@ -637,80 +391,12 @@ class HasFields(ABC):
         accept = self._accept(filter_field, filter_branch)
         return self.ntuple._schema.matching(self._id, filter_name, filter_typename, accept, recursive=recursive)
 
-    def _paths(
-        self,
-        expressions: str | Iterable[str] | None,
-        filter_name: Filter,
-        filter_typename: Filter,
-        filter_field: Callable[[Field], Any] | None,
-        filter_branch: Callable[[Field], Any] | None,
-        how: Any = None,
-    ) -> list[str] | None:
-        """Return what the core is to read: None for everything."""
-        accept = self._accept(filter_field, filter_branch)
-        everything = expressions is None and filter_name is None and filter_typename is None and accept is None
-        if everything and self._id is None and how != "zip":
-            return None
+    def _named(self, matching: Iterable[int], full_paths: bool, ignore_duplicates: bool) -> Iterator[tuple[str, int]]:
+        """Give fields with their paths or their own names; the first of each name, if duplicates are ignored."""
         schema = self.ntuple._schema
-        if everything:
-            if self._id is not None:
-                return [schema.path(self._id)]
-            if not schema.sources:
-                return None
-        zipped = bool(how == "zip")
-        chosen = schema.select(self._id, expressions, filter_name, filter_typename, accept, zipped=zipped)
-        return [schema.path(i) for i in chosen]
-
-    def _is_named(self, expressions: str | Iterable[str] | None) -> bool:
-        """Return whether the fields of a read are asked for by name, so that none is left out."""
-        return expressions is not None or self._id is not None
-
-    def _output(
-        self, paths: list[str] | None, library: str | ModuleType, how: Any, add_doc: bool | dict[str, str]
-    ) -> Output:
-        nt = self.ntuple
-        inside = () if self._id is None else nt._schema.parts(self._id)[:-1]
-        output = Output(nt, regularize(library), how, add_doc, inside)
-        output.check(paths)
-        return output
-
-    def _steps(
-        self,
-        paths: list[str] | None,
-        entries: tuple[int, int],
-        output: Output,
-        step_size: str | SupportsIndex,
-        threads: int | None,
-        prefetch: bool,
-        named: bool,
-        global_offset: int = 0,
-    ) -> Iterator[tuple[Any, Report]]:
-        core = self.ntuple._core
-        n_threads = self.ntuple._threads(threads)
-        first = 0
-        settled = False  # whether steps were given: later ones have the same fields
-        # between steps the terminal is the caller's: a bar only if it was asked for
-        wanted = bool(self.ntuple._progress)
-        with Progress(f"iterating over {self.ntuple.name}", wanted, unit="entries") as progress:
-            for (file_path, object_path), num_entries in zip(core.files, core.file_entries(), strict=True):
-                start, stop = max(entries[0], first), min(entries[1], first + num_entries)
-                if start < stop:
-                    n_bytes = core.decoded_bytes(paths, start, stop) if isinstance(step_size, str) else 0
-                    step = min(step_entries(step_size, n_bytes, stop - start), stop - start)
-                    options: dict[str, Any] = {"threads": n_threads, "prefetch": prefetch}
-                    batches = core.iterate(paths, start, stop, step, **options, named=named, settled=settled)
-                    for batch in self.ntuple._watched(batches):
-                        settled = True
-                        done = batch.entry_stop - entries[0]
-                        local = batch.entry_start - first, batch.entry_stop - first
-                        where = Report(self, file_path, object_path, *local, first + global_offset)
-                        handed_over = [output.group(batch, global_offset)]
-                        del batch  # while the next one is read, nothing here may keep this one's memory
-                        yield handed_over.pop(), where
-                        progress.tick(done, entries[1] - entries[0])
-                first += num_entries
-
-
-def without_reports(steps: Iterator[tuple[Any, Report]]) -> Iterator[Any]:
-    """Give the groups of steps alone, without keeping them."""
-    return map(operator.itemgetter(0), steps)
+        seen = set()
+        for i in matching:
+            name = schema.relative(i, self._id) if full_paths else schema.names[i]
+            if not (ignore_duplicates and name in seen):
+                seen.add(name)
+                yield name, i

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 from femtobarn._compat import check_read_options, split_open_options
-from femtobarn._fields import without_reports
 from femtobarn._libraries import regularize
 from femtobarn._ntuple import NTuple
 from femtobarn._open import Files, open_pairs, resolve
+from femtobarn._reading import without_reports
 from femtobarn._steps import check_step_size, num_threads
 from femtobarn.errors import KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from femtobarn._field import Field
     from femtobarn._filters import Filter
-    from femtobarn._ntuple import Field
     from femtobarn._report import Report
 
 __all__ = ["concatenate", "iterate"]

@@ -1,39 +1,35 @@
-"""Ntuples and their fields, as users see them."""
+"""Ntuples, as users see them."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Self
 
 from femtobarn import _core as core_module
-from femtobarn._compat import check_read_options
 from femtobarn._explain import Cluster, Metrics, VerifyReport
-from femtobarn._fields import HasFields
-from femtobarn._libraries import Output, regularize
+from femtobarn._field import Field
 from femtobarn._progress import Progress
+from femtobarn._reading import Readable
 from femtobarn._repr import FIELD_HEADER, field_rows, format_bytes, format_table, html_table, plural, skipped_lines
 from femtobarn._schema import Schema
-from femtobarn._steps import clip_entries, num_threads, step_entries
+from femtobarn._steps import num_threads, step_entries
 from femtobarn._warnings import warn_outside
 from femtobarn.errors import FemtobarnError, UnreadableWarning, UsageError
 
 if TYPE_CHECKING:
-    from types import ModuleType, TracebackType
-
-    import numpy.typing as npt
+    from types import TracebackType
 
     from femtobarn._core import Batch
-    from femtobarn._core_types import ColumnRecord, FieldRecord
 
-__all__ = ["Field", "NTuple"]
+__all__ = ["NTuple"]
 
 _SHOWN = 25  # fields in a repr
 _STREAM_STEP = "64 MB"  # what a consumer of the Arrow stream gets at once
 
 
-class NTuple(HasFields):
+class NTuple(Readable):
     """An RNTuple, in one file or in many; `femtobarn.open` makes it.
 
     It is immutable and safe to use from several threads at once. Pickling sends its URL, not its data. Consumers of
@@ -362,161 +358,6 @@ class NTuple(HasFields):
             warn_outside(f"field {field!r} of {self.name!r} is skipped: {reason}", UnreadableWarning)
 
 
-class Field(HasFields):
-    """A field of an ntuple; `nt["name"]` gives it.
-
-    Examples
-    --------
-    >>> import femtobarn as fb
-    >>> pt = fb.open(dimuon)["Muon_pt"]
-    >>> pt.typename
-    'ROOT::VecOps::RVec<float>'
-    >>> print(pt.array(entry_stop=100).type)
-    100 * var * float32
-    """
-
-    def __init__(self, ntuple: NTuple, field_id: int) -> None:
-        self._ntuple = ntuple
-        self._id: int = field_id
-
-    @property
-    def ntuple(self) -> NTuple:
-        """The ntuple that the field is in."""
-        return self._ntuple
-
-    @property
-    def _record(self) -> FieldRecord:
-        return self._ntuple._schema.records[self._id]
-
-    @property
-    def name(self) -> str:
-        """The field's own name."""
-        return self._ntuple._schema.names[self._id]
-
-    @property
-    def path(self) -> str:
-        """The names of the field and those above it, as "jets.pt"."""
-        return self._ntuple._schema.path(self._id)
-
-    @property
-    def typename(self) -> str:
-        """The C++ type, as ROOT writes it; empty for untyped records and collections."""
-        return self._record["typename"]
-
-    @property
-    def typealias(self) -> str:
-        """The name of the C++ type before typedefs were resolved, if the writer stored it."""
-        return self._record["typealias"]
-
-    @property
-    def description(self) -> str:
-        """The description that the writer gave."""
-        return self._record["description"]
-
-    @property
-    def role(self) -> str:
-        """The field's structural role: "plain", "collection", "record", "variant" or "streamer"."""
-        return self._record["role"]
-
-    @property
-    def field_id(self) -> int:
-        """The field's number in the file."""
-        return self._id
-
-    @property
-    def projected(self) -> bool:
-        """Whether the field has no columns of its own, but shows those of another."""
-        return self._record["projected"]
-
-    @property
-    def repetitions(self) -> int:
-        """The size of a `std::array` or `std::bitset`; 0 for what has none."""
-        return self._record["repetitions"]
-
-    @property
-    def columns(self) -> list[ColumnRecord]:
-        """The field's columns on disk: id, type, bits, representation, and whether they begin late."""
-        return list(self._record["columns"])
-
-    @property
-    def parent(self) -> HasFields:
-        """The field above, or the ntuple."""
-        above = self._ntuple._schema.visible_parent(self._id)
-        return self._ntuple if above is None else self._ntuple._field(above)
-
-    @property
-    def top_level(self) -> bool:
-        """Whether the field is directly in the ntuple."""
-        return self._record["parent"] is None
-
-    def array(
-        self,
-        entry_start: SupportsIndex | None = None,
-        entry_stop: SupportsIndex | None = None,
-        *,
-        library: str | ModuleType = "ak",
-        ak_add_doc: bool | dict[str, str] = False,
-        threads: int | None = None,
-        **options: Any,
-    ) -> Any:
-        """Read the field.
-
-        Parameters
-        ----------
-        entry_start, entry_stop : int, optional
-            First entry, and the one after the last; negative numbers count from the end, as in a slice.
-        library : str
-            What is returned: "ak", an Awkward Array; "np", a NumPy array; "arrow", a `pyarrow.ChunkedArray`; "pd", a
-            `pandas.Series`; "pl", a `polars.Series`; "batch", an object with Arrow's `__arrow_c_stream__`.
-        ak_add_doc, threads, **options
-            As for `arrays`.
-
-        Returns
-        -------
-        ak.Array, numpy.ndarray, pyarrow.ChunkedArray, pandas.Series, polars.Series or Batch
-            `entry_stop - entry_start` entries. A member of a collection's items comes as lists, one an entry.
-
-        Raises
-        ------
-        ChecksumError
-            If a page is damaged.
-        FileError
-            If reading fails.
-
-        Examples
-        --------
-        >>> import femtobarn as fb
-        >>> fb.open(dimuon)["nMuon"].array(library="np").shape
-        (12000,)
-        """
-        check_read_options(None, options)
-        nt = self._ntuple
-        output = Output(nt, regularize(library), None, ak_add_doc, nt._schema.parts(self._id))
-        paths = [nt._schema.path(self._id)]
-        output.check(paths)
-        start, stop = clip_entries(nt.num_entries, entry_start, entry_stop)
-        return output.single(nt._read(paths, start, stop, threads))
-
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        import numpy as np
-
-        array = self.array(library="np")
-        return np.array(array, dtype=dtype, copy=copy) if copy is not None else np.asarray(array, dtype=dtype)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Field) and other._ntuple is self._ntuple and other._id == self._id
-
-    def __hash__(self) -> int:
-        return hash((id(self._ntuple), self._id))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _refind, (self._ntuple, self.path)
-
-    def __repr__(self) -> str:
-        inner = f", {plural(len(self), 'subfield')}" if len(self) else ""
-        return f"<Field {self.path!r}: {self.typename or '(untyped)'}{inner} in {self._ntuple.name!r}>"
-
-
 class _AttributeSets(dict[str, NTuple]):
     """A dict whose text has a line for each ntuple, not a table."""
 
@@ -536,7 +377,3 @@ def _reopen(
 
 def _reopen_attribute(ntuple: NTuple, name: str) -> NTuple:
     return ntuple.attributes[name]
-
-
-def _refind(ntuple: NTuple, path: str) -> Field:
-    return ntuple["." + path]

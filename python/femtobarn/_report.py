@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from femtobarn._fields import HasFields
     from femtobarn._ntuple import NTuple
+    from femtobarn._reading import Readable
 
 __all__ = ["Report"]
 
@@ -39,7 +39,7 @@ class Report:
     10000 12000
     """
 
-    source: HasFields
+    source: Readable
     file_path: str
     object_path: str
     tree_entry_start: int

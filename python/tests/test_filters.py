@@ -108,7 +108,9 @@ def test_duplicates_are_ignored_on_request(dimuon):
     wanted = {"filter_name": "*_pt", "full_paths": False, "ignore_duplicates": True}
     assert nt.keys(**wanted) == ["Muon_pt"]
     assert [(name, field.path) for name, field in nt.items(**wanted)] == [("Muon_pt", "_collection0.Muon_pt")]
-    assert list(nt.typenames(**wanted)) == ["Muon_pt"]
+    assert nt.typenames(**wanted) == {"Muon_pt": "float"} == dict(nt.itertypenames(**wanted)), "those of the first"
+    both = [("Muon_pt", "float"), ("Muon_pt", "ROOT::VecOps::RVec<float>")]
+    assert list(nt.itertypenames(**wanted | {"ignore_duplicates": False})) == both
 
 
 def test_a_function_in_place_of_names_is_a_filter(dimuon):
