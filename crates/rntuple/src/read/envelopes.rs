@@ -74,6 +74,22 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// The error of a structure that is not as the specification says.
+    pub fn malformed(
+        &self,
+        structure: &'static str,
+        offset: u64,
+        source: SpecError,
+    ) -> RNTupleError {
+        RNTupleError::Spec {
+            url: self.url.into(),
+            ntuple: self.path.into(),
+            structure,
+            offset,
+            source,
+        }
+    }
+
     pub fn inconsistent(
         &self,
         what: &str,
@@ -97,17 +113,12 @@ impl Context<'_> {
     ) -> Result<Vec<Bytes>, RNTupleError> {
         for link in links {
             if let LocatorKind::Other(kind) = link.locator.kind {
-                return Err(RNTupleError::Spec {
-                    url: self.url.into(),
-                    ntuple: self.path.into(),
-                    structure,
+                let error = SpecError::Unsupported {
+                    what: "locator",
                     offset: 0,
-                    source: SpecError::Unsupported {
-                        what: "locator",
-                        offset: 0,
-                        found: format!("type {kind:#x}, which is no place in a file"),
-                    },
-                });
+                    found: format!("type {kind:#x}, which is no place in a file"),
+                };
+                return Err(self.malformed(structure, 0, error));
             }
             let most = link.locator.size.saturating_mul(LARGEST_RATIO);
             if link.length > LARGEST_ENVELOPE.min(most) || link.locator.size > link.length {

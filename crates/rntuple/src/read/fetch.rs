@@ -4,9 +4,8 @@
 //! into memory of its own that it uses again; the source is told what comes next. For others, threads that only wait
 //! keep several requests in flight, as long as the bytes that wait to be decoded stay within the budget.
 
-use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -14,6 +13,7 @@ use femtobarn_io::{ByteSource, coalesce};
 
 use super::engine::{Progress, ReadOptions};
 use super::plan::Part;
+use super::queue::Queue;
 use super::stats::{Stats, add, elapsed};
 use crate::RNTupleError;
 use crate::encoding::Scratch;
@@ -39,15 +39,15 @@ pub trait Decode<J> {
 /// A request and the jobs that it serves.
 #[derive(Debug)]
 pub struct Work<J> {
-    part: usize,
-    range: Range<u64>,
+    pub(super) part: usize,
+    pub(super) range: Range<u64>,
     /// The payload is split over several keys.
-    split: bool,
+    pub(super) split: bool,
     jobs: Vec<J>,
 }
 
 impl<J> Work<J> {
-    fn n_bytes(&self) -> u64 {
+    pub(super) fn n_bytes(&self) -> u64 {
         self.range.end - self.range.start
     }
 }
@@ -255,144 +255,6 @@ fn fetch<J>(parts: &[Part], queue: &Queue<J>) -> Result<(), RNTupleError> {
         }
     }
     Ok(())
-}
-
-#[derive(Debug)]
-struct State<J> {
-    waiting: VecDeque<Work<J>>,
-    ready: VecDeque<(Work<J>, Bytes)>,
-    /// Work that a waiting thread has taken and not put back.
-    fetching: usize,
-    in_flight: u64,
-    stopped: bool,
-}
-
-/// Work to do, in order.
-#[derive(Debug)]
-struct Queue<J> {
-    state: Mutex<State<J>>,
-    changed: Condvar,
-    fetched_ahead: bool,
-    budget: u64,
-}
-
-impl<J> Queue<J> {
-    fn new(work: Vec<Work<J>>, fetched_ahead: bool, budget: u64) -> Self {
-        let state = State {
-            waiting: work.into(),
-            ready: VecDeque::new(),
-            fetching: 0,
-            in_flight: 0,
-            stopped: false,
-        };
-        Self {
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-            fetched_ahead,
-            budget,
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, State<J>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The next work, with its bytes where they were fetched ahead; none at the end.
-    fn next(&self) -> Option<(Work<J>, Option<Bytes>)> {
-        let mut state = self.lock();
-        loop {
-            if state.stopped {
-                return None;
-            }
-            if !self.fetched_ahead {
-                return state.waiting.pop_front().map(|work| (work, None));
-            }
-            if let Some((work, bytes)) = state.ready.pop_front() {
-                return Some((work, Some(bytes)));
-            }
-            if state.waiting.is_empty() && state.fetching == 0 {
-                return None;
-            }
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Work for one vector read: of one file, as many ranges as its source takes, within the budget.
-    fn take_batch(&self, parts: &[Part]) -> Option<Vec<Work<J>>> {
-        let mut state = self.lock();
-        loop {
-            if state.stopped || state.waiting.is_empty() {
-                return None;
-            }
-            let next = state.waiting.front().map_or(0, Work::n_bytes);
-            if state.in_flight == 0 || state.in_flight.saturating_add(next) <= self.budget {
-                break;
-            }
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        let mut batch: Vec<Work<J>> = Vec::new();
-        let cost = state
-            .waiting
-            .front()
-            .and_then(|work| parts.get(work.part))
-            .map(|p| p.reader.source().cost());
-        let most = cost.map_or(1, |cost| cost.most_ranges.max(1));
-        // one read takes its share of the budget, so that others are in flight beside it
-        let share = self.budget / cost.map_or(1, |cost| cost.concurrency.max(1)) as u64;
-        let mut bytes = 0u64;
-        while let Some(work) = state.waiting.front() {
-            let fits = batch.first().is_none_or(|first| {
-                first.part == work.part
-                    && !first.split
-                    && !work.split
-                    && bytes.saturating_add(work.n_bytes()) <= share
-            });
-            if !fits || batch.len() >= most {
-                break;
-            }
-            bytes += work.n_bytes();
-            batch.extend(state.waiting.pop_front());
-        }
-        state.in_flight += bytes;
-        state.fetching += batch.len();
-        Some(batch)
-    }
-
-    fn put(&self, work: Work<J>, bytes: Bytes) {
-        let mut state = self.lock();
-        state.fetching -= 1;
-        state.ready.push_back((work, bytes));
-        self.changed.notify_all();
-    }
-
-    /// A work's bytes are no longer held.
-    fn done(&self, n_bytes: u64) {
-        if self.fetched_ahead {
-            self.lock().in_flight -= n_bytes;
-            self.changed.notify_all();
-        }
-    }
-
-    /// What a thread that reads by itself should announce: a request some way ahead, within the budget.
-    fn ahead(&self, largest_request: u64) -> Option<(usize, Vec<Range<u64>>)> {
-        let distance = usize::try_from(self.budget / largest_request.max(1))
-            .unwrap_or(usize::MAX)
-            .max(1);
-        let state = self.lock();
-        let work = state.waiting.get(distance.min(8))?;
-        Some((work.part, vec![work.range.clone()]))
-    }
-
-    fn stop(&self) {
-        self.lock().stopped = true;
-        self.changed.notify_all();
-    }
 }
 
 /// Bytes that a list of works will fetch.

@@ -1,20 +1,18 @@
 //! One RNTuple in one source: its descriptor, and page lists read when needed.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use femtobarn_io::ByteSource;
 
-use super::envelopes::{Context, Known};
+use super::envelopes::Context;
+use super::groups::Group;
 use super::stats::Stats;
 use super::storage::Storage;
 use crate::RNTupleError;
 use crate::schema::{Descriptor, FieldId, FieldNames, did_you_mean, field_paths};
-use crate::spec::{
-    Anchor, EnvelopeLink, Footer, Header, LinkedAttributeSet, Locator, LocatorKind, PageList,
-};
+use crate::spec::{Anchor, EnvelopeLink, Footer, Header, LinkedAttributeSet, Locator, LocatorKind};
 
 /// How an ntuple is read.
 #[derive(Debug, Clone, Copy)]
@@ -34,30 +32,6 @@ impl Default for ReaderOptions {
     }
 }
 
-/// The page list of a cluster group.
-#[derive(Debug)]
-struct Group {
-    /// Its bytes as stored, if they came with the opening.
-    stored: Option<Bytes>,
-    list: OnceLock<Arc<PageList>>,
-}
-
-impl Group {
-    fn new(metadata: &dyn ByteSource, link: &EnvelopeLink, max_key_size: u64) -> Self {
-        let whole = max_key_size == 0 || link.locator.size <= max_key_size;
-        // copied, so that what was fetched around it can go
-        let stored = metadata.peek(&link_range(link)).filter(|_| whole);
-        Self {
-            stored: stored.map(|bytes| Bytes::copy_from_slice(&bytes)),
-            list: OnceLock::new(),
-        }
-    }
-}
-
-fn link_range(link: &EnvelopeLink) -> Range<u64> {
-    link.locator.offset..link.locator.offset.saturating_add(link.locator.size)
-}
-
 /// An open RNTuple.
 #[derive(Debug)]
 pub struct Reader {
@@ -68,7 +42,7 @@ pub struct Reader {
     names: FieldNames,
     paths: Vec<Option<String>>,
     by_path: OnceLock<HashMap<String, FieldId>>,
-    groups: Vec<Group>,
+    pub(super) groups: Vec<Group>,
     stats: Arc<Stats>,
     storage: Option<Arc<dyn Storage>>,
     /// Other names of fields.
@@ -102,19 +76,14 @@ impl Reader {
         let [header, footer] = envelopes.as_slice() else {
             return Err(context.inconsistent("envelopes", "2", envelopes.len()));
         };
-        let spec = |structure, offset| {
-            move |source| RNTupleError::Spec {
-                url: context.url.into(),
-                ntuple: path.into(),
-                structure,
-                offset,
-                source,
-            }
-        };
-        let header = Header::parse(header).map_err(spec("header", anchor.seek_header))?;
-        let footer = Footer::parse(footer).map_err(spec("footer", anchor.seek_footer))?;
+        let (at_header, at_footer) = (anchor.seek_header, anchor.seek_footer);
+        let header = Header::parse(header);
+        let header = header.map_err(|error| context.malformed("header", at_header, error))?;
+        let footer = Footer::parse(footer);
+        let footer = footer.map_err(|error| context.malformed("footer", at_footer, error))?;
+        let descriptor = Descriptor::new(anchor, header, footer);
         let descriptor =
-            Descriptor::new(anchor, header, footer).map_err(spec("schema", anchor.seek_header))?;
+            descriptor.map_err(|error| context.malformed("schema", at_header, error))?;
         let names = FieldNames::new(&descriptor);
         let descriptor = descriptor.without_unreadable(&names);
         Ok(Self {
@@ -147,10 +116,8 @@ impl Reader {
     ) -> Self {
         let names = FieldNames::new(&descriptor);
         let list = storage.page_list();
-        let groups = descriptor.cluster_groups.iter().map(|_| Group {
-            stored: None,
-            list: OnceLock::from(list.clone()),
-        });
+        let groups = descriptor.cluster_groups.iter();
+        let groups = groups.map(|_| Group::known(list.clone()));
         Self {
             paths: field_paths(&descriptor, &names),
             names,
@@ -292,7 +259,7 @@ impl Reader {
             .inconsistent(what, expected, found)
     }
 
-    fn context<'a>(&'a self, source: &'a dyn ByteSource) -> Context<'a> {
+    pub(super) fn context<'a>(&'a self, source: &'a dyn ByteSource) -> Context<'a> {
         Context {
             url: self.url(),
             path: &self.path,
@@ -300,88 +267,6 @@ impl Reader {
             max_key_size: self.descriptor.anchor.max_key_size,
             stats: &self.stats,
         }
-    }
-
-    /// The page lists of the cluster groups that hold entries of the range, each with the id of its first cluster;
-    /// those not yet known are fetched in one vector read.
-    pub fn page_lists(
-        &self,
-        entries: Range<u64>,
-    ) -> Result<Vec<(u64, Arc<PageList>)>, RNTupleError> {
-        let mut first_cluster = 0u64;
-        let mut wanted = Vec::new();
-        for (index, group) in self.descriptor.cluster_groups.iter().enumerate() {
-            let end = group.min_entry.saturating_add(group.entry_span);
-            if group.min_entry < entries.end && end > entries.start {
-                wanted.push((index, first_cluster));
-            }
-            first_cluster = first_cluster.saturating_add(u64::from(group.n_clusters));
-        }
-        self.load_groups(wanted.iter().map(|&(index, _)| index))?;
-        let loaded = wanted.into_iter().filter_map(|(index, first)| {
-            Some((first, self.groups.get(index)?.list.get()?.clone()))
-        });
-        Ok(loaded.collect())
-    }
-
-    /// The page list of one cluster group.
-    pub fn page_list(&self, group: usize) -> Result<Option<Arc<PageList>>, RNTupleError> {
-        self.load_groups(std::iter::once(group))?;
-        Ok(self
-            .groups
-            .get(group)
-            .and_then(|group| group.list.get().cloned()))
-    }
-
-    fn load_groups(&self, groups: impl Iterator<Item = usize>) -> Result<(), RNTupleError> {
-        let missing: Vec<usize> = groups
-            .filter(|&i| self.groups.get(i).is_some_and(|g| g.list.get().is_none()))
-            .collect();
-        let links: Vec<EnvelopeLink> = missing
-            .iter()
-            .filter_map(|&i| self.descriptor.cluster_groups.get(i))
-            .map(|g| g.page_list)
-            .collect();
-        if links.is_empty() {
-            return Ok(());
-        }
-        let stored = missing
-            .iter()
-            .map(|&i| self.groups.get(i).and_then(|group| group.stored.clone()));
-        let known = Known {
-            source: &*self.source,
-            ranges: links.iter().map(link_range).zip(stored).collect(),
-        };
-        let envelopes = self.context(&known).envelopes(&links, "page list")?;
-        for ((index, bytes), link) in missing.into_iter().zip(envelopes).zip(&links) {
-            let list =
-                PageList::parse(&bytes, self.descriptor.header_checksum).map_err(|source| {
-                    RNTupleError::Spec {
-                        url: self.url().into(),
-                        ntuple: self.path.clone(),
-                        structure: "page list",
-                        offset: link.locator.offset,
-                        source,
-                    }
-                })?;
-            let expected = self
-                .descriptor
-                .cluster_groups
-                .get(index)
-                .map_or(0, |g| g.n_clusters);
-            if list.clusters().len() != expected as usize {
-                return Err(self.inconsistent(
-                    "number of clusters in a page list",
-                    expected,
-                    list.clusters().len(),
-                ));
-            }
-            if let Some(Group { list: slot, .. }) = self.groups.get(index) {
-                // another thread may have been first, with the same list
-                let _ = slot.set(Arc::new(list));
-            }
-        }
-        Ok(())
     }
 
     /// Opens an attribute set.
@@ -395,13 +280,12 @@ impl Reader {
             .envelopes(&[locator], "attribute set's anchor")?
             .pop()
             .unwrap_or_default();
-        let anchor = Anchor::parse(&bytes).map_err(|source| RNTupleError::Spec {
-            url: self.url().into(),
-            ntuple: link.name.clone(),
-            structure: "anchor",
-            offset: link.anchor.offset,
-            source,
-        })?;
+        let context = Context {
+            path: &link.name,
+            ..context
+        };
+        let anchor = Anchor::parse(&bytes)
+            .map_err(|error| context.malformed("anchor", link.anchor.offset, error))?;
         Reader::open(
             self.source.clone(),
             &*self.source,

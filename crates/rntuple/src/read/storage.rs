@@ -33,7 +33,7 @@ pub trait Storage: Debug + Send + Sync {
     /// The storage itself, for those who know its type.
     fn as_any(&self) -> &dyn Any;
 
-    /// The format and its version, as "TTree 20".
+    /// The format, as "TTree".
     fn version(&self) -> String;
 
     /// Reads the entries of all parts, which all are of this kind of storage, one after another: the data of all slots

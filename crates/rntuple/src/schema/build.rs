@@ -1,11 +1,10 @@
 //! From fields to the tree of a read and its slots.
 
-use std::collections::HashMap;
-
 use super::descriptor::{Descriptor, FieldId};
 use super::dtype::DType;
+use super::members::flattened;
 use super::node::{ListSort, Node, NodeKind};
-use super::paths::{FieldNames, is_anonymous, is_number};
+use super::paths::{FieldNames, is_number};
 use super::slots::{Slot, SlotId, SlotKind, SlotParent, Slots};
 use crate::spec::{ColumnType, Role};
 
@@ -28,7 +27,23 @@ pub fn build(
         share,
         slots,
     }
-    .field(field, SlotParent::Entries, 1)
+    .field(field, Place::once(SlotParent::Entries))
+}
+
+/// Where a field stands: what its values are counted by, and how many there are each time.
+#[derive(Clone, Copy)]
+struct Place {
+    parent: SlotParent,
+    multiplicity: u64,
+}
+
+impl Place {
+    fn once(parent: SlotParent) -> Self {
+        Self {
+            parent,
+            multiplicity: 1,
+        }
+    }
 }
 
 struct Builder<'a> {
@@ -40,19 +55,14 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn field(
-        &mut self,
-        id: FieldId,
-        parent: SlotParent,
-        multiplicity: u64,
-    ) -> Result<Node, String> {
+    fn field(&mut self, id: FieldId, place: Place) -> Result<Node, String> {
         let field = self.descriptor.field(id).ok_or("a field is missing")?;
         let kind = match field.record.role {
-            Role::Plain => return self.plain(id, parent, multiplicity),
-            Role::Collection => self.collection(id, parent, multiplicity)?,
-            Role::Record => self.record(id, parent, multiplicity)?,
-            Role::Variant => self.variant(id, parent, multiplicity)?,
-            Role::Streamer => self.two_columns(id, parent, multiplicity)?,
+            Role::Plain => return self.plain(id, place),
+            Role::Collection => self.collection(id, place)?,
+            Role::Record => self.record(id, place)?,
+            Role::Variant => self.variant(id, place)?,
+            Role::Streamer => self.two_columns(id, place)?,
             Role::Unknown(role) => {
                 return Err(self.bad(id, &format!("the unknown structural role {role}")));
             }
@@ -60,12 +70,7 @@ impl Builder<'_> {
         Ok(Node { field: id, kind })
     }
 
-    fn plain(
-        &mut self,
-        id: FieldId,
-        parent: SlotParent,
-        multiplicity: u64,
-    ) -> Result<Node, String> {
+    fn plain(&mut self, id: FieldId, place: Place) -> Result<Node, String> {
         let field = self.descriptor.field(id).ok_or("a field is missing")?;
         let n_columns = self.descriptor.n_columns(id);
         let repetitions = field
@@ -73,11 +78,10 @@ impl Builder<'_> {
             .flags
             .repetitive()
             .then_some(field.record.array_size.unwrap_or(0));
-        let inner = match repetitions {
-            Some(n) => multiplicity
-                .checked_mul(n)
-                .ok_or_else(|| self.bad(id, "an array size beyond 2^64"))?,
-            None => multiplicity,
+        let inner = place.multiplicity.checked_mul(repetitions.unwrap_or(1));
+        let inner = Place {
+            multiplicity: inner.ok_or_else(|| self.bad(id, "an array size beyond 2^64"))?,
+            ..place
         };
         let kind = match (n_columns, repetitions) {
             (0, _) => {
@@ -87,7 +91,7 @@ impl Builder<'_> {
                         &format!("no columns and {} subfields", field.children.len()),
                     ));
                 };
-                let item = self.field(child, parent, inner)?;
+                let item = self.field(child, inner)?;
                 match repetitions {
                     Some(size) => NodeKind::Regular {
                         size,
@@ -100,7 +104,7 @@ impl Builder<'_> {
                 let item = Node {
                     field: id,
                     kind: NodeKind::Leaf {
-                        slot: self.leaf(id, 0, parent, inner)?,
+                        slot: self.leaf(id, 0, inner)?,
                     },
                 };
                 NodeKind::Regular {
@@ -114,7 +118,7 @@ impl Builder<'_> {
                     .type_name
                     .starts_with("ROOT::RNTupleCardinality") =>
             {
-                let index = self.index(id, parent, multiplicity)?;
+                let index = self.index(id, place)?;
                 let wide = self
                     .column_types(id, 0)
                     .iter()
@@ -122,27 +126,22 @@ impl Builder<'_> {
                 NodeKind::Cardinality { index, wide }
             }
             (1, None) => NodeKind::Leaf {
-                slot: self.leaf(id, 0, parent, multiplicity)?,
+                slot: self.leaf(id, 0, place)?,
             },
-            (2, None) => self.two_columns(id, parent, multiplicity)?,
+            (2, None) => self.two_columns(id, place)?,
             (n, _) => return Err(self.bad(id, &format!("{n} columns"))),
         };
         Ok(Node { field: id, kind })
     }
 
-    fn collection(
-        &mut self,
-        id: FieldId,
-        parent: SlotParent,
-        multiplicity: u64,
-    ) -> Result<NodeKind, String> {
+    fn collection(&mut self, id: FieldId, place: Place) -> Result<NodeKind, String> {
         let field = self.descriptor.field(id).ok_or("a field is missing")?;
-        let index = self.index(id, parent, multiplicity)?;
-        let below = SlotParent::Index(index);
+        let index = self.index(id, place)?;
+        let below = Place::once(SlotParent::Index(index));
         let item = match field.children.as_slice() {
-            &[child] => self.field(child, below, 1)?,
+            &[child] => self.field(child, below)?,
             children => {
-                let members = self.members(children, below, 1)?;
+                let members = self.members(children, below)?;
                 Node {
                     field: id,
                     kind: record_kind(members, String::new()),
@@ -163,15 +162,10 @@ impl Builder<'_> {
     }
 
     /// Members of a record; those of base classes come behind its own, as uproot orders them.
-    fn record(
-        &mut self,
-        id: FieldId,
-        parent: SlotParent,
-        multiplicity: u64,
-    ) -> Result<NodeKind, String> {
+    fn record(&mut self, id: FieldId, place: Place) -> Result<NodeKind, String> {
         let field = self.descriptor.field(id).ok_or("a field is missing")?;
         let flat = flattened(self.descriptor, id);
-        let members = self.members(&flat, parent, multiplicity)?;
+        let members = self.members(&flat, place)?;
         // what only groups fields of their own is no object of its class
         let type_name = match is_group(self.descriptor, id) {
             true => String::new(),
@@ -183,8 +177,7 @@ impl Builder<'_> {
     fn members(
         &mut self,
         children: &[FieldId],
-        parent: SlotParent,
-        multiplicity: u64,
+        place: Place,
     ) -> Result<Vec<(String, Node)>, String> {
         let ranked = children
             .iter()
@@ -196,18 +189,13 @@ impl Builder<'_> {
             .map(|(_, child)| {
                 Ok((
                     self.names.get(self.descriptor, child).to_owned(),
-                    self.field(child, parent, multiplicity)?,
+                    self.field(child, place)?,
                 ))
             })
             .collect()
     }
 
-    fn variant(
-        &mut self,
-        id: FieldId,
-        parent: SlotParent,
-        multiplicity: u64,
-    ) -> Result<NodeKind, String> {
+    fn variant(&mut self, id: FieldId, place: Place) -> Result<NodeKind, String> {
         let field = self.descriptor.field(id).ok_or("a field is missing")?;
         let types = self.column_types(id, 0);
         if self.descriptor.n_columns(id) != 1 || types.iter().any(|&c| c != ColumnType::Switch) {
@@ -219,16 +207,10 @@ impl Builder<'_> {
                 &format!("{} alternatives, more than 125", field.children.len()),
             ));
         }
-        let switch = self.slot(
-            id,
-            0,
-            SlotKind::Switch(field.children.len()),
-            parent,
-            multiplicity,
-        );
+        let switch = self.slot(id, 0, SlotKind::Switch(field.children.len()), place);
         let children = field.children.iter().enumerate();
         let alternatives: Result<_, _> = children
-            .map(|(k, &child)| self.field(child, SlotParent::Switch(switch, k), 1))
+            .map(|(k, &child)| self.field(child, Place::once(SlotParent::Switch(switch, k))))
             .collect();
         Ok(NodeKind::Variant {
             switch,
@@ -237,12 +219,7 @@ impl Builder<'_> {
     }
 
     /// A string or a streamed object: offsets and bytes.
-    fn two_columns(
-        &mut self,
-        id: FieldId,
-        parent: SlotParent,
-        multiplicity: u64,
-    ) -> Result<NodeKind, String> {
+    fn two_columns(&mut self, id: FieldId, place: Place) -> Result<NodeKind, String> {
         if self.descriptor.n_columns(id) != 2 {
             return Err(self.bad(
                 id,
@@ -252,8 +229,8 @@ impl Builder<'_> {
                 ),
             ));
         }
-        let index = self.index(id, parent, multiplicity)?;
-        let content = self.leaf(id, 1, SlotParent::Index(index), 1)?;
+        let index = self.index(id, place)?;
+        let content = self.leaf(id, 1, Place::once(SlotParent::Index(index)))?;
         if self.slots.get(content).map(|s| s.kind) != Some(SlotKind::Leaf(DType::UInt8)) {
             return Err(self.bad(id, "a second column that holds no bytes"));
         }
@@ -275,26 +252,15 @@ impl Builder<'_> {
         }
     }
 
-    fn index(
-        &mut self,
-        id: FieldId,
-        parent: SlotParent,
-        multiplicity: u64,
-    ) -> Result<SlotId, String> {
+    fn index(&mut self, id: FieldId, place: Place) -> Result<SlotId, String> {
         let types = self.column_types(id, 0);
         if types.is_empty() || types.iter().any(|c| !c.is_index()) {
             return Err(self.bad(id, "no Index column"));
         }
-        Ok(self.slot(id, 0, SlotKind::Index, parent, multiplicity))
+        Ok(self.slot(id, 0, SlotKind::Index, place))
     }
 
-    fn leaf(
-        &mut self,
-        id: FieldId,
-        position: usize,
-        parent: SlotParent,
-        multiplicity: u64,
-    ) -> Result<SlotId, String> {
+    fn leaf(&mut self, id: FieldId, position: usize, place: Place) -> Result<SlotId, String> {
         let type_name = self
             .descriptor
             .field(id)
@@ -311,17 +277,10 @@ impl Builder<'_> {
             .collect();
         let dtype = types.and_then(|types| types.into_iter().reduce(DType::promote));
         let dtype = dtype.ok_or_else(|| self.bad(id, "a column that holds no values"))?;
-        Ok(self.slot(id, position, SlotKind::Leaf(dtype), parent, multiplicity))
+        Ok(self.slot(id, position, SlotKind::Leaf(dtype), place))
     }
 
-    fn slot(
-        &mut self,
-        id: FieldId,
-        position: usize,
-        kind: SlotKind,
-        parent: SlotParent,
-        multiplicity: u64,
-    ) -> SlotId {
+    fn slot(&mut self, id: FieldId, position: usize, kind: SlotKind, place: Place) -> SlotId {
         let field = self.descriptor.physical(id);
         let columns = self.descriptor.representations(id, position);
         let slot = Slot {
@@ -329,8 +288,8 @@ impl Builder<'_> {
             position,
             columns,
             kind,
-            parent,
-            multiplicity,
+            parent: place.parent,
+            multiplicity: place.multiplicity,
         };
         if self.share {
             self.slots.intern(slot)
@@ -360,44 +319,6 @@ impl Builder<'_> {
     }
 }
 
-/// The members of a record; those of its base classes stand behind its own.
-fn flattened(descriptor: &Descriptor, id: FieldId) -> Vec<FieldId> {
-    let mut flat = Vec::new();
-    let mut pending = vec![id];
-    while let Some(current) = pending.pop() {
-        let field = descriptor.field(current);
-        for &child in field.map_or(&[][..], |field| field.children.as_slice()) {
-            if is_anonymous(descriptor, child) {
-                pending.push(child);
-            } else {
-                flat.push(child);
-            }
-        }
-    }
-    flat
-}
-
-/// For every field its place among the members that it stands with in arrays.
-pub(crate) fn member_ranks(descriptor: &Descriptor) -> Vec<usize> {
-    let mut ranks = vec![0; descriptor.fields.len()];
-    for (id, field) in (0u32..).zip(&descriptor.fields) {
-        let is_base = field.record.role == Role::Record && is_anonymous(descriptor, id);
-        let is_item = field.parent.and_then(|parent| descriptor.field(parent));
-        let is_item = is_item.is_some_and(|parent| parent.record.role != Role::Record);
-        let members = match field.record.role {
-            Role::Record if !is_base || is_item => flattened(descriptor, id),
-            Role::Record => continue,
-            _ => field.children.clone(),
-        };
-        for (rank, member) in members.into_iter().enumerate() {
-            if let Some(place) = ranks.get_mut(member as usize) {
-                *place = rank;
-            }
-        }
-    }
-    ranks
-}
-
 /// Whether a record is a group: below a field that is not of the top level, and no copy of another field.
 fn is_group(descriptor: &Descriptor, id: FieldId) -> bool {
     let mut root = id;
@@ -419,33 +340,4 @@ fn record_kind(members: Vec<(String, Node)>, type_name: String) -> NodeKind {
         members,
         type_name,
     }
-}
-
-/// The fields that take part in a read of `selected`: they, their ancestors and their descendants.
-pub(crate) fn wanted_fields(descriptor: &Descriptor, selected: &[FieldId]) -> Vec<bool> {
-    let mut chosen: HashMap<FieldId, bool> = HashMap::new();
-    for &id in selected {
-        chosen.insert(id, true);
-    }
-    let mut wanted = vec![false; descriptor.fields.len()];
-    // parents stand before their children
-    for (id, field) in (0u32..).zip(&descriptor.fields) {
-        let inherited = field.parent.is_some_and(|p| chosen.contains_key(&p));
-        if inherited {
-            chosen.insert(id, true);
-        }
-        if let (true, Some(slot)) = (chosen.contains_key(&id), wanted.get_mut(id as usize)) {
-            *slot = true;
-        }
-    }
-    for &id in selected {
-        let mut current = descriptor.field(id).and_then(|field| field.parent);
-        while let Some(parent) = current {
-            if let Some(slot) = wanted.get_mut(parent as usize) {
-                *slot = true;
-            }
-            current = descriptor.field(parent).and_then(|field| field.parent);
-        }
-    }
-    wanted
 }

@@ -21,6 +21,22 @@ pub enum DType {
 }
 
 impl DType {
+    /// All types.
+    pub const ALL: [Self; 12] = [
+        Self::Bool,
+        Self::Int8,
+        Self::UInt8,
+        Self::Int16,
+        Self::UInt16,
+        Self::Int32,
+        Self::UInt32,
+        Self::Int64,
+        Self::UInt64,
+        Self::Float16,
+        Self::Float32,
+        Self::Float64,
+    ];
+
     /// Bytes of an element; a boolean takes one.
     pub fn size(self) -> usize {
         match self {
@@ -176,10 +192,7 @@ mod tests {
 
     #[test]
     fn plain_columns_hold_their_type() {
-        for dtype in [
-            Bool, Int8, UInt8, Int16, UInt16, Int32, UInt32, Int64, UInt64, Float16, Float32,
-            Float64,
-        ] {
+        for dtype in DType::ALL {
             assert_eq!(DType::of_column(dtype.plain_column()), Some(dtype));
         }
     }

@@ -3,14 +3,15 @@
 mod build;
 mod descriptor;
 mod dtype;
+mod members;
 mod node;
 mod paths;
 mod slots;
 
 pub use build::build;
-pub(crate) use build::{member_ranks, wanted_fields};
 pub use descriptor::{Column, Descriptor, Field, FieldId, SkippedField};
 pub use dtype::DType;
+pub(crate) use members::{member_ranks, wanted_fields};
 pub use node::{ListSort, Node, NodeKind};
 pub use paths::{FieldNames, did_you_mean, field_paths, is_anonymous, nearest};
 pub use slots::{Slot, SlotId, SlotKind, SlotParent, Slots};

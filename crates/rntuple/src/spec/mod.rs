@@ -1,20 +1,23 @@
 //! On-disk structures of the RNTuple format: bytes in, values out; no I/O.
 
 mod anchor;
+mod column_type;
 mod cursor;
 mod description;
 mod envelope;
 mod footer;
 mod header;
 mod locator;
+mod out;
 mod page_list;
 pub(crate) mod write;
 
 pub use anchor::Anchor;
+pub use column_type::ColumnType;
 pub use cursor::{Cursor, Frame, SpecError};
 pub use description::{
-    AliasColumn, ColumnFlags, ColumnRecord, ColumnType, ExtraTypeInfo, FieldFlags, FieldRecord,
-    Role, SchemaDescription,
+    AliasColumn, ColumnFlags, ColumnRecord, ExtraTypeInfo, FieldFlags, FieldRecord, Role,
+    SchemaDescription,
 };
 pub use envelope::{Envelope, EnvelopeKind};
 pub use footer::{ClusterGroup, Footer, LinkedAttributeSet};

@@ -5,6 +5,7 @@ use super::description::{ColumnRecord, FieldRecord, Role, SchemaDescription};
 use super::envelope::EnvelopeKind;
 use super::footer::{ClusterGroup, LinkedAttributeSet};
 use super::locator::{EnvelopeLink, Locator};
+use super::out::Out;
 use super::page_list::{ClusterSummary, Page};
 
 /// The pages of one column in one cluster, to be written.
@@ -25,59 +26,7 @@ pub struct WrittenCluster {
     pub columns: Vec<WrittenColumn>,
 }
 
-/// Little-endian values, one after another.
-#[derive(Debug, Default)]
-struct Out(Vec<u8>);
-
 impl Out {
-    fn u16(&mut self, value: u16) -> &mut Self {
-        self.0.extend(value.to_le_bytes());
-        self
-    }
-
-    fn u32(&mut self, value: u32) -> &mut Self {
-        self.0.extend(value.to_le_bytes());
-        self
-    }
-
-    fn u64(&mut self, value: u64) -> &mut Self {
-        self.0.extend(value.to_le_bytes());
-        self
-    }
-
-    fn string(&mut self, text: &str) -> &mut Self {
-        self.count(text.len());
-        self.0.extend(text.as_bytes());
-        self
-    }
-
-    fn count(&mut self, n: usize) -> &mut Self {
-        self.u32(u32::try_from(n).unwrap_or(u32::MAX))
-    }
-
-    /// A record frame: its size, then what `write` writes.
-    fn record(&mut self, write: impl FnOnce(&mut Self)) {
-        self.frame(1, write);
-    }
-
-    /// A list frame: its negated size, the number of items, the items.
-    fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T)) {
-        self.frame(-1, |out| {
-            out.count(items.len());
-            items.iter().for_each(|item| write(out, item));
-        });
-    }
-
-    fn frame(&mut self, sign: i64, write: impl FnOnce(&mut Self)) {
-        let at = self.0.len();
-        self.u64(0);
-        write(self);
-        let size = i64::try_from(self.0.len() - at).unwrap_or(i64::MAX) * sign;
-        if let Some(place) = self.0.get_mut(at..at + 8) {
-            place.copy_from_slice(&size.to_le_bytes());
-        }
-    }
-
     fn locator(&mut self, locator: &Locator) {
         match i32::try_from(locator.size) {
             Ok(size) => self.u32(size.cast_unsigned()).u64(locator.offset),

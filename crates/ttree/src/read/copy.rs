@@ -3,11 +3,11 @@
 use std::sync::{Mutex, PoisonError};
 
 use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::encoding::promote;
 use femtobarn_rntuple::read::Part;
 use femtobarn_rntuple::schema::DType;
 
 use super::engine::Found;
-use super::numbers::promoted;
 use super::origin::Origin;
 use super::pieces::Pieced;
 
@@ -67,7 +67,7 @@ impl Copier<'_> {
                     if from == to {
                         out.copy_from_slice(bytes);
                     } else {
-                        promoted(bytes, from, to, out);
+                        promote(bytes, from, to, out);
                     }
                 }
                 Ok(())

@@ -92,50 +92,6 @@ fn convert<const N: usize, T: Native>(bytes: &[u8], out: &mut [u8], value: impl 
     }
 }
 
-/// Values of one type as those of another, in which there is room for each: columns of several files may differ.
-pub(crate) fn promoted(values: &[u8], from: DType, to: DType, out: &mut [u8]) {
-    let items = values.chunks_exact(from.size());
-    for (item, out) in items.zip(out.chunks_exact_mut(to.size())) {
-        promote_one(item, from, to, out);
-    }
-}
-
-fn promote_one(item: &[u8], from: DType, to: DType, out: &mut [u8]) {
-    let mut word = [0u8; 8];
-    for (to, from) in word.iter_mut().zip(item) {
-        *to = *from;
-    }
-    let raw = u64::from_le_bytes(word);
-    let bits = u32::try_from(8 * from.size()).unwrap_or(64);
-    let signed = (raw << (64 - bits)).cast_signed() >> (64 - bits);
-    let is_signed = matches!(
-        from,
-        DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64
-    );
-    #[expect(clippy::cast_possible_truncation, reason = "the bits are there")]
-    let real = match from {
-        DType::Float32 => f64::from(f32::from_bits(raw as u32)),
-        DType::Float64 => f64::from_bits(raw),
-        #[expect(clippy::cast_precision_loss, reason = "types are promoted exactly")]
-        _ if is_signed => signed as f64,
-        #[expect(clippy::cast_precision_loss, reason = "types are promoted exactly")]
-        _ => raw as f64,
-    };
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "types are promoted exactly"
-    )]
-    let bytes = match to {
-        DType::Float32 => u64::from((real as f32).to_bits()),
-        DType::Float64 => real.to_bits(),
-        _ if is_signed => signed.cast_unsigned(),
-        _ => raw,
-    };
-    for (to, from) in out.iter_mut().zip(bytes.to_le_bytes()) {
-        *to = from;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,21 +114,5 @@ mod tests {
         };
         numbers(steps, &[0, 0, 0, 3], &mut out);
         assert_eq!(f64::from_ne_bytes(out), 0.5);
-    }
-
-    #[test]
-    fn values_are_promoted() {
-        let mut out = [0u8; 8];
-        promoted(&(-5i16).to_le_bytes(), DType::Int16, DType::Int64, &mut out);
-        assert_eq!(i64::from_le_bytes(out), -5);
-        promoted(&7u8.to_le_bytes(), DType::UInt8, DType::Float64, &mut out);
-        assert_eq!(f64::from_le_bytes(out), 7.0);
-        promoted(
-            &1.5f32.to_le_bytes(),
-            DType::Float32,
-            DType::Float64,
-            &mut out,
-        );
-        assert_eq!(f64::from_le_bytes(out), 1.5);
     }
 }

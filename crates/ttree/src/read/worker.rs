@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use femtobarn_codec::{Algorithm, Decompressor, RecordHeader};
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::encoding::{LARGEST_RATIO, Scratch};
+use femtobarn_rntuple::encoding::{LARGEST_RATIO, Scratch, promote};
 use femtobarn_rntuple::read::storage::{Decode, Fetched, Stats, add, elapsed};
 use femtobarn_rntuple::read::{PageCache, Part};
 use femtobarn_rntuple::schema::DType;
@@ -12,7 +12,7 @@ use femtobarn_rntuple::schema::DType;
 use super::basket::{BasketKey, check_key};
 use super::entries::{check_offsets, counts, expect, lengths, pieces};
 use super::job::{Job, Offsets, Opened, Task, split};
-use super::numbers::{numbers, promoted};
+use super::numbers::numbers;
 use super::storage::tree_of;
 use crate::TreeError;
 use crate::cursor::Cursor;
@@ -203,7 +203,7 @@ impl<'a> Worker<'a> {
         let n = values.len() / number.size().unwrap_or(4).max(1);
         self.narrow.resize(n.saturating_mul(number.dtype.size()), 0);
         numbers(number, values, &mut self.narrow);
-        promoted(&self.narrow, number.dtype, dtype, out);
+        promote(&self.narrow, number.dtype, dtype, out);
     }
 }
 

@@ -1,6 +1,10 @@
 //! Decoding of pages: stored bytes of one page to elements of the result.
 
+mod promote;
+
 use femtobarn_codec::{CodecError, Decompressor, bits, delta, real, transpose, zigzag};
+
+pub use promote::promote;
 
 use crate::schema::DType;
 use crate::spec::{ColumnRecord, ColumnType};
@@ -227,7 +231,8 @@ fn unpack(
                 let n = out.len() / dtype.size();
                 let values = scratch.bytes(n.saturating_mul(natural.size()))?;
                 unpack_leaf(column, packed, values)?;
-                convert(natural, values, dtype, out)
+                promote(values, natural, dtype, out);
+                Ok(())
             }
             None => Err(PageError::Size {
                 what: "column without values",
@@ -282,119 +287,9 @@ fn typed<T: bytemuck::Pod>(out: &mut [u8]) -> Result<&mut [T], PageError> {
     })
 }
 
-/// Converts between element types; used where representations or files differ.
-fn convert(from: DType, source: &[u8], to: DType, out: &mut [u8]) -> Result<(), PageError> {
-    let values = source.chunks_exact(from.size());
-    let places = out.chunks_exact_mut(to.size());
-    for (value, place) in values.zip(places) {
-        if to.is_float() {
-            store_float(load_float(from, value), to, place)
-        } else {
-            store_int(load_int(from, value), place)
-        }
-    }
-    Ok(())
-}
-
-fn load_int(dtype: DType, bytes: &[u8]) -> i128 {
-    let mut wide = [0u8; 8];
-    for (to, from) in wide.iter_mut().zip(bytes) {
-        *to = *from;
-    }
-    let unsigned = u64::from_le_bytes(wide);
-    let shift = 64 - 8 * dtype.size().min(8);
-    match dtype {
-        DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64 => {
-            i128::from(((unsigned << shift) as i64) >> shift)
-        }
-        _ => i128::from(unsigned),
-    }
-}
-
-fn load_float(dtype: DType, bytes: &[u8]) -> f64 {
-    match dtype {
-        DType::Float64 => bytes.first_chunk().map_or(0.0, |b| f64::from_le_bytes(*b)),
-        DType::Float32 => bytes
-            .first_chunk()
-            .map_or(0.0, |b| f64::from(f32::from_le_bytes(*b))),
-        DType::Float16 => {
-            let mut value = [0f32];
-            match real::half_to_f32(bytes, &mut value) {
-                Ok(()) => f64::from(value[0]),
-                Err(_) => f64::NAN,
-            }
-        }
-        _ => load_int(dtype, bytes) as f64,
-    }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "rounding to the wanted precision"
-)]
-fn store_float(value: f64, dtype: DType, place: &mut [u8]) {
-    match dtype {
-        // only from types whose values are half floats: rounding them is none
-        DType::Float16 => {
-            let mut half = [0; 2];
-            if real::f32_to_half(&[value as f32], &mut half).is_ok() {
-                place.copy_from_slice(&half);
-            }
-        }
-        DType::Float32 => place.copy_from_slice(&(value as f32).to_le_bytes()),
-        _ => place.copy_from_slice(&value.to_le_bytes()),
-    }
-}
-
-fn store_int(value: i128, place: &mut [u8]) {
-    for (to, from) in place.iter_mut().zip(value.to_le_bytes()) {
-        *to = from;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const ALL: [DType; 12] = [
-        DType::Bool,
-        DType::Int8,
-        DType::UInt8,
-        DType::Int16,
-        DType::UInt16,
-        DType::Int32,
-        DType::UInt32,
-        DType::Int64,
-        DType::UInt64,
-        DType::Float16,
-        DType::Float32,
-        DType::Float64,
-    ];
-
-    /// A small number as its bytes.
-    fn bytes(dtype: DType, value: u8) -> Vec<u8> {
-        let mut out = vec![0; dtype.size()];
-        if dtype.is_float() {
-            store_float(f64::from(value), dtype, &mut out);
-        } else {
-            store_int(i128::from(value), &mut out);
-        }
-        out
-    }
-
-    #[test]
-    fn numbers_are_converted_between_all_types_that_are_promoted() {
-        for a in ALL {
-            for b in ALL {
-                let to = a.promote(b);
-                for value in [0, 1] {
-                    let mut out = vec![0xff; to.size()];
-                    convert(a, &bytes(a, value), to, &mut out).unwrap();
-                    assert_eq!(out, bytes(to, value), "{a:?} with {b:?}: {value}");
-                }
-            }
-        }
-    }
 
     #[test]
     fn quantized_values_have_the_precision_of_their_field() {
@@ -419,7 +314,10 @@ mod tests {
             decoder
                 .decode(&column, 1, &[77], Target::Leaf(dtype), place)
                 .unwrap();
-            load_float(dtype, place)
+            match dtype {
+                DType::Float64 => bytemuck::pod_read_unaligned(place),
+                _ => f64::from(bytemuck::pod_read_unaligned::<f32>(place)),
+            }
         };
         assert_eq!(decoded(true, DType::Float64), 77.0 / 255.0);
         let single = decoded(false, DType::Float32);
