@@ -1,8 +1,10 @@
 //! Columns of one entry range.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use bytes::Bytes;
+use femtobarn::NTuple;
 use femtobarn::array::{Arrays, SlotData};
 use femtobarn::schema::{ListSort, Node, NodeKind};
 use pyo3::prelude::*;
@@ -15,10 +17,30 @@ use crate::error;
 /// Columns of one entry range.
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct Batch {
-    pub arrays: Arrays,
-    pub start: u64,
-    pub stop: u64,
-    pub url: String,
+    arrays: Arrays,
+    entries: Range<u64>,
+    url: String,
+}
+
+impl Batch {
+    /// A range of entries of an ntuple.
+    pub fn of(ntuple: &NTuple, entries: Range<u64>, arrays: Arrays) -> Self {
+        let url = url_of(ntuple, entries.start);
+        Self {
+            arrays,
+            entries,
+            url,
+        }
+    }
+}
+
+/// URL of the file that holds an entry.
+fn url_of(ntuple: &NTuple, entry: u64) -> String {
+    let starts = ntuple.file_starts();
+    let after = starts.partition_point(|&first| first <= entry);
+    let reader = ntuple.readers().get(after.saturating_sub(1));
+    let reader = reader.or(ntuple.readers().last());
+    reader.map_or_else(String::new, |reader| reader.url().to_owned())
 }
 
 #[pymethods]
@@ -30,12 +52,12 @@ impl Batch {
 
     #[getter]
     fn entry_start(&self) -> u64 {
-        self.start
+        self.entries.start
     }
 
     #[getter]
     fn entry_stop(&self) -> u64 {
-        self.stop
+        self.entries.end
     }
 
     #[getter]

@@ -1,7 +1,6 @@
 //! Converting files.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use femtobarn::convert::{
     Batch, ConvertOptions, FileReport, Format, Input, Outcome, Pulse, convert as convert_files,
@@ -10,7 +9,8 @@ use femtobarn::convert::{
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{class_of, new, to_python};
+use crate::callback::Callback;
+use crate::error::{class_of, usage};
 use crate::write::options;
 
 fn inputs(files: Vec<(String, Option<String>)>) -> Vec<Input> {
@@ -31,64 +31,23 @@ fn conversion(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<
             "group" => out.group = value.extract()?,
             "verify" => out.verify = value.extract()?,
             other => {
-                return Err(new(
-                    "UsageError",
-                    "usage",
-                    format!("there is no option {other:?}"),
-                ));
+                return Err(usage(format!("there is no option {other:?}")));
             }
         }
     }
     Ok(out)
 }
 
-/// A callback that is called from any thread, and the error that it raised.
-struct Callback {
-    function: Option<Py<PyAny>>,
-    raised: Mutex<Option<PyErr>>,
-}
-
-impl Callback {
-    fn new(function: Option<Py<PyAny>>) -> Self {
-        Self {
-            function,
-            raised: Mutex::default(),
-        }
-    }
-
-    fn call(&self, file: usize, pulse: Pulse) -> bool {
-        Python::attach(|py| {
-            let mut result = py.check_signals();
-            if let (Ok(()), Some(function)) = (&result, &self.function) {
-                let now = (
-                    file,
-                    pulse.entries,
-                    pulse.n_entries,
-                    pulse.bytes,
-                    pulse.n_bytes,
-                    pulse.verifying,
-                );
-                result = function.call1(py, now).map(|_| ());
-            }
-            result
-                .map_err(|error| {
-                    let mut raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
-                    raised.get_or_insert(error);
-                })
-                .is_ok()
-        })
-    }
-
-    fn finish<T>(self, result: Result<T, femtobarn::Error>) -> PyResult<T> {
-        match self
-            .raised
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
-        {
-            Some(error) => Err(error),
-            None => result.map_err(to_python),
-        }
-    }
+/// What the callback gets: the number of a file, and how far it is.
+fn tick(callback: &Callback, file: usize, pulse: Pulse) -> bool {
+    callback.call((
+        file,
+        pulse.entries,
+        pulse.n_entries,
+        pulse.bytes,
+        pulse.n_bytes,
+        pulse.verifying,
+    ))
 }
 
 /// Converts files, which are one ntuple, into one file; gives what was done, in JSON.
@@ -107,7 +66,7 @@ pub fn convert(
     let callback = Callback::new(tick);
     let result = py.detach(|| {
         convert_files(&inputs, Path::new(output), &options, &|pulse| {
-            callback.call(0, pulse)
+            self::tick(&callback, 0, pulse)
         })
     });
     Ok(callback.finish(result)?.to_json().to_string())
@@ -141,7 +100,7 @@ pub fn convert_many(
             Path::new(folder),
             &options,
             batch,
-            &|file, pulse| callback.call(file, pulse),
+            &|file, pulse| self::tick(&callback, file, pulse),
         )
     });
     let reports = callback.finish(result)?;

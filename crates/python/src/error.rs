@@ -28,6 +28,12 @@ pub fn new(class: &str, kind: &str, message: String) -> PyErr {
     })
 }
 
+/// The exception of wrong usage.
+pub fn usage(message: impl Into<String>) -> PyErr {
+    new("UsageError", "usage", message.into())
+}
+
+/// The class of the exception of an error.
 pub fn class_of(error: &Error) -> &'static str {
     match error.kind() {
         "page-checksum" | "envelope-checksum" => "ChecksumError",

@@ -17,7 +17,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyTuple};
 
-use crate::error::new;
+use crate::error::{new, usage};
 
 /// A column: what it holds, and the field for it.
 pub struct Column {
@@ -37,11 +37,7 @@ fn refused(path: &str, reason: impl std::fmt::Display) -> PyErr {
 fn buffer(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
     let view = PyBuffer::<u8>::get(object)?;
     if !view.is_c_contiguous() {
-        return Err(new(
-            "UsageError",
-            "usage",
-            "an array is not contiguous".into(),
-        ));
+        return Err(usage("an array is not contiguous"));
     }
     let (pointer, length) = (view.buf_ptr().cast::<u8>(), view.len_bytes());
     match NonNull::new(pointer) {
@@ -345,11 +341,9 @@ pub fn stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<RecordBatchStreamReade
     let stream =
         unsafe { FFI_ArrowArrayStream::from_raw(pointer.cast::<FFI_ArrowArrayStream>().as_ptr()) };
     RecordBatchStreamReader::try_new(stream).map_err(|error| {
-        new(
-            "UsageError",
-            "usage",
-            format!("this stream of record batches cannot be read: {error}"),
-        )
+        usage(format!(
+            "this stream of record batches cannot be read: {error}"
+        ))
     })
 }
 
@@ -358,11 +352,5 @@ pub fn schema(capsule: &Bound<'_, PyCapsule>) -> PyResult<Schema> {
     let pointer = capsule.pointer_checked(Some(c"arrow_schema"))?;
     // SAFETY: the capsule's name says what it points to, and it lives as long as the reference.
     let schema = unsafe { pointer.cast::<FFI_ArrowSchema>().as_ref() };
-    Schema::try_from(schema).map_err(|error| {
-        new(
-            "UsageError",
-            "usage",
-            format!("this schema cannot be read: {error}"),
-        )
-    })
+    Schema::try_from(schema).map_err(|error| usage(format!("this schema cannot be read: {error}")))
 }

@@ -2,13 +2,16 @@
 
 mod arrow;
 mod batch;
+mod batches;
 mod buffer;
+mod callback;
 mod convert;
 mod error;
 mod fields;
 mod input;
 mod metadata;
 mod ntuple;
+mod steps;
 mod write;
 
 /// The extension module.
@@ -19,15 +22,19 @@ mod _core {
     #[pymodule_export]
     use crate::batch::Batch;
     #[pymodule_export]
+    use crate::batches::Batches;
+    #[pymodule_export]
     use crate::buffer::Buffer;
     #[pymodule_export]
     use crate::convert::{convert, convert_many};
     #[pymodule_export]
-    use crate::fields::{Batches, Fields};
+    use crate::fields::Fields;
     #[pymodule_export]
     use crate::metadata::list_objects;
     #[pymodule_export]
-    use crate::ntuple::{BatchIterator, NTuple};
+    use crate::ntuple::NTuple;
+    #[pymodule_export]
+    use crate::steps::BatchIterator;
     #[pymodule_export]
     use crate::write::{AttributeSet, FileWriter, NTupleWriter, compression_settings};
 

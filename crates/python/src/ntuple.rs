@@ -1,11 +1,8 @@
 //! An ntuple of one or many files.
 
-use std::cell::RefCell;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_schema::{ArrowError, SchemaRef};
 use femtobarn::read::{Reader, ReaderOptions};
 use femtobarn::{Error, OpenOptions, ReadOptions, Selection, Steps, StepsOptions};
 use pyo3::prelude::*;
@@ -13,8 +10,10 @@ use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::arrow;
 use crate::batch::Batch;
+use crate::callback::Callback;
 use crate::error::{new, to_python};
 use crate::metadata;
+use crate::steps::{BatchIterator, BatchReader};
 
 /// One or many files as one ntuple; immutable and safe to use from many threads.
 #[pyclass(frozen, module = "femtobarn._core")]
@@ -157,19 +156,19 @@ impl NTuple {
         named: bool,
         tick: Option<Py<PyAny>>,
     ) -> PyResult<Batch> {
-        let raised = RefCell::new(None);
-        let result = with_ticks(py, tick, &raised, |tick| {
+        let callback = Callback::new(tick);
+        let entries = entry_start..entry_stop;
+        let result = py.detach(|| {
             let selection = self.select(paths.as_deref(), named)?;
             let options = ReadOptions {
                 threads,
-                tick: Some(tick),
+                tick: Some(&|done, total| callback.call((done, total))),
                 ..ReadOptions::default()
             };
-            self.inner
-                .read(&selection, entry_start..entry_stop, &options)
+            self.inner.read(&selection, entries.clone(), &options)
         });
-        let arrays = finish(result, raised)?;
-        Ok(self.batch(entry_start..entry_stop, arrays))
+        let arrays = callback.finish(result)?;
+        Ok(Batch::of(&self.inner, entries, arrays))
     }
 
     fn decoded_bytes(
@@ -216,11 +215,12 @@ impl NTuple {
         threads: usize,
         tick: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let raised = RefCell::new(None);
-        let result = with_ticks(py, tick, &raised, |tick| {
-            self.inner.verify(threads, Some(tick))
+        let callback = Callback::new(tick);
+        let result = py.detach(|| {
+            let tick = |done, total| callback.call((done, total));
+            self.inner.verify(threads, Some(&tick))
         });
-        let reports = finish(result, raised)?;
+        let reports = callback.finish(result)?;
         let urls = self
             .inner
             .readers()
@@ -284,10 +284,7 @@ impl NTuple {
         };
         let ntuple = self.inner.clone();
         let steps = Steps::new(ntuple, selection, entry_start..entry_stop, options);
-        Ok(BatchIterator {
-            steps: Mutex::new(steps),
-            ntuple: self.inner.clone(),
-        })
+        Ok(BatchIterator::new(steps, self.inner.clone()))
     }
 
     /// Streams all entries of `paths`, `step` at a time.
@@ -311,12 +308,7 @@ impl NTuple {
         };
         let ntuple = self.inner.clone();
         let begin = move || Steps::new(ntuple, selection, entries, options);
-        let reader = BatchReader {
-            schema,
-            begin: Some(Box::new(begin)),
-            steps: None,
-        };
-        arrow::stream(py, Box::new(reader))
+        arrow::stream(py, Box::new(BatchReader::new(schema, begin)))
     }
 
     /// The Arrow schema of `paths`.
@@ -335,15 +327,6 @@ impl NTuple {
     fn first(&self) -> PyResult<&Arc<Reader>> {
         let missing = || new("UsageError", "no-files", "no file was opened".into());
         self.inner.readers().first().ok_or_else(missing)
-    }
-
-    fn batch(&self, entries: Range<u64>, arrays: femtobarn::array::Arrays) -> Batch {
-        Batch {
-            url: url_of(&self.inner, entries.start),
-            start: entries.start,
-            stop: entries.end,
-            arrays,
-        }
     }
 
     /// Fields to be read; those that were not `named` may be left out.
@@ -367,135 +350,5 @@ impl NTuple {
             self.inner.settled(&selection, entries)
         };
         py.detach(settled).map_err(to_python)
-    }
-}
-
-/// URL of the file that holds an entry.
-fn url_of(ntuple: &femtobarn::NTuple, entry: u64) -> String {
-    let after = ntuple
-        .file_starts()
-        .partition_point(|&first| first <= entry);
-    let reader = ntuple
-        .readers()
-        .get(after.saturating_sub(1))
-        .or(ntuple.readers().last());
-    reader
-        .map(|reader| reader.url().to_owned())
-        .unwrap_or_default()
-}
-
-/// Runs `work` without the GIL; its tick takes the GIL to look for signals and to call `callback`.
-fn with_ticks<T: Send>(
-    py: Python<'_>,
-    callback: Option<Py<PyAny>>,
-    raised: &RefCell<Option<PyErr>>,
-    work: impl FnOnce(&dyn Fn(u64, u64) -> bool) -> Result<T, Error>,
-) -> Result<T, Error> {
-    let tick = |done: u64, total: u64| {
-        Python::attach(|py| {
-            let mut result = py.check_signals();
-            if let (Ok(()), Some(callback)) = (&result, &callback) {
-                result = callback.call1(py, (done, total)).map(|_| ());
-            }
-            result.map_err(|error| raised.replace(Some(error))).is_ok()
-        })
-    };
-    let released = Released {
-        work: || work(&tick),
-    };
-    py.detach(move || released.run())
-}
-
-/// Work that runs on the calling thread, whose captures therefore need not be `Send`.
-struct Released<F> {
-    work: F,
-}
-
-impl<F: FnOnce() -> T, T> Released<F> {
-    fn run(self) -> T {
-        (self.work)()
-    }
-}
-
-#[expect(unsafe_code, reason = "the closure does not leave the thread")]
-// SAFETY: `Python::detach` runs its closure on the calling thread; it asks for `Send` only to keep Python objects out,
-// and the closure touches Python objects only after taking the GIL again.
-unsafe impl<F> Send for Released<F> {}
-
-fn finish<T>(result: Result<T, Error>, raised: RefCell<Option<PyErr>>) -> PyResult<T> {
-    match raised.into_inner() {
-        Some(error) => Err(error),
-        None => result.map_err(to_python),
-    }
-}
-
-/// Steps of an iteration.
-#[pyclass(frozen, module = "femtobarn._core")]
-pub struct BatchIterator {
-    steps: Mutex<Steps>,
-    ntuple: Arc<femtobarn::NTuple>,
-}
-
-#[pymethods]
-impl BatchIterator {
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        let mut raised = None;
-        let step = py.detach(|| {
-            let mut waiting = || {
-                let result = Python::attach(|py| py.check_signals());
-                result.map_err(|error| raised = Some(error)).is_ok()
-            };
-            self.steps
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .next_or(&mut waiting)
-        });
-        if let Some(error) = raised {
-            return Err(error);
-        }
-        let Some((entries, arrays)) = step.transpose().map_err(to_python)? else {
-            return Ok(None);
-        };
-        let url = url_of(&self.ntuple, entries.start);
-        Ok(Some(Batch {
-            url,
-            start: entries.start,
-            stop: entries.end,
-            arrays,
-        }))
-    }
-}
-
-/// Steps as a stream of record batches.
-struct BatchReader {
-    schema: SchemaRef,
-    /// Begins to read, at the first batch: what is found to be unreadable is not told before.
-    begin: Option<Box<dyn FnOnce() -> Steps + Send>>,
-    steps: Option<Steps>,
-}
-
-impl Iterator for BatchReader {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let external =
-            |error: Box<dyn std::error::Error + Send + Sync>| ArrowError::ExternalError(error);
-        if let Some(begin) = self.begin.take() {
-            self.steps = Some(begin());
-        }
-        Some(match self.steps.as_mut()?.next()? {
-            Ok((_, arrays)) => arrays.to_arrow().map_err(|error| external(error.into())),
-            Err(error) => Err(external(error.into())),
-        })
-    }
-}
-
-impl arrow_array::RecordBatchReader for BatchReader {
-    fn schema(&self) -> SchemaRef {
-        self.schema.clone()
     }
 }

@@ -7,11 +7,13 @@ use femtobarn::{Error, codec, rootfile};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{new, to_python};
-use crate::fields::{Batches, Fields, locked};
+use crate::batches::Batches;
+use crate::callback::locked;
+use crate::error::{to_python, usage};
+use crate::fields::Fields;
 
 fn closed(what: &str) -> PyErr {
-    new("UsageError", "usage", format!("{what} is closed"))
+    usage(format!("{what} is closed"))
 }
 
 /// Compression settings from text as "zstd:5".
@@ -21,7 +23,7 @@ pub fn compression_settings(text: &str) -> PyResult<u32> {
         let message = format!(
             "no compression is called {text:?}: it is zstd, lz4, zlib or lzma, with a level from 1 to 9 as in \"zstd:5\", or none"
         );
-        new("UsageError", "usage", message)
+        usage(message)
     })
 }
 
@@ -43,11 +45,7 @@ pub fn options(given: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
             "threads" => options.threads = value.extract()?,
             "description" => options.description = value.extract()?,
             other => {
-                return Err(new(
-                    "UsageError",
-                    "usage",
-                    format!("there is no option {other:?}"),
-                ));
+                return Err(usage(format!("there is no option {other:?}")));
             }
         }
     }
@@ -56,7 +54,7 @@ pub fn options(given: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
         if least > limit {
             let message =
                 format!("memory_limit is {limit} bytes, and writing takes {least} at least");
-            return Err(new("UsageError", "usage", message));
+            return Err(usage(message));
         }
     }
     Ok(options)
@@ -225,7 +223,7 @@ impl NTupleWriter {
         })?;
         done.map_err(|reason| {
             let message = format!("the stream of record batches broke off: {reason}");
-            new("UsageError", "usage", message)
+            usage(message)
         })
     }
 
@@ -319,8 +317,7 @@ impl AttributeSet {
         batches: &Bound<'_, Batches>,
     ) -> PyResult<()> {
         let batch = batches.get().first().cloned();
-        let batch =
-            batch.ok_or_else(|| new("UsageError", "usage", "no values are given".into()))?;
+        let batch = batch.ok_or_else(|| usage("no values are given"))?;
         let done = with_file(py, &self.file, &self.url, |file| {
             let mut set = locked(&self.set);
             set.as_mut()
