@@ -131,7 +131,7 @@ fn advice(kind: &str, target: &Target) -> Option<String> {
         "key-not-found" | "not-a-directory" => format!("`fb ls {file}` lists what is in it"),
         "not-a-file" if Path::new(file).is_dir() => {
             format!(
-                "it is a folder; of the files in it: '{}/*.root'",
+                "it is a folder: give its files, as '{}/*.root'",
                 file.trim_end_matches('/')
             )
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use femtobarn_io::{ByteSource, HeadTailSource, LocalSource};
+use femtobarn_io::{ByteSource, HeldSource, LocalSource};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{Reader, ReaderOptions};
 use femtobarn_rntuple::spec::Anchor;
@@ -38,7 +38,7 @@ pub fn open_source(url: &str) -> Result<Arc<dyn ByteSource>, RNTupleError> {
 /// Opens a ROOT file.
 pub fn open_file(url: &str) -> Result<RootFile, RNTupleError> {
     let source = open_source(url)?;
-    Ok(RootFile::open(HeadTailSource::new(source, HEAD, TAIL)?)?)
+    Ok(RootFile::open(HeldSource::with_ends(source, HEAD, TAIL)?)?)
 }
 
 /// Opens one ntuple of a file; `path` may be left out where the file holds just one. None if it is not there and may
@@ -56,7 +56,7 @@ pub(crate) fn open_reader_of(
     path: Option<&str>,
     options: OpenOptions,
 ) -> Result<Option<Reader>, RNTupleError> {
-    let metadata: Arc<dyn ByteSource> = HeadTailSource::new(source.clone(), HEAD, TAIL)?;
+    let metadata: Arc<dyn ByteSource> = HeldSource::with_ends(source.clone(), HEAD, TAIL)?;
     let file = RootFile::open(metadata.clone())?;
     let found = match path {
         Some(path) => file

@@ -188,7 +188,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::{HeadTailSource, LocalSource, MemorySource, RecordSource};
+    use crate::{HeldSource, LocalSource, MemorySource, RecordSource};
 
     fn local(content: &Bytes) -> Arc<dyn ByteSource> {
         // The file is gone once this returns; the source holds it open.
@@ -213,11 +213,11 @@ mod tests {
     }
 
     #[test]
-    fn the_head_tail_layer_conforms() {
+    fn the_layer_of_held_ends_conforms() {
         for (head, tail) in [(0, 0), (10, 20), (1, 50_000), (1 << 20, 1 << 20)] {
-            check(&|content| HeadTailSource::new(local(&content), head, tail).unwrap());
+            check(&|content| HeldSource::with_ends(local(&content), head, tail).unwrap());
             check(&|content| {
-                HeadTailSource::new(MemorySource::new("mem:test", content), head, tail).unwrap()
+                HeldSource::with_ends(MemorySource::new("mem:test", content), head, tail).unwrap()
             });
         }
     }
@@ -226,7 +226,7 @@ mod tests {
     fn layers_on_layers_conform() {
         check(&|content| {
             let record = RecordSource::new(local(&content));
-            HeadTailSource::new(HeadTailSource::new(record, 30, 30).unwrap(), 10, 100).unwrap()
+            HeldSource::with_ends(HeldSource::with_ends(record, 30, 30).unwrap(), 10, 100).unwrap()
         });
     }
 }

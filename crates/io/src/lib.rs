@@ -1,9 +1,12 @@
-//! Byte sources, layers over them, and the coalescing of ranges. Knows no file format.
+//! Byte sources, layers over them, the coalescing of ranges, and byte sinks. Knows no file format.
 //!
 //! A [`ByteSource`] is anything with a size whose bytes can be read by range: a local file ([`LocalSource`]), memory
-//! ([`MemorySource`]), or a layer that wraps another source and is one itself ([`RecordSource`], [`HeadTailSource`]).
+//! ([`MemorySource`]), or a layer that wraps another source and is one itself ([`RecordSource`], [`HeldSource`]).
 //! Vector reads are the only read: one call of [`ByteSource::read_ranges`] is one request to the storage, and each
 //! source declares in its [`SourceCost`] how requests to it should be cut. [`coalesce`] cuts them.
+//!
+//! A [`ByteSink`] is written by position, and what was written appears as a whole: a local file ([`LocalSink`]), which
+//! stands beside its name until then ([`Aside`]), or memory ([`MemorySink`]).
 //!
 //! # Why the trait is synchronous
 //!
@@ -35,6 +38,6 @@ mod source;
 
 pub use coalesce::{Request, coalesce};
 pub use error::IoError;
-pub use layer::{HeadTailSource, RecordSource};
+pub use layer::{HeldSource, RecordSource};
 pub use sink::{Aside, ByteSink, LocalSink, MemorySink, wanted_name};
 pub use source::{ByteSource, LocalSource, MemorySource, SourceCost, SourceMeta};

@@ -1,7 +1,7 @@
 //! Layers: sources that wrap another source.
 
-mod head_tail;
+mod held;
 mod record;
 
-pub use head_tail::HeadTailSource;
+pub use held::HeldSource;
 pub use record::RecordSource;

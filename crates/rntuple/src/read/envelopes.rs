@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use femtobarn_codec::Decompressor;
-use femtobarn_io::{ByteSource, IoError, SourceCost, SourceMeta};
+use femtobarn_io::ByteSource;
 
 use super::stats::{Stats, add, elapsed};
 use crate::RNTupleError;
@@ -16,52 +16,6 @@ const LARGEST_ENVELOPE: u64 = 1 << 32;
 
 /// Least MaxKeySize with which a split payload makes sense.
 const SMALLEST_KEY: u64 = 64;
-
-/// A source of which some ranges are in memory.
-#[derive(Debug)]
-pub(super) struct Known<'a> {
-    pub source: &'a dyn ByteSource,
-    pub ranges: Vec<(Range<u64>, Option<Bytes>)>,
-}
-
-impl ByteSource for Known<'_> {
-    fn url(&self) -> &str {
-        self.source.url()
-    }
-
-    fn meta(&self) -> &SourceMeta {
-        self.source.meta()
-    }
-
-    fn cost(&self) -> SourceCost {
-        self.source.cost()
-    }
-
-    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
-        let known = |range: &Range<u64>| {
-            self.ranges
-                .iter()
-                .find(|(r, _)| r == range)
-                .and_then(|(_, b)| b.clone())
-        };
-        let known: Vec<Option<Bytes>> = ranges.iter().map(known).collect();
-        let missing = ranges
-            .iter()
-            .zip(&known)
-            .filter(|(_, known)| known.is_none());
-        let missing: Vec<Range<u64>> = missing.map(|(range, _)| range.clone()).collect();
-        let read = if missing.is_empty() {
-            Vec::new()
-        } else {
-            self.source.read_ranges(&missing)?
-        };
-        let mut read = read.into_iter();
-        Ok(known
-            .into_iter()
-            .filter_map(|known| known.or_else(|| read.next()))
-            .collect())
-    }
-}
 
 /// What is needed to read metadata.
 #[derive(Clone, Copy)]

@@ -4,10 +4,9 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use femtobarn_io::ByteSource;
+use femtobarn_io::{ByteSource, HeldSource};
 
 use super::Reader;
-use super::envelopes::Known;
 use crate::RNTupleError;
 use crate::spec::{EnvelopeLink, PageList};
 
@@ -88,13 +87,11 @@ impl Reader {
         if links.is_empty() {
             return Ok(());
         }
-        let stored = missing
-            .iter()
-            .map(|&i| self.groups.get(i).and_then(|group| group.stored.clone()));
-        let known = Known {
-            source: &**self.source(),
-            ranges: links.iter().map(link_range).zip(stored).collect(),
-        };
+        let held = missing.iter().zip(&links).filter_map(|(&i, link)| {
+            let stored = self.groups.get(i)?.stored.clone()?;
+            Some((link_range(link), stored))
+        });
+        let known = HeldSource::new(self.source().clone(), held.collect());
         let context = self.context(&known);
         let envelopes = context.envelopes(&links, "page list")?;
         let header_checksum = self.descriptor().header_checksum;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use femtobarn_io::{HeadTailSource, LocalSource, RecordSource};
+use femtobarn_io::{HeldSource, LocalSource, RecordSource};
 
 use super::{open, testdata};
 use crate::RootFile;
@@ -40,7 +40,7 @@ fn opening_reads_nothing_beyond_a_head_and_a_tail_that_cover_header_and_key_list
         let size = plain.source().meta().size;
         let tail = size - plain.root().record().seek_keys;
         let record = RecordSource::new(LocalSource::open(&testdata(name)).unwrap());
-        let source = HeadTailSource::new(Arc::clone(&record) as _, 512, tail).unwrap();
+        let source = HeldSource::with_ends(Arc::clone(&record) as _, 512, tail).unwrap();
         assert_eq!(record.log().len(), 1, "{name}");
         let file = RootFile::open(source).unwrap();
         assert_eq!(file.keys(), plain.keys());

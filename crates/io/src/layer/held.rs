@@ -1,4 +1,4 @@
-//! A layer that holds the beginning and the end of a source.
+//! A layer that holds parts of a source in memory.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,23 +7,33 @@ use bytes::Bytes;
 
 use crate::{ByteSource, IoError, SourceCost, SourceMeta};
 
-/// Fetches the head and the tail of a source in one vector read when it is made, and serves from memory what lies
-/// inside them. Formats that keep their metadata at both ends open with no further request.
-///
-/// What does not lie inside the head or inside the tail is passed on, all of one call in one vector read.
+/// Serves from memory what lies inside of the ranges that it holds. What does not lie inside of one of them is passed on,
+/// all of one call in one vector read.
 #[derive(Debug)]
-pub struct HeadTailSource {
+pub struct HeldSource {
     inner: Arc<dyn ByteSource>,
     held: Vec<(Range<u64>, Bytes)>,
 }
 
-impl HeadTailSource {
+impl HeldSource {
+    /// Holds these ranges, whose bytes are known; those that are not as long as their range are not used.
+    pub fn new(inner: Arc<dyn ByteSource>, mut held: Vec<(Range<u64>, Bytes)>) -> Self {
+        held.retain(|(range, bytes)| {
+            range.end.checked_sub(range.start) == Some(bytes.len() as u64)
+        });
+        Self { inner, held }
+    }
+
     /// Reads `head` bytes from the beginning and `tail` bytes from the end of `inner`; all of it, in one range, if it
-    /// is no larger than both together.
+    /// is no larger than both together. Formats that keep their metadata at both ends open with no further request.
     ///
     /// # Errors
     /// If the read fails.
-    pub fn new(inner: Arc<dyn ByteSource>, head: u64, tail: u64) -> Result<Arc<Self>, IoError> {
+    pub fn with_ends(
+        inner: Arc<dyn ByteSource>,
+        head: u64,
+        tail: u64,
+    ) -> Result<Arc<Self>, IoError> {
         let size = inner.meta().size;
         let mut ranges = match head.checked_add(tail) {
             Some(both) if both < size => vec![0..head, size - tail..size],
@@ -39,7 +49,7 @@ impl HeadTailSource {
             inner.read_ranges(&ranges)?
         };
         let held = check_answers(inner.url(), ranges, answers)?;
-        Ok(Arc::new(Self { inner, held }))
+        Ok(Arc::new(Self::new(inner, held)))
     }
 
     /// The bytes of `range`, if they are held.
@@ -85,7 +95,7 @@ fn check_answers(
     Ok(pairs)
 }
 
-impl ByteSource for HeadTailSource {
+impl ByteSource for HeldSource {
     fn url(&self) -> &str {
         self.inner.url()
     }
@@ -160,7 +170,7 @@ mod tests {
     #[test]
     fn head_and_tail_are_one_vector_read_and_then_cost_nothing() {
         let record = recorded();
-        let source = HeadTailSource::new(Arc::clone(&record) as _, 3, 4).unwrap();
+        let source = HeldSource::with_ends(Arc::clone(&record) as _, 3, 4).unwrap();
         assert_eq!(record.log(), [vec![0..3, 6..10]]);
         record.clear();
         assert_eq!(source.read_ranges(&[0..3, 7..9]).unwrap(), ["012", "78"]);
@@ -173,7 +183,7 @@ mod tests {
     #[test]
     fn only_what_is_missing_is_passed_on_in_one_vector_read() {
         let record = recorded();
-        let source = HeadTailSource::new(Arc::clone(&record) as _, 3, 4).unwrap();
+        let source = HeldSource::with_ends(Arc::clone(&record) as _, 3, 4).unwrap();
         record.clear();
         assert_eq!(
             source.read_ranges(&[2..4, 0..1, 4..6, 9..10]).unwrap(),
@@ -186,7 +196,7 @@ mod tests {
     fn a_small_source_is_read_whole() {
         for (head, tail) in [(5, 5), (100, 100), (u64::MAX, 1), (0, 10)] {
             let record = recorded();
-            HeadTailSource::new(Arc::clone(&record) as _, head, tail).unwrap();
+            HeldSource::with_ends(Arc::clone(&record) as _, head, tail).unwrap();
             assert_eq!(record.log(), [vec![0..10]]);
         }
     }
@@ -194,9 +204,21 @@ mod tests {
     #[test]
     fn no_head_or_no_tail_is_not_asked_for() {
         let record = recorded();
-        HeadTailSource::new(Arc::clone(&record) as _, 0, 2).unwrap();
-        HeadTailSource::new(Arc::clone(&record) as _, 2, 0).unwrap();
-        HeadTailSource::new(Arc::clone(&record) as _, 0, 0).unwrap();
+        HeldSource::with_ends(Arc::clone(&record) as _, 0, 2).unwrap();
+        HeldSource::with_ends(Arc::clone(&record) as _, 2, 0).unwrap();
+        HeldSource::with_ends(Arc::clone(&record) as _, 0, 0).unwrap();
         assert_eq!(record.log(), [vec![8..10], vec![0..2]]);
+    }
+
+    #[test]
+    fn ranges_that_are_known_are_not_read() {
+        let record = recorded();
+        let held = vec![
+            (2..5, Bytes::from_static(b"234")),
+            (6..9, Bytes::from_static(b"too long")),
+        ];
+        let source = HeldSource::new(Arc::clone(&record) as _, held);
+        assert_eq!(source.read_ranges(&[3..5, 7..9]).unwrap(), ["34", "78"]);
+        assert_eq!(record.log(), [vec![7..9]]);
     }
 }
