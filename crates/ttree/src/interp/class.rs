@@ -213,7 +213,7 @@ impl<'s> Shapes<'s> {
         before: &[Member],
     ) -> Result<Shape, TreeError> {
         let code = element.type_code;
-        let counted = |title: &str| title.to_owned();
+        let place = |name: &str| before.iter().position(|member| member.name == name);
         match &element.kind {
             ElementKind::Base { .. } if element.name == "TObject" => {
                 return Ok(Shape::Hidden(Hidden::Object));
@@ -223,43 +223,26 @@ impl<'s> Shapes<'s> {
                 return match info {
                     Some(info) => self.record(info).map(Shape::Record),
                     // bases that are containers have no streamer info
-                    None => self.of_type(&Cpp::parse(&element.type_name_or_name())?, true),
+                    None => self.of_type(&Cpp::parse(type_of_base(element))?, true),
                 };
             }
             ElementKind::BasicPointer(counter) if code < OBJECT => {
-                let at = before.iter().position(|member| member.name == counter.name);
-                let Some(counter) = at else {
+                let Some(counter) = place(&counter.name) else {
                     return unsupported(format!(
                         "{} counts for {} and is in another class",
                         counter.name, element.name
                     ));
                 };
-                let item = basic(code - OFFSET_P, &counted(&element.title))?;
-                return Ok(Shape::List {
-                    wire: ListWire::Pointed {
-                        counter,
-                        mark: true,
-                        header: false,
-                    },
-                    item: Box::new(Shape::Number(item)),
-                    container: "std::vector".into(),
-                });
+                let item = basic(code - OFFSET_P, &element.title)?;
+                return Ok(pointed(counter, true, false, Shape::Number(item)));
             }
             ElementKind::Loop(counter) => {
-                let at = before.iter().position(|member| member.name == counter.name);
+                let at = place(&counter.name);
                 let class = element.type_name.strip_suffix('*').unwrap_or_default();
                 let (Some(counter), false) = (at, class.ends_with('*')) else {
                     return unsupported(format!("{} {}", element.type_name, element.name));
                 };
-                return Ok(Shape::List {
-                    wire: ListWire::Pointed {
-                        counter,
-                        mark: false,
-                        header: true,
-                    },
-                    item: Box::new(self.class(class)?),
-                    container: "std::vector".into(),
-                });
+                return Ok(pointed(counter, false, true, self.class(class)?));
             }
             ElementKind::Stl { .. } | ElementKind::StlString { .. } => {
                 return self.stl(element);
@@ -267,8 +250,12 @@ impl<'s> Shapes<'s> {
             _ => {}
         }
         let sizes = sizes(element);
-        let inner = |base: i32| if sizes.is_empty() { code } else { code - base };
-        let shape = match inner(OFFSET_L) {
+        let item = if sizes.is_empty() {
+            code
+        } else {
+            code - OFFSET_L
+        };
+        let shape = match item {
             CHAR_STAR => Shape::Text(TextWire::Long),
             BITS => Shape::Number(Number {
                 dtype: DType::UInt32,
@@ -305,18 +292,11 @@ impl<'s> Shapes<'s> {
     }
 }
 
-trait NameOfBase {
-    fn type_name_or_name(&self) -> String;
-}
-
-impl NameOfBase for StreamerElement {
-    /// Bases are of the type "BASE".
-    fn type_name_or_name(&self) -> String {
-        if self.type_name == "BASE" || self.type_name.is_empty() {
-            self.name.clone()
-        } else {
-            self.type_name.clone()
-        }
+/// The type of a base, which may be "BASE".
+fn type_of_base(element: &StreamerElement) -> &str {
+    match element.type_name.as_str() {
+        "BASE" | "" => &element.name,
+        type_name => type_name,
     }
 }
 
@@ -339,5 +319,18 @@ pub(super) fn list(header: bool, item: Shape, container: impl Into<Cow<'static, 
         wire: ListWire::Counted { header },
         item: Box::new(item),
         container: container.into(),
+    }
+}
+
+/// As many items as the member at `counter` says.
+pub(super) fn pointed(counter: usize, mark: bool, header: bool, item: Shape) -> Shape {
+    Shape::List {
+        wire: ListWire::Pointed {
+            counter,
+            mark,
+            header,
+        },
+        item: Box::new(item),
+        container: "std::vector".into(),
     }
 }

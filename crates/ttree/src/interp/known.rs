@@ -2,9 +2,9 @@
 
 use femtobarn_rntuple::schema::DType;
 
-use super::class::{list, member};
+use super::class::{list, member, pointed};
 use super::range::{double32, float16};
-use super::shape::{Hidden, ListWire, Member, Number, Record, RecordWire, Shape, TextWire};
+use super::shape::{Hidden, Member, Number, Record, RecordWire, Shape, TextWire};
 use crate::TreeError;
 use crate::error::unsupported;
 use crate::object::codes::*;
@@ -52,8 +52,8 @@ pub(crate) fn basic(code: i32, title: &str) -> Result<Number, TreeError> {
 pub(super) fn number(name: &str) -> Option<DType> {
     Some(match name {
         "bool" | "Bool_t" => DType::Bool,
-        "char" | "Char_t" | "signed char" | "int8_t" | "Byte_t" | "byte" => DType::Int8,
-        "unsigned char" | "UChar_t" | "uint8_t" => DType::UInt8,
+        "char" | "Char_t" | "signed char" | "int8_t" => DType::Int8,
+        "unsigned char" | "UChar_t" | "uint8_t" | "Byte_t" | "byte" => DType::UInt8,
         "short" | "Short_t" | "int16_t" | "short int" => DType::Int16,
         "unsigned short" | "UShort_t" | "uint16_t" | "unsigned short int" => DType::UInt16,
         "int" | "Int_t" | "int32_t" | "signed int" => DType::Int32,
@@ -161,20 +161,25 @@ pub(super) fn known_class(name: &str) -> Option<Shape> {
                 member("fName", short()),
                 member("fSize", number(DType::Int32)),
                 hidden(6),
-                member(
-                    "refs",
-                    Shape::List {
-                        wire: ListWire::Pointed {
-                            counter: 2,
-                            mark: false,
-                            header: false,
-                        },
-                        item: Box::new(number(DType::Int32)),
-                        container: "std::vector".into(),
-                    },
-                ),
+                member("refs", pointed(2, false, false, number(DType::Int32))),
             ],
         )),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes had the sign of characters, so that 255 was read as -1.
+    #[test]
+    fn bytes_have_no_sign() {
+        for name in ["Byte_t", "byte", "UChar_t", "uint8_t"] {
+            assert_eq!(number(name), Some(DType::UInt8), "{name}");
+        }
+        for name in ["char", "Char_t", "int8_t"] {
+            assert_eq!(number(name), Some(DType::Int8), "{name}");
+        }
     }
 }

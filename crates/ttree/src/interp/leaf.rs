@@ -2,9 +2,10 @@
 
 use femtobarn_rntuple::schema::DType;
 
+use super::class::pointed;
 use super::known::basic;
 use super::range::{double32, float16};
-use super::shape::{ListWire, Member, Number, NumberWire, Record, Shape};
+use super::shape::{Member, Number, NumberWire, Record, Shape};
 use crate::TreeError;
 use crate::error::unsupported;
 use crate::model::{BranchId, Leaf};
@@ -86,15 +87,9 @@ pub(crate) fn record(leaves: &[Leaf], own: BranchId) -> Result<Shape, TreeError>
         let item = Shape::Number(number).in_arrays(&sizes);
         let shape = match leaf.count {
             None => item,
-            Some((branch, counter)) if branch == own && counter < at => Shape::List {
-                wire: ListWire::Pointed {
-                    counter,
-                    mark: false,
-                    header: false,
-                },
-                item: Box::new(item),
-                container: "std::vector".into(),
-            },
+            Some((branch, counter)) if branch == own && counter < at => {
+                pointed(counter, false, false, item)
+            }
             Some(_) => {
                 return unsupported(format!(
                     "leaf {:?}, one of several, has its counter in another branch",
