@@ -89,19 +89,9 @@ pub(crate) fn verify(
                 entries: (basket.first_entry, stop),
                 offset,
                 n_bytes,
-                problem: with_causes(&error),
+                problem: error.with_causes(),
             });
         }
     }
     Ok(report)
-}
-
-fn with_causes(error: &RNTupleError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(source) = cause {
-        text = format!("{text}: {source}");
-        cause = source.source();
-    }
-    text
 }
