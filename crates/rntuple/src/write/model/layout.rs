@@ -2,83 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{FieldKind, FieldModel, LeafModel, StoredAs, number_columns, unwritable};
+use super::shape::{Order, Shape};
+use super::{FieldKind, FieldModel, LeafModel, StoredAs, unwritable};
 use crate::RNTupleError;
 use crate::schema::DType;
 use crate::spec::{
     AliasColumn, ColumnFlags, ColumnRecord, ColumnType, FieldFlags, FieldRecord, Role,
     SchemaDescription,
 };
-
-/// What a field is filled from and to.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Shape {
-    /// One column of numbers.
-    Leaf {
-        column: usize,
-        dtype: DType,
-        /// What values may be, if not everything.
-        range: Option<(f64, f64)>,
-    },
-    /// Lists; texts are lists of bytes.
-    List {
-        index: usize,
-        item: Box<Shape>,
-        text: bool,
-        order: Order,
-    },
-    /// An item or none.
-    Optional { index: usize, item: Box<Shape> },
-    /// Lists of a fixed size.
-    Array { size: usize, item: Box<Shape> },
-    /// Members by name.
-    Record {
-        class: String,
-        members: Vec<(String, Shape)>,
-    },
-    /// Alternatives.
-    Variant {
-        switch: usize,
-        alternatives: Vec<Shape>,
-    },
-}
-
-/// What the items of a list obey.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Order {
-    /// They are sorted.
-    pub is_sorted: bool,
-    /// No two are equal.
-    pub is_unique: bool,
-    /// It is their first members that are meant.
-    pub by_key: bool,
-}
-
-impl Order {
-    /// Of a collection's type.
-    fn of(type_name: &str) -> Self {
-        let template = type_name.split('<').next().unwrap_or_default();
-        let Some(name) = template.strip_prefix("std::") else {
-            return Self::default();
-        };
-        let (is_sorted, name) = match name.strip_prefix("unordered_") {
-            Some(name) => (false, name),
-            None => (true, name),
-        };
-        let (is_unique, name) = match name.strip_prefix("multi") {
-            Some(name) => (false, name),
-            None => (true, name),
-        };
-        match name {
-            "set" | "map" => Self {
-                is_sorted,
-                is_unique,
-                by_key: name == "map",
-            },
-            _ => Self::default(),
-        }
-    }
-}
 
 /// The schema of an ntuple that is written; it can grow.
 #[derive(Debug, Clone, Default)]
@@ -362,8 +293,8 @@ impl Layout {
 
     fn leaf(&mut self, id: u32, leaf: LeafModel, place: Place<'_>, settings: u32) -> Shape {
         let types = match leaf.stored {
-            None => number_columns(leaf.dtype),
-            Some(StoredAs::Column(column)) => (column, split_of(column)),
+            None => plain_and_split(leaf.dtype.plain_column()),
+            Some(StoredAs::Column(column)) => plain_and_split(column),
             Some(StoredAs::Truncated(_)) => (ColumnType::Real32Trunc, ColumnType::Real32Trunc),
             Some(StoredAs::Quantized { .. }) => (ColumnType::Real32Quant, ColumnType::Real32Quant),
         };
@@ -467,10 +398,10 @@ fn scaled(field: &FieldModel, first: i64, size: u64) -> Result<i64, RNTupleError
         .ok_or_else(|| unwritable(&field.name, "its size is no number of items"))
 }
 
-/// The split form of a column type.
-fn split_of(column: ColumnType) -> ColumnType {
+/// A column type and its split form, as ROOT pairs them by default.
+fn plain_and_split(column: ColumnType) -> (ColumnType, ColumnType) {
     use ColumnType as C;
-    match column {
+    let split = match column {
         C::Int16 => C::SplitInt16,
         C::UInt16 => C::SplitUInt16,
         C::Int32 => C::SplitInt32,
@@ -480,29 +411,6 @@ fn split_of(column: ColumnType) -> ColumnType {
         C::Real32 => C::SplitReal32,
         C::Real64 => C::SplitReal64,
         other => other,
-    }
-}
-
-impl Shape {
-    /// Adds the types of the elements that are given for each column below.
-    pub fn element_types(&self, types: &mut HashMap<usize, DType>) {
-        match self {
-            Self::Leaf { column, dtype, .. } => {
-                types.insert(*column, *dtype);
-            }
-            Self::List { item, .. } | Self::Optional { item, .. } | Self::Array { item, .. } => {
-                item.element_types(types);
-            }
-            Self::Record { members, .. } => {
-                members
-                    .iter()
-                    .for_each(|(_, shape)| shape.element_types(types));
-            }
-            Self::Variant { alternatives, .. } => {
-                alternatives
-                    .iter()
-                    .for_each(|shape| shape.element_types(types));
-            }
-        }
-    }
+    };
+    (column, split)
 }

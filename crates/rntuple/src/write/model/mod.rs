@@ -4,6 +4,7 @@ mod arrow;
 mod cpp;
 mod descriptor;
 mod layout;
+mod shape;
 
 use crate::RNTupleError;
 use crate::schema::DType;
@@ -11,7 +12,8 @@ use crate::spec::{ColumnType, FieldRecord};
 
 pub(crate) use arrow::dtype_of;
 pub use arrow::{Nulls, arrow_type_name};
-pub(crate) use layout::{Layout, Order, Shape, check_name};
+pub(crate) use layout::{Layout, check_name};
+pub(crate) use shape::{Order, Shape};
 
 /// A field that is to be written, and those below it.
 #[derive(Debug, Clone, PartialEq)]
@@ -439,24 +441,5 @@ pub(super) fn unwritable(name: &str, reason: impl Into<String>) -> RNTupleError 
     RNTupleError::Unwritable {
         name: name.to_owned(),
         reason: reason.into(),
-    }
-}
-
-/// The columns of numbers, plain and split, as ROOT makes them by default.
-fn number_columns(dtype: DType) -> (ColumnType, ColumnType) {
-    use ColumnType as C;
-    match dtype {
-        DType::Bool => (C::Bit, C::Bit),
-        DType::Int8 => (C::Int8, C::Int8),
-        DType::UInt8 => (C::UInt8, C::UInt8),
-        DType::Int16 => (C::Int16, C::SplitInt16),
-        DType::UInt16 => (C::UInt16, C::SplitUInt16),
-        DType::Int32 => (C::Int32, C::SplitInt32),
-        DType::UInt32 => (C::UInt32, C::SplitUInt32),
-        DType::Int64 => (C::Int64, C::SplitInt64),
-        DType::UInt64 => (C::UInt64, C::SplitUInt64),
-        DType::Float16 => (C::Real16, C::Real16),
-        DType::Float32 => (C::Real32, C::SplitReal32),
-        DType::Float64 => (C::Real64, C::SplitReal64),
     }
 }
