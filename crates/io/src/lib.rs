@@ -35,9 +35,11 @@ mod error;
 mod layer;
 mod sink;
 mod source;
+mod threads;
 
 pub use coalesce::{Request, coalesce};
 pub use error::IoError;
 pub use layer::{HeldSource, RecordSource};
 pub use sink::{Aside, ByteSink, LocalSink, MemorySink, wanted_name};
 pub use source::{ByteSource, LocalSource, MemorySource, SourceCost, SourceMeta};
+pub use threads::on_threads;

@@ -5,13 +5,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
+use femtobarn_io::on_threads;
 
 use super::column::{ColumnBuffer, SealedPage, Sealer};
 use super::conform::conform;
 use super::model::{Layout, Shape, unwritable};
 use super::options::{PART, SLICE, WriteOptions};
 use super::order::ordered;
-use super::threads::{on_threads, worth};
 use super::values::{Columns, Values};
 use super::waiting::Blocks;
 use crate::RNTupleError;
@@ -25,6 +25,9 @@ const NEARLY: f64 = 0.98;
 /// Bytes of elements that are taken at once at least, but for single entries.
 const LEAST_SLICE: usize = 4096;
 
+/// Bytes of elements that are worth another thread: taking them apart takes longer than starting it.
+const WORTH_THREAD: usize = 1 << 20;
+
 /// A batch that fits the fields.
 #[derive(Debug)]
 pub(super) enum Checked {
@@ -32,6 +35,11 @@ pub(super) enum Checked {
     Whole(Vec<Values>),
     /// It is large: values are made of so many entries at a time.
     Parts(usize),
+}
+
+/// How many of `most` threads `n_bytes` are worth.
+fn worth(n_bytes: usize, most: usize) -> usize {
+    (1 + n_bytes / WORTH_THREAD).min(most.max(1))
 }
 
 /// How many of `n` entries of `n_bytes` bytes have `wanted` bytes.

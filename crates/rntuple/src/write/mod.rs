@@ -23,7 +23,6 @@ mod parallel;
 mod payload;
 #[cfg(test)]
 mod tests;
-mod threads;
 mod values;
 mod waiting;
 

@@ -213,7 +213,7 @@ impl NTupleWriter {
             columns.push((places, *first));
             *first += column.n_elements;
         }
-        let offsets = append_pages(file, &stored.pages, self.options.max_key_size);
+        let offsets = append_pages(file, &stored.pages, &self.options);
         self.failed |= offsets.is_err();
         let offsets = offsets?;
         let has_checksum = self.options.page_checksums;

@@ -68,8 +68,9 @@ pub(super) fn append_payload(
 pub(super) fn append_pages(
     file: &mut FileWriter,
     pages: &[&SealedPage],
-    most: u64,
+    options: &WriteOptions,
 ) -> Result<Vec<u64>, RNTupleError> {
+    let most = options.max_key_size;
     let mut offsets = Vec::with_capacity(pages.len());
     let mut rest = pages;
     while let Some(first) = rest.first() {
@@ -85,7 +86,7 @@ pub(super) fn append_pages(
         };
         let (these, others) = rest.split_at(rest.iter().take_while(fits).count());
         let parts: Vec<&[u8]> = these.iter().map(|page| page.bytes.as_slice()).collect();
-        let mut offset = file.append_blob(&parts)?;
+        let mut offset = file.append_parts(&parts, options.threads)?;
         for part in parts {
             offsets.push(offset);
             offset += part.len() as u64;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use femtobarn_codec::Compressor;
-use femtobarn_io::ByteSink;
+use femtobarn_io::{ByteSink, on_threads};
 
 use self::encode::{DIRECTORY_SIZE, Encoder, is_wide};
 use self::folder::Folder;
@@ -148,25 +148,49 @@ impl FileWriter {
     /// # Errors
     /// If the payload is larger than a record can be, or the sink fails.
     pub fn append_blob(&mut self, parts: &[&[u8]]) -> Result<u64, RootFileError> {
+        self.append_parts(parts, 1)
+    }
+
+    /// Like [`append_blob`](Self::append_blob), for many parts, which several threads bring to the sink.
+    ///
+    /// # Errors
+    /// As [`append_blob`](Self::append_blob).
+    pub fn append_parts(&mut self, parts: &[&[u8]], threads: usize) -> Result<u64, RootFileError> {
         let length = parts.iter().map(|part| part.len()).sum();
         let begin = self.header.begin;
         let key = self.key(("RBlob", "", ""), begin, (length, length), 1)?;
-        let mut chunk = encode::key(&key);
+        let head = encode::key(&key);
+        let parts: Vec<&[u8]> = std::iter::once(head.as_slice())
+            .chain(parts.iter().copied())
+            .collect();
+        let mut chunks = Vec::new();
         let mut at = self.end;
-        for part in parts {
-            if chunk.len() + part.len() > CHUNK {
-                self.write_at(at, &chunk)?;
-                at += chunk.len() as u64;
-                chunk.clear();
-            }
-            if part.len() > CHUNK {
-                self.write_at(at, part)?;
-                at += part.len() as u64;
-            } else {
-                chunk.extend_from_slice(part);
-            }
+        let mut rest = parts.as_slice();
+        while !rest.is_empty() {
+            let mut n_bytes = 0;
+            let fits = |part: &&&[u8]| {
+                n_bytes += part.len();
+                n_bytes <= CHUNK
+            };
+            let n = rest.iter().take_while(fits).count().max(1);
+            let (chunk, others) = rest.split_at(n);
+            chunks.push((at, chunk));
+            at += chunk.iter().map(|part| part.len() as u64).sum::<u64>();
+            rest = others;
         }
-        self.write_at(at, &chunk)?;
+        self.check()?;
+        let mut buffers = vec![Vec::new(); threads.max(1)];
+        let sink = &self.sink;
+        let written = on_threads(&mut buffers, chunks, |buffer, (at, chunk)| {
+            if let [part] = chunk {
+                return sink.write_at(at, part);
+            }
+            buffer.clear();
+            chunk.iter().for_each(|part| buffer.extend_from_slice(part));
+            sink.write_at(at, buffer)
+        });
+        self.failed |= written.is_err();
+        written?;
         self.end += u64::from(key.n_bytes);
         Ok(key.payload_offset())
     }

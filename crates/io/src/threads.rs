@@ -2,25 +2,15 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::RNTupleError;
-
-/// Bytes that are worth another thread: taking them apart takes longer than starting it.
-const WORTH: usize = 1 << 20;
-
-/// How many of `most` threads `n_bytes` are worth.
-pub(super) fn worth(n_bytes: usize, most: usize) -> usize {
-    (1 + n_bytes / WORTH).min(most.max(1))
-}
-
 /// Does tasks, on a thread for each worker; what they give comes in their order.
 ///
 /// # Errors
 /// That of the first task that fails.
-pub(super) fn on_threads<W: Send, T: Send, R: Send>(
+pub fn on_threads<W: Send, T: Send, R: Send, E: Send>(
     workers: &mut [W],
     tasks: Vec<T>,
-    work: impl Fn(&mut W, T) -> Result<R, RNTupleError> + Sync,
-) -> Result<Vec<R>, RNTupleError> {
+    work: impl Fn(&mut W, T) -> Result<R, E> + Sync,
+) -> Result<Vec<R>, E> {
     let n = tasks.len();
     let tasks = Mutex::new(tasks.into_iter().enumerate());
     let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).next();
