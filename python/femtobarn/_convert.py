@@ -143,6 +143,7 @@ def convert(
     group: bool = False,
     threads: int | None = None,
     verify: bool = True,
+    overwrite: bool = False,
     jobs: int = 1,
     resume: bool = False,
     skip_bad_files: bool = False,
@@ -154,8 +155,9 @@ def convert(
     A TTree becomes the ntuple that ROOT's RNTupleImporter makes of it: arrays with a counter become one collection,
     their branches views of it, the counter its cardinality.
 
-    The output appears under its name only when it is complete and, with `verify`, proven equal to what was read; it
-    then replaces what has its name, which must not be an input.
+    The output appears under its name only when it is complete and, with `verify`, proven equal to what was read. It
+    replaces an earlier conversion: a file of one ntuple of that name, or a table. Anything else of its name is left as
+    it is, and an error, unless `overwrite` says otherwise; an input is never replaced.
 
     Parameters
     ----------
@@ -185,6 +187,8 @@ def convert(
         Number of threads; by default the variable FEMTOBARN_THREADS, or else all cores.
     verify : bool
         Whether the output is read again and every column compared with the input.
+    overwrite : bool
+        Whether the output replaces any file, whatever is in it.
     jobs : int
         Files at the same time; they share the threads. Of a folder.
     resume : bool
@@ -233,6 +237,7 @@ def convert(
         "name": name,
         "group": group,
         "verify": verify,
+        "overwrite": overwrite,
     }
     write = {
         "compression": compression_settings(compression),

@@ -126,11 +126,15 @@ pub struct ExplainArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "fb convert [OPTIONS] <FILE[:NAME]>... <OUTPUT>")]
 pub struct ConvertArgs {
     /// The files, and the ntuples or trees in them; * ? [] and ** stand for any characters, also in quotes. The last name is
     /// the output: a file, whose ending says what it is (.root, .parquet, .arrow), or a folder (a name without an ending) for a file of each
-    #[arg(value_name = "FILE[:NAME] OUTPUT", required = true, num_args = 2.., value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "FILE[:NAME]… OUTPUT", required = true, value_hint = ValueHint::FilePath)]
     pub names: Vec<String>,
+    /// Replace outputs that are there already
+    #[arg(short = 'f', long)]
+    pub force: bool,
     /// Convert these fields only; * and ? stand for any characters
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub fields: Vec<String>,
@@ -158,7 +162,7 @@ pub struct ConvertArgs {
     /// Files at the same time; they share the threads
     #[arg(short = 'j', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: u16,
-    /// Leave files alone whose output is there and not older than they are
+    /// Leave files alone whose output is there and not older than they are, and replace older outputs
     #[arg(long)]
     pub resume: bool,
     /// Go on after files that cannot be converted, and write into this file, in JSON, what became of each

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use femtobarn::codec::parse_settings;
 use femtobarn::convert::{
-    Batch, ConvertOptions, Converted, FileReport, Format, Input, Outcome, convert, convert_many,
+    Batch, ConvertOptions, Converted, FileReport, Format, Input, Outcome, Replace, convert,
+    convert_many,
 };
 use femtobarn::write::WriteOptions;
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use crate::args::ConvertArgs;
 use crate::failure::{Failure, code, code_of};
 use crate::output::Output;
-use crate::progress::Show;
+use crate::progress::{Show, end_gently};
 use crate::table::printable;
 use crate::target::Target;
 use crate::units;
@@ -24,8 +25,11 @@ pub fn run(
     out: &mut Output<'_>,
     err: &mut Output<'_>,
 ) -> Result<i32, Failure> {
-    let Some((output, names)) = args.names.split_last() else {
-        return Err(usage("which files, and into what?"));
+    let Some((output, names @ [_, ..])) = args.names.split_last() else {
+        let given = args.names.first().map_or("", String::as_str);
+        return Err(usage(&format!(
+            "into what? The output is the last name, and there is only {given:?}"
+        )));
     };
     let options = options(args)?;
     let path = Path::new(output);
@@ -34,6 +38,7 @@ pub fn run(
         check_report(report)?;
     }
     let inputs = inputs(names)?;
+    end_gently();
     let is_folder = output.ends_with('/') || path.is_dir() || path.extension().is_none();
     if !is_folder {
         if args.resume || args.skip_bad_files.is_some() {
@@ -154,9 +159,23 @@ fn check_output(output: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The report must be writable before hours of work end with it; what has its name is left as it is until then.
+/// The report must be writable before hours of work end with it; what has its name is left as it is until then, and
+/// must be an earlier report.
 fn check_report(path: &str) -> Result<(), Failure> {
     let made = !Path::new(path).exists();
+    let is_report = || {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let document: Option<Value> = serde_json::from_str(&text).ok();
+        text.trim().is_empty() || document.is_some_and(|it| it.get("summary").is_some())
+    };
+    let is_data = [".root", ".parquet", ".arrow"]
+        .iter()
+        .any(|ending| path.to_ascii_lowercase().ends_with(ending));
+    if is_data || (!made && !is_report()) {
+        return Err(usage(&format!(
+            "--skip-bad-files is followed by the report that it writes, and {path} is not one: give a new name, as report.json"
+        )));
+    }
     let opened = std::fs::OpenOptions::new()
         .append(true)
         .create(true)
@@ -191,6 +210,11 @@ fn options(args: &ConvertArgs) -> Result<ConvertOptions, Failure> {
         name: args.name.clone(),
         group: args.group,
         verify: !args.no_verify,
+        replace: match (args.force, args.resume) {
+            (true, _) => Replace::Anything,
+            (false, true) => Replace::Own,
+            (false, false) => Replace::Nothing,
+        },
         write: WriteOptions {
             compression,
             cluster_bytes,
@@ -240,13 +264,13 @@ fn document(inputs: &[Input], done: &Converted) -> Value {
 
 fn print(done: &Converted, out: &mut Output<'_>) -> Result<(), Failure> {
     let proof = match (&done.certificate, done.skipped.is_empty()) {
-        (Some(certificate), true) => {
-            format!("; all {} columns are equal", certificate.columns.len())
+        (Some(certificate), is_whole) => {
+            let converted = if is_whole { "" } else { " that were converted" };
+            match certificate.columns.len() {
+                1 => "; its one column is equal".to_owned(),
+                n => format!("; all {n} columns{converted} are equal"),
+            }
         }
-        (Some(certificate), false) => format!(
-            "; all {} columns that were converted are equal",
-            certificate.columns.len()
-        ),
         (None, _) => String::new(),
     };
     writeln!(
@@ -320,7 +344,8 @@ fn summary(reports: &[FileReport]) -> Value {
 
 fn summary_text(reports: &[FileReport]) -> String {
     let (converted, kept, failed, not_tried) = counts(reports);
-    let mut parts = vec![format!("{converted} files converted")];
+    let s = if converted == 1 { "" } else { "s" };
+    let mut parts = vec![format!("{converted} file{s} converted")];
     let (n_lost, all_known) = lost(reports);
     for (n, what) in [
         (kept, "there already"),

@@ -19,6 +19,8 @@ pub mod code {
     pub const USAGE: i32 = 2;
     pub const NOT_THERE: i32 = 3;
     pub const CORRUPT: i32 = 4;
+    /// As shells say it of Ctrl-C.
+    pub const INTERRUPTED: i32 = 130;
 }
 
 /// An error as the user sees it.
@@ -98,9 +100,8 @@ pub fn code_of(error: &Error) -> i32 {
         "ambiguous-ntuple" | "entry-range" | "usage" | "invalid-name" => code::USAGE,
         "create-failed" | "write-failed" | "file-busy" | "no-ntuple" | "file-not-found"
         | "permission-denied" | "open-failed" | "not-a-file" | "read-failed" | "key-not-found"
-        | "not-a-directory" | "no-such-field" | "not-an-rntuple" | "memory" | "interrupted" => {
-            code::NOT_THERE
-        }
+        | "not-a-directory" | "no-such-field" | "not-an-rntuple" | "memory" => code::NOT_THERE,
+        "interrupted" => code::INTERRUPTED,
         _ => code::CORRUPT,
     }
 }

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use femtobarn::convert::Pulse;
 
+use crate::failure::code;
 use crate::units;
 
 /// Progress on a terminal: bytes, entries, speed and time left.
@@ -15,6 +17,22 @@ pub struct Show {
     n_files: usize,
     start: Instant,
     state: Mutex<(Option<Instant>, BTreeMap<usize, Pulse>)>,
+}
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// From now on Ctrl-C lets what runs end by itself, so that nothing half-made stays. The second one ends the program.
+pub fn end_gently() {
+    // without a handler, what is half-made is collected by the next conversion to its name
+    let _ = ctrlc::set_handler(|| {
+        if INTERRUPTED.swap(true, Ordering::Relaxed) {
+            std::process::exit(code::INTERRUPTED);
+        }
+    });
+}
+
+fn is_interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
 }
 
 impl Show {
@@ -29,7 +47,11 @@ impl Show {
         }
     }
 
+    /// Shows how far a file is; says whether to go on.
     pub fn tick(&self, at: usize, pulse: Pulse) -> bool {
+        if is_interrupted() {
+            return false;
+        }
         if !self.is_on {
             return true;
         }

@@ -126,7 +126,7 @@ impl NTuple {
         let left_out = self.left_out();
         let is_left = |path: &&String| {
             let top = self.readers().first().and_then(|reader| {
-                let top = reader.descriptor().top_of(reader.field_by_path(path).ok()?);
+                let top = reader.descriptor().top_of(reader.find_field(path)?);
                 reader.paths().get(top as usize)?.as_deref()
             });
             top.is_none_or(|top| left_out.reason(top).is_none())

@@ -134,9 +134,7 @@ fn same_column(first: &Arc<Reader>, reader: &Arc<Reader>, column: u32) -> Option
     let own = if same_name {
         field
     } else {
-        first
-            .field_by_path(reader.paths().get(field as usize)?.as_deref()?)
-            .ok()?
+        first.find_field(reader.paths().get(field as usize)?.as_deref()?)?
     };
     first
         .descriptor()

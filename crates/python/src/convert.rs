@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use femtobarn::convert::{
-    Batch, ConvertOptions, FileReport, Format, Input, Outcome, Pulse, convert as convert_files,
-    convert_many as convert_each,
+    Batch, ConvertOptions, FileReport, Format, Input, Outcome, Pulse, Replace,
+    convert as convert_files, convert_many as convert_each,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -30,6 +30,8 @@ fn conversion(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<
             "name" => out.name = value.extract()?,
             "group" => out.group = value.extract()?,
             "verify" => out.verify = value.extract()?,
+            "overwrite" if value.extract()? => out.replace = Replace::Anything,
+            "overwrite" => {}
             other => {
                 return Err(usage(format!("there is no option {other:?}")));
             }

@@ -21,10 +21,10 @@ impl Fit {
     /// Of the fields that a selection reads.
     pub fn new(ntuple: &NTuple, first: &Reader, selection: &Selection) -> Self {
         let left_out = ntuple.left_out();
-        let missing = left_out.iter().map(|(path, _)| first.field_by_path(path));
+        let missing = left_out.iter().map(|(path, _)| first.find_field(path));
         Self {
             numbers: numbers_that_differ(ntuple, selection),
-            missing: missing.filter_map(Result::ok).collect(),
+            missing: missing.flatten().collect(),
         }
     }
 

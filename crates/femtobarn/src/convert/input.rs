@@ -244,7 +244,7 @@ fn choose(
         }
     }
     let member = |(path, reason): (&str, &str)| {
-        let found = reader.field_by_path(path).ok()?;
+        let found = reader.find_field(path)?;
         let is_chosen = chosen.contains(&descriptor.top_of(found));
         is_chosen.then(|| (path.to_owned(), reason.to_owned()))
     };
@@ -269,7 +269,7 @@ pub(super) fn elsewhere(
     };
     let mut out = Vec::new();
     for (path, reason) in left_out.iter() {
-        if reader.field_by_path(path).is_ok() {
+        if reader.find_field(path).is_some() {
             continue;
         }
         let mut top_level = descriptor.top_level.iter();
@@ -298,8 +298,8 @@ pub(super) fn lacking(left_out: &LeftOut, reader: &Reader, id: FieldId) -> Optio
         return Some(reason.to_owned());
     }
     let is_member = |path: &str| {
-        let found = reader.field_by_path(path);
-        found.is_ok_and(|found| descriptor.top_of(found) == id)
+        let found = reader.find_field(path);
+        found.is_some_and(|found| descriptor.top_of(found) == id)
     };
     let member = left_out.iter().find(|(path, _)| is_member(path));
     member.map(|(path, why)| format!("its member {path:?}: {why}"))
@@ -361,7 +361,7 @@ fn shows_what_is_there(
     let descriptor = first.descriptor();
     let own = descriptor.field_name(id);
     let is_same = |reader: &Arc<Reader>| {
-        let found = reader.field_by_path(own).ok();
+        let found = reader.find_field(own);
         let found = found.and_then(|id| source(reader, id));
         found.is_some_and(|(_, other)| other == name)
     };

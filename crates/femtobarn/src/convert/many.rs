@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use super::input::{Input, Source, misused};
 use super::output::Format;
-use super::{ConvertOptions, Converted, Pulse, check_inputs, convert_or_failed};
+use super::{ConvertOptions, Converted, Pulse, Replace, check_inputs, convert_or_failed};
 use crate::ntuple::NTuple;
-use crate::open::OpenOptions;
+use crate::open::{OpenOptions, open_file};
 
 /// How many files are converted.
 #[derive(Debug, Clone, Copy)]
@@ -160,7 +160,12 @@ fn one(
     if resume && is_there(input, output) {
         return Outcome::Kept;
     }
-    match convert_or_failed(std::slice::from_ref(input), output, options, tick) {
+    let mut options = options.clone();
+    if resume && open_file(&output.to_string_lossy()).is_err() {
+        // what cannot be opened is what an earlier run has left
+        options.replace = Replace::Anything;
+    }
+    match convert_or_failed(std::slice::from_ref(input), output, &options, tick) {
         Ok(done) => Outcome::Converted(Box::new(done)),
         Err(failed) => Outcome::Failed {
             n_entries: if failed.is_of_input {

@@ -15,6 +15,7 @@ mod names;
 mod natural;
 mod output;
 mod plain;
+mod replace;
 mod reshape;
 mod steps;
 mod tables;
@@ -35,6 +36,7 @@ pub use certificate::{Certificate, ComparedColumn};
 pub use input::Input;
 pub use many::{Batch, FileReport, Outcome, convert_many};
 pub use output::Format;
+pub use replace::Replace;
 
 use input::{Batches, Source, has_data};
 use output::Sink;
@@ -54,6 +56,8 @@ pub struct ConvertOptions {
     pub write: WriteOptions,
     /// Read the output and compare every column with the input.
     pub verify: bool,
+    /// What may be replaced where the output will be.
+    pub replace: Replace,
 }
 
 /// How far a conversion is.
@@ -208,6 +212,8 @@ fn attempt(
     check_apart(inputs, output)?;
     let mut source = Source::open(inputs, format, options, unreadable).map_err(Failed::opening)?;
     check_something(&source, inputs, options)?;
+    let name = options.name.as_deref().unwrap_or(&source.name);
+    options.replace.check(output, format, name)?;
     let mut unseen = Aside::create(output, true).map_err(RNTupleError::from)?;
     let mut sink = Sink::create(format, &unseen, &source, options)?;
     let digest = options

@@ -202,9 +202,36 @@ impl Reader {
         self.descriptor.n_entries()
     }
 
-    /// The field with this path; a miss lists the nearest names.
+    /// The field with this path; a miss lists the nearest names, which takes long where there are thousands: see
+    /// [`find_field`](Self::find_field).
     pub fn field_by_path(&self, path: &str) -> Result<FieldId, RNTupleError> {
-        let map = self.by_path.get_or_init(|| {
+        match self.by_path(path) {
+            Some(id) => match self.skip_reason(id) {
+                None => Ok(id),
+                Some(reason) => Err(self.unsupported(path, reason)),
+            },
+            None => Err(RNTupleError::NoSuchField {
+                url: self.url().into(),
+                ntuple: self.path.clone(),
+                name: path.into(),
+                hint: did_you_mean(path, self.known_paths().keys().map(String::as_str)),
+            }),
+        }
+    }
+
+    /// The field with this path, if there is one that can be read.
+    pub fn find_field(&self, path: &str) -> Option<FieldId> {
+        self.by_path(path)
+            .filter(|&id| self.skip_reason(id).is_none())
+    }
+
+    fn by_path(&self, path: &str) -> Option<FieldId> {
+        let found = self.known_paths().get(path);
+        found.or_else(|| self.aliases.get(path)).copied()
+    }
+
+    fn known_paths(&self) -> &HashMap<String, FieldId> {
+        self.by_path.get_or_init(|| {
             let named = (0u32..)
                 .zip(&self.paths)
                 .filter_map(|(id, path)| Some((path.clone()?, id)));
@@ -213,20 +240,7 @@ impl Reader {
                 map.entry(path).or_insert(id);
                 map
             })
-        });
-        let error = |hint| RNTupleError::NoSuchField {
-            url: self.url().into(),
-            ntuple: self.path.clone(),
-            name: path.into(),
-            hint,
-        };
-        match map.get(path).or_else(|| self.aliases.get(path)) {
-            Some(&id) => match self.skip_reason(id) {
-                None => Ok(id),
-                Some(reason) => Err(self.unsupported(path, reason)),
-            },
-            None => Err(error(did_you_mean(path, map.keys().map(String::as_str)))),
-        }
+        })
     }
 
     fn skip_reason(&self, id: FieldId) -> Option<&str> {

@@ -90,7 +90,7 @@ impl ReadSchema {
             // members stand in the order that the first file has
             let path = reader.paths().get(id as usize).and_then(Option::as_deref);
             let there = path.filter(|_| !same && !descriptor.is_in_variant(id));
-            let there = there.and_then(|path| first.field_by_path(path).ok());
+            let there = there.and_then(|path| first.find_field(path));
             let rank = there.and_then(|id| ranks.get(id as usize).copied());
             is_wanted(id).then_some(rank.unwrap_or(0))
         };
