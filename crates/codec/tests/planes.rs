@@ -185,6 +185,22 @@ fn noise_is_stored_as_it_is_and_beside_other_planes_nothing_is_lost() {
 }
 
 #[test]
+fn planes_that_are_the_same_are_stored_once() {
+    let n = 100_000;
+    for kind in [Kind::Noise, Kind::Skewed, Kind::Steps(4)] {
+        let (one, other) = (plane(kind, n, 5), plane(kind, n, 6));
+        for planes in [[&one, &one], [&one, &other]] {
+            let page = [planes[0].as_slice(), &other, planes[1], &one].concat();
+            for level in [1, 5, 6, 9] {
+                let size = round_trip(500 + level, n, &page).unwrap();
+                let whole = whole(500 + level, &page);
+                assert!(size <= whole, "{level} {kind:?}: {size}, whole {whole}");
+            }
+        }
+    }
+}
+
+#[test]
 fn unevenly_distributed_planes_take_what_their_entropy_says() {
     // leading zeros of random bytes have just below two bits each
     let n = 100_000;

@@ -63,6 +63,33 @@ impl Compressor {
         } else {
             plane
         };
+        if has_copies(plane, src) {
+            return self.compress(settings, src, out);
+        }
+        let start = out.len();
+        let shrunk = self.append_planes(level, plane, src, out)?;
+        if level <= LAST_QUICK_LEVEL {
+            return Ok(shrunk);
+        }
+        // whoever asks for small files gets the smaller one
+        let mut whole = Vec::new();
+        if self.compress(settings, src, &mut whole)? && (!shrunk || whole.len() < out.len() - start)
+        {
+            out.truncate(start);
+            out.extend_from_slice(&whole);
+            return Ok(true);
+        }
+        Ok(shrunk)
+    }
+
+    /// Appends the planes as records; `false` where they do not shrink.
+    fn append_planes(
+        &mut self,
+        level: u32,
+        plane: usize,
+        src: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, CodecError> {
         let mut parts: Vec<Part> = Vec::new();
         for (i, bytes) in src.chunks(plane).enumerate() {
             let (effort, frame, spans) = self.choose(level, bytes)?;
@@ -244,6 +271,19 @@ fn smaller(one: (Effort, Option<Vec<u8>>), literals: Option<Vec<u8>>) -> Choice 
         Effort::None
     };
     (effort, frame, false)
+}
+
+/// Whether a plane is that of another one again, and more than one byte repeated.
+fn has_copies(plane: usize, src: &[u8]) -> bool {
+    let is_constant = |bytes: &[u8]| {
+        let first = bytes.first();
+        bytes.iter().all(|byte| Some(byte) == first)
+    };
+    let planes: Vec<&[u8]> = src.chunks_exact(plane).collect();
+    planes.iter().enumerate().any(|(i, one)| {
+        let others = planes.get(i + 1..).unwrap_or_default();
+        others.contains(one) && !is_constant(one)
+    })
 }
 
 /// Bytes that single bytes take when coded by how often they are there; of long planes every fourth or eighth
