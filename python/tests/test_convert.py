@@ -3,6 +3,7 @@
 import decimal
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -132,8 +133,57 @@ def test_a_table_that_fails_leaves_what_was_there(need, testdata, tmp_path):
     """Without verification, tables were once written over what had their name."""
     (tmp_path / "x.parquet").write_bytes(b"before")
     with pytest.raises(fb.UsageError, match="variants"):
-        fb.convert(testdata / "rntuple" / "sums.root", tmp_path / "x.parquet", verify=False)
+        fb.convert(testdata / "rntuple" / "sums.root", tmp_path / "x.parquet", verify=False, overwrite=True)
     assert (tmp_path / "x.parquet").read_bytes() == b"before"
+
+
+def test_only_an_earlier_conversion_is_replaced_unless_told_otherwise(dimuon, testdata, tmp_path):
+    """The output of a second tree took the place of the first one's, and a forgotten output that of an input."""
+    out = tmp_path / "out.root"
+    for _ in range(2):
+        fb.convert(dimuon, out)
+    before = out.read_bytes()
+    with pytest.raises(fb.UsageError, match=r"ROOT::RNTuple .*overwrite=True.*--force.*fb\.update"):
+        fb.convert(dimuon, out, name="Other")
+    assert out.read_bytes() == before
+    for text in (testdata / "ttree" / "versions.root").read_bytes(), b"text":
+        out.write_bytes(text)
+        with pytest.raises(fb.UsageError, match="would be lost"):
+            fb.convert(dimuon, out)
+        assert out.read_bytes() == text
+    fb.convert(dimuon, out, overwrite=True)
+    assert fb.open(out).num_entries == fb.open(dimuon).num_entries
+    table = tmp_path / "out.parquet"
+    for _ in range(2):
+        fb.convert(dimuon, table)
+    table.write_bytes(b"text")
+    with pytest.raises(fb.UsageError, match="no table"):
+        fb.convert(dimuon, table)
+
+
+def test_an_interrupted_program_leaves_nothing_half_made(tmp_path):
+    generator = np.random.default_rng(1)
+    fb.write(tmp_path / "in.root", {"x": generator.normal(size=3_000_000)}, compression=None)
+    program = "import sys; from femtobarn import _core; sys.exit(_core.cli_main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "convert", "in.root", "out.root", "--compression", "lzma:9"]
+    running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob(".out.root.partial-*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    running.send_signal(signal.SIGINT)
+    _, message = running.communicate(timeout=120)
+    assert (running.returncode, message) == (130, "fb: interrupted\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.root"]
+
+
+def test_files_with_few_columns_in_common_are_put_together_quickly(tmp_path):
+    """Nearest names were looked for, of every column that the other has not."""
+    names = [f"a_rather_long_name_{i}" for i in range(3000)]
+    for file in "ab":
+        fb.write(tmp_path / f"{file}.root", {f"{name}_{file}": [1] for name in names} | {"x": [1]})
+    with pytest.warns(fb.UnreadableWarning):
+        report = fb.convert([tmp_path / "a.root", tmp_path / "b.root"], tmp_path / "out.root")
+    assert (report.entries, len(report.skipped)) == (2, 6000)
 
 
 def test_an_output_that_cannot_be_opened_is_made_again(dimuon, tmp_path):

@@ -67,13 +67,13 @@ def test_the_program_tells_what_is_left_out(testdata, tmp_path):
     assert first.endswith("; all 4 columns that were converted are equal")
     assert second.startswith(f"  left out: thing: {REASON}")
     assert last == "1 branch left out"
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+    done = subprocess.run([*command, "--json", "--force"], capture_output=True, text=True, check=True)
     ((name, _),) = json.loads(done.stdout)["skipped"]
     assert name == "thing"
     command[-1] = f"{tmp_path}/folder/"
     report = tmp_path / "report.json"
     done = subprocess.run([*command, "--skip-bad-files", str(report)], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "1 files converted, 1 branch left out"
+    assert done.stdout.splitlines()[-1] == "1 file converted, 1 branch left out"
     assert json.loads(report.read_text())["summary"]["branches_left_out"] == 1
 
 

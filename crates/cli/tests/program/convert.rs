@@ -67,7 +67,34 @@ fn a_folder_ends_with_the_code_of_the_first_failure() {
     let report = path("report.json");
     let done = fb(&["convert", &bad, DIMUON, &out, "--skip-bad-files", &report]);
     assert_eq!(done.code, 1);
-    assert!(Path::new(&report).exists() && done.out.contains("1 files converted"));
+    assert!(Path::new(&report).exists() && done.out.contains("1 file converted"));
+}
+
+#[test]
+fn nothing_is_replaced_unless_told_to() {
+    let (_folder, path) = folder();
+    let (one, two, out) = (path("1.root"), path("2.root"), path("out.root"));
+    for copy in [&one, &two] {
+        std::fs::copy(root().join(DIMUON), copy).unwrap();
+    }
+    let before = std::fs::read(&two).unwrap();
+    // a pattern without an output, of which the shell makes an output
+    let error = failure(&["convert", &one, &two], 2);
+    assert!(error["message"].as_str().unwrap().contains("--force"));
+    // and the report, which is an input
+    let error = failure(&["convert", "--skip-bad-files", &two, &one, &path("o/")], 2);
+    assert!(error["message"].as_str().unwrap().contains("report.json"));
+    assert!(std::fs::read(&two).unwrap() == before);
+    let error = failure(&["convert", &one], 2);
+    assert!(error["message"].as_str().unwrap().contains("into what?"));
+    // options may stand between
+    good(&["convert", &one, "--no-verify", &out]);
+    good(&["convert", &one, &out, "--force", "--no-verify"]);
+    let folder = path("o/");
+    good(&["convert", &one, &folder]);
+    assert_eq!(fb(&["convert", &one, &folder]).code, 2);
+    good(&["convert", &one, &folder, "--resume"]);
+    good(&["convert", &one, &folder, "-f"]);
 }
 
 #[test]
