@@ -80,8 +80,8 @@ def to_batches(data: Any, maps: frozenset[str] = frozenset()) -> _core.Batches:
         raise UsageError(
             f"entries have named fields, and a {type(data).__name__} is one column: write {{'name': column}}"
         )
-    if _kind(data) == "pandas.DataFrame":
-        data = _with_named_index(data)
+    if _is_pandas(data):
+        return _of_pandas(_with_named_index(data))
     if hasattr(data, "__arrow_c_stream__"):
         return _core.Batches.of_stream(data.__arrow_c_stream__(), _is_in_memory(data))
     if isinstance(data, list | tuple) and any(isinstance(item, Mapping) for item in data):
@@ -95,8 +95,18 @@ def to_batches(data: Any, maps: frozenset[str] = frozenset()) -> _core.Batches:
     )
 
 
-def _kind(data: Any) -> str:
-    return f"{type(data).__module__.split('.')[0]}.{type(data).__name__}"
+def _is_pandas(data: Any) -> bool:
+    kinds = (f"{kind.__module__.split('.')[0]}.{kind.__name__}" for kind in type(data).__mro__)
+    return "pandas.DataFrame" in kinds
+
+
+def _of_pandas(frame: Any) -> _core.Batches:
+    """Return the columns of a frame one by one: pyarrow, which takes it as a whole, makes every NaN a missing value."""
+    names = [str(name) for name in frame.columns]
+    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    if twice:
+        raise UsageError(f"the DataFrame has several columns of one name, which no ntuple has: {', '.join(twice)}")
+    return _of_columns({name: frame.iloc[:, i] for i, name in enumerate(names)}, len(frame))
 
 
 def _with_named_index(frame: Any) -> Any:

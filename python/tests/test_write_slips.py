@@ -198,6 +198,58 @@ def test_an_index_of_pandas_is_a_column_if_it_has_a_name(path, need):
         fb.write(path, frame.rename_axis("x"))
 
 
+def test_nan_of_pandas_is_a_value_and_na_is_none(path, need):
+    # a frame with a NaN became std::optional<double>, and another with one did not fit a field of doubles
+    pd = need("pandas")
+    need("pyarrow")
+    frame = pd.DataFrame(
+        {
+            "d": [1.0, np.nan],
+            "f": np.array([np.nan, 2], "float32"),
+            "n": pd.array([1.5, None], "Float64"),
+            "a": pd.array([None, 2], "int32[pyarrow]"),
+            "o": pd.Series([None, 1.5], dtype=object),
+            "s": ["x", None],
+            "c": pd.Categorical(["u", "v"]),
+        }
+    )
+    with fb.recreate(path) as file:
+        writer = file.mkrntuple("Events", frame)
+        writer.extend(frame)
+        writer.extend(frame.iloc[::-1])
+        with pytest.raises(fb.UsageError, match="1 of 2 values are missing"):
+            writer.extend(frame.assign(d=pd.array([1.5, None], "Float64")))
+    nt = fb.open(path)
+    assert nt.typenames() == {
+        "d": "double",
+        "f": "float",
+        "n": "std::optional<double>",
+        "a": "std::optional<std::int32_t>",
+        "o": "std::optional<double>",
+        "s": "std::optional<std::string>",
+        "c": "std::string",
+    }
+    arrays = nt.arrays()
+    assert np.array_equal(arrays.d.to_numpy(), [1, np.nan, np.nan, 1], equal_nan=True)
+    assert np.array_equal(arrays.f.to_numpy(), [np.nan, 2, 2, np.nan], equal_nan=True)
+    assert arrays[["n", "a", "o", "s"]].to_list()[:2] == [
+        {"n": 1.5, "a": None, "o": None, "s": "x"},
+        {"n": None, "a": 2, "o": 1.5, "s": None},
+    ]
+    assert arrays.c.to_list() == ["u", "v", "v", "u"]
+
+
+def test_columns_of_pandas_that_cannot_be_written_are_named(path, need):
+    pd = need("pandas")
+    need("pyarrow")
+    with pytest.raises(fb.UsageError, match="field 'mixed' cannot be written: its values are not of one type"):
+        fb.write(path, pd.DataFrame({"x": [1, 2], "mixed": [1, "a"]}))
+    twice = pd.DataFrame([[1, 2.5]], columns=["x", "x"])
+    with pytest.raises(fb.UsageError, match="several columns of one name, which no ntuple has: x"):
+        fb.write(path, twice)
+    assert not path.exists()
+
+
 def test_maps_are_dicts_or_pairs(path):
     with fb.recreate(path) as file:
         writer = file.mkrntuple("Events", {"m": "std::unordered_map<std::int32_t,double>"})
