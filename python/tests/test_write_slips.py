@@ -40,6 +40,86 @@ def test_a_second_ntuple_of_a_name_is_a_cycle_and_a_complete_one_is_not_extended
     assert fb.open(f"{path}:dir/B").arrays().x.tolist() == [3]
 
 
+def test_a_file_tells_its_names_as_a_dict_does(path):
+    # what had no such methods ended the with block, and with it the file
+    with fb.recreate(path) as file:
+        file["A"] = {"x": [1]}
+        file["dir/B"] = {"x": [2]}
+        assert list(file) == file.keys() == ["A", "dir"]
+        assert len(file) == 2
+        for name in ("A", "dir", "dir/B", "/dir/B"):
+            assert name in file
+        for name in ("B", "dir/A", "A/B", "nowhere/B", ""):
+            assert name not in file
+    assert fb.open(f"{path}:dir/B").num_entries == 1
+
+
+@pytest.mark.parametrize("call", ["mkrntuple", "mkdir", "keys", "__getitem__", "__contains__"])
+def test_names_that_are_no_strings_are_told(path, call):
+    with fb.recreate(path) as file, pytest.raises(fb.UsageError, match=r"names are strings.*'Events'.*not a dict"):
+        getattr(file, call)({"x": "int32"}, *(["Events"] if call == "mkrntuple" else []))
+
+
+@pytest.mark.parametrize("wrong", [{"a": [1]}, b"x.root", 5])
+def test_a_path_that_is_none_is_told(path, wrong):
+    with pytest.raises(fb.UsageError, match="comes first: it is no"):
+        fb.write(wrong, str(path))
+    with pytest.raises(fb.UsageError, match="where to write is a path"):
+        fb.recreate(wrong)
+    assert not path.exists()
+
+
+def test_directories_are_written_into(path):
+    # what mkdir gave was the file, so that all of this came to lie beside the directory
+    with fb.recreate(path) as file:
+        folder = file.mkdir("a/b")
+        assert isinstance(folder, fb.WritableDirectory)
+        folder["One"] = {"x": [1]}
+        writer = folder.mkrntuple("Two", {"x": "int32"}, "it is two", precision=None)
+        assert folder["Two"] is writer is file["a/b/Two"]
+        folder.mkdir("c")["Three"] = {"x": [3]}
+        again = file["a"]["b"]
+        assert again.path == "a/b"
+        assert list(again) == again.keys() == ["One", "c"]
+        assert len(again) == 2
+        assert "One" in again
+        assert "c/Three" in again
+        assert "Three" not in again
+        writer.extend({"x": [2]})
+        for name in ("", "/"):
+            with pytest.raises(fb.UsageError, match="'a/b' needs a name"):
+                again[name] = {"x": [1]}
+        assert file.keys() == ["a"]
+    values = [fb.open(f"{path}:a/b/{name}").arrays().x.tolist() for name in ("One", "Two", "c/Three")]
+    assert values == [[1], [2], [3]]
+    assert fb.open(f"{path}:a/b/Two").description == "it is two"
+    with fb.update(path) as file:
+        file["a/b"]["Four"] = {"x": [4]}
+    assert fb.open(f"{path}:a/b/Four").arrays().x.tolist() == [4]
+
+
+@pytest.mark.parametrize("when", ["open", "closed", "earlier"])
+def test_what_should_be_in_an_ntuple_is_told_so(path, when):
+    with fb.recreate(path) as file:
+        file.mkrntuple("d/A", {"x": "int32"}).extend({"x": [1]})
+        if when == "closed":
+            file["d/A"].close()
+        if when == "earlier":
+            file.close()
+            file = fb.update(path)
+        for slip in (
+            lambda: file["d/A/B"],
+            lambda: file["d"]["A/B/C"],
+            lambda: file.mkdir("d/A"),
+            lambda: file.mkrntuple("d/A/B", {"x": "int32"}),
+            lambda: file["d"].__setitem__("A/B", {"x": [1]}),
+        ):
+            with pytest.raises(fb.UsageError, match="'d/A' is an ntuple, not a directory"):
+                slip()
+        file.close()
+    assert fb.open(f"{path}:d/A").num_entries == 1
+
+
 def test_numpys_names_of_numbers_work_in_templates_and_enums(path):
     spec = {"c": "std::vector<int32>", "s": "str", "e": fb.Enum("Color", "int16"), "m": "std::map<str,float32>"}
     with fb.recreate(path) as file:
