@@ -330,6 +330,79 @@ def test_columns_of_pandas_that_cannot_be_written_are_named(path, need):
     assert not path.exists()
 
 
+def in_objects(items):
+    column = np.empty(len(items), object)
+    column[:] = items
+    return column
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint64", "bool", ">i2", "float16"])
+@pytest.mark.parametrize("made", [list, in_objects], ids=["list", "array"])
+def test_items_of_numpys_types_keep_them(path, dtype, made):
+    # all came out as double and int64
+    flat = np.array([1, 0, 1], dtype)
+    columns = {
+        "arrays": made([flat[:2], np.array([]), flat[2:], flat[:0]]),
+        "scalars": made([flat[0], flat[1], flat[2], flat[0]]),
+        "lists": made([[flat[0], flat[1]], [], [flat[2]], []]),
+        "strided": made([flat[::2], flat[::-1], flat[:0], flat]),
+    }
+    fb.write(path, columns)
+    arrays = fb.open(path).arrays()
+    kind = np.dtype(dtype).name
+    assert str(arrays.type) == (
+        f"4 * {{arrays: var * {kind}, scalars: {kind}, lists: var * {kind}, strided: var * {kind}}}"
+    )
+    assert arrays.arrays.to_list() == [[1, 0], [], [1], []]
+    assert arrays.scalars.to_list() == [1, 0, 1, 1]
+    assert arrays.lists.to_list() == [[1, 0], [], [1], []]
+    assert arrays.strided.to_list() == [[1, 1], [1, 0, 1], [], [1, 0, 1]]
+
+
+def test_items_of_several_types_become_what_awkward_makes_of_them(path):
+    columns = {
+        "arrays": [np.array([1], "int32"), np.array([2.5], "float32")],
+        "scalars": [np.float32(1), np.float64(2.5)],
+        "missing": [np.array([1.5], "float32"), None],
+        "mixed": [np.float32(1), 2.5],
+        "matrices": [np.ones((1, 2), "int64"), np.zeros((2, 1), "int64")],
+        "texts": [np.array(["a", "b"]), np.array(["c"])],
+        "tuples": [(np.int8(1), np.int8(2)), (np.int8(3), np.int8(4))],
+    }
+    fb.write(path, columns)
+    nt = fb.open(path)
+    assert [nt[name].typename for name in columns] == [
+        "std::vector<double>",
+        "double",
+        "std::optional<std::vector<double>>",
+        "double",
+        "std::vector<std::vector<std::int64_t>>",
+        "std::vector<std::string>",
+        "std::pair<std::int64_t,std::int64_t>",
+    ]
+    assert nt.arrays().to_list()[1] == {
+        "arrays": [2.5],
+        "scalars": 2.5,
+        "missing": None,
+        "mixed": 2.5,
+        "matrices": [[0], [0]],
+        "texts": ["c"],
+        "tuples": (3, 4),
+    }
+
+
+def test_empty_arrays_fit_lists_of_any_type(path):
+    with fb.recreate(path) as file:
+        writer = file.mkrntuple("Events", {"n": "var * int32"})
+        writer.extend({"n": [np.array([]), np.array([])]})
+        writer.extend({"n": [np.array([7]), np.array([])]})
+    assert fb.open(path)["n"].array().to_list() == [[], [], [7], []]
+    with pytest.raises(fb.UsageError, match="there are none"):
+        fb.write(path, {"n": [np.array([])]})
+    fb.write(path, {"n": [np.array([], "int16")]})
+    assert str(fb.open(path)["n"].array().type) == "1 * var * int16"
+
+
 def test_maps_are_dicts_or_pairs(path):
     with fb.recreate(path) as file:
         writer = file.mkrntuple("Events", {"m": "std::unordered_map<std::int32_t,double>"})
