@@ -403,6 +403,21 @@ def test_empty_arrays_fit_lists_of_any_type(path):
     assert str(fb.open(path)["n"].array().type) == "1 * var * int16"
 
 
+def test_attributes_of_entries_that_are_not_there_are_refused_at_once(path):
+    # only the end of the file told, and took all entries with it
+    with fb.recreate(path) as file:
+        writer = file.mkrntuple("Events", {"x": "int32"})
+        about = writer.mkattributes("runs", {"run": "int32"})
+        about.append(0, 0, {"run": 0})
+        writer.extend({"x": [1, 2]})
+        with pytest.raises(fb.UsageError, match=r"'runs': entries 1 to 3 .* 'Events' has 2 so far; append .* after"):
+            about.append(1, 3, {"run": 1})
+        about.append(0, 2, {"run": 2})
+    nt = fb.open(path)
+    assert nt.attributes["runs"]["_userData.run"].array().to_list() == [0, 2]
+    assert nt.num_entries == 2
+
+
 def test_maps_are_dicts_or_pairs(path):
     with fb.recreate(path) as file:
         writer = file.mkrntuple("Events", {"m": "std::unordered_map<std::int32_t,double>"})
