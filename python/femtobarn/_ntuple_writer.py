@@ -85,7 +85,7 @@ class NTupleWriter:
         Parameters
         ----------
         spec : dict, Arrow schema, Awkward type, or data
-            As `batch_or_spec` of `FileWriter.mkrntuple`.
+            As `batch_or_spec` of `FileWriter.mkrntuple`; views may be of fields that are there.
 
         Raises
         ------
@@ -93,6 +93,12 @@ class NTupleWriter:
             If a name is taken, or a type is none that RNTuple has.
         """
         fields = to_fields(spec) if is_spec(spec) else to_batches(spec).fields()
+        for name, _ in fields.types():
+            if "." in name:
+                raise UsageError(
+                    f"field {name!r} cannot be added: records get no members after their ntuple has begun; add a field "
+                    f"with a name of its own, as {name.replace('.', '_')!r}"
+                )
         self._core.add_fields(fields)
         self._maps |= maps_of(fields)
 

@@ -418,6 +418,32 @@ def test_attributes_of_entries_that_are_not_there_are_refused_at_once(path):
     assert nt.num_entries == 2
 
 
+@pytest.mark.parametrize("source", ["Muon.pt", "Muon._0.pt"])
+def test_views_that_come_later_show_what_is_there(path, source, run_root):
+    with fb.recreate(path) as file:
+        writer = file.mkrntuple("Events", {"Muon": "var * {pt: float64, q: int64}"})
+        writer.extend({"Muon": MUONS["Muon"]})
+        writer.add_fields({"x": "float32"})
+        writer.add_fields(
+            {
+                "jets": "var * {c: var * float64}",
+                "Muon_pt": fb.Projected("ROOT::RVec<double>", source),
+                "nMuon": fb.Cardinality("Muon"),
+                "jets_c": fb.Projected("std::vector<std::vector<double>>", "jets.c"),
+            }
+        )
+        with pytest.raises(fb.UsageError, match=r'it shows "Muon\.ptt", which is not there'):
+            writer.add_fields({"v": fb.Projected("ROOT::RVec<double>", "Muon.ptt")})
+        with pytest.raises(fb.UsageError, match=r"'Muon\.eta' cannot be added: records get no members .*'Muon_eta'"):
+            writer.add_fields({"Muon.eta": "float32"})
+        writer.extend({"Muon": [[{"pt": 4.0, "q": 1}]], "x": [0.5], "jets": [[{"c": [5.0]}]]})
+    nt = fb.open(path)
+    assert nt["Muon_pt"].array().to_list() == [[1, 2], [], [4]]
+    assert nt["nMuon"].array().to_list() == [2, 0, 1]
+    assert nt["jets_c"].array().to_list() == [[], [], [[5]]]
+    run_root(LOOK.replace("== 3", "== 7"), path)
+
+
 def test_maps_are_dicts_or_pairs(path):
     with fb.recreate(path) as file:
         writer = file.mkrntuple("Events", {"m": "std::unordered_map<std::int32_t,double>"})
