@@ -66,6 +66,7 @@ def to_batches(data: Any, maps: frozenset[str] = frozenset()) -> _core.Batches:
         return data
     if isinstance(data, NTuple):
         data._warn_of_left_out()
+    _refuse_histogram(data)
     if type(data).__module__.split(".")[0] == "uproot":
         raise UsageError("this is an object of uproot: give its .arrays(), or open the file with fb.open")
     if isinstance(data, Mapping):
@@ -128,6 +129,16 @@ def _pairs(values: Any) -> Any:
     return [list(value.items()) if isinstance(value, Mapping) else value for value in values]
 
 
+def _refuse_histogram(data: Any) -> None:
+    modules = {kind.__module__.split(".")[0] for kind in type(data).__mro__}
+    is_uproots = "uproot" in modules and hasattr(data, "to_hist")
+    if is_uproots or not modules.isdisjoint({"hist", "boost_histogram"}):
+        raise UsageError(
+            f"cannot write {type(data).__name__}: histograms are not written, only ntuples; write them with uproot or "
+            "ROOT, and add ntuples beside them with fb.update"
+        )
+
+
 def _is_awkward(data: Any) -> bool:
     return type(data).__module__.split(".")[0] == "awkward" and hasattr(data, "layout")
 
@@ -165,6 +176,7 @@ def _of_columns(columns: Mapping[str, Any], length: int | None = None) -> _core.
 
 def _column(name: str, values: Any) -> tuple[Node, int]:
     """Return the node of a column and its length."""
+    _refuse_histogram(values)
     # Awkward's ndim of an empty array of a union is 0, too
     is_scalar = not _is_awkward(values) and getattr(values, "ndim", None) == 0
     if is_scalar or isinstance(values, str | bytes):

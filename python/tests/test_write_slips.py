@@ -444,6 +444,31 @@ def test_views_that_come_later_show_what_is_there(path, source, run_root):
     run_root(LOOK.replace("== 3", "== 7"), path)
 
 
+@pytest.mark.parametrize(
+    ("kind", "values", "message"),
+    [
+        ("int32", ["a"], "it holds int32, and was given strings or bytes$"),
+        ("int32", [[1, 2]], "it holds int32, and was given lists of int64$"),
+        ("int32", np.array([[1, 2]]), "it holds int32, and was given lists of 2 int64$"),
+        ("int32", [{"a": 1.5, "b": True}], r"was given records \{a: float64, b: bool\}$"),
+        ("var * int32", [1], "it holds lists, and was given int64$"),
+    ],
+)
+def test_what_was_given_is_told_in_words(path, kind, values, message):
+    with fb.recreate(path) as file:
+        writer = file.mkrntuple("Events", {"x": kind})
+        with pytest.raises(fb.UsageError, match=message):
+            writer.extend({"x": values})
+
+
+def test_histograms_are_told_to_be_none_of_this(path):
+    # as those of hist are, which is not needed for it
+    histogram = type("Hist", (), {"__module__": "hist.hist", "__arrow_c_stream__": None})()
+    for write in (lambda: fb.write(path, histogram), lambda: fb.write(path, {"h": histogram})):
+        with pytest.raises(fb.UsageError, match="histograms are not written"):
+            write()
+
+
 def test_maps_are_dicts_or_pairs(path):
     with fb.recreate(path) as file:
         writer = file.mkrntuple("Events", {"m": "std::unordered_map<std::int32_t,double>"})
