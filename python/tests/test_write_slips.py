@@ -469,6 +469,31 @@ def test_histograms_are_told_to_be_none_of_this(path):
             write()
 
 
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("var * float", "std::vector<float>"),
+        ("var * var * double", "std::vector<std::vector<double>>"),
+        ("3 * int", "std::array<std::int32_t,3>"),
+        ("?bool", "std::optional<bool>"),
+        ("union[int, var * double]", "std::variant<std::int32_t,std::vector<double>>"),
+    ],
+)
+def test_types_of_awkward_take_numbers_by_cpps_names(path, kind, expected):
+    with fb.recreate(path) as file:
+        file.mkrntuple("Events", {"x": kind})
+    assert fb.open(path)["x"].typename == expected
+
+
+def test_names_of_cpps_numbers_may_be_those_of_members(path):
+    kind = 'var * {int: float, float : int, "double": double, pt: var * bool}'
+    with fb.recreate(path) as file:
+        file.mkrntuple("Events", {"x": kind})
+    assert str(fb.open(path)["x"].array().type) == (
+        "0 * var * {int: float32, float: int32, double: float64, pt: var * bool}"
+    )
+
+
 def test_maps_are_dicts_or_pairs(path):
     with fb.recreate(path) as file:
         writer = file.mkrntuple("Events", {"m": "std::unordered_map<std::int32_t,double>"})
