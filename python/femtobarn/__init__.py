@@ -18,6 +18,7 @@ from femtobarn._ntuple import NTuple
 from femtobarn._open import open
 from femtobarn._report import Report
 from femtobarn._spec import Cardinality, Class, Enum, Projected, Type
+from femtobarn._writable_directory import WritableDirectory
 from femtobarn._write import AttributeSetWriter, FileWriter, NTupleWriter, create, recreate, update, write
 from femtobarn.errors import (
     ChecksumError,
@@ -59,6 +60,7 @@ __all__ = [
     "UnreadableWarning",
     "UsageError",
     "VerifyReport",
+    "WritableDirectory",
     "concatenate",
     "convert",
     "create",

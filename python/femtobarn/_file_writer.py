@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from femtobarn._compat import known_options
@@ -12,7 +12,8 @@ from femtobarn._output import compression_settings
 from femtobarn._spec import is_spec, to_fields
 from femtobarn._steps import num_bytes, num_threads
 from femtobarn._to_nodes import maps_of, to_batches
-from femtobarn.errors import KeyNotFoundError, UsageError
+from femtobarn._writable_directory import WritableDirectory, parts_of
+from femtobarn.errors import FormatError, KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -45,8 +46,8 @@ class FileWriter:
         """Whether it is complete, or given up."""
         return self._core.closed
 
-    def mkdir(self, path: str) -> FileWriter:
-        """Make a directory, and those above it.
+    def mkdir(self, path: str) -> WritableDirectory:
+        """Make a directory, and those above it; what is there already stays.
 
         Parameters
         ----------
@@ -55,18 +56,20 @@ class FileWriter:
 
         Returns
         -------
-        FileWriter
-            This file.
+        WritableDirectory
+            The directory.
 
         Raises
         ------
-        FormatError
-            If something else has that name.
         UsageError
-            If a name has a semicolon or a control character.
+            If an ntuple or another object has that name, or a name has a semicolon or a control character.
         """
-        self._core.directory(path)
-        return self
+        parts = parts_of(path)
+        if not parts:
+            raise UsageError("a directory needs a name")
+        self._check_directories(parts)
+        self._core.directory("/".join(parts))
+        return WritableDirectory(self, "/".join(parts))
 
     def keys(self, path: str = "") -> list[str]:
         """Return the names in a directory.
@@ -86,7 +89,7 @@ class FileWriter:
         KeyNotFoundError
             If there is no such directory.
         """
-        names = self._core.names(path)
+        names = self._core.names("/".join(parts_of(path)))
         if names is None:
             raise KeyNotFoundError(f"there is no directory {path!r} in {self.file_path}")
         return names
@@ -173,16 +176,13 @@ class FileWriter:
         UsageError
             If something else has that name, or a type is none that RNTuple has.
         """
-        directory, _, own = name.strip("/").rpartition("/")
-        if not own:
+        parts = parts_of(name)
+        if not parts:
             raise UsageError("an ntuple needs a name")
+        directory, own = "/".join(parts[:-1]), parts[-1]
         if any(ntuple.path == (directory, own) and not ntuple.closed for ntuple in self._ntuples):
             raise UsageError(f"an ntuple {name!r} is being written already")
-        open_ones = [ntuple.path for ntuple in self._ntuples if not ntuple.closed]
-        above = [part for part in directory.split("/") if part]
-        taken = any(("/".join(above[:i]), above[i]) in open_ones for i in range(len(above)))
-        if taken:
-            raise UsageError(f"an ntuple has the name of a directory in {name!r}; give it another name")
+        self._check_directories(parts[:-1])
         dicts = {
             "field_compression": field_compression,
             "precision": precision,
@@ -226,17 +226,52 @@ class FileWriter:
         self._ntuples.append(ntuple)
         return ntuple
 
-    def __getitem__(self, name: str) -> NTupleWriter:
-        """Return the ntuple of this name that is being written."""
-        directory, _, own = name.strip("/").rpartition("/")
+    def __getitem__(self, name: str) -> NTupleWriter | WritableDirectory:
+        """Return the ntuple of this name that is being written, or the directory."""
+        parts = parts_of(name)
+        path = "/".join(parts)
         for ntuple in self._ntuples:
-            if ntuple.path == (directory, own) and not ntuple.closed:
+            if ntuple.path == ("/".join(parts[:-1]), *parts[-1:]) and not ntuple.closed:
                 return ntuple
+        if parts and self._core.names(path) is not None:
+            return WritableDirectory(self, path)
+        self._check_directories(parts[:-1])
         raise UsageError(
             f"no ntuple {name!r} is being written, and to one that is complete nothing can be added: begin it with "
             f"w = f.mkrntuple({name!r}, ...) and call w.extend(...) for each batch; for further entries write another "
-            "file, and read both with fb.open([...])"
+            "file, and read both with fb.open([...]). A directory is made with f.mkdir"
         )
+
+    def __contains__(self, name: str) -> bool:
+        """Tell whether an object or a directory has this name; ntuples that are not closed yet have none."""
+        parts = parts_of(name)
+        return bool(parts) and parts[-1] in (self._core.names("/".join(parts[:-1])) or ())
+
+    def __iter__(self) -> Iterator[str]:
+        """Give the names that `keys` returns."""
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        """Return the number of names that `keys` returns."""
+        return len(self.keys())
+
+    def _check_directories(self, parts: list[str]) -> None:
+        """Raise if what these names lead through is there, and no directory."""
+        for i, name in enumerate(parts):
+            above, path = "/".join(parts[:i]), "/".join(parts[: i + 1])
+            is_ntuple = any(ntuple.path == (above, name) for ntuple in self._ntuples)
+            if not is_ntuple and (path in self and self._core.names(path) is None):
+                try:
+                    self._core.directory(path)
+                except FormatError as error:
+                    is_ntuple = str(error).endswith("ROOT::RNTuple")
+                    if not is_ntuple:
+                        raise UsageError(f"{error}; give another name", kind=error.kind) from None
+            if is_ntuple:
+                raise UsageError(
+                    f"{path!r} is an ntuple, not a directory: there is nothing in it but its fields; give the "
+                    "directory another name"
+                )
 
     def __setitem__(self, name: str, data: Any) -> None:
         """Write data as an ntuple of this name, and complete it; one that is there stays as an older cycle."""

@@ -85,7 +85,7 @@ class NTupleWriter:
         Parameters
         ----------
         spec : dict, Arrow schema, Awkward type, or data
-            As `batch_or_spec` of `FileWriter.mkrntuple`.
+            As `batch_or_spec` of `FileWriter.mkrntuple`; views may be of fields that are there.
 
         Raises
         ------
@@ -93,6 +93,12 @@ class NTupleWriter:
             If a name is taken, or a type is none that RNTuple has.
         """
         fields = to_fields(spec) if is_spec(spec) else to_batches(spec).fields()
+        for name, _ in fields.types():
+            if "." in name:
+                raise UsageError(
+                    f"field {name!r} cannot be added: records get no members after their ntuple has begun; add a field "
+                    f"with a name of its own, as {name.replace('.', '_')!r}"
+                )
         self._core.add_fields(fields)
         self._maps |= maps_of(fields)
 
@@ -145,7 +151,7 @@ class NTupleWriter:
         fields = to_fields(spec)
         if any(known.name == name for known in self._attribute_sets):
             raise UsageError(f"there is an attribute set {name!r} already")
-        attributes = AttributeSetWriter(self._core.attribute_set(name, fields))
+        attributes = AttributeSetWriter(self._core.attribute_set(name, fields), self)
         self._attribute_sets.append(attributes)
         return attributes
 
@@ -192,8 +198,9 @@ class NTupleWriter:
 class AttributeSetWriter:
     """An attribute set that is being written; `NTupleWriter.mkattributes` makes it."""
 
-    def __init__(self, core: _core.AttributeSet) -> None:
+    def __init__(self, core: _core.AttributeSet, ntuple: NTupleWriter) -> None:
         self._core = core
+        self._ntuple = ntuple
 
     @property
     def name(self) -> str:
@@ -206,18 +213,24 @@ class AttributeSetWriter:
         Parameters
         ----------
         entry_start, entry_stop : int
-            First entry, and the one after the last.
+            First entry, and the one after the last, of entries that were added already.
         values : dict
             A value for each field.
 
         Raises
         ------
         UsageError
-            If a value is missing or has another type.
+            If a value is missing or has another type, or the ntuple does not have these entries yet.
         """
         row = {name: [value] for name, value in values.items()}
         if not 0 <= entry_start <= entry_stop:
             raise UsageError(f"entries {entry_start} to {entry_stop} are no range")
+        num_entries = self._ntuple.num_entries
+        if entry_stop > num_entries:
+            raise UsageError(
+                f"attribute set {self.name!r}: entries {entry_start} to {entry_stop} are not all there, for ntuple "
+                f"{self._ntuple.name!r} has {num_entries} so far; append what is said of entries after the entries"
+            )
         self._core.append(entry_start, entry_stop, to_batches(row))
 
     def close(self) -> None:

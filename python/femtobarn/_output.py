@@ -64,8 +64,10 @@ def plain_path(path: Path) -> str:
     Raises
     ------
     UsageError
-        If it ends with the name of an object, as paths to be read may.
+        If it is no path, or ends with the name of an object, as paths to be read may.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise UsageError(f"where to write is a path, as 'new.root', and comes first: it is no {type(path).__name__}")
     text = os.path.expanduser(os.fspath(path))  # noqa: PTH111, for URLs pass
     found = re.fullmatch(r"(.+\.root):([^/\\]+(?:/.*)?)", text, re.IGNORECASE | re.DOTALL)
     if found and not os.path.exists(text):  # noqa: PTH110

@@ -260,11 +260,19 @@ def _text(name: str, kind: str, path: str) -> FieldSpec:
         except ImportError:
             raise UsageError(f"field {path!r}: {kind!r} is a type of Awkward Array, which is not installed") from None
         try:
-            return _awkward(name, ak.types.from_datashape(kind, highlevel=False), path)
+            return _awkward(name, ak.types.from_datashape(_with_numpys_names(kind), highlevel=False), path)
         except Exception as error:
             # a parser's message says what it had expected, at length
             raise UsageError(f"field {path!r}: {kind!r} is no type of C++, NumPy or Awkward Array") from error
     return ("type", name, kind)
+
+
+def _with_numpys_names(kind: str) -> str:
+    """Return a type of Awkward in which numbers with names of C++ have those that Awkward knows."""
+    known = {"float": "float32", "double": "float64", "int": "int32"}
+    # neither in quotes nor where they are names of members
+    found = re.compile(r'"(?:[^"\\]|\\.)*"|\b(?:float|double|int)\b(?!\s*:)')
+    return found.sub(lambda match: known.get(match[0], match[0]), kind)
 
 
 def _dtype(name: str, kind: Any, path: str) -> FieldSpec:

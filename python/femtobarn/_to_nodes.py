@@ -11,6 +11,7 @@ import numpy as np
 from femtobarn import _core
 from femtobarn._libraries import optional
 from femtobarn._ntuple import NTuple
+from femtobarn._numpy_nodes import bytes_of, items_node, no_counterpart, numpy_node
 from femtobarn.errors import UsageError
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def to_batches(data: Any, maps: frozenset[str] = frozenset()) -> _core.Batches:
         return data
     if isinstance(data, NTuple):
         data._warn_of_left_out()
+    _refuse_histogram(data)
     if type(data).__module__.split(".")[0] == "uproot":
         raise UsageError("this is an object of uproot: give its .arrays(), or open the file with fb.open")
     if isinstance(data, Mapping):
@@ -80,8 +82,8 @@ def to_batches(data: Any, maps: frozenset[str] = frozenset()) -> _core.Batches:
         raise UsageError(
             f"entries have named fields, and a {type(data).__name__} is one column: write {{'name': column}}"
         )
-    if _kind(data) == "pandas.DataFrame":
-        data = _with_named_index(data)
+    if _is_pandas(data):
+        return _of_pandas(_with_named_index(data))
     if hasattr(data, "__arrow_c_stream__"):
         return _core.Batches.of_stream(data.__arrow_c_stream__(), _is_in_memory(data))
     if isinstance(data, list | tuple) and any(isinstance(item, Mapping) for item in data):
@@ -95,8 +97,18 @@ def to_batches(data: Any, maps: frozenset[str] = frozenset()) -> _core.Batches:
     )
 
 
-def _kind(data: Any) -> str:
-    return f"{type(data).__module__.split('.')[0]}.{type(data).__name__}"
+def _is_pandas(data: Any) -> bool:
+    kinds = (f"{kind.__module__.split('.')[0]}.{kind.__name__}" for kind in type(data).__mro__)
+    return "pandas.DataFrame" in kinds
+
+
+def _of_pandas(frame: Any) -> _core.Batches:
+    """Return the columns of a frame one by one: pyarrow, which takes it as a whole, makes every NaN a missing value."""
+    names = [str(name) for name in frame.columns]
+    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    if twice:
+        raise UsageError(f"the DataFrame has several columns of one name, which no ntuple has: {', '.join(twice)}")
+    return _of_columns({name: frame.iloc[:, i] for i, name in enumerate(names)}, len(frame))
 
 
 def _with_named_index(frame: Any) -> Any:
@@ -115,6 +127,16 @@ def _pairs(values: Any) -> Any:
     if not isinstance(values, list | tuple):
         return values
     return [list(value.items()) if isinstance(value, Mapping) else value for value in values]
+
+
+def _refuse_histogram(data: Any) -> None:
+    modules = {kind.__module__.split(".")[0] for kind in type(data).__mro__}
+    is_uproots = "uproot" in modules and hasattr(data, "to_hist")
+    if is_uproots or not modules.isdisjoint({"hist", "boost_histogram"}):
+        raise UsageError(
+            f"cannot write {type(data).__name__}: histograms are not written, only ntuples; write them with uproot or "
+            "ROOT, and add ntuples beside them with fb.update"
+        )
 
 
 def _is_awkward(data: Any) -> bool:
@@ -154,6 +176,7 @@ def _of_columns(columns: Mapping[str, Any], length: int | None = None) -> _core.
 
 def _column(name: str, values: Any) -> tuple[Node, int]:
     """Return the node of a column and its length."""
+    _refuse_histogram(values)
     # Awkward's ndim of an empty array of a union is 0, too
     is_scalar = not _is_awkward(values) and getattr(values, "ndim", None) == 0
     if is_scalar or isinstance(values, str | bytes):
@@ -167,7 +190,7 @@ def _column(name: str, values: Any) -> tuple[Node, int]:
             return _layout(optional("awkward", "all").from_numpy(values, regulararray=True).layout, name), len(values)
         values = values.data
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-        return _numpy(values, name), len(values)
+        return numpy_node(values, name), len(values)
     if hasattr(values, "__arrow_c_array__"):
         schema, array = values.__arrow_c_array__()
         return ("arrow", schema, array), len(values)
@@ -176,11 +199,15 @@ def _column(name: str, values: Any) -> tuple[Node, int]:
     if type(values).__module__.split(".")[0] in ("pandas", "polars") and hasattr(values, "to_numpy"):
         return _series(name, values)
     if isinstance(values, np.ndarray) and values.dtype.kind in "mMcV":
-        raise _no_counterpart(name, f"NumPy's {values.dtype}")
+        raise no_counterpart(name, f"NumPy's {values.dtype}")
     if not isinstance(values, Iterable):
         raise UsageError(f"field {name!r} cannot be written: {type(values).__name__} is neither a type nor a column")
+    items = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    node = items_node(items, name)
+    if node is not None:
+        return node, len(items)
     try:
-        array = _listed(values.tolist() if isinstance(values, np.ndarray) else list(values))
+        array = _listed(items)
     except (TypeError, ValueError, OverflowError) as error:
         reason = str(error).splitlines()[0].replace(" to an array element", "")
         if reason.startswith("cannot convert"):
@@ -215,7 +242,7 @@ def _series(name: str, values: Any) -> tuple[Node, int]:
     if hasattr(values, "to_arrow"):  # Polars
         return _column(name, values.to_arrow())
     if isinstance(values.dtype, np.dtype) and values.dtype.kind in "biuf":
-        return _numpy(values.to_numpy(), name), len(values)
+        return numpy_node(values.to_numpy(), name), len(values)
     arrow = optional("pyarrow", "arrow")
     try:
         array = arrow.array(values)
@@ -225,37 +252,8 @@ def _series(name: str, values: Any) -> tuple[Node, int]:
     return _column(name, array)
 
 
-def _no_counterpart(name: str, what: str) -> UsageError:
-    advice = "convert it to numbers or strings"
-    if "datetime64" in what or "timedelta64" in what:
-        advice = 'write the integers that it counts, .astype("int64"), or strings, .astype("U")'
-    return UsageError(f"field {name!r} cannot be written: {what} has no counterpart in RNTuple; {advice}")
-
-
-def _bytes(array: Any) -> Any:
-    """Return an array's memory, in one piece and native order, as bytes."""
-    array = np.require(array, requirements=["C", "A"])
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
-    return array.reshape(-1).view(np.uint8)
-
-
-def _numpy(array: Any, name: str) -> Node:
-    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-        raise _no_counterpart(name, f"NumPy's {array.dtype}")
-    dtype = array.dtype.newbyteorder("=").name
-    node: Node = ("numpy", dtype, _bytes(array))
-    length = array.size
-    for size in reversed(array.shape[1:]):
-        length = length // size if size else 0
-        if not size:
-            raise UsageError(f"field {name!r} cannot be written: lists of 0 items have no type in C++")
-        node = ("regular", size, length, node)
-    return node
-
-
 def _offsets(index: Any) -> Any:
-    return _bytes(np.asarray(index.data).astype(np.int64, copy=False))
+    return bytes_of(np.asarray(index.data).astype(np.int64, copy=False))
 
 
 def _layout(layout: Any, name: str) -> Node:
@@ -264,7 +262,7 @@ def _layout(layout: Any, name: str) -> Node:
     if kind == "EmptyArray":
         return ("unknown",)
     if kind == "NumpyArray":
-        return _numpy(np.asarray(layout.data), name)
+        return numpy_node(np.asarray(layout.data), name)
     if layout.is_option:
         return _option(layout, name)
     if layout.is_indexed:
@@ -293,7 +291,7 @@ def _list(layout: Any, name: str) -> Node:
     offsets, content = _offsets(lists.offsets), lists.content
     array = lists.parameter("__array__")
     if array in ("string", "bytestring"):
-        data = _bytes(np.asarray(content.to_packed().data if content.is_indexed else content.data))
+        data = bytes_of(np.asarray(content.to_packed().data if content.is_indexed else content.data))
         if array == "string":
             return ("string", offsets, data)
         return ("bytes", offsets, data, "")
@@ -305,7 +303,7 @@ def _option(layout: Any, name: str) -> Node:
     if indexed.content.is_union:
         return _layout(_no_value(indexed), name)
     index = np.asarray(indexed.index.data)
-    return ("option", _bytes(index.astype(np.int64, copy=False)), _layout(indexed.content, name))
+    return ("option", bytes_of(index.astype(np.int64, copy=False)), _layout(indexed.content, name))
 
 
 def _no_value(indexed: Any) -> Any:
@@ -348,4 +346,4 @@ def _union(layout: Any, name: str) -> Node:
             new_tags[own[index < 0]] = 0
         nodes.append(_layout(content, name))
     places[new_tags == 0] = 0
-    return ("union", _bytes(new_tags), _bytes(places), nodes)
+    return ("union", bytes_of(new_tags), bytes_of(places), nodes)

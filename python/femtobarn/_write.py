@@ -158,6 +158,7 @@ def write(path: Path, data: Any, name: str = "Events", *, compression: Any = "zs
     ['a', 'b']
     """
     threads = options.pop("threads", None)
+    root_path(path)
     _check_apart(path, data)
     while True:
         skipped = data.skipped if isinstance(data, NTuple) else ()

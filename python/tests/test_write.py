@@ -822,17 +822,6 @@ def test_root_reads_sets_and_maps(path, run_root, tmp_path):
 # -- what is said to users
 
 
-def test_attributes_speak_of_entries_that_there_are(path):
-    file = fb.recreate(path)
-    ntuple = file.mkrntuple("Events", {"n": "int32"})
-    about = ntuple.mkattributes("provenance", {"input": "std::string"})
-    about.append(0, 3, {"input": "a"})
-    ntuple.extend({"n": [1, 2]})
-    with pytest.raises(fb.UsageError, match=r'"provenance" .*says something of entries up to 3, and "Events" has 2'):
-        file.close()
-    assert not path.exists()
-
-
 @pytest.mark.parametrize("function", [fb.recreate, fb.create, fb.write, fb.convert])
 def test_options_that_are_misspelt_are_told(path, function):
     arguments = (path, {"x": [1]}) if function in (fb.write, fb.convert) else (path,)

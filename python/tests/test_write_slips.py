@@ -40,6 +40,86 @@ def test_a_second_ntuple_of_a_name_is_a_cycle_and_a_complete_one_is_not_extended
     assert fb.open(f"{path}:dir/B").arrays().x.tolist() == [3]
 
 
+def test_a_file_tells_its_names_as_a_dict_does(path):
+    # what had no such methods ended the with block, and with it the file
+    with fb.recreate(path) as file:
+        file["A"] = {"x": [1]}
+        file["dir/B"] = {"x": [2]}
+        assert list(file) == file.keys() == ["A", "dir"]
+        assert len(file) == 2
+        for name in ("A", "dir", "dir/B", "/dir/B"):
+            assert name in file
+        for name in ("B", "dir/A", "A/B", "nowhere/B", ""):
+            assert name not in file
+    assert fb.open(f"{path}:dir/B").num_entries == 1
+
+
+@pytest.mark.parametrize("call", ["mkrntuple", "mkdir", "keys", "__getitem__", "__contains__"])
+def test_names_that_are_no_strings_are_told(path, call):
+    with fb.recreate(path) as file, pytest.raises(fb.UsageError, match=r"names are strings.*'Events'.*not a dict"):
+        getattr(file, call)({"x": "int32"}, *(["Events"] if call == "mkrntuple" else []))
+
+
+@pytest.mark.parametrize("wrong", [{"a": [1]}, b"x.root", 5])
+def test_a_path_that_is_none_is_told(path, wrong):
+    with pytest.raises(fb.UsageError, match="comes first: it is no"):
+        fb.write(wrong, str(path))
+    with pytest.raises(fb.UsageError, match="where to write is a path"):
+        fb.recreate(wrong)
+    assert not path.exists()
+
+
+def test_directories_are_written_into(path):
+    # what mkdir gave was the file, so that all of this came to lie beside the directory
+    with fb.recreate(path) as file:
+        folder = file.mkdir("a/b")
+        assert isinstance(folder, fb.WritableDirectory)
+        folder["One"] = {"x": [1]}
+        writer = folder.mkrntuple("Two", {"x": "int32"}, "it is two", precision=None)
+        assert folder["Two"] is writer is file["a/b/Two"]
+        folder.mkdir("c")["Three"] = {"x": [3]}
+        again = file["a"]["b"]
+        assert again.path == "a/b"
+        assert list(again) == again.keys() == ["One", "c"]
+        assert len(again) == 2
+        assert "One" in again
+        assert "c/Three" in again
+        assert "Three" not in again
+        writer.extend({"x": [2]})
+        for name in ("", "/"):
+            with pytest.raises(fb.UsageError, match="'a/b' needs a name"):
+                again[name] = {"x": [1]}
+        assert file.keys() == ["a"]
+    values = [fb.open(f"{path}:a/b/{name}").arrays().x.tolist() for name in ("One", "Two", "c/Three")]
+    assert values == [[1], [2], [3]]
+    assert fb.open(f"{path}:a/b/Two").description == "it is two"
+    with fb.update(path) as file:
+        file["a/b"]["Four"] = {"x": [4]}
+    assert fb.open(f"{path}:a/b/Four").arrays().x.tolist() == [4]
+
+
+@pytest.mark.parametrize("when", ["open", "closed", "earlier"])
+def test_what_should_be_in_an_ntuple_is_told_so(path, when):
+    with fb.recreate(path) as file:
+        file.mkrntuple("d/A", {"x": "int32"}).extend({"x": [1]})
+        if when == "closed":
+            file["d/A"].close()
+        if when == "earlier":
+            file.close()
+            file = fb.update(path)
+        for slip in (
+            lambda: file["d/A/B"],
+            lambda: file["d"]["A/B/C"],
+            lambda: file.mkdir("d/A"),
+            lambda: file.mkrntuple("d/A/B", {"x": "int32"}),
+            lambda: file["d"].__setitem__("A/B", {"x": [1]}),
+        ):
+            with pytest.raises(fb.UsageError, match="'d/A' is an ntuple, not a directory"):
+                slip()
+        file.close()
+    assert fb.open(f"{path}:d/A").num_entries == 1
+
+
 def test_numpys_names_of_numbers_work_in_templates_and_enums(path):
     spec = {"c": "std::vector<int32>", "s": "str", "e": fb.Enum("Color", "int16"), "m": "std::map<str,float32>"}
     with fb.recreate(path) as file:
@@ -196,6 +276,222 @@ def test_an_index_of_pandas_is_a_column_if_it_has_a_name(path, need):
     assert fb.open(path).arrays().tolist()[0] == {"event": 7, "x": 1}
     with pytest.raises(fb.UsageError, match="rename_axis"):
         fb.write(path, frame.rename_axis("x"))
+
+
+def test_nan_of_pandas_is_a_value_and_na_is_none(path, need):
+    # a frame with a NaN became std::optional<double>, and another with one did not fit a field of doubles
+    pd = need("pandas")
+    need("pyarrow")
+    frame = pd.DataFrame(
+        {
+            "d": [1.0, np.nan],
+            "f": np.array([np.nan, 2], "float32"),
+            "n": pd.array([1.5, None], "Float64"),
+            "a": pd.array([None, 2], "int32[pyarrow]"),
+            "o": pd.Series([None, 1.5], dtype=object),
+            "s": ["x", None],
+            "c": pd.Categorical(["u", "v"]),
+        }
+    )
+    with fb.recreate(path) as file:
+        writer = file.mkrntuple("Events", frame)
+        writer.extend(frame)
+        writer.extend(frame.iloc[::-1])
+        with pytest.raises(fb.UsageError, match="1 of 2 values are missing"):
+            writer.extend(frame.assign(d=pd.array([1.5, None], "Float64")))
+    nt = fb.open(path)
+    assert nt.typenames() == {
+        "d": "double",
+        "f": "float",
+        "n": "std::optional<double>",
+        "a": "std::optional<std::int32_t>",
+        "o": "std::optional<double>",
+        "s": "std::optional<std::string>",
+        "c": "std::string",
+    }
+    arrays = nt.arrays()
+    assert np.array_equal(arrays.d.to_numpy(), [1, np.nan, np.nan, 1], equal_nan=True)
+    assert np.array_equal(arrays.f.to_numpy(), [np.nan, 2, 2, np.nan], equal_nan=True)
+    assert arrays[["n", "a", "o", "s"]].to_list()[:2] == [
+        {"n": 1.5, "a": None, "o": None, "s": "x"},
+        {"n": None, "a": 2, "o": 1.5, "s": None},
+    ]
+    assert arrays.c.to_list() == ["u", "v", "v", "u"]
+
+
+def test_columns_of_pandas_that_cannot_be_written_are_named(path, need):
+    pd = need("pandas")
+    need("pyarrow")
+    with pytest.raises(fb.UsageError, match="field 'mixed' cannot be written: its values are not of one type"):
+        fb.write(path, pd.DataFrame({"x": [1, 2], "mixed": [1, "a"]}))
+    twice = pd.DataFrame([[1, 2.5]], columns=["x", "x"])
+    with pytest.raises(fb.UsageError, match="several columns of one name, which no ntuple has: x"):
+        fb.write(path, twice)
+    assert not path.exists()
+
+
+def in_objects(items):
+    column = np.empty(len(items), object)
+    column[:] = items
+    return column
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint64", "bool", ">i2", "float16"])
+@pytest.mark.parametrize("made", [list, in_objects], ids=["list", "array"])
+def test_items_of_numpys_types_keep_them(path, dtype, made):
+    # all came out as double and int64
+    flat = np.array([1, 0, 1], dtype)
+    columns = {
+        "arrays": made([flat[:2], np.array([]), flat[2:], flat[:0]]),
+        "scalars": made([flat[0], flat[1], flat[2], flat[0]]),
+        "lists": made([[flat[0], flat[1]], [], [flat[2]], []]),
+        "strided": made([flat[::2], flat[::-1], flat[:0], flat]),
+    }
+    fb.write(path, columns)
+    arrays = fb.open(path).arrays()
+    kind = np.dtype(dtype).name
+    assert str(arrays.type) == (
+        f"4 * {{arrays: var * {kind}, scalars: {kind}, lists: var * {kind}, strided: var * {kind}}}"
+    )
+    assert arrays.arrays.to_list() == [[1, 0], [], [1], []]
+    assert arrays.scalars.to_list() == [1, 0, 1, 1]
+    assert arrays.lists.to_list() == [[1, 0], [], [1], []]
+    assert arrays.strided.to_list() == [[1, 1], [1, 0, 1], [], [1, 0, 1]]
+
+
+def test_items_of_several_types_become_what_awkward_makes_of_them(path):
+    columns = {
+        "arrays": [np.array([1], "int32"), np.array([2.5], "float32")],
+        "scalars": [np.float32(1), np.float64(2.5)],
+        "missing": [np.array([1.5], "float32"), None],
+        "mixed": [np.float32(1), 2.5],
+        "matrices": [np.ones((1, 2), "int64"), np.zeros((2, 1), "int64")],
+        "texts": [np.array(["a", "b"]), np.array(["c"])],
+        "tuples": [(np.int8(1), np.int8(2)), (np.int8(3), np.int8(4))],
+    }
+    fb.write(path, columns)
+    nt = fb.open(path)
+    assert [nt[name].typename for name in columns] == [
+        "std::vector<double>",
+        "double",
+        "std::optional<std::vector<double>>",
+        "double",
+        "std::vector<std::vector<std::int64_t>>",
+        "std::vector<std::string>",
+        "std::pair<std::int64_t,std::int64_t>",
+    ]
+    assert nt.arrays().to_list()[1] == {
+        "arrays": [2.5],
+        "scalars": 2.5,
+        "missing": None,
+        "mixed": 2.5,
+        "matrices": [[0], [0]],
+        "texts": ["c"],
+        "tuples": (3, 4),
+    }
+
+
+def test_empty_arrays_fit_lists_of_any_type(path):
+    with fb.recreate(path) as file:
+        writer = file.mkrntuple("Events", {"n": "var * int32"})
+        writer.extend({"n": [np.array([]), np.array([])]})
+        writer.extend({"n": [np.array([7]), np.array([])]})
+    assert fb.open(path)["n"].array().to_list() == [[], [], [7], []]
+    with pytest.raises(fb.UsageError, match="there are none"):
+        fb.write(path, {"n": [np.array([])]})
+    fb.write(path, {"n": [np.array([], "int16")]})
+    assert str(fb.open(path)["n"].array().type) == "1 * var * int16"
+
+
+def test_attributes_of_entries_that_are_not_there_are_refused_at_once(path):
+    # only the end of the file told, and took all entries with it
+    with fb.recreate(path) as file:
+        writer = file.mkrntuple("Events", {"x": "int32"})
+        about = writer.mkattributes("runs", {"run": "int32"})
+        about.append(0, 0, {"run": 0})
+        writer.extend({"x": [1, 2]})
+        with pytest.raises(fb.UsageError, match=r"'runs': entries 1 to 3 .* 'Events' has 2 so far; append .* after"):
+            about.append(1, 3, {"run": 1})
+        about.append(0, 2, {"run": 2})
+    nt = fb.open(path)
+    assert nt.attributes["runs"]["_userData.run"].array().to_list() == [0, 2]
+    assert nt.num_entries == 2
+
+
+@pytest.mark.parametrize("source", ["Muon.pt", "Muon._0.pt"])
+def test_views_that_come_later_show_what_is_there(path, source, run_root):
+    with fb.recreate(path) as file:
+        writer = file.mkrntuple("Events", {"Muon": "var * {pt: float64, q: int64}"})
+        writer.extend({"Muon": MUONS["Muon"]})
+        writer.add_fields({"x": "float32"})
+        writer.add_fields(
+            {
+                "jets": "var * {c: var * float64}",
+                "Muon_pt": fb.Projected("ROOT::RVec<double>", source),
+                "nMuon": fb.Cardinality("Muon"),
+                "jets_c": fb.Projected("std::vector<std::vector<double>>", "jets.c"),
+            }
+        )
+        with pytest.raises(fb.UsageError, match=r'it shows "Muon\.ptt", which is not there'):
+            writer.add_fields({"v": fb.Projected("ROOT::RVec<double>", "Muon.ptt")})
+        with pytest.raises(fb.UsageError, match=r"'Muon\.eta' cannot be added: records get no members .*'Muon_eta'"):
+            writer.add_fields({"Muon.eta": "float32"})
+        writer.extend({"Muon": [[{"pt": 4.0, "q": 1}]], "x": [0.5], "jets": [[{"c": [5.0]}]]})
+    nt = fb.open(path)
+    assert nt["Muon_pt"].array().to_list() == [[1, 2], [], [4]]
+    assert nt["nMuon"].array().to_list() == [2, 0, 1]
+    assert nt["jets_c"].array().to_list() == [[], [], [[5]]]
+    run_root(LOOK.replace("== 3", "== 7"), path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "message"),
+    [
+        ("int32", ["a"], "it holds int32, and was given strings or bytes$"),
+        ("int32", [[1, 2]], "it holds int32, and was given lists of int64$"),
+        ("int32", np.array([[1, 2]]), "it holds int32, and was given lists of 2 int64$"),
+        ("int32", [{"a": 1.5, "b": True}], r"was given records \{a: float64, b: bool\}$"),
+        ("var * int32", [1], "it holds lists, and was given int64$"),
+    ],
+)
+def test_what_was_given_is_told_in_words(path, kind, values, message):
+    with fb.recreate(path) as file:
+        writer = file.mkrntuple("Events", {"x": kind})
+        with pytest.raises(fb.UsageError, match=message):
+            writer.extend({"x": values})
+
+
+def test_histograms_are_told_to_be_none_of_this(path):
+    # as those of hist are, which is not needed for it
+    histogram = type("Hist", (), {"__module__": "hist.hist", "__arrow_c_stream__": None})()
+    for write in (lambda: fb.write(path, histogram), lambda: fb.write(path, {"h": histogram})):
+        with pytest.raises(fb.UsageError, match="histograms are not written"):
+            write()
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("var * float", "std::vector<float>"),
+        ("var * var * double", "std::vector<std::vector<double>>"),
+        ("3 * int", "std::array<std::int32_t,3>"),
+        ("?bool", "std::optional<bool>"),
+        ("union[int, var * double]", "std::variant<std::int32_t,std::vector<double>>"),
+    ],
+)
+def test_types_of_awkward_take_numbers_by_cpps_names(path, kind, expected):
+    with fb.recreate(path) as file:
+        file.mkrntuple("Events", {"x": kind})
+    assert fb.open(path)["x"].typename == expected
+
+
+def test_names_of_cpps_numbers_may_be_those_of_members(path):
+    kind = 'var * {int: float, float : int, "double": double, pt: var * bool}'
+    with fb.recreate(path) as file:
+        file.mkrntuple("Events", {"x": kind})
+    assert str(fb.open(path)["x"].array().type) == (
+        "0 * var * {int: float32, float: int32, double: float64, pt: var * bool}"
+    )
 
 
 def test_maps_are_dicts_or_pairs(path):

@@ -76,50 +76,17 @@ impl Fields {
 }
 
 impl Fields {
-    /// The fields; views that say only what they show and as what have the views below them, too.
-    pub fn models(&self) -> Vec<FieldModel> {
+    /// The fields; views that say only what they show and as what have the views below them, too. They show these fields
+    /// and those that are `there` already.
+    pub fn models(&self, there: &[FieldModel]) -> Vec<FieldModel> {
+        let all: Vec<&FieldModel> = there.iter().chain(&self.fields).collect();
         let view = |field: &FieldModel| match &field.kind {
             FieldKind::Projected { source, subfields } if subfields.is_empty() => {
-                self.view(field, source).unwrap_or_else(|| field.clone())
+                shown(&all, field, source).unwrap_or_else(|| field.clone())
             }
             _ => field.clone(),
         };
         self.fields.iter().map(view).collect()
-    }
-
-    /// The view of what is at a path, in which `_0` may be left out: in collections, a view of each on the way.
-    fn view(&self, field: &FieldModel, source: &str) -> Option<FieldModel> {
-        let mut parts = source.split('.');
-        let top = parts.next()?;
-        let mut seen = self.fields.iter().find(|field| field.name == top)?;
-        let mut path = top.to_owned();
-        let mut collections = Vec::new();
-        for part in parts {
-            while let (FieldKind::Collection(item), true) = (&seen.kind, part != "_0") {
-                collections.push(path.clone());
-                path += "._0";
-                seen = item;
-            }
-            if matches!(seen.kind, FieldKind::Collection(_)) {
-                collections.push(path.clone());
-            }
-            seen = seen.subfields().iter().find(|below| below.name == part)?;
-            path = format!("{path}.{part}");
-        }
-        if field.type_name.starts_with("ROOT::RNTupleCardinality") {
-            return Some(FieldModel {
-                kind: FieldKind::Projected {
-                    source: path,
-                    subfields: Vec::new(),
-                },
-                ..field.clone()
-            });
-        }
-        let shown = FieldModel::from_type_name(&field.name, &field.type_name).ok()?;
-        Some(FieldModel {
-            description: field.description.clone(),
-            ..below(&shown, &collections, &path, seen)
-        })
     }
 
     fn find(&mut self, path: &str) -> PyResult<&mut FieldModel> {
@@ -138,6 +105,41 @@ impl Fields {
             )
         })
     }
+}
+
+/// The view of what is at a path, in which `_0` may be left out: in collections, a view of each on the way.
+fn shown(all: &[&FieldModel], field: &FieldModel, source: &str) -> Option<FieldModel> {
+    let mut parts = source.split('.');
+    let top = parts.next()?;
+    let mut seen = *all.iter().find(|field| field.name == top)?;
+    let mut path = top.to_owned();
+    let mut collections = Vec::new();
+    for part in parts {
+        while let (FieldKind::Collection(item), true) = (&seen.kind, part != "_0") {
+            collections.push(path.clone());
+            path += "._0";
+            seen = item;
+        }
+        if matches!(seen.kind, FieldKind::Collection(_)) {
+            collections.push(path.clone());
+        }
+        seen = seen.subfields().iter().find(|below| below.name == part)?;
+        path = format!("{path}.{part}");
+    }
+    if field.type_name.starts_with("ROOT::RNTupleCardinality") {
+        return Some(FieldModel {
+            kind: FieldKind::Projected {
+                source: path,
+                subfields: Vec::new(),
+            },
+            ..field.clone()
+        });
+    }
+    let model = FieldModel::from_type_name(&field.name, &field.type_name).ok()?;
+    Some(FieldModel {
+        description: field.description.clone(),
+        ..below(&model, &collections, &path, seen)
+    })
 }
 
 /// The view with the type of `shown` of what is at `path`, behind these collections.

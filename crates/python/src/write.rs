@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use femtobarn::write::{self, AttributeSetWriter, WriteOptions};
+use femtobarn::write::{self, AttributeSetWriter, FieldModel, WriteOptions};
 use femtobarn::{Error, codec, rootfile};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -138,7 +138,7 @@ impl FileWriter {
         given: &Bound<'_, PyDict>,
     ) -> PyResult<NTupleWriter> {
         let options = options(given)?;
-        let fields = fields.borrow().models();
+        let fields = fields.borrow().models(&[]);
         let writer = self.with(py, |file| {
             let directory = file.directory(directory)?;
             write::NTupleWriter::new(file, directory, name, &fields, options)
@@ -148,6 +148,7 @@ impl FileWriter {
             url: self.url.clone(),
             name: name.to_owned(),
             writer: Arc::new(Mutex::new(Some(writer))),
+            fields: Mutex::new(fields),
         })
     }
 
@@ -193,6 +194,8 @@ pub struct NTupleWriter {
     url: String,
     name: String,
     writer: Arc<Mutex<Option<write::NTupleWriter>>>,
+    /// What views that are added later may show.
+    fields: Mutex<Vec<FieldModel>>,
 }
 
 #[pymethods]
@@ -228,8 +231,12 @@ impl NTupleWriter {
     }
 
     fn add_fields(&self, py: Python<'_>, fields: &Bound<'_, Fields>) -> PyResult<()> {
-        let fields = fields.borrow().models();
-        self.with(py, |writer, file| writer.add_fields(file, &fields))
+        // not locked while it is written: others would wait with the interpreter
+        let there = locked(&self.fields).clone();
+        let fields = fields.borrow().models(&there);
+        self.with(py, |writer, file| writer.add_fields(file, &fields))?;
+        locked(&self.fields).extend(fields);
+        Ok(())
     }
 
     #[pyo3(signature = (group = false))]
@@ -250,7 +257,7 @@ impl NTupleWriter {
         name: &str,
         fields: &Bound<'_, Fields>,
     ) -> PyResult<AttributeSet> {
-        let fields = fields.borrow().models();
+        let fields = fields.borrow().models(&[]);
         let set = self.with(py, |writer, file| {
             AttributeSetWriter::new(file, writer, name, &fields)
         })?;

@@ -13,7 +13,7 @@ use arrow_schema::DataType;
 
 use super::choose::variant;
 use super::members::record;
-use super::model::{Shape, arrow_type_name, unwritable};
+use super::model::{Shape, in_words, unwritable};
 use super::numbers::{check_range, leaf};
 use super::values::{Ends, Values};
 use crate::RNTupleError;
@@ -60,7 +60,7 @@ pub(super) fn wrong(path: &str, array: &ArrayRef, wanted: &str) -> RNTupleError 
         path,
         format!(
             "it holds {wanted}, and was given {}",
-            arrow_type_name(array.data_type())
+            in_words(array.data_type())
         ),
     )
 }

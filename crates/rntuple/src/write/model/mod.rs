@@ -5,6 +5,7 @@ mod cpp;
 mod descriptor;
 mod layout;
 mod shape;
+mod words;
 
 use crate::RNTupleError;
 use crate::schema::DType;
@@ -14,6 +15,7 @@ pub(crate) use arrow::dtype_of;
 pub use arrow::{Nulls, arrow_type_name};
 pub(crate) use layout::{Layout, check_name};
 pub(crate) use shape::{Order, Shape};
+pub(crate) use words::in_words;
 
 /// A field that is to be written, and those below it.
 #[derive(Debug, Clone, PartialEq)]

@@ -167,6 +167,26 @@ fn late_fields_may_show_others_and_are_zero_before() {
 }
 
 #[test]
+fn attributes_speak_of_entries_that_there_are() {
+    let (_, mut file) = file();
+    let options = WriteOptions::default();
+    let mut writer = NTupleWriter::new(&mut file, 0, "Events", &[number("n")], options).unwrap();
+    let about = [FieldModel::number("run", DType::Int64)];
+    let mut set = AttributeSetWriter::new(&mut file, &writer, "about", &about).unwrap();
+    let row = column("run", Int64Array::from(vec![7]));
+    set.append(&mut file, 0..3, &row).unwrap();
+    writer
+        .extend(&mut file, &column("n", Int32Array::from(vec![1, 2])))
+        .unwrap();
+    set.finish(&mut file, &mut writer).unwrap();
+    let error = writer.finish(&mut file).unwrap_err().to_string();
+    assert!(
+        error.contains(r#"says something of entries up to 3, and "Events" has 2"#),
+        "{error}"
+    );
+}
+
+#[test]
 fn attribute_sets_have_one_row_a_range() {
     let (sink, mut file) = file();
     let options = WriteOptions::default();
