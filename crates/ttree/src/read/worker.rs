@@ -266,11 +266,11 @@ fn has_checksums(payload: &[u8]) -> bool {
     true
 }
 
-/// What does not fit is damage, but for objects and containers whose bytes are known to be intact, or which are the first of
-/// their branch: these are of other types than the file says. Where the bytes are not checked and the first basket was as
+/// What does not fit is damage, but in baskets whose bytes are known to be intact, which were written like that, and for
+/// objects and containers in the first basket of their branch: these are of other types than the file says. Where the bytes are not checked and the first basket was as
 /// described, a later one that is not has been damaged.
 fn blamed(error: TreeError, job: &Job<'_>, is_checked: bool) -> TreeError {
-    let is_foreign = matches!(job.task, Task::Pieces { .. }) && (is_checked || job.number == 0);
+    let is_foreign = is_checked || (matches!(job.task, Task::Pieces { .. }) && job.number == 0);
     match error {
         TreeError::Unsupported(_) => error,
         TreeError::Undescribed(reason) if is_foreign => TreeError::Unsupported(reason),
