@@ -1,0 +1,88 @@
+"""Trees of classes and of rare baskets, written by ROOT, and what they become: ROOT must read it."""
+
+from pathlib import Path
+
+import pytest
+from test_convert import READ
+
+import femtobarn as fb
+
+pytestmark = pytest.mark.oracle
+
+# Arguments: the file
+TREES = """
+import os, sys
+import ROOT
+ROOT.gInterpreter.Declare('''
+#include <TArrayF.h>
+class Pairs { public: int a = 0; std::pair<int, float> pair; std::pair<int, std::pair<float, short>> nested; };
+class Base { public: int b = 0; };
+class Left : public Base { public: int l = 0; };
+class Right : public Base { public: int r = 0; };
+class Both : public Left, public Right { public: int own = 0; };
+class Holder { public: Both both; };
+
+void trees(const char* name) {
+  TFile file(name, "RECREATE");
+  Pairs pairs;
+  Both both;
+  Holder holder;
+  TArrayF array;
+  TTree classes("classes", "classes");
+  for (int split : {0, 1, 99}) {
+    classes.Branch(Form("pairs%d.", split), &pairs, 32000, split);
+    classes.Branch(Form("both%d", split), &both, 32000, split);
+    classes.Branch(Form("dot%d.", split), &both, 32000, split);
+    classes.Branch(Form("holder%d.", split), &holder, 32000, split);
+  }
+  classes.Branch("array", &array);
+  for (int i = 0; i < 6; ++i) {
+    pairs.a = i;
+    pairs.pair = {i, i * 0.5f};
+    pairs.nested = {i, {i * 0.25f, short(-i)}};
+    both.Left::b = i;
+    both.Right::b = -i;
+    both.l = 10 * i;
+    both.r = 20 * i;
+    both.own = 30 * i;
+    holder.both = both;
+    array.Set(i % 3);
+    for (int j = 0; j < i % 3; ++j) array[j] = i + j;
+    classes.Fill();
+  }
+  file.Write();
+}
+''')
+ROOT.trees(sys.argv[1])
+os._exit(0)
+"""
+
+
+@pytest.fixture(scope="module")
+def made(run_root, tmp_path_factory):
+    """A tree of classes."""
+    path = tmp_path_factory.mktemp("classes") / "trees.root"
+    run_root(TREES, path)
+    return path
+
+
+def converted(run_root, tree, output, **options):
+    """What a tree becomes, which ROOT can read, and the report."""
+    report = fb.convert(tree, output, **options)
+    assert report.equal is True
+    name = tree.rsplit(":", 1)[1]
+    read = Path(f"{output}.read")
+    run_root(READ, read, f"{output}|{name}")
+    assert read.read_text() == str(output)
+    return fb.open(output), report
+
+
+def test_the_members_of_pairs_have_roots_numbers(run_root, made, tmp_path):
+    """They were `first` and `second` below a `std::pair`, and ROOT died of it."""
+    ntuple, report = converted(run_root, f"{made}:classes", tmp_path / "out.root", fields="pairs*")
+    assert report.skipped == ()
+    want = [{"a": i, "pair": (i, i / 2), "nested": (i, (i / 4, -i))} for i in range(6)]
+    assert ntuple["pairs0"].array().to_list() == want
+    assert ntuple["pairs0"].typename == ""
+    assert ntuple["pairs0.pair"].typename == "std::pair<std::int32_t,float>"
+    assert fb.open(f"{made}:classes")["pairs0."].array().to_list()[3]["pair"] == {"first": 3, "second": 1.5}
