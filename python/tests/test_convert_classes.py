@@ -20,7 +20,7 @@ class Base { public: int b = 0; };
 class Left : public Base { public: int l = 0; };
 class Right : public Base { public: int r = 0; };
 class Both : public Left, public Right { public: int own = 0; };
-class Holder { public: Both both; };
+class Holder { public: int h = 0; Both both; };
 
 void trees(const char* name) {
   TFile file(name, "RECREATE");
@@ -50,6 +50,39 @@ void trees(const char* name) {
     for (int j = 0; j < i % 3; ++j) array[j] = i + j;
     classes.Fill();
   }
+  TTree places("places", "baskets without the places of their entries");
+  ROOT::TIOFeatures features;
+  features.Set("kGenerateOffsetMap");
+  places.SetIOFeatures(features);
+  places.SetAutoFlush(50);
+  char text[30];
+  int n = 0;
+  float x[8] = {};
+  std::vector<float> v;
+  places.Branch("text", text, "text/C");
+  places.Branch("n", &n, "n/I");
+  places.Branch("x", x, "x[n]/F");
+  places.Branch("v", &v);
+  TTree odd("odd", "a counter below zero");
+  auto* counter = odd.Branch("n", &n, "n/I");
+  auto* items = odd.Branch("x", x, "x[n]/F");
+  auto* others = odd.Branch("y", x, "y[n]/F");
+  for (int i = 0; i < 120; ++i) {
+    n = i % 8;
+    snprintf(text, 30, "%s", std::string(i % 29, 'a' + i % 26).c_str());
+    for (int j = 0; j < 8; ++j) x[j] = 10 * i + j;
+    v.assign(i % 3, i);
+    places.Fill();
+  }
+  for (int i = 0; i < 6; ++i) {
+    const bool isNegative = i == 3 || i == 4;
+    n = isNegative ? -3 : i;
+    counter->Fill();
+    n = isNegative ? 0 : i;
+    items->Fill();
+    others->Fill();
+  }
+  odd.SetEntries(6);
   file.Write();
 }
 ''')
@@ -86,3 +119,24 @@ def test_the_members_of_pairs_have_roots_numbers(run_root, made, tmp_path):
     assert ntuple["pairs0"].typename == ""
     assert ntuple["pairs0.pair"].typename == "std::pair<std::int32_t,float>"
     assert fb.open(f"{made}:classes")["pairs0."].array().to_list()[3]["pair"] == {"first": 3, "second": 1.5}
+
+
+def test_arrays_of_root_are_branches_of_their_own(run_root, made, tmp_path):
+    """They were left out: what counts in them is in their base."""
+    want = [[], [1], [2, 3], [], [4], [5, 6]]
+    assert fb.open(f"{made}:classes")["array"].array().to_list() == want
+    ntuple, _ = converted(run_root, f"{made}:classes", tmp_path / "out.root", fields="array")
+    assert ntuple["array"].array().to_list() == want
+    assert ntuple["array"].typename == "std::vector<float>"
+
+
+def test_baskets_may_have_sizes_instead_of_places(run_root, made, tmp_path):
+    """With kGenerateOffsetMap, texts were left out: the sizes of their entries were taken for their places."""
+    tree = fb.open(f"{made}:places")
+    texts = [chr(ord("a") + i % 26) * (i % 29) for i in range(120)]
+    assert tree["text"].array().to_list() == texts
+    assert tree["text"].array(entry_start=33, entry_stop=77).to_list() == texts[33:77]
+    assert tree["x"].array().to_list() == [[10 * i + j for j in range(i % 8)] for i in range(120)]
+    ntuple, report = converted(run_root, f"{made}:places", tmp_path / "out.root")
+    assert report.skipped == ()
+    assert ntuple.arrays(["text", "v"]).to_list() == tree.arrays(["text", "v"]).to_list()
