@@ -121,6 +121,19 @@ def test_the_members_of_pairs_have_roots_numbers(run_root, made, tmp_path):
     assert fb.open(f"{made}:classes")["pairs0."].array().to_list()[3]["pair"] == {"first": 3, "second": 1.5}
 
 
+def test_a_base_that_a_class_has_twice_is_a_record_as_in_split_objects(run_root, made, tmp_path):
+    """Such classes were left out, and that "field" had two members of one name did not say of which branch."""
+    options = {"fields": ["both*", "dot*", "holder*"]}
+    ntuple, report = converted(run_root, f"{made}:classes", tmp_path / "out.root", **options)
+    assert report.skipped == ()
+    left = {"Base": {"b": 5}, "l": 50}
+    want = {"Left": left, "Right": {"Base": {"b": -5}, "r": 100}, "own": 150}
+    for name in "both0", "both99", "dot0", "dot99":
+        assert ntuple[name].array().to_list()[5] == want, name
+    assert ntuple["holder0"].array().to_list()[5] == {"h": 0, "both": want}
+    assert fb.open(f"{made}:classes")["both0"].array().fields == ["b#0", "l", "b#1", "r", "own"]
+
+
 def test_arrays_of_root_are_branches_of_their_own(run_root, made, tmp_path):
     """They were left out: what counts in them is in their base."""
     want = [[], [1], [2, 3], [], [4], [5, 6]]
@@ -140,3 +153,14 @@ def test_baskets_may_have_sizes_instead_of_places(run_root, made, tmp_path):
     ntuple, report = converted(run_root, f"{made}:places", tmp_path / "out.root")
     assert report.skipped == ()
     assert ntuple.arrays(["text", "v"]).to_list() == tree.arrays(["text", "v"]).to_list()
+
+
+def test_a_negative_counter_keeps_its_values(run_root, made, tmp_path):
+    """As the number of items of a collection it became zero, and nobody was told."""
+    ntuple, report = converted(run_root, f"{made}:odd", tmp_path / "out.root")
+    note = 'is a vector of its own: "n" is negative in 2 entries, where it has no items'
+    assert report.notes == {"x": note, "y": note}
+    assert ntuple["n"].array().to_list() == [0, 1, 2, -3, -3, 5]
+    assert [len(x) for x in ntuple["x"].array()] == [0, 1, 2, 0, 0, 5]
+    alone = fb.convert(f"{made}:odd", tmp_path / "alone.root", drop="n")
+    assert alone.notes == {}
