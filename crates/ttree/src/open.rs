@@ -37,6 +37,13 @@ impl Tree {
         let storage = reader.storage()?.as_any().downcast_ref::<TreeStorage>()?;
         storage.data(branch).map(|data| data.field)
     }
+
+    /// For each member of a record, the bases that it is of, the outermost first; none if no two members have one name, as
+    /// those of a class with a base by two ways.
+    pub fn bases(reader: &Reader, record: FieldId) -> Option<&[Vec<String>]> {
+        let storage = reader.storage()?.as_any().downcast_ref::<TreeStorage>()?;
+        storage.bases(record)
+    }
 }
 
 /// Opens the tree of a key; `source` is where its baskets are read from.
@@ -67,7 +74,8 @@ pub fn open(
     );
     let described = describe(&model, &infos, writer);
     let (descriptor, aliases) = (described.descriptor, described.aliases);
-    let storage = TreeStorage::new(model, described.owners, described.data, object, &descriptor);
+    let (owners, data, bases) = (described.owners, described.data, described.bases);
+    let storage = TreeStorage::new(model, owners, data, bases, object, &descriptor);
     let storage: Arc<dyn Storage> = Arc::new(storage);
     Ok(Reader::of_storage(
         source, path, descriptor, storage, aliases, options,

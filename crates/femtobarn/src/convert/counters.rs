@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::{Part, ReadOptions, ReadSchema, read};
-use femtobarn_rntuple::schema::DType;
+use femtobarn_rntuple::array::Arrays;
+use femtobarn_rntuple::read::{Part, ReadOptions, ReadSchema, Reader, read};
+use femtobarn_rntuple::schema::{DType, FieldId};
 use femtobarn_rntuple::write::FieldModel;
 use femtobarn_ttree::Tree;
-use femtobarn_ttree::model::BranchId;
+use femtobarn_ttree::model::{BranchId, Leaf};
 
 use crate::ntuple::NTuple;
 
@@ -28,31 +29,44 @@ impl Counted {
     }
 }
 
+/// Why arrays are vectors of their own, if they are: their lengths are not what their counter says in some entry.
+pub(super) fn why_apart(
+    ntuple: &NTuple,
+    leaf: &Leaf,
+    is_wanted: bool,
+) -> Result<Option<String>, RNTupleError> {
+    // the others are never above their maximum, and need not be read
+    if leaf.is_unsigned && leaf.size < 4 && is_exceeded(ntuple, &leaf.name)? {
+        return Ok(Some(format!(
+            "it has other lengths than {:?} says",
+            leaf.name
+        )));
+    }
+    if leaf.is_unsigned || !is_wanted {
+        return Ok(None);
+    }
+    // a length would be zero
+    Ok(match n_negative(ntuple, &leaf.name)? {
+        0 => None,
+        n => {
+            let entries = if n == 1 { "entry" } else { "entries" };
+            let name = &leaf.name;
+            Some(format!(
+                "{name:?} is negative in {n} {entries}, where it has no items"
+            ))
+        }
+    })
+}
+
 /// Whether a counter is above the maximum of its leaf in some entry: arrays then have fewer items than it says.
-pub(super) fn is_exceeded(ntuple: &NTuple, counter: &str) -> Result<bool, RNTupleError> {
+fn is_exceeded(ntuple: &NTuple, counter: &str) -> Result<bool, RNTupleError> {
     for reader in ntuple.readers() {
-        let branches = Tree::model(reader).map_or(&[][..], |tree| tree.branches.as_slice());
-        let named = branches.iter().zip(0..);
-        let found = named.filter_map(|(branch, id)| Some((branch.leaves.first()?, id)));
-        let Some((leaf, id)) = { found }.find(|(leaf, _)| leaf.name == counter) else {
+        let Some((Some(maximum), field)) =
+            find(reader, counter).map(|(leaf, field)| (leaf.maximum, field))
+        else {
             continue;
         };
-        let (Some(maximum), Some(field)) = (leaf.maximum, Tree::field(reader, id)) else {
-            continue;
-        };
-        let path = reader.descriptor().field_name(field).to_owned();
-        let (schema, bindings) = ReadSchema::new(
-            std::slice::from_ref(reader),
-            Some(std::slice::from_ref(&path)),
-        )?;
-        let parts = bindings.into_iter().map(|binding| Part {
-            reader: reader.clone(),
-            binding: Arc::new(binding),
-            start: 0,
-            stop: reader.n_entries(),
-        });
-        let parts: Vec<Part> = parts.collect();
-        let arrays = read(&schema, &parts, &ReadOptions::default())?;
+        let arrays = values(reader, field)?;
         let is_above = |value: u64| i64::try_from(value).is_ok_and(|value| value > maximum);
         let exceeds = match arrays.leaf(0) {
             Some((DType::UInt8, values)) => values.iter().any(|&value| is_above(value.into())),
@@ -67,4 +81,50 @@ pub(super) fn is_exceeded(ntuple: &NTuple, counter: &str) -> Result<bool, RNTupl
         }
     }
     Ok(false)
+}
+
+/// In how many entries a counter is negative.
+fn n_negative(ntuple: &NTuple, counter: &str) -> Result<usize, RNTupleError> {
+    let mut n = 0;
+    for reader in ntuple.readers() {
+        let Some((_, field)) = find(reader, counter) else {
+            continue;
+        };
+        let arrays = values(reader, field)?;
+        if let Some((dtype, values)) = arrays.leaf(0)
+            && matches!(
+                dtype,
+                DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64
+            )
+        {
+            let last_bytes = values.iter().skip(dtype.size() - 1).step_by(dtype.size());
+            n += last_bytes.filter(|&&byte| byte & 0x80 != 0).count();
+        }
+    }
+    Ok(n)
+}
+
+/// The leaf of a counter in a file, and its field.
+fn find<'r>(reader: &'r Reader, counter: &str) -> Option<(&'r Leaf, FieldId)> {
+    let branches = Tree::model(reader)?.branches.iter().zip(0..);
+    let mut leaves = branches.filter_map(|(branch, id)| Some((branch.leaves.first()?, id)));
+    let (leaf, id) = leaves.find(|(leaf, _)| leaf.name == counter)?;
+    Some((leaf, Tree::field(reader, id)?))
+}
+
+/// All values of a field of a file.
+fn values(reader: &Arc<Reader>, field: FieldId) -> Result<Arrays, RNTupleError> {
+    let path = reader.descriptor().field_name(field).to_owned();
+    let (schema, bindings) = ReadSchema::new(
+        std::slice::from_ref(reader),
+        Some(std::slice::from_ref(&path)),
+    )?;
+    let parts = bindings.into_iter().map(|binding| Part {
+        reader: reader.clone(),
+        binding: Arc::new(binding),
+        start: 0,
+        stop: reader.n_entries(),
+    });
+    let parts: Vec<Part> = parts.collect();
+    read(&schema, &parts, &ReadOptions::default())
 }

@@ -9,6 +9,7 @@ mod certificate;
 mod counters;
 mod fit;
 mod input;
+mod levels;
 mod many;
 mod members;
 mod names;

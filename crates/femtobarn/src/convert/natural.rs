@@ -28,7 +28,11 @@ pub(super) fn natural(model: &FieldModel) -> FieldModel {
     let made = match &model.kind {
         FieldKind::Record(_) => match known {
             Some(known) if matches!(known.kind, FieldKind::Record(_)) => {
-                FieldModel::record(name, known.type_name, below().collect())
+                // the members of pairs and tuples have numbers in ntuples, and `first` and `second` in trees
+                let members = (0..).zip(below());
+                let members =
+                    members.map(|(at, member): (usize, _)| member.named(format!("_{at}")));
+                FieldModel::record(name, known.type_name, members.collect())
             }
             _ => FieldModel::record(name, "", below().collect()),
         },

@@ -16,6 +16,7 @@ use arrow_schema::{DataType, Field, Fields, Schema};
 use femtobarn_rntuple::RNTupleError;
 
 use super::input::refused;
+use super::levels::Levels;
 
 /// How a column of the output is made of columns of the input.
 #[derive(Debug, Clone)]
@@ -24,6 +25,8 @@ pub(super) enum Piece {
     Column(String),
     /// A column of arrays of arrays, or of records of these, as one of arrays.
     Flat(String),
+    /// A column with the bases of its classes as records.
+    Levels(String, Levels),
     /// A record of them.
     Record(Vec<(String, Piece)>),
     /// Lists of equal lengths as one list of records.
@@ -59,6 +62,7 @@ fn make(batch: &RecordBatch, piece: &Piece, path: &str) -> Result<ArrayRef, RNTu
     match piece {
         Piece::Column(name) => column(batch, name).cloned(),
         Piece::Flat(name) => flat(column(batch, name)?),
+        Piece::Levels(name, levels) => levels.array(column(batch, name)?),
         Piece::Record(members) => {
             let members = members
                 .iter()
@@ -124,7 +128,10 @@ fn lengths(counts: &ArrayRef) -> Option<Vec<usize>> {
         .or_else(|| of::<UInt8Type>(counts))
 }
 
-fn record(members: Vec<(String, ArrayRef)>, length: usize) -> Result<ArrayRef, RNTupleError> {
+pub(super) fn record(
+    members: Vec<(String, ArrayRef)>,
+    length: usize,
+) -> Result<ArrayRef, RNTupleError> {
     let field =
         |(name, array): &(String, ArrayRef)| Field::new(name, array.data_type().clone(), true);
     let fields: Fields = members.iter().map(field).collect();
@@ -135,7 +142,7 @@ fn record(members: Vec<(String, ArrayRef)>, length: usize) -> Result<ArrayRef, R
     ))
 }
 
-fn list(offsets: OffsetBuffer<i64>, item: ArrayRef) -> Result<ArrayRef, RNTupleError> {
+pub(super) fn list(offsets: OffsetBuffer<i64>, item: ArrayRef) -> Result<ArrayRef, RNTupleError> {
     let field = Arc::new(Field::new("item", item.data_type().clone(), true));
     let made = LargeListArray::try_new(field, offsets, item, None);
     Ok(Arc::new(

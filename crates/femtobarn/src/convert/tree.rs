@@ -10,15 +10,16 @@ use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
-use femtobarn_rntuple::schema::Descriptor;
+use femtobarn_rntuple::schema::{Descriptor, FieldId};
 use femtobarn_rntuple::write::{FieldKind, FieldModel};
 use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::{Branch, BranchId, Leaf, TreeModel};
 
 use super::ConvertOptions;
-use super::counters::{Counted, is_exceeded};
+use super::counters::{Counted, why_apart};
 use super::fit::Fit;
 use super::input::{elsewhere, lacking};
+use super::levels::Levels;
 use super::members::Members;
 use super::names::{common_beginning, plain_name};
 use super::natural::{flattened, map, natural, view};
@@ -50,8 +51,8 @@ struct Shaper<'a> {
     out: Shaped,
     names: HashSet<String>,
     counted: BTreeMap<String, Counted>,
-    /// The name of each counter, and whether arrays have fewer items than it says.
-    apart: BTreeMap<BranchId, (bool, String)>,
+    /// Of each counter, why its arrays are vectors of their own, if they are.
+    apart: BTreeMap<BranchId, Option<String>>,
     views: Vec<FieldModel>,
 }
 
@@ -84,24 +85,22 @@ pub(super) fn shape(
     for branch in &tree.branches {
         for (counter, _) in branch.leaves.iter().filter_map(|leaf| leaf.count) {
             // counters of split collections are the collections themselves, and a leaf among others is no branch
-            if tree
-                .branch(counter)
-                .is_some_and(|found| found.children.is_empty() && found.leaves.len() == 1)
-            {
-                let Some(leaf) = tree.branch(counter).and_then(|found| found.leaves.first()) else {
-                    continue;
-                };
-                // the others are never above their maximum, and need not be read
-                let is_narrow = leaf.is_unsigned && leaf.size < 4;
-                let is_apart = match shaper.apart.get(&counter) {
-                    Some((is_apart, _)) => *is_apart,
-                    None => is_narrow && is_exceeded(ntuple, &leaf.name)?,
-                };
-                shaper.apart.insert(counter, (is_apart, leaf.name.clone()));
-                if !is_apart {
-                    shaper.counter(counter);
-                }
+            let Some(found) = tree.branch(counter) else {
+                continue;
+            };
+            let ([leaf], []) = (found.leaves.as_slice(), found.children.as_slice()) else {
+                continue;
+            };
+            if shaper.apart.contains_key(&counter) {
+                continue;
             }
+            let is_wanted =
+                tree.top_level.contains(&counter) && shaper.wanted.takes(&Names::new(&found.name));
+            let reason = why_apart(ntuple, leaf, is_wanted)?;
+            if reason.is_none() {
+                shaper.counter(counter);
+            }
+            shaper.apart.insert(counter, reason);
         }
     }
     for &id in &tree.top_level {
@@ -141,9 +140,9 @@ impl Shaper<'_> {
             return self.counter_alone(id, &names);
         }
         let counter = branch.leaves.first().and_then(|leaf| leaf.count);
-        if let Some((true, name)) = counter.and_then(|(counter, _)| self.apart.get(&counter)) {
-            let reason = format!("is a vector of its own: it has other lengths than {name:?} says");
-            self.out.notes.push((branch.name.clone(), reason));
+        if let Some(Some(reason)) = counter.and_then(|(counter, _)| self.apart.get(&counter)) {
+            let note = format!("is a vector of its own: {reason}");
+            self.out.notes.push((branch.name.clone(), note));
         }
         let counter = counter.and_then(|(counter, _)| {
             let leaf = self.tree.branch(counter)?.leaves.first()?;
@@ -202,7 +201,8 @@ impl Shaper<'_> {
             return None;
         }
         let model = FieldModel::with_data(descriptor, field).ok()?;
-        let mut model = natural(&self.fit.field(descriptor, field, model));
+        let model = self.fit.field(descriptor, field, model);
+        let mut model = natural(&self.levels(field).model(model));
         let branch = self.tree.branch(id)?;
         let is_char = |leaf: &Leaf| leaf.class_name == "TLeafB" && !leaf.is_unsigned;
         // the importer goes by ROOT's names of the types, Char_t among them
@@ -217,10 +217,16 @@ impl Shaper<'_> {
         Some((descriptor.field_name(field).to_owned(), model))
     }
 
+    /// Which bases of a branch's classes become records.
+    fn levels(&self, field: FieldId) -> Levels {
+        Levels::new(self.reader, self.fit, field)
+    }
+
     /// A branch with all below it.
     fn any(&mut self, id: BranchId, name: &str) -> Option<(FieldModel, Piece)> {
         let branch = self.tree.branch(id)?;
-        if let Some((column, model)) = self.column(id) {
+        let field = Tree::field(self.reader, id);
+        if let (Some(field), Some((column, model))) = (field, self.column(id)) {
             // the sizes of split collections are known from their members
             if branch.children.is_empty() || !is_collection(branch) {
                 if let Some(reason) = self.obstacle(id, &model) {
@@ -229,9 +235,12 @@ impl Shaper<'_> {
                 }
                 self.out.read.push(column.clone());
                 // the importer knows one dimension only
-                return Some(match flattened(&model) {
-                    Some(flat) if branch.class_name == "TBranch" => (flat, Piece::Flat(column)),
-                    _ => (model, Piece::Column(column)),
+                return Some(match (self.levels(field), flattened(&model)) {
+                    (Levels::Same, Some(flat)) if branch.class_name == "TBranch" => {
+                        (flat, Piece::Flat(column))
+                    }
+                    (Levels::Same, _) => (model, Piece::Column(column)),
+                    (levels, _) => (model, Piece::Levels(column, levels)),
                 });
             }
         }
@@ -240,19 +249,10 @@ impl Shaper<'_> {
             self.out.skipped.push((self.tree.path(id), reason));
             return None;
         }
-        let prefix = branch.name.trim_end_matches('.').to_owned();
         let n_skipped = self.out.skipped.len();
         let mut members = Members::default();
         for &child in &branch.children {
-            let full = self
-                .tree
-                .branch(child)
-                .map_or("", |child| child.name.as_str());
-            let own = full.split('[').next().unwrap_or(full).trim_end_matches('.');
-            let own = own
-                .strip_prefix(&format!("{prefix}."))
-                .unwrap_or(own)
-                .to_owned();
+            let own = self.name_below(child).to_owned();
             if let Some((model, piece)) = self.any(child, &own) {
                 let parts = own.split('.').filter(|part| !part.is_empty());
                 let mut path: Vec<String> = parts.map(plain_name).collect();
@@ -284,6 +284,21 @@ impl Shaper<'_> {
         Some((FieldModel::record(name, "", models), Piece::Record(pieces)))
     }
 
+    /// The name of a branch without dimensions and without that of the object it is in, the nearest whose name it has: below
+    /// a base of a base, branches have only the name of the outer one.
+    fn name_below(&self, id: BranchId) -> &str {
+        let name = self.tree.branch(id).map_or("", |branch| &branch.name);
+        let name = name.split('[').next().unwrap_or(name);
+        let name = name.trim_end_matches('.');
+        let parent = |id: &BranchId| self.tree.branch(*id)?.parent;
+        let mut above = std::iter::successors(parent(&id), parent);
+        let below = above.find_map(|id| {
+            let above = self.tree.branch(id)?.name.trim_end_matches('.');
+            name.strip_prefix(above)?.strip_prefix('.')
+        });
+        below.unwrap_or(name)
+    }
+
     /// Why a branch has no column of its own.
     fn why_not_there(&self, id: BranchId) -> String {
         let skipped = &self.reader.descriptor().skipped;
@@ -303,7 +318,8 @@ impl Shaper<'_> {
         if let Some(reason) = field.and_then(|field| lacking(&self.left_out, self.reader, field)) {
             return Some(reason);
         }
-        let checked = model.clone().named("field").check();
+        let name = self.tree.branch(id).map_or("", |branch| &branch.name);
+        let checked = model.clone().named(plain_name(name)).check();
         checked.err().map(|error| error.to_string())
     }
 

@@ -1,5 +1,6 @@
 //! A tree's branches as the fields and columns of an ntuple.
 
+mod bases;
 mod groups;
 
 use std::collections::{HashMap, HashSet};
@@ -42,6 +43,8 @@ pub(crate) struct Described {
     pub data: Vec<Option<Data>>,
     /// Other names of fields.
     pub aliases: HashMap<String, FieldId>,
+    /// The bases of the members of records in which names meet.
+    pub bases: HashMap<FieldId, Vec<Vec<String>>>,
 }
 
 /// Makes fields and columns of all branches whose meaning is known.
@@ -60,6 +63,7 @@ pub(crate) fn describe(model: &TreeModel, infos: &Infos, writer: String) -> Desc
         shared: HashMap::new(),
         data: vec![None; model.branches.len()],
         aliases: HashMap::new(),
+        bases: HashMap::new(),
     };
     for (id, meaning) in meanings.iter().enumerate() {
         builder.branch(id, meaning);
@@ -83,6 +87,7 @@ struct Builder<'m> {
     shared: HashMap<BranchId, FieldId>,
     data: Vec<Option<Data>>,
     aliases: HashMap<String, FieldId>,
+    bases: HashMap<FieldId, Vec<Vec<String>>>,
 }
 
 impl Builder<'_> {
@@ -242,6 +247,9 @@ impl Builder<'_> {
             Shape::Record(record) => {
                 let field = self.add(parent, name, Role::Record, shape.type_name(), None);
                 self.members(field, record, branch, local);
+                if let Some(bases) = bases::bases(record) {
+                    self.bases.insert(field, bases);
+                }
                 field
             }
             Shape::Hidden(_) => self.add(parent, name, Role::Record, shape.type_name(), None),
@@ -359,6 +367,7 @@ impl Builder<'_> {
             owners: self.owners,
             data: self.data,
             aliases: self.aliases,
+            bases: self.bases,
         }
     }
 }

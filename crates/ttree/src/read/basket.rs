@@ -18,11 +18,16 @@ pub(crate) struct BasketKey {
     pub n_entries: u32,
     /// Where the values end: counted from the beginning of the key.
     pub last: u32,
+    /// Behind the values are the sizes of the entries, not their offsets.
+    pub has_sizes: bool,
     /// What is stored behind the values, in a basket that is stored in its branch.
     flag: u8,
 }
 
 const WHAT: &str = "key of a basket";
+/// ROOT's kGenerateOffsetMap: no offsets of entries are stored where counters tell them, and elsewhere their differences,
+/// which compress better.
+const GENERATE_OFFSET_MAP: u8 = 1;
 
 impl BasketKey {
     /// Parses a key; it may be followed by anything.
@@ -41,9 +46,7 @@ impl BasketKey {
         c.skip(2, WHAT)?;
         let _buffer_size = c.i32(WHAT)?;
         let offsets_size = c.i32(WHAT)?;
-        if offsets_size < 0 {
-            let _io_bits = c.u8(WHAT)?;
-        }
+        let io_bits = if offsets_size < 0 { c.u8(WHAT)? } else { 0 };
         let (n_entries, last) = (c.i32(WHAT)?, c.i32(WHAT)?);
         let flag = c.u8(WHAT)?;
         let size = |value: i32| {
@@ -55,6 +58,7 @@ impl BasketKey {
             key_len,
             n_entries: size(n_entries)?,
             last: size(last)?,
+            has_sizes: io_bits & GENERATE_OFFSET_MAP != 0,
             flag,
         })
     }
@@ -64,6 +68,22 @@ impl BasketKey {
         let border = self.last.checked_sub(u32::from(self.key_len))?;
         (border <= self.object_len).then_some(border as usize)
     }
+}
+
+/// The bytes of a basket with the sizes of entries behind `border`, and the offsets of these instead.
+pub(super) fn with_offsets(bytes: &[u8], border: usize, key_len: u16) -> Vec<u8> {
+    let mut out = bytes.to_vec();
+    // in front stands their number
+    let behind = out.get_mut(border.saturating_add(4)..).unwrap_or_default();
+    let mut offset = u32::from(key_len);
+    for (entry, place) in behind.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+        // the first place is not the size of the first entry: each tells where its own begins
+        if entry > 0 {
+            offset = offset.saturating_add(u32::from_be_bytes(*place));
+        }
+        *place = offset.to_be_bytes();
+    }
+    out
 }
 
 /// Reads a basket that is stored in its branch; none if it holds nothing.

@@ -1,6 +1,7 @@
 //! A tree as the storage behind a reader.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ pub(crate) struct TreeStorage {
     model: TreeModel,
     owners: Vec<Owner>,
     data: Vec<Option<Data>>,
+    bases: HashMap<FieldId, Vec<Vec<String>>>,
     object: Bytes,
     list: Arc<PageList>,
 }
@@ -32,6 +34,7 @@ impl TreeStorage {
         model: TreeModel,
         owners: Vec<Owner>,
         data: Vec<Option<Data>>,
+        bases: HashMap<FieldId, Vec<Vec<String>>>,
         object: Bytes,
         descriptor: &Descriptor,
     ) -> Self {
@@ -40,6 +43,7 @@ impl TreeStorage {
             model,
             owners,
             data,
+            bases,
             object,
             list,
         }
@@ -56,6 +60,11 @@ impl TreeStorage {
 
     pub fn data(&self, branch: BranchId) -> Option<&Data> {
         self.data.get(branch)?.as_ref()
+    }
+
+    /// The bases of the members of a record in which names meet.
+    pub fn bases(&self, record: FieldId) -> Option<&[Vec<String>]> {
+        self.bases.get(&record).map(Vec::as_slice)
     }
 
     /// The bytes of the tree's own object, in which small trees have baskets.

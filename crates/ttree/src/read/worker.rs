@@ -1,5 +1,6 @@
 //! Decoding baskets on one thread.
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use femtobarn_codec::{Algorithm, Decompressor, RecordHeader};
@@ -9,7 +10,7 @@ use femtobarn_rntuple::read::storage::{Decode, Fetched, Stats, add, elapsed};
 use femtobarn_rntuple::read::{PageCache, Part};
 use femtobarn_rntuple::schema::DType;
 
-use super::basket::{BasketKey, check_key};
+use super::basket::{BasketKey, check_key, with_offsets};
 use super::entries::{check_offsets, counts, expect, lengths, pieces};
 use super::job::{Job, Offsets, Opened, Task, split};
 use super::numbers::numbers;
@@ -91,6 +92,10 @@ impl<'a> Worker<'a> {
         let result = self.open(part, job, payload, length, &mut scratch);
         let result = result.and_then(|bytes| {
             let border = key.border().unwrap_or(0);
+            let bytes = match key.has_sizes {
+                true => Cow::Owned(with_offsets(bytes, border, key.key_len)),
+                false => Cow::Borrowed(bytes),
+            };
             let is_checked = length > payload.len() && has_checksums(payload);
             let n_entries = job.basket.n_entries;
             if let Some(cache) = self.cache.filter(|_| (job.high as u64) < n_entries) {
@@ -100,7 +105,7 @@ impl<'a> Worker<'a> {
                 kept.extend_from_slice(&u32::from(key.key_len).to_ne_bytes());
                 cache.insert(job.key(part), &kept);
             }
-            let opened = split(bytes, border, u32::from(key.key_len), n_entries);
+            let opened = split(&bytes, border, u32::from(key.key_len), n_entries);
             self.task(job, opened)
                 .map_err(|error| failed(part, job, blamed(error, job, is_checked)))
         });
