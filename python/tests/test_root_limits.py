@@ -10,6 +10,7 @@ pytestmark = pytest.mark.oracle
 SETS = """
 import os, sys
 import ROOT
+os.chdir(os.path.dirname(sys.argv[1]))  # where the dictionaries' sources are written
 kinds = {"chars": "std::set<char>", "vectors": "std::set<std::vector<int>>"}
 kinds["sums"] = "std::set<std::variant<int, bool>>"
 for kind in kinds.values():
