@@ -156,8 +156,8 @@ def convert(
     their branches views of it, the counter its cardinality.
 
     The output appears under its name only when it is complete and, with `verify`, proven equal to what was read. It
-    replaces an earlier conversion: a file of one ntuple of that name, or a table. Anything else of its name is left as
-    it is, and an error, unless `overwrite` says otherwise; an input is never replaced.
+    replaces what looks like an earlier conversion: a file of nothing but ntuples of that name, or a table. Anything
+    else of its name is left as it is, and an error, unless `overwrite` says otherwise; an input is never replaced.
 
     Parameters
     ----------

@@ -37,7 +37,8 @@ def items_node(items: list[Any], name: str) -> Node | None:
         # tuples are records
         array = _numbers(item) if isinstance(item, list) else item
         is_empty_list = isinstance(item, list) and not item
-        if not is_empty_list and not (isinstance(array, np.ndarray) and array.ndim == 1):
+        is_plain = isinstance(array, np.ndarray) and array.ndim == 1 and not isinstance(array, np.ma.MaskedArray)
+        if not is_empty_list and not is_plain:
             return None
         arrays.append(array)
     lengths = [0 if array is None else len(array) for array in arrays]

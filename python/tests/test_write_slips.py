@@ -510,3 +510,13 @@ def test_an_empty_column_of_a_union_is_a_column(tmp_path):
     with fb.recreate(tmp_path / "empty.root") as file:
         file.mkrntuple("Events", array).extend({"f": array["f"]})
     assert fb.open(tmp_path / "empty.root").num_entries == 0
+
+
+def test_masks_of_arrays_in_lists_are_kept(tmp_path):
+    """What a mask hides was written as if it were there."""
+    masked = np.ma.array([1, 2], mask=[False, True], dtype="f4")
+    objects = np.empty(1, dtype=object)
+    objects[0] = masked
+    for i, column in enumerate([[masked], objects]):
+        fb.write(tmp_path / f"{i}.root", {"x": column})
+        assert fb.open(tmp_path / f"{i}.root").arrays()["x"].to_list() == [[1.0, None]]

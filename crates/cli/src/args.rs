@@ -133,7 +133,7 @@ pub struct ConvertArgs {
     #[arg(value_name = "FILE[:NAME]… OUTPUT", required = true, value_hint = ValueHint::FilePath)]
     pub names: Vec<String>,
     /// Replace outputs that are there already
-    #[arg(short = 'f', long)]
+    #[arg(short = 'f', long, conflicts_with = "resume")]
     pub force: bool,
     /// Convert these fields only; * and ? stand for any characters
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
