@@ -520,3 +520,27 @@ def test_masks_of_arrays_in_lists_are_kept(tmp_path):
     for i, column in enumerate([[masked], objects]):
         fb.write(tmp_path / f"{i}.root", {"x": column})
         assert fb.open(tmp_path / f"{i}.root").arrays()["x"].to_list() == [[1.0, None]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [
+        ("float", "Jet.pt"),
+        ("float", "o"),
+        ("std::optional<float>", "o"),
+        ("std::vector<float>", "o"),
+        ("std::array<float,3>", "a"),
+        ("float", "a"),
+    ],
+)
+def test_views_show_what_has_as_many_values(tmp_path, kind, source):
+    """A view of a number showed the items of lists as if each were an entry's."""
+    spec = {"Jet": "var * {pt: float32, in: var * int32}", "o": "?float32", "a": "3 * float32"}
+    with fb.recreate(tmp_path / "x.root") as file:
+        with pytest.raises(fb.UsageError, match=r"'?it shows"):
+            file.mkrntuple("e", spec | {"view": fb.Projected(kind, source)})
+        with pytest.raises(fb.UsageError, match="it shows"):
+            file.mkrntuple("e", spec | {"n": fb.Cardinality("Jet.in")})
+        writer = file.mkrntuple("e", spec)
+        with pytest.raises(fb.UsageError, match="it shows"):
+            writer.add_fields({"view": fb.Projected(kind, source)})

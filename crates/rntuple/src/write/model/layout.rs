@@ -76,7 +76,7 @@ impl Layout {
             next.column_ends.push(next.schema.columns.len());
         }
         for field in fields.iter().filter(is_view) {
-            next.project(field, place(&field.name))?;
+            next.project(field, place(&field.name), None)?;
         }
         *self = next;
         Ok(())
@@ -320,7 +320,14 @@ impl Layout {
         }
     }
 
-    fn project(&mut self, field: &FieldModel, place: Place<'_>) -> Result<(), RNTupleError> {
+    /// Adds a view. What it shows must be repeated as often as the view: by `repeated`, the field that the view above shows,
+    /// or one above that.
+    fn project(
+        &mut self,
+        field: &FieldModel,
+        place: Place<'_>,
+        repeated: Option<u32>,
+    ) -> Result<(), RNTupleError> {
         let FieldKind::Projected { source, subfields } = &field.kind else {
             return Err(unwritable(
                 place.path,
@@ -340,6 +347,28 @@ impl Layout {
                 format!("it shows {source:?}, which is no collection with data of its own");
             return Err(unwritable(place.path, reason));
         }
+        if self.repeated_above(source_id) != repeated {
+            let reason = format!(
+                "it shows {source:?}, of which an entry has more or fewer values than a view of the type {:?}",
+                field.type_name
+            );
+            return Err(unwritable(place.path, reason));
+        }
+        let has_items = (0u32..)
+            .zip(&self.schema.fields)
+            .any(|(id, below)| below.parent_id == source_id && id != source_id);
+        if has_items && subfields.is_empty() && !is_length {
+            let reason = format!(
+                "it shows {source:?}, a {:?}, which is not seen as a {:?}",
+                seen.type_name, field.type_name
+            );
+            return Err(unwritable(place.path, reason));
+        }
+        let repeated = if is_repeated(&seen) {
+            Some(source_id)
+        } else {
+            repeated
+        };
         let role = if is_length { Role::Plain } else { seen.role };
         let id = self.record(field, role, place);
         if let Some(record) = self.schema.fields.get_mut(id as usize) {
@@ -363,10 +392,25 @@ impl Layout {
                 path: &path,
                 ..place
             };
-            self.project(subfield, place)?;
+            self.project(subfield, place, repeated)?;
         }
         Ok(())
     }
+
+    /// The nearest field above one that has other numbers of values than what it is in.
+    fn repeated_above(&self, id: u32) -> Option<u32> {
+        let above = |id: &u32| {
+            let parent = self.schema.fields.get(*id as usize)?.parent_id;
+            (parent != *id).then_some(parent)
+        };
+        let record = |id: &u32| self.schema.fields.get(*id as usize);
+        std::iter::successors(above(&id), above).find(|id| record(id).is_some_and(is_repeated))
+    }
+}
+
+/// Whether what is below a field has another number of values.
+fn is_repeated(field: &FieldRecord) -> bool {
+    field.array_size.is_some() || matches!(field.role, Role::Collection | Role::Variant)
 }
 
 /// Insists on a name that ROOT takes, of a field or an ntuple.
