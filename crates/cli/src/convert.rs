@@ -19,6 +19,9 @@ use crate::table::printable;
 use crate::target::Target;
 use crate::units;
 
+/// Of the names of files that are converted.
+const ENDINGS: [&str; 3] = [".root", ".parquet", ".arrow"];
+
 pub fn run(
     args: &ConvertArgs,
     json: bool,
@@ -146,7 +149,7 @@ fn check_output(output: &str) -> Result<(), Failure> {
         return is_either.then_some(()).ok_or_else(|| usage(&message));
     }
     let lower = output.to_ascii_lowercase();
-    let ends = [".root", ".parquet", ".arrow"].iter().find_map(|ending| {
+    let ends = ENDINGS.iter().find_map(|ending| {
         let at = lower.find(&format!("{ending}:"))?;
         Some(at + ending.len())
     });
@@ -168,7 +171,7 @@ fn check_report(path: &str) -> Result<(), Failure> {
         let document: Option<Value> = serde_json::from_str(&text).ok();
         text.trim().is_empty() || document.is_some_and(|it| it.get("summary").is_some())
     };
-    let is_data = [".root", ".parquet", ".arrow"]
+    let is_data = ENDINGS
         .iter()
         .any(|ending| path.to_ascii_lowercase().ends_with(ending));
     if is_data || (!made && !is_report()) {

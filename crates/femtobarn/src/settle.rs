@@ -71,7 +71,7 @@ impl NTuple {
     pub(crate) fn find_unreadable(&self, selection: &Selection, entries: &Range<u64>) -> bool {
         let mut all = self.doubtful(selection, entries).into_iter();
         let is_unreadable = |(reader, paths, entry): (&Arc<Reader>, Vec<String>, u64)| {
-            let tried = read_one(reader, &paths, entry);
+            let tried = read_fields(reader, &paths, entry..entry.saturating_add(1));
             matches!(tried, Err(RNTupleError::Unsupported { .. }))
         };
         let found = all.any(is_unreadable);
@@ -85,7 +85,8 @@ impl NTuple {
     fn try_each(&self, selection: &Selection, entries: &Range<u64>) {
         for (reader, paths, entry) in self.doubtful(selection, entries) {
             for path in paths {
-                let tried = read_one(reader, std::slice::from_ref(&path), entry);
+                let own = std::slice::from_ref(&path);
+                let tried = read_fields(reader, own, entry..entry.saturating_add(1));
                 if let Err(RNTupleError::Unsupported { name, reason, .. }) = tried {
                     self.leave_out(&name, &reason);
                 }
@@ -142,17 +143,21 @@ impl NTuple {
     }
 }
 
-/// Reads one entry of one file.
-fn read_one(reader: &Arc<Reader>, paths: &[String], entry: u64) -> Result<(), RNTupleError> {
+/// Reads fields of one file, whatever the other files have.
+pub(crate) fn read_fields(
+    reader: &Arc<Reader>,
+    paths: &[String],
+    entries: Range<u64>,
+) -> Result<Arrays, RNTupleError> {
     let (schema, bindings) = ReadSchema::new(std::slice::from_ref(reader), Some(paths))?;
     let parts = bindings.into_iter().map(|binding| Part {
         reader: reader.clone(),
         binding: Arc::new(binding),
-        start: entry,
-        stop: entry.saturating_add(1),
+        start: entries.start,
+        stop: entries.end,
     });
     let parts: Vec<Part> = parts.collect();
-    read(&schema, &parts, &ReadOptions::default()).map(|_| ())
+    read(&schema, &parts, &ReadOptions::default())
 }
 
 /// An unreadable field's error with what can be done.

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::array::Arrays;
-use femtobarn_rntuple::read::{Part, ReadOptions, ReadSchema, Reader, read};
+use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::schema::{DType, FieldId};
 use femtobarn_rntuple::write::FieldModel;
 use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::{BranchId, Leaf};
 
 use crate::ntuple::NTuple;
+use crate::settle::read_fields;
 
 /// The arrays of one counter.
 #[derive(Default)]
@@ -115,16 +116,5 @@ fn find<'r>(reader: &'r Reader, counter: &str) -> Option<(&'r Leaf, FieldId)> {
 /// All values of a field of a file.
 fn values(reader: &Arc<Reader>, field: FieldId) -> Result<Arrays, RNTupleError> {
     let path = reader.descriptor().field_name(field).to_owned();
-    let (schema, bindings) = ReadSchema::new(
-        std::slice::from_ref(reader),
-        Some(std::slice::from_ref(&path)),
-    )?;
-    let parts = bindings.into_iter().map(|binding| Part {
-        reader: reader.clone(),
-        binding: Arc::new(binding),
-        start: 0,
-        stop: reader.n_entries(),
-    });
-    let parts: Vec<Part> = parts.collect();
-    read(&schema, &parts, &ReadOptions::default())
+    read_fields(reader, &[path], 0..reader.n_entries())
 }

@@ -181,6 +181,19 @@ fn one(
 /// Whether the output is there, not older than the input, and can be opened. One that is ours is complete: it has its name
 /// only then.
 fn is_there(input: &Input, output: &Path) -> bool {
+    let path = input.url.strip_prefix("file://").unwrap_or(&input.url);
+    let time = |path: &Path| {
+        std::fs::metadata(path)
+            .and_then(|found| found.modified())
+            .ok()
+    };
+    let is_older = match (time(Path::new(path)), time(output)) {
+        (Some(given), Some(made)) => made < given,
+        _ => true,
+    };
+    if is_older {
+        return false;
+    }
     let made = Input {
         url: output.to_string_lossy().into_owned(),
         path: None,
@@ -194,19 +207,7 @@ fn is_there(input: &Input, output: &Path) -> bool {
         );
         opened.map(|source| source.n_entries).ok()
     };
-    if n_entries(&made).is_none_or(|n| Some(n) != n_entries(input)) {
-        return false;
-    }
-    let path = input.url.strip_prefix("file://").unwrap_or(&input.url);
-    let time = |path: &Path| {
-        std::fs::metadata(path)
-            .and_then(|found| found.modified())
-            .ok()
-    };
-    match (time(Path::new(path)), time(output)) {
-        (Some(given), Some(made)) => made >= given,
-        _ => false,
-    }
+    n_entries(&made).is_some_and(|n| Some(n) == n_entries(input))
 }
 
 fn n_entries(input: &Input) -> Option<u64> {

@@ -6,7 +6,8 @@ use femtobarn_rntuple::RNTupleError;
 
 use super::input::misused;
 use super::output::Format;
-use crate::open::open_file;
+use super::tables::is_table;
+use crate::open::{RNTUPLE_CLASS, open_file};
 
 /// What of the output's name may be replaced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,16 +62,9 @@ fn other_content(path: &Path, name: &str) -> Option<String> {
     };
     let is_other = |entry: &&femtobarn_rootfile::Entry| {
         let key = &entry.key;
-        let is_own = key.class_name == "ROOT::RNTuple" && entry.path == name;
+        let is_own = key.class_name == RNTUPLE_CLASS && entry.path == name;
         !is_own && !key.is_directory()
     };
     let other = entries.iter().find(is_other);
     other.map(|entry| format!("{} {:?}", entry.key.class_name, entry.path))
-}
-
-fn is_table(path: &Path) -> bool {
-    use std::io::Read;
-    let mut magic = [0; 4];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));
-    read.is_ok() && (&magic == b"PAR1" || &magic == b"ARRO")
 }

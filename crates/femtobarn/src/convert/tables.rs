@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::path::Path;
 
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::{FileReader as IpcReader, StreamReader};
@@ -19,6 +20,7 @@ use super::wanted::Wanted;
 /// What files of Arrow IPC begin with; streams do not.
 const FILE: &[u8] = b"ARROW1";
 const FEATHER_1: &[u8] = b"FEA1";
+const PARQUET: &[u8] = b"PAR1";
 
 /// Rows of a batch.
 const ROWS: usize = 16 << 10;
@@ -158,16 +160,24 @@ fn parquet(url: &str) -> Result<Table, RNTupleError> {
     })
 }
 
+/// Whether a file begins as a table does.
+pub(super) fn is_table(path: &Path) -> bool {
+    let magic = File::open(path).and_then(|mut file| magic(&mut file));
+    magic.is_ok_and(|magic| magic.starts_with(PARQUET) || magic == FILE)
+}
+
+/// What a file begins with; it is read from its beginning again.
+fn magic(file: &mut File) -> std::io::Result<Vec<u8>> {
+    let mut magic = Vec::new();
+    file.take(FILE.len() as u64).read_to_end(&mut magic)?;
+    file.rewind()?;
+    Ok(magic)
+}
+
 fn ipc(url: &str) -> Result<Table, RNTupleError> {
     let (mut file, n_bytes) = file(url)?;
     let failed = unreadable(url);
-    let mut magic = Vec::new();
-    let read = file
-        .by_ref()
-        .take(FILE.len() as u64)
-        .read_to_end(&mut magic);
-    read.and_then(|_| file.rewind())
-        .map_err(|error| failed(&error))?;
+    let magic = magic(&mut file).map_err(|error| failed(&error))?;
     if magic.starts_with(FEATHER_1) {
         let reason = "it is of Feather's first version: write it again, in version 2 or as Parquet";
         return Err(failed(&reason));
