@@ -14,6 +14,7 @@ from femtobarn._convert import ConvertReport, convert
 from femtobarn._explain import Cluster, Metrics, Plan, VerifyReport
 from femtobarn._field import Field
 from femtobarn._many import concatenate, iterate
+from femtobarn._merge import MergeReport, merge
 from femtobarn._ntuple import NTuple
 from femtobarn._open import open
 from femtobarn._report import Report
@@ -47,6 +48,7 @@ __all__ = [
     "FileWriter",
     "FormatError",
     "KeyNotFoundError",
+    "MergeReport",
     "Metrics",
     "MissingDependencyError",
     "NTuple",
@@ -65,6 +67,7 @@ __all__ = [
     "convert",
     "create",
     "iterate",
+    "merge",
     "open",
     "recreate",
     "update",

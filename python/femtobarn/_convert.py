@@ -13,6 +13,7 @@ from femtobarn import _core, errors
 from femtobarn._compat import known_options
 from femtobarn._open import resolve
 from femtobarn._output import compression_settings, plain_path
+from femtobarn._patterns import patterns
 from femtobarn._progress import Progress
 from femtobarn._repr import plural
 from femtobarn._steps import num_bytes, num_threads
@@ -115,17 +116,6 @@ def _warn_of_skipped(reports: list[ConvertReport]) -> None:
     skipped = [pair for report in reports for pair in report.skipped]
     where = reports[0].input if len(reports) == 1 else plural(sum(bool(r.skipped) for r in reports), "file")
     warn_of_left_out(skipped, where, "converted", "report")
-
-
-def _patterns(what: str, given: object) -> list[str]:
-    if given is None:
-        return []
-    if isinstance(given, str):
-        return [given]
-    patterns: list[Any] = list(given) if isinstance(given, Iterable) else [given]
-    if not all(isinstance(pattern, str) for pattern in patterns) or (what == "fields" and not patterns):
-        raise UsageError(f"{what} is a name of a field, a pattern, or a list of these, not {given!r}")
-    return patterns
 
 
 @known_options()
@@ -232,8 +222,8 @@ def convert(
     if not is_folder and (resume or skip_bad_files or jobs != 1):
         raise UsageError("jobs, resume and skip_bad_files are for a folder of outputs: end its name with a slash")
     given = {
-        "fields": _patterns("fields", fields),
-        "drop": _patterns("drop", drop),
+        "fields": patterns("fields", fields),
+        "drop": patterns("drop", drop),
         "name": name,
         "group": group,
         "verify": verify,

@@ -3,7 +3,7 @@
 import sys
 from typing import Any, final
 
-from femtobarn._core_types import ConvertTick, FieldRecord, FieldSpec, Node, Tick
+from femtobarn._core_types import ConvertTick, FieldRecord, FieldSpec, MergeTick, Node, Tick
 
 __all__ = [
     "AttributeSet",
@@ -21,6 +21,7 @@ __all__ = [
     "convert",
     "convert_many",
     "list_objects",
+    "merge",
 ]
 
 @final
@@ -194,5 +195,12 @@ def convert_many(
     batch: tuple[int, bool, bool, str],
     tick: ConvertTick | None = None,
 ) -> list[str]: ...
+def merge(
+    files: list[tuple[str, str | None]],
+    output: str,
+    given: dict[str, Any],
+    write: dict[str, Any],
+    tick: MergeTick | None = None,
+) -> str: ...
 def list_objects(url: str) -> list[dict[str, Any]]: ...
 def cli_main(args: list[str]) -> int: ...

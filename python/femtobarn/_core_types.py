@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, TypedDict
 
-__all__ = ["ColumnRecord", "ConvertTick", "FieldRecord", "FieldSpec", "Node", "Tick"]
+__all__ = ["ColumnRecord", "ConvertTick", "FieldRecord", "FieldSpec", "MergeTick", "Node", "Tick"]
 
 Tick: TypeAlias = Callable[[int, int], None]
 """A function of the bytes that are done and of those there are in all."""
 
 ConvertTick: TypeAlias = Callable[[int, int, int, int, int, bool], None]
 """A function of the file's number, the entries done and in all, the bytes done and in all, and whether it verifies."""
+
+MergeTick: TypeAlias = Callable[[int, int, int, int], None]
+"""A function of the files that were added and of those there are, and of the bytes that were brought and there are."""
 
 Node: TypeAlias = tuple[Any, ...]
 """What an array is made of; the first item says what the others are:

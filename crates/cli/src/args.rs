@@ -51,6 +51,8 @@ pub enum Verb {
     Explain(ExplainArgs),
     /// Convert ntuples, trees, Parquet and Arrow IPC into each other, and prove that nothing was lost
     Convert(ConvertArgs),
+    /// Merge files into one, sharing or copying their pages
+    Merge(MergeArgs),
     /// Print the completion script of a shell
     #[command(alias = "completions")]
     Completion(CompletionArgs),
@@ -168,6 +170,40 @@ pub struct ConvertArgs {
     /// Go on after files that cannot be converted, and write into this file, in JSON, what became of each
     #[arg(long, value_name = "REPORT", value_hint = ValueHint::FilePath)]
     pub skip_bad_files: Option<String>,
+    #[command(flatten)]
+    pub threads: Threads,
+}
+
+#[derive(Debug, Args)]
+pub struct MergeArgs {
+    /// The file to make
+    #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
+    pub output: String,
+    /// The files: all ntuples in them, or with a name only that one; * ? [] and ** stand for any characters, also in quotes
+    #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
+    pub inputs: Vec<String>,
+    /// Replace an output that is there already
+    #[arg(short = 'f', long)]
+    pub force: bool,
+    /// What is done with pages: L0 shares the blocks of the inputs, L1 copies, L2 recompresses; auto takes the cheapest
+    #[arg(long, value_name = "LEVEL", default_value = "auto", value_parser = ["auto", "L0", "L1", "L2"])]
+    pub level: String,
+    /// Which fields the files must have: all of the first one (filter), any (union), or the same (strict)
+    #[arg(long, value_name = "MODE", default_value = "filter", value_parser = ["filter", "union", "strict"])]
+    pub mode: String,
+    /// Take these top-level fields only; * and ? stand for any characters
+    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
+    pub fields: Vec<String>,
+    /// Compression that all pages are to have: zstd, lz4, zlib or lzma with a level, as zstd:5, or none [default: each keeps
+    /// its own]
+    #[arg(long, value_name = "CODEC[:LEVEL]")]
+    pub compression: Option<String>,
+    /// What is done with objects that are no ntuples: an error, the first of each name, or leave them out
+    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = ["error", "first", "drop"])]
+    pub others: String,
+    /// Use features of the format that ROOT before 6.42 does not read, where that saves encoding pages anew
+    #[arg(long)]
+    pub not_compatible: bool,
     #[command(flatten)]
     pub threads: Threads,
 }

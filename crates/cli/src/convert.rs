@@ -236,7 +236,7 @@ fn format(name: &str) -> Format {
 }
 
 /// The files that names and patterns stand for.
-fn inputs(names: &[String]) -> Result<Vec<Input>, Failure> {
+pub fn inputs(names: &[String]) -> Result<Vec<Input>, Failure> {
     let mut out = Vec::new();
     for name in names {
         let before = out.len();

@@ -1,6 +1,6 @@
 //! The program `fb`: what is in a ROOT file, and in the RNTuples in it.
 //!
-//! One module a verb (`ls`, `info`, `head`, `verify`, `explain`, `convert`, `completion`), over a few that they share: arguments,
+//! One module a verb (`ls`, `info`, `head`, `verify`, `explain`, `convert`, `merge`, `completion`), over a few that they share: arguments,
 //! `FILE:NAME`, tables, units, values. It only asks the facade and prints; it knows neither formats nor I/O.
 //!
 //! **Invariant.** Standard output gets results and nothing else: with `--json` one document a file (one a line for `head`).
@@ -17,6 +17,7 @@ mod info;
 mod info_json;
 mod layout;
 mod ls;
+mod merge;
 mod open;
 mod output;
 mod progress;
@@ -80,6 +81,7 @@ fn dispatch(cli: &Cli, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32
         }),
         Verb::Explain(args) => explain::run(args, cli.json, out),
         Verb::Convert(args) => convert::run(args, cli.json, out, err),
+        Verb::Merge(args) => merge::run(args, cli.json, out),
         Verb::Completion(args) => completion::run(args, out),
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use femtobarn::convert::Pulse;
+use femtobarn::merge;
 
 use crate::failure::code;
 use crate::units;
@@ -64,6 +65,27 @@ impl Show {
         let line = progress(&state.1, self.n_files, self.start.elapsed());
         // a terminal that is gone is no reason to stop
         let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
+        true
+    }
+
+    /// Shows how far a merge is; says whether to go on.
+    pub fn tick_merge(&self, pulse: merge::Pulse) -> bool {
+        if is_interrupted() {
+            return false;
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_on || state.0.is_some_and(|last| last.elapsed() < Self::INTERVAL) {
+            return true;
+        }
+        state.0 = Some(Instant::now());
+        let (files, bytes) = (pulse.files, units::bytes(pulse.bytes));
+        // a terminal that is gone is no reason to stop
+        let _ = write!(
+            std::io::stderr(),
+            "\r\x1b[K{files}/{} files, {bytes} of {}",
+            pulse.n_files,
+            units::bytes(pulse.n_bytes)
+        );
         true
     }
 

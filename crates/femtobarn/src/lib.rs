@@ -13,6 +13,7 @@
 mod common;
 pub mod convert;
 mod iterate;
+pub mod merge;
 mod ntuple;
 mod open;
 mod pattern;

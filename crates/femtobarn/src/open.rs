@@ -14,8 +14,8 @@ pub const RNTUPLE_CLASS: &str = "ROOT::RNTuple";
 
 /// What is fetched of a file at once when it is opened: ROOT writes the ntuple's header next to the file's start, and
 /// footer, anchor and key list next to its end.
-const HEAD: u64 = 64 << 10;
-const TAIL: u64 = 256 << 10;
+pub(crate) const HEAD: u64 = 64 << 10;
+pub(crate) const TAIL: u64 = 256 << 10;
 
 /// Most names that are listed for one that is missing.
 const MOST_HINTS: usize = 5;
@@ -86,14 +86,26 @@ pub(crate) fn open_reader_of(
         }
         return Err(not_an_rntuple(source.url(), path, &key));
     }
-    let anchor = Anchor::parse(&file.read_object(&key)?).map_err(|error| RNTupleError::Spec {
+    reader_of(source, &*metadata, &file, &path, &key, options.reader).map(Some)
+}
+
+/// Opens the ntuple that a key of a file stands for.
+pub(crate) fn reader_of(
+    source: Arc<dyn ByteSource>,
+    metadata: &dyn ByteSource,
+    file: &RootFile,
+    path: &str,
+    key: &Key,
+    options: ReaderOptions,
+) -> Result<Reader, RNTupleError> {
+    let anchor = Anchor::parse(&file.read_object(key)?).map_err(|error| RNTupleError::Spec {
         url: source.url().into(),
-        ntuple: path.clone(),
+        ntuple: path.to_owned(),
         structure: "anchor",
         offset: key.payload_offset(),
         source: error,
     })?;
-    Reader::open(source, &*metadata, &path, anchor, options.reader).map(Some)
+    Reader::open(source, metadata, path, anchor, options)
 }
 
 /// The error of a missing name, with only those names as hints that can be opened, if there are any.

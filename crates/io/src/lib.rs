@@ -40,6 +40,6 @@ mod threads;
 pub use coalesce::{Request, coalesce};
 pub use error::IoError;
 pub use layer::{HeldSource, RecordSource};
-pub use sink::{Aside, ByteSink, LocalSink, MemorySink, wanted_name};
+pub use sink::{Aside, ByteSink, LocalSink, MemorySink, Transferred, wanted_name};
 pub use source::{ByteSource, LocalSource, MemorySource, SourceCost, SourceMeta};
 pub use threads::on_threads;

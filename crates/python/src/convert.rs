@@ -13,7 +13,7 @@ use crate::callback::Callback;
 use crate::error::{class_of, usage};
 use crate::write::options;
 
-fn inputs(files: Vec<(String, Option<String>)>) -> Vec<Input> {
+pub(crate) fn inputs(files: Vec<(String, Option<String>)>) -> Vec<Input> {
     let input = |(url, path)| Input { url, path };
     files.into_iter().map(input).collect()
 }

@@ -9,6 +9,7 @@ mod convert;
 mod error;
 mod fields;
 mod input;
+mod merge;
 mod metadata;
 mod ntuple;
 mod steps;
@@ -29,6 +30,8 @@ mod _core {
     use crate::convert::{convert, convert_many};
     #[pymodule_export]
     use crate::fields::Fields;
+    #[pymodule_export]
+    use crate::merge::merge;
     #[pymodule_export]
     use crate::metadata::list_objects;
     #[pymodule_export]

@@ -105,6 +105,16 @@ pub enum RNTupleError {
         name: String,
         reason: String,
     },
+    /// A field whose values cannot be brought together as they are encoded.
+    #[error(
+        "field {name:?} of {url} cannot join that of {other} without being taken apart to its values (level L4): {reason}"
+    )]
+    NeedsRebuild {
+        url: String,
+        other: String,
+        name: String,
+        reason: String,
+    },
     /// A field or an ntuple that cannot be written.
     #[error("{name:?} cannot be written: {reason}")]
     Unwritable { name: String, reason: String },
@@ -188,6 +198,7 @@ impl RNTupleError {
             Self::NoSuchField { .. } => "no-such-field",
             Self::Unsupported { .. } => "unsupported-field",
             Self::SchemaMismatch { .. } | Self::Unrelated { .. } => "schema-mismatch",
+            Self::NeedsRebuild { .. } => "needs-rebuild",
             Self::Unwritable { .. } => "unwritable-field",
             Self::Table { .. } => "unreadable-table",
             Self::Usage { .. } => "usage",

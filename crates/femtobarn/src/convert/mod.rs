@@ -269,7 +269,7 @@ fn attempt(
 }
 
 /// Folders are not converted, but their files are.
-pub(super) fn check_inputs(inputs: &[Input]) -> Result<(), RNTupleError> {
+pub(crate) fn check_inputs(inputs: &[Input]) -> Result<(), RNTupleError> {
     let path = |input: &Input| {
         input
             .url
@@ -317,7 +317,7 @@ fn check_something(
 }
 
 /// An output that replaces its input would take what else is in that file with it.
-fn check_apart(inputs: &[Input], output: &Path) -> Result<(), RNTupleError> {
+pub(crate) fn check_apart(inputs: &[Input], output: &Path) -> Result<(), RNTupleError> {
     let Ok(place) = output.canonicalize() else {
         return Ok(());
     };

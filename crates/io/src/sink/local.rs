@@ -2,14 +2,17 @@
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use super::reflink::shared_bytes;
+use super::transfer::{Transferred, between_files, through_memory};
 use super::{Aside, ByteSink};
-use crate::IoError;
+use crate::{ByteSource, IoError};
 
 /// A file of the local file system: a new one, or one that is there already and is added to.
 #[derive(Debug)]
@@ -152,6 +155,42 @@ impl ByteSink for LocalSink {
         written.map_err(|source| self.write_error(offset, bytes.len(), source))
     }
 
+    fn transfer(
+        &self,
+        source: &dyn ByteSource,
+        range: &Range<u64>,
+        offset: u64,
+        share: bool,
+    ) -> Result<Transferred, IoError> {
+        source.meta().check(source.url(), range)?;
+        let Some(from) = source.file() else {
+            return through_memory(self, source, range, offset);
+        };
+        let block = share.then(|| self.share_block(source)).flatten();
+        let n_bytes = range.end - range.start;
+        let failed = |error| self.write_error(offset, usize::try_from(n_bytes).unwrap_or(0), error);
+        let done = between_files(&*from?, &self.file, range, offset, block);
+        let (mut done, left) = done.map_err(failed)?;
+        let copied = usize::try_from(done.in_kernel).unwrap_or(usize::MAX);
+        self.behind.wrote(&self.file, copied).map_err(failed)?;
+        for (part, offset) in left {
+            done = done.and(through_memory(self, source, &part, offset)?);
+        }
+        Ok(done)
+    }
+
+    fn share_block(&self, source: &dyn ByteSource) -> Option<u64> {
+        let from = source.file()?.ok()?;
+        // files of two devices may still share blocks: subvolumes of btrfs, which has blocks of one size
+        let block = |file: &File| rustix::fs::fstatfs(file).ok().map(|found| found.f_bsize);
+        let (own, other) = (block(&self.file)?, block(&from)?);
+        u64::try_from(own).ok().filter(|_| own == other)
+    }
+
+    fn shared_bytes(&self, range: &Range<u64>) -> Option<u64> {
+        shared_bytes(&self.file, range).ok()
+    }
+
     fn sync(&self) -> Result<(), IoError> {
         let synced = self.behind.wait().and_then(|()| self.file.sync_all());
         synced.map_err(|source| self.write_error(0, 0, source))
@@ -184,8 +223,10 @@ impl ByteSink for LocalSink {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::Arc;
 
     use super::*;
+    use crate::{LocalSource, MemorySource};
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
@@ -236,6 +277,35 @@ mod tests {
                 .kind(),
             "file-not-found"
         );
+    }
+
+    #[test]
+    fn transfers_bring_the_bytes_from_files_and_from_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("from.root");
+        let content: Vec<u8> = (0..300_000u32).map(|i| (i / 7).to_le_bytes()[0]).collect();
+        fs::write(&path, &content).unwrap();
+        let file: Arc<dyn ByteSource> = LocalSource::open(&path).unwrap();
+        let memory: Arc<dyn ByteSource> = MemorySource::new("memory", content.clone());
+        for source in [file, memory] {
+            let to = folder.path().join("to.root");
+            let sink = LocalSink::create(&to).unwrap();
+            let at = 8292;
+            for (range, share) in [
+                (100..250_100, true),
+                (7..7, false),
+                (250_100..300_000, false),
+            ] {
+                let done = sink.transfer(&*source, &range, at + range.start - 100, share);
+                assert_eq!(done.unwrap().n_bytes(), range.end - range.start);
+            }
+            let beyond = sink.transfer(&*source, &(299_999..300_001), 0, true);
+            assert_eq!(beyond.unwrap_err().kind(), "read-out-of-range");
+            sink.commit().unwrap();
+            drop(sink);
+            let found = fs::read(&to).unwrap();
+            assert!(found[usize::try_from(at).unwrap()..] == content[100..]);
+        }
     }
 
     #[test]

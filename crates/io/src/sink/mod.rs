@@ -3,14 +3,18 @@
 mod aside;
 mod local;
 mod memory;
+mod reflink;
+mod transfer;
 
 use std::fmt::Debug;
+use std::ops::Range;
 
 pub use aside::{Aside, wanted_name};
 pub use local::LocalSink;
 pub use memory::MemorySink;
+pub use transfer::Transferred;
 
-use crate::IoError;
+use crate::{ByteSource, IoError};
 
 /// Something that bytes can be written to. What is written appears as a whole with [`ByteSink::commit`], or not at all.
 pub trait ByteSink: Debug + Send + Sync {
@@ -22,6 +26,32 @@ pub trait ByteSink: Debug + Send + Sync {
     /// # Errors
     /// If not all of them could be written.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), IoError>;
+
+    /// Brings `range` of a source to `offset`; calls for different places may run at the same time. With `share`, blocks are
+    /// shared instead of copied where the file system can: both must begin at the same place in a block of
+    /// [`share_block`](Self::share_block) bytes.
+    ///
+    /// # Errors
+    /// If not all of them could be read and written.
+    fn transfer(
+        &self,
+        source: &dyn ByteSource,
+        range: &Range<u64>,
+        offset: u64,
+        _share: bool,
+    ) -> Result<Transferred, IoError> {
+        transfer::through_memory(self, source, range, offset)
+    }
+
+    /// The size of blocks, if this sink might share some with the source.
+    fn share_block(&self, _source: &dyn ByteSource) -> Option<u64> {
+        None
+    }
+
+    /// Bytes of a range of what was written that share their blocks with something else; none if nobody knows.
+    fn shared_bytes(&self, _range: &Range<u64>) -> Option<u64> {
+        None
+    }
 
     /// Makes everything written so far survive a crash of the machine.
     ///

@@ -54,12 +54,12 @@ impl LocalSource {
         }))
     }
 
-    fn file(&self) -> Result<Arc<File>, IoError> {
+    fn handle(&self) -> Result<Arc<File>, IoError> {
         self.handle.get(&self.path, &self.url)
     }
 
     fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<(), IoError> {
-        let file = self.file()?;
+        let file = self.handle()?;
         let expected = buffer.len() as u64;
         let mut found = 0_u64;
         while let Some(rest) = usize::try_from(found)
@@ -165,14 +165,18 @@ impl ByteSource for LocalSource {
     }
 
     fn will_need(&self, ranges: &[Range<u64>]) {
-        let Ok(file) = self.file() else { return };
+        let Ok(file) = self.handle() else { return };
         for range in ranges {
             read_ahead(&file, range);
         }
     }
 
+    fn file(&self) -> Option<Result<Arc<File>, IoError>> {
+        Some(self.handle())
+    }
+
     fn map(&self) -> Option<Bytes> {
-        let map = || map::map(&*self.file().ok()?, self.meta.size);
+        let map = || map::map(&*self.handle().ok()?, self.meta.size);
         self.map.get_or_init(map).clone()
     }
 }

@@ -1,7 +1,9 @@
 //! Where bytes come from.
 
 use std::fmt::Debug;
+use std::fs::File;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -49,6 +51,11 @@ pub trait ByteSource: Send + Sync + Debug {
 
     /// The bytes of `range` where a layer holds them in memory; nothing is read.
     fn peek(&self, _range: &Range<u64>) -> Option<Bytes> {
+        None
+    }
+
+    /// The file behind the source, where it is one of this machine.
+    fn file(&self) -> Option<Result<Arc<File>, IoError>> {
         None
     }
 

@@ -7,10 +7,11 @@ use std::time::Instant;
 use super::cache::{PageCache, PageKey};
 use super::fetch::{Decode, Fetched};
 use super::plan::{Part, Piece};
+use super::reader::Reader;
 use super::stats::{Stats, add, elapsed};
 use crate::RNTupleError;
 use crate::encoding::{PageDecoder, PageError, Scratch, Target, copy};
-use crate::spec::ColumnRecord;
+use crate::spec::{ColumnRecord, Page};
 
 /// A piece of a page and the place of its elements in the result.
 #[derive(Debug)]
@@ -113,10 +114,11 @@ impl<'a> Worker<'a> {
         let Some(record) = reader.descriptor().column(job.column) else {
             return Err(reader.inconsistent("schema", "the column of a page", "none"));
         };
-        let body = check_page(part, record, job, stored)?;
+        let place = (job.column, job.cluster);
+        let body = check_page(reader, record, place, &job.piece.page, stored)?;
         let n = job.piece.page.n_elements as usize;
         let (cluster, offset) = (job.cluster, job.piece.page.locator.offset);
-        let failed = |source: PageError| page_error(part, record, cluster, offset, source);
+        let failed = |source: PageError| page_error(reader, record, cluster, offset, source);
         add(
             &self.stats.bytes_decompressed,
             record.packed_bytes(n as u64).unwrap_or(0),
@@ -168,28 +170,29 @@ impl<'j> Decode<Job<'j>> for Worker<'_> {
     }
 }
 
-/// Splits the checksum off the stored bytes and verifies it.
-pub(super) fn check_page<'b>(
-    part: &Part,
+/// Splits the checksum off the stored bytes of a page and verifies it; `place` is its column and cluster.
+pub(crate) fn check_page<'b>(
+    reader: &Reader,
     record: &ColumnRecord,
-    job: &Job<'_>,
+    (column, cluster): (u32, u64),
+    page: &Page,
     stored: &'b [u8],
 ) -> Result<&'b [u8], RNTupleError> {
-    if !job.piece.page.has_checksum {
+    if !page.has_checksum {
         return Ok(stored);
     }
     let Some((body, checksum)) = stored.split_last_chunk::<8>() else {
         return Ok(stored);
     };
-    if part.reader.options().verify_checksums {
+    if reader.options().verify_checksums {
         let (expected, found) = (u64::from_le_bytes(*checksum), femtobarn_codec::xxh3(body));
         if expected != found {
             return Err(RNTupleError::PageChecksum {
-                url: part.reader.url().into(),
-                offset: job.piece.page.locator.offset,
-                field: part.reader.label(record.field_id),
-                column: job.column,
-                cluster: job.cluster,
+                url: reader.url().into(),
+                offset: page.locator.offset,
+                field: reader.label(record.field_id),
+                column,
+                cluster,
                 expected,
                 found,
             });
@@ -199,14 +202,13 @@ pub(super) fn check_page<'b>(
 }
 
 /// An error of a page, with its place.
-pub(super) fn page_error(
-    part: &Part,
+pub(crate) fn page_error(
+    reader: &Reader,
     record: &ColumnRecord,
     cluster: u64,
     offset: u64,
     source: PageError,
 ) -> RNTupleError {
-    let reader = &part.reader;
     let field = reader.label(record.field_id);
     let structure = format!("page of field {field:?} in cluster {cluster}");
     match source {

@@ -24,6 +24,7 @@ mod stats;
 pub mod storage;
 mod verify;
 
+pub(crate) use decode::{check_page, page_error};
 pub(crate) use memory::{Piece, Slab, filled};
 
 pub use cache::{PageCache, PageKey};

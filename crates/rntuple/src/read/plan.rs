@@ -224,7 +224,15 @@ fn check_pages(
         }
         if let Some(record) = record {
             packed_size(record, u64::from(page.n_elements), page.locator.size).map_err(
-                |error| page_error(part, record, segment.cluster, page.locator.offset, error),
+                |error| {
+                    page_error(
+                        &part.reader,
+                        record,
+                        segment.cluster,
+                        page.locator.offset,
+                        error,
+                    )
+                },
             )?;
         }
     }

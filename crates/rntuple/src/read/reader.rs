@@ -310,7 +310,7 @@ impl Reader {
     }
 
     /// Reads a payload that may be split over several keys.
-    pub(super) fn read_blob(&self, offset: u64, size: u64) -> Result<Bytes, RNTupleError> {
+    pub(crate) fn read_blob(&self, offset: u64, size: u64) -> Result<Bytes, RNTupleError> {
         let context = self.context(&*self.source);
         context
             .blobs(&[(offset, size)])
@@ -318,7 +318,7 @@ impl Reader {
     }
 
     /// Whether a payload of this size is split over several keys.
-    pub(super) fn is_split(&self, size: u64) -> bool {
+    pub(crate) fn is_split(&self, size: u64) -> bool {
         size > self.largest_key()
     }
 

@@ -229,7 +229,8 @@ impl<'a> Rounds<'a> {
             target: Target::Leaf(dtype),
             out: &mut [],
         };
-        check_page(part, record, &job, stored)?;
+        let place = (job.column, job.cluster);
+        check_page(&part.reader, record, place, &job.piece.page, stored)?;
         let (low, high) = (
             piece.low as usize * dtype.size(),
             piece.high as usize * dtype.size(),

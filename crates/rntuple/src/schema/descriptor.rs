@@ -51,6 +51,8 @@ pub struct Descriptor {
     pub header_checksum: u64,
     /// Whether the footer adds to the header's schema.
     pub extended: bool,
+    /// Number of fields and of columns that the header has.
+    pub in_header: (usize, usize),
     pub fields: Vec<Field>,
     pub columns: Vec<Column>,
     pub extra_type_infos: Vec<ExtraTypeInfo>,
@@ -79,6 +81,7 @@ impl Descriptor {
             alias_columns,
             mut extra_type_infos,
         } = header.schema;
+        let in_header = (fields.len(), columns.len());
         columns.extend(footer.extension.columns);
         extra_type_infos.extend(footer.extension.extra_type_infos);
         let mut descriptor = Self {
@@ -89,6 +92,7 @@ impl Descriptor {
             feature_flags: header.feature_flags | footer.feature_flags,
             header_checksum: header.checksum,
             extended: is_extended,
+            in_header,
             fields: Vec::new(),
             columns,
             extra_type_infos,

@@ -209,36 +209,65 @@ impl Sealer {
         page: &Range<usize>,
         checksum: bool,
     ) -> Result<SealedPage, RNTupleError> {
-        let record = &column.record;
-        let n = page.len();
+        let mut gathered = std::mem::take(&mut self.gathered);
+        let elements = column.elements(page, &mut gathered);
+        let (record, n) = (&column.record, page.len());
+        let sealed = self.seal_elements(
+            record,
+            column.dtype,
+            column.settings,
+            (n, elements),
+            checksum,
+        );
+        self.gathered = gathered;
+        sealed
+    }
+
+    /// A page of `n` elements, as a column takes them that holds values of `dtype`.
+    pub fn seal_elements(
+        &mut self,
+        record: &ColumnRecord,
+        dtype: Option<DType>,
+        settings: u32,
+        (n, elements): (usize, &[u8]),
+        checksum: bool,
+    ) -> Result<SealedPage, RNTupleError> {
         let packed = record
             .packed_bytes(n as u64)
             .and_then(|size| usize::try_from(size).ok());
-        self.encoded.clear();
-        self.encoded.resize(packed.unwrap_or(0), 0);
-        encode(
-            record,
-            column.dtype,
-            column.elements(page, &mut self.gathered),
-            &mut self.encoded,
-        )
-        .map_err(RNTupleError::internal)?;
+        let mut encoded = std::mem::take(&mut self.encoded);
+        encoded.clear();
+        encoded.resize(packed.unwrap_or(0), 0);
+        encode(record, dtype, elements, &mut encoded).map_err(RNTupleError::internal)?;
+        let sealed = self.seal_encoded(record, settings, (n, &encoded), checksum);
+        self.encoded = encoded;
+        sealed
+    }
+
+    /// A page of `n` elements that are encoded.
+    pub fn seal_encoded(
+        &mut self,
+        record: &ColumnRecord,
+        settings: u32,
+        (n, encoded): (usize, &[u8]),
+        checksum: bool,
+    ) -> Result<SealedPage, RNTupleError> {
         let mut bytes = Vec::new();
         let compressor = &mut self.compressor;
         let plane = if record.column_type.is_split() {
             n
         } else {
-            self.encoded.len()
+            encoded.len()
         };
         let shrunk = if record.column_type == ColumnType::Char {
             // text is what the levels are made for
-            compressor.compress(column.settings, &self.encoded, &mut bytes)
+            compressor.compress(settings, encoded, &mut bytes)
         } else {
-            compressor.compress_planes(column.settings, plane, &self.encoded, &mut bytes)
+            compressor.compress_planes(settings, plane, encoded, &mut bytes)
         };
         if !shrunk.map_err(RNTupleError::internal)? {
-            bytes.reserve_exact(self.encoded.len() + 8);
-            bytes.extend_from_slice(&self.encoded);
+            bytes.reserve_exact(encoded.len() + 8);
+            bytes.extend_from_slice(encoded);
         }
         let hash = xxh3(&bytes);
         if checksum {
@@ -283,6 +312,8 @@ fn encode(
         C::SplitInt32 => zigzag::split_zigzag(elements, 4, out),
         C::SplitInt64 => zigzag::split_zigzag(elements, 8, out),
         C::SplitIndex64 => delta::split_delta_64(&words(elements), out),
+        C::SplitIndex32 => delta::split_delta_32(&words(elements), out),
+        C::Index32 => narrow_words(&words(elements), out),
         C::SplitReal32 if dtype == Some(DType::Float64) => {
             transpose::split(bytemuck::cast_slice(&singles(elements)), 4, out)
         }
@@ -315,6 +346,17 @@ fn copy(elements: &[u8], out: &mut [u8]) -> Result<(), CodecError> {
 fn words(elements: &[u8]) -> Vec<u64> {
     let words = elements.as_chunks::<8>().0.iter();
     words.map(|word| u64::from_le_bytes(*word)).collect()
+}
+
+fn narrow_words(words: &[u64], out: &mut [u8]) -> Result<(), CodecError> {
+    for (index, (to, word)) in out.as_chunks_mut::<4>().0.iter_mut().zip(words).enumerate() {
+        let encoding = "32-bit indexes";
+        let narrow = u32::try_from(*word);
+        *to = narrow
+            .map_err(|_| CodecError::OutOfRange { encoding, index })?
+            .to_le_bytes();
+    }
+    Ok(())
 }
 
 fn reals(elements: &[u8]) -> Vec<f32> {

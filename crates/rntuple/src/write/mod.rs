@@ -8,12 +8,14 @@
 //! 1.0.0.0, and 1.0.1.0 where attribute sets need it.
 
 mod attributes;
+mod catalog;
 mod choose;
 mod column;
 mod conform;
 mod digest;
 mod fill;
 mod members;
+mod merge;
 mod model;
 mod ntuple;
 mod numbers;
@@ -28,6 +30,7 @@ mod waiting;
 
 pub use attributes::AttributeSetWriter;
 pub use digest::{ColumnDigest, Digest};
+pub use merge::{Levels, MergeOptions, Merged, MergedSchema, Mode, NTupleMerger};
 pub use model::{FieldKind, FieldModel, LeafModel, Nulls, StoredAs, all_or_none, arrow_type_name};
 pub use ntuple::NTupleWriter;
 pub use options::WriteOptions;

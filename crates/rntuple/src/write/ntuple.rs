@@ -5,33 +5,26 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
-use femtobarn_rootfile::{ElementKind, FileWriter, StreamerElement, StreamerInfo};
+use femtobarn_rootfile::FileWriter;
 
+use super::catalog::Catalog;
 use super::column::SealedPage;
 use super::fill::{Fill, FilledCluster};
-use super::model::{FieldModel, Layout, check_name, unwritable};
-use super::options::{PAGE_LIST, WriteOptions};
-use super::payload::{append_envelope, append_pages};
+use super::model::{FieldModel, Layout, unwritable};
+use super::options::WriteOptions;
+use super::payload::append_pages;
 use crate::RNTupleError;
 use crate::spec::{
-    Anchor, ClusterGroup, ClusterSummary, EnvelopeLink, ExtraTypeInfo, LinkedAttributeSet, Locator,
-    LocatorKind, Page, SchemaDescription, WrittenCluster, WrittenColumn, write as spec,
+    Anchor, ExtraTypeInfo, LinkedAttributeSet, Locator, LocatorKind, Page, SchemaDescription,
+    WrittenColumn,
 };
-
-/// The class of ntuples in files.
-const CLASS: &str = "ROOT::RNTuple";
-
-/// Least MaxKeySize that readers take, and the largest that records can have.
-const SMALLEST_KEY: u64 = 64;
-const LARGEST_KEY: u64 = 2_000_000_000;
 
 /// An ntuple that is being written into a file.
 ///
 /// It is part of the file once [`finish`](Self::finish) was called, and the file's own `finish`.
 #[derive(Debug)]
 pub struct NTupleWriter {
-    name: String,
-    directory: usize,
+    catalog: Catalog,
     options: WriteOptions,
     layout: Arc<Layout>,
     /// Fields, columns and aliases that the header has; what was added later goes to the footer.
@@ -39,16 +32,8 @@ pub struct NTupleWriter {
     fill: Fill,
     /// Elements of each column in earlier clusters.
     first_elements: Vec<u64>,
-    header: EnvelopeLink,
-    header_checksum: u64,
-    clusters: Vec<WrittenCluster>,
-    groups: Vec<ClusterGroup>,
-    attribute_sets: Vec<LinkedAttributeSet>,
-    /// For each, the entry behind the last that it says something of.
+    /// For each attribute set, the entry behind the last that it says something of.
     attribute_ends: Vec<u64>,
-    extra_type_infos: Vec<ExtraTypeInfo>,
-    /// Entries of the clusters that were written.
-    n_entries: u64,
     /// Entries were lost, because writing them failed.
     failed: bool,
 }
@@ -65,42 +50,17 @@ impl NTupleWriter {
         fields: &[FieldModel],
         options: WriteOptions,
     ) -> Result<Self, RNTupleError> {
-        check_name(name)?;
-        if name.contains(';') {
-            let reason =
-                "';' stands before the number of a cycle, which every ntuple gets by itself";
-            return Err(unwritable(name, reason));
-        }
-        if !(SMALLEST_KEY..=LARGEST_KEY).contains(&options.max_key_size) {
-            let what = format!(
-                "max_key_size is {}, not {SMALLEST_KEY} to {LARGEST_KEY}",
-                options.max_key_size
-            );
-            return Err(unwritable(name, what));
-        }
-        file.check_name(directory, CLASS, name)?;
         let mut layout = Layout::default();
         layout.extend(fields, 0, options.compression)?;
-        let writer = concat!("femtobarn ", env!("CARGO_PKG_VERSION"));
-        let (header, header_checksum) =
-            spec::header(name, &options.description, writer, &layout.schema);
-        let header = append_envelope(file, &header, &options)?;
+        let catalog = Catalog::new(file, (directory, name), &layout.schema, &options)?;
         let layout = Arc::new(layout);
         Ok(Self {
-            name: name.to_owned(),
-            directory,
+            catalog,
             in_header: extent(&layout.schema),
             first_elements: vec![0; layout.schema.columns.len()],
             fill: Fill::new(layout.clone(), &options),
             layout,
-            header,
-            header_checksum,
-            clusters: Vec::new(),
-            groups: Vec::new(),
-            attribute_sets: Vec::new(),
             attribute_ends: Vec::new(),
-            extra_type_infos: Vec::new(),
-            n_entries: 0,
             failed: false,
             options,
         })
@@ -127,12 +87,12 @@ impl NTupleWriter {
 
     /// Number of entries so far.
     pub fn n_entries(&self) -> u64 {
-        self.n_entries + self.fill.n_entries()
+        self.catalog.n_entries() + self.fill.n_entries()
     }
 
     /// The name.
     pub fn name(&self) -> &str {
-        &self.name
+        self.catalog.name()
     }
 
     pub(super) fn options(&self) -> &WriteOptions {
@@ -176,7 +136,7 @@ impl NTupleWriter {
         // the new columns begin with a cluster, which is what all readers understand
         self.commit_cluster(file)?;
         let mut layout = (*self.layout).clone();
-        layout.extend(fields, self.n_entries, self.options.compression)?;
+        layout.extend(fields, self.catalog.n_entries(), self.options.compression)?;
         let new = layout.schema.columns.iter().skip(self.first_elements.len());
         let first: Vec<u64> = new
             .map(|column| column.first_element.unsigned_abs())
@@ -238,21 +198,8 @@ impl NTupleWriter {
                     compression: column.settings,
                 }
             };
-        let summary = ClusterSummary {
-            first_entry: self.n_entries,
-            n_entries: cluster.n_entries,
-        };
         let columns = cluster.columns.iter().zip(columns).map(written).collect();
-        self.clusters.push(WrittenCluster { summary, columns });
-        self.n_entries += cluster.n_entries;
-        let n_pages: usize = columns_of(&self.clusters)
-            .map(|column| column.pages.len() + 1)
-            .sum();
-        let is_large = n_pages * size_of::<Page>() > PAGE_LIST;
-        if is_large || self.clusters.len() >= self.options.clusters_per_group.max(1) {
-            self.commit_cluster_group(file)?;
-        }
-        Ok(())
+        self.catalog.add_cluster(file, cluster.n_entries, columns)
     }
 
     /// Writes the page list of the clusters so far: what comes later belongs to another cluster group.
@@ -260,81 +207,46 @@ impl NTupleWriter {
     /// # Errors
     /// If writing fails.
     pub fn commit_cluster_group(&mut self, file: &mut FileWriter) -> Result<(), RNTupleError> {
-        let (Some(first), Some(last)) = (self.clusters.first(), self.clusters.last()) else {
-            return Ok(());
-        };
-        let min_entry = first.summary.first_entry;
-        let entry_span = last.summary.end() - min_entry;
-        let page_list = spec::page_list(self.header_checksum, &self.clusters);
-        let n_clusters = u32::try_from(self.clusters.len()).unwrap_or(u32::MAX);
-        let page_list = append_envelope(file, &page_list, &self.options)?;
-        self.groups.push(ClusterGroup {
-            min_entry,
-            entry_span,
-            n_clusters,
-            page_list,
-        });
-        self.clusters.clear();
-        Ok(())
+        self.catalog.commit_cluster_group(file)
     }
 
     /// Adds what is known of types, as the streamer infos of classes whose objects are written as bytes.
     pub fn add_type_info(&mut self, info: ExtraTypeInfo) {
-        self.extra_type_infos.push(info);
+        self.catalog.extra_type_infos.push(info);
     }
 
     /// Links an attribute set that was written, which speaks of entries up to `end`.
     pub(super) fn link_attribute_set(&mut self, set: LinkedAttributeSet, end: u64) {
-        self.attribute_sets.push(set);
+        self.catalog.attribute_sets.push(set);
         self.attribute_ends.push(end);
     }
 
     /// Names of the attribute sets so far.
     pub(super) fn has_attribute_set(&self, name: &str) -> bool {
-        self.attribute_sets.iter().any(|set| set.name == name)
+        let mut sets = self.catalog.attribute_sets.iter();
+        sets.any(|set| set.name == name)
     }
 
     /// Writes what is left, but for the anchor.
     pub(super) fn close(&mut self, file: &mut FileWriter) -> Result<Anchor, RNTupleError> {
         if self.failed {
             let reason = "entries of it could not be written, so it cannot be finished";
-            return Err(unwritable(&self.name, reason));
+            return Err(unwritable(self.name(), reason));
         }
         self.commit_cluster(file)?;
         self.check_attributes()?;
-        self.commit_cluster_group(file)?;
-        let footer = spec::footer(
-            self.header_checksum,
-            &self.extension(),
-            &self.groups,
-            &self.attribute_sets,
-        );
-        let footer = append_envelope(file, &footer, &self.options)?;
-        Ok(Anchor {
-            version_epoch: 1,
-            version_major: 0,
-            // attribute sets are of 1.0.1
-            version_minor: u16::from(!self.attribute_sets.is_empty()),
-            version_patch: 0,
-            seek_header: self.header.locator.offset,
-            n_bytes_header: self.header.locator.size,
-            len_header: self.header.length,
-            seek_footer: footer.locator.offset,
-            n_bytes_footer: footer.locator.size,
-            len_footer: footer.length,
-            max_key_size: self.options.max_key_size,
-        })
+        self.catalog.close(file, self.extension())
     }
 
     /// Insists that attribute sets speak of entries that there are.
     fn check_attributes(&self) -> Result<(), RNTupleError> {
-        let n_entries = self.n_entries;
-        let mut sets = self.attribute_sets.iter().zip(&self.attribute_ends);
+        let n_entries = self.catalog.n_entries();
+        let mut sets = self.catalog.attribute_sets.iter().zip(&self.attribute_ends);
         match sets.find(|(_, end)| **end > n_entries) {
             Some((set, end)) => {
                 let reason = format!(
                     "it says something of entries up to {end}, and {:?} has {n_entries}",
-                    self.name
+                    self.name()
                 );
                 Err(unwritable(&set.name, reason))
             }
@@ -350,7 +262,7 @@ impl NTupleWriter {
             fields: schema.fields.iter().skip(fields).cloned().collect(),
             columns: schema.columns.iter().skip(columns).cloned().collect(),
             alias_columns: schema.alias_columns.iter().skip(aliases).cloned().collect(),
-            extra_type_infos: self.extra_type_infos.clone(),
+            extra_type_infos: Vec::new(),
         }
     }
 
@@ -360,10 +272,7 @@ impl NTupleWriter {
     /// If writing fails.
     pub fn finish(mut self, file: &mut FileWriter) -> Result<u64, RNTupleError> {
         let anchor = self.close(file)?;
-        file.add_streamer_info(streamer_info());
-        let names = (CLASS, self.name.as_str(), "");
-        file.write_object(self.directory, names, &spec::anchor(&anchor), 0)?;
-        Ok(self.n_entries)
+        self.catalog.finish(file, &anchor)
     }
 }
 
@@ -373,10 +282,6 @@ fn extent(schema: &SchemaDescription) -> (usize, usize, usize) {
         schema.columns.len(),
         schema.alias_columns.len(),
     )
-}
-
-fn columns_of(clusters: &[WrittenCluster]) -> impl Iterator<Item = &WrittenColumn> {
-    clusters.iter().flat_map(|cluster| &cluster.columns)
 }
 
 /// Pages to be stored; those of equal bytes only once.
@@ -416,50 +321,5 @@ impl<'a> Distinct<'a> {
         }
         self.pages.push(page);
         next
-    }
-}
-
-/// How ROOT describes the anchor.
-fn streamer_info() -> StreamerInfo {
-    let element = |name: &str, wide: bool| StreamerElement {
-        kind: ElementKind::BasicType,
-        name: name.to_owned(),
-        title: String::new(),
-        type_code: if wide { 14 } else { 12 },
-        size: if wide { 8 } else { 2 },
-        array_length: 0,
-        array_dim: 0,
-        max_index: [0; 5],
-        type_name: if wide {
-            "unsigned long"
-        } else {
-            "unsigned short"
-        }
-        .to_owned(),
-    };
-    let narrow = [
-        "fVersionEpoch",
-        "fVersionMajor",
-        "fVersionMinor",
-        "fVersionPatch",
-    ];
-    let wide = [
-        "fSeekHeader",
-        "fNBytesHeader",
-        "fLenHeader",
-        "fSeekFooter",
-        "fNBytesFooter",
-        "fLenFooter",
-        "fMaxKeySize",
-    ];
-    let narrow = narrow.iter().map(|name| element(name, false));
-    StreamerInfo {
-        name: CLASS.to_owned(),
-        version: 2,
-        checksum: 0x28e6_32ec,
-        title: String::new(),
-        elements: narrow
-            .chain(wide.iter().map(|name| element(name, true)))
-            .collect(),
     }
 }

@@ -195,6 +195,35 @@ impl FileWriter {
         Ok(key.payload_offset())
     }
 
+    /// Where the first byte of the next record's payload will be, if that is one of class RBlob.
+    ///
+    /// # Errors
+    /// If there can be no more records.
+    pub fn next_blob(&self) -> Result<u64, RootFileError> {
+        let key = self.key(("RBlob", "", ""), self.header.begin, (0, 0), 1)?;
+        Ok(key.payload_offset())
+    }
+
+    /// Appends a record of class RBlob, whose payload of `length` bytes is brought to the sink by `fill`, which is given the
+    /// offset of its first byte; what `fill` leaves out is zero.
+    ///
+    /// # Errors
+    /// As [`append_blob`](Self::append_blob), and those of `fill`.
+    pub fn append_filled<T, E: From<RootFileError>>(
+        &mut self,
+        length: u64,
+        fill: impl FnOnce(&dyn ByteSink, u64) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let key = self.key(("RBlob", "", ""), self.header.begin, (length, length), 1)?;
+        self.write_at(self.end, &encode::key(&key))?;
+        let filled = fill(&*self.sink, key.payload_offset());
+        self.failed |= filled.is_err();
+        let filled = filled?;
+        self.end += u64::from(key.n_bytes);
+        Ok(filled)
+    }
+
     /// Insists that a name in a directory is free, or that of an older cycle of the same class.
     ///
     /// # Errors
@@ -264,6 +293,11 @@ impl FileWriter {
     /// The file.
     pub fn url(&self) -> &str {
         self.sink.url()
+    }
+
+    /// What the file is written to.
+    pub fn sink(&self) -> &dyn ByteSink {
+        &*self.sink
     }
 
     /// The names in a directory, each once.

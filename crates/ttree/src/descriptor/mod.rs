@@ -354,6 +354,7 @@ impl Builder<'_> {
             // equal trees have equal fields in the same places
             header_checksum: femtobarn_codec::xxh3(text.as_bytes()),
             extended: false,
+            in_header: (self.fields.len(), self.columns.len()),
             fields: self.fields,
             columns: self.columns,
             extra_type_infos: Vec::new(),

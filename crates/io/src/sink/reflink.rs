@@ -1,0 +1,119 @@
+//! Sharing blocks between files: reflinks (`FICLONERANGE`), and how much is shared (`FIEMAP`), as Linux has them.
+#![expect(
+    unsafe_code,
+    reason = "the system calls have no safe wrapper: what they are given must be laid out as the kernel reads it"
+)]
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+
+use rustix::ioctl::{Opcode, Setter, Updater, ioctl, opcode};
+
+/// `struct file_clone_range` of `linux/fs.h`.
+#[repr(C)]
+struct CloneRange {
+    source: i64,
+    source_offset: u64,
+    length: u64,
+    offset: u64,
+}
+
+/// `FICLONERANGE`.
+const CLONE_RANGE: Opcode = opcode::write::<CloneRange>(0x94, 13);
+
+/// Lets `offset` of one file share the blocks that another has in `range`: no byte is copied. Offsets and length are
+/// multiples of the file system's block size.
+///
+/// # Errors
+/// If the file system cannot, or the files are of two.
+pub(super) fn clone_range(
+    from: &File,
+    range: &Range<u64>,
+    to: &File,
+    offset: u64,
+) -> io::Result<()> {
+    let range = CloneRange {
+        source: i64::from(from.as_raw_fd()),
+        source_offset: range.start,
+        length: range.end - range.start,
+        offset,
+    };
+    // SAFETY: the kernel reads a `file_clone_range` for this number, which is what it is given; both files are open.
+    unsafe { ioctl(to, Setter::<CLONE_RANGE, _>::new(range)) }?;
+    Ok(())
+}
+
+/// Extents that are asked for at once.
+const EXTENTS: usize = 256;
+
+/// `FIEMAP_FLAG_SYNC`: what is only in memory is written first.
+const SYNC: u32 = 1;
+/// `FIEMAP_EXTENT_LAST` and `FIEMAP_EXTENT_SHARED`.
+const LAST: u32 = 1;
+const SHARED: u32 = 0x2000;
+
+/// `struct fiemap_extent` of `linux/fiemap.h`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Extent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved_64: [u64; 2],
+    flags: u32,
+    reserved: [u32; 3],
+}
+
+/// `struct fiemap`, with room for extents behind it.
+#[repr(C)]
+struct Extents {
+    start: u64,
+    length: u64,
+    flags: u32,
+    n_mapped: u32,
+    n_room: u32,
+    reserved: u32,
+    extents: [Extent; EXTENTS],
+}
+
+/// `FS_IOC_FIEMAP`, whose number has the size of `struct fiemap` alone in it.
+const FIEMAP: Opcode = opcode::read_write::<[u64; 4]>(b'f', 11);
+
+/// Bytes of a range whose blocks are shared with other files, or within this one, by what the file system says.
+///
+/// # Errors
+/// If it does not say.
+pub(super) fn shared_bytes(file: &File, range: &Range<u64>) -> io::Result<u64> {
+    let mut shared = 0;
+    let mut at = range.start;
+    while at < range.end {
+        let mut map = Extents {
+            start: at,
+            length: range.end - at,
+            flags: SYNC,
+            n_mapped: 0,
+            n_room: u32::try_from(EXTENTS).unwrap_or(0),
+            reserved: 0,
+            extents: [Extent::default(); EXTENTS],
+        };
+        // SAFETY: the kernel reads and writes a `fiemap` for this number, with as many extents behind it as `n_room` says.
+        unsafe { ioctl(file, Updater::<FIEMAP, _>::new(&mut map)) }?;
+        let found = map.extents.iter().take(map.n_mapped as usize);
+        let mut end = None;
+        for extent in found {
+            let stop = extent.logical.saturating_add(extent.length);
+            if extent.flags & SHARED != 0 {
+                let own = extent.logical.max(range.start)..stop.min(range.end);
+                shared += own.end.saturating_sub(own.start);
+            }
+            end = (extent.flags & LAST == 0).then_some(stop);
+        }
+        match end {
+            Some(end) if end > at => at = end,
+            _ => break,
+        }
+    }
+    Ok(shared)
+}

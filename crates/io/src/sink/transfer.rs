@@ -1,0 +1,149 @@
+//! Bytes from a source to a sink, in the cheapest way that both know.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+
+use super::ByteSink;
+use super::reflink::clone_range;
+use crate::source::read_one;
+use crate::{ByteSource, IoError};
+
+/// Bytes that go through memory at a time.
+const CHUNK: u64 = 4 << 20;
+
+/// How bytes came from a source to a sink.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Transferred {
+    /// Bytes of blocks that were asked to be shared, and the file system did not refuse.
+    pub cloned: u64,
+    /// Bytes that the kernel copied.
+    pub in_kernel: u64,
+    /// Bytes that went through memory.
+    pub through_memory: u64,
+    /// Bytes that should have been shared and were copied, as the file system refused.
+    pub refused: u64,
+}
+
+impl Transferred {
+    /// What both did.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            cloned: self.cloned + other.cloned,
+            in_kernel: self.in_kernel + other.in_kernel,
+            through_memory: self.through_memory + other.through_memory,
+            refused: self.refused + other.refused,
+        }
+    }
+
+    /// All bytes.
+    pub fn n_bytes(&self) -> u64 {
+        self.cloned + self.in_kernel + self.through_memory
+    }
+}
+
+/// Reads a range piece by piece and writes it.
+pub(super) fn through_memory<S: ByteSink + ?Sized>(
+    sink: &S,
+    source: &dyn ByteSource,
+    range: &Range<u64>,
+    offset: u64,
+) -> Result<Transferred, IoError> {
+    let mut at = range.start;
+    while at < range.end {
+        let end = range.end.min(at + CHUNK);
+        let bytes = read_one(source, at..end)?;
+        sink.write_at(offset + (at - range.start), &bytes)?;
+        at = end;
+    }
+    Ok(Transferred {
+        through_memory: range.end - range.start,
+        ..Transferred::default()
+    })
+}
+
+/// The blocks of a range that can be shared with one at `offset`: whole ones, if both begin at the same place in a block.
+fn blocks(range: &Range<u64>, offset: u64, block: u64) -> Option<Range<u64>> {
+    if block == 0 || range.start % block != offset % block {
+        return None;
+    }
+    let whole = range.start.next_multiple_of(block)..range.end - range.end % block;
+    (whole.start < whole.end).then_some(whole)
+}
+
+/// Between files: shares the whole blocks, if that is wanted, and has the kernel copy the rest. What cannot be done in this
+/// way is left: it is given back with what was done.
+pub(super) fn between_files(
+    from: &File,
+    to: &File,
+    range: &Range<u64>,
+    offset: u64,
+    block: Option<u64>,
+) -> io::Result<(Transferred, Vec<(Range<u64>, u64)>)> {
+    let place = |at: u64| offset + (at - range.start);
+    let mut done = Transferred::default();
+    let mut rest = vec![range.clone()];
+    if let Some(whole) = block.and_then(|block| blocks(range, offset, block)) {
+        let n_bytes = whole.end - whole.start;
+        if clone_range(from, &whole, to, place(whole.start)).is_ok() {
+            done.cloned = n_bytes;
+            rest = vec![range.start..whole.start, whole.end..range.end];
+        } else {
+            done.refused = n_bytes;
+        }
+    }
+    let mut left = Vec::new();
+    for part in rest {
+        let copied = copy_in_kernel(from, &part, to, place(part.start))?;
+        done.in_kernel += copied;
+        let part = part.start + copied..part.end;
+        if part.start < part.end {
+            left.push((part.clone(), place(part.start)));
+        }
+    }
+    Ok((done, left))
+}
+
+/// Gives how many bytes the kernel has copied: fewer than wanted where it cannot, as between some file systems.
+fn copy_in_kernel(from: &File, range: &Range<u64>, to: &File, offset: u64) -> io::Result<u64> {
+    use rustix::io::Errno;
+
+    let n_bytes = range.end - range.start;
+    let (mut source, mut target) = (range.start, offset);
+    while source < range.end {
+        let wanted = usize::try_from(range.end - source).unwrap_or(usize::MAX);
+        let copied = rustix::fs::copy_file_range(
+            from,
+            Some(&mut source),
+            to,
+            Some(&mut target),
+            wanted.min(1 << 30),
+        );
+        match copied {
+            // at the end of the source, or not able to: reading tells which
+            Ok(0) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::IO) => {
+                copied?;
+            }
+            Err(_) => break,
+        }
+    }
+    Ok(n_bytes - (range.end - source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_blocks_at_congruent_places_are_shared() {
+        assert_eq!(blocks(&(100..9000), 100, 4096), Some(4096..8192));
+        assert_eq!(blocks(&(100..9000), 4196, 4096), Some(4096..8192));
+        assert_eq!(blocks(&(100..9000), 101, 4096), None);
+        assert_eq!(blocks(&(4096..8192), 0, 4096), Some(4096..8192));
+        assert_eq!(blocks(&(4097..8192), 1, 4096), None);
+        assert_eq!(blocks(&(0..4095), 0, 4096), None);
+    }
+}

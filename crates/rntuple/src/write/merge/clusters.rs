@@ -1,0 +1,278 @@
+//! The clusters of an input as those of the output: which pages each column has, and what is done with them. No I/O but for
+//! the page lists.
+
+use super::schema::{FieldMapping, Mapping, MergedSchema, Way, expected};
+use crate::RNTupleError;
+use crate::read::Reader;
+use crate::spec::{ClusterSummary, LocatorKind, Page, PageList};
+
+/// A cluster of the output.
+#[derive(Debug)]
+pub(super) struct PlannedCluster {
+    /// Its number in the input.
+    pub number: u64,
+    pub n_entries: u64,
+    /// Those of the output, in their order; the last ones may be left out.
+    pub columns: Vec<PlannedColumn>,
+}
+
+/// A column of such a cluster.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PlannedColumn {
+    /// The column of the input.
+    pub input: u32,
+    /// Elements of zero that come first.
+    pub zeros: u64,
+    pub pages: Vec<Page>,
+    /// None if the cluster uses another representation.
+    pub element_offset: Option<u64>,
+    pub settings: u32,
+    pub reencode: bool,
+    recompress: bool,
+    /// Nothing is known of it in this cluster: it begins later.
+    is_later: bool,
+}
+
+impl PlannedColumn {
+    /// Whether its pages stay as they are.
+    pub fn is_kept(&self) -> bool {
+        !self.reencode && !self.recompress
+    }
+}
+
+/// One cluster of an input.
+struct Cluster<'a> {
+    list: &'a PageList,
+    index: usize,
+    summary: ClusterSummary,
+}
+
+/// The clusters of an input, in the order of their entries. `n_elements` are those of each column of the output so far, and
+/// then with these.
+pub(super) fn plan(
+    reader: &Reader,
+    schema: &MergedSchema,
+    mapping: &Mapping,
+    n_elements: &mut [u64],
+    compression: Option<u32>,
+) -> Result<Vec<PlannedCluster>, RNTupleError> {
+    let lists = reader.page_lists(0..u64::MAX)?;
+    let mut clusters: Vec<(u64, Cluster<'_>)> = Vec::new();
+    for (first, list) in &lists {
+        let all = list.clusters().iter().enumerate();
+        clusters.extend(all.map(|(index, &summary)| {
+            let number = first.saturating_add(index as u64);
+            (
+                number,
+                Cluster {
+                    list,
+                    index,
+                    summary,
+                },
+            )
+        }));
+    }
+    // those that were written side by side may stand in another order
+    clusters.sort_by_key(|(_, cluster)| cluster.summary.first_entry);
+    let mut seen = vec![0; n_elements.len()];
+    let mut out = Vec::with_capacity(clusters.len());
+    let mut n_entries = 0;
+    for (number, cluster) in &clusters {
+        if cluster.summary.first_entry != n_entries {
+            return Err(reader.inconsistent(
+                "first entry of a cluster",
+                n_entries,
+                cluster.summary.first_entry,
+            ));
+        }
+        n_entries = cluster.summary.end();
+        if cluster.summary.n_entries == 0 {
+            continue;
+        }
+        let mut columns = vec![PlannedColumn::default(); schema.schema.columns.len()];
+        for column in &mut columns {
+            column.is_later = true;
+        }
+        for field in &mapping.fields {
+            let planner = Planner {
+                reader,
+                schema,
+                field,
+                cluster,
+                compression,
+            };
+            planner.plan(&mut columns, n_elements, &mut seen)?;
+        }
+        let n_header = schema.in_header.1;
+        while columns.len() > n_header && columns.last().is_some_and(|column| column.is_later) {
+            columns.pop();
+        }
+        out.push(PlannedCluster {
+            number: *number,
+            n_entries: cluster.summary.n_entries,
+            columns,
+        });
+    }
+    Ok(out)
+}
+
+struct Planner<'a> {
+    reader: &'a Reader,
+    schema: &'a MergedSchema,
+    field: &'a FieldMapping,
+    cluster: &'a Cluster<'a>,
+    compression: Option<u32>,
+}
+
+impl Planner<'_> {
+    /// Plans the columns of a field. `seen` are the elements of the input so far.
+    fn plan(
+        &self,
+        columns: &mut [PlannedColumn],
+        n_elements: &mut [u64],
+        seen: &mut [u64],
+    ) -> Result<(), RNTupleError> {
+        let way = self.field.ways.iter().find(|way| self.is_used(way));
+        let representations = self.schema.representations.get(self.field.output as usize);
+        let Some(first) = representations.and_then(|all| all.first()) else {
+            return Ok(());
+        };
+        let output = way.map_or(first, |way| &way.output);
+        for (position, &own) in output.iter().enumerate() {
+            let input = way.and_then(|way| way.input.get(position).copied());
+            let place = (own, position);
+            let n = self.column(place, input, way, columns, n_elements, seen)?;
+            // all representations count alike
+            for column in representations
+                .into_iter()
+                .flatten()
+                .filter_map(|all| all.get(position))
+            {
+                for counts in [&mut *n_elements, &mut *seen] {
+                    if let Some(count) = counts.get_mut(*column as usize) {
+                        *count += n;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the cluster has its elements in this representation.
+    fn is_used(&self, way: &Way) -> bool {
+        let column = way.input.first();
+        let pages = column.and_then(|&column| self.cluster.list.column(self.cluster.index, column));
+        pages.is_some_and(|pages| !pages.suppressed())
+    }
+
+    /// Plans a column, by its number and position; gives the number of its elements.
+    fn column(
+        &self,
+        (own, position): (u32, usize),
+        input: Option<u32>,
+        way: Option<&Way>,
+        columns: &mut [PlannedColumn],
+        n_elements: &[u64],
+        seen: &[u64],
+    ) -> Result<u64, RNTupleError> {
+        let at = own as usize;
+        let (Some(column), Some(&before), Some(&seen), Some(record)) = (
+            columns.get_mut(at),
+            n_elements.get(at),
+            seen.get(at),
+            self.schema.schema.columns.get(at),
+        ) else {
+            return Err(RNTupleError::internal("a column that is not there"));
+        };
+        let listed = input.and_then(|id| self.cluster.list.column(self.cluster.index, id));
+        let pages = listed.map_or(&[][..], |listed| self.cluster.list.pages(listed));
+        let n_there: u64 = pages.iter().map(|page| u64::from(page.n_elements)).sum();
+        let offset = listed.map(|listed| listed.element_offset.unsigned_abs());
+        let n = self.n_elements(position, n_there, offset, seen)?;
+        let zeros = n - n_there;
+        // zeros before a column's first element need not be stored
+        let begin = record.first_element.unsigned_abs();
+        let implied = zeros.min(begin.saturating_sub(before));
+        if let Some(page) = pages
+            .iter()
+            .find(|page| page.locator.kind != LocatorKind::File)
+        {
+            let found = format!("{:?}", page.locator.kind);
+            return Err(self.reader.inconsistent(
+                "locator of a page",
+                "a place in the file",
+                found,
+            ));
+        }
+        let settings = listed.map(|listed| listed.compression);
+        column.input = input.unwrap_or(0);
+        column.zeros = zeros - implied;
+        column.pages = pages.to_vec();
+        column.element_offset = Some(before + implied);
+        column.reencode = way.is_some_and(|way| way.reencode);
+        column.settings = self.compression.or(settings).unwrap_or(0);
+        column.recompress = settings.is_some_and(|settings| settings != column.settings);
+        column.is_later = listed.is_none() && column.zeros == 0;
+        Ok(n)
+    }
+
+    /// Elements of a column in the cluster, those included that are zero and not stored.
+    fn n_elements(
+        &self,
+        position: usize,
+        n_there: u64,
+        offset: Option<u64>,
+        seen: u64,
+    ) -> Result<u64, RNTupleError> {
+        let n_entries = self.cluster.summary.n_entries;
+        let known = match self.field.input {
+            // the content of texts and of streamed objects
+            Some(_) if position > 0 => None,
+            None if position > 0 => Some(0),
+            Some(id) => {
+                let descriptor = self.reader.descriptor();
+                expected(
+                    |id| descriptor.field(id).map(|field| &field.record),
+                    id,
+                    n_entries,
+                )
+            }
+            None => {
+                let fields = &self.schema.schema.fields;
+                // what is below a collection that is not there has no items
+                let own = expected(|id| fields.get(id as usize), self.field.output, n_entries);
+                Some(own.unwrap_or(0))
+            }
+        };
+        let label = || {
+            self.field
+                .input
+                .map_or(String::new(), |id| self.reader.label(id))
+        };
+        match (known, offset) {
+            (Some(known), _) if known < n_there => {
+                let what = format!("number of elements of {:?} in a cluster", label());
+                Err(self.reader.inconsistent(&what, known, n_there))
+            }
+            (Some(known), _) => Ok(known),
+            // what is missing before the elements that are there
+            (None, Some(offset)) => Ok(n_there + offset.saturating_sub(seen)),
+            (None, None) if !self.begins_later(position) => Ok(0),
+            (None, None) => Err(RNTupleError::NeedsRebuild {
+                url: self.reader.url().to_owned(),
+                other: "others".to_owned(),
+                name: label(),
+                reason: "it was added to its collection later, and has zeros that are not stored"
+                    .to_owned(),
+            }),
+        }
+    }
+
+    /// Whether a field's columns begin with another element than the first.
+    fn begins_later(&self, position: usize) -> bool {
+        let columns = self.field.ways.iter();
+        let columns = columns.filter_map(|way| way.input.get(position));
+        let mut records = columns.filter_map(|&id| self.reader.descriptor().column(id));
+        records.any(|record| record.first_element != 0)
+    }
+}

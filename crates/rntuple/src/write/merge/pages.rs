@@ -1,0 +1,126 @@
+//! Pages that are made anew: recompressed, encoded in another way, or of zeros.
+
+use femtobarn_codec::Decompressor;
+
+use super::super::column::{SealedPage, Sealer};
+use crate::RNTupleError;
+use crate::encoding::{PageDecoder, Scratch, Target, packed_size};
+use crate::read::{Reader, check_page, page_error};
+use crate::schema::DType;
+use crate::spec::{ColumnRecord, ColumnType, Page};
+
+/// Elements of zeros that a page has at most.
+const ZEROS: u64 = 64 << 10;
+
+/// A page of an input.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub reader: &'a Reader,
+    pub column: u32,
+    pub cluster: u64,
+    pub page: Page,
+}
+
+/// Makes pages; holds contexts and memory for one thread.
+#[derive(Debug, Default)]
+pub(super) struct Remaker {
+    decompressor: Decompressor,
+    decoder: PageDecoder,
+    sealer: Sealer,
+    scratch: Scratch,
+}
+
+impl Remaker {
+    /// The page of a column `to` that has the elements of one of `from`, whose stored bytes are given: recompressed, and
+    /// encoded again if it must be.
+    pub fn remake(
+        &mut self,
+        source: &Source<'_>,
+        stored: &[u8],
+        to: &ColumnRecord,
+        reencode: bool,
+        (settings, checksum): (u32, bool),
+    ) -> Result<SealedPage, RNTupleError> {
+        let Source {
+            reader,
+            column,
+            cluster,
+            page,
+        } = *source;
+        let Some(from) = reader.descriptor().column(column) else {
+            return Err(RNTupleError::internal("a page of no column"));
+        };
+        let body = check_page(reader, from, (column, cluster), &page, stored)?;
+        let failed = |error| page_error(reader, from, cluster, page.locator.offset, error);
+        let n = page.n_elements as usize;
+        if reencode {
+            let (target, dtype) = target(from);
+            let elements = self
+                .scratch
+                .bytes(n.saturating_mul(target.size()))
+                .map_err(failed)?;
+            self.decoder
+                .decode(from, n, body, target, elements)
+                .map_err(failed)?;
+            return self
+                .sealer
+                .seal_elements(to, dtype, settings, (n, elements), checksum);
+        }
+        let size = packed_size(from, n as u64, body.len() as u64).map_err(failed)?;
+        if size == body.len() {
+            return self.sealer.seal_encoded(to, settings, (n, body), checksum);
+        }
+        let packed = self.scratch.bytes(size).map_err(failed)?;
+        self.decompressor
+            .decompress(body, packed)
+            .map_err(|error| failed(error.into()))?;
+        self.sealer
+            .seal_encoded(to, settings, (n, packed), checksum)
+    }
+
+    /// Pages of `n` zeros. None if the column has no zero.
+    pub fn zeros(
+        &mut self,
+        record: &ColumnRecord,
+        n: u64,
+        (settings, checksum): (u32, bool),
+    ) -> Result<Option<Vec<SealedPage>>, RNTupleError> {
+        if record
+            .range
+            .is_some_and(|(min, max)| min > 0.0 || max < 0.0)
+        {
+            return Ok(None);
+        }
+        let (target, dtype) = target(record);
+        let mut pages = Vec::new();
+        let mut left = n;
+        while left > 0 {
+            let some = usize::try_from(left.min(ZEROS)).unwrap_or(0);
+            let elements = vec![0; some.saturating_mul(target.size())];
+            pages.push(self.sealer.seal_elements(
+                record,
+                dtype,
+                settings,
+                (some, &elements),
+                checksum,
+            )?);
+            left -= some as u64;
+        }
+        Ok(Some(pages))
+    }
+}
+
+/// What the elements of a column are decoded to, so that none loses anything.
+fn target(column: &ColumnRecord) -> (Target, Option<DType>) {
+    match column.column_type {
+        ColumnType::Switch => (Target::Switch, None),
+        column_type if column_type.is_index() => (Target::Index, None),
+        ColumnType::Real16 | ColumnType::SplitReal16 => {
+            (Target::Leaf(DType::Float32), Some(DType::Float32))
+        }
+        column_type => {
+            let dtype = DType::of_column(column_type).unwrap_or(DType::UInt8);
+            (Target::Leaf(dtype), Some(dtype))
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Where the pages of an input come to lie: regions of its file, as few as possible, that are brought to the output whole.
+
+use std::ops::Range;
+
+use femtobarn_io::{ByteSink, ByteSource, IoError, SourceCost, Transferred, coalesce, on_threads};
+use femtobarn_rootfile::FileWriter;
+
+use super::writer::MergeOptions;
+use crate::RNTupleError;
+
+/// Regions that are shorter are copied: asking the file system to share takes as long as copying this much.
+const WORTH_SHARING: u64 = 64 << 10;
+
+/// Gaps between pages that are brought along: with shared blocks they cost next to nothing, copied they are wasted.
+const GAP_SHARED: u64 = 8 << 10;
+const GAP_COPIED: u64 = 256;
+
+/// Bytes that one thread copies at a time.
+const PIECE: u64 = 32 << 20;
+
+/// Regions up to this size are read together and written at once.
+const SMALL: u64 = 256 << 10;
+
+/// Regions of a file, and where their first bytes are in the output.
+#[derive(Debug, Default)]
+pub(super) struct Moved {
+    regions: Vec<(Range<u64>, u64)>,
+    /// Where what came is in the output.
+    pub places: Vec<Range<u64>>,
+}
+
+impl Moved {
+    /// Where a page of the input is in the output.
+    pub fn offset(&self, offset: u64) -> Option<u64> {
+        let behind = self
+            .regions
+            .partition_point(|(region, _)| region.start <= offset);
+        let (region, place) = self.regions.get(behind.checked_sub(1)?)?;
+        region
+            .contains(&offset)
+            .then(|| place + (offset - region.start))
+    }
+}
+
+/// What is brought at once.
+enum Task {
+    /// One region, or a piece of it.
+    Whole(Range<u64>, u64),
+    /// Several, one behind the other in the output.
+    Several(Vec<Range<u64>>, u64),
+}
+
+/// Brings pages of a source to the output, which shares their blocks with it where it can, and says where they are now.
+pub(super) fn bring(
+    file: &mut FileWriter,
+    source: &dyn ByteSource,
+    pages: &[Range<u64>],
+    options: &MergeOptions,
+    tick: &(dyn Fn(u64) -> bool + Sync),
+) -> Result<(Moved, Transferred), RNTupleError> {
+    let most = options.write.max_key_size;
+    let block = file.sink().share_block(source).filter(|_| options.share);
+    let cost = SourceCost {
+        largest_gap: if block.is_some() {
+            GAP_SHARED
+        } else {
+            GAP_COPIED
+        },
+        largest_request: most.saturating_sub(block.unwrap_or(0)),
+        most_ranges: usize::MAX,
+        concurrency: 1,
+    };
+    let regions: Vec<Range<u64>> = coalesce(pages, &cost)
+        .into_iter()
+        .map(|request| request.range)
+        .collect();
+    let mut moved = Moved::default();
+    let mut done = Transferred::default();
+    let mut rest = regions.as_slice();
+    while !rest.is_empty() {
+        let blob = place(rest, file.next_blob()?, block, most);
+        let taken = blob.regions.len();
+        let (tasks, share) = tasks(&blob.regions, block.is_some());
+        let threads = options.write.threads;
+        let all = file.append_filled(blob.length, |sink, _| {
+            let shared = perform(sink, source, share, true, threads, tick)?;
+            let copied = perform(sink, source, tasks, false, threads, tick)?;
+            Ok::<Transferred, RNTupleError>(shared.and(copied))
+        })?;
+        done = done.and(all);
+        moved.places.push(blob.start..blob.start + blob.length);
+        moved.regions.extend(blob.regions);
+        rest = rest.get(taken.max(1)..).unwrap_or_default();
+    }
+    Ok((moved, done))
+}
+
+/// A record's payload.
+struct Blob {
+    start: u64,
+    length: u64,
+    regions: Vec<(Range<u64>, u64)>,
+}
+
+/// Regions, as many as a record takes, one behind the other; those whose blocks may be shared begin in the output at the
+/// same place of a block as in their file.
+fn place(regions: &[Range<u64>], start: u64, block: Option<u64>, most: u64) -> Blob {
+    let mut blob = Blob {
+        start,
+        length: 0,
+        regions: Vec::new(),
+    };
+    for region in regions {
+        let mut at = start + blob.length;
+        if let Some(block) = block.filter(|_| region.end - region.start >= WORTH_SHARING) {
+            at += (region.start % block + block - at % block) % block;
+        }
+        let end = at + (region.end - region.start) - start;
+        if end > most && !blob.regions.is_empty() {
+            break;
+        }
+        blob.length = end;
+        blob.regions.push((region.clone(), at));
+    }
+    blob
+}
+
+/// What is to be copied, and what is to be shared.
+fn tasks(regions: &[(Range<u64>, u64)], share: bool) -> (Vec<Task>, Vec<Task>) {
+    let mut copied: Vec<Task> = Vec::new();
+    let mut shared = Vec::new();
+    // the end of the small regions that are together so far, and their bytes
+    let mut last = (0, 0);
+    for (region, place) in regions {
+        let n_bytes = region.end - region.start;
+        if share && n_bytes >= WORTH_SHARING {
+            shared.push(Task::Whole(region.clone(), *place));
+        } else if n_bytes > SMALL {
+            let mut at = region.start;
+            while at < region.end {
+                let end = region.end.min(at + PIECE);
+                copied.push(Task::Whole(at..end, place + (at - region.start)));
+                at = end;
+            }
+        } else {
+            match copied.last_mut() {
+                Some(Task::Several(several, _)) if last.0 == *place && last.1 < PIECE => {
+                    several.push(region.clone());
+                    last.1 += n_bytes;
+                }
+                _ => {
+                    copied.push(Task::Several(vec![region.clone()], *place));
+                    last.1 = n_bytes;
+                }
+            }
+            last.0 = place + n_bytes;
+        }
+    }
+    (copied, shared)
+}
+
+fn perform(
+    sink: &dyn ByteSink,
+    source: &dyn ByteSource,
+    tasks: Vec<Task>,
+    share: bool,
+    threads: usize,
+    tick: &(dyn Fn(u64) -> bool + Sync),
+) -> Result<Transferred, RNTupleError> {
+    let mut buffers = vec![Vec::new(); threads.max(1)];
+    let work = |buffer: &mut Vec<u8>, task: Task| {
+        let done = match task {
+            Task::Whole(region, place) => sink.transfer(source, &region, place, share)?,
+            Task::Several(regions, place) => together(sink, source, &regions, place, buffer)?,
+        };
+        if tick(done.n_bytes()) {
+            Ok(done)
+        } else {
+            Err(RNTupleError::Interrupted)
+        }
+    };
+    let done = on_threads(&mut buffers, tasks, work)?;
+    Ok(done
+        .into_iter()
+        .fold(Transferred::default(), Transferred::and))
+}
+
+/// Reads regions, and writes them one behind the other.
+fn together(
+    sink: &dyn ByteSink,
+    source: &dyn ByteSource,
+    regions: &[Range<u64>],
+    place: u64,
+    buffer: &mut Vec<u8>,
+) -> Result<Transferred, IoError> {
+    let requests = coalesce(regions, &source.cost());
+    let ranges: Vec<Range<u64>> = requests
+        .iter()
+        .map(|request| request.range.clone())
+        .collect();
+    let answers = source.read_ranges(&ranges)?;
+    buffer.clear();
+    // both are in the order of the file
+    for (request, answer) in requests.iter().zip(&answers) {
+        let members = request.members.iter().filter_map(|&at| regions.get(at));
+        for bytes in members.filter_map(|region| request.slice(answer, region)) {
+            buffer.extend_from_slice(&bytes);
+        }
+    }
+    sink.write_at(place, buffer)?;
+    Ok(Transferred {
+        through_memory: buffer.len() as u64,
+        ..Transferred::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_regions_begin_at_the_same_place_of_a_block() {
+        let regions = [100..200_000, 300_001..300_010, 400_002..500_000];
+        let blob = place(&regions, 5000, Some(4096), 1 << 30);
+        let places: Vec<u64> = blob.regions.iter().map(|(_, place)| *place).collect();
+        assert_eq!(places.len(), 3);
+        assert_eq!(places[0] % 4096, 100);
+        // what is not worth sharing follows at once
+        assert_eq!(places[1], places[0] + 199_900);
+        assert_eq!(places[2] % 4096, 400_002 % 4096);
+        assert!(places[2] - (places[1] + 9) < 4096);
+        assert_eq!(blob.start + blob.length, places[2] + 99_998);
+    }
+
+    #[test]
+    fn a_record_takes_no_more_than_it_may() {
+        let regions = [0..600, 1000..1300, 2000..2500];
+        let blob = place(&regions, 77, None, 1000);
+        assert_eq!((blob.length, blob.regions.len()), (900, 2));
+        let blob = place(&regions[2..], 977, None, 100);
+        assert_eq!((blob.length, blob.regions.len()), (500, 1));
+    }
+
+    #[test]
+    fn pages_are_found_where_their_regions_are() {
+        let moved = Moved {
+            regions: vec![(10..20, 1000), (50..90, 1010)],
+            places: Vec::new(),
+        };
+        assert_eq!(moved.offset(15), Some(1005));
+        assert_eq!(moved.offset(50), Some(1010));
+        assert_eq!(moved.offset(20), None);
+        assert_eq!(moved.offset(9), None);
+    }
+}

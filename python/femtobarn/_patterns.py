@@ -1,0 +1,44 @@
+"""Names and patterns as users give them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from femtobarn.errors import UsageError
+
+
+def patterns(what: str, given: object) -> list[str]:
+    """Turn a name, a pattern or several into a list of them.
+
+    Parameters
+    ----------
+    what : str
+        The name of the argument, for messages.
+    given : object
+        What the user gave; None for nothing.
+
+    Returns
+    -------
+    list of str
+        The patterns.
+
+    Raises
+    ------
+    UsageError
+        If it is something else, or an empty list of fields.
+
+    Examples
+    --------
+    >>> from femtobarn._patterns import patterns
+    >>> patterns("fields", "Muon_*")
+    ['Muon_*']
+    """
+    if given is None:
+        return []
+    if isinstance(given, str):
+        return [given]
+    all_given: list[Any] = list(given) if isinstance(given, Iterable) else [given]
+    if not all(isinstance(pattern, str) for pattern in all_given) or (what == "fields" and not all_given):
+        raise UsageError(f"{what} is a name of a field, a pattern, or a list of these, not {given!r}")
+    return all_given
