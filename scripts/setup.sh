@@ -25,6 +25,10 @@ apt_install() {
 if ! command -v cc >/dev/null || ! command -v c++ >/dev/null; then
     apt_install gcc g++ libc6-dev
 fi
+# Merging is tested on file systems that share blocks, in images that the tests make and mount, if they may.
+if [ "$(id -u)" = 0 ] && ! { command -v mkfs.xfs && command -v mkfs.btrfs && command -v mkfs.ext4; } >/dev/null; then
+    apt_install xfsprogs btrfs-progs e2fsprogs
+fi
 
 if ! command -v rustc >/dev/null || ! command -v cargo >/dev/null; then
     say "missing: cargo and rustc, at least $oldest_rust (https://rustup.rs)"

@@ -60,7 +60,9 @@ class MergeReport:
     def __repr__(self) -> str:
         levels = ", ".join(f"{level}: {n}" for level, n in self.levels.items() if n)
         entries = ", ".join(f"{name}: {n}" for name, n in self.entries.items())
-        return f"<MergeReport {self.output!r} from {plural(len(self.inputs), 'file')}: {entries}; bytes by level {levels}>"
+        return (
+            f"<MergeReport {self.output!r} from {plural(len(self.inputs), 'file')}: {entries}; bytes by level {levels}>"
+        )
 
 
 @known_options()
@@ -105,7 +107,8 @@ def merge(
         What is done with objects that are no ntuples: "error"; "first", the first of each name is taken; "drop", they
         are left out.
     compatible : bool
-        Whether nothing is written that ROOT before 6.42 does not read.
+        Whether only what ROOT 6.40 and uproot 5.7 read is written: pages of another encoding than the first file's are
+        encoded anew. Otherwise their columns become further representations of their fields, as ROOT 6.42 does.
     overwrite : bool
         Whether the output replaces a file that is there already; an input is never replaced.
     threads : int, optional

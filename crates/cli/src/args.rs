@@ -201,7 +201,7 @@ pub struct MergeArgs {
     /// What is done with objects that are no ntuples: an error, the first of each name, or leave them out
     #[arg(long, value_name = "WHAT", default_value = "error", value_parser = ["error", "first", "drop"])]
     pub others: String,
-    /// Use features of the format that ROOT before 6.42 does not read, where that saves encoding pages anew
+    /// Keep pages of other encodings as further representations, which ROOT before 6.42 and uproot do not read
     #[arg(long)]
     pub not_compatible: bool,
     #[command(flatten)]

@@ -107,7 +107,7 @@ pub enum RNTupleError {
     },
     /// A field whose values cannot be brought together as they are encoded.
     #[error(
-        "field {name:?} of {url} cannot join that of {other} without being taken apart to its values (level L4): {reason}"
+        "field {name:?} of {url} cannot join that of {other} as they are encoded: {reason}; converting the files together takes them apart to their values"
     )]
     NeedsRebuild {
         url: String,

@@ -61,7 +61,7 @@ pub struct MergeOptions {
     pub fields: Vec<String>,
     /// Settings that all pages are to have; none: each keeps its own.
     pub compression: Option<u32>,
-    /// Nothing is written that readers of version 1.0.0 do not know.
+    /// Only what ROOT 6.40 and uproot 5.7 read is written: columns get no further representations.
     pub compatible: bool,
     /// What is done with objects that are neither ntuples nor directories.
     pub others: Others,
@@ -248,6 +248,7 @@ impl<'o> Job<'o> {
             key,
             options,
         )?;
+        self.refuse_attribute_sets(&reader, path, merged)?;
         let at = match self.known.get(path) {
             Some(&at) => at,
             None => self.begin(&reader, path)?,
@@ -274,6 +275,32 @@ impl<'o> Job<'o> {
         }
         merged.ntuples.push((path.to_owned(), added));
         Ok(())
+    }
+
+    /// Attribute sets speak of entries by their numbers, which are others in the output.
+    fn refuse_attribute_sets(
+        &self,
+        reader: &Reader,
+        path: &str,
+        merged: &mut MergedInput,
+    ) -> Result<(), RNTupleError> {
+        let sets = &reader.descriptor().attribute_sets;
+        match (sets.first(), self.options.others) {
+            (Some(set), Others::Error) => Err(RNTupleError::Usage {
+                what: format!(
+                    "{}:{path} has an attribute set {:?}, and these are not merged: leave them out with others=\"drop\"",
+                    reader.url(),
+                    set.name
+                ),
+            }),
+            _ => {
+                let named = |name: &str| (format!("{path} {name}"), "attribute set".to_owned());
+                merged
+                    .dropped
+                    .extend(sets.iter().map(|set| named(&set.name)));
+                Ok(())
+            }
+        }
     }
 
     /// Begins an ntuple with the schema of this one.

@@ -167,13 +167,14 @@ fn column_pages(out: &mut Out, column: &WrittenColumn) {
 
 /// The footer envelope.
 pub fn footer(
+    feature_flags: u64,
     header_checksum: u64,
     extension: &SchemaDescription,
     groups: &[ClusterGroup],
     attribute_sets: &[LinkedAttributeSet],
 ) -> Vec<u8> {
     let (bytes, _) = envelope(EnvelopeKind::Footer, |out| {
-        out.u64(0).u64(header_checksum);
+        out.u64(feature_flags).u64(header_checksum);
         out.record(|out| out.schema(extension));
         out.list(groups, |out, group| {
             out.record(|out| {
@@ -328,7 +329,8 @@ mod tests {
             anchor: locator(78),
             name: "provenance".into(),
         }];
-        let read = Footer::parse(&footer(checksum, &schema(), &groups, &sets)).unwrap();
+        let read = Footer::parse(&footer(1, checksum, &schema(), &groups, &sets)).unwrap();
+        assert_eq!(read.feature_flags, 1);
         assert_eq!(format!("{:?}", read.extension), format!("{:?}", schema()));
         assert_eq!(
             (read.header_checksum, read.cluster_groups.as_slice()),

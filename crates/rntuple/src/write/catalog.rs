@@ -33,6 +33,8 @@ pub(super) struct Catalog {
     groups: Vec<ClusterGroup>,
     pub attribute_sets: Vec<LinkedAttributeSet>,
     pub extra_type_infos: Vec<ExtraTypeInfo>,
+    /// Those of the footer.
+    pub feature_flags: u64,
     n_entries: u64,
 }
 
@@ -74,6 +76,7 @@ impl Catalog {
             groups: Vec::new(),
             attribute_sets: Vec::new(),
             extra_type_infos: Vec::new(),
+            feature_flags: 0,
             n_entries: 0,
         })
     }
@@ -142,6 +145,7 @@ impl Catalog {
             ..extension
         };
         let footer = spec::footer(
+            self.feature_flags,
             self.header_checksum,
             &extension,
             &self.groups,

@@ -54,7 +54,7 @@ pub(super) fn plan(
     schema: &MergedSchema,
     mapping: &Mapping,
     n_elements: &mut [u64],
-    compression: Option<u32>,
+    (compression, settings): (Option<u32>, u32),
 ) -> Result<Vec<PlannedCluster>, RNTupleError> {
     let lists = reader.page_lists(0..u64::MAX)?;
     let mut clusters: Vec<(u64, Cluster<'_>)> = Vec::new();
@@ -100,6 +100,7 @@ pub(super) fn plan(
                 field,
                 cluster,
                 compression,
+                settings,
             };
             planner.plan(&mut columns, n_elements, &mut seen)?;
         }
@@ -117,6 +118,8 @@ pub(super) fn plan(
 }
 
 struct Planner<'a> {
+    /// Those of pages that are made anew and were not there.
+    settings: u32,
     reader: &'a Reader,
     schema: &'a MergedSchema,
     field: &'a FieldMapping,
@@ -210,7 +213,9 @@ impl Planner<'_> {
         column.pages = pages.to_vec();
         column.element_offset = Some(before + implied);
         column.reencode = way.is_some_and(|way| way.reencode);
-        column.settings = self.compression.or(settings).unwrap_or(0);
+        column.settings = settings.map_or(self.settings, |settings| {
+            self.compression.unwrap_or(settings)
+        });
         column.recompress = settings.is_some_and(|settings| settings != column.settings);
         column.is_later = listed.is_none() && column.zeros == 0;
         Ok(n)

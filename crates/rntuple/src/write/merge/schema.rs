@@ -36,6 +36,8 @@ pub struct MergedSchema {
     origins: Vec<String>,
     /// Whether only some of a field's members are wanted.
     cut: Vec<bool>,
+    /// Columns below collections begin with another element than the first: feature flag 0.
+    pub(super) has_nested_deferred: bool,
 }
 
 /// Where the columns of one input go.
@@ -120,6 +122,7 @@ impl MergedSchema {
         let mut own = Self::default();
         let (n_fields, n_columns) = descriptor.in_header;
         own.append(first, &chosen, None)?;
+        own.has_nested_deferred = descriptor.feature_flags & 1 != 0;
         let count = |n: usize| chosen.iter().take(n).filter(|chosen| **chosen).count();
         let is_chosen = |column: &&ColumnRecord| {
             let field = chosen.get(column.field_id as usize);
@@ -267,8 +270,9 @@ impl MergedSchema {
             .map(|(id, _)| id)
     }
 
-    /// Where an input's columns go, behind `n_entries` entries of others. With `compatible`, no column is made that needs a
-    /// feature of the format which version 1.0.0 does not have. `n_elements` are those of each column so far.
+    /// Where an input's columns go, behind `n_entries` entries of others. With `compatible`, columns get no further
+    /// representations: ROOT 6.40 takes columns that begin later to have an element in each entry, and uproot 5.7 does not
+    /// find the pages of a representation that is used again. `n_elements` are those of each column so far.
     pub(super) fn map(
         &mut self,
         reader: &Reader,
@@ -484,7 +488,7 @@ impl MergedSchema {
                     output,
                     reencode: false,
                 },
-                None if !compatible || !self.is_repeated(own) => {
+                None if !compatible => {
                     let output = self.add_representation(own, &records, n_elements);
                     Way {
                         input,
@@ -523,18 +527,6 @@ impl MergedSchema {
         Ok(ways)
     }
 
-    /// Whether a field is below a collection or a variant.
-    fn is_repeated(&self, mut id: u32) -> bool {
-        while let Some(record) = self.record(id).filter(|record| record.parent_id != id) {
-            id = record.parent_id;
-            let role = self.record(id).map(|above| above.role);
-            if matches!(role, Some(Role::Collection | Role::Variant)) {
-                return true;
-            }
-        }
-        false
-    }
-
     /// Adds a representation to a field, which begins where the others are.
     fn add_representation(
         &mut self,
@@ -554,6 +546,9 @@ impl MergedSchema {
             };
             let begin = n_elements.get(like as usize).copied().unwrap_or(0);
             defer(&mut record, begin, true);
+            let per_entry = expected(|id| self.record(id), own, 1);
+            let is_nested = per_entry.is_none() || !output.is_empty();
+            self.has_nested_deferred |= is_nested && begin > 0;
             output.push(self.push_column(record));
         }
         let views = (0u32..).zip(&self.schema.fields);

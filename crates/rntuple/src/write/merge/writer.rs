@@ -31,7 +31,7 @@ pub struct MergeOptions {
     pub share: bool,
     /// Pages of other settings are recompressed (L2); none: all stay as they are.
     pub compression: Option<u32>,
-    /// Nothing is written that readers of version 1.0.0 do not know.
+    /// Only what ROOT 6.40 and uproot 5.7 read is written: columns get no further representations.
     pub compatible: bool,
     /// How metadata and new pages are written.
     pub write: WriteOptions,
@@ -158,12 +158,13 @@ impl NTupleMerger {
         )?;
         self.grow();
         self.add_type_infos(reader);
+        let settings = (self.options.compression, self.options.write.compression);
         let planned = plan(
             reader,
             &self.schema,
             &mapping,
             &mut self.n_elements,
-            self.options.compression,
+            settings,
         );
         let written = planned.and_then(|clusters| self.write(file, reader, &clusters, tick));
         self.failed |= written.is_err();
@@ -403,6 +404,7 @@ impl NTupleMerger {
             let reason = "an input could not be added in full, so it cannot be finished";
             return Err(super::super::model::unwritable(self.catalog.name(), reason));
         }
+        self.catalog.feature_flags = u64::from(self.schema.has_nested_deferred);
         let anchor = self.catalog.close(file, self.schema.extension())?;
         self.catalog.finish(file, &anchor)
     }
