@@ -72,6 +72,9 @@ fn blocks(range: &Range<u64>, offset: u64, block: u64) -> Option<Range<u64>> {
     (whole.start < whole.end).then_some(whole)
 }
 
+/// What was done, and what is left: ranges of the source, and where they are to go.
+pub(super) type Progress = (Transferred, Vec<(Range<u64>, u64)>);
+
 /// Between files: shares the whole blocks, if that is wanted, and has the kernel copy the rest. What cannot be done in this
 /// way is left: it is given back with what was done.
 pub(super) fn between_files(
@@ -80,7 +83,7 @@ pub(super) fn between_files(
     range: &Range<u64>,
     offset: u64,
     block: Option<u64>,
-) -> io::Result<(Transferred, Vec<(Range<u64>, u64)>)> {
+) -> io::Result<Progress> {
     let place = |at: u64| offset + (at - range.start);
     let mut done = Transferred::default();
     let mut rest = vec![range.clone()];
