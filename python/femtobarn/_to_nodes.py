@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["maps_of", "to_batches"]
 
-_MAP = re.compile(r"std::(unordered_)?(multi)?map<")
+_MAP = re.compile(r"(std::(optional|unique_ptr)<)?std::(unordered_)?(multi)?map<")
 
 _IN_MEMORY = {"pyarrow": ("Table", "RecordBatch"), "pandas": ("DataFrame",), "polars": ("DataFrame",)}
 
 
 def maps_of(fields: _core.Fields | None) -> frozenset[str]:
-    """Return the names of the fields that are maps.
+    """Return the names of the fields that are maps, or maps that may be missing.
 
     Parameters
     ----------

@@ -544,3 +544,91 @@ def test_views_show_what_has_as_many_values(tmp_path, kind, source):
         writer = file.mkrntuple("e", spec)
         with pytest.raises(fb.UsageError, match="it shows"):
             writer.add_fields({"view": fb.Projected(kind, source)})
+
+
+def written(path, kind, *batches):
+    """Return what is read of batches of one column."""
+    with fb.recreate(path) as file:
+        writer = file.mkrntuple("Events", {"c": kind})
+        for batch in batches:
+            writer.extend({"c": batch})
+    return fb.open(path)["c"].array().to_list()
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second"),
+    [
+        ("std::optional<std::variant<int,std::vector<int>>>", [1, [2], None], [[2], [3]]),
+        ("std::optional<std::variant<int,std::vector<int>>>", [1, [2], None], [[2, 3], []]),
+        ("option[union[string, var * string]]", ["x", ["a"], None], [["a"], ["b"]]),
+        ("var * option[union[int64, var * int64]]", [[1, [2], None]], [[[2], [3]], []]),
+        ("std::optional<std::array<double,2>>", [[1.0, 2.0], None], [[3.0, 4.0]]),
+        ("std::optional<std::array<double,1>>", [[1.0], None], [[3.0]]),
+        ("std::optional<std::bitset<3>>", [[True, False, True], None], [[False, False, True]]),
+        ("std::optional<std::array<std::array<int,2>,1>>", [[[1, 2]], None], [[[3, 4]]]),
+        ("std::vector<std::optional<std::array<int,2>>>", [[[1, 2], None], []], [[[3, 4]]]),
+        ("std::optional<std::map<std::string,int>>", [[("a", 1)], None], [[("b", 2), ("c", 3)]]),
+        ("?var * int64", [[1], None, []], [[2], []]),
+        ("?{x: int64, y: ?2 * int64}", [{"x": 1, "y": None}, None], [{"x": 2, "y": [3, 4]}]),
+    ],
+)
+def test_what_may_be_missing_is_given_as_it_is_in_every_batch(path, kind, first, second):
+    """A batch of lists of at most one item was taken for the optional layer: [2] was read back as 2."""
+    assert written(path, kind, first, second) == first + second
+    assert written(path, kind, second, first) == second + first
+
+
+def test_maps_that_may_be_missing_are_dicts_too(path):
+    found = written(path, "std::optional<std::map<std::string,int>>", [{"a": 1}, None], [{"b": 2, "c": 3}])
+    assert found == [[("a", 1)], None, [("b", 2), ("c", 3)]]
+
+
+def test_a_list_is_no_number_that_may_be_missing(path):
+    """Lists of none or one became numbers, and missing ones."""
+    for kind, values in [
+        ("?float32", [[1.5], []]),
+        ("?string", [["a"], []]),
+        ("std::optional<int>", [[1]]),
+        ("?{x: int32}", [[{"x": 1}], []]),
+        ("std::unique_ptr<float>", [[1.5, 2.5], []]),
+        ("std::unique_ptr<float>", [[1.5], None]),
+        ("std::unique_ptr<std::optional<float>>", [[1.5], []]),
+    ]:
+        with pytest.raises(fb.UsageError, match=r"it holds|lists of none or one"):
+            written(path, kind, values)
+
+
+def test_pointers_are_values_or_lists_of_none_or_one_by_their_types(path):
+    """Arrays that pointers lead to were taken for lists of none or one, and refused."""
+    assert written(path, "std::unique_ptr<std::array<double,2>>", [[1, 2], None], [[3, 4]]) == [[[1, 2]], [], [[3, 4]]]
+    assert written(path, "std::unique_ptr<std::vector<int>>", [[1], None], [[2], []]) == [[[1]], [], [[2]], [[]]]
+    assert written(path, "std::unique_ptr<float>", [1.5, None], [[2.5], []], [3.5]) == [[1.5], [], [2.5], [], [3.5]]
+    assert written(path, "std::unique_ptr<std::string>", ["a", None], [["b"], []], [[], []]) == [
+        *(["a"], [], ["b"], [], [], []),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [("float64", {"precision": {"x": 20}}), ("Double32_t", {}), ("float", {})],
+)
+def test_doubles_that_single_precision_makes_infinite_are_refused(path, kind, options):
+    """Those whose upper bits are stored, and Double32_t, became infinite in silence."""
+    with fb.recreate(path) as file:
+        writer = file.mkrntuple("Events", {"x": kind}, **options)
+        with pytest.raises(fb.UsageError, match=r"2e300 is infinite in single|float32 can hold"):
+            writer.extend({"x": np.array([1.0, 2e300])})
+        with pytest.raises(fb.UsageError, match=r"-1e40 is infinite in single|float32 can hold"):
+            writer.extend({"x": np.array([-1e40])})
+        writer.extend({"x": np.array([np.inf, -np.inf, np.nan, 3.40282355e38, 0.5])})
+    found = fb.open(path)["x"].array().to_numpy()
+    assert np.isinf(found[:2]).all()
+    assert np.isnan(found[2])
+    assert np.isfinite(found[3:]).all()
+
+
+def test_ranges_of_singles_are_of_singles(path):
+    with pytest.raises(fb.UsageError, match="no range of single precision"):
+        fb.write(path, {"x": np.array([1.0], "f4")}, precision={"x": (20, -1e300, 1e300)})
+    fb.write(path, {"x": np.array([0.0, 1e300])}, precision={"x": (20, 0, 1e300)})
+    assert fb.open(path)["x"].array().to_list() == [0.0, 1e300]

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::shape::{Order, Shape};
+use super::shape::{Limits, Order, Shape};
 use super::{FieldKind, FieldModel, LeafModel, StoredAs, unwritable};
 use crate::RNTupleError;
 use crate::schema::DType;
@@ -166,7 +166,14 @@ impl Layout {
                 let index = self.column(id, INDEX, place.first, settings);
                 let item = Box::new(self.below(item, id, place, 0, settings)?);
                 if matches!(field.kind, FieldKind::Optional(_)) {
-                    Shape::Optional { index, item }
+                    // a pointer is read as a list, which can be no value of such items
+                    let is_pointer = field.type_name.starts_with("std::unique_ptr<");
+                    let as_lists = is_pointer && item.is_no_list();
+                    Shape::Optional {
+                        index,
+                        item,
+                        as_lists,
+                    }
                 } else {
                     let order = if field.is_ordered {
                         Order::default()
@@ -199,7 +206,7 @@ impl Layout {
                 let item = Box::new(Shape::Leaf {
                     column,
                     dtype,
-                    range: None,
+                    limits: Limits::None,
                 });
                 let size = usize::try_from(*size).unwrap_or(usize::MAX);
                 Shape::Array { size, item }
@@ -280,7 +287,7 @@ impl Layout {
         let item = Box::new(Shape::Leaf {
             column,
             dtype: DType::UInt8,
-            range: None,
+            limits: Limits::None,
         });
         let text = bytes == ColumnType::Char;
         Shape::List {
@@ -309,14 +316,10 @@ impl Layout {
             }
             _ => {}
         }
-        let range = match leaf.stored {
-            Some(StoredAs::Quantized { min, max, .. }) => Some((min, max)),
-            _ => None,
-        };
         Shape::Leaf {
             column,
             dtype: leaf.dtype,
-            range,
+            limits: limits(leaf),
         }
     }
 
@@ -440,6 +443,19 @@ fn scaled(field: &FieldModel, first: i64, size: u64) -> Result<i64, RNTupleError
         .filter(|&n| n > 0 && n <= i64::from(i32::MAX));
     size.and_then(|size| first.checked_mul(size))
         .ok_or_else(|| unwritable(&field.name, "its size is no number of items"))
+}
+
+/// What is kept of numbers that are stored in another way.
+fn limits(leaf: LeafModel) -> Limits {
+    use ColumnType as C;
+    match (leaf.dtype, leaf.stored) {
+        (_, Some(StoredAs::Quantized { min, max, .. })) => Limits::Range(min, max),
+        (DType::Float32 | DType::Float64, Some(StoredAs::Column(C::Real16))) => Limits::Half,
+        (DType::Float64, Some(StoredAs::Truncated(_) | StoredAs::Column(C::Real32))) => {
+            Limits::Single
+        }
+        _ => Limits::None,
+    }
 }
 
 /// A column type and its split form, as ROOT pairs them by default.
