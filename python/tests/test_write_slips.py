@@ -527,7 +527,6 @@ def test_masks_of_arrays_in_lists_are_kept(tmp_path):
     [
         ("float", "Jet.pt"),
         ("float", "o"),
-        ("std::optional<float>", "o"),
         ("std::vector<float>", "o"),
         ("std::array<float,3>", "a"),
         ("float", "a"),
@@ -632,3 +631,235 @@ def test_ranges_of_singles_are_of_singles(path):
         fb.write(path, {"x": np.array([1.0], "f4")}, precision={"x": (20, -1e300, 1e300)})
     fb.write(path, {"x": np.array([0.0, 1e300])}, precision={"x": (20, 0, 1e300)})
     assert fb.open(path)["x"].array().to_list() == [0.0, 1e300]
+
+
+SEEN = {
+    "n": "int32",
+    "u": "uint32",
+    "l": "int64",
+    "x": "double",
+    "f": "float",
+    "q": "double",
+    "flag": "bool",
+    "color": fb.Enum("Color", "std::uint8_t"),
+    "bits": "std::bitset<5>",
+    "s": "std::string",
+    "o": "?float32",
+    "p": "std::unique_ptr<float>",
+    "m": "std::map<std::string,float>",
+    "t": "std::tuple<int,float>",
+    "at": "std::atomic<int>",
+    "a": "3 * float32",
+    "v": "std::variant<int,std::string>",
+    "ints": "std::vector<int>",
+    "names": "std::vector<std::string>",
+    "maybe": "std::vector<std::optional<float>>",
+    "pairs": "std::vector<std::pair<int,std::vector<float>>>",
+    "Jet": "var * {pt: float32, s: string, a: 2 * float32, r: ?{x: int32}}",
+}
+
+SEEN_DATA = {
+    "n": [-1, 2],
+    "u": [1, 4000000000],
+    "l": [2**40, 2],
+    "x": [0.5, 1e300],
+    "f": [0.5, 1.5],
+    "q": [0.0, 10.0],
+    "flag": [True, False],
+    "color": [1, 2],
+    "bits": [[True, False, True, False, False]] * 2,
+    "s": ["a", ""],
+    "o": [1.5, None],
+    "p": [1.5, None],
+    "m": [{"a": 1.0, "b": 2.0}, {}],
+    "t": [(7, 0.5), (8, 1.5)],
+    "at": [1, 2],
+    "a": [[1.0, 2.0, 3.0]] * 2,
+    "v": [1, "z"],
+    "ints": [[1, 2], []],
+    "names": [["a", "bc"], []],
+    "maybe": [[1.5, None], []],
+    "pairs": [[(1, [0.5]), (2, [])], []],
+    "Jet": ak.Array(
+        [
+            [
+                {"pt": 1.5, "s": "x", "a": [1.0, 2.0], "r": None},
+                {"pt": 2.5, "s": "yy", "a": [3.0, 4.0], "r": {"x": 5}},
+            ],
+            [{"pt": 3.5, "s": "", "a": [5.0, 6.0], "r": {"x": 6}}],
+        ]
+    ),
+}
+
+SEEN_PRECISION = {"q": (20, 0, 10)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [
+        *[(kind, "n") for kind in ("double", "float", "bool", "std::uint32_t", "std::int8_t", "std::string", "char")],
+        *[("std::int8_t", "l"), ("float", "x"), ("std::byte", "f"), ("std::int32_t", "u"), ("float", "q")],
+        *[(kind, "bits") for kind in ("bool", "std::uint64_t", "std::bitset<6>", "std::array<bool,5>")],
+        *[(kind, "s") for kind in ("std::vector<char>", "std::vector<std::int8_t>", "std::vector<float>")],
+        *[("std::vector<double>", "names"), ("std::set<int>", "ints"), ("std::vector<std::vector<int>>", "ints")],
+        *[("std::vector<std::vector<char>>", "Jet.s"), ("std::vector<int>", "Jet.pt"), ("std::vector<int>", "Jet")],
+        *[
+            ("std::vector<float>", "o"),
+            ("float", "o"),
+            ("std::optional<float>", "maybe"),
+            ("std::multimap<str,int>", "m"),
+        ],
+        *[("std::pair<int,int>", "t"), ("std::tuple<int,float,int>", "t"), ("std::atomic<short>", "at")],
+    ],
+)
+def test_views_are_of_types_that_the_columns_have(path, kind, source):
+    """ROOT could build the model of no field of the ntuple; narrower types had other values, or none."""
+    with fb.recreate(path) as file:
+        with pytest.raises(
+            fb.UsageError, match=r'it shows ".*, an? .*, which cannot be seen as a "[^"]+" without a loss'
+        ):
+            file.mkrntuple("e", SEEN | {"view": fb.Projected(kind, source)}, precision=SEEN_PRECISION)
+        writer = file.mkrntuple("e", SEEN, precision=SEEN_PRECISION)
+        with pytest.raises(fb.UsageError, match="without a loss"):
+            writer.add_fields({"view": fb.Projected(kind, source)})
+        if kind == "float":
+            below = {"_0": fb.Projected("double", "ints._0")}
+            with pytest.raises(fb.UsageError, match="without a loss"):
+                writer.add_fields({"view": fb.Projected("std::vector<float>", "ints", below)})
+
+
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [
+        *[("std::array<float,3>", "a"), ("std::vector<float>", "a"), ("float", "a._0")],
+        *[("std::vector<std::array<float,2>>", "Jet.a"), ("std::variant<int,std::string>", "v"), ("int", "v._0")],
+    ],
+)
+def test_that_there_are_no_views_of_arrays_and_variants_is_told(path, kind, source):
+    with (
+        fb.recreate(path) as file,
+        pytest.raises(fb.UsageError, match=r"there are no views of .*, nor does ROOT make any"),
+    ):
+        file.mkrntuple("e", SEEN | {"view": fb.Projected(kind, source)})
+
+
+VIEWS = {
+    "l_n": ("std::int64_t", "n", "-1 2"),
+    "l_u": ("std::int64_t", "u", "1 4000000000"),
+    "n_flag": ("std::int32_t", "flag", "1 0"),
+    "d_f": ("double", "f", "0.5 1.5"),
+    "d_q": ("double", "q", "0 10"),
+    "color_color": ("Color", "color", "1 2"),
+    "n_color": ("std::uint8_t", "color", "1 2"),
+    "b_bits": ("std::bitset<5>", "bits", '"00101" "00101"'),
+    "s_s": ("std::string", "s", '"a" ""'),
+    "o_o": ("std::optional<float>", "o", "1.5 null"),
+    "od_o": ("?float64", "o", "1.5 null"),
+    "o_p": ("std::optional<float>", "p", "1.5 null"),
+    "m_m": ("std::map<std::string,float>", "m", '[{"_0": "a", "_1": 1}, {"_0": "b", "_1": 2}] []'),
+    "v_m": ("std::vector<std::pair<std::string,double>>", "m", '[{"_0": "a", "_1": 1}, {"_0": "b", "_1": 2}] []'),
+    "k_m": ("std::vector<std::string>", "m._0._0", '["a", "b"] []'),
+    "t_t": ("std::tuple<int,float>", "t", '{ "_0": 7, "_1": 0.5 } { "_0": 8, "_1": 1.5 }'),
+    "at_at": ("std::atomic<int>", "at", "1 2"),
+    "n_at": ("std::int32_t", "at", "1 2"),
+    "l_ints": ("ROOT::RVec<std::int64_t>", "ints", "[1, 2] []"),
+    "n_names": ("std::vector<std::string>", "names", '["a", "bc"] []'),
+    "v_maybe": ("std::vector<std::optional<float>>", "maybe", "[1.5, null] []"),
+    "f_pairs": ("std::vector<std::vector<float>>", "pairs._1", "[[0.5], []] []"),
+    "p_pairs": (
+        *("std::vector<std::pair<int,std::vector<double>>>", "pairs"),
+        '[{"_0": 1, "_1": [0.5]}, {"_0": 2, "_1": []}] []',
+    ),
+    "pt": ("var * float32", "Jet.pt", "[1.5, 2.5] [3.5]"),
+    "r_x": ("std::vector<std::optional<int>>", "Jet.r.x", "[null, 5] [6]"),
+}
+
+SHOW_VIEWS = r"""
+import re, sys
+import ROOT
+ROOT.gInterpreter.Declare('''
+#include <ROOT/RNTupleReader.hxx>
+#include <sstream>
+enum Color : unsigned char { red, green };
+std::string show(const char *path) {
+   std::ostringstream out;
+   auto reader = ROOT::RNTupleReader::Open("e", path);
+   for (auto entry : *reader) reader->Show(entry, out);
+   return out.str();
+}
+''')
+shown = str(ROOT.show(sys.argv[1]))
+for view in sys.argv[2:]:
+    name, expected = view.split("=", 1)
+    found = re.findall(rf'^  "{name}": (.*?),?$(?=\n  "|\n}})', shown, re.M | re.S)
+    found = " ".join(" ".join(value.split()) for value in found)
+    assert found == expected, (name, found, expected)
+"""
+
+
+def test_root_reads_views_of_all_that_it_makes_views_of(path, run_root):
+    """Only views of numbers, strings and lists of these could be written, although ROOT makes others."""
+    views = {name: fb.Projected(kind, source) for name, (kind, source, _) in VIEWS.items()}
+    late = {name: views.pop(name) for name in ("o_o", "m_m", "p_pairs")}
+    with fb.recreate(path) as file:
+        writer = file.mkrntuple("e", SEEN | views, precision=SEEN_PRECISION)
+        writer.add_fields(late)
+        writer.extend(SEEN_DATA)
+    run_root(SHOW_VIEWS, path, *[f"{name}={expected}" for name, (_, _, expected) in VIEWS.items()])
+    nt = fb.open(path)
+    for name in ("o_o", "m_m", "t_t", "at_at", "v_maybe", "b_bits"):
+        source = VIEWS[name][1]
+        assert nt[name].array().to_list() == nt[source].array().to_list()
+        assert nt[name].typename == nt[source].typename
+    assert nt["r_x"].array().to_list() == [[None, 5], [6]]
+    uproot = pytest.importorskip("uproot")
+    other = uproot.open(path)["e"]
+    for name in ("o_o", "m_m", "t_t", "v_maybe", "pt", "k_m", "p_pairs"):
+        assert other[name].array().to_list() == nt[name].array().to_list(), name
+    # and so do copies
+    copy = path.with_name("copy.root")
+    fb.convert(path, copy)
+    assert fb.open(copy)["p_pairs"].array().to_list() == nt["p_pairs"].array().to_list()
+    assert {field.name for field in fb.open(copy).fields if field.projected} == set(VIEWS)
+
+
+def test_what_is_wrong_with_a_view_is_told(path):
+    """A type that was not understood was told as a field that is not there, others were a TypeError or ignored."""
+    with fb.recreate(path) as file:
+        for kind, message in [
+            ("vektor<float>", 'its type "vektor<float>" is no type that is known'),
+            ("var * var", "'var \\* var' is no type of C"),
+            ("var * {x: float32}", "has no name in C"),
+            ({"a": "int32"}, "a view is seen as a type that has a name"),
+            (3, "a view is seen as a type that has a name"),
+            (fb.Class("Jets", {}), 'its type "Jets" is no type that is known'),
+        ]:
+            with pytest.raises(fb.UsageError, match=message):
+                file.mkrntuple("e", SEEN | {"view": fb.Projected(kind, "Jet.pt")})
+        views = SEEN | {"view": fb.Projected("std::vector<float>", "Jet.pt")}
+        with pytest.raises(fb.UsageError, match=r'its precision is asked for, but it is a view.*"Jet\.pt"'):
+            file.mkrntuple("e", views, precision={"view": 12})
+        with pytest.raises(fb.UsageError, match=r'its compression is asked for, but it is a view.*"Jet'):
+            file.mkrntuple("e", views, field_compression={"view": "lz4"})
+        writer = file.mkrntuple("e", {"n": "int32", "view": fb.Projected("int64", "n")})
+        with pytest.raises(fb.UsageError, match="the batch has it, and it is a view"):
+            writer.extend({"n": [1], "view": [1]})
+
+
+def test_views_of_classes_are_of_their_types(path):
+    point = fb.Class("Point", {"x": "float", "y": "std::vector<int>"}, version=3, checksum=17)
+    with fb.recreate(path) as file:
+        spec = {"p": point, "points": fb.Type("std::vector<Point>", [point])}
+        views = {
+            "q": fb.Projected("Point", "p"),
+            "more": fb.Projected("ROOT::RVec<Point>", "points"),
+            "xs": fb.Projected("std::vector<double>", "points.x"),
+        }
+        writer = file.mkrntuple("e", spec, projected=views)
+        writer.extend({"p": [{"x": 0.5, "y": [1]}], "points": [[{"x": 1.5, "y": []}]]})
+    nt = fb.open(path)
+    assert nt["q"].array().to_list() == [{"x": 0.5, "y": [1]}]
+    assert nt["more"].array().to_list() == [[{"x": 1.5, "y": []}]]
+    assert nt["xs"].array().to_list() == [[1.5]]
+    fb.convert(path, path.with_name("copy.root"))
+    assert fb.open(path.with_name("copy.root"))["more"].typename == "ROOT::VecOps::RVec<Point>"

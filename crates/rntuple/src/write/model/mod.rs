@@ -5,6 +5,7 @@ mod cpp;
 mod descriptor;
 mod layout;
 mod shape;
+mod views;
 mod words;
 
 use crate::RNTupleError;
