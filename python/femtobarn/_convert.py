@@ -34,7 +34,8 @@ class ConvertReport:
     output : str
         The file that was made, or would have been.
     status : str
-        "converted"; "kept" if the output was there already; "failed"; "not tried" if another had failed before.
+        "converted"; "kept" if the output was there already; "failed"; "interrupted" or "not tried" if all were stopped
+        before it was done.
     input : str
         The file that was converted; of several that are one ntuple, the first.
     entries : int or None
@@ -266,11 +267,11 @@ def convert(
     documents = [json.loads(text) for text in texts]
     reports = [_report(document, pair[0]) for document, pair in zip(documents, pairs, strict=True)]
     _warn_of_skipped(reports)
-    # the others that are under way are interrupted by the first that fails
-    bad = [document for document in documents if document["status"] == "failed"]
-    failed = next((document for document in bad if document["kind"] != "interrupted"), bad[0] if bad else None)
+    failed = next((document for document in documents if document["status"] == "failed"), None)
     if failed is not None and not skip_bad_files:
         done = sum(report.status in ("converted", "kept") for report in reports)
-        message = f"{failed['error']} ({done} of {len(reports)} files are converted)"
+        advice = f"; {failed['next']}" if failed["next"] else ""
+        others = "; skip_bad_files=True goes on after bad ones" if len(reports) > 1 else ""
+        message = f"{failed['error']}{advice} ({done} of {len(reports)} files are converted{others})"
         raise getattr(errors, failed["class"])(message, kind=failed["kind"])
     return reports

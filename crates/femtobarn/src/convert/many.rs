@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::input::{Input, Source, misused};
 use super::output::Format;
-use super::{ConvertOptions, Converted, Pulse, Replace, check_inputs, convert_or_failed};
+use super::{ConvertOptions, Converted, Pulse, Replace, advice, check_inputs, convert_or_failed};
 use crate::ntuple::NTuple;
 use crate::open::{OpenOptions, open_file};
 
@@ -52,7 +52,9 @@ pub enum Outcome {
         /// How many entries are lost, if that is known: none if nothing is wrong with the input.
         n_entries: Option<u64>,
     },
-    /// It was not tried, because another had failed.
+    /// It was stopped halfway, by the caller or because another had failed.
+    Interrupted,
+    /// It was not tried, because all had been stopped before.
     NotTried,
 }
 
@@ -68,12 +70,14 @@ impl FileReport {
                 done.to_json()
             }
             Outcome::Kept => json!({"status": "kept"}),
+            Outcome::Interrupted => json!({"status": "interrupted"}),
             Outcome::NotTried => json!({"status": "not tried"}),
             Outcome::Failed { error, n_entries } => json!({
                 "status": "failed",
                 "kind": error.kind(),
                 "error": error.with_causes(),
                 "entries_lost": n_entries,
+                "next": advice(error),
             }),
         };
         if let (Some(out), Value::Object(more)) = (out.as_object_mut(), more) {
@@ -121,9 +125,12 @@ pub fn convert_many(
             }
             let tick = |now| !stopped.load(Ordering::Relaxed) && pulse(at, now);
             let outcome = one(input, output, &own, batch.resume, &tick);
-            if let Outcome::Failed { error, .. } = &outcome
-                && (!batch.skip_bad_files || matches!(error, RNTupleError::Interrupted))
-            {
+            let is_last = match &outcome {
+                Outcome::Failed { .. } => !batch.skip_bad_files,
+                Outcome::Interrupted => true,
+                _ => false,
+            };
+            if is_last {
                 stopped.store(true, Ordering::Relaxed);
             }
             done.lock()
@@ -167,6 +174,7 @@ fn one(
     }
     match convert_or_failed(std::slice::from_ref(input), output, &options, tick) {
         Ok(done) => Outcome::Converted(Box::new(done)),
+        Err(failed) if matches!(failed.error, RNTupleError::Interrupted) => Outcome::Interrupted,
         Err(failed) => Outcome::Failed {
             n_entries: if failed.is_of_input {
                 n_entries(input)
