@@ -192,7 +192,9 @@ def convert(
     jobs : int
         Files at the same time; they share the threads. Of a folder.
     resume : bool
-        Whether files are left alone whose output is there and not older than they are. Of a folder.
+        Whether files are left alone whose output is there and not older than they are. Others are replaced as without
+        it, and so are ROOT files that cannot be opened, and empty ones: what was broken off may have left them. Of a
+        folder.
     skip_bad_files : bool
         Whether files that cannot be converted are reported, and the others converted. Of a folder.
     kind : str
