@@ -66,10 +66,25 @@ fn zeros_and_ones(array: &ArrayRef) -> Option<BooleanBuffer> {
         .map(BooleanBuffer::from)
 }
 
+/// What a real of single precision counts as in a range: the bound, if it is what that is in single precision, which may
+/// be outside by half a unit in the last place, as pi is.
+pub(super) fn in_range(value: f32, (min, max): (f64, f64)) -> f64 {
+    #[expect(clippy::cast_possible_truncation, reason = "single precision is meant")]
+    let is = |bound: f64| value.is_finite() && value == bound as f32;
+    let wide = f64::from(value);
+    if wide < min && is(min) {
+        min
+    } else if wide > max && is(max) {
+        max
+    } else {
+        wide
+    }
+}
+
 /// Quantized values must be in their range.
 pub(super) fn check_range(
     dtype: DType,
-    (min, max): (f64, f64),
+    range @ (min, max): (f64, f64),
     bytes: &Buffer,
     path: &str,
 ) -> Result<(), RNTupleError> {
@@ -79,7 +94,7 @@ pub(super) fn check_range(
             .as_chunks::<4>()
             .0
             .iter()
-            .map(|real| f64::from(f32::from_le_bytes(*real)))
+            .map(|real| in_range(f32::from_le_bytes(*real), range))
             .find(outside),
         _ => bytes
             .as_chunks::<8>()
