@@ -244,6 +244,14 @@ def test_the_program_says_what_can_be_done_about_what_is_not_replaced(dimuon, te
     assert other.read_bytes() == content
 
 
+@pytest.mark.parametrize("switch", ["resume", "skip_bad_files", "overwrite", "verify", "group"])
+def test_switches_are_true_or_false(dimuon, tmp_path, switch):
+    """As of the program, the name of a report was given: "'str' object is not an instance of 'bool'"."""
+    hint = "; .* reports that are returned" if switch == "skip_bad_files" else "$"
+    with pytest.raises(fb.UsageError, match=f"{switch} is True or False, not 'r.json'{hint}"):
+        fb.convert([dimuon], tmp_path / "out", **{switch: "r.json"})
+
+
 def test_outputs_have_endings_that_say_what_they_are(dimuon, tmp_path):
     with pytest.raises(fb.UsageError, match=r"\.parquet"):
         fb.convert(dimuon, tmp_path / "x.csv")

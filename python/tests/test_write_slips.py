@@ -709,3 +709,8 @@ def test_bounds_of_ranges_are_in_them_in_single_precision(path, run_root):
                 fb.write(path, {name: outside}, precision={name: precision[name]})
     with pytest.raises(fb.UsageError, match="is outside of the range"):
         fb.write(path, {"phi": np.array([np.inf], "f4")}, precision={"phi": (12, 0, 1e300)})
+
+
+def test_a_folder_is_told_as_one(tmp_path):
+    with pytest.raises(fb.FileError, match="found a directory"):
+        fb.write(tmp_path, {"x": [1]})
