@@ -129,6 +129,13 @@ def _patterns(what: str, given: object) -> list[str]:
     return patterns
 
 
+def _check_switches(**switches: object) -> None:
+    for name, value in switches.items():
+        if not isinstance(value, bool):
+            hint = "; what became of each file is in the reports that are returned" if name == "skip_bad_files" else ""
+            raise UsageError(f"{name} is True or False, not {value!r}{hint}")
+
+
 @known_options()
 def convert(
     files: Files,
@@ -193,7 +200,9 @@ def convert(
     jobs : int
         Files at the same time; they share the threads. Of a folder.
     resume : bool
-        Whether files are left alone whose output is there and not older than they are. Of a folder.
+        Whether files are left alone whose output is there and not older than they are. Others are replaced as without
+        it, and so are ROOT files that cannot be opened, and empty ones: what was broken off may have left them. Of a
+        folder.
     skip_bad_files : bool
         Whether files that cannot be converted are reported, and the others converted. Of a folder.
     kind : str
@@ -232,6 +241,7 @@ def convert(
         raise UsageError(f"jobs must be at least 1, not {jobs}")
     if not is_folder and (resume or skip_bad_files or jobs != 1):
         raise UsageError("jobs, resume and skip_bad_files are for a folder of outputs: end its name with a slash")
+    _check_switches(group=group, verify=verify, overwrite=overwrite, resume=resume, skip_bad_files=skip_bad_files)
     given = {
         "fields": _patterns("fields", fields),
         "drop": _patterns("drop", drop),

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Cardinality", "Class", "Enum", "Projected", "Type", "is_spec", "to_fields"]
 
+# of types of Awkward, which names of C++ have not
+_SIGNS = ("*", "?", "{", "union[", "option[", "tuple[", "struct[", "parameters=")
+
 
 @dataclass(frozen=True)
 class Class:
@@ -277,7 +280,10 @@ def _text(name: str, kind: str, path: str) -> FieldSpec:
         return _dtype(name, kind, path)
     if kind in ("string", "str"):
         return ("type", name, "std::string")
-    if any(sign in kind for sign in ("*", "?", "{", "union[", "option[")):
+    if kind == "bytes":
+        return ("type", name, "std::vector<std::byte>")
+    # a tuple has parentheses around it at the top level, where C++ has none
+    if kind.lstrip().startswith("(") or any(sign in kind for sign in _SIGNS):
         try:
             import awkward as ak
         except ImportError:

@@ -143,21 +143,26 @@ def test_only_an_earlier_conversion_is_replaced_unless_told_otherwise(dimuon, te
     for _ in range(2):
         fb.convert(dimuon, out)
     before = out.read_bytes()
-    with pytest.raises(fb.UsageError, match=r"ROOT::RNTuple .*overwrite=True.*--force.*fb\.update"):
+    with pytest.raises(fb.UsageError, match=r"ROOT::RNTuple .*overwrite=True.*fb\.update"):
         fb.convert(dimuon, out, name="Other")
     assert out.read_bytes() == before
-    for text in (testdata / "ttree" / "versions.root").read_bytes(), b"text":
-        out.write_bytes(text)
-        with pytest.raises(fb.UsageError, match="would be lost"):
+    for content, message in (
+        ((testdata / "ttree" / "versions.root").read_bytes(), "would be lost .*fb.update"),
+        # nothing can be added to these
+        (before[:5000], r"and cannot be opened: give another name, or say .*\(overwrite=True\)$"),
+        (b"text", r"and is no ROOT file: give another name, or say .*\(overwrite=True\)$"),
+    ):
+        out.write_bytes(content)
+        with pytest.raises(fb.UsageError, match=message):
             fb.convert(dimuon, out)
-        assert out.read_bytes() == text
+        assert out.read_bytes() == content
     fb.convert(dimuon, out, overwrite=True)
     assert fb.open(out).num_entries == fb.open(dimuon).num_entries
     table = tmp_path / "out.parquet"
     for _ in range(2):
         fb.convert(dimuon, table)
     table.write_bytes(b"text")
-    with pytest.raises(fb.UsageError, match="no table"):
+    with pytest.raises(fb.UsageError, match="is no table"):
         fb.convert(dimuon, table)
 
 
@@ -192,6 +197,59 @@ def test_an_output_that_cannot_be_opened_is_made_again(dimuon, tmp_path):
     made.write_bytes(made.read_bytes()[:5000])
     (report,) = fb.convert([dimuon], tmp_path / "out", resume=True)
     assert report.status == "converted"
+
+
+@pytest.mark.parametrize("ending", ["root", "parquet", "arrow"])
+@pytest.mark.parametrize("content", [b"what nobody has a copy of", b"roo", b"PAR"])
+def test_resumed_conversions_replace_nothing_of_others(dimuon, testdata, tmp_path, ending, content):
+    """What could not be opened was replaced, a text of the user's, too."""
+    other = tmp_path / "out" / f"dimuon.{ending}"
+    other.parent.mkdir()
+    other.write_bytes(content)
+    lists = str(testdata / "rntuple" / "lists.root")
+    reports = fb.convert([dimuon, lists], other.parent, resume=True, skip_bad_files=True, kind=ending)
+    assert [report.status for report in reports] == ["failed", "converted"]
+    assert reports[0].entries == 0
+    what = "ROOT file" if ending == "root" else "table"
+    advice = r"move it away, or convert into another folder \(overwrite=True, or --force without --resume"
+    with pytest.raises(fb.UsageError, match=f"{other}.*is no {what}: {advice}"):
+        fb.convert([dimuon], other.parent, resume=True, kind=ending)
+    assert other.read_bytes() == content
+    (report,) = fb.convert([dimuon], other.parent, resume=True, overwrite=True, kind=ending)
+    assert report.status == "converted"
+
+
+@pytest.mark.parametrize("ending", ["root", "parquet", "arrow"])
+@pytest.mark.parametrize("n_bytes", [0, 1000])
+def test_resumed_conversions_replace_what_others_have_left(dimuon, tmp_path, ending, n_bytes):
+    (made,) = fb.convert([dimuon], tmp_path / "out", kind=ending)
+    content = Path(made.output).read_bytes()
+    Path(made.output).write_bytes(content[:n_bytes])
+    (report,) = fb.convert([dimuon], tmp_path / "out", resume=True, kind=ending)
+    assert report.status == "converted"
+    assert Path(made.output).stat().st_size == len(content)
+
+
+def test_the_program_says_what_can_be_done_about_what_is_not_replaced(dimuon, testdata, tmp_path):
+    """The advice was --force, which cannot be given with --resume."""
+    other = tmp_path / "dimuon.root"
+    content = (testdata / "ttree" / "versions.root").read_bytes()
+    other.write_bytes(content)
+    os.utime(other, (1, 1))
+    command = [*PROGRAM, "convert", dimuon, f"{tmp_path}/", "--resume"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "with what would be lost (TTree" in done.stderr
+    assert "move it away, or convert into another folder" in done.stderr
+    assert other.read_bytes() == content
+
+
+@pytest.mark.parametrize("switch", ["resume", "skip_bad_files", "overwrite", "verify", "group"])
+def test_switches_are_true_or_false(dimuon, tmp_path, switch):
+    """As of the program, the name of a report was given: "'str' object is not an instance of 'bool'"."""
+    hint = "; .* reports that are returned" if switch == "skip_bad_files" else "$"
+    with pytest.raises(fb.UsageError, match=f"{switch} is True or False, not 'r.json'{hint}"):
+        fb.convert([dimuon], tmp_path / "out", **{switch: "r.json"})
 
 
 def test_outputs_have_endings_that_say_what_they_are(dimuon, tmp_path):

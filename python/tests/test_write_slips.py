@@ -20,6 +20,18 @@ assert frame.Define("n", "jets_c.size()").Sum("n").GetValue() == 1
 """
 
 
+QUANTIZED = """
+import sys
+import ROOT
+import numpy
+columns = ROOT.RDataFrame("Events", sys.argv[1]).AsNumpy()
+for name, column in columns.items():
+    bound = numpy.float32(name.split("_")[1] + "." + name.split("_")[2])
+    assert column.tolist() == [bound, -bound], (name, column)
+assert len(columns) == 9
+"""
+
+
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "new.root"
@@ -153,6 +165,12 @@ def test_types_that_are_none_are_told_with_the_users_field(path, kind, message):
         ({"x": np.array(5)}, "is one value, not a column"),
         ({"x": [2**64]}, "more than 64 bits"),
         ({"x": [-(2**64)]}, "more than 64 bits"),
+        ({"x": [{"a": [2**64]}]}, "more than 64 bits"),
+        ({"x": [[2**63, -1]]}, r"negative integers, and others from 2\*\*63 on"),
+        ({"x": [[2**63, 1.5]]}, r"from 2\*\*63 on among other numbers"),
+        # it was told of integers
+        ({"x": ["\ud800"]}, r"'\\ud800' cannot be encoded as UTF-8"),
+        ({"x": [[datetime.date(2020, 1, 1)]]}, r"^field 'x' cannot be written: NumPy's datetime64"),
         ({"x": [decimal.Decimal("1.5")]}, "convert its values to numbers, strings"),
         ({"x": [1], "pt": [[]]}, r'types=\{"pt": "var \* float32"\}'),
         ({"x": [None]}, r'types=\{"x": "\?float32"\}'),
@@ -477,6 +495,11 @@ def test_histograms_are_told_to_be_none_of_this(path):
         ("3 * int", "std::array<std::int32_t,3>"),
         ("?bool", "std::optional<bool>"),
         ("union[int, var * double]", "std::variant<std::int32_t,std::vector<double>>"),
+        # at the top level these were taken for names of C++
+        ("(uint64, bool)", "std::pair<std::uint64_t,bool>"),
+        ("(float, (int8, int8, int8))", "std::pair<float,std::tuple<std::int8_t,std::int8_t,std::int8_t>>"),
+        ("tuple[[int8, double]]", "std::pair<std::int8_t,double>"),
+        ("bytes", "std::vector<std::byte>"),
     ],
 )
 def test_types_of_awkward_take_numbers_by_cpps_names(path, kind, expected):
@@ -863,3 +886,150 @@ def test_views_of_classes_are_of_their_types(path):
     assert nt["xs"].array().to_list() == [[1.5]]
     fb.convert(path, path.with_name("copy.root"))
     assert fb.open(path.with_name("copy.root"))["more"].typename == "ROOT::VecOps::RVec<Point>"
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("var * (int8, (int8, int8, int8))", [[(4, (1, 2, 3))], []]),
+        ("(int8, (int8, int8, int8))", [(4, (1, 2, 3)), (5, (6, 7, 8))]),
+        ("(int8, ?(int8, string, bool))", [(4, None), (5, (6, "a", True))]),
+        ("(int8, var * (int8, int8, int8))", [(4, []), (5, [(6, 7, 8)])]),
+        ("{a: (int8, {b: (int8, int8, int8)})}", [{"a": (1, {"b": (2, 3, 4)})}]),
+    ],
+)
+def test_tuples_may_be_longer_than_those_they_are_in(path, kind, values):
+    """Awkward's builder counted the members of the outer one: "'index' 2 is out of bounds for a tuple"."""
+    with fb.recreate(path) as file:
+        file.mkrntuple("Events", {"x": kind}).extend({"x": values})
+    assert fb.open(path)["x"].array().to_list() == values
+    fb.write(path, {"x": values})
+    assert fb.open(path)["x"].array().to_list() == values
+
+
+def test_tuples_of_several_lengths_within_shorter_ones_are_variants(path):
+    values = [(1, (1, 2, 3)), (2, (1, 2)), (3, None), (4, [2.5]), (5, "a")]
+    fb.write(path, {"x": values})
+    assert fb.open(path)["x"].array().to_list() == values
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("var * uint64", [[2**63, 1], [], [2**64 - 1]]),
+        ("{a: uint64}", [{"a": 1}, {"a": 2**63}]),
+        ("var * ?uint64", [[2**63, None]]),
+        ("var * {a: uint64, b: string}", [[{"a": 2**63, "b": "x"}], []]),
+        ("(uint64, bool)", [(2**63, True)]),
+        ("union[uint64, string, bool]", [2**63, "a", None, True]),
+    ],
+)
+def test_integers_of_64_bits_may_be_in_lists_and_records(path, kind, values):
+    """At the top level they were taken, below it they were to be given as an array."""
+    with fb.recreate(path) as file:
+        file.mkrntuple("Events", {"x": kind}).extend({"x": values})
+    assert fb.open(path)["x"].array().to_list() == values
+    fb.write(path, {"x": values})
+    assert fb.open(path)["x"].array().to_list() == values
+
+
+def test_masked_arrays_in_lists_keep_their_type(path):
+    """They became int64 and double."""
+    integers = np.ma.array([1, 2], mask=[False, True], dtype=">i2")
+    columns = {
+        "i": [integers, np.array([3], ">i2"), np.array([])],
+        "f": in_objects([np.ma.array([1.5, 2.5], mask=[True, False], dtype="f4"), np.ma.array([], dtype="f4"), []]),
+        "whole": [np.ma.array([1], dtype="u1")] * 3,
+    }
+    fb.write(path, columns)
+    arrays = fb.open(path).arrays()
+    assert str(arrays.type) == "3 * {i: var * ?int16, f: var * ?float32, whole: var * uint8}"
+    assert arrays.to_list()[:2] == [
+        {"i": [1, None], "f": [None, 2.5], "whole": [1]},
+        {"i": [3], "f": [], "whole": [1]},
+    ]
+
+
+def test_masked_arrays_of_any_order_records_and_objects_are_columns(path):
+    """They were errors of Awkward and NumPy, and structured arrays were refused as columns."""
+    dtype = [("a", ">i4"), ("b", "f4", (2,)), ("c", [("d", "U2")])]
+    whole = np.array([(1, (2.5, 3.5), ("x",)), (4, (5.5, 6.5), ("y",))], dtype)
+    masked = np.ma.array(whole, mask=[(True, (False, False), (False,)), (False, (True, False), (True,))])
+    fb.write(path, masked)
+    expected = [{"a": None, "b": [2.5, 3.5], "c": {"d": "x"}}, {"a": 4, "b": [None, 6.5], "c": {"d": None}}]
+    assert fb.open(path).arrays().to_list() == expected
+    columns = {
+        "swapped": masked["a"],
+        "structured": whole,
+        "masked": masked,
+        "objects": np.ma.array(in_objects(["a", [1]]), mask=[False, True]),
+    }
+    fb.write(path, columns)
+    nt = fb.open(path)
+    assert nt["swapped"].typename == "std::optional<std::int32_t>"
+    arrays = nt.arrays()
+    assert arrays.swapped.to_list() == [None, 4]
+    assert arrays.structured.to_list() == [
+        {"a": 1, "b": [2.5, 3.5], "c": {"d": "x"}},
+        {"a": 4, "b": [5.5, 6.5], "c": {"d": "y"}},
+    ]
+    assert arrays.masked.to_list() == expected
+    assert arrays.objects.to_list() == ["a", None]
+    nothing = np.ma.array(np.array([b"ab", b"c"], "V2"), mask=[False, True])
+    with pytest.raises(fb.UsageError, match="V2 has no counterpart"):
+        fb.write(path, {"x": nothing})
+
+
+def test_no_directory_is_called_as_paths_call_others(path):
+    """``a/../b`` made a directory ``..`` in ``a``."""
+    with fb.recreate(path) as file:
+        for name in ("a/../b", "./b", "../b"):
+            with pytest.raises(fb.UsageError, match=r'no directory is called "\.\.?", .*another name'):
+                file[name] = {"x": [1]}
+        for name in ("..", "a/."):
+            with pytest.raises(fb.UsageError, match="no directory is called"):
+                file.mkdir(name)
+        file["a"]["b"] = {"x": [1]}
+    assert fb.open(f"{path}:a/b").num_entries == 1
+
+
+@pytest.mark.parametrize("kind", ["list_view", "large_list_view"])
+def test_views_of_lists_are_optional_only_if_something_is_missing(path, need, kind):
+    """Their items were ``std::optional`` in any case, those of lists were not."""
+    pa = need("pyarrow")
+    of = getattr(pa, kind)
+    columns = {"x": [[1], [2, 3]], "y": [[1], [None]]}
+    arrays = {name: pa.array(values, of(pa.int32())) for name, values in columns.items()}
+    nested = pa.array([[[1]], []], of(of(pa.int32())))
+    fb.write(path, arrays | {"z": nested})
+    kinds = "{x: var * int32, y: var * ?int32, z: var * var * int32}"
+    assert str(fb.open(path).arrays().type) == f"2 * {kinds}"
+    batches = [pa.table({"x": pa.array([items], of(pa.int32()))}) for items in ([1], [None])]
+    fb.write(path, pa.concat_tables(batches))
+    assert fb.open(path)["x"].typename == "std::vector<std::optional<std::int32_t>>"
+
+
+def test_bounds_of_ranges_are_in_them_in_single_precision(path, run_root):
+    """``float32(pi)`` is larger than pi, and was refused."""
+    values, precision = {}, {}
+    for bits in (1, 12, 32):
+        for bound in (np.pi, 3.15, 0.1):
+            name = f"x{bits}_{bound}".replace(".", "_")
+            values[name] = np.array([bound, -bound], "f4")
+            precision[name] = (bits, -bound, bound)
+    fb.write(path, values, precision=precision)
+    nt = fb.open(path)
+    for name, given in values.items():
+        assert nt[name].array().to_list() == given.tolist(), name
+    run_root(QUANTIZED, path)
+    for name, given in values.items():
+        for outside in (np.nextafter(given[:1], np.float32(4)), np.array([np.inf], "f4")):
+            with pytest.raises(fb.UsageError, match="is outside of the range"):
+                fb.write(path, {name: outside}, precision={name: precision[name]})
+    with pytest.raises(fb.UsageError, match="is outside of the range"):
+        fb.write(path, {"phi": np.array([np.inf], "f4")}, precision={"phi": (12, 0, 1e300)})
+
+
+def test_a_folder_is_told_as_one(tmp_path):
+    with pytest.raises(fb.FileError, match="found a directory"):
+        fb.write(tmp_path, {"x": [1]})

@@ -12,14 +12,15 @@ use super::input::{Input, Source, misused};
 use super::output::Format;
 use super::{ConvertOptions, Converted, Pulse, Replace, advice, check_inputs, convert_or_failed};
 use crate::ntuple::NTuple;
-use crate::open::{OpenOptions, open_file};
+use crate::open::OpenOptions;
 
 /// How many files are converted.
 #[derive(Debug, Clone, Copy)]
 pub struct Batch {
     /// Files at the same time; they share the threads.
     pub jobs: usize,
-    /// Leave files alone whose output is there, complete, and not older than they are.
+    /// Leave files alone whose output is there, complete, and not older than they are; other outputs are replaced as by
+    /// [`Replace::Left`], if [`Replace::Own`] was asked for.
     pub resume: bool,
     /// Go on after files that cannot be converted.
     pub skip_bad_files: bool,
@@ -168,9 +169,8 @@ fn one(
         return Outcome::Kept;
     }
     let mut options = options.clone();
-    if resume && open_file(&output.to_string_lossy()).is_err() {
-        // what cannot be opened is what an earlier run has left
-        options.replace = Replace::Anything;
+    if resume && options.replace == Replace::Own {
+        options.replace = Replace::Left;
     }
     match convert_or_failed(std::slice::from_ref(input), output, &options, tick) {
         Ok(done) => Outcome::Converted(Box::new(done)),

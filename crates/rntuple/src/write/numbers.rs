@@ -69,6 +69,21 @@ fn zeros_and_ones(array: &ArrayRef) -> Option<BooleanBuffer> {
         .map(BooleanBuffer::from)
 }
 
+/// What a real of single precision counts as in a range: the bound, if it is what that is in single precision, which may
+/// be outside by half a unit in the last place, as pi is.
+pub(super) fn in_range(value: f32, (min, max): (f64, f64)) -> f64 {
+    #[expect(clippy::cast_possible_truncation, reason = "single precision is meant")]
+    let is = |bound: f64| value.is_finite() && value == bound as f32;
+    let wide = f64::from(value);
+    if wide < min && is(min) {
+        min
+    } else if wide > max && is(max) {
+        max
+    } else {
+        wide
+    }
+}
+
 /// Values must be what their column keeps: of what is quantized those in the range, of what has less than its precision
 /// those that stay finite.
 pub(super) fn check_limits(
@@ -93,7 +108,11 @@ pub(super) fn check_limits(
             .as_chunks::<4>()
             .0
             .iter()
-            .map(|real| f64::from(f32::from_le_bytes(*real)))
+            .map(|real| f32::from_le_bytes(*real))
+            .map(|value| match limits {
+                Limits::Range(min, max) => in_range(value, (min, max)),
+                _ => f64::from(value),
+            })
             .find(outside),
         _ => bytes
             .as_chunks::<8>()

@@ -88,7 +88,8 @@ pub enum StoredAs {
     Column(ColumnType),
     /// `Real32Trunc`: the upper bits of single precision, 10 to 31.
     Truncated(u16),
-    /// `Real32Quant`: as that many bits' fraction of a range; values outside of it are errors.
+    /// `Real32Quant`: as that many bits' fraction of a range; values outside of it are errors, but for the bounds in single
+    /// precision, which may be.
     Quantized {
         /// 1 to 32.
         bits: u16,
