@@ -109,9 +109,18 @@ def zip_jagged(array: ak.Array) -> ak.Array:
         common = names[0][:cut].strip("_./")
         if not common or common in whole:
             cut, common = 0, f"jagged{number}"
-        whole[common] = ak.zip({name[cut:].strip("_./") or name: array[name] for name in names})
+        # what has arrays of one length in its items cannot be broadcast: the lists alone are zipped then
+        depth = 2 if any(_has_arrays(array[name].layout.form) for name in names) else None
+        whole[common] = ak.zip({name[cut:].strip("_./") or name: array[name] for name in names}, depth_limit=depth)
     contents = [value.layout for value in whole.values()]
     return ak.Array(RecordArray(contents, list(whole), length=len(array)))
+
+
+def _has_arrays(form: Any) -> bool:
+    """Return whether a form has arrays of one length somewhere."""
+    contents = getattr(form, "contents", None) or [getattr(form, "content", None)]
+    below = [content for content in contents if content is not None]
+    return bool(form.is_regular and below) or any(_has_arrays(content) for content in below)
 
 
 def _common_beginning(names: list[str]) -> int:

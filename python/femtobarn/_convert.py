@@ -35,7 +35,8 @@ class ConvertReport:
     output : str
         The file that was made, or would have been.
     status : str
-        "converted"; "kept" if the output was there already; "failed"; "not tried" if another had failed before.
+        "converted"; "kept" if the output was there already; "failed"; "interrupted" or "not tried" if all were stopped
+        before it was done.
     input : str
         The file that was converted; of several that are one ntuple, the first.
     entries : int or None
@@ -118,6 +119,13 @@ def _warn_of_skipped(reports: list[ConvertReport]) -> None:
     warn_of_left_out(skipped, where, "converted", "report")
 
 
+def _check_switches(**switches: object) -> None:
+    for name, value in switches.items():
+        if not isinstance(value, bool):
+            hint = "; what became of each file is in the reports that are returned" if name == "skip_bad_files" else ""
+            raise UsageError(f"{name} is True or False, not {value!r}{hint}")
+
+
 @known_options()
 def convert(
     files: Files,
@@ -182,7 +190,9 @@ def convert(
     jobs : int
         Files at the same time; they share the threads. Of a folder.
     resume : bool
-        Whether files are left alone whose output is there and not older than they are. Of a folder.
+        Whether files are left alone whose output is there and not older than they are. Others are replaced as without
+        it, and so are ROOT files that cannot be opened, and empty ones: what was broken off may have left them. Of a
+        folder.
     skip_bad_files : bool
         Whether files that cannot be converted are reported, and the others converted. Of a folder.
     kind : str
@@ -221,6 +231,7 @@ def convert(
         raise UsageError(f"jobs must be at least 1, not {jobs}")
     if not is_folder and (resume or skip_bad_files or jobs != 1):
         raise UsageError("jobs, resume and skip_bad_files are for a folder of outputs: end its name with a slash")
+    _check_switches(group=group, verify=verify, overwrite=overwrite, resume=resume, skip_bad_files=skip_bad_files)
     given = {
         "fields": patterns("fields", fields),
         "drop": patterns("drop", drop),
@@ -256,11 +267,11 @@ def convert(
     documents = [json.loads(text) for text in texts]
     reports = [_report(document, pair[0]) for document, pair in zip(documents, pairs, strict=True)]
     _warn_of_skipped(reports)
-    # the others that are under way are interrupted by the first that fails
-    bad = [document for document in documents if document["status"] == "failed"]
-    failed = next((document for document in bad if document["kind"] != "interrupted"), bad[0] if bad else None)
+    failed = next((document for document in documents if document["status"] == "failed"), None)
     if failed is not None and not skip_bad_files:
         done = sum(report.status in ("converted", "kept") for report in reports)
-        message = f"{failed['error']} ({done} of {len(reports)} files are converted)"
+        advice = f"; {failed['next']}" if failed["next"] else ""
+        others = "; skip_bad_files=True goes on after bad ones" if len(reports) > 1 else ""
+        message = f"{failed['error']}{advice} ({done} of {len(reports)} files are converted{others})"
         raise getattr(errors, failed["class"])(message, kind=failed["kind"])
     return reports

@@ -62,7 +62,8 @@ class FileWriter:
         Raises
         ------
         UsageError
-            If an ntuple or another object has that name, or a name has a semicolon or a control character.
+            If an ntuple or another object has that name, or a name is ``.`` or ``..``, or has a semicolon or a control
+            character.
         """
         parts = parts_of(path)
         if not parts:
@@ -140,7 +141,7 @@ class FileWriter:
         precision : dict, optional
             Names of fields whose reals are stored in fewer bits: ``{"Muon_pt": 12}`` keeps the upper 12 bits of single
             precision (Real32Trunc, 10 to 31), ``{"Muon_phi": (16, -3.15, 3.15)}`` stores 16 bits' fraction of that
-            range (Real32Quant, 1 to 32); values outside of a range are errors.
+            range (Real32Quant, 1 to 32); values outside of a range are errors, but for its bounds in single precision.
         descriptions : dict, optional
             Names of fields and what they are, in words.
         projected : dict, optional

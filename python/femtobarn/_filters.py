@@ -56,7 +56,8 @@ def compile_filter(wanted: Filter) -> Predicate | None:
     if isinstance(wanted, re.Pattern):
         return _matcher(wanted)
     if callable(wanted):
-        return wanted
+        # a name that somebody has only spelt with a dot would pass every function that excludes names
+        return lambda name: not name.startswith(".") and wanted(name)
     given: object = wanted  # callers without types may pass anything
     if isinstance(given, Iterable) and not isinstance(given, (bytes, bytearray)):
         return _compile_list(given)

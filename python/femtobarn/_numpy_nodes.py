@@ -17,6 +17,8 @@ __all__ = ["bytes_of", "items_node", "no_counterpart", "numpy_node"]
 def items_node(items: list[Any], name: str) -> Node | None:
     """Return the node of a list of NumPy's numbers, or of arrays or lists of them, whose type Awkward would forget.
 
+    Arrays may be masked.
+
     Parameters
     ----------
     items : list
@@ -37,8 +39,7 @@ def items_node(items: list[Any], name: str) -> Node | None:
         # tuples are records
         array = _numbers(item) if isinstance(item, list) else item
         is_empty_list = isinstance(item, list) and not item
-        is_plain = isinstance(array, np.ndarray) and array.ndim == 1 and not isinstance(array, np.ma.MaskedArray)
-        if not is_empty_list and not is_plain:
+        if not is_empty_list and not (isinstance(array, np.ndarray) and array.ndim == 1):
             return None
         arrays.append(array)
     lengths = [0 if array is None else len(array) for array in arrays]
@@ -46,14 +47,23 @@ def items_node(items: list[Any], name: str) -> Node | None:
     if content is None or content.dtype.kind not in "biuf" or content.dtype.itemsize > 8:
         return None
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
-    return ("list", bytes_of(offsets), numpy_node(content, name))
+    node = numpy_node(np.ma.getdata(content), name)
+    if np.ma.is_masked(content):
+        index = np.where(np.ma.getmaskarray(content), -1, np.arange(content.size))
+        node = ("option", bytes_of(index.astype(np.int64, copy=False)), node)
+    return ("list", bytes_of(offsets), node)
 
 
 def _joined(arrays: list[Any]) -> Any:
-    """Return arrays of one type one behind the other; None if there are several types, or none."""
+    """Return arrays of one type one behind the other, with their masks; None if there are several types, or none."""
     # what NumPy calls the type of nothing, as in np.array([]), is not what anybody chose
     said = [array for array in arrays if array.size] or [array for array in arrays if array.dtype != np.float64]
-    return np.concatenate(said) if len({array.dtype for array in said}) == 1 else None
+    if len({array.dtype for array in said}) != 1:
+        return None
+    joined: Any = np.concatenate([np.ma.getdata(array) for array in said])
+    if any(np.ma.is_masked(array) for array in said):
+        return np.ma.array(joined, mask=np.concatenate([np.ma.getmaskarray(array) for array in said]))
+    return joined
 
 
 def _numbers(items: Any) -> Any:

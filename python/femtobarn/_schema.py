@@ -274,15 +274,18 @@ class Schema:
         Returns
         -------
         list of int
-            Fields none of which is below another, in the order of the keys.
+            Fields none of which is below another, in the order of the expressions; what one expression or filters
+            choose, in that of the keys.
         """
         if expressions is not None and filter_name is not None:
             raise UsageError("give either expressions or filter_name, not both: each selects fields by name")
         if expressions is None:
             named: set[int] = set()
             wanted = set(self.matching(base, filter_name, filter_typename, accept))
+            rank: dict[int, int] = {}
         else:
-            named, wanted = self._named(base, expressions)
+            named, rank = self._named(base, expressions)
+            wanted = set(rank)
             if filter_typename is not None or accept is not None:
                 wanted &= set(self.matching(base, None, filter_typename, accept))
         if zipped and base is None:
@@ -290,7 +293,11 @@ class Schema:
                 if not wanted.isdisjoint(projections):
                     wanted -= {source, *self.descend(source)} - named
         groups = [i for i in wanted if self.records[i].get("group")]
-        return self._cover(base, wanted) + sorted(groups)
+        cover = self._cover(base, wanted) + sorted(groups)
+        if len(set(rank.values())) < 2:
+            return cover
+        # a field that is asked for below another comes with that
+        return sorted(cover, key=lambda i: min(rank[j] for j in (i, *self.descend(i)) if j in rank))
 
     def matching(
         self,
@@ -311,17 +318,18 @@ class Schema:
             ):
                 yield i
 
-    def _named(self, base: int | None, expressions: str | Iterable[str]) -> tuple[set[int], set[int]]:
-        """Return the fields that are named, and those together with all that match."""
+    def _named(self, base: int | None, expressions: str | Iterable[str]) -> tuple[set[int], dict[int, int]]:
+        """Return the fields that are named, and of those and all that match the number of the first expression."""
         named: set[int] = set()
-        wanted: set[int] = set()
+        rank: dict[int, int] = {}
         one = isinstance(expressions, (str, re.Pattern)) or callable(expressions)
         if not one and not isinstance(expressions, Iterable):
             raise UsageError(f"expressions are names of fields, not {expressions!r}")
         keys: Iterable[object] = [expressions] if one else expressions
-        for key in keys:
+        for number, key in enumerate(keys):
             if isinstance(key, re.Pattern) or callable(key):
-                wanted.update(self.matching(base, key, None, None))
+                for i in self.matching(base, key, None, None):
+                    rank.setdefault(i, number)
                 continue
             if not isinstance(key, str):
                 raise UsageError(f"expressions are names of fields, not {key!r}")
@@ -331,8 +339,9 @@ class Schema:
                 found = list(self.matching(base, key, None, None))
             if not found:
                 raise self.missing(key, base, pattern=is_pattern(key))
-            wanted.update(found)
-        return named, wanted
+            for i in found:
+                rank.setdefault(i, number)
+        return named, rank
 
     def _cover(self, i: int | None, wanted: set[int]) -> list[int]:
         cover: list[int] = []

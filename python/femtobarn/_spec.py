@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Cardinality", "Class", "Enum", "Projected", "Type", "is_spec", "to_fields"]
 
+# of types of Awkward, which names of C++ have not
+_SIGNS = ("*", "?", "{", "union[", "option[", "tuple[", "struct[", "parameters=")
+
 
 @dataclass(frozen=True)
 class Class:
@@ -121,9 +124,12 @@ class Projected:
     Parameters
     ----------
     typename : str
-        What C++ sees, as "ROOT::VecOps::RVec<float>".
+        What C++ sees, as "ROOT::VecOps::RVec<float>"; types of NumPy and Awkward ("var * float32") stand for those of
+        C++. It is the type of what is seen, or one that holds all of its values and as which ROOT reads them:
+        ``double`` of ``float``, wider integers, another kind of vector. There are no views of arrays and variants.
     source : str
-        Path of the field that is seen: names with dots between; items of collections are "_0", which may be left out.
+        Path of the field that is seen: names with dots between; items of collections and of optional values are "_0",
+        which may be left out.
     subfields : dict, optional
         The views below it, if they are not those that follow from its type and source: of a collection, its item, as in
         ``fb.Projected("std::vector<float>", "Muon", {"_0": fb.Projected("float", "Muon._0.pt")})``.
@@ -215,7 +221,7 @@ def _field(name: str, kind: Any, path: str) -> FieldSpec:
     if isinstance(kind, Cardinality):
         return ("cardinality", name, kind.source, kind.wide)
     if isinstance(kind, Projected):
-        return ("projected", name, kind.typename, kind.source, _members(kind.subfields or {}, path))
+        return ("projected", name, _seen_as(kind, path), kind.source, _members(kind.subfields or {}, path))
     if isinstance(kind, Mapping):
         return ("record", name, "", _members(kind, path), 0, None)
     if isinstance(kind, str):
@@ -223,6 +229,26 @@ def _field(name: str, kind: Any, path: str) -> FieldSpec:
     if type(kind).__module__.startswith("awkward"):
         return _awkward(name, kind, path)
     return _dtype(name, kind, path)
+
+
+def _seen_as(kind: Projected, path: str) -> str:
+    """Return the type of a view in C++."""
+    seen: Any = kind.typename
+    if isinstance(seen, Class | Enum | Type):
+        return seen.name
+    if isinstance(seen, Mapping | Cardinality | Projected) or not _is_type(seen):
+        raise UsageError(
+            f'field {path!r}: a view is seen as a type that has a name, as "std::vector<float>", not as {seen!r}'
+        )
+    if not isinstance(kind.source, str):
+        raise UsageError(f"field {path!r}: a view shows a field, which is given by its path, not {kind.source!r}")
+    field = _field(path, seen, path)
+    if field[0] == "type":
+        return str(field[2])
+    typename = _core.Fields.of_specs([field]).types()[0][1]
+    if not typename:
+        raise UsageError(f"field {path!r}: {seen!r} has no name in C++, which the type of a view needs")
+    return typename
 
 
 def _integer(kind: Enum, path: str) -> FieldSpec:
@@ -254,7 +280,10 @@ def _text(name: str, kind: str, path: str) -> FieldSpec:
         return _dtype(name, kind, path)
     if kind in ("string", "str"):
         return ("type", name, "std::string")
-    if any(sign in kind for sign in ("*", "?", "{", "union[", "option[")):
+    if kind == "bytes":
+        return ("type", name, "std::vector<std::byte>")
+    # a tuple has parentheses around it at the top level, where C++ has none
+    if kind.lstrip().startswith("(") or any(sign in kind for sign in _SIGNS):
         try:
             import awkward as ak
         except ImportError:

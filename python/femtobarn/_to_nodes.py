@@ -10,6 +10,7 @@ import numpy as np
 
 from femtobarn import _core
 from femtobarn._libraries import optional
+from femtobarn._nested_nodes import nested_node
 from femtobarn._ntuple import NTuple
 from femtobarn._numpy_nodes import bytes_of, items_node, no_counterpart, numpy_node
 from femtobarn.errors import UsageError
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = ["maps_of", "to_batches"]
 
-_MAP = re.compile(r"std::(unordered_)?(multi)?map<")
+_MAP = re.compile(r"(std::(optional|unique_ptr)<)?std::(unordered_)?(multi)?map<")
 
 _IN_MEMORY = {"pyarrow": ("Table", "RecordBatch"), "pandas": ("DataFrame",), "polars": ("DataFrame",)}
 
 
 def maps_of(fields: _core.Fields | None) -> frozenset[str]:
-    """Return the names of the fields that are maps.
+    """Return the names of the fields that are maps, or maps that may be missing.
 
     Parameters
     ----------
@@ -185,10 +186,16 @@ def _column(name: str, values: Any) -> tuple[Node, int]:
         )
     if _is_awkward(values):
         return _layout(values.layout, name), len(values)
+    if isinstance(values, np.ndarray) and values.dtype.names is not None and values.ndim == 1:
+        names = list(values.dtype.names)
+        members = [_column(f"{name}.{key}", values[key])[0] for key in names]
+        return ("record", names, members, len(values), ""), len(values)
     if isinstance(values, np.ma.MaskedArray):
-        if np.ma.is_masked(values):
-            return _layout(optional("awkward", "all").from_numpy(values, regulararray=True).layout, name), len(values)
-        values = values.data
+        if np.ma.is_masked(values) and values.dtype.kind not in "OV":
+            native = values.astype(values.dtype.newbyteorder("="))
+            return _layout(optional("awkward", "all").from_numpy(native, regulararray=True).layout, name), len(values)
+        # what is masked is None among objects
+        values = values.tolist() if values.dtype.kind == "O" else values.data
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
         return numpy_node(values, name), len(values)
     if hasattr(values, "__arrow_c_array__"):
@@ -207,29 +214,59 @@ def _column(name: str, values: Any) -> tuple[Node, int]:
     if node is not None:
         return node, len(items)
     try:
-        array = _listed(items)
+        return _listed(items, name), len(items)
+    except UsageError:
+        raise
     except (TypeError, ValueError, OverflowError) as error:
         reason = str(error).splitlines()[0].replace(" to an array element", "")
         if reason.startswith("cannot convert"):
             reason += ": convert its values to numbers, strings, or lists of these"
         raise UsageError(f"field {name!r} cannot be written: {reason}") from error
-    return _layout(array.layout, name), len(array)
 
 
-def _listed(values: list[Any]) -> Any:
-    """Return Python's objects as an Awkward Array."""
-    awkward = optional("awkward", "all")
+def _listed(values: list[Any], name: str) -> Node:
+    """Return the node of Python's objects."""
     try:
-        array = awkward.Array(values)
-        if str(array.type).endswith("float64") and _has_large_integer(values):
-            raise ValueError("among its reals are integers that no real can hold")
-        return array
-    except RuntimeError:  # integers of more than 63 bits, which NumPy knows
-        if not all(isinstance(value, int) for value in values):
-            raise ValueError("lists have integers of more than 63 bits: give them as an array") from None
-        if not all(0 <= value < 2**64 for value in values):
-            raise ValueError("its integers have more than 64 bits") from None
-        return awkward.Array(np.array(values, np.uint64))
+        return _built(values, name)
+    except (RuntimeError, ValueError) as error:
+        # integers from 2**63 on, and tuples in shorter ones
+        if isinstance(error, UsageError) or (isinstance(error, ValueError) and "for a tuple" not in str(error)):
+            raise
+    return nested_node(values, name, _plain)
+
+
+def _built(values: list[Any], name: str) -> Node:
+    """Return the node of what Awkward makes of Python's objects."""
+    array = optional("awkward", "all").Array(values)
+    if str(array.type).endswith("float64") and _has_large_integer(values):
+        raise ValueError("among its reals are integers that no real can hold")
+    return _layout(array.layout, name)
+
+
+def _plain(values: list[Any], name: str) -> Node:
+    """Return the node of numbers, or of texts; raise if Awkward's builder takes them neither as they are."""
+    try:
+        return _built(values, name)
+    except RuntimeError:
+        _check_texts(values)
+        if not any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in values):
+            raise ValueError(f"{type(values[0]).__name__} has no counterpart in RNTuple") from None
+    if not all(isinstance(value, int) for value in values):
+        raise ValueError("it has integers from 2**63 on among other numbers: make all of them integers, or reals")
+    if not all(-(2**63) <= value < 2**64 for value in values):
+        raise ValueError("its integers have more than 64 bits")
+    if min(values) < 0:
+        raise ValueError("it has negative integers, and others from 2**63 on: no integer of RNTuple holds both")
+    return numpy_node(np.array(values, np.uint64), name)
+
+
+def _check_texts(values: list[Any]) -> None:
+    for value in values:
+        try:
+            if isinstance(value, str):
+                value.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"{value!r} cannot be encoded as UTF-8 ({error.reason}): give it as bytes") from None
 
 
 def _has_large_integer(values: Any) -> bool:

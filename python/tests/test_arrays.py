@@ -63,7 +63,7 @@ def test_arrays_has_a_record_for_each_entry(nt, whole):
     [
         ("points", "{points: var * {x: float32, y: float32}}"),
         ("points.x", "{points: var * {x: float32}}"),
-        (["points.y", "f32"], "{f32: float32, points: var * {y: float32}}"),
+        (["points.y", "f32"], "{points: var * {y: float32}, f32: float32}"),
         (["points", "points.x"], "{points: var * {x: float32, y: float32}}"),
         ("pair.1", "{pair: (float32)}"),
         ("derived.fb::BaseB::id", '{derived: {"fb::BaseB::id": int32}}'),
@@ -201,7 +201,7 @@ def test_columns_can_be_grouped_in_containers(nt):
 def test_zip_makes_one_list_of_lists_of_equal_lengths(dimuon):
     nt = fb.open(dimuon)
     events = nt.arrays([".Muon_*", "nMuon", "run"], how="zip")
-    assert events.fields == ["run", "nMuon", "Muon"]
+    assert events.fields == ["nMuon", "run", "Muon"]
     assert events.Muon.fields == ["pt", "eta", "phi", "mass", "charge"]
     assert events.Muon.pt.tolist() == nt["Muon_pt"].array().tolist()
 
@@ -311,3 +311,27 @@ def test_pages_of_equal_bytes_and_unequal_numbers_of_elements_are_told_apart(tes
     whole = nt.arrays()
     for step in (3, 7, 20, 64):
         assert ak.array_equal(ak.concatenate(list(nt.iterate(step_size=step))), whole)
+
+
+def test_fields_come_in_the_order_that_names_ask_for(tmp_path):
+    """They came in the order of the file, so that ``event, run = arrays([...], how=tuple)`` was swapped."""
+    fb.write(tmp_path / "x.root", {"run": [1], "event": [2], "jets": ak.Array([[{"pt": 1.0, "eta": 2.0}]])})
+    nt = fb.open(tmp_path / "x.root")
+    event, run = nt.arrays(["event", "run"], how=tuple)
+    assert (event.to_list(), run.to_list()) == ([2], [1])
+    assert list(nt.arrays(["jets.eta", "event", "*", "run"], library="np")) == ["jets", "event", "run"]
+    assert nt.arrays(["event", "jets", "jets.pt", "run"]).fields == ["event", "jets", "run"]
+    assert nt.arrays(filter_name=["event", "run"]).fields == ["run", "event"]
+    assert [step.fields for step in fb.iterate(f"{tmp_path}/x.root", ["event", "run"])] == [["event", "run"]]
+    # a function was asked for ".run", too
+    assert nt.keys(filter_name=lambda name: name not in ("run", "jets"), recursive=False) == ["event"]
+
+
+def test_lists_with_arrays_in_their_items_are_zipped(tmp_path):
+    """Awkward cannot broadcast them, and said so at length."""
+    data = {"Jet_pt": ak.Array([[1.5], [2.5, 3.5]]), "Jet_cov": [[np.arange(3)], [np.arange(3), np.arange(3)]]}
+    types = {"Jet_cov": "var * 3 * int64"}
+    fb.write(tmp_path / "x.root", data, types=types)
+    jets = fb.open(tmp_path / "x.root").arrays("Jet_*", how="zip").Jet
+    assert str(jets.type) == "2 * var * {pt: float64, cov: 3 * int64}"
+    assert jets.to_list()[0] == [{"pt": 1.5, "cov": [0, 1, 2]}]

@@ -143,21 +143,26 @@ def test_only_an_earlier_conversion_is_replaced_unless_told_otherwise(dimuon, te
     for _ in range(2):
         fb.convert(dimuon, out)
     before = out.read_bytes()
-    with pytest.raises(fb.UsageError, match=r"ROOT::RNTuple .*overwrite=True.*--force.*fb\.update"):
+    with pytest.raises(fb.UsageError, match=r"ROOT::RNTuple .*overwrite=True.*fb\.update"):
         fb.convert(dimuon, out, name="Other")
     assert out.read_bytes() == before
-    for text in (testdata / "ttree" / "versions.root").read_bytes(), b"text":
-        out.write_bytes(text)
-        with pytest.raises(fb.UsageError, match="would be lost"):
+    for content, message in (
+        ((testdata / "ttree" / "versions.root").read_bytes(), "would be lost .*fb.update"),
+        # nothing can be added to these
+        (before[:5000], r"and cannot be opened: give another name, or say .*\(overwrite=True\)$"),
+        (b"text", r"and is no ROOT file: give another name, or say .*\(overwrite=True\)$"),
+    ):
+        out.write_bytes(content)
+        with pytest.raises(fb.UsageError, match=message):
             fb.convert(dimuon, out)
-        assert out.read_bytes() == text
+        assert out.read_bytes() == content
     fb.convert(dimuon, out, overwrite=True)
     assert fb.open(out).num_entries == fb.open(dimuon).num_entries
     table = tmp_path / "out.parquet"
     for _ in range(2):
         fb.convert(dimuon, table)
     table.write_bytes(b"text")
-    with pytest.raises(fb.UsageError, match="no table"):
+    with pytest.raises(fb.UsageError, match="is no table"):
         fb.convert(dimuon, table)
 
 
@@ -192,6 +197,59 @@ def test_an_output_that_cannot_be_opened_is_made_again(dimuon, tmp_path):
     made.write_bytes(made.read_bytes()[:5000])
     (report,) = fb.convert([dimuon], tmp_path / "out", resume=True)
     assert report.status == "converted"
+
+
+@pytest.mark.parametrize("ending", ["root", "parquet", "arrow"])
+@pytest.mark.parametrize("content", [b"what nobody has a copy of", b"roo", b"PAR"])
+def test_resumed_conversions_replace_nothing_of_others(dimuon, testdata, tmp_path, ending, content):
+    """What could not be opened was replaced, a text of the user's, too."""
+    other = tmp_path / "out" / f"dimuon.{ending}"
+    other.parent.mkdir()
+    other.write_bytes(content)
+    lists = str(testdata / "rntuple" / "lists.root")
+    reports = fb.convert([dimuon, lists], other.parent, resume=True, skip_bad_files=True, kind=ending)
+    assert [report.status for report in reports] == ["failed", "converted"]
+    assert reports[0].entries == 0
+    what = "ROOT file" if ending == "root" else "table"
+    advice = r"move it away, or convert into another folder \(overwrite=True, or --force without --resume"
+    with pytest.raises(fb.UsageError, match=f"{other}.*is no {what}: {advice}"):
+        fb.convert([dimuon], other.parent, resume=True, kind=ending)
+    assert other.read_bytes() == content
+    (report,) = fb.convert([dimuon], other.parent, resume=True, overwrite=True, kind=ending)
+    assert report.status == "converted"
+
+
+@pytest.mark.parametrize("ending", ["root", "parquet", "arrow"])
+@pytest.mark.parametrize("n_bytes", [0, 1000])
+def test_resumed_conversions_replace_what_others_have_left(dimuon, tmp_path, ending, n_bytes):
+    (made,) = fb.convert([dimuon], tmp_path / "out", kind=ending)
+    content = Path(made.output).read_bytes()
+    Path(made.output).write_bytes(content[:n_bytes])
+    (report,) = fb.convert([dimuon], tmp_path / "out", resume=True, kind=ending)
+    assert report.status == "converted"
+    assert Path(made.output).stat().st_size == len(content)
+
+
+def test_the_program_says_what_can_be_done_about_what_is_not_replaced(dimuon, testdata, tmp_path):
+    """The advice was --force, which cannot be given with --resume."""
+    other = tmp_path / "dimuon.root"
+    content = (testdata / "ttree" / "versions.root").read_bytes()
+    other.write_bytes(content)
+    os.utime(other, (1, 1))
+    command = [*PROGRAM, "convert", dimuon, f"{tmp_path}/", "--resume"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "with what would be lost (TTree" in done.stderr
+    assert "move it away, or convert into another folder" in done.stderr
+    assert other.read_bytes() == content
+
+
+@pytest.mark.parametrize("switch", ["resume", "skip_bad_files", "overwrite", "verify", "group"])
+def test_switches_are_true_or_false(dimuon, tmp_path, switch):
+    """As of the program, the name of a report was given: "'str' object is not an instance of 'bool'"."""
+    hint = "; .* reports that are returned" if switch == "skip_bad_files" else "$"
+    with pytest.raises(fb.UsageError, match=f"{switch} is True or False, not 'r.json'{hint}"):
+        fb.convert([dimuon], tmp_path / "out", **{switch: "r.json"})
 
 
 def test_outputs_have_endings_that_say_what_they_are(dimuon, tmp_path):
@@ -753,6 +811,9 @@ void trees(const char* name) {
   TTree names("names", "names that ROOT does not take");
   names.Branch("p4.", &x, "x/D");
   names.Branch("my var", &number, "number/I");
+  TTree dots("my tree", "a name that an ntuple does not take, and names that look like parts of another");
+  dots.Branch("p4", &x, "x/D");
+  dots.Branch("p4.", &number, "number/I");
   for (int i = 0; i < 4; ++i) {
     x = number = record.n = i;
     record.letter = 'a' + i;
@@ -762,6 +823,7 @@ void trees(const char* name) {
     lists.Fill();
     own.Fill();
     names.Fill();
+    dots.Fill();
   }
   file.Write();
 }
@@ -854,3 +916,120 @@ def test_columns_of_tables_are_chosen_by_either_name(need, tmp_path):
     for name in ("price (EUR)", "price__EUR_"):
         fb.convert(tmp_path / "a.parquet", tmp_path / "a.root", fields=name)
         assert fb.open(tmp_path / "a.root").keys() == ["price__EUR_"]
+
+
+@pytest.mark.oracle
+def test_a_tree_gets_a_name_that_an_ntuple_can_have(made, tmp_path):
+    """It was to be renamed, and nothing said how."""
+    report = fb.convert(f"{made}:my tree", tmp_path / "out.root")
+    assert report.notes["my tree"] == 'the tree is called "my_tree"'
+    assert report.equal is True
+    assert fb.open(f"{tmp_path}/out.root:my_tree").num_entries == 4
+    assert "my tree" not in fb.convert(f"{made}:my tree", tmp_path / "own.root", name="own").notes
+
+
+@pytest.mark.oracle
+def test_trees_without_a_common_branch_say_so(made, tmp_path):
+    """A branch `p4.` was taken for a part of `p4`, and asked of the other tree."""
+    with pytest.raises(fb.UsageError, match="no field is in all of them"):
+        fb.convert([f"{made}:my tree", f"{made}:own"], tmp_path / "out.root")
+    with pytest.warns(fb.UnreadableWarning):
+        report = fb.convert([f"{made}:names", f"{made}:my tree"], tmp_path / "out.root")
+    assert [name for name, _ in report.skipped] == ["my var", "p4"]
+
+
+def test_fields_below_the_top_level_are_told_what_to_choose(shared, tmp_path):
+    """Names of split members stand at the top level of keys(): some were told to be misspelt."""
+    tree = f"{shared}/ttree/delphes_10.root:Delphes"
+    keys = fb.open(tree).keys()
+    below = next(key for key in keys if key.startswith("Jet.PT"))
+    for names in ({"fields": below}, {"drop": [below]}, {"fields": "Jet.P*"}):
+        with pytest.raises(fb.UsageError, match=r'below the top level.*choose "Jet"'):
+            fb.convert(tree, tmp_path / "out.root", **names)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_columns_of_nulls_are_left_out_wherever_they_are(need, tmp_path, ending):
+    """Those in lists and records were an error that named options which convert does not have."""
+    pa = need("pyarrow")
+    columns = {
+        "lists": [[{"x": 1, "y": None}], []],
+        "empty": [[], []],
+        "records": [{"a": None, "b": {"c": None, "d": 2.5}}, {"a": None, "b": {"c": None, "d": 1.0}}],
+        "nothing": [{"a": None}, {"a": None}],
+    }
+    write_table(pa.table(columns), tmp_path / f"in.{ending}")
+    with pytest.warns(fb.UnreadableWarning):
+        report = fb.convert(tmp_path / f"in.{ending}", tmp_path / "out.root")
+    assert report.equal is True
+    assert [name for name, _ in report.skipped] == ["lists.y", "empty", "records.a", "records.b.c", "nothing"]
+    assert fb.open(tmp_path / "out.root").arrays().to_list() == [
+        {"lists": [{"x": 1}], "records": {"b": {"d": 2.5}}},
+        {"lists": [], "records": {"b": {"d": 1.0}}},
+    ]
+    with pytest.raises(fb.UsageError, match='choose "lists"'):
+        fb.convert(tmp_path / f"in.{ending}", tmp_path / "out.root", drop="lists.y")
+
+
+def test_two_columns_of_one_name_are_told_so(need, tmp_path):
+    """The message was: "a" and it would both be called "a"."""
+    pa = need("pyarrow")
+    write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]), tmp_path / "in.arrow")
+    with pytest.raises(fb.UsageError, match=r'^"a" cannot be written: two columns have this name: give one'):
+        fb.convert(tmp_path / "in.arrow", tmp_path / "out.root")
+
+
+def test_attribute_sets_go_along(testdata, tmp_path):
+    """They were lost in silence."""
+    given = f"{testdata}/rntuple/attributes.root:main"
+    report = fb.convert(given, tmp_path / "out.root")
+    assert report.notes == {}
+    expected, found = fb.open(given).attributes, fb.open(tmp_path / "out.root").attributes
+    assert len(expected) > 1
+    assert list(found) == list(expected)
+    for name in expected:
+        assert found[name].typenames() == expected[name].typenames()
+        assert found[name].arrays().to_list() == expected[name].arrays().to_list()
+    assert fb.open(tmp_path / "out.root").verify().ok
+    for files, output, why in (
+        (given, "out.parquet", "tables have none"),
+        ([given, given], "both.root", "those of several files are not put together"),
+    ):
+        report = fb.convert(files, tmp_path / output)
+        assert report.notes == dict.fromkeys(expected, f"this attribute set is not converted: {why}")
+
+
+def test_quantized_numbers_say_that_they_are_no_longer(testdata, tmp_path):
+    """They took four times the bytes, without a word."""
+    given = fb.open(f"{testdata}/rntuple/packed.root")
+    is_quantized = [path for path, types in columns(given).items() if "Real32Quant" in types]
+    report = fb.convert(f"{testdata}/rntuple/packed.root", tmp_path / "out.root")
+    told = [name for name, note in report.notes.items() if "Real32Quant" in note]
+    assert is_quantized
+    assert len(told) == len(is_quantized)
+    assert "Real32Quant" not in str(columns(fb.open(tmp_path / "out.root")))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_folder_that_is_interrupted_says_what_was_not_tried(tmp_path, jobs):
+    """Its exit code was 1, and the file that was interrupted among the bad ones."""
+    generator = np.random.default_rng(1)
+    for name, size in (("a", 10), ("b", 3_000_000), ("c", 3_000_000), ("d", 10)):
+        fb.write(tmp_path / f"{name}.root", {"x": generator.normal(size=size)}, compression=None)
+    files = [f"{name}.root" for name in "abcd"]
+    options = ["--compression", "lzma:9", "-j", str(jobs), "--skip-bad-files", "report.json"]
+    running = subprocess.Popen([*PROGRAM, "convert", *files, "out/", *options], cwd=tmp_path, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    has_begun = ("out/a.root", "out/.b.root.partial-*")
+    while not all(list(tmp_path.glob(it)) for it in has_begun) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=120)
+    assert running.returncode == 130
+    report = json.loads((tmp_path / "report.json").read_text())
+    statuses = [file["status"] for file in report["files"]]
+    assert statuses[:2] == ["converted", "interrupted"]
+    assert statuses[2] in ("interrupted", "not tried")
+    assert statuses[3] == "not tried"
+    assert (report["summary"]["failed"], report["summary"]["not_tried"]) == (0, 3)
+    assert names(tmp_path / "out") == ["a.root"]

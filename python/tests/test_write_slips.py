@@ -20,6 +20,18 @@ assert frame.Define("n", "jets_c.size()").Sum("n").GetValue() == 1
 """
 
 
+QUANTIZED = """
+import sys
+import ROOT
+import numpy
+columns = ROOT.RDataFrame("Events", sys.argv[1]).AsNumpy()
+for name, column in columns.items():
+    bound = numpy.float32(name.split("_")[1] + "." + name.split("_")[2])
+    assert column.tolist() == [bound, -bound], (name, column)
+assert len(columns) == 9
+"""
+
+
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "new.root"
@@ -153,6 +165,12 @@ def test_types_that_are_none_are_told_with_the_users_field(path, kind, message):
         ({"x": np.array(5)}, "is one value, not a column"),
         ({"x": [2**64]}, "more than 64 bits"),
         ({"x": [-(2**64)]}, "more than 64 bits"),
+        ({"x": [{"a": [2**64]}]}, "more than 64 bits"),
+        ({"x": [[2**63, -1]]}, r"negative integers, and others from 2\*\*63 on"),
+        ({"x": [[2**63, 1.5]]}, r"from 2\*\*63 on among other numbers"),
+        # it was told of integers
+        ({"x": ["\ud800"]}, r"'\\ud800' cannot be encoded as UTF-8"),
+        ({"x": [[datetime.date(2020, 1, 1)]]}, r"^field 'x' cannot be written: NumPy's datetime64"),
         ({"x": [decimal.Decimal("1.5")]}, "convert its values to numbers, strings"),
         ({"x": [1], "pt": [[]]}, r'types=\{"pt": "var \* float32"\}'),
         ({"x": [None]}, r'types=\{"x": "\?float32"\}'),
@@ -477,6 +495,11 @@ def test_histograms_are_told_to_be_none_of_this(path):
         ("3 * int", "std::array<std::int32_t,3>"),
         ("?bool", "std::optional<bool>"),
         ("union[int, var * double]", "std::variant<std::int32_t,std::vector<double>>"),
+        # at the top level these were taken for names of C++
+        ("(uint64, bool)", "std::pair<std::uint64_t,bool>"),
+        ("(float, (int8, int8, int8))", "std::pair<float,std::tuple<std::int8_t,std::int8_t,std::int8_t>>"),
+        ("tuple[[int8, double]]", "std::pair<std::int8_t,double>"),
+        ("bytes", "std::vector<std::byte>"),
     ],
 )
 def test_types_of_awkward_take_numbers_by_cpps_names(path, kind, expected):
@@ -527,7 +550,6 @@ def test_masks_of_arrays_in_lists_are_kept(tmp_path):
     [
         ("float", "Jet.pt"),
         ("float", "o"),
-        ("std::optional<float>", "o"),
         ("std::vector<float>", "o"),
         ("std::array<float,3>", "a"),
         ("float", "a"),
@@ -544,3 +566,470 @@ def test_views_show_what_has_as_many_values(tmp_path, kind, source):
         writer = file.mkrntuple("e", spec)
         with pytest.raises(fb.UsageError, match="it shows"):
             writer.add_fields({"view": fb.Projected(kind, source)})
+
+
+def written(path, kind, *batches):
+    """Return what is read of batches of one column."""
+    with fb.recreate(path) as file:
+        writer = file.mkrntuple("Events", {"c": kind})
+        for batch in batches:
+            writer.extend({"c": batch})
+    return fb.open(path)["c"].array().to_list()
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second"),
+    [
+        ("std::optional<std::variant<int,std::vector<int>>>", [1, [2], None], [[2], [3]]),
+        ("std::optional<std::variant<int,std::vector<int>>>", [1, [2], None], [[2, 3], []]),
+        ("option[union[string, var * string]]", ["x", ["a"], None], [["a"], ["b"]]),
+        ("var * option[union[int64, var * int64]]", [[1, [2], None]], [[[2], [3]], []]),
+        ("std::optional<std::array<double,2>>", [[1.0, 2.0], None], [[3.0, 4.0]]),
+        ("std::optional<std::array<double,1>>", [[1.0], None], [[3.0]]),
+        ("std::optional<std::bitset<3>>", [[True, False, True], None], [[False, False, True]]),
+        ("std::optional<std::array<std::array<int,2>,1>>", [[[1, 2]], None], [[[3, 4]]]),
+        ("std::vector<std::optional<std::array<int,2>>>", [[[1, 2], None], []], [[[3, 4]]]),
+        ("std::optional<std::map<std::string,int>>", [[("a", 1)], None], [[("b", 2), ("c", 3)]]),
+        ("?var * int64", [[1], None, []], [[2], []]),
+        ("?{x: int64, y: ?2 * int64}", [{"x": 1, "y": None}, None], [{"x": 2, "y": [3, 4]}]),
+    ],
+)
+def test_what_may_be_missing_is_given_as_it_is_in_every_batch(path, kind, first, second):
+    """A batch of lists of at most one item was taken for the optional layer: [2] was read back as 2."""
+    assert written(path, kind, first, second) == first + second
+    assert written(path, kind, second, first) == second + first
+
+
+def test_maps_that_may_be_missing_are_dicts_too(path):
+    found = written(path, "std::optional<std::map<std::string,int>>", [{"a": 1}, None], [{"b": 2, "c": 3}])
+    assert found == [[("a", 1)], None, [("b", 2), ("c", 3)]]
+
+
+def test_a_list_is_no_number_that_may_be_missing(path):
+    """Lists of none or one became numbers, and missing ones."""
+    for kind, values in [
+        ("?float32", [[1.5], []]),
+        ("?string", [["a"], []]),
+        ("std::optional<int>", [[1]]),
+        ("?{x: int32}", [[{"x": 1}], []]),
+        ("std::unique_ptr<float>", [[1.5, 2.5], []]),
+        ("std::unique_ptr<float>", [[1.5], None]),
+        ("std::unique_ptr<std::optional<float>>", [[1.5], []]),
+    ]:
+        with pytest.raises(fb.UsageError, match=r"it holds|lists of none or one"):
+            written(path, kind, values)
+
+
+def test_pointers_are_values_or_lists_of_none_or_one_by_their_types(path):
+    """Arrays that pointers lead to were taken for lists of none or one, and refused."""
+    assert written(path, "std::unique_ptr<std::array<double,2>>", [[1, 2], None], [[3, 4]]) == [[[1, 2]], [], [[3, 4]]]
+    assert written(path, "std::unique_ptr<std::vector<int>>", [[1], None], [[2], []]) == [[[1]], [], [[2]], [[]]]
+    assert written(path, "std::unique_ptr<float>", [1.5, None], [[2.5], []], [3.5]) == [[1.5], [], [2.5], [], [3.5]]
+    assert written(path, "std::unique_ptr<std::string>", ["a", None], [["b"], []], [[], []]) == [
+        *(["a"], [], ["b"], [], [], []),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [("float64", {"precision": {"x": 20}}), ("Double32_t", {}), ("float", {})],
+)
+def test_doubles_that_single_precision_makes_infinite_are_refused(path, kind, options):
+    """Those whose upper bits are stored, and Double32_t, became infinite in silence."""
+    with fb.recreate(path) as file:
+        writer = file.mkrntuple("Events", {"x": kind}, **options)
+        with pytest.raises(fb.UsageError, match=r"2e300 is infinite in single|float32 can hold"):
+            writer.extend({"x": np.array([1.0, 2e300])})
+        with pytest.raises(fb.UsageError, match=r"-1e40 is infinite in single|float32 can hold"):
+            writer.extend({"x": np.array([-1e40])})
+        writer.extend({"x": np.array([np.inf, -np.inf, np.nan, 3.40282355e38, 0.5])})
+    found = fb.open(path)["x"].array().to_numpy()
+    assert np.isinf(found[:2]).all()
+    assert np.isnan(found[2])
+    assert np.isfinite(found[3:]).all()
+
+
+def test_ranges_of_singles_are_of_singles(path):
+    with pytest.raises(fb.UsageError, match="no range of single precision"):
+        fb.write(path, {"x": np.array([1.0], "f4")}, precision={"x": (20, -1e300, 1e300)})
+    fb.write(path, {"x": np.array([0.0, 1e300])}, precision={"x": (20, 0, 1e300)})
+    assert fb.open(path)["x"].array().to_list() == [0.0, 1e300]
+
+
+SEEN = {
+    "n": "int32",
+    "u": "uint32",
+    "l": "int64",
+    "x": "double",
+    "f": "float",
+    "q": "double",
+    "flag": "bool",
+    "color": fb.Enum("Color", "std::uint8_t"),
+    "bits": "std::bitset<5>",
+    "s": "std::string",
+    "o": "?float32",
+    "p": "std::unique_ptr<float>",
+    "m": "std::map<std::string,float>",
+    "t": "std::tuple<int,float>",
+    "at": "std::atomic<int>",
+    "a": "3 * float32",
+    "v": "std::variant<int,std::string>",
+    "ints": "std::vector<int>",
+    "names": "std::vector<std::string>",
+    "maybe": "std::vector<std::optional<float>>",
+    "pairs": "std::vector<std::pair<int,std::vector<float>>>",
+    "Jet": "var * {pt: float32, s: string, a: 2 * float32, r: ?{x: int32}}",
+}
+
+SEEN_DATA = {
+    "n": [-1, 2],
+    "u": [1, 4000000000],
+    "l": [2**40, 2],
+    "x": [0.5, 1e300],
+    "f": [0.5, 1.5],
+    "q": [0.0, 10.0],
+    "flag": [True, False],
+    "color": [1, 2],
+    "bits": [[True, False, True, False, False]] * 2,
+    "s": ["a", ""],
+    "o": [1.5, None],
+    "p": [1.5, None],
+    "m": [{"a": 1.0, "b": 2.0}, {}],
+    "t": [(7, 0.5), (8, 1.5)],
+    "at": [1, 2],
+    "a": [[1.0, 2.0, 3.0]] * 2,
+    "v": [1, "z"],
+    "ints": [[1, 2], []],
+    "names": [["a", "bc"], []],
+    "maybe": [[1.5, None], []],
+    "pairs": [[(1, [0.5]), (2, [])], []],
+    "Jet": ak.Array(
+        [
+            [
+                {"pt": 1.5, "s": "x", "a": [1.0, 2.0], "r": None},
+                {"pt": 2.5, "s": "yy", "a": [3.0, 4.0], "r": {"x": 5}},
+            ],
+            [{"pt": 3.5, "s": "", "a": [5.0, 6.0], "r": {"x": 6}}],
+        ]
+    ),
+}
+
+SEEN_PRECISION = {"q": (20, 0, 10)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [
+        *[(kind, "n") for kind in ("double", "float", "bool", "std::uint32_t", "std::int8_t", "std::string", "char")],
+        *[("std::int8_t", "l"), ("float", "x"), ("std::byte", "f"), ("std::int32_t", "u"), ("float", "q")],
+        *[(kind, "bits") for kind in ("bool", "std::uint64_t", "std::bitset<6>", "std::array<bool,5>")],
+        *[(kind, "s") for kind in ("std::vector<char>", "std::vector<std::int8_t>", "std::vector<float>")],
+        *[("std::vector<double>", "names"), ("std::set<int>", "ints"), ("std::vector<std::vector<int>>", "ints")],
+        *[("std::vector<std::vector<char>>", "Jet.s"), ("std::vector<int>", "Jet.pt"), ("std::vector<int>", "Jet")],
+        *[
+            ("std::vector<float>", "o"),
+            ("float", "o"),
+            ("std::optional<float>", "maybe"),
+            ("std::multimap<str,int>", "m"),
+        ],
+        *[("std::pair<int,int>", "t"), ("std::tuple<int,float,int>", "t"), ("std::atomic<short>", "at")],
+    ],
+)
+def test_views_are_of_types_that_the_columns_have(path, kind, source):
+    """ROOT could build the model of no field of the ntuple; narrower types had other values, or none."""
+    with fb.recreate(path) as file:
+        with pytest.raises(
+            fb.UsageError, match=r'it shows ".*, an? .*, which cannot be seen as a "[^"]+" without a loss'
+        ):
+            file.mkrntuple("e", SEEN | {"view": fb.Projected(kind, source)}, precision=SEEN_PRECISION)
+        writer = file.mkrntuple("e", SEEN, precision=SEEN_PRECISION)
+        with pytest.raises(fb.UsageError, match="without a loss"):
+            writer.add_fields({"view": fb.Projected(kind, source)})
+        if kind == "float":
+            below = {"_0": fb.Projected("double", "ints._0")}
+            with pytest.raises(fb.UsageError, match="without a loss"):
+                writer.add_fields({"view": fb.Projected("std::vector<float>", "ints", below)})
+
+
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [
+        *[("std::array<float,3>", "a"), ("std::vector<float>", "a"), ("float", "a._0")],
+        *[("std::vector<std::array<float,2>>", "Jet.a"), ("std::variant<int,std::string>", "v"), ("int", "v._0")],
+    ],
+)
+def test_that_there_are_no_views_of_arrays_and_variants_is_told(path, kind, source):
+    with (
+        fb.recreate(path) as file,
+        pytest.raises(fb.UsageError, match=r"there are no views of .*, nor does ROOT make any"),
+    ):
+        file.mkrntuple("e", SEEN | {"view": fb.Projected(kind, source)})
+
+
+VIEWS = {
+    "l_n": ("std::int64_t", "n", "-1 2"),
+    "l_u": ("std::int64_t", "u", "1 4000000000"),
+    "n_flag": ("std::int32_t", "flag", "1 0"),
+    "d_f": ("double", "f", "0.5 1.5"),
+    "d_q": ("double", "q", "0 10"),
+    "color_color": ("Color", "color", "1 2"),
+    "n_color": ("std::uint8_t", "color", "1 2"),
+    "b_bits": ("std::bitset<5>", "bits", '"00101" "00101"'),
+    "s_s": ("std::string", "s", '"a" ""'),
+    "o_o": ("std::optional<float>", "o", "1.5 null"),
+    "od_o": ("?float64", "o", "1.5 null"),
+    "o_p": ("std::optional<float>", "p", "1.5 null"),
+    "m_m": ("std::map<std::string,float>", "m", '[{"_0": "a", "_1": 1}, {"_0": "b", "_1": 2}] []'),
+    "v_m": ("std::vector<std::pair<std::string,double>>", "m", '[{"_0": "a", "_1": 1}, {"_0": "b", "_1": 2}] []'),
+    "k_m": ("std::vector<std::string>", "m._0._0", '["a", "b"] []'),
+    "t_t": ("std::tuple<int,float>", "t", '{ "_0": 7, "_1": 0.5 } { "_0": 8, "_1": 1.5 }'),
+    "at_at": ("std::atomic<int>", "at", "1 2"),
+    "n_at": ("std::int32_t", "at", "1 2"),
+    "l_ints": ("ROOT::RVec<std::int64_t>", "ints", "[1, 2] []"),
+    "n_names": ("std::vector<std::string>", "names", '["a", "bc"] []'),
+    "v_maybe": ("std::vector<std::optional<float>>", "maybe", "[1.5, null] []"),
+    "f_pairs": ("std::vector<std::vector<float>>", "pairs._1", "[[0.5], []] []"),
+    "p_pairs": (
+        *("std::vector<std::pair<int,std::vector<double>>>", "pairs"),
+        '[{"_0": 1, "_1": [0.5]}, {"_0": 2, "_1": []}] []',
+    ),
+    "pt": ("var * float32", "Jet.pt", "[1.5, 2.5] [3.5]"),
+    "r_x": ("std::vector<std::optional<int>>", "Jet.r.x", "[null, 5] [6]"),
+}
+
+SHOW_VIEWS = r"""
+import re, sys
+import ROOT
+ROOT.gInterpreter.Declare('''
+#include <ROOT/RNTupleReader.hxx>
+#include <sstream>
+enum Color : unsigned char { red, green };
+std::string show(const char *path) {
+   std::ostringstream out;
+   auto reader = ROOT::RNTupleReader::Open("e", path);
+   for (auto entry : *reader) reader->Show(entry, out);
+   return out.str();
+}
+''')
+shown = str(ROOT.show(sys.argv[1]))
+for view in sys.argv[2:]:
+    name, expected = view.split("=", 1)
+    found = re.findall(rf'^  "{name}": (.*?),?$(?=\n  "|\n}})', shown, re.M | re.S)
+    found = " ".join(" ".join(value.split()) for value in found)
+    assert found == expected, (name, found, expected)
+"""
+
+
+def test_root_reads_views_of_all_that_it_makes_views_of(path, run_root):
+    """Only views of numbers, strings and lists of these could be written, although ROOT makes others."""
+    views = {name: fb.Projected(kind, source) for name, (kind, source, _) in VIEWS.items()}
+    late = {name: views.pop(name) for name in ("o_o", "m_m", "p_pairs")}
+    with fb.recreate(path) as file:
+        writer = file.mkrntuple("e", SEEN | views, precision=SEEN_PRECISION)
+        writer.add_fields(late)
+        writer.extend(SEEN_DATA)
+    run_root(SHOW_VIEWS, path, *[f"{name}={expected}" for name, (_, _, expected) in VIEWS.items()])
+    nt = fb.open(path)
+    for name in ("o_o", "m_m", "t_t", "at_at", "v_maybe", "b_bits"):
+        source = VIEWS[name][1]
+        assert nt[name].array().to_list() == nt[source].array().to_list()
+        assert nt[name].typename == nt[source].typename
+    assert nt["r_x"].array().to_list() == [[None, 5], [6]]
+    uproot = pytest.importorskip("uproot")
+    other = uproot.open(path)["e"]
+    for name in ("o_o", "m_m", "t_t", "v_maybe", "pt", "k_m", "p_pairs"):
+        assert other[name].array().to_list() == nt[name].array().to_list(), name
+    # and so do copies
+    copy = path.with_name("copy.root")
+    fb.convert(path, copy)
+    assert fb.open(copy)["p_pairs"].array().to_list() == nt["p_pairs"].array().to_list()
+    assert {field.name for field in fb.open(copy).fields if field.projected} == set(VIEWS)
+
+
+def test_what_is_wrong_with_a_view_is_told(path):
+    """A type that was not understood was told as a field that is not there, others were a TypeError or ignored."""
+    with fb.recreate(path) as file:
+        for kind, message in [
+            ("vektor<float>", 'its type "vektor<float>" is no type that is known'),
+            ("var * var", "'var \\* var' is no type of C"),
+            ("var * {x: float32}", "has no name in C"),
+            ({"a": "int32"}, "a view is seen as a type that has a name"),
+            (3, "a view is seen as a type that has a name"),
+            (fb.Class("Jets", {}), 'its type "Jets" is no type that is known'),
+        ]:
+            with pytest.raises(fb.UsageError, match=message):
+                file.mkrntuple("e", SEEN | {"view": fb.Projected(kind, "Jet.pt")})
+        views = SEEN | {"view": fb.Projected("std::vector<float>", "Jet.pt")}
+        with pytest.raises(fb.UsageError, match=r'its precision is asked for, but it is a view.*"Jet\.pt"'):
+            file.mkrntuple("e", views, precision={"view": 12})
+        with pytest.raises(fb.UsageError, match=r'its compression is asked for, but it is a view.*"Jet'):
+            file.mkrntuple("e", views, field_compression={"view": "lz4"})
+        writer = file.mkrntuple("e", {"n": "int32", "view": fb.Projected("int64", "n")})
+        with pytest.raises(fb.UsageError, match="the batch has it, and it is a view"):
+            writer.extend({"n": [1], "view": [1]})
+
+
+def test_views_of_classes_are_of_their_types(path):
+    point = fb.Class("Point", {"x": "float", "y": "std::vector<int>"}, version=3, checksum=17)
+    with fb.recreate(path) as file:
+        spec = {"p": point, "points": fb.Type("std::vector<Point>", [point])}
+        views = {
+            "q": fb.Projected("Point", "p"),
+            "more": fb.Projected("ROOT::RVec<Point>", "points"),
+            "xs": fb.Projected("std::vector<double>", "points.x"),
+        }
+        writer = file.mkrntuple("e", spec, projected=views)
+        writer.extend({"p": [{"x": 0.5, "y": [1]}], "points": [[{"x": 1.5, "y": []}]]})
+    nt = fb.open(path)
+    assert nt["q"].array().to_list() == [{"x": 0.5, "y": [1]}]
+    assert nt["more"].array().to_list() == [[{"x": 1.5, "y": []}]]
+    assert nt["xs"].array().to_list() == [[1.5]]
+    fb.convert(path, path.with_name("copy.root"))
+    assert fb.open(path.with_name("copy.root"))["more"].typename == "ROOT::VecOps::RVec<Point>"
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("var * (int8, (int8, int8, int8))", [[(4, (1, 2, 3))], []]),
+        ("(int8, (int8, int8, int8))", [(4, (1, 2, 3)), (5, (6, 7, 8))]),
+        ("(int8, ?(int8, string, bool))", [(4, None), (5, (6, "a", True))]),
+        ("(int8, var * (int8, int8, int8))", [(4, []), (5, [(6, 7, 8)])]),
+        ("{a: (int8, {b: (int8, int8, int8)})}", [{"a": (1, {"b": (2, 3, 4)})}]),
+    ],
+)
+def test_tuples_may_be_longer_than_those_they_are_in(path, kind, values):
+    """Awkward's builder counted the members of the outer one: "'index' 2 is out of bounds for a tuple"."""
+    with fb.recreate(path) as file:
+        file.mkrntuple("Events", {"x": kind}).extend({"x": values})
+    assert fb.open(path)["x"].array().to_list() == values
+    fb.write(path, {"x": values})
+    assert fb.open(path)["x"].array().to_list() == values
+
+
+def test_tuples_of_several_lengths_within_shorter_ones_are_variants(path):
+    values = [(1, (1, 2, 3)), (2, (1, 2)), (3, None), (4, [2.5]), (5, "a")]
+    fb.write(path, {"x": values})
+    assert fb.open(path)["x"].array().to_list() == values
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("var * uint64", [[2**63, 1], [], [2**64 - 1]]),
+        ("{a: uint64}", [{"a": 1}, {"a": 2**63}]),
+        ("var * ?uint64", [[2**63, None]]),
+        ("var * {a: uint64, b: string}", [[{"a": 2**63, "b": "x"}], []]),
+        ("(uint64, bool)", [(2**63, True)]),
+        ("union[uint64, string, bool]", [2**63, "a", None, True]),
+    ],
+)
+def test_integers_of_64_bits_may_be_in_lists_and_records(path, kind, values):
+    """At the top level they were taken, below it they were to be given as an array."""
+    with fb.recreate(path) as file:
+        file.mkrntuple("Events", {"x": kind}).extend({"x": values})
+    assert fb.open(path)["x"].array().to_list() == values
+    fb.write(path, {"x": values})
+    assert fb.open(path)["x"].array().to_list() == values
+
+
+def test_masked_arrays_in_lists_keep_their_type(path):
+    """They became int64 and double."""
+    integers = np.ma.array([1, 2], mask=[False, True], dtype=">i2")
+    columns = {
+        "i": [integers, np.array([3], ">i2"), np.array([])],
+        "f": in_objects([np.ma.array([1.5, 2.5], mask=[True, False], dtype="f4"), np.ma.array([], dtype="f4"), []]),
+        "whole": [np.ma.array([1], dtype="u1")] * 3,
+    }
+    fb.write(path, columns)
+    arrays = fb.open(path).arrays()
+    assert str(arrays.type) == "3 * {i: var * ?int16, f: var * ?float32, whole: var * uint8}"
+    assert arrays.to_list()[:2] == [
+        {"i": [1, None], "f": [None, 2.5], "whole": [1]},
+        {"i": [3], "f": [], "whole": [1]},
+    ]
+
+
+def test_masked_arrays_of_any_order_records_and_objects_are_columns(path):
+    """They were errors of Awkward and NumPy, and structured arrays were refused as columns."""
+    dtype = [("a", ">i4"), ("b", "f4", (2,)), ("c", [("d", "U2")])]
+    whole = np.array([(1, (2.5, 3.5), ("x",)), (4, (5.5, 6.5), ("y",))], dtype)
+    masked = np.ma.array(whole, mask=[(True, (False, False), (False,)), (False, (True, False), (True,))])
+    fb.write(path, masked)
+    expected = [{"a": None, "b": [2.5, 3.5], "c": {"d": "x"}}, {"a": 4, "b": [None, 6.5], "c": {"d": None}}]
+    assert fb.open(path).arrays().to_list() == expected
+    columns = {
+        "swapped": masked["a"],
+        "structured": whole,
+        "masked": masked,
+        "objects": np.ma.array(in_objects(["a", [1]]), mask=[False, True]),
+    }
+    fb.write(path, columns)
+    nt = fb.open(path)
+    assert nt["swapped"].typename == "std::optional<std::int32_t>"
+    arrays = nt.arrays()
+    assert arrays.swapped.to_list() == [None, 4]
+    assert arrays.structured.to_list() == [
+        {"a": 1, "b": [2.5, 3.5], "c": {"d": "x"}},
+        {"a": 4, "b": [5.5, 6.5], "c": {"d": "y"}},
+    ]
+    assert arrays.masked.to_list() == expected
+    assert arrays.objects.to_list() == ["a", None]
+    nothing = np.ma.array(np.array([b"ab", b"c"], "V2"), mask=[False, True])
+    with pytest.raises(fb.UsageError, match="V2 has no counterpart"):
+        fb.write(path, {"x": nothing})
+
+
+def test_no_directory_is_called_as_paths_call_others(path):
+    """``a/../b`` made a directory ``..`` in ``a``."""
+    with fb.recreate(path) as file:
+        for name in ("a/../b", "./b", "../b"):
+            with pytest.raises(fb.UsageError, match=r'no directory is called "\.\.?", .*another name'):
+                file[name] = {"x": [1]}
+        for name in ("..", "a/."):
+            with pytest.raises(fb.UsageError, match="no directory is called"):
+                file.mkdir(name)
+        file["a"]["b"] = {"x": [1]}
+    assert fb.open(f"{path}:a/b").num_entries == 1
+
+
+@pytest.mark.parametrize("kind", ["list_view", "large_list_view"])
+def test_views_of_lists_are_optional_only_if_something_is_missing(path, need, kind):
+    """Their items were ``std::optional`` in any case, those of lists were not."""
+    pa = need("pyarrow")
+    of = getattr(pa, kind)
+    columns = {"x": [[1], [2, 3]], "y": [[1], [None]]}
+    arrays = {name: pa.array(values, of(pa.int32())) for name, values in columns.items()}
+    nested = pa.array([[[1]], []], of(of(pa.int32())))
+    fb.write(path, arrays | {"z": nested})
+    kinds = "{x: var * int32, y: var * ?int32, z: var * var * int32}"
+    assert str(fb.open(path).arrays().type) == f"2 * {kinds}"
+    batches = [pa.table({"x": pa.array([items], of(pa.int32()))}) for items in ([1], [None])]
+    fb.write(path, pa.concat_tables(batches))
+    assert fb.open(path)["x"].typename == "std::vector<std::optional<std::int32_t>>"
+
+
+def test_bounds_of_ranges_are_in_them_in_single_precision(path, run_root):
+    """``float32(pi)`` is larger than pi, and was refused."""
+    values, precision = {}, {}
+    for bits in (1, 12, 32):
+        for bound in (np.pi, 3.15, 0.1):
+            name = f"x{bits}_{bound}".replace(".", "_")
+            values[name] = np.array([bound, -bound], "f4")
+            precision[name] = (bits, -bound, bound)
+    fb.write(path, values, precision=precision)
+    nt = fb.open(path)
+    for name, given in values.items():
+        assert nt[name].array().to_list() == given.tolist(), name
+    run_root(QUANTIZED, path)
+    for name, given in values.items():
+        for outside in (np.nextafter(given[:1], np.float32(4)), np.array([np.inf], "f4")):
+            with pytest.raises(fb.UsageError, match="is outside of the range"):
+                fb.write(path, {name: outside}, precision={name: precision[name]})
+    with pytest.raises(fb.UsageError, match="is outside of the range"):
+        fb.write(path, {"phi": np.array([np.inf], "f4")}, precision={"phi": (12, 0, 1e300)})
+
+
+def test_a_folder_is_told_as_one(tmp_path):
+    with pytest.raises(fb.FileError, match="found a directory"):
+        fb.write(tmp_path, {"x": [1]})

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use femtobarn::codec::parse_settings;
 use femtobarn::convert::{
-    Batch, ConvertOptions, Converted, FileReport, Format, Input, Outcome, Replace, convert,
+    Batch, ConvertOptions, Converted, FileReport, Format, Input, Outcome, Replace, advice, convert,
     convert_many,
 };
 use femtobarn::write::WriteOptions;
@@ -14,10 +14,13 @@ use serde_json::{Value, json};
 use crate::args::ConvertArgs;
 use crate::failure::{Failure, code, code_of};
 use crate::output::Output;
-use crate::progress::{Show, end_gently};
+use crate::progress::{Show, end_gently, is_interrupted};
 use crate::table::printable;
 use crate::target::Target;
 use crate::units;
+
+/// What to do where one of several fields is taken for a file.
+const AS_LIST: &str = "several fields are one argument: --fields 'a,b_*'";
 
 /// Of the names of files that are converted.
 const ENDINGS: [&str; 3] = [".root", ".parquet", ".arrow"];
@@ -40,7 +43,8 @@ pub fn run(
     if let Some(report) = &args.skip_bad_files {
         check_report(report)?;
     }
-    let inputs = inputs(names)?;
+    let is_choosing = !args.fields.is_empty() || !args.drop.is_empty();
+    let inputs = inputs(names, is_choosing)?;
     end_gently();
     let is_folder = output.ends_with('/') || path.is_dir() || path.extension().is_none();
     if !is_folder {
@@ -52,6 +56,10 @@ pub fn run(
         let show = Show::new(1, json);
         let done = convert(&inputs, Path::new(output), &options, &|pulse| {
             show.tick(0, pulse)
+        });
+        let done = done.map_err(|error| Failure {
+            next: advice(&error).map(str::to_owned),
+            ..error.into()
         })?;
         show.end();
         if json {
@@ -124,13 +132,32 @@ fn many(
                     let lost = n_entries.filter(|&n| n > 0);
                     let lost = lost.map_or(String::new(), |n| format!(" ({n} entries)"));
                     writeln!(err, "fb: not converted{lost}: {}", printable(why))?;
+                    if let Some(next) = advice(error) {
+                        writeln!(err, "fb: {next}")?;
+                    }
                 }
+            }
+            Outcome::Interrupted if !json && is_interrupted() => {
+                let name = printable(&report.input.url);
+                writeln!(err, "fb: not converted: interrupted at {name}")?;
             }
             _ => {}
         }
     }
     if !json && (reports.len() > 1 || n_left_out(&reports) > 0) {
         writeln!(out, "{}", summary_text(&reports))?;
+    }
+    let is_done =
+        |report: &FileReport| !matches!(report.outcome, Outcome::Interrupted | Outcome::NotTried);
+    if !reports.iter().all(is_done) {
+        if is_interrupted() {
+            return Ok(code::INTERRUPTED);
+        }
+        if !json {
+            let next =
+                "--skip-bad-files REPORT converts the others, and reports what became of each";
+            writeln!(err, "fb: {next}")?;
+        }
     }
     Ok(worst)
 }
@@ -147,6 +174,15 @@ fn check_output(output: &str) -> Result<(), Failure> {
         let is_either = path.is_file() || path.is_dir();
         let message = format!("{output} is neither a file nor a folder");
         return is_either.then_some(()).ok_or_else(|| usage(&message));
+    }
+    if output.contains(['*', '?', '[']) {
+        let message = format!(
+            "{output:?} is where to write, and a pattern is no place: the last name is the output"
+        );
+        return Err(Failure {
+            next: Some(AS_LIST.to_owned()),
+            ..usage(&message)
+        });
     }
     let lower = output.to_ascii_lowercase();
     let ends = ENDINGS.iter().find_map(|ending| {
@@ -235,8 +271,8 @@ fn format(name: &str) -> Format {
     }
 }
 
-/// The files that names and patterns stand for.
-pub fn inputs(names: &[String]) -> Result<Vec<Input>, Failure> {
+/// The files that names and patterns stand for; `is_choosing` says whether fields are named elsewhere.
+pub fn inputs(names: &[String], is_choosing: bool) -> Result<Vec<Input>, Failure> {
     let mut out = Vec::new();
     for name in names {
         let before = out.len();
@@ -250,7 +286,11 @@ pub fn inputs(names: &[String]) -> Result<Vec<Input>, Failure> {
         );
         if out.len() == before {
             let message = format!("no file fits {name:?}");
-            return Err(Failure::new(code::NOT_THERE, "file-not-found", message));
+            let failure = Failure::new(code::NOT_THERE, "file-not-found", message);
+            return Err(Failure {
+                next: is_choosing.then(|| AS_LIST.to_owned()),
+                ..failure
+            });
         }
     }
     Ok(out)
@@ -315,7 +355,7 @@ fn counts(reports: &[FileReport]) -> (usize, usize, usize, usize) {
         count(&|outcome| matches!(outcome, Outcome::Converted(_))),
         count(&|outcome| matches!(outcome, Outcome::Kept)),
         count(&|outcome| matches!(outcome, Outcome::Failed { .. })),
-        count(&|outcome| matches!(outcome, Outcome::NotTried)),
+        count(&|outcome| matches!(outcome, Outcome::NotTried | Outcome::Interrupted)),
     )
 }
 

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use femtobarn::Error;
+use femtobarn::convert::Format;
 use femtobarn::io::IoError;
 use femtobarn::rootfile::RootFileError;
 use serde_json::{Value, json};
@@ -155,6 +156,9 @@ fn advice(kind: &str, target: &Target) -> Option<String> {
             "the file is damaged: compare it with its original, and copy it again".into()
         }
         "memory" => "read fewer entries or fields".into(),
+        "not-a-root-file" if Format::of(Path::new(file)) != Format::Root => {
+            format!("`fb convert {file} NAME.root` makes a ROOT file of a table")
+        }
         _ => return None,
     })
 }

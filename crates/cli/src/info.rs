@@ -282,14 +282,15 @@ fn cells(info: &Info<'_>, row: Row, several: bool) -> Vec<String> {
     let record = &field.record;
     let type_name = type_text(&record.type_name, &record.type_alias);
     let mut cells = vec![format!("{}{}", "  ".repeat(row.depth), row.name), type_name];
-    if let Some(source) = projection(descriptor, row.id) {
-        cells.push(format!("from {}", reader.label(source)));
-        cells.extend(std::iter::repeat_n(String::new(), 4));
-    } else {
-        let bytes = info.sizes.field(row.id);
+    let source = projection(descriptor, row.id);
+    // arrays of trees have their counter from others, and values of their own
+    let bytes = info.sizes.field(row.id);
+    let bytes = bytes.filter(|&bytes| source.is_none() || bytes != Bytes::default());
+    let from = |source| format!("from {}", reader.label(source));
+    cells.push(source.map_or(row.columns, from));
+    if let Some(bytes) = bytes {
         let compressions = info.sizes.compressions(row.id);
         cells.extend([
-            row.columns,
             units::bytes(bytes.on_disk),
             units::bytes(bytes.uncompressed),
             units::factor_text(bytes.uncompressed, bytes.on_disk),
@@ -299,6 +300,8 @@ fn cells(info: &Info<'_>, row: Row, several: bool) -> Vec<String> {
                 String::new()
             },
         ]);
+    } else {
+        cells.extend(std::iter::repeat_n(String::new(), 4));
     }
     cells.push(record.description.clone());
     cells

@@ -71,9 +71,9 @@ fn field(info: &Info<'_>, id: u32) -> Option<Value> {
         "role": record.role.name(),
         "repetitions": record.array_size.unwrap_or(0),
         "projected_from": source,
-        "bytes_on_disk": bytes.on_disk,
-        "bytes_uncompressed": bytes.uncompressed,
-        "compression_factor": units::factor_json(bytes.uncompressed, bytes.on_disk),
+        "bytes_on_disk": bytes.map(|bytes| bytes.on_disk),
+        "bytes_uncompressed": bytes.map(|bytes| bytes.uncompressed),
+        "compression_factor": bytes.map(|bytes| units::factor_json(bytes.uncompressed, bytes.on_disk)),
         "compressions": info.sizes.compressions(id),
         "columns": columns.collect::<Vec<_>>(),
     }))

@@ -17,7 +17,8 @@ use crate::units;
 
 pub fn run(args: &MergeArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
     let options = options(args)?;
-    let inputs = inputs(&args.inputs)?;
+    check_output(&args.output)?;
+    let inputs = inputs(&args.inputs, !args.fields.is_empty())?;
     end_gently();
     let show = Show::new(1, json);
     let report = merge(&inputs, Path::new(&args.output), &options, &|pulse| {
@@ -30,6 +31,28 @@ pub fn run(args: &MergeArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fa
         print(&report, out)?;
     }
     Ok(code::FINE)
+}
+
+/// The output is one file.
+fn check_output(output: &str) -> Result<(), Failure> {
+    let path = Path::new(output);
+    let message = if path.exists() {
+        (!path.is_file()).then(|| format!("{output} is not a file: the first name is the output"))
+    } else if output.contains(['*', '?', '[']) {
+        Some(format!(
+            "{output:?} is where to write, and a pattern is no place: the first name is the output"
+        ))
+    } else if output.to_ascii_lowercase().contains(".root:") || !output.contains(".root") {
+        Some(format!(
+            "{output:?} is no name of a ROOT file, as out.root is: the first name is the output"
+        ))
+    } else {
+        None
+    };
+    match message {
+        None => Ok(()),
+        Some(message) => Err(Failure::new(code::USAGE, "usage", message)),
+    }
 }
 
 fn options(args: &MergeArgs) -> Result<MergeOptions, Failure> {

@@ -32,7 +32,8 @@ pub fn end_gently() {
     });
 }
 
-fn is_interrupted() -> bool {
+/// Whether Ctrl-C has been pressed.
+pub fn is_interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 

@@ -71,6 +71,8 @@ pub struct Sizes {
     fields: Vec<Bytes>,
     /// By field: the compression settings of the same.
     compressions: Vec<Vec<u32>>,
+    /// By field: whether what it takes is known. The members of an object in a tree are stored with one another.
+    is_known: Vec<bool>,
 }
 
 impl Sizes {
@@ -98,11 +100,15 @@ impl Sizes {
             columns,
             fields,
             compressions,
+            is_known: known(&opened.reader),
         })
     }
 
-    pub fn field(&self, id: u32) -> Bytes {
-        self.fields.get(id as usize).copied().unwrap_or_default()
+    /// What a field takes; none if nobody knows.
+    pub fn field(&self, id: u32) -> Option<Bytes> {
+        let is_known = self.is_known.get(id as usize).copied();
+        let bytes = self.fields.get(id as usize).copied();
+        bytes.filter(|_| is_known.unwrap_or(true))
     }
 
     pub fn compressions(&self, id: u32) -> Vec<String> {
@@ -126,6 +132,33 @@ impl Sizes {
         }
         names(&settings)
     }
+}
+
+/// By field, whether its bytes can be told from those of others: all but the members of objects in trees, of which several
+/// share baskets.
+fn known(reader: &Reader) -> Vec<bool> {
+    let descriptor = reader.descriptor();
+    let ids = 0..u32::try_from(descriptor.fields.len()).unwrap_or(u32::MAX);
+    if reader.storage().is_none() {
+        return ids.map(|_| true).collect();
+    }
+    // offsets are made of the baskets of the values
+    let has_values = |id: u32| {
+        let columns = descriptor.field(id).map_or(&[][..], |field| &field.columns);
+        let mut columns = columns.iter().filter_map(|&id| descriptor.column(id));
+        columns.any(|column| !column.column_type.is_index())
+    };
+    let mut n_values = vec![0; descriptor.fields.len()];
+    for id in ids.clone().filter(|&id| has_values(id)) {
+        if let Some(n) = n_values.get_mut(descriptor.top_of(id) as usize) {
+            *n += 1;
+        }
+    }
+    let is_alone = |id: u32| {
+        let top = descriptor.top_of(id);
+        top == id || n_values.get(top as usize).is_some_and(|&n: &i32| n < 2)
+    };
+    ids.map(is_alone).collect()
 }
 
 /// Names of compression settings.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use femtobarn::schema::nearest;
+use femtobarn::schema::nearest_within;
 
 use crate::failure::{Failure, code};
 
@@ -91,7 +91,14 @@ impl Target {
             .filter_map(|entry| entry.file_name().into_string().ok())
             .filter(is_readable)
             .collect();
-        let best = nearest(wanted, names.iter().map(String::as_str));
+        // what all names have, their endings, makes none of them near
+        let stem = |name: &str| {
+            name.split('.')
+                .next()
+                .map_or(0, |stem| stem.chars().count())
+        };
+        let limit = (stem(wanted) / 3).max(1);
+        let best = nearest_within(limit, wanted, names.iter().map(String::as_str));
         let best = best.into_iter().next()?;
         Some(match folder {
             Some(folder) => folder.join(best).to_string_lossy().into_owned(),
@@ -186,5 +193,13 @@ mod tests {
             .into_owned();
         let similar = Target { file, name: None }.similar_file().unwrap();
         assert!(similar.ends_with("/events.root"), "{similar}");
+        // of two short names with the same ending, one is not the other misspelt
+        std::fs::write(folder.path().join("big.root"), "").unwrap();
+        let similar = |name: &str| {
+            let file = folder.path().join(name).to_string_lossy().into_owned();
+            Target { file, name: None }.similar_file()
+        };
+        assert_eq!(similar("nix.root"), None);
+        assert!(similar("bog.root").is_some() && similar("big.rot").is_some());
     }
 }

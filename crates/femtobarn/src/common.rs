@@ -25,16 +25,17 @@ impl LeftOut {
             return Self::default();
         };
         let own = paths(first);
+        let mut above: HashMap<&str, &str> = parents(&own).collect();
         let mut lacking: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         let mut found = Self::default();
         let differs =
             |reader: &&Arc<Reader>| !reader.descriptor().is_same_schema(first.descriptor());
         for reader in readers.iter().skip(1).filter(differs) {
             let others = paths(reader);
-            for (path, &id) in &own {
+            for (path, &(id, _)) in &own {
                 match others.get(path) {
                     None => lacking.entry(path).or_default().push(reader.url()),
-                    Some(&other) => {
+                    Some(&(other, _)) => {
                         let here = variant(reader.descriptor(), other);
                         if variant(first.descriptor(), id) != here {
                             let why = format!("its alternatives are others in {}", reader.url());
@@ -43,6 +44,7 @@ impl LeftOut {
                     }
                 }
             }
+            above.extend(parents(&others).filter(|(path, _)| !own.contains_key(path)));
             for path in others.keys().filter(|path| !own.contains_key(*path)) {
                 let lacks = lacking.entry(path).or_default();
                 if lacks.is_empty() {
@@ -58,7 +60,10 @@ impl LeftOut {
             found.leave_out_the_empty(first);
         }
         let all = std::mem::take(&mut found.lacking);
-        let is_topmost = |path: &str| !ancestors(path).any(|above| all.contains_key(above));
+        let is_topmost = |path: &str| {
+            let next = |path: &&str| above.get(path).copied();
+            !std::iter::successors(next(&path), next).any(|path| all.contains_key(path))
+        };
         let topmost = all.iter().filter(|(path, _)| is_topmost(path));
         found.lacking = topmost
             .map(|(path, why)| (path.clone(), why.clone()))
@@ -176,22 +181,34 @@ impl LeftOut {
     }
 }
 
+/// Fields by their paths, with those of the fields that they are in: names may hold dots, so the paths alone do not tell.
+type Paths<'a> = HashMap<&'a str, (FieldId, Option<&'a str>)>;
+
 /// The paths of all fields, but for those inside of variants, which are compared as a whole.
-fn paths(reader: &Reader) -> HashMap<&str, FieldId> {
+fn paths(reader: &Reader) -> Paths<'_> {
     let descriptor = reader.descriptor();
-    let mut pending = descriptor.top_level.clone();
+    let top_level = descriptor.top_level.iter();
+    let mut pending: Vec<(FieldId, Option<&str>)> = top_level.map(|&id| (id, None)).collect();
     let mut found = HashMap::with_capacity(descriptor.fields.len());
-    while let Some(id) = pending.pop() {
-        if let Some(path) = reader.paths().get(id as usize).and_then(Option::as_deref) {
-            found.insert(path, id);
+    while let Some((id, above)) = pending.pop() {
+        let path = reader.paths().get(id as usize).and_then(Option::as_deref);
+        if let Some(path) = path {
+            found.insert(path, (id, above));
         }
         if let Some(field) = descriptor.field(id)
             && field.record.role != Role::Variant
         {
-            pending.extend(&field.children);
+            let above = path.or(above);
+            pending.extend(field.children.iter().map(|&child| (child, above)));
         }
     }
     found
+}
+
+/// Paths, each with that of the field that it is in.
+fn parents<'a>(paths: &Paths<'a>) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let pairs = paths.iter();
+    pairs.filter_map(|(&path, &(_, above))| Some((path, above?)))
 }
 
 /// Everything about the variant that a field is, or that its items are.
@@ -222,11 +239,6 @@ fn structure(descriptor: &Descriptor, id: FieldId, out: &mut String) {
         structure(descriptor, child, out);
     }
     out.push(')');
-}
-
-/// The paths above one: names may hold dots themselves, which does no harm.
-fn ancestors(path: &str) -> impl Iterator<Item = &str> {
-    path.match_indices('.').filter_map(|(at, _)| path.get(..at))
 }
 
 fn not_in(urls: &[&str]) -> String {

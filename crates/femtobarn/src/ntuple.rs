@@ -135,7 +135,7 @@ impl NTuple {
         Ok(Self::of(reader.into_iter().map(Arc::new).collect()))
     }
 
-    fn of(readers: Vec<Arc<Reader>>) -> Self {
+    pub(crate) fn of(readers: Vec<Arc<Reader>>) -> Self {
         let mut starts = vec![0u64];
         let mut sum = 0u64;
         for reader in &readers {

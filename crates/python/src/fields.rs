@@ -1,5 +1,6 @@
 //! The fields of an ntuple that is to be written.
 
+use femtobarn::Error;
 use femtobarn::schema::DType;
 use femtobarn::write::{FieldKind, FieldModel, StoredAs, all_or_none};
 use pyo3::prelude::*;
@@ -78,15 +79,21 @@ impl Fields {
 impl Fields {
     /// The fields; views that say only what they show and as what have the views below them, too. They show these fields
     /// and those that are `there` already.
-    pub fn models(&self, there: &[FieldModel]) -> Vec<FieldModel> {
+    pub fn models(&self, there: &[FieldModel]) -> PyResult<Vec<FieldModel>> {
         let all: Vec<&FieldModel> = there.iter().chain(&self.fields).collect();
+        let mut classes = [false, true]
+            .map(|wide| FieldModel::cardinality("", "", wide))
+            .into();
+        all.iter()
+            .for_each(|field| add_classes(field, &mut classes));
         let view = |field: &FieldModel| match &field.kind {
             FieldKind::Projected { source, subfields } if subfields.is_empty() => {
-                shown(&all, field, source).unwrap_or_else(|| field.clone())
+                Ok(shown(&all, &classes, field, source)?.unwrap_or_else(|| field.clone()))
             }
-            _ => field.clone(),
+            _ => Ok(field.clone()),
         };
-        self.fields.iter().map(view).collect()
+        let models = self.fields.iter().map(view);
+        models.collect::<Result<_, Error>>().map_err(to_python)
     }
 
     fn find(&mut self, path: &str) -> PyResult<&mut FieldModel> {
@@ -107,57 +114,124 @@ impl Fields {
     }
 }
 
-/// The view of what is at a path, in which `_0` may be left out: in collections, a view of each on the way.
-fn shown(all: &[&FieldModel], field: &FieldModel, source: &str) -> Option<FieldModel> {
-    let mut parts = source.split('.');
-    let top = parts.next()?;
-    let mut seen = *all.iter().find(|field| field.name == top)?;
-    let mut path = top.to_owned();
-    let mut collections = Vec::new();
-    for part in parts {
-        while let (FieldKind::Collection(item), true) = (&seen.kind, part != "_0") {
-            collections.push(path.clone());
-            path += "._0";
-            seen = item;
-        }
-        if matches!(seen.kind, FieldKind::Collection(_)) {
-            collections.push(path.clone());
-        }
-        seen = seen.subfields().iter().find(|below| below.name == part)?;
-        path = format!("{path}.{part}");
+/// Adds the classes and enums that are the types of a field and of those below it.
+fn add_classes(field: &FieldModel, classes: &mut Vec<FieldModel>) {
+    let name = field.type_name.as_str();
+    let is_own = !name.is_empty() && !name.starts_with("std::");
+    let is_class = matches!(field.kind, FieldKind::Record(_) | FieldKind::Wrapper(_));
+    if is_own && is_class && classes.iter().all(|class| class.type_name != name) {
+        classes.push(field.clone());
     }
+    let below = field.subfields().iter();
+    below.for_each(|field| add_classes(field, classes));
+}
+
+/// A field above what a view shows, of which an entry has other numbers of values, by its path.
+enum Layer {
+    Collection(String),
+    Optional(String),
+}
+
+impl Layer {
+    fn of(field: &FieldModel, path: &str) -> Option<Self> {
+        match field.kind {
+            FieldKind::Collection(_) => Some(Self::Collection(path.to_owned())),
+            FieldKind::Optional(_) => Some(Self::Optional(path.to_owned())),
+            _ => None,
+        }
+    }
+}
+
+/// The view of what is at a path, in which `_0` may be left out, with a view of each collection and optional value on the
+/// way; none if there is nothing.
+fn shown(
+    all: &[&FieldModel],
+    classes: &[FieldModel],
+    field: &FieldModel,
+    source: &str,
+) -> Result<Option<FieldModel>, Error> {
+    let Some((path, layers, seen)) = find_shown(all, source) else {
+        return Ok(None);
+    };
     if field.type_name.starts_with("ROOT::RNTupleCardinality") {
-        return Some(FieldModel {
+        return Ok(Some(FieldModel {
             kind: FieldKind::Projected {
                 source: path,
                 subfields: Vec::new(),
             },
             ..field.clone()
-        });
+        }));
     }
-    let model = FieldModel::from_type_name(&field.name, &field.type_name).ok()?;
-    Some(FieldModel {
+    let model = FieldModel::from_type_name_with(&field.name, &field.type_name, classes)?;
+    Ok(Some(FieldModel {
         description: field.description.clone(),
-        ..below(&model, &collections, &path, seen)
-    })
+        compression: field.compression,
+        ..below(&model, &layers, &path, seen)
+    }))
 }
 
-/// The view with the type of `shown` of what is at `path`, behind these collections.
-fn below(shown: &FieldModel, collections: &[String], path: &str, seen: &FieldModel) -> FieldModel {
-    let view = |source: &str, subfields| {
-        FieldModel::projected(
+/// What is at a path, with its whole path and the layers on the way.
+fn find_shown<'a>(
+    all: &[&'a FieldModel],
+    source: &str,
+) -> Option<(String, Vec<Layer>, &'a FieldModel)> {
+    let mut parts = source.split('.');
+    let top = parts.next()?;
+    let mut seen = *all.iter().find(|field| field.name == top)?;
+    let mut path = top.to_owned();
+    let mut layers = Vec::new();
+    for part in parts {
+        while let (
+            FieldKind::Collection(item)
+            | FieldKind::Optional(item)
+            | FieldKind::Array(_, item)
+            | FieldKind::Wrapper(item),
+            true,
+        ) = (&seen.kind, part != "_0")
+        {
+            layers.extend(Layer::of(seen, &path));
+            path += "._0";
+            seen = item;
+        }
+        layers.extend(Layer::of(seen, &path));
+        seen = seen.subfields().iter().find(|below| below.name == part)?;
+        path = format!("{path}.{part}");
+    }
+    Some((path, layers, seen))
+}
+
+/// The view with the type of `shown` of what is at `path`, behind these layers.
+fn below(shown: &FieldModel, layers: &[Layer], path: &str, seen: &FieldModel) -> FieldModel {
+    use FieldKind as K;
+    let view = |source: &str, subfields| FieldModel {
+        type_version: shown.type_version,
+        type_checksum: shown.type_checksum,
+        ..FieldModel::projected(
             shown.name.clone(),
             shown.type_name.clone(),
             source,
             subfields,
         )
     };
-    match (&shown.kind, collections.split_first(), &seen.kind) {
-        (FieldKind::Collection(item), Some((first, rest)), _) => {
+    let member = |name: &str| format!("{path}.{name}");
+    match (&shown.kind, layers.split_first(), &seen.kind) {
+        (K::Collection(item), Some((Layer::Collection(first), rest)), _)
+        | (K::Optional(item), Some((Layer::Optional(first), rest)), _) => {
             view(first, vec![below(item, rest, path, seen)])
         }
-        (FieldKind::Collection(item), None, FieldKind::Collection(of)) => {
-            view(path, vec![below(item, &[], &format!("{path}._0"), of)])
+        (K::Collection(item), None, K::Collection(of))
+        | (K::Optional(item), None, K::Optional(of))
+        | (K::Wrapper(item), None, K::Wrapper(of)) => {
+            view(path, vec![below(item, &[], &member("_0"), of)])
+        }
+        // what is below the view has the columns
+        (K::Leaf(_), None, K::Wrapper(of)) => below(shown, &[], &member("_0"), of),
+        (K::Record(wanted), None, K::Record(members)) => {
+            let pairs = wanted.iter().filter_map(|wanted| {
+                let found = members.iter().find(|found| found.name == wanted.name)?;
+                Some(below(wanted, &[], &member(&found.name), found))
+            });
+            view(path, pairs.collect())
         }
         _ => view(path, Vec::new()),
     }
@@ -201,7 +275,12 @@ fn field(spec: &Bound<'_, PyTuple>) -> PyResult<FieldModel> {
             FieldModel::new(name, text(2)?, kind)
         }
         "cardinality" => FieldModel::cardinality(name, text(2)?, spec.get_item(3)?.extract()?),
-        "projected" => FieldModel::projected(name, text(2)?, text(3)?, below(4)?),
+        "projected" => {
+            let (type_name, subfields) = (text(2)?, below(4)?);
+            let known = FieldModel::from_type_name(&name, &type_name);
+            let type_name = known.map_or(type_name, |known| known.type_name);
+            FieldModel::projected(name, type_name, text(3)?, subfields)
+        }
         other => {
             return Err(usage(format!("no field is a {other:?}")));
         }

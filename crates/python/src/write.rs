@@ -138,7 +138,7 @@ impl FileWriter {
         given: &Bound<'_, PyDict>,
     ) -> PyResult<NTupleWriter> {
         let options = options(given)?;
-        let fields = fields.borrow().models(&[]);
+        let fields = fields.borrow().models(&[])?;
         let writer = self.with(py, |file| {
             let directory = file.directory(directory)?;
             write::NTupleWriter::new(file, directory, name, &fields, options)
@@ -233,7 +233,7 @@ impl NTupleWriter {
     fn add_fields(&self, py: Python<'_>, fields: &Bound<'_, Fields>) -> PyResult<()> {
         // not locked while it is written: others would wait with the interpreter
         let there = locked(&self.fields).clone();
-        let fields = fields.borrow().models(&there);
+        let fields = fields.borrow().models(&there)?;
         self.with(py, |writer, file| writer.add_fields(file, &fields))?;
         locked(&self.fields).extend(fields);
         Ok(())
@@ -257,7 +257,7 @@ impl NTupleWriter {
         name: &str,
         fields: &Bound<'_, Fields>,
     ) -> PyResult<AttributeSet> {
-        let fields = fields.borrow().models(&[]);
+        let fields = fields.borrow().models(&[])?;
         let set = self.with(py, |writer, file| {
             AttributeSetWriter::new(file, writer, name, &fields)
         })?;

@@ -134,6 +134,16 @@ pub enum RootFileError {
         /// The character.
         found: char,
     },
+    /// A directory called `.` or `..`, which stand for others in paths.
+    #[error(
+        "no directory is called {name:?}, which stands for another in paths: give the one in {url} another name"
+    )]
+    RelativeName {
+        /// The file.
+        url: String,
+        /// The name.
+        name: String,
+    },
     /// A name that something of another class has.
     #[error("{url}: there is a {found} called {name:?}; give the {class_name} another name")]
     NameTaken {
@@ -185,7 +195,7 @@ impl RootFileError {
             Self::NotADirectory { .. } => "not-a-directory",
             Self::Compression { .. } => "compression-failed",
             Self::TooLarge { .. } => "record-too-large",
-            Self::InvalidName { .. } => "invalid-name",
+            Self::InvalidName { .. } | Self::RelativeName { .. } => "invalid-name",
             Self::NameTaken { .. } => "name-taken",
             Self::Unfinished { .. } => "write-failed",
         }

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use crate::support::{DIMUON, MIXED, command, failure, fb, finish, good, root};
+use crate::support::{
+    DIMUON, MIXED, command, failure, fb, finish, good, page, root, with_bad_page,
+};
 
 fn folder() -> (tempfile::TempDir, impl Fn(&str) -> String) {
     let folder = tempfile::tempdir().unwrap();
@@ -24,6 +26,7 @@ fn outputs_that_make_no_sense_are_wrong_usage() {
         (vec![DIMUON, "/dev/null"], "neither a file nor a folder"),
         (vec![&copy, &copy], "would be replaced"),
         (vec![DIMUON, &path("x.csv")], ".parquet"),
+        (vec![DIMUON, &path("v1.2_run3")], "a folder with /"),
         (vec![DIMUON, &path("no/x.root")], "there is no folder"),
         (vec![DIMUON, &path("x.root"), "--name", "a;b"], "cycle"),
         (
@@ -36,6 +39,80 @@ fn outputs_that_make_no_sense_are_wrong_usage() {
         assert!(message.contains(says), "{args:?}: {message}");
     }
     assert!(!Path::new(&path("y.root:Foo")).exists() && !Path::new("-").exists());
+}
+
+#[test]
+fn a_pattern_is_no_output() {
+    // `--fields nJet 'Jet_*'` made a folder called Jet_* of the file that was meant to be the output
+    let (_folder, path) = folder();
+    let copy = path("copy.root");
+    std::fs::copy(root().join(DIMUON), &copy).unwrap();
+    let error = failure(
+        &["convert", DIMUON, &copy, "--fields", "nMuon", "Muon_*"],
+        2,
+    );
+    assert!(error["message"].as_str().unwrap().contains("is no place"));
+    assert!(error["next"].as_str().unwrap().contains("--fields 'a,b_*'"));
+    assert!(!root().join("Muon_*").exists());
+    let out = path("out.root");
+    let error = failure(&["convert", DIMUON, "--fields", "nMuon", "Muon_*", &out], 3);
+    assert!(error["next"].as_str().unwrap().contains("--fields 'a,b_*'"));
+}
+
+#[test]
+fn tables_are_told_from_root_files() {
+    // a name in a table was ignored, a ROOT file beside one a corrupt table, and `fb ls` knew no way on
+    let (_folder, path) = folder();
+    let (table, out) = (path("t.parquet"), path("out.root"));
+    good(&["convert", DIMUON, &table]);
+    for (inputs, says) in [
+        (
+            vec![format!("{table}:Events")],
+            "nothing is called \"Events\"",
+        ),
+        (
+            vec![table.clone(), DIMUON.into()],
+            "inputs of several kinds",
+        ),
+        (
+            vec![DIMUON.into(), table.clone()],
+            "inputs of several kinds",
+        ),
+    ] {
+        let mut args = vec!["convert"];
+        args.extend(inputs.iter().map(String::as_str));
+        args.push(&out);
+        let error = failure(&args, 2);
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains(says), "{message}");
+    }
+    for verb in ["ls", "info", "head", "verify"] {
+        let next = failure(&[verb, &table], 4)["next"].clone();
+        let says = format!("`fb convert {table} NAME.root`");
+        assert!(next.as_str().unwrap().contains(&says), "{verb}: {next}");
+    }
+}
+
+#[test]
+fn a_folder_that_stops_says_how_to_go_on() {
+    // neither --skip-bad-files nor --drop was mentioned
+    let bad = with_bad_page(&page(DIMUON, 1, 0));
+    let (_folder, path) = folder();
+    let done = fb(&["convert", bad.path(), DIMUON, &path("out/")]);
+    assert_eq!(done.code, 4);
+    assert!(done.err.contains("--skip-bad-files REPORT"), "{}", done.err);
+    assert!(
+        done.err.contains("`drop` leaves this one out"),
+        "{}",
+        done.err
+    );
+    let error = failure(&["convert", bad.path(), &path("x.root")], 4);
+    assert!(error["next"].as_str().unwrap().contains("`drop`"));
+    good(&["convert", bad.path(), &path("x.root"), "--drop", "event"]);
+    // what is wrong with a file as a whole no field is to blame for
+    std::fs::write(path("no.root"), "no root file").unwrap();
+    let done = fb(&["convert", &path("no.root"), &path("out/")]);
+    assert!(!done.err.contains("drop") && !done.err.contains("--skip"));
 }
 
 #[test]

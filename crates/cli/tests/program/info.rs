@@ -30,6 +30,28 @@ fn the_schema_has_types_columns_and_sizes() {
 }
 
 #[test]
+fn sizes_in_trees_are_those_that_are_known() {
+    // arrays with the counter of another had no size, and the last member of a list of leaves had that of all
+    let tree = "testdata/ttree/leaves_zlib.root:leaves";
+    let value = document(&["info", tree]);
+    assert!(field(&value, "pair.first")["bytes_on_disk"].is_null());
+    assert!(field(&value, "pair.second")["compression_factor"].is_null());
+    assert_eq!(field(&value, "pair")["bytes_uncompressed"], 640);
+    let text = good(&["info", tree]);
+    let line = |name: &str| {
+        let mut lines = text.lines().map(str::split_whitespace);
+        let words = lines.find_map(|mut words| (words.next() == Some(name)).then_some(words));
+        words.unwrap().collect::<Vec<_>>().join(" ")
+    };
+    assert!(
+        line("jag3").contains("from jag 1.45 kB"),
+        "{}",
+        line("jag3")
+    );
+    assert_eq!(line("first"), "std::int32_t Int32");
+}
+
+#[test]
 fn sizes_of_fields_add_up() {
     for file in [DIMUON, MIXED] {
         let value = document(&["info", file]);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::input::{Input, Source, has_data, refused};
 use super::output::Format;
-use super::{ConvertOptions, OnPulse, Pulse, tables};
+use super::{ConvertOptions, OnPulse, Pulse, attributes, tables};
 
 /// What was compared, column by column.
 #[derive(Debug, Clone)]
@@ -79,7 +79,9 @@ pub(super) fn verify(
                 url: url.clone(),
                 path,
             };
-            Source::open(&[input], format, &plain, &[])?.batches
+            let written = Source::open(&[input], format, &plain, &[])?;
+            attributes::check_equal(&source.attributes, &written.attributes)?;
+            written.batches
         }
         _ => tables::reopen(&url, format)?,
     };

@@ -8,12 +8,14 @@ use arrow_array::RecordBatch;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::schema::{Descriptor, FieldId};
-use femtobarn_rntuple::spec::ExtraTypeInfo;
+use femtobarn_rntuple::spec::{ColumnType, ExtraTypeInfo};
 use femtobarn_rntuple::write::{FieldKind, FieldModel};
 use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::TreeModel;
 
+use super::attributes::{self, Attributes};
 use super::fit::Fit;
+use super::names::plain_ntuple_name;
 use super::output::Format;
 use super::reshape::reshape;
 use super::steps::steps;
@@ -49,6 +51,8 @@ pub(super) struct Source {
     pub skipped: Vec<(String, String)>,
     /// What has another name or other values.
     pub notes: Vec<(String, String)>,
+    /// What is said of ranges of its entries.
+    pub attributes: Vec<Attributes>,
     pub batches: Batches,
 }
 
@@ -63,10 +67,15 @@ impl Source {
         let [first, ..] = inputs else {
             return Err(refused("", "there is nothing to convert"));
         };
-        match Format::of(Path::new(&first.url)) {
-            Format::Root => Self::ntuple(inputs, output, options, unreadable),
-            format => tables::open(inputs, format, output, options),
+        check_kinds(first, inputs)?;
+        let mut source = match Format::of(Path::new(&first.url)) {
+            Format::Root => Self::ntuple(inputs, output, options, unreadable)?,
+            format => tables::open(inputs, format, output, options)?,
+        };
+        if output == Format::Root && options.name.is_none() {
+            source.rename();
         }
+        Ok(source)
     }
 
     fn ntuple(
@@ -124,6 +133,10 @@ impl Source {
             .map(|field| field.name.clone())
             .collect();
         let selection = ntuple.select(Some(&read))?.telling();
+        let (attributes, mut notes) = attributes::find(&ntuple, output);
+        if output == Format::Root {
+            notes.extend(no_longer_quantized(descriptor, &chosen));
+        }
         Ok(Self {
             name: descriptor.name.clone(),
             description: descriptor.description.clone(),
@@ -131,10 +144,21 @@ impl Source {
             n_entries: ntuple.n_entries(),
             n_bytes: stored_bytes(&ntuple)?,
             skipped,
-            notes: Vec::new(),
+            notes,
+            attributes,
             batches: steps(ntuple, selection, options.write.threads)?,
             fields,
         })
+    }
+
+    /// Gives it a name that an ntuple can have.
+    fn rename(&mut self) {
+        let plain = plain_ntuple_name(&self.name);
+        if plain != self.name {
+            let given = std::mem::replace(&mut self.name, plain);
+            let note = format!("the tree is called {:?}", self.name);
+            self.notes.push((given, note));
+        }
     }
 
     /// A tree, in the shape that ROOT's importer gives it.
@@ -177,9 +201,37 @@ impl Source {
             n_bytes: stored_bytes(ntuple)?,
             skipped: shaped.skipped,
             notes: shaped.notes,
+            attributes: Vec::new(),
             batches: Box::new(batches.map(move |batch| reshape(&batch?, &pieces))),
             fields: shaped.fields,
         })
+    }
+}
+
+/// Several inputs are of one kind, and tables have no names.
+fn check_kinds(first: &Input, inputs: &[Input]) -> Result<(), RNTupleError> {
+    let kind = |input: &Input| Format::of(Path::new(&input.url));
+    if let Some(other) = inputs.iter().find(|&input| kind(input) != kind(first)) {
+        return Err(RNTupleError::Usage {
+            what: format!(
+                "{} is {}, {} is {}: inputs of several kinds do not become one; convert each into a ROOT file first",
+                first.url,
+                kind(first).name(),
+                other.url,
+                kind(other).name()
+            ),
+        });
+    }
+    let is_named = |input: &&Input| kind(input) != Format::Root && input.path.is_some();
+    match inputs.iter().find(is_named) {
+        None => Ok(()),
+        Some(Input { url, path }) => Err(RNTupleError::Usage {
+            what: format!(
+                "{url} is {}, a table, in which nothing is called {:?}: give {url} alone",
+                Format::of(Path::new(url)).name(),
+                path.as_deref().unwrap_or_default()
+            ),
+        }),
     }
 }
 
@@ -213,7 +265,7 @@ fn choose(
 ) -> Result<(Vec<FieldId>, Vec<(String, String)>), RNTupleError> {
     let descriptor = reader.descriptor();
     let left_out = ntuple.left_out();
-    let above = Tree::model(reader).map(top_branches).unwrap_or_default();
+    let above = Tree::model(reader).map_or_else(HashMap::new, |tree| top_branches(tree, reader));
     let names = |name: &str| Names::new(name).below(above.get(name).map(String::as_str));
     let field = |&id: &FieldId| (Some(id), descriptor.field_name(id));
     let unknown = descriptor.skipped.iter();
@@ -305,8 +357,8 @@ pub(super) fn lacking(left_out: &LeftOut, reader: &Reader, id: FieldId) -> Optio
     member.map(|(path, why)| format!("its member {path:?}: {why}"))
 }
 
-/// The names of the top-level branches by those of the branches below them.
-fn top_branches(tree: &TreeModel) -> HashMap<String, String> {
+/// The names of the top-level branches by those of the branches below them, and of the fields that show these.
+pub(super) fn top_branches(tree: &TreeModel, reader: &Reader) -> HashMap<String, String> {
     let mut out = HashMap::new();
     for &top in &tree.top_level {
         let name = tree.branch(top).map_or("", |branch| branch.name.as_str());
@@ -315,7 +367,12 @@ fn top_branches(tree: &TreeModel) -> HashMap<String, String> {
             let Some(branch) = tree.branch(id) else {
                 continue;
             };
-            for own in [tree.path(id), branch.name.clone()] {
+            let field = Tree::field(reader, id);
+            let shown = field.map(|field| reader.descriptor().field_name(field).to_owned());
+            for own in [tree.path(id), branch.name.clone()]
+                .into_iter()
+                .chain(shown)
+            {
                 out.entry(own).or_insert_with(|| name.to_owned());
             }
             pending.extend(&branch.children);
@@ -368,6 +425,31 @@ fn shows_what_is_there(
     chosen.contains(&descriptor.top_of(shown))
         && fit.has(descriptor, shown)
         && ntuple.readers().iter().skip(1).all(is_same)
+}
+
+/// The fields that are fractions of a range in the input and whole numbers in the output: what was read of fractions need
+/// not be one again.
+fn no_longer_quantized(descriptor: &Descriptor, chosen: &[FieldId]) -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    for column in &descriptor.columns {
+        let id = column.field_id;
+        if column.column_type != ColumnType::Real32Quant || !chosen.contains(&descriptor.top_of(id))
+        {
+            continue;
+        }
+        let type_name = descriptor
+            .field(id)
+            .map_or("", |field| &field.record.type_name);
+        let note = format!(
+            "is stored as {type_name}, where it was in fractions of a range (Real32Quant) of {} bits",
+            column.bits
+        );
+        let note = (descriptor.qualified_name(id), note);
+        if !out.contains(&note) {
+            out.push(note);
+        }
+    }
+    out
 }
 
 /// Whether a field has data of its own.

@@ -10,16 +10,17 @@ use serde_json::{Value, json};
 
 use super::input::{Input, Source, misused};
 use super::output::Format;
-use super::{ConvertOptions, Converted, Pulse, Replace, check_inputs, convert_or_failed};
+use super::{ConvertOptions, Converted, Pulse, Replace, advice, check_inputs, convert_or_failed};
 use crate::ntuple::NTuple;
-use crate::open::{OpenOptions, open_file};
+use crate::open::OpenOptions;
 
 /// How many files are converted.
 #[derive(Debug, Clone, Copy)]
 pub struct Batch {
     /// Files at the same time; they share the threads.
     pub jobs: usize,
-    /// Leave files alone whose output is there, complete, and not older than they are.
+    /// Leave files alone whose output is there, complete, and not older than they are; other outputs are replaced as by
+    /// [`Replace::Left`], if [`Replace::Own`] was asked for.
     pub resume: bool,
     /// Go on after files that cannot be converted.
     pub skip_bad_files: bool,
@@ -52,7 +53,9 @@ pub enum Outcome {
         /// How many entries are lost, if that is known: none if nothing is wrong with the input.
         n_entries: Option<u64>,
     },
-    /// It was not tried, because another had failed.
+    /// It was stopped halfway, by the caller or because another had failed.
+    Interrupted,
+    /// It was not tried, because all had been stopped before.
     NotTried,
 }
 
@@ -68,12 +71,14 @@ impl FileReport {
                 done.to_json()
             }
             Outcome::Kept => json!({"status": "kept"}),
+            Outcome::Interrupted => json!({"status": "interrupted"}),
             Outcome::NotTried => json!({"status": "not tried"}),
             Outcome::Failed { error, n_entries } => json!({
                 "status": "failed",
                 "kind": error.kind(),
                 "error": error.with_causes(),
                 "entries_lost": n_entries,
+                "next": advice(error),
             }),
         };
         if let (Some(out), Value::Object(more)) = (out.as_object_mut(), more) {
@@ -121,9 +126,12 @@ pub fn convert_many(
             }
             let tick = |now| !stopped.load(Ordering::Relaxed) && pulse(at, now);
             let outcome = one(input, output, &own, batch.resume, &tick);
-            if let Outcome::Failed { error, .. } = &outcome
-                && (!batch.skip_bad_files || matches!(error, RNTupleError::Interrupted))
-            {
+            let is_last = match &outcome {
+                Outcome::Failed { .. } => !batch.skip_bad_files,
+                Outcome::Interrupted => true,
+                _ => false,
+            };
+            if is_last {
                 stopped.store(true, Ordering::Relaxed);
             }
             done.lock()
@@ -161,12 +169,12 @@ fn one(
         return Outcome::Kept;
     }
     let mut options = options.clone();
-    if resume && open_file(&output.to_string_lossy()).is_err() {
-        // what cannot be opened is what an earlier run has left
-        options.replace = Replace::Anything;
+    if resume && options.replace == Replace::Own {
+        options.replace = Replace::Left;
     }
     match convert_or_failed(std::slice::from_ref(input), output, &options, tick) {
         Ok(done) => Outcome::Converted(Box::new(done)),
+        Err(failed) if matches!(failed.error, RNTupleError::Interrupted) => Outcome::Interrupted,
         Err(failed) => Outcome::Failed {
             n_entries: if failed.is_of_input {
                 n_entries(input)

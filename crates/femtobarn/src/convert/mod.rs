@@ -5,6 +5,7 @@
 //! all threads. With several threads the next step is read while one is written. At any time two steps are held (one, with
 //! one thread), besides what writing takes ([`WriteOptions::memory`]).
 
+mod attributes;
 mod certificate;
 mod counters;
 mod fit;
@@ -237,7 +238,7 @@ fn attempt(
             Err(RNTupleError::Interrupted)
         }
     })?;
-    sink.finish()?;
+    sink.finish(&source.attributes)?;
     let certificate = match digest {
         None => None,
         Some(digest) => {
@@ -290,6 +291,22 @@ pub(crate) fn check_inputs(inputs: &[Input]) -> Result<(), RNTupleError> {
             ),
         }),
     }
+}
+
+/// What can be done about an error that a conversion ended with, if that is not what the error says.
+pub fn advice(error: &RNTupleError) -> Option<&'static str> {
+    let is_of_one = match error {
+        RNTupleError::PageChecksum { .. } => true,
+        RNTupleError::Codec { structure, .. } | RNTupleError::Object { structure, .. } => {
+            [" of branch ", " of field "]
+                .iter()
+                .any(|of| structure.contains(of))
+        }
+        _ => false,
+    };
+    is_of_one.then_some(
+        "if nothing else is damaged, the other fields can be converted: `drop` leaves this one out",
+    )
 }
 
 /// An error if nothing is left to be converted of what the input has.

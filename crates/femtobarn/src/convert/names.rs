@@ -17,6 +17,13 @@ pub(super) fn plain_name(branch: &str) -> String {
     }
 }
 
+/// The name of a tree without what has no place in that of an ntuple; a slash separates directories.
+pub(super) fn plain_ntuple_name(tree: &str) -> String {
+    let is_bad = |c: char| matches!(c, '.' | '\\' | ' ') || c.is_ascii_control();
+    let plain = tree.chars().map(|c| if is_bad(c) { '_' } else { c });
+    plain.collect()
+}
+
 /// What names have in common, up to an underscore.
 pub(super) fn common_beginning<'n>(names: &[&'n str]) -> &'n str {
     let Some((first, rest)) = names.split_first() else {

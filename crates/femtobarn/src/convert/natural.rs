@@ -9,7 +9,10 @@ use super::reshape::Piece;
 pub(super) fn view(name: &str, collection: &str, item: &FieldModel) -> FieldModel {
     let source = format!("{collection}._0.{}", item.name);
     let below = below(item, "_0", &source);
-    let type_name = format!("ROOT::VecOps::RVec<{}>", item.type_name);
+    let type_name = match item.type_name.as_str() {
+        "" => String::new(),
+        item => format!("ROOT::VecOps::RVec<{item}>"),
+    };
     FieldModel::projected(name, type_name, collection, vec![below])
 }
 

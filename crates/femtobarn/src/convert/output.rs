@@ -15,6 +15,7 @@ use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
 use super::ConvertOptions;
+use super::attributes::Attributes;
 use super::input::{Source, misused, refused};
 use crate::writable::create_beside;
 
@@ -58,7 +59,7 @@ impl Format {
         match Self::of(path) {
             Self::Root if !is_root => Err(misused(
                 &path.to_string_lossy(),
-                "outputs are called .root, .parquet, .arrow or .feather",
+                "outputs are called .root, .parquet, .arrow or .feather; end the name of a folder with /",
             )),
             format => Ok(format),
         }
@@ -80,6 +81,15 @@ impl Format {
         Err(RNTupleError::Usage {
             what: format!("{kind} is not compressed in this way: give {known}"),
         })
+    }
+
+    /// What such a file is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Root => "a ROOT file",
+            Self::Parquet => "Parquet",
+            Self::ArrowIpc => "Arrow IPC",
+        }
     }
 
     /// The usual ending of a name.
@@ -165,9 +175,16 @@ impl Sink {
         }
     }
 
-    pub fn finish(self) -> Result<(), RNTupleError> {
+    /// Writes what is left, and what is said of the entries.
+    pub fn finish(self, attributes: &[Attributes]) -> Result<(), RNTupleError> {
         match self {
-            Self::Root { mut file, ntuple } => {
+            Self::Root {
+                mut file,
+                mut ntuple,
+            } => {
+                for set in attributes {
+                    set.write(&mut file, &mut ntuple)?;
+                }
                 ntuple.finish(&mut file)?;
                 file.finish()?;
             }

@@ -15,6 +15,9 @@ use femtobarn_rntuple::write::{FieldModel, all_or_none, arrow_type_name};
 use super::input::refused;
 use super::wanted::{Names, Wanted, with_drop};
 
+/// Why a column of nulls is left out.
+const WITHOUT_TYPE: &str = "all of its values are missing, and it has no type";
+
 /// Most digits of a decimal that all integers of 64 bits have.
 const MOST_DIGITS: u8 = 18;
 
@@ -74,6 +77,7 @@ impl Columns {
             rename,
             changes: Vec::new(),
             has_integers: false,
+            without_type: Vec::new(),
         };
         let mut name = plain.name(given);
         // members are left alone: those of tuples have numbers
@@ -84,8 +88,8 @@ impl Columns {
         if !wanted.takes(&all_names) {
             return Ok(None);
         }
-        if field.data_type() == &DataType::Null {
-            let reason = "all of its values are missing, and it has no type";
+        if !has_type(field.data_type()) {
+            let reason = WITHOUT_TYPE;
             if wanted.names(&all_names) {
                 return Err(refused(given, with_drop(reason)));
             }
@@ -96,18 +100,25 @@ impl Columns {
             .insert(name.clone(), given)
             .filter(|_| name != given || rename)
         {
-            let reason = format!("{other:?} and it would both be called {name:?}: leave one out");
+            let reason = if other == given {
+                "two columns have this name: give one of them another name".to_owned()
+            } else {
+                format!("{other:?} and it would both be called {name:?}: leave one out")
+            };
             return Err(refused(given, reason));
         }
         if name != given {
             self.notes
                 .push((given.to_owned(), format!("is called {name:?}")));
         }
-        let data_type = plain.data_type(field.data_type());
+        let data_type = plain.data_type(field.data_type(), given);
         let data_type = data_type.map_err(|reason| refused(given, reason))?;
         let was = plain
             .has_integers
             .then(|| arrow_type_name(field.data_type()));
+        let without = plain.without_type.into_iter();
+        let without = without.map(|path| (path, WITHOUT_TYPE.to_owned()));
+        self.skipped.extend(without);
         let notes = plain.changes.into_iter();
         self.notes.extend(notes.map(|note| (name.clone(), note)));
         let made = Field::new(name, data_type, field.is_nullable());
@@ -142,6 +153,8 @@ struct Plain {
     changes: Vec<String>,
     /// Some of its values are written as integers.
     has_integers: bool,
+    /// Paths of its members that have no type.
+    without_type: Vec<String>,
 }
 
 impl Plain {
@@ -153,7 +166,7 @@ impl Plain {
         }
     }
 
-    fn data_type(&mut self, given: &DataType) -> Result<DataType, String> {
+    fn data_type(&mut self, given: &DataType, path: &str) -> Result<DataType, String> {
         use DataType as D;
         let name = || arrow_type_name(given);
         let too_long = || {
@@ -172,17 +185,21 @@ impl Plain {
             D::Decimal64(_, scale) => (D::Int64, scaled(*scale)),
             D::Decimal128(digits, scale) if *digits <= MOST_DIGITS => (D::Int64, scaled(*scale)),
             D::Decimal128(..) | D::Decimal256(..) => return Err(too_long()),
-            D::List(item) => return Ok(D::List(self.field(item)?)),
-            D::LargeList(item) => return Ok(D::LargeList(self.field(item)?)),
-            D::ListView(item) => return Ok(D::ListView(self.field(item)?)),
-            D::LargeListView(item) => return Ok(D::LargeListView(self.field(item)?)),
-            D::FixedSizeList(item, size) => return Ok(D::FixedSizeList(self.field(item)?, *size)),
-            D::Map(entries, is_sorted) => return Ok(D::Map(self.field(entries)?, *is_sorted)),
+            D::List(item) => return Ok(D::List(self.field(item, path)?)),
+            D::LargeList(item) => return Ok(D::LargeList(self.field(item, path)?)),
+            D::ListView(item) => return Ok(D::ListView(self.field(item, path)?)),
+            D::LargeListView(item) => return Ok(D::LargeListView(self.field(item, path)?)),
+            D::FixedSizeList(item, size) => {
+                return Ok(D::FixedSizeList(self.field(item, path)?, *size));
+            }
+            D::Map(entries, is_sorted) => {
+                return Ok(D::Map(self.field(entries, path)?, *is_sorted));
+            }
             D::Dictionary(keys, values) => {
-                let values = Box::new(self.data_type(values)?);
+                let values = Box::new(self.data_type(values, path)?);
                 return Ok(D::Dictionary(keys.clone(), values));
             }
-            D::Struct(members) => return self.members(members).map(D::Struct),
+            D::Struct(members) => return self.members(members, path).map(D::Struct),
             other => return Ok(other.clone()),
         };
         self.has_integers = true;
@@ -191,8 +208,8 @@ impl Plain {
         Ok(integer)
     }
 
-    fn field(&mut self, field: &Field) -> Result<FieldRef, String> {
-        let data_type = self.data_type(field.data_type())?;
+    fn field(&mut self, field: &Field, path: &str) -> Result<FieldRef, String> {
+        let data_type = self.data_type(field.data_type(), path)?;
         Ok(Arc::new(Field::new(
             field.name(),
             data_type,
@@ -200,10 +217,15 @@ impl Plain {
         )))
     }
 
-    fn members(&mut self, members: &Fields) -> Result<Fields, String> {
+    fn members(&mut self, members: &Fields, path: &str) -> Result<Fields, String> {
         let mut names = HashSet::new();
         let mut out = Vec::with_capacity(members.len());
         for member in members {
+            let path = format!("{path}.{}", member.name());
+            if !has_type(member.data_type()) {
+                self.without_type.push(path);
+                continue;
+            }
             let name = self.name(member.name());
             if !names.insert(name.clone()) {
                 return Err(format!("two of its members would be called {name:?}"));
@@ -212,10 +234,31 @@ impl Plain {
                 self.changes
                     .push(format!("its member {:?} is called {name:?}", member.name()));
             }
-            let member = self.field(member)?;
+            let member = self.field(member, &path)?;
             out.push(member.as_ref().clone().with_name(name));
         }
         Ok(out.into())
+    }
+}
+
+/// Whether there is something in a type that ntuples have: not in that of nulls, and of what holds nothing else.
+fn has_type(given: &DataType) -> bool {
+    use DataType as D;
+    match given {
+        D::Null => false,
+        D::List(item) | D::LargeList(item) | D::ListView(item) | D::LargeListView(item) => {
+            has_type(item.data_type())
+        }
+        D::FixedSizeList(item, _) => has_type(item.data_type()),
+        D::Map(entries, _) => match entries.data_type() {
+            D::Struct(pair) => pair.iter().all(|part| has_type(part.data_type())),
+            _ => true,
+        },
+        D::Dictionary(_, values) => has_type(values),
+        D::Struct(members) => {
+            members.is_empty() || members.iter().any(|member| has_type(member.data_type()))
+        }
+        _ => true,
     }
 }
 
@@ -261,9 +304,16 @@ fn recast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
         DataType::Struct(members) => members.iter().map(|member| member.data_type()).collect(),
         _ => Vec::new(),
     };
-    let below = data.child_data().iter().zip(types);
+    let is_record = matches!(to, DataType::Struct(_));
+    let children = data.child_data().iter();
+    let children = children.filter(|child| !is_record || has_type(child.data_type()));
+    let below = children.zip(types);
     let below = below.map(|(child, to)| Ok(recast(&make_array(child.clone()), to)?.to_data()));
     let below = below.collect::<Result<Vec<_>, ArrowError>>()?;
-    let builder = data.into_builder().data_type(to.clone()).child_data(below);
+    let builder = data
+        .clone()
+        .into_builder()
+        .data_type(to.clone())
+        .child_data(below);
     builder.build().map(make_array)
 }

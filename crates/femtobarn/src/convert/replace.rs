@@ -1,5 +1,7 @@
 //! What a conversion may replace.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use femtobarn_rntuple::RNTupleError;
@@ -9,14 +11,20 @@ use super::output::Format;
 use super::tables::is_table;
 use crate::open::{RNTUPLE_CLASS, open_file};
 
+/// What a ROOT file begins with.
+const ROOT_MAGIC: &[u8] = b"root";
+
 /// What of the output's name may be replaced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Replace {
     /// Nothing.
     Nothing,
-    /// What such a conversion has made: a file of one ntuple of the same name, or a table.
+    /// What such a conversion has made: a file of nothing but ntuples of the same name (and directories), or a table.
     #[default]
     Own,
+    /// That, and what one that was broken off has left, as resumed conversions find it: a ROOT file that cannot be opened,
+    /// or an empty file.
+    Left,
     /// Any file.
     Anything,
 }
@@ -41,30 +49,78 @@ impl Replace {
                 "it is there already: give another name, or say that it may be replaced (--force)",
             ));
         }
-        let other = match format {
-            Format::Root => other_content(output, name),
-            Format::Parquet | Format::ArrowIpc => (!is_table(output)).then(|| "no table".into()),
+        let found = match format {
+            Format::Root => Found::root_file(output, name),
+            Format::Parquet | Format::ArrowIpc => Found::table(output),
         };
-        match other {
-            None => Ok(()),
-            Some(what) => Err(refused(&format!(
-                "it is there already, with what would be lost ({what}): give another name, say that it may be replaced (overwrite=True, --force), or write into it with fb.update"
-            ))),
+        let (what, may_be_added_to) = match found {
+            Found::Own => return Ok(()),
+            Found::Broken if self == Self::Left => return Ok(()),
+            Found::Broken => (", and cannot be opened".to_owned(), false),
+            Found::Foreign(what) => (format!(", and {what}"), false),
+            Found::Other(what) => (format!(", with what would be lost ({what})"), true),
+        };
+        let advice = match (self, may_be_added_to) {
+            (Self::Left, _) => {
+                "move it away, or convert into another folder (overwrite=True, or --force without --resume, replaces it)"
+            }
+            (_, true) => {
+                "give another name, say that it may be replaced (overwrite=True), or write into it with fb.update"
+            }
+            (_, false) => "give another name, or say that it may be replaced (overwrite=True)",
+        };
+        Err(refused(&format!("it is there already{what}: {advice}")))
+    }
+}
+
+/// What is where the output will be.
+enum Found {
+    /// What a conversion makes.
+    Own,
+    /// What one that was broken off may have left.
+    Broken,
+    /// Nothing of the output's format, but this.
+    Foreign(&'static str),
+    /// Something of that format that a conversion does not make.
+    Other(String),
+}
+
+impl Found {
+    /// What a file has besides ntuples of one name.
+    fn root_file(path: &Path, name: &str) -> Self {
+        let found = open_file(&path.to_string_lossy());
+        let Ok(entries) = found.and_then(|file| file.walk().map_err(RNTupleError::from)) else {
+            return match beginning(path) {
+                Ok(begins) if begins.is_empty() || begins == ROOT_MAGIC => Self::Broken,
+                Ok(_) => Self::Foreign("is no ROOT file"),
+                Err(_) => Self::Foreign("cannot be read"),
+            };
+        };
+        let is_other = |entry: &&femtobarn_rootfile::Entry| {
+            let key = &entry.key;
+            let is_own = key.class_name == RNTUPLE_CLASS && entry.path == name;
+            !is_own && !key.is_directory()
+        };
+        match entries.iter().find(is_other) {
+            Some(other) => Self::Other(format!("{} {:?}", other.key.class_name, other.path)),
+            None => Self::Own,
+        }
+    }
+
+    fn table(path: &Path) -> Self {
+        match beginning(path) {
+            Ok(begins) if begins.is_empty() => Self::Broken,
+            Ok(_) if is_table(path) => Self::Own,
+            Ok(_) => Self::Foreign("is no table"),
+            Err(_) => Self::Foreign("cannot be read"),
         }
     }
 }
 
-/// What a file has besides one ntuple.
-fn other_content(path: &Path, name: &str) -> Option<String> {
-    let found = open_file(&path.to_string_lossy());
-    let Ok(entries) = found.and_then(|file| file.walk().map_err(RNTupleError::from)) else {
-        return Some("no ROOT file".into());
-    };
-    let is_other = |entry: &&femtobarn_rootfile::Entry| {
-        let key = &entry.key;
-        let is_own = key.class_name == RNTUPLE_CLASS && entry.path == name;
-        !is_own && !key.is_directory()
-    };
-    let other = entries.iter().find(is_other);
-    other.map(|entry| format!("{} {:?}", entry.key.class_name, entry.path))
+/// The first bytes of a file.
+fn beginning(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let file = File::open(path)?;
+    file.take(ROOT_MAGIC.len() as u64).read_to_end(&mut out)?;
+    Ok(out)
 }

@@ -72,6 +72,7 @@ pub(super) fn open(
         n_bytes: first.n_bytes,
         skipped: columns.skipped.clone(),
         notes: columns.notes.clone(),
+        attributes: Vec::new(),
         batches: Box::new(again.map(move |batch: Found| columns.of(&batch?))),
     })
 }

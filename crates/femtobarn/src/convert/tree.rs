@@ -18,7 +18,7 @@ use femtobarn_ttree::model::{Branch, BranchId, Leaf, TreeModel};
 use super::ConvertOptions;
 use super::counters::{Counted, why_apart};
 use super::fit::Fit;
-use super::input::{elsewhere, lacking};
+use super::input::{elsewhere, lacking, top_branches};
 use super::levels::Levels;
 use super::members::Members;
 use super::names::{common_beginning, plain_name};
@@ -74,7 +74,7 @@ pub(super) fn shape(
         left_out: ntuple.left_out(),
         fit,
         reader,
-        wanted: Wanted::new(options, names),
+        wanted: Wanted::new(options, names).with_below(top_branches(tree, reader)),
         group: options.group,
         out: Shaped::default(),
         names: HashSet::new(),

@@ -1,6 +1,6 @@
 //! Which fields are asked for, and which are to be left out.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
@@ -48,6 +48,8 @@ pub(super) struct Wanted<'a> {
     unmatched: HashSet<&'a str>,
     /// All names of the input.
     own: Vec<String>,
+    /// The names of the top-level branches by those that what is below them goes by.
+    below: HashMap<String, String>,
 }
 
 impl<'a> Wanted<'a> {
@@ -57,7 +59,14 @@ impl<'a> Wanted<'a> {
             options,
             unmatched: patterns.map(String::as_str).collect(),
             own: own.map(str::to_owned).collect(),
+            below: HashMap::new(),
         }
+    }
+
+    /// The same with the names of what is below the top level.
+    pub fn with_below(mut self, below: HashMap<String, String>) -> Self {
+        self.below = below;
+        self
     }
 
     pub fn takes(&mut self, names: &Names) -> bool {
@@ -110,10 +119,15 @@ impl<'a> Wanted<'a> {
             return Ok(());
         };
         let mut cuts = pattern.match_indices(['.', '/']);
-        let above = cuts.find_map(|(at, _)| {
-            let above = pattern.get(..at)?;
-            let mut own = self.own.iter();
-            own.find(|own| matches(above, own) || matches(above, own.trim_end_matches('.')))
+        let below = self.below.iter();
+        let below = below.filter(|(name, _)| matches(pattern, name));
+        let below = below.map(|(_, top)| top).min();
+        let above = below.or_else(|| {
+            cuts.find_map(|(at, _)| {
+                let above = pattern.get(..at)?;
+                let mut own = self.own.iter();
+                own.find(|own| matches(above, own) || matches(above, own.trim_end_matches('.')))
+            })
         });
         if let Some(above) = above {
             let place = match ntuple {

@@ -43,8 +43,14 @@ impl Aside {
         if !replaces && fs::symlink_metadata(path).is_ok() {
             return Err(IoError::Exists { url });
         }
-        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-            let found = "something else";
+        if let Ok(there) = fs::metadata(path)
+            && !there.is_file()
+        {
+            let found = if there.is_dir() {
+                "a directory"
+            } else {
+                "something else"
+            };
             return Err(IoError::NotAFile { url, found });
         }
         let create_error = |source| IoError::Create {

@@ -200,8 +200,16 @@ pub fn did_you_mean<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) ->
 
 /// The names nearest to a misspelt one, best first.
 pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    nearest_within((name.chars().count() / 3).max(2), name, names)
+}
+
+/// The names nearest to a misspelt one, best first, that differ from it in no more than `limit` characters.
+pub fn nearest_within<'a>(
+    limit: usize,
+    name: &str,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Vec<String> {
     let wanted = name.to_lowercase();
-    let limit = (name.chars().count() / 3).max(2);
     let mut found: Vec<(usize, &str)> = names
         .into_iter()
         .map(|candidate| {

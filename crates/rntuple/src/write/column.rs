@@ -6,6 +6,7 @@ use std::ops::Range;
 use arrow_buffer::BooleanBuffer;
 use femtobarn_codec::{CodecError, Compressor, bits, delta, real, transpose, xxh3, zigzag};
 
+use super::numbers::in_range;
 use super::waiting::{Blocks, Waiting};
 use crate::RNTupleError;
 use crate::schema::DType;
@@ -330,7 +331,13 @@ fn encode(
         C::Real32Quant if dtype == Some(DType::Float64) => {
             real::pack_quantized(&doubles(elements), bits, min, max, out)
         }
-        C::Real32Quant => real::pack_quantized(&reals(elements), bits, min, max, out),
+        C::Real32Quant => {
+            let reals: Vec<f64> = reals(elements)
+                .into_iter()
+                .map(|value| in_range(value, (min, max)))
+                .collect();
+            real::pack_quantized(&reals, bits, min, max, out)
+        }
         _ => copy(elements, out),
     }
 }

@@ -14,7 +14,7 @@ use arrow_schema::DataType;
 use super::choose::variant;
 use super::members::record;
 use super::model::{Shape, in_words, unwritable};
-use super::numbers::{check_range, leaf};
+use super::numbers::{check_limits, leaf};
 use super::values::{Ends, Values};
 use crate::RNTupleError;
 use crate::schema::DType;
@@ -40,14 +40,20 @@ pub(super) fn conform(shape: &Shape, array: &ArrayRef, path: &str) -> Result<Val
         return Err(unwritable(path, reason));
     }
     match shape {
-        Shape::Leaf { dtype, range, .. } => {
+        Shape::Leaf { dtype, limits, .. } => {
             let values = leaf(*dtype, array, path)?;
-            if let (Some(range), Values::Leaf { bytes, .. }) = (range, &values) {
-                check_range(*dtype, *range, bytes, path)?;
+            if let Values::Leaf { bytes, .. } = &values {
+                check_limits(*dtype, *limits, bytes, path)?;
             }
             Ok(values)
         }
         Shape::List { item, text, .. } => list(item, *text, array, path),
+        // never by what the lists hold: that may be another thing in the next batch
+        Shape::Optional {
+            item,
+            as_lists: true,
+            ..
+        } if is_list(array.data_type()) => pointer(item, array, path),
         Shape::Optional { item, .. } => optional(item, array, path),
         Shape::Array { size, item } => fixed(*size, item, array, path),
         Shape::Record { class, members } => record(class, members, array, path),
@@ -213,14 +219,6 @@ fn list_view(item: &Shape, array: &ArrayRef, path: &str) -> Result<Values, RNTup
 }
 
 fn optional(item: &Shape, array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {
-    let is_list = matches!(
-        array.data_type(),
-        DataType::List(_) | DataType::LargeList(_)
-    );
-    let may_be_pointers = is_list && array.null_count() == 0;
-    if may_be_pointers && !matches!(item, Shape::List { .. } | Shape::Optional { .. }) {
-        return pointer(item, array, path);
-    }
     if array.data_type() == &DataType::Null {
         let ends = Ends::Wide(OffsetBuffer::new(ScalarBuffer::from(vec![
             0i64;
@@ -249,8 +247,21 @@ fn optional(item: &Shape, array: &ArrayRef, path: &str) -> Result<Values, RNTupl
     Ok(Values::List { ends, item })
 }
 
+fn is_list(data_type: &DataType) -> bool {
+    use DataType as D;
+    matches!(
+        data_type,
+        D::List(_) | D::LargeList(_) | D::FixedSizeList(..) | D::ListView(_) | D::LargeListView(_)
+    )
+}
+
 /// Lists of none or one, as pointers are read.
 fn pointer(item: &Shape, array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {
+    if array.null_count() > 0 {
+        let reason = "it was given lists and missing values: give lists of none or one, or values of which some are \
+                      missing";
+        return Err(unwritable(path, reason));
+    }
     let values = list(item, false, array, path)?;
     let long = match &values {
         Values::List {

@@ -137,7 +137,9 @@ fn add(columns: &mut [Column], values: &Values, shape: &Shape, from: usize, to: 
             Shape::List {
                 index, item: below, ..
             }
-            | Shape::Optional { index, item: below },
+            | Shape::Optional {
+                index, item: below, ..
+            },
         ) => {
             let (lengths, first, last) = lengths(ends, from, to);
             if let Some(column) = columns.get_mut(*index) {

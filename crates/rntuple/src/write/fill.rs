@@ -387,8 +387,11 @@ pub(super) fn values_of(
     if schema.fields().len() > out.len() {
         let known = |name: &str| layout.tops.iter().any(|(top, _)| top == name);
         let name = names.clone().find(|name| !known(name)).unwrap_or("");
-        let reason =
-            "the batch has it, and the ntuple has not: add the field first, or leave it out";
+        let reason = if layout.names.contains(name) {
+            "the batch has it, and it is a view, which shows what another field is given: leave it out"
+        } else {
+            "the batch has it, and the ntuple has not: add the field first, or leave it out"
+        };
         return Err(unwritable(name, reason));
     }
     Ok(out)

@@ -10,10 +10,13 @@ use arrow_buffer::{BooleanBuffer, Buffer};
 use arrow_schema::DataType;
 
 use super::conform::wrong;
-use super::model::{dtype_of, unwritable};
+use super::model::{Limits, dtype_of, unwritable};
 use super::values::Values;
 use crate::RNTupleError;
 use crate::schema::DType;
+
+/// The least number of single precision that is rounded to infinity in half precision.
+const HALF_INFINITE: f32 = 65520.0;
 
 /// The numbers of an array as those of a type.
 ///
@@ -66,20 +69,50 @@ fn zeros_and_ones(array: &ArrayRef) -> Option<BooleanBuffer> {
         .map(BooleanBuffer::from)
 }
 
-/// Quantized values must be in their range.
-pub(super) fn check_range(
+/// What a real of single precision counts as in a range: the bound, if it is what that is in single precision, which may
+/// be outside by half a unit in the last place, as pi is.
+pub(super) fn in_range(value: f32, (min, max): (f64, f64)) -> f64 {
+    #[expect(clippy::cast_possible_truncation, reason = "single precision is meant")]
+    let is = |bound: f64| value.is_finite() && value == bound as f32;
+    let wide = f64::from(value);
+    if wide < min && is(min) {
+        min
+    } else if wide > max && is(max) {
+        max
+    } else {
+        wide
+    }
+}
+
+/// Values must be what their column keeps: of what is quantized those in the range, of what has less than its precision
+/// those that stay finite.
+pub(super) fn check_limits(
     dtype: DType,
-    (min, max): (f64, f64),
+    limits: Limits,
     bytes: &Buffer,
     path: &str,
 ) -> Result<(), RNTupleError> {
-    let outside = |value: &f64| !(min..=max).contains(value);
+    #[expect(clippy::cast_possible_truncation, reason = "what becomes infinite")]
+    let single = |value: f64| (value as f32).abs();
+    let outside = |value: &f64| match limits {
+        Limits::None => false,
+        Limits::Range(min, max) => !(min..=max).contains(value),
+        Limits::Single => value.is_finite() && single(*value).is_infinite(),
+        Limits::Half => value.is_finite() && single(*value) >= HALF_INFINITE,
+    };
+    if limits == Limits::None {
+        return Ok(());
+    }
     let found = match dtype {
         DType::Float32 => bytes
             .as_chunks::<4>()
             .0
             .iter()
-            .map(|real| f64::from(f32::from_le_bytes(*real)))
+            .map(|real| f32::from_le_bytes(*real))
+            .map(|value| match limits {
+                Limits::Range(min, max) => in_range(value, (min, max)),
+                _ => f64::from(value),
+            })
             .find(outside),
         _ => bytes
             .as_chunks::<8>()
@@ -90,8 +123,15 @@ pub(super) fn check_range(
     };
     match found {
         Some(value) => {
-            let reason =
-                format!("{value} is outside of the range {min} to {max} that it is stored in");
+            let reason = match limits {
+                Limits::Range(min, max) => {
+                    format!("{value} is outside of the range {min} to {max} that it is stored in")
+                }
+                Limits::Half => {
+                    format!("{value:e} is infinite in half precision, as which it is stored")
+                }
+                _ => format!("{value:e} is infinite in single precision, as which it is stored"),
+            };
             Err(unwritable(path, reason))
         }
         None => Ok(()),

@@ -430,6 +430,7 @@ impl Values {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::write::model::Limits;
 
     fn leaf<const N: usize>(values: impl Iterator<Item = [u8; N]>) -> Values {
         Values::Leaf {
@@ -445,7 +446,7 @@ mod tests {
         let number = |column, dtype| Shape::Leaf {
             column,
             dtype,
-            range: None,
+            limits: Limits::None,
         };
         let variant = Shape::Variant {
             switch: 1,

@@ -98,7 +98,9 @@ impl Values {
                 Shape::List {
                     index, item: below, ..
                 }
-                | Shape::Optional { index, item: below },
+                | Shape::Optional {
+                    index, item: below, ..
+                },
             ) => {
                 let (column, blocks) = columns.column(*index)?;
                 match ends {

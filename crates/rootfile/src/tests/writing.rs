@@ -54,6 +54,10 @@ fn a_new_file_holds_its_objects_directories_and_classes() {
     let blob = file.append_blob(&[b"blob ", b"of parts"]).unwrap();
     assert_eq!(file.directory("/a//b/").unwrap(), deep);
     assert_eq!(file.directory("one").unwrap_err().kind(), "not-a-directory");
+    for none in ["..", "a/../c", "a/.", "a;1/b"] {
+        let error = file.directory(none).unwrap_err();
+        assert_eq!(error.kind(), "invalid-name", "{none}");
+    }
     file.add_streamer_info(info("One"));
     file.add_streamer_info(info("One"));
     file.finish().unwrap();

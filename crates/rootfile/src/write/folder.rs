@@ -100,7 +100,7 @@ impl FileWriter {
     /// The directory at a path, made with all above it if it is not there; the root directory's path is empty.
     ///
     /// # Errors
-    /// If something else has that name, or the sink fails.
+    /// If something else has that name, it is none (`.`, `..`, or with a `;`), or the sink fails.
     pub fn directory(&mut self, path: &str) -> Result<usize, RootFileError> {
         let mut at = 0;
         for name in names_in(path) {
@@ -126,6 +126,12 @@ impl FileWriter {
                 url: self.sink.url().to_owned(),
                 name: name.to_owned(),
                 found: bad,
+            });
+        }
+        if matches!(name, "." | "..") {
+            return Err(RootFileError::RelativeName {
+                url: self.sink.url().to_owned(),
+                name: name.to_owned(),
             });
         }
         if let Some(key) = above.keys.iter().find(|key| key.name == name) {

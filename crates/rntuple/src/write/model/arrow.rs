@@ -81,6 +81,10 @@ fn either(a: &Field, b: &Field) -> Field {
     let data_type = match (a.data_type(), b.data_type()) {
         (DataType::List(a), DataType::List(b)) => DataType::List(both(a, b)),
         (DataType::LargeList(a), DataType::LargeList(b)) => DataType::LargeList(both(a, b)),
+        (DataType::ListView(a), DataType::ListView(b)) => DataType::ListView(both(a, b)),
+        (DataType::LargeListView(a), DataType::LargeListView(b)) => {
+            DataType::LargeListView(both(a, b))
+        }
         (DataType::FixedSizeList(a, n), DataType::FixedSizeList(b, _)) => {
             DataType::FixedSizeList(both(a, b), *n)
         }
@@ -107,6 +111,12 @@ pub(super) fn tightened(field: &Field, arrays: &[ArrayRef]) -> Field {
         }
         DataType::LargeList(item) => {
             DataType::LargeList(items(item, &|a| a.as_list::<i64>().values().clone()))
+        }
+        DataType::ListView(item) => {
+            DataType::ListView(items(item, &|a| a.as_list_view::<i32>().values().clone()))
+        }
+        DataType::LargeListView(item) => {
+            DataType::LargeListView(items(item, &|a| a.as_list_view::<i64>().values().clone()))
         }
         DataType::FixedSizeList(item, size) => {
             let item = items(item, &|a| a.as_fixed_size_list().values().clone());

@@ -2,13 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::shape::{Order, Shape};
+use super::shape::{Limits, Order, Shape};
 use super::{FieldKind, FieldModel, LeafModel, StoredAs, unwritable};
 use crate::RNTupleError;
 use crate::schema::DType;
 use crate::spec::{
-    AliasColumn, ColumnFlags, ColumnRecord, ColumnType, FieldFlags, FieldRecord, Role,
-    SchemaDescription,
+    ColumnFlags, ColumnRecord, ColumnType, FieldFlags, FieldRecord, Role, SchemaDescription,
 };
 
 /// The schema of an ntuple that is written; it can grow.
@@ -22,11 +21,11 @@ pub(crate) struct Layout {
     /// Compression settings of each column.
     pub settings: Vec<u32>,
     /// Fields by their names from the top down, with dots between.
-    paths: HashMap<String, u32>,
+    pub(super) paths: HashMap<String, u32>,
     /// Whether names are taken that ROOT would not take: the ntuple is never written.
     pub any_name: bool,
     /// Names of all top-level fields.
-    names: HashSet<String>,
+    pub names: HashSet<String>,
 }
 
 /// The columns of offsets, plain and split.
@@ -34,11 +33,11 @@ const INDEX: (ColumnType, ColumnType) = (ColumnType::Index64, ColumnType::SplitI
 
 /// Where in the tree a field is added.
 #[derive(Clone, Copy)]
-struct Place<'a> {
-    parent: Option<u32>,
-    path: &'a str,
+pub(super) struct Place<'a> {
+    pub parent: Option<u32>,
+    pub path: &'a str,
     /// First element of a column here: not zero for those that were added later.
-    first: i64,
+    pub first: i64,
 }
 
 impl Layout {
@@ -75,8 +74,9 @@ impl Layout {
             next.tops.push((field.name.clone(), shape));
             next.column_ends.push(next.schema.columns.len());
         }
+        let classes = next.classes();
         for field in fields.iter().filter(is_view) {
-            next.project(field, place(&field.name), None)?;
+            next.project(field, place(&field.name), None, &classes)?;
         }
         *self = next;
         Ok(())
@@ -90,7 +90,7 @@ impl Layout {
         }
     }
 
-    fn record(&mut self, field: &FieldModel, role: Role, place: Place<'_>) -> u32 {
+    pub(super) fn record(&mut self, field: &FieldModel, role: Role, place: Place<'_>) -> u32 {
         let id = u32::try_from(self.schema.fields.len()).unwrap_or(u32::MAX);
         let has_checksum = if field.type_checksum.is_some() { 4 } else { 0 };
         let flags = has_checksum | if field.is_soa { 8 } else { 0 };
@@ -166,7 +166,14 @@ impl Layout {
                 let index = self.column(id, INDEX, place.first, settings);
                 let item = Box::new(self.below(item, id, place, 0, settings)?);
                 if matches!(field.kind, FieldKind::Optional(_)) {
-                    Shape::Optional { index, item }
+                    // a pointer is read as a list, which can be no value of such items
+                    let is_pointer = field.type_name.starts_with("std::unique_ptr<");
+                    let as_lists = is_pointer && item.is_no_list();
+                    Shape::Optional {
+                        index,
+                        item,
+                        as_lists,
+                    }
                 } else {
                     let order = if field.is_ordered {
                         Order::default()
@@ -199,7 +206,7 @@ impl Layout {
                 let item = Box::new(Shape::Leaf {
                     column,
                     dtype,
-                    range: None,
+                    limits: Limits::None,
                 });
                 let size = usize::try_from(*size).unwrap_or(usize::MAX);
                 Shape::Array { size, item }
@@ -280,7 +287,7 @@ impl Layout {
         let item = Box::new(Shape::Leaf {
             column,
             dtype: DType::UInt8,
-            range: None,
+            limits: Limits::None,
         });
         let text = bytes == ColumnType::Char;
         Shape::List {
@@ -309,108 +316,12 @@ impl Layout {
             }
             _ => {}
         }
-        let range = match leaf.stored {
-            Some(StoredAs::Quantized { min, max, .. }) => Some((min, max)),
-            _ => None,
-        };
         Shape::Leaf {
             column,
             dtype: leaf.dtype,
-            range,
+            limits: limits(leaf),
         }
     }
-
-    /// Adds a view. What it shows must be repeated as often as the view: by `repeated`, the field that the view above shows,
-    /// or one above that.
-    fn project(
-        &mut self,
-        field: &FieldModel,
-        place: Place<'_>,
-        repeated: Option<u32>,
-    ) -> Result<(), RNTupleError> {
-        let FieldKind::Projected { source, subfields } = &field.kind else {
-            return Err(unwritable(
-                place.path,
-                "a field below a view is a view, too",
-            ));
-        };
-        let Some(&source_id) = self.paths.get(source) else {
-            let reason = format!("it shows {source:?}, which is not there");
-            return Err(unwritable(place.path, reason));
-        };
-        let is_length = field.type_name.starts_with("ROOT::RNTupleCardinality");
-        let Some(seen) = self.schema.fields.get(source_id as usize).cloned() else {
-            return Ok(());
-        };
-        if seen.source_id.is_some() || (is_length && seen.role != Role::Collection) {
-            let reason =
-                format!("it shows {source:?}, which is no collection with data of its own");
-            return Err(unwritable(place.path, reason));
-        }
-        if self.repeated_above(source_id) != repeated {
-            let reason = format!(
-                "it shows {source:?}, of which an entry has more or fewer values than a view of the type {:?}",
-                field.type_name
-            );
-            return Err(unwritable(place.path, reason));
-        }
-        let has_items = (0u32..)
-            .zip(&self.schema.fields)
-            .any(|(id, below)| below.parent_id == source_id && id != source_id);
-        if has_items && subfields.is_empty() && !is_length {
-            let reason = format!(
-                "it shows {source:?}, a {:?}, which is not seen as a {:?}",
-                seen.type_name, field.type_name
-            );
-            return Err(unwritable(place.path, reason));
-        }
-        let repeated = if is_repeated(&seen) {
-            Some(source_id)
-        } else {
-            repeated
-        };
-        let role = if is_length { Role::Plain } else { seen.role };
-        let id = self.record(field, role, place);
-        if let Some(record) = self.schema.fields.get_mut(id as usize) {
-            record.flags.0 |= 2 | (seen.flags.0 & 1);
-            record.array_size = seen.array_size;
-            record.source_id = Some(source_id);
-        }
-        let columns = (0u32..).zip(&self.schema.columns);
-        let columns = columns.filter(|(_, column)| column.field_id == source_id);
-        let aliases: Vec<AliasColumn> = columns
-            .map(|(physical_id, _)| AliasColumn {
-                physical_id,
-                field_id: id,
-            })
-            .collect();
-        self.schema.alias_columns.extend(aliases);
-        for subfield in subfields {
-            let path = format!("{}.{}", place.path, subfield.name);
-            let place = Place {
-                parent: Some(id),
-                path: &path,
-                ..place
-            };
-            self.project(subfield, place, repeated)?;
-        }
-        Ok(())
-    }
-
-    /// The nearest field above one that has other numbers of values than what it is in.
-    fn repeated_above(&self, id: u32) -> Option<u32> {
-        let above = |id: &u32| {
-            let parent = self.schema.fields.get(*id as usize)?.parent_id;
-            (parent != *id).then_some(parent)
-        };
-        let record = |id: &u32| self.schema.fields.get(*id as usize);
-        std::iter::successors(above(&id), above).find(|id| record(id).is_some_and(is_repeated))
-    }
-}
-
-/// Whether what is below a field has another number of values.
-fn is_repeated(field: &FieldRecord) -> bool {
-    field.array_size.is_some() || matches!(field.role, Role::Collection | Role::Variant)
 }
 
 /// Insists on a name that ROOT takes, of a field or an ntuple.
@@ -440,6 +351,19 @@ fn scaled(field: &FieldModel, first: i64, size: u64) -> Result<i64, RNTupleError
         .filter(|&n| n > 0 && n <= i64::from(i32::MAX));
     size.and_then(|size| first.checked_mul(size))
         .ok_or_else(|| unwritable(&field.name, "its size is no number of items"))
+}
+
+/// What is kept of numbers that are stored in another way.
+fn limits(leaf: LeafModel) -> Limits {
+    use ColumnType as C;
+    match (leaf.dtype, leaf.stored) {
+        (_, Some(StoredAs::Quantized { min, max, .. })) => Limits::Range(min, max),
+        (DType::Float32 | DType::Float64, Some(StoredAs::Column(C::Real16))) => Limits::Half,
+        (DType::Float64, Some(StoredAs::Truncated(_) | StoredAs::Column(C::Real32))) => {
+            Limits::Single
+        }
+        _ => Limits::None,
+    }
 }
 
 /// A column type and its split form, as ROOT pairs them by default.

@@ -5,6 +5,7 @@ mod cpp;
 mod descriptor;
 mod layout;
 mod shape;
+mod views;
 mod words;
 
 use crate::RNTupleError;
@@ -14,7 +15,7 @@ use crate::spec::{ColumnType, FieldRecord};
 pub(crate) use arrow::dtype_of;
 pub use arrow::{Nulls, arrow_type_name};
 pub(crate) use layout::{Layout, check_name};
-pub(crate) use shape::{Order, Shape};
+pub(crate) use shape::{Limits, Order, Shape};
 pub(crate) use words::in_words;
 
 /// A field that is to be written, and those below it.
@@ -87,7 +88,8 @@ pub enum StoredAs {
     Column(ColumnType),
     /// `Real32Trunc`: the upper bits of single precision, 10 to 31.
     Truncated(u16),
-    /// `Real32Quant`: as that many bits' fraction of a range; values outside of it are errors.
+    /// `Real32Quant`: as that many bits' fraction of a range; values outside of it are errors, but for the bounds in single
+    /// precision, which may be.
     Quantized {
         /// 1 to 32.
         bits: u16,
@@ -317,13 +319,28 @@ impl FieldModel {
     /// If there are none, or the way does not exist.
     pub fn store_reals(&mut self, stored: StoredAs) -> Result<(), RNTupleError> {
         check_stored(&self.name, stored)?;
-        let mut n = 0;
+        if let FieldKind::Projected { source, .. } = &self.kind {
+            let reason = format!(
+                "its precision is asked for, but it is a view: it is that of what it shows, {source:?}"
+            );
+            return Err(unwritable(&self.name, reason));
+        }
+        let (mut n, mut is_single) = (0, false);
         self.each_leaf(&mut |leaf| {
             if matches!(leaf.dtype, DType::Float32 | DType::Float64) {
+                is_single |= leaf.dtype == DType::Float32;
                 leaf.stored = Some(stored);
                 n += 1;
             }
         });
+        let most = f64::from(f32::MAX);
+        match stored {
+            StoredAs::Quantized { min, max, .. } if is_single && (min < -most || max > most) => {
+                let reason = format!("{min} to {max} is no range of single precision");
+                return Err(unwritable(&self.name, reason));
+            }
+            _ => {}
+        }
         if n == 0 {
             return Err(unwritable(
                 &self.name,

@@ -11,8 +11,7 @@ pub(crate) enum Shape {
     Leaf {
         column: usize,
         dtype: DType,
-        /// What values may be, if not everything.
-        range: Option<(f64, f64)>,
+        limits: Limits,
     },
     /// Lists; texts are lists of bytes.
     List {
@@ -22,7 +21,12 @@ pub(crate) enum Shape {
         order: Order,
     },
     /// An item or none.
-    Optional { index: usize, item: Box<Shape> },
+    Optional {
+        index: usize,
+        item: Box<Shape>,
+        /// Whether lists of none or one are taken, too, as what it is is read.
+        as_lists: bool,
+    },
     /// Lists of a fixed size.
     Array { size: usize, item: Box<Shape> },
     /// Members by name.
@@ -35,6 +39,19 @@ pub(crate) enum Shape {
         switch: usize,
         alternatives: Vec<Shape>,
     },
+}
+
+/// What a column keeps of the numbers of its type.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Limits {
+    /// Everything.
+    None,
+    /// What is in a range.
+    Range(f64, f64),
+    /// What is finite in single precision, infinities and NaN.
+    Single,
+    /// What is finite in half precision, infinities and NaN.
+    Half,
 }
 
 /// What the items of a list obey.
@@ -75,6 +92,15 @@ impl Order {
 }
 
 impl Shape {
+    /// Whether its values are never given as lists.
+    pub(super) fn is_no_list(&self) -> bool {
+        match self {
+            Self::Leaf { .. } | Self::Record { .. } => true,
+            Self::List { text, .. } => *text,
+            Self::Optional { .. } | Self::Array { .. } | Self::Variant { .. } => false,
+        }
+    }
+
     /// Adds the types of the elements that are given for each column below.
     pub fn element_types(&self, types: &mut HashMap<usize, DType>) {
         match self {

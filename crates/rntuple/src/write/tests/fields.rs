@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, Int32Type};
+use arrow_array::types::{Float16Type, Float32Type, Float64Type, Int32Type};
 use arrow_array::{
     Array, ArrayRef, Float64Array, Int32Array, Int64Array, LargeListArray, RecordBatch, UInt64Array,
 };
@@ -12,8 +12,9 @@ use femtobarn_rootfile::{FileWriter, Uuid};
 
 use super::open;
 use crate::schema::DType;
+use crate::spec::ColumnType;
 use crate::write::{
-    AttributeSetWriter, FieldKind, FieldModel, NTupleWriter, StoredAs, WriteOptions,
+    AttributeSetWriter, FieldKind, FieldModel, LeafModel, NTupleWriter, StoredAs, WriteOptions,
 };
 
 fn file() -> (Arc<MemorySink>, FileWriter) {
@@ -119,6 +120,48 @@ fn quantized_values_are_in_their_range_or_refused() {
         found.column(0).as_primitive::<Float64Type>().values(),
         &values
     );
+}
+
+/// They became infinite in silence.
+#[test]
+fn reals_that_their_column_makes_infinite_are_refused() {
+    let half = StoredAs::Column(ColumnType::Real16);
+    for (stored, largest, bad) in [
+        (half, 65519.0, 65520.0),
+        (StoredAs::Column(ColumnType::Real32), 3.402_823_5e38, 1e39),
+        (StoredAs::Truncated(12), 3.402_823_5e38, 1e39),
+    ] {
+        let (sink, mut file) = file();
+        let mut field = FieldModel::number("x", DType::Float64);
+        let leaf = LeafModel {
+            dtype: DType::Float64,
+            stored: Some(stored),
+        };
+        field.kind = FieldKind::Leaf(leaf);
+        let options = WriteOptions::default();
+        let mut writer = NTupleWriter::new(&mut file, 0, "Events", &[field], options).unwrap();
+        for bad in [bad, -bad] {
+            let error = writer.extend(&mut file, &column("x", Float64Array::from(vec![0.0, bad])));
+            assert!(error.unwrap_err().to_string().contains("infinite"), "{bad}");
+        }
+        let values = vec![largest, -largest, f64::INFINITY, f64::NAN];
+        writer
+            .extend(&mut file, &column("x", Float64Array::from(values)))
+            .unwrap();
+        assert_eq!(writer.finish(&mut file).unwrap(), 4);
+        file.finish().unwrap();
+        let (found, _) = open(sink.to_vec(), "Events");
+        let found: Vec<f32> = match found.column(0).as_primitive_opt::<Float16Type>() {
+            Some(halfs) => halfs.values().iter().map(|half| half.to_f32()).collect(),
+            None => found
+                .column(0)
+                .as_primitive::<Float32Type>()
+                .values()
+                .to_vec(),
+        };
+        assert!(found[0].is_finite() && found[1].is_finite(), "{found:?}");
+        assert!(found[2].is_infinite() && found[3].is_nan(), "{found:?}");
+    }
 }
 
 #[test]

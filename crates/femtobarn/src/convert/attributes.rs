@@ -1,0 +1,162 @@
+//! Attribute sets: what is said of ranges of entries goes along where the entries stay where they are.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::{ReadOptions, Reader};
+use femtobarn_rntuple::spec::LinkedAttributeSet;
+use femtobarn_rntuple::write::{AttributeSetWriter, FieldModel, NTupleWriter};
+use femtobarn_rootfile::FileWriter;
+
+use super::input::refused;
+use super::output::Format;
+use crate::ntuple::NTuple;
+
+/// Fields that every attribute set has, by the specification.
+const START: &str = "_rangeStart";
+const LENGTH: &str = "_rangeLen";
+const DATA: &str = "_userData";
+
+/// The version of their schema that is written.
+const VERSION: u16 = 1;
+
+/// An attribute set: ranges of entries, and one row of values for each.
+#[derive(Debug)]
+pub(super) struct Attributes {
+    name: String,
+    fields: Vec<FieldModel>,
+    ranges: Vec<Range<u64>>,
+    values: RecordBatch,
+}
+
+/// The attribute sets that are carried over, and a note for each that is not.
+pub(super) fn find(ntuple: &NTuple, output: Format) -> (Vec<Attributes>, Vec<(String, String)>) {
+    let (mut found, mut notes): (Vec<Attributes>, Vec<(String, String)>) = Default::default();
+    let obstacle = match (ntuple.readers(), output) {
+        (_, Format::Parquet | Format::ArrowIpc) => Some("tables have none"),
+        ([_], Format::Root) => None,
+        _ => Some("those of several files are not put together"),
+    };
+    for reader in ntuple.readers() {
+        for link in &reader.descriptor().attribute_sets {
+            let read = match obstacle {
+                Some(reason) => Err(reason.to_owned()),
+                None => Attributes::read(reader, link),
+            };
+            let reason = match read {
+                Ok(set) if found.iter().any(|known| known.name == set.name) => {
+                    "another has its name".to_owned()
+                }
+                Ok(set) => {
+                    found.push(set);
+                    continue;
+                }
+                Err(reason) => reason,
+            };
+            let note = format!("this attribute set is not converted: {reason}");
+            let note = (link.name.clone(), note);
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+    }
+    (found, notes)
+}
+
+/// An error if what was written is not what was read.
+pub(super) fn check_equal(given: &[Attributes], found: &[Attributes]) -> Result<(), RNTupleError> {
+    let is_equal = |given: &Attributes| {
+        let found = found.iter().find(|found| found.name == given.name);
+        found.is_some_and(|found| found.ranges == given.ranges && found.values == given.values)
+    };
+    match given.iter().find(|given| !is_equal(given)) {
+        None => Ok(()),
+        Some(set) => Err(refused(
+            &set.name,
+            "what was written of this attribute set is not what was read: nothing was kept; please report this",
+        )),
+    }
+}
+
+impl Attributes {
+    /// An attribute set that can be written again, or why it cannot.
+    fn read(reader: &Reader, link: &LinkedAttributeSet) -> Result<Self, String> {
+        if link.schema_version_major != VERSION {
+            return Err(format!(
+                "its schema is of version {}.{}",
+                link.schema_version_major, link.schema_version_minor
+            ));
+        }
+        if link.name.starts_with("__") || link.name.contains(['.', '/', '\\', ' ']) {
+            return Err("its name is none that can be written".to_owned());
+        }
+        let told = |error: RNTupleError| error.with_causes();
+        let set = Arc::new(reader.attribute_set(link).map_err(told)?);
+        let fields = data_fields(&set)?;
+        let n_entries = set.n_entries();
+        let ntuple = NTuple::of(vec![set]);
+        let paths = [START, LENGTH, DATA].map(str::to_owned);
+        let selection = ntuple.select(Some(&paths)).map_err(told)?;
+        let read = ntuple.read(&selection, 0..n_entries, &ReadOptions::default());
+        let batch = read.map_err(told)?.to_arrow();
+        let batch = batch.map_err(|error| error.to_string())?;
+        let numbers = |name: &str| {
+            let column = batch.column_by_name(name)?;
+            Some(column.as_primitive_opt::<UInt64Type>()?.values().clone())
+        };
+        let values = batch.column_by_name(DATA).and_then(|it| it.as_struct_opt());
+        let (Some(starts), Some(lengths), Some(values)) = (numbers(START), numbers(LENGTH), values)
+        else {
+            return Err("it has not the fields of an attribute set".to_owned());
+        };
+        let ranges = starts.iter().zip(&lengths);
+        let ranges = ranges.map(|(&start, &length)| start..start.saturating_add(length));
+        let ranges: Vec<Range<u64>> = ranges.collect();
+        if let Some(range) = ranges.iter().find(|range| range.end > reader.n_entries()) {
+            return Err(format!(
+                "it says something of entries up to {}, and there are {}",
+                range.end,
+                reader.n_entries()
+            ));
+        }
+        Ok(Self {
+            name: link.name.clone(),
+            fields,
+            ranges,
+            values: RecordBatch::from(values),
+        })
+    }
+
+    /// Writes it beside the ntuple that it belongs to, which has all of its entries.
+    pub fn write(
+        &self,
+        file: &mut FileWriter,
+        ntuple: &mut NTupleWriter,
+    ) -> Result<(), RNTupleError> {
+        let mut set = AttributeSetWriter::new(file, ntuple, &self.name, &self.fields)?;
+        for (row, range) in self.ranges.iter().enumerate() {
+            set.append(file, range.clone(), &self.values.slice(row, 1))?;
+        }
+        set.finish(file, ntuple)
+    }
+}
+
+/// What it says of each range.
+fn data_fields(set: &Reader) -> Result<Vec<FieldModel>, String> {
+    let descriptor = set.descriptor();
+    if let Some(skipped) = descriptor.skipped.first() {
+        return Err(format!("{:?}: {}", skipped.name, skipped.reason));
+    }
+    let data = set.find_field(DATA).and_then(|id| descriptor.field(id));
+    let data = data.ok_or("it has not the fields of an attribute set")?;
+    let models = data
+        .children
+        .iter()
+        .map(|&id| FieldModel::with_data(descriptor, id));
+    let models: Result<Vec<_>, _> = models.collect();
+    models.map_err(|error: RNTupleError| error.with_causes())
+}
