@@ -14,6 +14,7 @@ mod explain;
 mod head;
 mod info;
 mod ls;
+mod merge;
 mod several;
 mod support;
 mod usage;
