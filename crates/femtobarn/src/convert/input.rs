@@ -9,7 +9,7 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::schema::{Descriptor, FieldId};
 use femtobarn_rntuple::spec::{ColumnType, ExtraTypeInfo};
-use femtobarn_rntuple::write::{FieldKind, FieldModel};
+use femtobarn_rntuple::write::{Digest, FieldKind, FieldModel};
 use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::TreeModel;
 
@@ -126,7 +126,8 @@ impl Source {
             Ok(fit.field(descriptor, *id, model))
         };
         let fields = chosen.iter().map(field);
-        let fields = fields.collect::<Result<Vec<_>, RNTupleError>>()?;
+        let mut fields = fields.collect::<Result<Vec<_>, RNTupleError>>()?;
+        leave_out_odd_views(&mut fields, &mut skipped);
         let read: Vec<String> = fields
             .iter()
             .filter(|field| has_data(field))
@@ -232,6 +233,18 @@ fn check_kinds(first: &Input, inputs: &[Input]) -> Result<(), RNTupleError> {
                 path.as_deref().unwrap_or_default()
             ),
         }),
+    }
+}
+
+/// Leaves out views of other types than what they show, which ROOT makes: a value that may be missing of a list.
+fn leave_out_odd_views(fields: &mut Vec<FieldModel>, skipped: &mut Vec<(String, String)>) {
+    while let Err(RNTupleError::Unwritable { name, reason }) = Digest::new(fields) {
+        let is_odd = |field: &FieldModel| field.name == name && !has_data(field);
+        let Some(at) = fields.iter().position(is_odd) else {
+            return;
+        };
+        fields.remove(at);
+        skipped.push((name, reason));
     }
 }
 

@@ -13,6 +13,8 @@ use crate::open::{RNTUPLE_CLASS, open_file};
 
 /// What a ROOT file begins with.
 const ROOT_MAGIC: &[u8] = b"root";
+/// Versions are six digits, with another million for large files; a text would be a larger number.
+const LARGEST_VERSION: u32 = 10_000_000;
 
 /// What of the output's name may be replaced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -91,7 +93,7 @@ impl Found {
         let found = open_file(&path.to_string_lossy());
         let Ok(entries) = found.and_then(|file| file.walk().map_err(RNTupleError::from)) else {
             return match beginning(path) {
-                Ok(begins) if begins.is_empty() || begins == ROOT_MAGIC => Self::Broken,
+                Ok(begins) if begins_as_root(&begins) => Self::Broken,
                 Ok(_) => Self::Foreign("is no ROOT file"),
                 Err(_) => Self::Foreign("cannot be read"),
             };
@@ -121,6 +123,17 @@ impl Found {
 fn beginning(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut out = Vec::new();
     let file = File::open(path)?;
-    file.take(ROOT_MAGIC.len() as u64).read_to_end(&mut out)?;
+    file.take(ROOT_MAGIC.len() as u64 + 4)
+        .read_to_end(&mut out)?;
     Ok(out)
+}
+
+/// Whether these are the first bytes of a ROOT file, or of the little that was written of one: the magic, and a version
+/// that there may be.
+fn begins_as_root(bytes: &[u8]) -> bool {
+    let (magic, version) = bytes.split_at(bytes.len().min(ROOT_MAGIC.len()));
+    let version = version
+        .first_chunk()
+        .map(|version| u32::from_be_bytes(*version));
+    ROOT_MAGIC.starts_with(magic) && version.is_none_or(|version| version < LARGEST_VERSION)
 }

@@ -225,6 +225,10 @@ fn holds(leaf: LeafModel, column: ColumnType, type_name: &str) -> bool {
         return is_byte && column == ColumnType::Byte;
     }
     let found = DType::of_leaf(column, type_name);
+    if column == ColumnType::Real32Quant {
+        // fractions of a range are computed in the precision of the type
+        return found == Some(leaf.dtype);
+    }
     found.is_some_and(|found| {
         found.is_float() == leaf.dtype.is_float() && found.promote(leaf.dtype) == leaf.dtype
     })
