@@ -3,6 +3,7 @@
 import itertools
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import awkward as ak
@@ -78,8 +79,8 @@ def test_a_file_twice_has_its_entries_twice(path, tmp_path):
         assert entries == two.num_entries == 2 * one.num_entries
         half = one.num_entries
         first = one.arrays()
-        assert same(two.arrays(entry_stop=half), first)
-        assert same(two.arrays(entry_start=half), first)
+        for part in (two.arrays(entry_stop=half), two.arrays(entry_start=half)):
+            assert ak.array_equal(part, first, equal_nan=True) or same(part, first)
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [1, 0, 2], [2, 1, 0]], ids=str)
@@ -237,7 +238,11 @@ def mounted(request, tmp_path):
     if folder is None:
         pytest.skip("mounting is not allowed here")
     yield folder, kind != "ext4"
-    subprocess.run(["umount", folder], check=True)
+    for _ in range(50):
+        if subprocess.run(["umount", folder], check=False).returncode == 0:
+            return
+        time.sleep(0.1)
+    pytest.fail(f"{folder} is still in use")
 
 
 def test_blocks_are_shared_where_the_file_system_can(mounted):

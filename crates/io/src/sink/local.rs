@@ -70,6 +70,13 @@ impl Behind {
     }
 }
 
+impl Drop for Behind {
+    fn drop(&mut self) {
+        // nobody syncs a file that was given up
+        let _ = self.wait();
+    }
+}
+
 fn joined(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
     let result = thread.join();
     result.unwrap_or_else(|_| Err(io::Error::other("the thread that syncs has ended")))
