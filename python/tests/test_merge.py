@@ -119,6 +119,19 @@ def test_filter_leaves_out_what_the_first_file_has_not_and_says_so(written, tmp_
     assert [path.name for path in tmp_path.iterdir()] == ["out.root"]
 
 
+def test_fields_are_chosen_also_of_those_that_come_later(written, tmp_path):
+    """A union had all fields of the second file, whatever was asked for."""
+    folder, parts = written
+    inputs = [folder / "0.root", folder / "1.root"]
+    fb.merge(inputs, tmp_path / "out.root", mode="union", fields=["i", "la*"])
+    arrays = fb.open(tmp_path / "out.root").arrays()
+    assert {name: arrays[name].to_list() for name in arrays.fields} == expected(parts[:2], ["i", "late"])
+    report = fb.merge(inputs, tmp_path / "first.root", fields=["i", "la*"])
+    assert report.inputs[1]["ntuples"]["Events"]["left_out"] == ["late"]
+    with pytest.raises(fb.UsageError, match='no field fits "none"'):
+        fb.merge(inputs, tmp_path / "none.root", mode="union", fields=["i", "none"])
+
+
 @given(st.lists(st.integers(0, 400), max_size=5), st.sampled_from([None, "lz4:1"]), st.integers(1, 3))
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_split_of_a_data_set_merges_to_it(tmp_path, cuts, compression, threads):

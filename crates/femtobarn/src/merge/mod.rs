@@ -239,15 +239,19 @@ impl<'o> Job<'o> {
         merged: &mut MergedInput,
         pulse: OnPulse<'_>,
     ) -> Result<(), RNTupleError> {
-        let options = ReaderOptions::default();
+        let options = self.options;
         let reader = reader_of(
             opened.source.clone(),
             &*opened.metadata,
             &opened.file,
             path,
             key,
-            options,
+            ReaderOptions::default(),
         )?;
+        for &id in &reader.descriptor().top_level {
+            let name = reader.descriptor().field_name(id);
+            self.unmatched.retain(|pattern| !matches(pattern, name));
+        }
         self.refuse_attribute_sets(&reader, path, merged)?;
         let at = match self.known.get(path) {
             Some(&at) => at,
@@ -268,7 +272,7 @@ impl<'o> Job<'o> {
             *last = Instant::now();
             pulse(Pulse { bytes, ..now })
         };
-        let added = ntuple.add(&mut self.file, &reader, &tick)?;
+        let added = ntuple.add(&mut self.file, &reader, &|name| takes(options, name), &tick)?;
         self.pulse.bytes = bytes.into_inner();
         if self.options.level == Level::L0 {
             insist_on_sharing(&reader, &added.levels)?;
@@ -309,17 +313,13 @@ impl<'o> Job<'o> {
         if let Some(skipped) = descriptor
             .skipped
             .iter()
-            .find(|skipped| self.takes(&skipped.name))
+            .find(|skipped| takes(self.options, &skipped.name))
         {
             let reason = format!("{}; name the other fields to leave it out", skipped.reason);
             return Err(first.unsupported(&skipped.name, &reason));
         }
         let mut top_level = descriptor.top_level.clone();
-        top_level.retain(|&id| self.takes(descriptor.field_name(id)));
-        for &id in &descriptor.top_level {
-            let name = descriptor.field_name(id);
-            self.unmatched.retain(|pattern| !matches(pattern, name));
-        }
+        top_level.retain(|&id| takes(self.options, descriptor.field_name(id)));
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let directory = self.file.directory(folder)?;
         let write = WriteOptions {
@@ -339,11 +339,6 @@ impl<'o> Job<'o> {
         self.known.insert(path.to_owned(), at);
         self.ntuples.push((path.to_owned(), merger));
         Ok(at)
-    }
-
-    fn takes(&self, name: &str) -> bool {
-        let patterns = &self.options.fields;
-        patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, name))
     }
 
     fn add_other(
@@ -411,6 +406,12 @@ impl<'o> Job<'o> {
         self.file.finish()?;
         Ok(self.report)
     }
+}
+
+/// Whether a top-level field is asked for.
+fn takes(options: &MergeOptions, name: &str) -> bool {
+    let patterns = &options.fields;
+    patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, name))
 }
 
 /// The newest cycle of all that is in a file, or of one object of it.

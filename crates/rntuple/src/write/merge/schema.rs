@@ -276,17 +276,18 @@ impl MergedSchema {
     pub(super) fn map(
         &mut self,
         reader: &Reader,
-        mode: Mode,
-        compatible: bool,
-        n_entries: u64,
-        n_elements: &[u64],
+        (mode, compatible): (Mode, bool),
+        takes: &dyn Fn(&str) -> bool,
+        (n_entries, n_elements): (u64, &[u64]),
     ) -> Result<Mapping, RNTupleError> {
         let descriptor = reader.descriptor();
         let mut mapping = Mapping::default();
-        let known: Vec<FieldId> = descriptor.top_level.clone();
-        let is_known =
-            |own: &Self, id: &FieldId| own.by_path.contains_key(descriptor.field_name(*id));
-        let new: Vec<FieldId> = known.into_iter().filter(|id| !is_known(self, id)).collect();
+        let is_new = |id: &FieldId| {
+            let name = descriptor.field_name(*id);
+            !self.by_path.contains_key(name) && takes(name)
+        };
+        let top_level = descriptor.top_level.iter().copied();
+        let new: Vec<FieldId> = top_level.filter(is_new).collect();
         let names = |ids: &[FieldId]| -> Vec<String> {
             ids.iter()
                 .map(|&id| descriptor.field_name(id).to_owned())

@@ -138,7 +138,8 @@ impl NTupleMerger {
         self.catalog.n_entries()
     }
 
-    /// Adds the entries of an input. `tick` is told the bytes that were brought; `false` stops it.
+    /// Adds the entries of an input. `takes` says of fields that no input had so far whether they are wanted; `tick` is told
+    /// the bytes that were brought, and its `false` stops it.
     ///
     /// # Errors
     /// If its fields do not fit: nothing was added then. If reading or writing fails.
@@ -146,16 +147,12 @@ impl NTupleMerger {
         &mut self,
         file: &mut FileWriter,
         reader: &Reader,
+        takes: &dyn Fn(&str) -> bool,
         tick: &(dyn Fn(u64) -> bool + Sync),
     ) -> Result<Merged, RNTupleError> {
-        let n_before = self.catalog.n_entries();
-        let mapping = self.schema.map(
-            reader,
-            self.options.mode,
-            self.options.compatible,
-            n_before,
-            &self.n_elements,
-        )?;
+        let so_far = (self.catalog.n_entries(), self.n_elements.as_slice());
+        let how = (self.options.mode, self.options.compatible);
+        let mapping = self.schema.map(reader, how, takes, so_far)?;
         self.grow();
         self.add_type_infos(reader);
         let settings = (self.options.compression, self.options.write.compression);
@@ -223,6 +220,8 @@ impl NTupleMerger {
             .map(range_of)
             .collect();
         let (moved, done) = bring(file, &**reader.source(), &kept, &self.options, tick)?;
+        // a file system that has refused once is not asked again
+        self.options.share &= done.refused == 0;
         let mut merged = Merged {
             n_clusters: clusters.len() as u64,
             levels: levels_of(done),
