@@ -231,10 +231,15 @@ fn usage(message: &str) -> Failure {
     Failure::new(code::USAGE, "usage", message)
 }
 
+/// The settings that a name and a level stand for.
+pub fn compression(text: &str) -> Result<u32, Failure> {
+    parse_settings(text).map_err(|_| {
+        usage(&format!("no compression is called {text:?}: it is zstd, lz4, zlib or lzma with a level from 1 to 9, or none"))
+    })
+}
+
 fn options(args: &ConvertArgs) -> Result<ConvertOptions, Failure> {
-    let compression = parse_settings(&args.compression).map_err(|_| {
-        usage(&format!("no compression is called {:?}: it is zstd, lz4, zlib or lzma with a level from 1 to 9, or none", args.compression))
-    })?;
+    let compression = compression(&args.compression)?;
     let cluster_bytes = units::parse_bytes(&args.cluster_size).filter(|&n| n > 0);
     if let Some(name) = args.name.as_ref().filter(|name| name.contains(';')) {
         return Err(usage(&format!(

@@ -3,12 +3,11 @@
 use std::io::Write;
 use std::path::Path;
 
-use femtobarn::codec::parse_settings;
 use femtobarn::merge::{Level, MergeOptions, MergeReport, Others, merge};
 use femtobarn::write::{Mode, WriteOptions};
 
 use crate::args::MergeArgs;
-use crate::convert::inputs;
+use crate::convert::{compression, inputs};
 use crate::failure::{Failure, code};
 use crate::output::Output;
 use crate::progress::{Show, end_gently};
@@ -56,15 +55,7 @@ fn check_output(output: &str) -> Result<(), Failure> {
 }
 
 fn options(args: &MergeArgs) -> Result<MergeOptions, Failure> {
-    let settings = |text: &String| {
-        parse_settings(text).map_err(|_| {
-            let message = format!(
-                "no compression is called {text:?}: it is zstd, lz4, zlib or lzma with a level from 1 to 9, or none"
-            );
-            Failure::new(code::USAGE, "usage", message)
-        })
-    };
-    let compression = args.compression.as_ref().map(settings).transpose()?;
+    let compression = args.compression.as_deref().map(compression).transpose()?;
     let mut write = WriteOptions {
         threads: args.threads.number()?,
         ..WriteOptions::default()

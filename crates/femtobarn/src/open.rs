@@ -1,6 +1,5 @@
 //! Opening files and finding ntuples in them.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use femtobarn_io::{ByteSource, HeldSource, LocalSource};
@@ -8,6 +7,8 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{Reader, ReaderOptions};
 use femtobarn_rntuple::spec::Anchor;
 use femtobarn_rootfile::{Key, RootFile, RootFileError};
+
+use crate::writable::local;
 
 /// Class name of an ntuple's key.
 pub const RNTUPLE_CLASS: &str = "ROOT::RNTuple";
@@ -31,8 +32,7 @@ pub struct OpenOptions {
 
 /// Opens the source behind a path or a `file:` URL.
 pub fn open_source(url: &str) -> Result<Arc<dyn ByteSource>, RNTupleError> {
-    let path = url.strip_prefix("file://").unwrap_or(url);
-    Ok(LocalSource::open(Path::new(path))?)
+    Ok(LocalSource::open(local(url))?)
 }
 
 /// Opens a ROOT file.

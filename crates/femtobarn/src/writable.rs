@@ -38,7 +38,8 @@ pub(crate) fn create_beside(aside: &Aside, compression: u32) -> Result<FileWrite
     write_into(sink, compression)
 }
 
-fn local(url: &str) -> &Path {
+/// The path behind a path or a `file:` URL.
+pub(crate) fn local(url: &str) -> &Path {
     Path::new(url.strip_prefix("file://").unwrap_or(url))
 }
 

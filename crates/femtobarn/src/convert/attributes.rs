@@ -16,10 +16,9 @@ use super::input::refused;
 use super::output::Format;
 use crate::ntuple::NTuple;
 
-/// Fields that every attribute set has, by the specification.
-const START: &str = "_rangeStart";
-const LENGTH: &str = "_rangeLen";
-const DATA: &str = "_userData";
+const START: &str = AttributeSetWriter::START;
+const LENGTH: &str = AttributeSetWriter::LENGTH;
+const DATA: &str = AttributeSetWriter::DATA;
 
 /// The version of their schema that is written.
 const VERSION: u16 = 1;

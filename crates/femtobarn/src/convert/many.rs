@@ -13,6 +13,7 @@ use super::output::Format;
 use super::{ConvertOptions, Converted, Pulse, Replace, advice, check_inputs, convert_or_failed};
 use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
+use crate::writable::local;
 
 /// How many files are converted.
 #[derive(Debug, Clone, Copy)]
@@ -189,13 +190,12 @@ fn one(
 /// Whether the output is there, not older than the input, and can be opened. One that is ours is complete: it has its name
 /// only then.
 fn is_there(input: &Input, output: &Path) -> bool {
-    let path = input.url.strip_prefix("file://").unwrap_or(&input.url);
     let time = |path: &Path| {
         std::fs::metadata(path)
             .and_then(|found| found.modified())
             .ok()
     };
-    let is_older = match (time(Path::new(path)), time(output)) {
+    let is_older = match (time(local(&input.url)), time(output)) {
         (Some(given), Some(made)) => made < given,
         _ => true,
     };

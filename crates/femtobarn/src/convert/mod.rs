@@ -40,6 +40,7 @@ pub use many::{Batch, FileReport, Outcome, convert_many};
 pub use output::Format;
 pub use replace::Replace;
 
+use crate::writable::local;
 use input::{Batches, Source, has_data};
 use output::Sink;
 
@@ -271,23 +272,14 @@ fn attempt(
 
 /// Folders are not converted, but their files are.
 pub(crate) fn check_inputs(inputs: &[Input]) -> Result<(), RNTupleError> {
-    let path = |input: &Input| {
-        input
-            .url
-            .strip_prefix("file://")
-            .unwrap_or(&input.url)
-            .to_owned()
-    };
-    match inputs
-        .iter()
-        .map(path)
-        .find(|path| Path::new(path).is_dir())
-    {
+    let paths = inputs.iter().map(|input| local(&input.url));
+    match paths.into_iter().find(|path| path.is_dir()) {
         None => Ok(()),
         Some(folder) => Err(RNTupleError::Usage {
             what: format!(
-                "{folder} is a folder: give its files, as '{}/*.root'",
-                folder.trim_end_matches('/')
+                "{} is a folder: give its files, as '{}/*.root'",
+                folder.display(),
+                folder.to_string_lossy().trim_end_matches('/')
             ),
         }),
     }
@@ -339,8 +331,10 @@ pub(crate) fn check_apart(inputs: &[Input], output: &Path) -> Result<(), RNTuple
         return Ok(());
     };
     for input in inputs {
-        let path = Path::new(input.url.strip_prefix("file://").unwrap_or(&input.url));
-        if path.canonicalize().is_ok_and(|given| given == place) {
+        if local(&input.url)
+            .canonicalize()
+            .is_ok_and(|given| given == place)
+        {
             let reason =
                 "it is the input, too, and would be replaced: give the output another name";
             return Err(input::misused(&output.to_string_lossy(), reason));

@@ -16,6 +16,7 @@ use super::input::{Batches, Input, Source, refused};
 use super::output::Format;
 use super::plain::Columns;
 use super::wanted::Wanted;
+use crate::writable::local;
 
 /// What files of Arrow IPC begin with; streams do not.
 const FILE: &[u8] = b"ARROW1";
@@ -128,8 +129,7 @@ fn check_alike(first: &Schema, next: &Schema, url: &str) -> Result<(), RNTupleEr
 }
 
 fn file(url: &str) -> Result<(File, u64), RNTupleError> {
-    let path = url.strip_prefix("file://").unwrap_or(url);
-    let opened = File::open(path).and_then(|mut file| {
+    let opened = File::open(local(url)).and_then(|mut file| {
         let n_bytes = file.metadata()?.len();
         file.rewind()?;
         Ok((file, n_bytes))

@@ -22,7 +22,7 @@ pub use report::{MergeReport, MergedInput, MergedNTuple};
 use crate::convert::{Input, check_apart, check_inputs};
 use crate::open::{HEAD, RNTUPLE_CLASS, TAIL, open_source, reader_of};
 use crate::pattern::matches;
-use crate::writable::create_beside;
+use crate::writable::{create_beside, local};
 
 /// What is done with pages, by the levels of ROOT's `tree/ntuple/doc/Merging.md`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -122,7 +122,7 @@ pub fn merge(
     job.pulse.n_files = inputs.len();
     let sizes = inputs
         .iter()
-        .filter_map(|input| std::fs::metadata(path_of(input)).ok());
+        .filter_map(|input| std::fs::metadata(local(&input.url)).ok());
     job.pulse.n_bytes = sizes.map(|found| found.len()).sum();
     for input in inputs {
         job.add(input, pulse)?;
@@ -137,10 +137,6 @@ pub fn merge(
     report.output = output.to_owned();
     report.seconds = start.elapsed().as_secs_f64();
     Ok(report)
-}
-
-fn path_of(input: &Input) -> &str {
-    input.url.strip_prefix("file://").unwrap_or(&input.url)
 }
 
 fn check(inputs: &[Input], output: &Path, options: &MergeOptions) -> Result<(), RNTupleError> {

@@ -91,7 +91,6 @@ fn merged_json(merged: &Merged) -> Value {
         "levels": levels_json(&merged.levels),
         "left_out": merged.left_out,
         "missing": merged.missing,
-        "remade": merged.remade,
     })
 }
 

@@ -61,8 +61,7 @@ impl Fetched for Job<'_> {
     }
 
     fn range(&self) -> Range<u64> {
-        let page = &self.piece.page;
-        page.locator.offset..page.locator.offset.saturating_add(page.stored_size())
+        self.piece.page.range()
     }
 }
 

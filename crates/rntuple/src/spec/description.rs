@@ -220,7 +220,7 @@ pub struct AliasColumn {
 }
 
 /// Extra information on a type, such as serialized streamer infos.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtraTypeInfo {
     /// 0: streamer info.
     pub content_id: u32,
@@ -243,6 +243,29 @@ pub struct SchemaDescription {
 }
 
 impl SchemaDescription {
+    /// What the header has, so many fields, columns and alias columns, and what it is extended with. Without information on
+    /// types.
+    #[must_use]
+    pub fn split_at(&self, (fields, columns, aliases): (usize, usize, usize)) -> (Self, Self) {
+        fn parts<T: Clone>(all: &[T], n: usize) -> (Vec<T>, Vec<T>) {
+            let (first, rest) = all.split_at(n.min(all.len()));
+            (first.to_vec(), rest.to_vec())
+        }
+        let fields = parts(&self.fields, fields);
+        let columns = parts(&self.columns, columns);
+        let aliases = parts(&self.alias_columns, aliases);
+        let part = |fields, columns, alias_columns| Self {
+            fields,
+            columns,
+            alias_columns,
+            extra_type_infos: Vec::new(),
+        };
+        (
+            part(fields.0, columns.0, aliases.0),
+            part(fields.1, columns.1, aliases.1),
+        )
+    }
+
     /// Reads the four lists.
     pub fn parse(c: &mut Cursor<'_>) -> Result<Self, SpecError> {
         Ok(Self {

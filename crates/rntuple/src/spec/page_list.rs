@@ -16,6 +16,12 @@ pub struct Page {
 }
 
 impl Page {
+    /// Where its stored bytes are, with the checksum.
+    pub fn range(&self) -> std::ops::Range<u64> {
+        let start = self.locator.offset;
+        start..start.saturating_add(self.stored_size())
+    }
+
     /// Compressed size with the checksum.
     pub fn stored_size(&self) -> u64 {
         self.locator

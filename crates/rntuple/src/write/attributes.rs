@@ -14,11 +14,6 @@ use crate::RNTupleError;
 use crate::schema::DType;
 use crate::spec::{LinkedAttributeSet, Locator, LocatorKind, write as spec};
 
-/// Names that every attribute set's ntuple has, by the specification.
-const START: &str = "_rangeStart";
-const LENGTH: &str = "_rangeLen";
-const DATA: &str = "_userData";
-
 /// An attribute set that is being written, as ROOT's `RNTupleAttrSetWriter`.
 #[derive(Debug)]
 pub struct AttributeSetWriter {
@@ -28,6 +23,13 @@ pub struct AttributeSetWriter {
 }
 
 impl AttributeSetWriter {
+    /// Field of the first entry of a range.
+    pub const START: &str = "_rangeStart";
+    /// Field of the number of its entries.
+    pub const LENGTH: &str = "_rangeLen";
+    /// Field of what is said of it.
+    pub const DATA: &str = "_userData";
+
     /// Begins an attribute set for an ntuple, with these fields for each range of entries.
     ///
     /// # Errors
@@ -44,9 +46,9 @@ impl AttributeSetWriter {
             return Err(unwritable(name, reason));
         }
         let model = [
-            FieldModel::number(START, DType::UInt64),
-            FieldModel::number(LENGTH, DType::UInt64),
-            FieldModel::record(DATA, "", fields.to_vec()),
+            FieldModel::number(Self::START, DType::UInt64),
+            FieldModel::number(Self::LENGTH, DType::UInt64),
+            FieldModel::record(Self::DATA, "", fields.to_vec()),
         ];
         let options = WriteOptions {
             description: String::new(),
@@ -77,10 +79,10 @@ impl AttributeSetWriter {
         }
         let number = |value| Arc::new(UInt64Array::from(vec![value])) as ArrayRef;
         let columns = [
-            (START, number(entries.start)),
-            (LENGTH, number(entries.end - entries.start)),
+            (Self::START, number(entries.start)),
+            (Self::LENGTH, number(entries.end - entries.start)),
             (
-                DATA,
+                Self::DATA,
                 Arc::new(StructArray::from(values.clone())) as ArrayRef,
             ),
         ];

@@ -10,7 +10,7 @@ use super::numbers::in_range;
 use super::waiting::{Blocks, Waiting};
 use crate::RNTupleError;
 use crate::schema::DType;
-use crate::spec::{ColumnRecord, ColumnType};
+use crate::spec::{ColumnRecord, ColumnType, Locator, LocatorKind, Page};
 
 /// A page as it will be stored.
 #[derive(Debug)]
@@ -20,6 +20,22 @@ pub(super) struct SealedPage {
     pub bytes: Vec<u8>,
     /// XXH3 of what is compressed.
     pub hash: u64,
+}
+
+impl SealedPage {
+    /// What the page list says of it, stored at an offset.
+    pub fn stored_at(&self, offset: u64, has_checksum: bool) -> Page {
+        let checksum = if has_checksum { 8 } else { 0 };
+        Page {
+            n_elements: self.n_elements,
+            has_checksum,
+            locator: Locator {
+                kind: LocatorKind::File,
+                size: (self.bytes.len() as u64).saturating_sub(checksum),
+                offset,
+            },
+        }
+    }
 }
 
 /// One column.

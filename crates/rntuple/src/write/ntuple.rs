@@ -14,10 +14,7 @@ use super::model::{FieldModel, Layout, unwritable};
 use super::options::WriteOptions;
 use super::payload::append_pages;
 use crate::RNTupleError;
-use crate::spec::{
-    Anchor, ExtraTypeInfo, LinkedAttributeSet, Locator, LocatorKind, Page, SchemaDescription,
-    WrittenColumn,
-};
+use crate::spec::{Anchor, ExtraTypeInfo, LinkedAttributeSet, SchemaDescription, WrittenColumn};
 
 /// An ntuple that is being written into a file.
 ///
@@ -180,17 +177,8 @@ impl NTupleWriter {
         let written =
             |(column, (places, first)): (&super::fill::FilledColumn, (Vec<usize>, u64))| {
                 let pages = column.pages.iter().zip(places).map(|(page, at)| {
-                    let checksum = if has_checksum { 8 } else { 0 };
-                    let locator = Locator {
-                        kind: LocatorKind::File,
-                        size: (page.bytes.len() as u64).saturating_sub(checksum),
-                        offset: offsets.get(at).copied().unwrap_or(0),
-                    };
-                    Page {
-                        n_elements: page.n_elements,
-                        has_checksum,
-                        locator,
-                    }
+                    let offset = offsets.get(at).copied().unwrap_or(0);
+                    page.stored_at(offset, has_checksum)
                 });
                 WrittenColumn {
                     pages: pages.collect(),
@@ -235,7 +223,8 @@ impl NTupleWriter {
         }
         self.commit_cluster(file)?;
         self.check_attributes()?;
-        self.catalog.close(file, self.extension())
+        let (_, extension) = self.layout.schema.split_at(self.in_header);
+        self.catalog.close(file, extension)
     }
 
     /// Insists that attribute sets speak of entries that there are.
@@ -251,18 +240,6 @@ impl NTupleWriter {
                 Err(unwritable(&set.name, reason))
             }
             None => Ok(()),
-        }
-    }
-
-    /// What the schema has beyond the header.
-    fn extension(&self) -> SchemaDescription {
-        let schema = &self.layout.schema;
-        let (fields, columns, aliases) = self.in_header;
-        SchemaDescription {
-            fields: schema.fields.iter().skip(fields).cloned().collect(),
-            columns: schema.columns.iter().skip(columns).cloned().collect(),
-            alias_columns: schema.alias_columns.iter().skip(aliases).cloned().collect(),
-            extra_type_infos: Vec::new(),
         }
     }
 

@@ -565,40 +565,6 @@ impl MergedSchema {
         self.schema.alias_columns.extend(aliases);
         output
     }
-
-    /// What the schema has beyond the header.
-    pub(super) fn extension(&self) -> SchemaDescription {
-        let (fields, columns, aliases) = self.in_header;
-        SchemaDescription {
-            fields: self.schema.fields.iter().skip(fields).cloned().collect(),
-            columns: self.schema.columns.iter().skip(columns).cloned().collect(),
-            alias_columns: self
-                .schema
-                .alias_columns
-                .iter()
-                .skip(aliases)
-                .cloned()
-                .collect(),
-            extra_type_infos: Vec::new(),
-        }
-    }
-
-    /// What the header has.
-    pub(super) fn header(&self) -> SchemaDescription {
-        let (fields, columns, aliases) = self.in_header;
-        SchemaDescription {
-            fields: self.schema.fields.iter().take(fields).cloned().collect(),
-            columns: self.schema.columns.iter().take(columns).cloned().collect(),
-            alias_columns: self
-                .schema
-                .alias_columns
-                .iter()
-                .take(aliases)
-                .cloned()
-                .collect(),
-            extra_type_infos: Vec::new(),
-        }
-    }
 }
 
 /// Elements of a field's column in `n_entries` entries, where that does not depend on the data.

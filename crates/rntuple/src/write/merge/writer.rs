@@ -17,7 +17,7 @@ use super::schema::{MergedSchema, Mode};
 use crate::RNTupleError;
 use crate::read::Reader;
 use crate::schema::FieldId;
-use crate::spec::{ExtraTypeInfo, Locator, LocatorKind, Page, WrittenColumn};
+use crate::spec::{Locator, Page, WrittenColumn};
 
 /// Stored bytes of pages that are made anew at a time.
 const BATCH: u64 = 64 << 20;
@@ -93,8 +93,6 @@ pub struct Merged {
     pub left_out: Vec<String>,
     /// Top-level fields of the output that the input does not have.
     pub missing: Vec<String>,
-    /// Fields whose pages are not those of the input, and why.
-    pub remade: Vec<(String, String)>,
     /// Where in the output its regions are.
     pub places: Vec<Range<u64>>,
 }
@@ -107,6 +105,8 @@ pub struct NTupleMerger {
     options: MergeOptions,
     /// Elements of each column so far.
     n_elements: Vec<u64>,
+    /// One for each thread that makes pages anew.
+    workers: Vec<Remaker>,
     failed: bool,
 }
 
@@ -123,9 +123,12 @@ impl NTupleMerger {
         options: MergeOptions,
     ) -> Result<Self, RNTupleError> {
         let schema = MergedSchema::new(first, top_level)?;
-        let catalog = Catalog::new(file, (directory, name), &schema.header(), &options.write)?;
+        let (header, _) = schema.schema.split_at(schema.in_header);
+        let catalog = Catalog::new(file, (directory, name), &header, &options.write)?;
+        let threads = options.write.threads.max(1);
         Ok(Self {
             n_elements: Vec::new(),
+            workers: (0..threads).map(|_| Remaker::default()).collect(),
             schema,
             catalog,
             options,
@@ -190,16 +193,8 @@ impl NTupleMerger {
 
     fn add_type_infos(&mut self, reader: &Reader) {
         let known = &mut self.catalog.extra_type_infos;
-        let key = |info: &ExtraTypeInfo| {
-            (
-                info.content_id,
-                info.type_version,
-                info.type_name.clone(),
-                info.content.clone(),
-            )
-        };
         for info in &reader.descriptor().extra_type_infos {
-            if known.iter().all(|other| key(other) != key(info)) {
+            if !known.contains(info) {
                 known.push(info.clone());
             }
         }
@@ -217,7 +212,7 @@ impl NTupleMerger {
             .filter(|column| column.is_kept())
             .flat_map(|column| &column.pages)
             .filter(|page| !reader.is_split(page.stored_size()))
-            .map(range_of)
+            .map(Page::range)
             .collect();
         let (moved, done) = bring(file, &**reader.source(), &kept, &self.options, tick)?;
         // a file system that has refused once is not asked again
@@ -238,7 +233,7 @@ impl NTupleMerger {
 
     /// Writes the pages of a cluster that are made anew, and says where all of them are.
     fn cluster(
-        &self,
+        &mut self,
         file: &mut FileWriter,
         reader: &Reader,
         cluster: &PlannedCluster,
@@ -267,7 +262,7 @@ impl NTupleMerger {
     }
 
     fn zeros(
-        &self,
+        &mut self,
         file: &mut FileWriter,
         at: usize,
         column: &PlannedColumn,
@@ -283,7 +278,9 @@ impl NTupleMerger {
             return Ok(Vec::new());
         };
         let how = (column.settings, self.options.write.page_checksums);
-        let Some(sealed) = Remaker::default().zeros(record, column.zeros, how)? else {
+        let sealed = self.workers.first_mut();
+        let sealed = sealed.map(|worker| worker.zeros(record, column.zeros, how));
+        let Some(sealed) = sealed.transpose()?.flatten() else {
             return Err(RNTupleError::internal("zeros of a column that has none"));
         };
         merged.levels.zeros += sealed
@@ -302,21 +299,15 @@ impl NTupleMerger {
         let has_checksum = self.options.write.page_checksums;
         let pages: Vec<&SealedPage> = sealed.iter().collect();
         let offsets = append_pages(file, &pages, &self.options.write)?;
-        let page = |(sealed, offset): (&SealedPage, u64)| Page {
-            n_elements: sealed.n_elements,
-            has_checksum,
-            locator: Locator {
-                kind: LocatorKind::File,
-                size: (sealed.bytes.len() as u64).saturating_sub(if has_checksum { 8 } else { 0 }),
-                offset,
-            },
-        };
-        Ok(sealed.iter().zip(offsets).map(page).collect())
+        let stored = sealed.iter().zip(offsets);
+        Ok(stored
+            .map(|(page, offset)| page.stored_at(offset, has_checksum))
+            .collect())
     }
 
     /// Makes the pages of a cluster anew that cannot stay as they are, on all threads; gives them by column and number.
     fn remake(
-        &self,
+        &mut self,
         file: &mut FileWriter,
         reader: &Reader,
         cluster: &PlannedCluster,
@@ -330,9 +321,7 @@ impl NTupleMerger {
             let pages = pages.filter(|(_, page)| !column.is_kept() || is_whole(page));
             wanted.extend(pages.map(|(number, page)| (at, number, *page)));
         }
-        let mut workers: Vec<Remaker> = (0..self.options.write.threads.max(1))
-            .map(|_| Remaker::default())
-            .collect();
+        let mut workers = std::mem::take(&mut self.workers);
         let mut out = HashMap::with_capacity(wanted.len());
         let mut rest = wanted.as_slice();
         while !rest.is_empty() {
@@ -368,6 +357,7 @@ impl NTupleMerger {
             );
             rest = others;
         }
+        self.workers = workers;
         Ok(out)
     }
 
@@ -404,13 +394,10 @@ impl NTupleMerger {
             return Err(super::super::model::unwritable(self.catalog.name(), reason));
         }
         self.catalog.feature_flags = u64::from(self.schema.has_nested_deferred);
-        let anchor = self.catalog.close(file, self.schema.extension())?;
+        let (_, extension) = self.schema.schema.split_at(self.schema.in_header);
+        let anchor = self.catalog.close(file, extension)?;
         self.catalog.finish(file, &anchor)
     }
-}
-
-fn range_of(page: &Page) -> Range<u64> {
-    page.locator.offset..page.locator.offset.saturating_add(page.stored_size())
 }
 
 fn levels_of(done: Transferred) -> Levels {
@@ -444,7 +431,7 @@ fn read_pages(
     let split = |page: &Page| reader.is_split(page.stored_size());
     let whole: Vec<Range<u64>> = pages
         .iter()
-        .map(|(_, _, page)| if split(page) { 0..0 } else { range_of(page) })
+        .map(|(_, _, page)| if split(page) { 0..0 } else { page.range() })
         .collect();
     let source = reader.source();
     let requests = coalesce(&whole, &source.cost());
