@@ -253,9 +253,11 @@ READERS = {"femtobarn": Femtobarn, "uproot": Uproot, "root": Root, "floor": Limi
 def competitor_of(spec: dict[str, Any]) -> Any:
     if spec["competitor"] in READERS:
         return READERS[spec["competitor"]](spec)
+    import _mergers
     import _writers
 
-    return getattr(_writers, spec["competitor"])(spec)
+    module = _mergers if hasattr(_mergers, spec["competitor"]) else _writers
+    return getattr(module, spec["competitor"])(spec)
 
 
 def status(name: str) -> int:
@@ -294,16 +296,24 @@ def touch_memory(megabytes: int, settle: float) -> None:
     area.close()
 
 
+def processor_time() -> tuple[float, float]:
+    """Seconds of this process and of the programs that it has run: all, and those of the system."""
+    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    system = sum(one.ru_stime for one in usage)
+    return sum(one.ru_utime for one in usage) + system, system
+
+
 def measured(competitor: Any, spec: dict[str, Any]) -> dict[str, Any]:
     gc.collect()
     touch_memory(spec.get("touch", 0), spec.get("settle", 0))
+    if hasattr(competitor, "prepare"):
+        competitor.prepare()
     reset_peak()
-    before, resident = resource.getrusage(resource.RUSAGE_SELF), status("VmRSS")
+    (before, system_before), resident = processor_time(), status("VmRSS")
     parts = competitor.run()
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    after, system = processor_time()
     memory = {"resident_before": resident, "peak": status("VmHWM")}
-    found = {"parts": parts, "cpu": cpu, "system": after.ru_stime - before.ru_stime, "memory": memory}
+    found = {"parts": parts, "cpu": after - before, "system": system - system_before, "memory": memory}
     if hasattr(competitor, "told"):
         found |= competitor.told()
     if spec.get("again"):

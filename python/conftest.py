@@ -62,6 +62,12 @@ def need():
 
 
 @pytest.fixture(scope="session")
+def need_program():
+    """A function that insists on a program."""
+    return lambda name: shutil.which(name) or missing(f"{name} is not installed")
+
+
+@pytest.fixture(scope="session")
 def cargo():
     """The path of cargo."""
     return shutil.which("cargo") or missing("cargo is not installed")
@@ -84,6 +90,7 @@ def run_root():
         command = [python, "-c", script, *map(str, arguments)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+        return done.stdout
 
     return run
 

@@ -29,6 +29,10 @@ fi
 if [ "$(id -u)" = 0 ] && ! { command -v mkfs.xfs && command -v mkfs.btrfs && command -v mkfs.ext4; } >/dev/null; then
     apt_install xfsprogs btrfs-progs e2fsprogs
 fi
+# Their refusals are made by tracing.
+if [ "$(id -u)" = 0 ] && ! command -v strace >/dev/null; then
+    apt_install strace
+fi
 
 if ! command -v rustc >/dev/null || ! command -v cargo >/dev/null; then
     say "missing: cargo and rustc, at least $oldest_rust (https://rustup.rs)"

@@ -13,11 +13,13 @@ from __future__ import annotations
 from femtobarn._convert import ConvertReport, convert
 from femtobarn._explain import Cluster, Metrics, Plan, VerifyReport
 from femtobarn._field import Field
+from femtobarn._join import join_columns
 from femtobarn._many import concatenate, iterate
 from femtobarn._merge import MergeReport, merge
 from femtobarn._ntuple import NTuple
 from femtobarn._open import open
 from femtobarn._report import Report
+from femtobarn._reshape import clone, reshape, skim
 from femtobarn._spec import Cardinality, Class, Enum, Projected, Type
 from femtobarn._writable_directory import WritableDirectory
 from femtobarn._write import AttributeSetWriter, FileWriter, NTupleWriter, create, recreate, update, write
@@ -63,13 +65,17 @@ __all__ = [
     "UsageError",
     "VerifyReport",
     "WritableDirectory",
+    "clone",
     "concatenate",
     "convert",
     "create",
     "iterate",
+    "join_columns",
     "merge",
     "open",
     "recreate",
+    "reshape",
+    "skim",
     "update",
     "write",
 ]

@@ -20,8 +20,10 @@ __all__ = [
     "compression_settings",
     "convert",
     "convert_many",
+    "join_columns",
     "list_objects",
     "merge",
+    "prove",
 ]
 
 @final
@@ -195,12 +197,29 @@ def convert_many(
     batch: tuple[int, bool, bool, str],
     tick: ConvertTick | None = None,
 ) -> list[str]: ...
+def join_columns(
+    files: list[tuple[str, str | None]],
+    output: str,
+    given: dict[str, Any],
+    write: dict[str, Any],
+    tick: MergeTick | None = None,
+) -> str: ...
 def merge(
     files: list[tuple[str, str | None]],
     output: str,
     given: dict[str, Any],
     write: dict[str, Any],
     tick: MergeTick | None = None,
+) -> str: ...
+def prove(
+    output: tuple[str, str | None],
+    files: list[tuple[str, str | None]],
+    *,
+    values: bool = False,
+    entries: tuple[int | None, int | None] | None = None,
+    condition: str | None = None,
+    threads: int = 1,
+    tick: Tick | None = None,
 ) -> str: ...
 def list_objects(url: str) -> list[dict[str, Any]]: ...
 def cli_main(args: list[str]) -> int: ...

@@ -207,6 +207,13 @@ class VerifyReport(_Value):
         What is bad: file, field, column, cluster, offset, bytes, the problem, and the entries that it costs.
     not_checked : tuple of dict
         Branches of trees that cannot be interpreted, so that nothing is known of them: file, field and reason.
+    against : dict or None
+        What the comparison with inputs found, if there are any: `pages_equal` and `bytes_equal`, which are those of the
+        inputs; `by_value`, the fields of which values were compared; `missing` and `left_out`, fields that an input or
+        the ntuple does not have; `differences`.
+    differences : tuple of dict
+        What is not as in the inputs, the first of each field: field (with the place in it, as ``tracks[2].pt``), entry,
+        input, input_entry, found and expected.
     """
 
     clusters: int = 0
@@ -215,19 +222,21 @@ class VerifyReport(_Value):
     pages_without_checksum: int = 0
     damages: tuple[Mapping[str, Any], ...] = ()
     not_checked: tuple[Mapping[str, Any], ...] = ()
+    against: Mapping[str, Any] | None = None
+    differences: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def ok(self) -> bool:
         """Whether nothing is bad."""
-        return not self.damages
+        return not self.damages and not self.differences
 
     def __bool__(self) -> bool:
         return self.ok
 
     def __repr__(self) -> str:
-        state = "all is good" if self.ok else f"{plural(len(self.damages), 'page')} damaged"
+        state = f"{plural(len(self.damages), 'page')} damaged" if self.damages else "all is good"
         if n := len(self.not_checked):
-            state += ", but for " if self.ok else ", and "
+            state += ", and " if self.damages else ", but for "
             state += "a branch that cannot be interpreted" if n == 1 else f"{n} branches that cannot be interpreted"
         unchecked = f", {self.pages_without_checksum:,} of them without checksum" if self.pages_without_checksum else ""
         lines = [
@@ -235,12 +244,22 @@ class VerifyReport(_Value):
             f"({format_bytes(self.bytes)}) checked{unchecked}"
         ]
         lines += [f"not checked: {branch['field']}: {branch['reason']}" for branch in self.not_checked]
+        if self.against is not None:
+            lines.append(self._compared(self.against))
         if self.damages:
             lines.append(_table(self.damages))
+        if self.differences:
+            lines.append(_table(self.differences))
         return "\n".join(lines)
 
+    def _compared(self, against: Mapping[str, Any]) -> str:
+        state = "not as in the inputs" if self.differences else "as in the inputs"
+        line = f"{state}: {plural(against['pages_equal'], 'page')} ({format_bytes(against['bytes_equal'])}) the same"
+        n = len(against["by_value"])
+        return line + (f", {plural(n, 'field')} compared by value" if n else "")
+
     def _repr_html_(self) -> str:
-        return _html(self, self.damages)
+        return _html(self, self.damages or self.differences)
 
 
 def _overhead(n_read: int, n_needed: int) -> float:

@@ -11,6 +11,7 @@ from femtobarn import _core as core_module
 from femtobarn._explain import Cluster, Metrics, VerifyReport
 from femtobarn._field import Field
 from femtobarn._progress import Progress
+from femtobarn._proof import proven
 from femtobarn._reading import Readable
 from femtobarn._repr import FIELD_HEADER, field_rows, format_bytes, format_table, html_table, plural, skipped_lines
 from femtobarn._schema import Schema
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from femtobarn._core import Batch
+    from femtobarn._open import Files
 
 __all__ = ["NTuple"]
 
@@ -160,27 +162,54 @@ class NTuple(Readable):
             for name, opened in self._core.attributes()
         )
 
-    def verify(self, *, threads: int | None = None) -> VerifyReport:
-        """Check every checksum of everything: metadata and pages.
+    def verify(
+        self,
+        *,
+        against: Files | None = None,
+        values: bool = False,
+        entries: slice | range | tuple[int | None, int | None] | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+    ) -> VerifyReport:
+        """Check every checksum of everything: metadata and pages; and compare the ntuple with what it was made of.
 
         Parameters
         ----------
+        against : str, path, dict or list, optional
+            The inputs that it was merged or copied from, as for `merge`: then its entries must be theirs, one after
+            another, in the fields that it has. Pages with the checksums of the inputs' pages are the same; where they
+            are others (recompressed, encoded anew, rebuilt), values are compared, bit by bit.
+        values : bool
+            Whether all values are compared, also of pages that are the same.
+        entries : slice, range or pair of int, optional
+            The entries of each input that are to be there, in steps of one; by default all.
+        where : str, optional
+            Of each input, the entries are to be there of which this is true.
         threads : int, optional
             Number of threads; by default that of `femtobarn.open`.
 
         Returns
         -------
         VerifyReport
-            What is bad, and which entries of which fields that costs.
+            What is bad, and which entries of which fields that costs; what is not as in the inputs.
 
         Examples
         --------
         >>> import femtobarn as fb
         >>> fb.open(dimuon).verify().ok
         True
+        >>> _ = fb.clone(dimuon, tmp / "copy.root")
+        >>> report = fb.open(tmp / "copy.root").verify(against=dimuon)
+        >>> report.ok, report.against["by_value"]
+        (True, [])
         """
+        if against is None and (values or entries is not None or where is not None):
+            raise UsageError("values, entries and where are about inputs: name them (against=)")
         with Progress(f"verifying {self.name}", self._progress) as progress:
             found = self._core.verify(threads=self._threads(threads), tick=progress.tick)
+        if against is not None:
+            with Progress(f"comparing {self.name}", self._progress) as progress:
+                found |= proven(self, against, values, entries, where, self._threads(threads), progress)
         return VerifyReport._from_core(found)
 
     # -- Arrow ---------------------------------------------------------------------------------------------

@@ -53,6 +53,14 @@ pub enum Verb {
     Convert(ConvertArgs),
     /// Merge files into one, sharing or copying their pages
     Merge(MergeArgs),
+    /// Put the fields of ntuples side by side, by the numbers of their entries or by keys
+    Join(JoinArgs),
+    /// Copy a file with some of its fields or entries, without decompressing pages
+    Clone(CloneArgs),
+    /// Copy a file with other pages, clusters, encodings, compression or precision
+    Reshape(ReshapeArgs),
+    /// Copy the entries of which a condition is true
+    Skim(SkimArgs),
     /// Print the completion script of a shell
     #[command(alias = "completions")]
     Completion(CompletionArgs),
@@ -103,6 +111,19 @@ pub struct VerifyArgs {
     /// The files; with a name, only that ntuple
     #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
     pub targets: Vec<String>,
+    /// Prove that the file has the entries of these, one after another: page by page where they are the same, else value by
+    /// value; exit code 1 if anything differs
+    #[arg(long, value_name = "FILE[:NAME]", num_args = 1.., value_hint = ValueHint::FilePath)]
+    pub against: Vec<String>,
+    /// Compare all values, also of pages that are the same
+    #[arg(long)]
+    pub values: bool,
+    /// The entries of each of them that are to be there
+    #[arg(long, value_name = "FIRST:END", conflicts_with = "condition")]
+    pub entries: Option<String>,
+    /// Of each of them, the entries of which this is true
+    #[arg(long = "where", value_name = "EXPRESSION")]
+    pub condition: Option<String>,
     #[command(flatten)]
     pub threads: Threads,
 }
@@ -185,8 +206,12 @@ pub struct MergeArgs {
     /// Replace an output that is there already
     #[arg(short = 'f', long)]
     pub force: bool,
-    /// What is done with pages: L0 shares the blocks of the inputs, L1 copies, L2 recompresses; auto takes the cheapest
-    #[arg(long, value_name = "LEVEL", default_value = "auto", value_parser = ["auto", "L0", "L1", "L2"])]
+    /// Add the files to an output that is there already, behind what it has; make it if it is not there
+    #[arg(short = 'a', long, conflicts_with = "force")]
+    pub append: bool,
+    /// What is done with pages: L0 shares the blocks of the inputs, L1 copies, L2 recompresses, L3 encodes anew, L4 rebuilds
+    /// pages and clusters; auto takes the cheapest
+    #[arg(long, value_name = "LEVEL", default_value = "auto", value_parser = ["auto", "L0", "L1", "L2", "L3", "L4"])]
     pub level: String,
     /// Which fields the files must have: all of the first one (filter), any (union), or the same (strict)
     #[arg(long, value_name = "MODE", default_value = "filter", value_parser = ["filter", "union", "strict"])]
@@ -198,14 +223,146 @@ pub struct MergeArgs {
     /// its own]
     #[arg(long, value_name = "CODEC[:LEVEL]")]
     pub compression: Option<String>,
-    /// What is done with objects that are no ntuples: an error, the first of each name, or leave them out
+    #[command(flatten)]
+    pub sizes: Sizes,
+    /// What is done with objects that are neither ntuples nor histograms, which are added up: an error, the first of each name, or leave them out
     #[arg(long, value_name = "WHAT", default_value = "error", value_parser = ["error", "first", "drop"])]
     pub others: String,
     /// Keep pages of other encodings as further representations, which ROOT before 6.42 and uproot do not read
     #[arg(long)]
     pub not_compatible: bool,
+    /// Compare the output with the files before it appears, as `verify --against` does
+    #[arg(long)]
+    pub verify: bool,
     #[command(flatten)]
     pub threads: Threads,
+}
+
+#[derive(Debug, Args)]
+pub struct CloneArgs {
+    /// The file to copy: all ntuples in it, or with a name only that one
+    #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
+    pub source: String,
+    /// The file to make
+    #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
+    pub output: String,
+    /// The entries to take of each ntuple: from the first one to the one before the second; numbers below zero count from
+    /// the end, and either may be left out [default: all]
+    #[arg(long, value_name = "FIRST:END", allow_hyphen_values = true)]
+    pub entries: Option<String>,
+    /// What is done with pages, as in fb merge; clusters that --entries cuts are rebuilt
+    #[arg(long, value_name = "LEVEL", default_value = "auto", value_parser = ["auto", "L0", "L1", "L2", "L3", "L4"])]
+    pub level: String,
+    #[command(flatten)]
+    pub copying: Copying,
+}
+
+#[derive(Debug, Args)]
+pub struct JoinArgs {
+    /// The file to make
+    #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
+    pub output: String,
+    /// The ntuples, two or more
+    #[arg(value_name = "FILE[:NAME]", required = true, num_args = 2.., value_hint = ValueHint::FilePath)]
+    pub inputs: Vec<String>,
+    /// Replace an output that is there already
+    #[arg(short = 'f', long)]
+    pub force: bool,
+    /// Fields of integers that say which entries belong together, as run,luminosityBlock,event [default: entries of the same
+    /// number do]
+    #[arg(long, value_name = "FIELD,…", value_delimiter = ',')]
+    pub on: Vec<String>,
+    /// What becomes of entries of the first ntuple that another one does not have: an error, or leave them out
+    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = ["error", "drop"])]
+    pub unmatched: String,
+    /// Take these top-level fields of the first ntuple; given again, of the second, and so on; * and ? stand for any characters
+    #[arg(long, value_name = "PATTERN,…")]
+    pub fields: Vec<String>,
+    /// The name of the ntuple that is made [default: that of the first]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Compression of all pages: zstd, lz4, zlib or lzma with a level, as zstd:5, or none [default: each keeps its own]
+    #[arg(long, value_name = "CODEC[:LEVEL]")]
+    pub compression: Option<String>,
+    #[command(flatten)]
+    pub threads: Threads,
+}
+
+#[derive(Debug, Args)]
+pub struct ReshapeArgs {
+    /// The file to copy: all ntuples in it, or with a name only that one
+    #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
+    pub source: String,
+    /// The file to make
+    #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
+    pub output: String,
+    /// Compression of all pages: zstd, lz4, zlib or lzma with a level, as zstd:5, or none [default: each keeps its own]
+    #[arg(long, value_name = "CODEC[:LEVEL]")]
+    pub compression: Option<String>,
+    #[command(flatten)]
+    pub sizes: Sizes,
+    /// How numbers and offsets are encoded: split, their bytes apart and offsets as differences, as is good for compression;
+    /// or plain, as in memory [default: as they are]
+    #[arg(long, value_name = "ENCODING", value_parser = ["split", "plain"])]
+    pub encoding: Option<String>,
+    /// How the reals of a field are stored: in so many bits, or as so many bits' fraction of a range; * and ? stand for any
+    /// characters in names, and the option may be given again
+    #[arg(
+        long,
+        value_name = "NAME=BITS[:MIN:MAX],…",
+        value_delimiter = ',',
+        allow_hyphen_values = true
+    )]
+    pub precision: Vec<String>,
+    #[command(flatten)]
+    pub copying: Copying,
+}
+
+#[derive(Debug, Args)]
+#[command(override_usage = "fb skim [OPTIONS] --where <CONDITION> <FILE[:NAME]>... <OUTPUT>")]
+pub struct SkimArgs {
+    /// The files: all ntuples in them, or with a name only that one; * ? [] and ** stand for any characters, also in quotes.
+    /// The last name is the output
+    #[arg(value_name = "FILE[:NAME]… OUTPUT", required = true, value_hint = ValueHint::FilePath)]
+    pub names: Vec<String>,
+    /// Which entries to take, as typed in C++ or Python: 'nMuon >= 2 && Muon_pt[0] > 20', 'any(Jet_pt > 30)'
+    #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
+    pub condition: String,
+    /// Compression of all pages: zstd, lz4, zlib or lzma with a level, as zstd:5, or none [default: each keeps its own]
+    #[arg(long, value_name = "CODEC[:LEVEL]")]
+    pub compression: Option<String>,
+    #[command(flatten)]
+    pub sizes: Sizes,
+    #[command(flatten)]
+    pub copying: Copying,
+}
+
+/// What clone, reshape and skim have in common.
+#[derive(Debug, Args)]
+pub struct Copying {
+    /// Replace an output that is there already
+    #[arg(short = 'f', long)]
+    pub force: bool,
+    /// Take these top-level fields only; * and ? stand for any characters
+    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
+    pub fields: Vec<String>,
+    /// What is done with objects that are neither ntuples nor histograms: they are copied (first), left out (drop), or an
+    /// error
+    #[arg(long, value_name = "WHAT", default_value = "first", value_parser = ["error", "first", "drop"])]
+    pub others: String,
+    #[command(flatten)]
+    pub threads: Threads,
+}
+
+/// Sizes of what is made anew.
+#[derive(Debug, Default, Args)]
+pub struct Sizes {
+    /// Compressed bytes of a cluster that is made anew, about [default: 128MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub cluster_size: Option<String>,
+    /// Uncompressed bytes of a page that is made anew, at most [default: 1MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub page_size: Option<String>,
 }
 
 #[derive(Debug, Args)]

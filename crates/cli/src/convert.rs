@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::path::Path;
 
-use femtobarn::codec::parse_settings;
 use femtobarn::convert::{
     Batch, ConvertOptions, Converted, FileReport, Format, Input, Outcome, Replace, advice, convert,
     convert_many,
@@ -13,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::args::ConvertArgs;
 use crate::failure::{Failure, code, code_of};
+use crate::options::{compression, size};
 use crate::output::Output;
 use crate::progress::{Show, end_gently, is_interrupted};
 use crate::table::printable;
@@ -231,23 +231,14 @@ fn usage(message: &str) -> Failure {
     Failure::new(code::USAGE, "usage", message)
 }
 
-/// The settings that a name and a level stand for.
-pub fn compression(text: &str) -> Result<u32, Failure> {
-    parse_settings(text).map_err(|_| {
-        usage(&format!("no compression is called {text:?}: it is zstd, lz4, zlib or lzma with a level from 1 to 9, or none"))
-    })
-}
-
 fn options(args: &ConvertArgs) -> Result<ConvertOptions, Failure> {
     let compression = compression(&args.compression)?;
-    let cluster_bytes = units::parse_bytes(&args.cluster_size).filter(|&n| n > 0);
+    let cluster_bytes = size(&args.cluster_size)?;
     if let Some(name) = args.name.as_ref().filter(|name| name.contains(';')) {
         return Err(usage(&format!(
             "{name:?} is no name: ';' stands before the number of a cycle, which every ntuple gets by itself"
         )));
     }
-    let cluster_bytes = cluster_bytes
-        .ok_or_else(|| usage(&format!("{:?} is no size, as 128MiB is", args.cluster_size)))?;
     Ok(ConvertOptions {
         fields: args.fields.clone(),
         drop: args.drop.clone(),

@@ -1,7 +1,8 @@
 //! The program `fb`: what is in a ROOT file, and in the RNTuples in it.
 //!
-//! One module a verb (`ls`, `info`, `head`, `verify`, `explain`, `convert`, `merge`, `completion`), over a few that they share: arguments,
-//! `FILE:NAME`, tables, units, values. It only asks the facade and prints; it knows neither formats nor I/O.
+//! One module a verb (`ls`, `info`, `head`, `verify`, `explain`, `convert`, `merge`, `join`, `completion`; `reshape` is those that are
+//! merges of one kind, `clone`, `reshape` and `skim`), over a few that they share: arguments, `FILE:NAME`, options, tables,
+//! units, values. It only asks the facade and prints; it knows neither formats nor I/O.
 //!
 //! **Invariant.** Standard output gets results and nothing else: with `--json` one document a file (one a line for `head`).
 //! Errors go to standard error. A reader that closes the pipe ends the program quietly, and the exit code is still the
@@ -15,12 +16,16 @@ mod failure;
 mod head;
 mod info;
 mod info_json;
+mod join;
 mod layout;
 mod ls;
 mod merge;
 mod open;
+mod options;
 mod output;
 mod progress;
+mod proof;
+mod reshape;
 mod schema;
 mod selection;
 mod table;
@@ -76,12 +81,19 @@ fn dispatch(cli: &Cli, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32
             info::run(target, args, json, out)
         }),
         Verb::Head(args) => head::run(args, cli.json, out, err),
-        Verb::Verify(args) => each(&args.targets, json, false, out, err, |target, out| {
-            verify::run(target, args, json, out)
-        }),
+        Verb::Verify(args) => {
+            proof::check(args)?;
+            each(&args.targets, json, false, out, err, |target, out| {
+                verify::run(target, args, json, out)
+            })
+        }
         Verb::Explain(args) => explain::run(args, cli.json, out),
         Verb::Convert(args) => convert::run(args, cli.json, out, err),
         Verb::Merge(args) => merge::run(args, cli.json, out),
+        Verb::Join(args) => join::run(args, cli.json, out),
+        Verb::Clone(args) => reshape::clone(args, cli.json, out),
+        Verb::Reshape(args) => reshape::reshape(args, cli.json, out),
+        Verb::Skim(args) => reshape::skim(args, cli.json, out),
         Verb::Completion(args) => completion::run(args, out),
     }
 }

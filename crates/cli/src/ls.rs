@@ -47,12 +47,9 @@ pub fn run(
         name: None,
     };
     let advise = |failure: Failure| failure.advise(&target);
-    let root_file = femtobarn::open_file(file)
+    let (root_file, entries) = femtobarn::look_into(file, |file| Ok((file.clone(), file.walk()?)))
         .map_err(Failure::from)
         .map_err(advise)?;
-    let entries = root_file
-        .walk()
-        .map_err(|error| advise(femtobarn::Error::from(error).into()))?;
     let objects: Vec<Object> = entries
         .into_iter()
         .filter(|entry| !only_ntuples || entry.key.class_name == RNTUPLE_CLASS)

@@ -1,26 +1,38 @@
 //! `fb merge`: files into one, whose pages are those of the inputs wherever they can be.
 
+use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
 use std::path::Path;
 
-use femtobarn::merge::{Level, MergeOptions, MergeReport, Others, merge};
-use femtobarn::write::{Mode, WriteOptions};
+use femtobarn::merge::{MergeOptions, MergeReport, merge};
 
 use crate::args::MergeArgs;
-use crate::convert::{compression, inputs};
+use crate::convert::inputs;
 use crate::failure::{Failure, code};
+use crate::options::{compression, level, mode, others, writing};
 use crate::output::Output;
 use crate::progress::{Show, end_gently};
+use crate::proof;
 use crate::table::printable;
 use crate::units;
 
 pub fn run(args: &MergeArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
-    let options = options(args)?;
-    check_output(&args.output)?;
-    let inputs = inputs(&args.inputs, !args.fields.is_empty())?;
+    let names = (args.inputs.as_slice(), args.output.as_str(), "first");
+    bring(names, &options(args)?, json, out)
+}
+
+/// Merges inputs into an output, the name that stands first or last, and prints what was done.
+pub fn bring(
+    (names, output, which): (&[String], &str, &str),
+    options: &MergeOptions,
+    json: bool,
+    out: &mut Output<'_>,
+) -> Result<i32, Failure> {
+    check_output(output, which)?;
+    let inputs = inputs(names, !options.fields.is_empty())?;
     end_gently();
     let show = Show::new(1, json);
-    let report = merge(&inputs, Path::new(&args.output), &options, &|pulse| {
+    let report = merge(&inputs, Path::new(output), options, &|pulse| {
         show.tick_merge(pulse)
     })?;
     show.end();
@@ -32,67 +44,58 @@ pub fn run(args: &MergeArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fa
     Ok(code::FINE)
 }
 
-/// The output is one file.
-fn check_output(output: &str) -> Result<(), Failure> {
+/// Insists that the output, the name that stands first or last, is one file.
+pub fn check_output(output: &str, which: &str) -> Result<(), Failure> {
     let path = Path::new(output);
-    let message = if path.exists() {
-        (!path.is_file()).then(|| format!("{output} is not a file: the first name is the output"))
+    let is_named = output.to_ascii_lowercase().contains(".root:") || !output.contains(".root");
+    let wrong = if path.exists() {
+        (!path.is_file()).then(|| format!("{output} is not a file"))
     } else if output.contains(['*', '?', '[']) {
         Some(format!(
-            "{output:?} is where to write, and a pattern is no place: the first name is the output"
+            "{output:?} is where to write, and a pattern is no place"
         ))
-    } else if output.to_ascii_lowercase().contains(".root:") || !output.contains(".root") {
+    } else if is_named {
         Some(format!(
-            "{output:?} is no name of a ROOT file, as out.root is: the first name is the output"
+            "{output:?} is no name of a ROOT file, as out.root is"
         ))
     } else {
         None
     };
-    match message {
+    match wrong {
         None => Ok(()),
-        Some(message) => Err(Failure::new(code::USAGE, "usage", message)),
+        Some(wrong) => {
+            let message = format!("{wrong}: the {which} name is the output");
+            Err(Failure::new(code::USAGE, "usage", message))
+        }
     }
 }
 
 fn options(args: &MergeArgs) -> Result<MergeOptions, Failure> {
     let compression = args.compression.as_deref().map(compression).transpose()?;
-    let mut write = WriteOptions {
-        threads: args.threads.number()?,
-        ..WriteOptions::default()
-    };
-    write.compression = compression.unwrap_or(write.compression);
     Ok(MergeOptions {
-        level: match args.level.as_str() {
-            "L0" => Level::L0,
-            "L1" => Level::L1,
-            "L2" => Level::L2,
-            _ => Level::Auto,
-        },
-        mode: match args.mode.as_str() {
-            "union" => Mode::Union,
-            "strict" => Mode::Strict,
-            _ => Mode::Filter,
-        },
-        others: match args.others.as_str() {
-            "first" => Others::First,
-            "drop" => Others::Drop,
-            _ => Others::Error,
-        },
+        level: level(&args.level),
+        mode: mode(&args.mode),
+        others: others(&args.others),
         fields: args.fields.clone(),
         compression,
         compatible: !args.not_compatible,
         overwrite: args.force,
-        write,
+        append: args.append,
+        verify: args.verify,
+        write: writing(&args.threads, &args.sizes, compression)?,
+        ..MergeOptions::default()
     })
 }
 
-fn print(report: &MergeReport, out: &mut Output<'_>) -> Result<(), Failure> {
+/// Prints what was done.
+pub fn print(report: &MergeReport, out: &mut Output<'_>) -> Result<(), Failure> {
     let levels = report.levels();
     let parts = [
         ("shared", levels.shared),
         ("copied", levels.copied),
         ("recompressed", levels.recompressed),
         ("encoded anew", levels.reencoded),
+        ("rebuilt", levels.rebuilt),
         ("zeros", levels.zeros),
     ];
     let parts: Vec<String> = parts
@@ -111,19 +114,40 @@ fn print(report: &MergeReport, out: &mut Output<'_>) -> Result<(), Failure> {
         parts.join(", ")
     )?;
     for (path, ntuple) in &report.ntuples {
-        writeln!(out, "  {}: {} entries", printable(path), ntuple.n_entries)?;
+        let before = match report.bytes_before {
+            Some(_) => format!(" ({} before)", ntuple.n_before),
+            None => String::new(),
+        };
+        let (path, n) = (printable(path), ntuple.n_entries);
+        writeln!(out, "  {path}: {n} entries{before}")?;
+    }
+    if let Some(proof) = &report.proof {
+        proof::write_summary(proof, out)?;
+    }
+    if report.histograms > 0 {
+        let n = report.histograms;
+        let plural = if n == 1 { "" } else { "s" };
+        writeln!(out, "  {n} histogram{plural}, added up")?;
+    }
+    for ((level, reason), n) in reasons(report) {
+        let inputs = report.inputs.len();
+        let of = match n < inputs {
+            true => format!(" ({n} of {inputs} files)"),
+            false => String::new(),
+        };
+        writeln!(out, "  {level}: {}{of}", printable(reason))?;
     }
     for input in &report.inputs {
         let url = printable(&input.url);
         for (path, merged) in &input.ntuples {
-            for name in &merged.left_out {
+            for name in merged.left_out.iter() {
                 let (path, name) = (printable(path), printable(name));
                 writeln!(
                     out,
                     "  left out: {name} of {url}:{path}, which the first file does not have"
                 )?;
             }
-            for name in &merged.missing {
+            for name in merged.missing.iter() {
                 let (path, name) = (printable(path), printable(name));
                 writeln!(
                     out,
@@ -141,4 +165,17 @@ fn print(report: &MergeReport, out: &mut Output<'_>) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Levels that were not the cheapest, and why, with the number of files of which that is true.
+fn reasons(report: &MergeReport) -> BTreeMap<(&str, &str), usize> {
+    let mut out = BTreeMap::new();
+    for input in &report.inputs {
+        let why = input.ntuples.iter().flat_map(|(_, merged)| &merged.why);
+        let why: HashSet<(&str, &str)> = why.map(|(level, why)| (*level, why.as_str())).collect();
+        for reason in why {
+            *out.entry(reason).or_insert(0) += 1;
+        }
+    }
+    out
 }

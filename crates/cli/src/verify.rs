@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use femtobarn::proof::ProofReport;
 use femtobarn::read::{Reader, verify};
 use femtobarn::rootfile::{Entry, RootFile};
 use femtobarn::ttree::is_tree;
@@ -13,6 +14,7 @@ use crate::args::VerifyArgs;
 use crate::failure::{Failure, code, is_damage};
 use crate::open;
 use crate::output::Output;
+use crate::proof;
 use crate::target::Target;
 use crate::verify_text;
 
@@ -37,6 +39,8 @@ pub struct Verdict {
     pub ntuples: Vec<Verified>,
     /// Damage of the container: nothing in it can be found.
     pub error: Option<Failure>,
+    /// The comparison with inputs, if there are any.
+    pub against: Option<ProofReport>,
 }
 
 pub fn run(
@@ -46,8 +50,11 @@ pub fn run(
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
     let target = Target::parse(target)?;
-    let verdict =
-        verdict(&target, args.threads.number()?).map_err(|failure| failure.advise(&target))?;
+    let threads = args.threads.number()?;
+    let mut verdict = verdict(&target, threads).map_err(|failure| failure.advise(&target))?;
+    if verdict.can_be_opened() {
+        verdict.against = proof::against(&target, args, threads)?;
+    }
     if json {
         out.json(&document(&verdict))?;
     } else {
@@ -62,7 +69,14 @@ pub fn run(
 
 impl Verdict {
     pub fn is_ok(&self) -> bool {
-        self.error.is_none() && self.ntuples.iter().all(Verified::is_ok)
+        let is_equal = self.against.as_ref().is_none_or(ProofReport::is_equal);
+        self.error.is_none() && is_equal && self.ntuples.iter().all(Verified::is_ok)
+    }
+
+    /// Whether all metadata could be read.
+    fn can_be_opened(&self) -> bool {
+        let mut ntuples = self.ntuples.iter();
+        self.error.is_none() && ntuples.all(|verified| verified.error.is_none())
     }
 }
 
@@ -103,10 +117,11 @@ fn verdict(target: &Target, threads: usize) -> Result<Verdict, Failure> {
         file: target.file.clone(),
         ntuples: Vec::new(),
         error: None,
+        against: None,
     };
-    let names = femtobarn::open_file(&target.file).and_then(|file| match &target.name {
+    let names = femtobarn::look_into(&target.file, |file| match &target.name {
         Some(name) => Ok(vec![name.clone()]),
-        None => ntuples(&file),
+        None => ntuples(file),
     });
     let names = match names {
         Ok(names) => names,
@@ -217,12 +232,16 @@ fn one(
 
 fn document(verdict: &Verdict) -> Value {
     let ntuples = verdict.ntuples.iter().map(ntuple_json);
-    json!({
+    let mut out = json!({
         "file": verdict.file,
         "ok": verdict.is_ok(),
         "error": verdict.error.as_ref().map(error_json),
         "ntuples": ntuples.collect::<Vec<_>>(),
-    })
+    });
+    if let (Some(report), Some(out)) = (&verdict.against, out.as_object_mut()) {
+        out.insert("against".to_owned(), report.to_json());
+    }
+    out
 }
 
 fn error_json(error: &Failure) -> Value {

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use crate::output::Output;
+use crate::proof;
 use crate::table::{Table, printable};
 use crate::units::{bytes, count, plural};
 use crate::verify::{Verdict, Verified};
@@ -28,7 +29,10 @@ pub fn write(verdict: &Verdict, out: &mut Output<'_>) -> io::Result<()> {
     for verified in &verdict.ntuples {
         ntuple(verified, &verdict.file, out)?;
     }
-    Ok(())
+    match &verdict.against {
+        Some(report) => proof::write(report, &verdict.file, out),
+        None => Ok(()),
+    }
 }
 
 fn ntuple(verified: &Verified, file: &str, out: &mut Output<'_>) -> io::Result<()> {

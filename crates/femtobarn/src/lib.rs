@@ -12,11 +12,13 @@
 
 mod common;
 pub mod convert;
+pub mod expression;
 mod iterate;
 pub mod merge;
 mod ntuple;
 mod open;
 mod pattern;
+pub mod proof;
 mod settle;
 mod sizes;
 mod writable;
@@ -33,7 +35,7 @@ pub use femtobarn_ttree as ttree;
 pub use common::LeftOut;
 pub use iterate::{Steps, StepsOptions};
 pub use ntuple::{NTuple, Selection};
-pub use open::{OpenOptions, RNTUPLE_CLASS, open_file, open_source};
+pub use open::{OpenOptions, RNTUPLE_CLASS, look_into, open_file, open_source};
 pub use pattern::matches;
 pub use sizes::{ClusterSizes, ColumnSizes, PageCounter};
 pub use writable::{create_file, create_new_file, update_file};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use femtobarn_io::{ByteSource, HeldSource, LocalSource};
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::{Reader, ReaderOptions};
+use femtobarn_rntuple::read::{KnownHeader, Reader, ReaderOptions};
 use femtobarn_rntuple::spec::Anchor;
 use femtobarn_rootfile::{Key, RootFile, RootFileError};
 
@@ -20,6 +20,9 @@ pub(crate) const TAIL: u64 = 256 << 10;
 
 /// Most names that are listed for one that is missing.
 const MOST_HINTS: usize = 5;
+
+/// How often a file that grows is opened before its errors are believed.
+const MOST_TRIES: usize = 10;
 
 /// How files are opened.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,8 +40,36 @@ pub fn open_source(url: &str) -> Result<Arc<dyn ByteSource>, RNTupleError> {
 
 /// Opens a ROOT file.
 pub fn open_file(url: &str) -> Result<RootFile, RNTupleError> {
-    let source = open_source(url)?;
-    Ok(RootFile::open(HeldSource::with_ends(source, HEAD, TAIL)?)?)
+    look_into(url, |file| Ok(file.clone()))
+}
+
+/// Looks into a ROOT file, which somebody may be adding to: then again, with all that is there by now.
+pub fn look_into<T>(
+    url: &str,
+    look: impl Fn(&RootFile) -> Result<T, RNTupleError>,
+) -> Result<T, RNTupleError> {
+    while_it_grows(url, |source| {
+        look(&RootFile::open(HeldSource::with_ends(source, HEAD, TAIL)?)?)
+    })
+}
+
+/// Opens something in a file. The size of a file that somebody adds to is known before its beginning, which may already
+/// lead to places behind that: if it fails and the size is another one by now, it is opened again.
+fn while_it_grows<T>(
+    url: &str,
+    open: impl Fn(Arc<dyn ByteSource>) -> Result<T, RNTupleError>,
+) -> Result<T, RNTupleError> {
+    let mut tries = 0;
+    loop {
+        let source = open_source(url)?;
+        let size = source.meta().size;
+        let result = open(source);
+        let has_changed = || std::fs::metadata(local(url)).is_ok_and(|now| now.len() != size);
+        if result.is_ok() || tries == MOST_TRIES || !has_changed() {
+            return result;
+        }
+        tries += 1;
+    }
 }
 
 /// Opens one ntuple of a file; `path` may be left out where the file holds just one. None if it is not there and may
@@ -48,7 +79,7 @@ pub(crate) fn open_reader(
     path: Option<&str>,
     options: OpenOptions,
 ) -> Result<Option<Reader>, RNTupleError> {
-    open_reader_of(open_source(url)?, path, options)
+    while_it_grows(url, |source| open_reader_of(source, path, options))
 }
 
 pub(crate) fn open_reader_of(
@@ -86,17 +117,17 @@ pub(crate) fn open_reader_of(
         }
         return Err(not_an_rntuple(source.url(), path, &key));
     }
-    reader_of(source, &*metadata, &file, &path, &key, options.reader).map(Some)
+    let metadata = (&*metadata, &file);
+    reader_of(source, metadata, (&path, &key), options.reader, None).map(Some)
 }
 
-/// Opens the ntuple that a key of a file stands for.
+/// Opens the ntuple that a key of a file stands for; it may have a header that is known.
 pub(crate) fn reader_of(
     source: Arc<dyn ByteSource>,
-    metadata: &dyn ByteSource,
-    file: &RootFile,
-    path: &str,
-    key: &Key,
+    (metadata, file): (&dyn ByteSource, &RootFile),
+    (path, key): (&str, &Key),
     options: ReaderOptions,
+    known: Option<&KnownHeader>,
 ) -> Result<Reader, RNTupleError> {
     let anchor = Anchor::parse(&file.read_object(key)?).map_err(|error| RNTupleError::Spec {
         url: source.url().into(),
@@ -105,7 +136,7 @@ pub(crate) fn reader_of(
         offset: key.payload_offset(),
         source: error,
     })?;
-    Reader::open(source, metadata, path, anchor, options)
+    Reader::open_known(source, metadata, path, anchor, options, known)
 }
 
 /// The error of a missing name, with only those names as hints that can be opened, if there are any.
@@ -213,5 +244,39 @@ fn first_of(names: &[String]) -> String {
     match names.len().saturating_sub(5) {
         0 => shown,
         more => format!("{shown} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_has_grown_is_opened_again_and_one_that_has_not_is_believed() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let url = file.path().to_str().unwrap();
+        let look = |grows: usize| {
+            let (tries, sizes) = (Cell::new(0), Cell::new(Vec::new()));
+            let result = while_it_grows(url, |source| {
+                tries.set(tries.get() + 1);
+                let mut seen = sizes.take();
+                seen.push(source.meta().size);
+                sizes.set(seen);
+                if tries.get() <= grows {
+                    file.as_file().write_all(b"more").unwrap();
+                }
+                if tries.get() == 3 {
+                    return Ok(());
+                }
+                Err(RNTupleError::internal("too early"))
+            });
+            (result.is_ok(), tries.get(), sizes.take())
+        };
+        assert_eq!(look(2), (true, 3, vec![0, 4, 8]));
+        assert_eq!(look(1), (false, 2, vec![8, 12]));
+        assert_eq!(look(0), (false, 1, vec![12]));
     }
 }

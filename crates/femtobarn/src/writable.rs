@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use femtobarn_io::{Aside, ByteSink, LocalSink};
+use femtobarn_io::{Aside, ByteSink, ByteSource, LocalSink};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rootfile::{FileWriter, RootFile, Uuid};
 
@@ -57,8 +57,19 @@ fn write_into(sink: LocalSink, compression: u32) -> Result<FileWriter, RNTupleEr
 /// # Errors
 /// If there is no such file, or it is none of ROOT's, or may not be written to.
 pub fn update_file(url: &str) -> Result<FileWriter, RNTupleError> {
-    let source = open_source(url)?;
+    let (sink, source) = lock(url)?;
     let file = RootFile::open(source)?;
-    let sink = Arc::new(LocalSink::update(local(url))?);
     Ok(FileWriter::update(sink, &file)?)
+}
+
+/// A file that is there, which nobody else adds to from now on, to be written and to be read.
+///
+/// # Errors
+/// If there is none, it may not be written to, or somebody else adds to it.
+pub(crate) fn lock(url: &str) -> Result<(Arc<LocalSink>, Arc<dyn ByteSource>), RNTupleError> {
+    // insists that it is a file
+    open_source(url)?;
+    let sink = Arc::new(LocalSink::update(local(url))?);
+    // what it holds is looked at under the lock: before, somebody else may have added to it
+    Ok((sink, open_source(url)?))
 }

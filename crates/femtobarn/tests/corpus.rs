@@ -55,3 +55,8 @@ fn trees() {
 fn baskets() {
     replay("basket", femtobarn::ttree::fuzz::basket);
 }
+
+#[test]
+fn expressions() {
+    replay("expression", femtobarn::expression::fuzz::expression);
+}

@@ -12,6 +12,7 @@ mod input;
 mod merge;
 mod metadata;
 mod ntuple;
+mod proof;
 mod steps;
 mod write;
 
@@ -31,11 +32,13 @@ mod _core {
     #[pymodule_export]
     use crate::fields::Fields;
     #[pymodule_export]
-    use crate::merge::merge;
+    use crate::merge::{join_columns, merge};
     #[pymodule_export]
     use crate::metadata::list_objects;
     #[pymodule_export]
     use crate::ntuple::NTuple;
+    #[pymodule_export]
+    use crate::proof::prove;
     #[pymodule_export]
     use crate::steps::BatchIterator;
     #[pymodule_export]

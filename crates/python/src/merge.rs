@@ -2,15 +2,21 @@
 
 use std::path::Path;
 
-use femtobarn::merge::{Level, MergeOptions, Others, Pulse, merge as merge_files};
-use femtobarn::write::Mode;
+use femtobarn::expression::Expression;
+use femtobarn::merge::{
+    Entries, JoinOptions, Level, MergeOptions, Others, Pulse, Unmatched, join, merge as merge_files,
+};
+use femtobarn::write::{Mode, StoredAs};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::callback::Callback;
 use crate::convert::inputs;
-use crate::error::usage;
+use crate::error::{to_python, usage};
 use crate::write::options;
+
+/// A name, a number of bits, and a range.
+type Precision = (String, u16, Option<(f64, f64)>);
 
 fn merging(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<MergeOptions> {
     let mut out = MergeOptions {
@@ -28,6 +34,8 @@ fn merging(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<Mer
                     "L0" => Level::L0,
                     "L1" => Level::L1,
                     "L2" => Level::L2,
+                    "L3" => Level::L3,
+                    "L4" => Level::L4,
                     other => return Err(unknown(other)),
                 }
             }
@@ -47,14 +55,40 @@ fn merging(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<Mer
                     other => return Err(unknown(other)),
                 }
             }
+            "entries" => {
+                let (start, stop) = value.extract()?;
+                out.entries = Entries::Slice { start, stop };
+            }
+            "where" => {
+                out.entries = Entries::Where(Expression::parse(&word()?).map_err(to_python)?)
+            }
+            "keep_clusters" => out.keep_clusters = value.extract()?,
+            "split" => out.split = value.extract()?,
+            "precision" => {
+                let given: Vec<Precision> = value.extract()?;
+                let each = given.into_iter();
+                out.precision = each
+                    .map(|(name, bits, range)| (name, stored(bits, range)))
+                    .collect();
+            }
             "fields" => out.fields = value.extract()?,
             "compression" => out.compression = value.extract()?,
             "compatible" => out.compatible = value.extract()?,
+            "append" => out.append = value.extract()?,
+            "verify" => out.verify = value.extract()?,
             "overwrite" => out.overwrite = value.extract()?,
             other => return Err(usage(format!("there is no option {other:?}"))),
         }
     }
     Ok(out)
+}
+
+/// Reals in so many bits, of a range if there is one.
+fn stored(bits: u16, range: Option<(f64, f64)>) -> StoredAs {
+    match range {
+        Some((min, max)) => StoredAs::Quantized { bits, min, max },
+        None => StoredAs::Truncated(bits),
+    }
 }
 
 /// Merges files into one; gives what was done, in JSON.
@@ -73,6 +107,54 @@ pub fn merge(
     let callback = Callback::new(tick);
     let result = py.detach(|| {
         merge_files(&inputs, Path::new(output), &options, &|pulse: Pulse| {
+            callback.call((pulse.files, pulse.n_files, pulse.bytes, pulse.n_bytes))
+        })
+    });
+    Ok(callback.finish(result)?.to_json().to_string())
+}
+
+fn joining(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<JoinOptions> {
+    let mut out = JoinOptions {
+        write: options(write)?,
+        ..JoinOptions::default()
+    };
+    for (key, value) in given {
+        let key: String = key.extract()?;
+        match key.as_str() {
+            "name" => out.name = value.extract()?,
+            "on" => out.on = value.extract()?,
+            "unmatched" => {
+                out.unmatched = match value.extract::<String>()?.as_str() {
+                    "error" => Unmatched::Error,
+                    "drop" => Unmatched::Drop,
+                    other => return Err(usage(format!("there is no {key} {other:?}"))),
+                }
+            }
+            "fields" => out.fields = value.extract()?,
+            "compression" => out.compression = value.extract()?,
+            "overwrite" => out.overwrite = value.extract()?,
+            other => return Err(usage(format!("there is no option {other:?}"))),
+        }
+    }
+    Ok(out)
+}
+
+/// Puts the fields of ntuples side by side into one file; gives what was done, in JSON.
+#[pyfunction]
+#[pyo3(signature = (files, output, given, write, tick = None))]
+pub fn join_columns(
+    py: Python<'_>,
+    files: Vec<(String, Option<String>)>,
+    output: &str,
+    given: &Bound<'_, PyDict>,
+    write: &Bound<'_, PyDict>,
+    tick: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let options = joining(given, write)?;
+    let inputs = inputs(files);
+    let callback = Callback::new(tick);
+    let result = py.detach(|| {
+        join(&inputs, Path::new(output), &options, &|pulse: Pulse| {
             callback.call((pulse.files, pulse.n_files, pulse.bytes, pulse.n_bytes))
         })
     });

@@ -15,7 +15,7 @@ use crate::error::to_python;
 #[pyfunction]
 pub fn list_objects<'py>(py: Python<'py>, url: &str) -> PyResult<Bound<'py, PyList>> {
     let entries = py
-        .detach(|| femtobarn::open_file(url).and_then(|file| Ok(file.walk()?)))
+        .detach(|| femtobarn::look_into(url, |file| Ok(file.walk()?)))
         .map_err(to_python)?;
     let list = PyList::empty(py);
     for entry in entries {

@@ -29,6 +29,30 @@ fn merged_files_are_read_as_one() {
 }
 
 #[test]
+fn files_are_appended_and_the_report_tells_what_was_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.root").to_str().unwrap().to_owned();
+    let first = document(&["merge", &out, DIMUON, "--append"]);
+    assert!(first["bytes_before"].is_null());
+    let report = document(&["merge", "-a", &out, DIMUON]);
+    assert_eq!(report["bytes_before"], first["bytes_out"]);
+    let ntuple = &report["ntuples"]["Events"];
+    assert_eq!(ntuple["entries_before"], 12000);
+    assert_eq!(ntuple["entries"], 24000);
+    let text = good(&["merge", "--append", &out, DIMUON]);
+    assert!(
+        text.contains("Events: 36000 entries (24000 before)"),
+        "{text}"
+    );
+    assert!(good(&["verify", &out]).contains("36,000 entries"));
+    failure(&["merge", "--append", "--force", &out, DIMUON], 2);
+    let error = failure(&["merge", "--append", &out, &out], 2);
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("it is the input, too"), "{message}");
+    assert!(good(&["verify", &out]).contains("36,000 entries"));
+}
+
+#[test]
 fn outputs_and_objects_that_make_no_sense_are_wrong_usage() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

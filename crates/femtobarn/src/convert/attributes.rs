@@ -25,11 +25,11 @@ const VERSION: u16 = 1;
 
 /// An attribute set: ranges of entries, and one row of values for each.
 #[derive(Debug)]
-pub(super) struct Attributes {
-    name: String,
-    fields: Vec<FieldModel>,
-    ranges: Vec<Range<u64>>,
-    values: RecordBatch,
+pub(crate) struct Attributes {
+    pub name: String,
+    pub fields: Vec<FieldModel>,
+    pub ranges: Vec<Range<u64>>,
+    pub values: RecordBatch,
 }
 
 /// The attribute sets that are carried over, and a note for each that is not.
@@ -83,7 +83,7 @@ pub(super) fn check_equal(given: &[Attributes], found: &[Attributes]) -> Result<
 
 impl Attributes {
     /// An attribute set that can be written again, or why it cannot.
-    fn read(reader: &Reader, link: &LinkedAttributeSet) -> Result<Self, String> {
+    pub fn read(reader: &Reader, link: &LinkedAttributeSet) -> Result<Self, String> {
         if link.schema_version_major != VERSION {
             return Err(format!(
                 "its schema is of version {}.{}",

@@ -106,7 +106,7 @@ impl Source {
         }
         // a table has no views: what they show is a column, and what only they show is none
         if output != Format::Root {
-            chosen.retain(|&id| !is_behind_views(descriptor, id));
+            chosen.retain(|&id| !descriptor.is_behind_views(id));
         }
         let fit = Fit::new(
             &ntuple,
@@ -398,18 +398,6 @@ fn paths(reader: &Reader, fields: &[FieldId]) -> Vec<String> {
     let descriptor = reader.descriptor();
     let names = fields.iter().map(|&id| descriptor.field_name(id));
     names.map(str::to_owned).collect()
-}
-
-/// Whether a field is one of the collections that ROOT's importer makes for views.
-fn is_behind_views(descriptor: &Descriptor, id: FieldId) -> bool {
-    let shows = |view: FieldId| {
-        let source = descriptor
-            .field(view)
-            .and_then(|field| field.record.source_id);
-        source == Some(id)
-    };
-    descriptor.field_name(id).starts_with("_collection")
-        && descriptor.top_level.iter().any(|&view| shows(view))
 }
 
 /// Whether a field is a view that stays one: what it shows is converted, too, and it shows the same in all files.

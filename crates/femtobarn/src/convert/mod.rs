@@ -24,6 +24,7 @@ mod tables;
 mod tree;
 mod wanted;
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
@@ -34,6 +35,7 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{Digest, WriteOptions};
 use serde_json::{Value, json};
 
+pub(crate) use attributes::Attributes;
 pub use certificate::{Certificate, ComparedColumn};
 pub use input::Input;
 pub use many::{Batch, FileReport, Outcome, convert_many};
@@ -327,14 +329,12 @@ fn check_something(
 
 /// An output that replaces its input would take what else is in that file with it.
 pub(crate) fn check_apart(inputs: &[Input], output: &Path) -> Result<(), RNTupleError> {
-    let Ok(place) = output.canonicalize() else {
+    let id = |path: &Path| std::fs::metadata(path).map(|found| (found.dev(), found.ino()));
+    let Ok(own) = id(output) else {
         return Ok(());
     };
     for input in inputs {
-        if local(&input.url)
-            .canonicalize()
-            .is_ok_and(|given| given == place)
-        {
+        if id(local(&input.url)).is_ok_and(|given| given == own) {
             let reason =
                 "it is the input, too, and would be replaced: give the output another name";
             return Err(input::misused(&output.to_string_lossy(), reason));

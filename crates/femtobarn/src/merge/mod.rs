@@ -3,6 +3,15 @@
 //!
 //! One input is open at a time. What was brought at which level is in the report, and why.
 
+mod append;
+mod attributes;
+mod check;
+mod entries;
+mod histograms;
+mod join;
+mod keys;
+mod precision;
+mod proven;
 mod report;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -13,16 +22,27 @@ use std::time::{Duration, Instant};
 
 use femtobarn_io::{Aside, ByteSource, HeldSource};
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::{Reader, ReaderOptions};
-use femtobarn_rntuple::write::{MergeOptions as PageOptions, Mode, NTupleMerger, WriteOptions};
+use femtobarn_rntuple::read::{KnownHeader, Reader, ReaderOptions};
+use femtobarn_rntuple::write::{
+    Choose, Encodings, MergeOptions as PageOptions, Mode, NTupleMerger, Rebuild, StoredAs,
+    WriteOptions,
+};
 use femtobarn_rootfile::{FileWriter, Key, RootFile};
 
+pub use entries::Entries;
+pub use join::{JoinOptions, Unmatched, join};
 pub use report::{MergeReport, MergedInput, MergedNTuple};
+
+pub(crate) use entries::Chooser;
+
+use self::append::Existing;
+use attributes::{AttributeSets, Places};
 
 use crate::convert::{Input, check_apart, check_inputs};
 use crate::open::{HEAD, RNTUPLE_CLASS, TAIL, open_source, reader_of};
 use crate::pattern::matches;
 use crate::writable::{create_beside, local};
+use histograms::{Sums, is_summed};
 
 /// What is done with pages, by the levels of ROOT's `tree/ntuple/doc/Merging.md`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,9 +56,13 @@ pub enum Level {
     L1,
     /// They are decompressed and compressed where their settings are others.
     L2,
+    /// They are decoded and encoded where the output's encodings are others.
+    L3,
+    /// They are made anew, and clusters with them, of the sizes that are asked for.
+    L4,
 }
 
-/// What is done with objects that are neither ntuples nor directories.
+/// What is done with objects that are neither ntuples nor directories nor histograms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Others {
     /// The first of each name is taken.
@@ -59,14 +83,26 @@ pub struct MergeOptions {
     pub mode: Mode,
     /// Patterns (`*`, `?`) of the top-level fields to take; all if empty.
     pub fields: Vec<String>,
+    /// The entries to take.
+    pub entries: Entries,
     /// Settings that all pages are to have; none: each keeps its own.
     pub compression: Option<u32>,
+    /// Whether the bytes of numbers are split and offsets are differences; none: as they are.
+    pub split: Option<bool>,
+    /// Names or patterns of fields, and how all reals at and below them are stored; of several that fit, the first counts.
+    pub precision: Vec<(String, StoredAs)>,
+    /// Level L4 makes pages anew, and leaves clusters as they are.
+    pub keep_clusters: bool,
     /// Only what ROOT 6.40 and uproot 5.7 read is written: columns get no further representations.
     pub compatible: bool,
-    /// What is done with objects that are neither ntuples nor directories.
+    /// What is done with objects that are neither ntuples nor directories nor histograms, which are added up.
     pub others: Others,
     /// Whether the output replaces what is there.
     pub overwrite: bool,
+    /// Whether the inputs are added to an output that is there, behind what it has.
+    pub append: bool,
+    /// Whether a new output is compared with the inputs before it appears.
+    pub verify: bool,
     /// How metadata and new pages are written; its threads are those of the whole merge.
     pub write: WriteOptions,
 }
@@ -77,10 +113,16 @@ impl Default for MergeOptions {
             level: Level::default(),
             mode: Mode::default(),
             fields: Vec::new(),
+            entries: Entries::default(),
             compression: None,
+            split: None,
+            precision: Vec::new(),
+            keep_clusters: false,
             compatible: true,
             others: Others::default(),
             overwrite: false,
+            append: false,
+            verify: false,
             write: WriteOptions::default(),
         }
     }
@@ -105,7 +147,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 /// Called now and then; `false` stops the merge.
 pub type OnPulse<'a> = &'a (dyn Fn(Pulse) -> bool + Sync);
 
-/// Merges files into one. It appears when it is complete.
+/// Merges files into one. It appears when it is complete; one that is added to has either all of the inputs or none.
 ///
 /// # Errors
 /// If inputs do not fit together, or something cannot be read or written: nothing appears then.
@@ -117,23 +159,23 @@ pub fn merge(
 ) -> Result<MergeReport, RNTupleError> {
     let start = Instant::now();
     check(inputs, output, options)?;
-    let mut unseen = Aside::create(output, true)?;
-    let mut job = Job::new(create_beside(&unseen, options.write.compression)?, options);
-    job.pulse.n_files = inputs.len();
-    let sizes = inputs
-        .iter()
-        .filter_map(|input| std::fs::metadata(local(&input.url)).ok());
-    job.pulse.n_bytes = sizes.map(|found| found.len()).sum();
-    for input in inputs {
-        job.add(input, pulse)?;
-        job.pulse.files += 1;
-        if !pulse(job.pulse) {
-            return Err(RNTupleError::Interrupted);
+    let mut report = if options.append && output.exists() {
+        let mut job = append::begin(output, options)?;
+        job.add_all(inputs, pulse)?;
+        job.finish()?
+    } else {
+        // of two that append to a file that is not there, one makes it
+        let mut unseen = Aside::create(output, !options.append)?;
+        let mut job = Job::new(create_beside(&unseen, options.write.compression)?, options);
+        job.add_all(inputs, pulse)?;
+        let mut report = job.finish()?;
+        if options.verify {
+            report.proof = Some(proven::prove_unseen(unseen.path(), inputs, options, pulse)?);
         }
-    }
-    let mut report = job.finish()?;
-    report.bytes_out = std::fs::metadata(unseen.path()).map_or(0, |found| found.len());
-    unseen.appear()?;
+        unseen.appear()?;
+        report
+    };
+    report.bytes_out = std::fs::metadata(output).map_or(0, |found| found.len());
     report.output = output.to_owned();
     report.seconds = start.elapsed().as_secs_f64();
     Ok(report)
@@ -151,21 +193,51 @@ fn check(inputs: &[Input], output: &Path, options: &MergeOptions) -> Result<(), 
             "level L2 recompresses: give the compression".to_owned(),
         ));
     }
-    if matches!(options.level, Level::L0 | Level::L1) && options.compression.is_some() {
+    let is_recoded = options.split.is_some() || !options.precision.is_empty();
+    let asked = match options.level {
+        Level::L0 | Level::L1 if options.compression.is_some() => Some("compression"),
+        Level::L0 | Level::L1 | Level::L2 if is_recoded => Some("encoding and precision"),
+        _ => None,
+    };
+    if let Some(asked) = asked {
         let what = format!(
-            "level {:?} leaves pages as they are: give no compression",
+            "level {:?} leaves pages as they are: give no {asked}",
             options.level
         );
         return Err(misused(what));
     }
-    if output.exists() && !options.overwrite {
+    if options.append && (is_recoded || options.level == Level::L3) {
+        let what = "an output that is added to keeps its encodings: give no level L3, encoding or precision";
+        return Err(misused(what.to_owned()));
+    }
+    if inputs.len() > 1 && matches!(options.entries, Entries::Slice { .. }) {
         let what = format!(
-            "{:?} is there already: give another name, or say that it may be replaced (overwrite=True, --force)",
-            output.to_string_lossy()
+            "entries are counted in one file, and there are {}: name one, or select entries by a condition",
+            inputs.len()
         );
         return Err(misused(what));
     }
-    Ok(())
+    if options.append && options.overwrite {
+        let what = "an output is added to (append) or replaced (overwrite), not both";
+        return Err(misused(what.to_owned()));
+    }
+    if options.verify {
+        proven::check(output, options)?;
+    }
+    check_free(output, options.overwrite || options.append)
+}
+
+/// Insists that an output is new, or may be there.
+fn check_free(output: &Path, may_be_there: bool) -> Result<(), RNTupleError> {
+    if may_be_there || !output.exists() {
+        return Ok(());
+    }
+    Err(RNTupleError::Usage {
+        what: format!(
+            "{:?} is there already: give another name, or say that it may be replaced (overwrite=True, --force) or in a merge added to (append=True, --append)",
+            output.to_string_lossy()
+        ),
+    })
 }
 
 /// A merge that is under way.
@@ -175,9 +247,18 @@ struct Job<'o> {
     /// By their paths.
     ntuples: Vec<(String, NTupleMerger)>,
     known: HashMap<String, usize>,
+    /// Their attribute sets.
+    attributes: HashMap<String, AttributeSets>,
+    /// The headers that the ntuples of the last input had.
+    headers: HashMap<String, KnownHeader>,
+    /// What the output had before.
+    existing: Option<Existing>,
     /// Paths of other objects that were taken.
     taken: HashSet<String>,
+    histograms: Sums,
     unmatched: HashSet<&'o str>,
+    /// Names of `precision` that no ntuple has.
+    unfitted: HashSet<&'o str>,
     report: MergeReport,
     pulse: Pulse,
 }
@@ -189,6 +270,18 @@ struct Opened {
     file: RootFile,
 }
 
+impl Opened {
+    fn new(input: &Input) -> Result<Self, RNTupleError> {
+        let source = open_source(&input.url)?;
+        let metadata: Arc<dyn ByteSource> = HeldSource::with_ends(source.clone(), HEAD, TAIL)?;
+        Ok(Self {
+            file: RootFile::open(metadata.clone())?,
+            source,
+            metadata,
+        })
+    }
+}
+
 impl<'o> Job<'o> {
     fn new(file: FileWriter, options: &'o MergeOptions) -> Self {
         Self {
@@ -196,29 +289,50 @@ impl<'o> Job<'o> {
             options,
             ntuples: Vec::new(),
             known: HashMap::new(),
+            attributes: HashMap::new(),
+            headers: HashMap::new(),
+            existing: None,
             taken: HashSet::new(),
+            histograms: Sums::default(),
             unmatched: options.fields.iter().map(String::as_str).collect(),
+            unfitted: options
+                .precision
+                .iter()
+                .map(|(name, _)| name.as_str())
+                .collect(),
             report: MergeReport::default(),
             pulse: Pulse::default(),
         }
     }
 
+    fn add_all(&mut self, inputs: &[Input], pulse: OnPulse<'_>) -> Result<(), RNTupleError> {
+        self.pulse.n_files = inputs.len();
+        let sizes = inputs
+            .iter()
+            .filter_map(|input| std::fs::metadata(local(&input.url)).ok());
+        self.pulse.n_bytes = sizes.map(|found| found.len()).sum();
+        self.check_all(inputs, pulse)?;
+        for input in inputs {
+            self.add(input, pulse)?;
+            self.pulse.files += 1;
+            if !pulse(self.pulse) {
+                return Err(RNTupleError::Interrupted);
+            }
+        }
+        Ok(())
+    }
+
     /// Adds all that is in a file, or one ntuple of it.
     fn add(&mut self, input: &Input, pulse: OnPulse<'_>) -> Result<(), RNTupleError> {
-        let source = open_source(&input.url)?;
-        let metadata: Arc<dyn ByteSource> = HeldSource::with_ends(source.clone(), HEAD, TAIL)?;
-        let file = RootFile::open(metadata.clone())?;
-        let opened = Opened {
-            source,
-            metadata,
-            file,
-        };
+        let opened = Opened::new(input)?;
         let mut merged = MergedInput::of(&input.url);
         for (path, key) in wanted(&opened.file, input.path.as_deref())? {
             if key.is_directory() {
                 self.file.directory(&path)?;
             } else if key.class_name == RNTUPLE_CLASS {
                 self.add_ntuple(&opened, &path, &key, &mut merged, pulse)?;
+            } else if is_summed(&key) {
+                self.add_histogram(&opened, &path, &key, &mut merged)?;
             } else {
                 self.add_other(&opened, &path, &key, &mut merged)?;
             }
@@ -236,23 +350,12 @@ impl<'o> Job<'o> {
         pulse: OnPulse<'_>,
     ) -> Result<(), RNTupleError> {
         let options = self.options;
-        let reader = reader_of(
-            opened.source.clone(),
-            &*opened.metadata,
-            &opened.file,
-            path,
-            key,
-            ReaderOptions::default(),
-        )?;
+        let reader = Arc::new(self.reader(opened, path, key)?);
         for &id in &reader.descriptor().top_level {
             let name = reader.descriptor().field_name(id);
             self.unmatched.retain(|pattern| !matches(pattern, name));
         }
-        self.refuse_attribute_sets(&reader, path, merged)?;
-        let at = match self.known.get(path) {
-            Some(&at) => at,
-            None => self.begin(&reader, path)?,
-        };
+        let at = self.begun(&reader, path)?;
         let Some((_, ntuple)) = self.ntuples.get_mut(at) else {
             return Err(RNTupleError::internal("an ntuple that was not begun"));
         };
@@ -268,38 +371,55 @@ impl<'o> Job<'o> {
             *last = Instant::now();
             pulse(Pulse { bytes, ..now })
         };
-        let added = ntuple.add(&mut self.file, &reader, &|name| takes(options, name), &tick)?;
+        let chooser = Chooser::new(&options.entries, &reader, options.write.threads)?;
+        let mut taken = Vec::new();
+        let mut choose = chooser.as_ref().map(|chooser| {
+            |range| {
+                let chosen = chooser.choose(range)?;
+                taken.extend_from_slice(&chosen);
+                Ok(chosen)
+            }
+        });
+        let first = ntuple.n_entries();
+        let choose = choose.as_mut().map(|choose| choose as Choose<'_>);
+        let takes = |name: &str| takes(options, name);
+        let added = ntuple.add(&mut self.file, &reader, &takes, choose, &tick)?;
         self.pulse.bytes = bytes.into_inner();
         if self.options.level == Level::L0 {
             insist_on_sharing(&reader, &added.levels)?;
         }
+        if chooser.is_none() {
+            taken.push(0..reader.n_entries());
+        }
+        let places = Places::new(taken, first);
+        let sets = self.attributes.entry(path.to_owned()).or_default();
+        sets.add(&reader, &places, options.others, merged)?;
         merged.ntuples.push((path.to_owned(), added));
         Ok(())
     }
 
-    /// Attribute sets speak of entries by their numbers, which are others in the output.
-    fn refuse_attribute_sets(
-        &self,
-        reader: &Reader,
-        path: &str,
-        merged: &mut MergedInput,
-    ) -> Result<(), RNTupleError> {
-        let sets = &reader.descriptor().attribute_sets;
-        match (sets.first(), self.options.others) {
-            (Some(set), Others::Error) => Err(RNTupleError::Usage {
-                what: format!(
-                    "{}:{path} has an attribute set {:?}, and these are not merged: leave them out with others=\"drop\"",
-                    reader.url(),
-                    set.name
-                ),
-            }),
-            _ => {
-                let named = |name: &str| (format!("{path} {name}"), "attribute set".to_owned());
-                merged
-                    .dropped
-                    .extend(sets.iter().map(|set| named(&set.name)));
-                Ok(())
-            }
+    /// Opens an ntuple; most have the header that the last one had.
+    fn reader(&mut self, opened: &Opened, path: &str, key: &Key) -> Result<Reader, RNTupleError> {
+        let reader = reader_of(
+            opened.source.clone(),
+            (&*opened.metadata, &opened.file),
+            (path, key),
+            ReaderOptions::default(),
+            self.headers.get(path),
+        )?;
+        self.headers
+            .insert(path.to_owned(), reader.header().clone());
+        Ok(reader)
+    }
+
+    /// The ntuple of this path in the output.
+    fn begun(&mut self, reader: &Reader, path: &str) -> Result<usize, RNTupleError> {
+        match self.known.get(path) {
+            Some(&at) => Ok(at),
+            None => match self.resume(path)? {
+                Some(at) => Ok(at),
+                None => self.begin(reader, path),
+            },
         }
     }
 
@@ -322,19 +442,48 @@ impl<'o> Job<'o> {
             description: descriptor.description.clone(),
             ..self.options.write.clone()
         };
-        let pages = PageOptions {
-            mode: self.options.mode,
-            share: matches!(self.options.level, Level::Auto | Level::L0),
-            compression: self.options.compression,
-            compatible: self.options.compatible,
-            write,
-        };
+        let pages = page_options(self.options, first, write);
+        for reals in &pages.encodings.reals {
+            self.unfitted.remove(reals.name.as_str());
+        }
         let merger =
             NTupleMerger::new(&mut self.file, (directory, name), first, &top_level, pages)?;
+        Ok(self.push(path, merger))
+    }
+
+    fn push(&mut self, path: &str, ntuple: NTupleMerger) -> usize {
         let at = self.ntuples.len();
         self.known.insert(path.to_owned(), at);
-        self.ntuples.push((path.to_owned(), merger));
-        Ok(at)
+        self.ntuples.push((path.to_owned(), ntuple));
+        at
+    }
+
+    fn add_histogram(
+        &mut self,
+        opened: &Opened,
+        path: &str,
+        key: &Key,
+        merged: &mut MergedInput,
+    ) -> Result<(), RNTupleError> {
+        let is_new = !self.histograms.has(path);
+        let before = self.existing.as_ref().filter(|_| is_new);
+        let before = before.and_then(|existing| Some((existing, existing.keys.get(path)?)));
+        let is_another = match before {
+            Some((_, known)) => !is_summed(known),
+            None => is_new && self.taken.contains(path),
+        };
+        if self.known.contains_key(path) || is_another {
+            return Err(taken(opened, path, key));
+        }
+        if let Some((existing, known)) = before {
+            let output = (&existing.opened.file, &mut self.file);
+            self.histograms.add(output, path, known)?;
+        }
+        self.histograms
+            .add((&opened.file, &mut self.file), path, key)?;
+        self.taken.insert(path.to_owned());
+        merged.histograms += 1;
+        Ok(())
     }
 
     fn add_other(
@@ -348,16 +497,11 @@ impl<'o> Job<'o> {
             Others::Drop => merged
                 .dropped
                 .push((path.to_owned(), key.class_name.clone())),
-            Others::Error => {
-                let url = opened.source.url();
-                return Err(RNTupleError::Usage {
-                    what: format!(
-                        "{url} has a {} called {path:?}, which is no RNTuple: say what is to be done with such objects (others=\"first\" takes the first of each name, \"drop\" leaves them out)",
-                        key.class_name
-                    ),
-                });
+            Others::Error => return Err(refused(opened, path, key)),
+            Others::First if self.known.contains_key(path) => {
+                return Err(taken(opened, path, key));
             }
-            Others::First if self.taken.contains(path) => {
+            Others::First if self.taken.contains(path) || self.has(path) => {
                 merged
                     .dropped
                     .push((path.to_owned(), key.class_name.clone()));
@@ -385,22 +529,82 @@ impl<'o> Job<'o> {
                 what: format!("no field fits {pattern:?}"),
             });
         }
+        if let Some(name) = self.unfitted.iter().next() {
+            return Err(RNTupleError::Usage {
+                what: format!("precision: no field fits {name:?}"),
+            });
+        }
         if self.ntuples.is_empty() && self.taken.is_empty() {
             return Err(RNTupleError::Usage {
                 what: "there is nothing to merge in these files".to_owned(),
             });
         }
-        for (path, ntuple) in self.ntuples {
+        for (path, mut ntuple) in std::mem::take(&mut self.ntuples) {
+            if let Some(sets) = self.attributes.get(&path) {
+                sets.write(&mut self.file, &mut ntuple)?;
+            }
+            let n_before = self.n_before(&path);
             let n_entries = ntuple.finish(&mut self.file)?;
-            self.report.ntuples.insert(path, MergedNTuple { n_entries });
+            let merged = MergedNTuple {
+                n_entries,
+                n_before,
+            };
+            self.report.ntuples.insert(path, merged);
         }
-        let places = self.report.inputs.iter().flat_map(|input| &input.ntuples);
-        let places = places.flat_map(|(_, merged)| &merged.places);
-        self.report.shared_bytes = places
-            .map(|place| self.file.sink().shared_bytes(place))
-            .sum::<Option<u64>>();
+        self.report.histograms = self.histograms.len();
+        let settings = self.options.write.compression;
+        self.histograms.finish(&mut self.file, settings)?;
+        self.report.shared_bytes = self.report.shared_in(self.file.sink());
         self.file.finish()?;
         Ok(self.report)
+    }
+}
+
+/// The error of an object that is not merged.
+fn refused(opened: &Opened, path: &str, key: &Key) -> RNTupleError {
+    let (url, class) = (opened.source.url(), &key.class_name);
+    RNTupleError::Usage {
+        what: format!(
+            "{url} has a {class} called {path:?}, which is no RNTuple: say what is to be done with such objects (others=\"first\" takes the first of each name, \"drop\" leaves them out)"
+        ),
+    }
+}
+
+/// The error of two objects of one name.
+fn taken(opened: &Opened, path: &str, key: &Key) -> RNTupleError {
+    let (url, class) = (opened.source.url(), &key.class_name);
+    RNTupleError::Usage {
+        what: format!(
+            "{url} has a {class} called {path:?}, and another file something else of that name"
+        ),
+    }
+}
+
+/// What is done with the pages of an ntuple.
+fn page_options(options: &MergeOptions, first: &Reader, write: WriteOptions) -> PageOptions {
+    let is_compressed = options
+        .compression
+        .is_none_or(|settings| !settings.is_multiple_of(100));
+    PageOptions {
+        mode: options.mode,
+        share: matches!(options.level, Level::Auto | Level::L0),
+        compression: options.compression,
+        encodings: Encodings {
+            split: options
+                .split
+                .or((options.level == Level::L3).then_some(is_compressed)),
+            reals: precision::resolve(&options.precision, first),
+        },
+        rebuild: match (options.level, &options.entries) {
+            (Level::L4, _) if options.keep_clusters => Rebuild::Pages,
+            (Level::L4, _) => Rebuild::Always,
+            (_, Entries::Where(_)) => Rebuild::Gathered,
+            (Level::L0 | Level::L1 | Level::L2, Entries::All) => Rebuild::Never,
+            _ => Rebuild::Needed,
+        },
+        chooses: !options.entries.are_all(),
+        compatible: options.compatible,
+        write,
     }
 }
 
@@ -411,7 +615,10 @@ fn takes(options: &MergeOptions, name: &str) -> bool {
 }
 
 /// The newest cycle of all that is in a file, or of one object of it.
-fn wanted(file: &RootFile, path: Option<&str>) -> Result<Vec<(String, Key)>, RNTupleError> {
+pub(crate) fn wanted(
+    file: &RootFile,
+    path: Option<&str>,
+) -> Result<Vec<(String, Key)>, RNTupleError> {
     if let Some(path) = path {
         let key = file.find(path)?;
         let path = path.split(';').next().unwrap_or_default();

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use femtobarn_rntuple::write::{Levels, Merged};
+use femtobarn_io::ByteSink;
+use femtobarn_rntuple::write::{Levels, Merged, hull};
 use serde_json::{Value, json};
+
+use crate::proof::ProofReport;
 
 /// What a merge did.
 #[derive(Debug, Clone, Default)]
@@ -13,14 +16,20 @@ pub struct MergeReport {
     pub output: PathBuf,
     /// Its size.
     pub bytes_out: u64,
+    /// The size that it had before; none if it was made.
+    pub bytes_before: Option<u64>,
     /// The time that it took.
     pub seconds: f64,
     /// The ntuples of the output by their paths.
     pub ntuples: BTreeMap<String, MergedNTuple>,
+    /// Number of histograms in the output, sums of those of the inputs.
+    pub histograms: usize,
     /// What came of each input.
     pub inputs: Vec<MergedInput>,
     /// Bytes of the output that share their blocks with the inputs, as the file system says (`FIEMAP`); none if it does not.
     pub shared_bytes: Option<u64>,
+    /// The comparison with the inputs, if it was asked for.
+    pub proof: Option<ProofReport>,
 }
 
 /// An ntuple of the output.
@@ -28,6 +37,8 @@ pub struct MergeReport {
 pub struct MergedNTuple {
     /// Number of entries.
     pub n_entries: u64,
+    /// Those that it had before.
+    pub n_before: u64,
 }
 
 /// What came of an input.
@@ -37,6 +48,8 @@ pub struct MergedInput {
     pub url: String,
     /// Its ntuples by their paths.
     pub ntuples: Vec<(String, Merged)>,
+    /// How many of its histograms were added up.
+    pub histograms: usize,
     /// Objects that the output does not have, with their classes.
     pub dropped: Vec<(String, String)>,
 }
@@ -57,6 +70,14 @@ impl MergeReport {
         all.fold(Levels::default(), |sum, (_, merged)| sum.and(merged.levels))
     }
 
+    /// Bytes of the output that share their blocks with something else, as the file system says.
+    pub(super) fn shared_in(&self, sink: &dyn ByteSink) -> Option<u64> {
+        // asking syncs: once for all, and between what was brought there are only new blocks
+        let ntuples = self.inputs.iter().flat_map(|input| &input.ntuples);
+        let places = ntuples.map(|(_, merged)| &merged.place);
+        sink.shared_bytes(&places.fold(0..0, |all, place| hull(&all, place)))
+    }
+
     /// The report as JSON.
     pub fn to_json(&self) -> Value {
         let inputs = self.inputs.iter().map(|input| {
@@ -65,20 +86,28 @@ impl MergeReport {
                 .iter()
                 .map(|(path, merged)| (path.clone(), merged_json(merged)))
                 .collect();
-            json!({"input": input.url, "ntuples": ntuples, "dropped": input.dropped})
+            json!({"input": input.url, "ntuples": ntuples, "histograms": input.histograms, "dropped": input.dropped})
         });
         let ntuples = self.ntuples.iter();
         let ntuples: serde_json::Map<String, Value> = ntuples
-            .map(|(path, ntuple)| (path.clone(), json!({"entries": ntuple.n_entries})))
+            .map(|(path, ntuple)| {
+                (path.clone(), {
+                    let (entries, before) = (ntuple.n_entries, ntuple.n_before);
+                    json!({"entries": entries, "entries_before": before})
+                })
+            })
             .collect();
         json!({
             "output": self.output.to_string_lossy(),
             "bytes_out": self.bytes_out,
+            "bytes_before": self.bytes_before,
             "seconds": self.seconds,
             "ntuples": ntuples,
+            "histograms": self.histograms,
             "levels": levels_json(&self.levels()),
             "shared_bytes": self.shared_bytes,
             "inputs": inputs.collect::<Vec<_>>(),
+            "proof": self.proof.as_ref().map(ProofReport::to_json),
         })
     }
 }
@@ -89,8 +118,9 @@ fn merged_json(merged: &Merged) -> Value {
         "clusters": merged.n_clusters,
         "pages": merged.n_pages,
         "levels": levels_json(&merged.levels),
-        "left_out": merged.left_out,
-        "missing": merged.missing,
+        "left_out": &*merged.left_out,
+        "missing": &*merged.missing,
+        "why": merged.why,
     })
 }
 
@@ -100,6 +130,7 @@ fn levels_json(levels: &Levels) -> Value {
         "L1": levels.copied,
         "L2": levels.recompressed,
         "L3": levels.reencoded,
+        "L4": levels.rebuilt,
         "zeros": levels.zeros,
         "refused": levels.refused,
     })

@@ -29,7 +29,7 @@ pub(crate) fn map(file: &File, size: u64) -> Option<Bytes> {
 /// Whether the file system is one of this machine's own, where nobody takes bytes away beneath a map. Those of a network
 /// or of a program (NFS, FUSE and what stands on it, AFS) may fail in the middle of a map, which kills the process.
 #[cfg(target_os = "linux")]
-fn is_local(file: &File) -> bool {
+pub(crate) fn is_local(file: &File) -> bool {
     // From statfs(2): tmpfs, ext2 to ext4, XFS, btrfs, overlayfs, F2FS, ZFS, bcachefs
     const LOCAL: [u32; 8] = [
         0x0102_1994,
@@ -47,6 +47,6 @@ fn is_local(file: &File) -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn is_local(_: &File) -> bool {
+pub(crate) fn is_local(_: &File) -> bool {
     true
 }

@@ -15,6 +15,8 @@ mod local;
 mod map;
 mod memory;
 
+pub(crate) use map::is_local;
+
 pub use local::LocalSource;
 pub use memory::MemorySource;
 

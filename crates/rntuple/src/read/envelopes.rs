@@ -65,6 +65,18 @@ impl Context<'_> {
         links: &[EnvelopeLink],
         structure: &'static str,
     ) -> Result<Vec<Bytes>, RNTupleError> {
+        let stored = self.stored(links, structure)?.into_iter().zip(links);
+        stored
+            .map(|(stored, link)| self.decompress(stored, link, structure))
+            .collect()
+    }
+
+    /// Reads envelopes, as they are stored.
+    pub fn stored(
+        &self,
+        links: &[EnvelopeLink],
+        structure: &'static str,
+    ) -> Result<Vec<Bytes>, RNTupleError> {
         for link in links {
             if let LocatorKind::Other(kind) = link.locator.kind {
                 let error = SpecError::Unsupported {
@@ -88,15 +100,11 @@ impl Context<'_> {
             .iter()
             .map(|link| (link.locator.offset, link.locator.size))
             .collect();
-        let blobs = self.blobs(&places)?;
-        blobs
-            .into_iter()
-            .zip(links)
-            .map(|(stored, link)| self.decompress(stored, link, structure))
-            .collect()
+        self.blobs(&places)
     }
 
-    fn decompress(
+    /// Decompresses an envelope.
+    pub fn decompress(
         &self,
         stored: Bytes,
         link: &EnvelopeLink,

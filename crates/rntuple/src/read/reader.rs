@@ -1,18 +1,19 @@
 //! One RNTuple in one source: its descriptor, and page lists read when needed.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use femtobarn_io::ByteSource;
 
 use super::envelopes::Context;
 use super::groups::Group;
+use super::known::{KnownHeader, describe};
 use super::stats::Stats;
 use super::storage::Storage;
 use crate::RNTupleError;
-use crate::schema::{Descriptor, FieldId, FieldNames, did_you_mean, field_paths};
-use crate::spec::{Anchor, EnvelopeLink, Footer, Header, LinkedAttributeSet, Locator, LocatorKind};
+use crate::schema::{Descriptor, FieldId, FieldNames, did_you_mean};
+use crate::spec::{Anchor, EnvelopeLink, LinkedAttributeSet};
 
 /// How an ntuple is read.
 #[derive(Debug, Clone, Copy)]
@@ -39,9 +40,7 @@ pub struct Reader {
     path: String,
     options: ReaderOptions,
     descriptor: Descriptor,
-    names: FieldNames,
-    paths: Vec<Option<String>>,
-    by_path: OnceLock<HashMap<String, FieldId>>,
+    header: KnownHeader,
     pub(super) groups: Vec<Group>,
     stats: Arc<Stats>,
     storage: Option<Arc<dyn Storage>>,
@@ -60,6 +59,18 @@ impl Reader {
         anchor: Anchor,
         options: ReaderOptions,
     ) -> Result<Self, RNTupleError> {
+        Self::open_known(source, metadata, path, anchor, options, None)
+    }
+
+    /// The same; a header that is known is not parsed again.
+    pub fn open_known(
+        source: Arc<dyn ByteSource>,
+        metadata: &dyn ByteSource,
+        path: &str,
+        anchor: Anchor,
+        options: ReaderOptions,
+        known: Option<&KnownHeader>,
+    ) -> Result<Self, RNTupleError> {
         let stats = Arc::new(Stats::default());
         let context = Context {
             url: source.url(),
@@ -68,28 +79,9 @@ impl Reader {
             max_key_size: anchor.max_key_size,
             stats: &stats,
         };
-        let links = [
-            file_link(anchor.seek_header, anchor.n_bytes_header, anchor.len_header),
-            file_link(anchor.seek_footer, anchor.n_bytes_footer, anchor.len_footer),
-        ];
-        let envelopes = context.envelopes(&links, "header or footer")?;
-        let [header, footer] = envelopes.as_slice() else {
-            return Err(context.inconsistent("envelopes", "2", envelopes.len()));
-        };
-        let (at_header, at_footer) = (anchor.seek_header, anchor.seek_footer);
-        let header = Header::parse(header);
-        let header = header.map_err(|error| context.malformed("header", at_header, error))?;
-        let footer = Footer::parse(footer);
-        let footer = footer.map_err(|error| context.malformed("footer", at_footer, error))?;
-        let descriptor = Descriptor::new(anchor, header, footer);
-        let descriptor =
-            descriptor.map_err(|error| context.malformed("schema", at_header, error))?;
-        let names = FieldNames::new(&descriptor);
-        let descriptor = descriptor.without_unreadable(&names);
+        let (descriptor, header) = describe(&context, anchor, known)?;
         Ok(Self {
-            paths: field_paths(&descriptor, &names),
-            names,
-            by_path: OnceLock::new(),
+            header,
             groups: descriptor
                 .cluster_groups
                 .iter()
@@ -114,14 +106,11 @@ impl Reader {
         aliases: HashMap<String, FieldId>,
         options: ReaderOptions,
     ) -> Self {
-        let names = FieldNames::new(&descriptor);
         let list = storage.page_list();
         let groups = descriptor.cluster_groups.iter();
         let groups = groups.map(|_| Group::known(list.clone()));
         Self {
-            paths: field_paths(&descriptor, &names),
-            names,
-            by_path: OnceLock::new(),
+            header: KnownHeader::none(&descriptor),
             groups: groups.collect(),
             path: path.to_owned(),
             source,
@@ -156,6 +145,11 @@ impl Reader {
         &self.descriptor
     }
 
+    /// The header, with which others are opened that may have the same.
+    pub fn header(&self) -> &KnownHeader {
+        &self.header
+    }
+
     /// Where the bytes come from.
     pub fn source(&self) -> &Arc<dyn ByteSource> {
         &self.source
@@ -183,17 +177,17 @@ impl Reader {
 
     /// Names of the fields as members.
     pub fn names(&self) -> &FieldNames {
-        &self.names
+        &self.header.named.names
     }
 
     /// Dotted path of every field; none for anonymous ones.
     pub fn paths(&self) -> &[Option<String>] {
-        &self.paths
+        &self.header.named.paths
     }
 
     /// The path of a field; of an anonymous one, the names of all fields above it and its own.
     pub fn label(&self, id: FieldId) -> String {
-        let path = self.paths.get(id as usize).cloned().flatten();
+        let path = self.header.named.paths.get(id as usize).cloned().flatten();
         path.unwrap_or_else(|| self.descriptor.qualified_name(id))
     }
 
@@ -231,16 +225,7 @@ impl Reader {
     }
 
     fn known_paths(&self) -> &HashMap<String, FieldId> {
-        self.by_path.get_or_init(|| {
-            let named = (0u32..)
-                .zip(&self.paths)
-                .filter_map(|(id, path)| Some((path.clone()?, id)));
-            // the first of equal paths wins
-            named.fold(HashMap::new(), |mut map, (path, id)| {
-                map.entry(path).or_insert(id);
-                map
-            })
-        })
+        self.header.named.by_path()
     }
 
     fn skip_reason(&self, id: FieldId) -> Option<&str> {
@@ -323,21 +308,10 @@ impl Reader {
     }
 
     /// The largest payload of a key.
-    pub(super) fn largest_key(&self) -> u64 {
+    pub(crate) fn largest_key(&self) -> u64 {
         match self.descriptor.anchor.max_key_size {
             0 => u64::MAX,
             size => size,
         }
-    }
-}
-
-fn file_link(offset: u64, size: u64, length: u64) -> EnvelopeLink {
-    EnvelopeLink {
-        length,
-        locator: Locator {
-            kind: LocatorKind::File,
-            size,
-            offset,
-        },
     }
 }

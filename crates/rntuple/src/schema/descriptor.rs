@@ -1,5 +1,8 @@
 //! The descriptor: header and footer put together, checked, with skipped parts named.
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 use super::build::build;
 use super::paths::FieldNames;
 use super::slots::Slots;
@@ -44,84 +47,123 @@ pub struct SkippedField {
 #[expect(missing_docs, reason = "the specification's names")]
 pub struct Descriptor {
     pub anchor: Anchor,
+    pub feature_flags: u64,
+    /// Whether the footer adds to the header's schema.
+    pub extended: bool,
+    pub extra_type_infos: Vec<ExtraTypeInfo>,
+    pub cluster_groups: Vec<ClusterGroup>,
+    pub attribute_sets: Vec<LinkedAttributeSet>,
+    /// Ntuples of the same schema may share it.
+    pub schema: Arc<Schema>,
+}
+
+/// What a header says, with the fields and columns that a footer adds.
+#[derive(Debug, Clone, Default)]
+#[expect(missing_docs, reason = "the specification's names")]
+pub struct Schema {
     pub name: String,
     pub description: String,
     pub writer: String,
-    pub feature_flags: u64,
     pub header_checksum: u64,
-    /// Whether the footer adds to the header's schema.
-    pub extended: bool,
+    /// Feature flags of the header.
+    pub header_flags: u64,
     /// Number of fields and of columns that the header has.
     pub in_header: (usize, usize),
     pub fields: Vec<Field>,
     pub columns: Vec<Column>,
-    pub extra_type_infos: Vec<ExtraTypeInfo>,
-    pub cluster_groups: Vec<ClusterGroup>,
-    pub attribute_sets: Vec<LinkedAttributeSet>,
+    /// Number of type infos that the header has.
+    pub type_infos_in_header: usize,
     /// Top-level fields, without the skipped ones.
     pub top_level: Vec<FieldId>,
     pub skipped: Vec<SkippedField>,
 }
 
+impl Deref for Descriptor {
+    type Target = Schema;
+
+    fn deref(&self) -> &Schema {
+        &self.schema
+    }
+}
+
 impl Descriptor {
     /// Joins header and footer.
     pub fn new(anchor: Anchor, header: Header, footer: Footer) -> Result<Self, SpecError> {
-        if footer.header_checksum != header.checksum {
-            return Err(SpecError::Checksum {
-                what: "footer's copy of the header",
-                expected: header.checksum,
-                found: footer.header_checksum,
-            });
-        }
-        let is_extended =
-            !footer.extension.fields.is_empty() || !footer.extension.columns.is_empty();
+        check_footer(&footer, header.checksum)?;
+        let extended = is_extended(&footer);
         let SchemaDescription {
             fields,
             mut columns,
             alias_columns,
             mut extra_type_infos,
         } = header.schema;
-        let in_header = (fields.len(), columns.len());
-        columns.extend(footer.extension.columns);
-        extra_type_infos.extend(footer.extension.extra_type_infos);
-        let mut descriptor = Self {
-            anchor,
+        let mut schema = Schema {
             name: header.name,
             description: header.description,
             writer: header.writer,
-            feature_flags: header.feature_flags | footer.feature_flags,
             header_checksum: header.checksum,
-            extended: is_extended,
-            in_header,
-            fields: Vec::new(),
-            columns,
+            header_flags: header.feature_flags,
+            in_header: (fields.len(), columns.len()),
+            type_infos_in_header: extra_type_infos.len(),
+            ..Schema::default()
+        };
+        columns.extend(footer.extension.columns);
+        schema.columns = columns;
+        extra_type_infos.extend(footer.extension.extra_type_infos);
+        let records = fields.into_iter().chain(footer.extension.fields).collect();
+        schema.link_fields(records)?;
+        schema.link_columns()?;
+        for alias in alias_columns.iter().chain(&footer.extension.alias_columns) {
+            schema.link_alias(alias.physical_id, alias.field_id)?;
+        }
+        schema.skip_unknown();
+        Ok(Self {
+            anchor,
+            feature_flags: header.feature_flags | footer.feature_flags,
+            extended,
             extra_type_infos,
             cluster_groups: footer.cluster_groups,
             attribute_sets: footer.attribute_sets,
-            top_level: Vec::new(),
-            skipped: Vec::new(),
-        };
-        let records = fields.into_iter().chain(footer.extension.fields).collect();
-        descriptor.link_fields(records)?;
-        descriptor.link_columns()?;
-        for alias in alias_columns.iter().chain(&footer.extension.alias_columns) {
-            descriptor.link_alias(alias.physical_id, alias.field_id)?;
+            schema: Arc::new(schema),
+        })
+    }
+
+    /// Joins the header of another ntuple, which this one has, too, and a footer; none if that adds to the schema, or the other
+    /// one's does.
+    pub fn like(other: &Self, anchor: Anchor, footer: &Footer) -> Result<Option<Self>, SpecError> {
+        check_footer(footer, other.header_checksum)?;
+        if other.extended || is_extended(footer) {
+            return Ok(None);
         }
-        descriptor.skip_unknown();
-        Ok(descriptor)
+        let known = other.extra_type_infos.iter();
+        let known = known.take(other.type_infos_in_header);
+        let added = &footer.extension.extra_type_infos;
+        Ok(Some(Self {
+            anchor,
+            feature_flags: other.header_flags | footer.feature_flags,
+            extended: false,
+            extra_type_infos: known.chain(added).cloned().collect(),
+            cluster_groups: footer.cluster_groups.clone(),
+            attribute_sets: footer.attribute_sets.clone(),
+            schema: Arc::clone(&other.schema),
+        }))
     }
 
     /// Moves the top-level fields whose structure cannot be read to the skipped ones.
     pub(crate) fn without_unreadable(mut self, names: &FieldNames) -> Self {
         let mut slots = Slots::default();
-        for id in std::mem::take(&mut self.top_level) {
-            match build(&self, names, &|_| Some(0), true, &mut slots, id) {
-                Ok(_) => self.top_level.push(id),
-                Err(reason) => {
-                    let name = self.field_name(id).to_owned();
-                    self.skipped.push(SkippedField { id, name, reason });
-                }
+        let mut unreadable = Vec::new();
+        for &id in &self.top_level {
+            if let Err(reason) = build(&self, names, &|_| Some(0), true, &mut slots, id) {
+                let name = self.field_name(id).to_owned();
+                unreadable.push(SkippedField { id, name, reason });
             }
+        }
+        if !unreadable.is_empty() {
+            let schema = Arc::make_mut(&mut self.schema);
+            let is_skipped = |id: &FieldId| unreadable.iter().any(|skipped| skipped.id == *id);
+            schema.top_level.retain(|id| !is_skipped(id));
+            schema.skipped.append(&mut unreadable);
         }
         self
     }
@@ -132,6 +174,17 @@ impl Descriptor {
         plain && self.header_checksum == other.header_checksum
     }
 
+    /// Number of entries: the end of the last cluster group.
+    pub fn n_entries(&self) -> u64 {
+        self.cluster_groups
+            .iter()
+            .map(|g| g.min_entry.saturating_add(g.entry_span))
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+impl Schema {
     /// Whether a field is inside of a variant. There a path leads to the first of the alternatives that have it.
     pub fn is_in_variant(&self, mut id: FieldId) -> bool {
         while let Some(parent) = self.field(id).and_then(|field| field.parent) {
@@ -144,6 +197,15 @@ impl Descriptor {
             id = parent;
         }
         false
+    }
+
+    /// Whether a top-level field is there for the views of it, as ROOT's importer makes them of arrays with one counter: nobody
+    /// asks for it by its name.
+    pub fn is_behind_views(&self, id: FieldId) -> bool {
+        let source = |view: FieldId| self.field(view).and_then(|field| field.record.source_id);
+        let mut views = self.top_level.iter();
+        self.field_name(id).starts_with("_collection")
+            && views.any(|&view| source(view) == Some(id))
     }
 
     /// A field by id.
@@ -221,15 +283,6 @@ impl Descriptor {
             .iter()
             .filter(|&&c| self.column(c).is_some_and(|c| c.representation == 0))
             .count()
-    }
-
-    /// Number of entries: the end of the last cluster group.
-    pub fn n_entries(&self) -> u64 {
-        self.cluster_groups
-            .iter()
-            .map(|g| g.min_entry.saturating_add(g.entry_span))
-            .max()
-            .unwrap_or(0)
     }
 
     /// The top-level ancestor.
@@ -378,6 +431,21 @@ impl Descriptor {
             }
         }
     }
+}
+
+fn check_footer(footer: &Footer, header_checksum: u64) -> Result<(), SpecError> {
+    if footer.header_checksum == header_checksum {
+        return Ok(());
+    }
+    Err(SpecError::Checksum {
+        what: "footer's copy of the header",
+        expected: header_checksum,
+        found: footer.header_checksum,
+    })
+}
+
+fn is_extended(footer: &Footer) -> bool {
+    !footer.extension.fields.is_empty() || !footer.extension.columns.is_empty()
 }
 
 fn to_id(index: usize) -> Result<u32, SpecError> {

@@ -1,6 +1,7 @@
 //! The anchor: payload of a TKey of class `ROOT::RNTuple`, big-endian.
 
 use super::cursor::SpecError;
+use super::locator::{EnvelopeLink, Locator, LocatorKind};
 
 /// Size of the version 2 anchor: byte count, class version, 64 bytes of members, checksum.
 const MEMBERS: usize = 64;
@@ -92,6 +93,27 @@ impl Anchor {
             "{}.{}.{}.{}",
             self.version_epoch, self.version_major, self.version_minor, self.version_patch
         )
+    }
+
+    /// Where the header is.
+    pub fn header(&self) -> EnvelopeLink {
+        link(self.seek_header, self.n_bytes_header, self.len_header)
+    }
+
+    /// Where the footer is.
+    pub fn footer(&self) -> EnvelopeLink {
+        link(self.seek_footer, self.n_bytes_footer, self.len_footer)
+    }
+}
+
+fn link(offset: u64, size: u64, length: u64) -> EnvelopeLink {
+    EnvelopeLink {
+        length,
+        locator: Locator {
+            kind: LocatorKind::File,
+            size,
+            offset,
+        },
     }
 }
 

@@ -120,6 +120,25 @@ impl ColumnType {
         )
     }
 
+    /// The type whose elements are the same, with their bytes together and offsets as they are.
+    #[must_use]
+    pub fn unsplit(self) -> Self {
+        match self {
+            Self::SplitInt16 => Self::Int16,
+            Self::SplitUInt16 => Self::UInt16,
+            Self::SplitInt32 => Self::Int32,
+            Self::SplitUInt32 => Self::UInt32,
+            Self::SplitInt64 => Self::Int64,
+            Self::SplitUInt64 => Self::UInt64,
+            Self::SplitReal16 => Self::Real16,
+            Self::SplitReal32 => Self::Real32,
+            Self::SplitReal64 => Self::Real64,
+            Self::SplitIndex32 => Self::Index32,
+            Self::SplitIndex64 => Self::Index64,
+            other => other,
+        }
+    }
+
     /// Pages hold the first bytes of all elements, then the second bytes, and so on.
     pub fn is_split(self) -> bool {
         matches!(

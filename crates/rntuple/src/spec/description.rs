@@ -65,7 +65,7 @@ impl FieldFlags {
 }
 
 /// A field as serialized.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the specification's names")]
 pub struct FieldRecord {
     pub field_version: u32,
@@ -142,7 +142,7 @@ impl ColumnFlags {
 }
 
 /// A physical column as serialized.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the specification's names")]
 pub struct ColumnRecord {
     pub column_type: ColumnType,

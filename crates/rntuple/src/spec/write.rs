@@ -171,7 +171,7 @@ pub fn footer(
     header_checksum: u64,
     extension: &SchemaDescription,
     groups: &[ClusterGroup],
-    attribute_sets: &[LinkedAttributeSet],
+    attribute_sets: Option<&[LinkedAttributeSet]>,
 ) -> Vec<u8> {
     let (bytes, _) = envelope(EnvelopeKind::Footer, |out| {
         out.u64(feature_flags).u64(header_checksum);
@@ -185,7 +185,7 @@ pub fn footer(
             });
         });
         // since 1.0.1.0; readers of 1.0.0 expect the end here
-        if !attribute_sets.is_empty() {
+        if let Some(attribute_sets) = attribute_sets {
             out.list(attribute_sets, |out, set| {
                 out.record(|out| {
                     out.u16(set.schema_version_major)
@@ -329,7 +329,7 @@ mod tests {
             anchor: locator(78),
             name: "provenance".into(),
         }];
-        let read = Footer::parse(&footer(1, checksum, &schema(), &groups, &sets)).unwrap();
+        let read = Footer::parse(&footer(1, checksum, &schema(), &groups, Some(&sets))).unwrap();
         assert_eq!(read.feature_flags, 1);
         assert_eq!(format!("{:?}", read.extension), format!("{:?}", schema()));
         assert_eq!(

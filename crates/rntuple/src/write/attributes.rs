@@ -45,6 +45,16 @@ impl AttributeSetWriter {
             let reason = "an attribute set needs a name that no other has and that does not begin with two underscores";
             return Err(unwritable(name, reason));
         }
+        Self::begin(file, name, fields, ntuple.options())
+    }
+
+    /// Begins one that is linked by whoever writes its ntuple.
+    pub(super) fn begin(
+        file: &mut FileWriter,
+        name: &str,
+        fields: &[FieldModel],
+        options: &WriteOptions,
+    ) -> Result<Self, RNTupleError> {
         let model = [
             FieldModel::number(Self::START, DType::UInt64),
             FieldModel::number(Self::LENGTH, DType::UInt64),
@@ -52,7 +62,7 @@ impl AttributeSetWriter {
         ];
         let options = WriteOptions {
             description: String::new(),
-            ..ntuple.options().clone()
+            ..options.clone()
         };
         let ntuple = NTupleWriter::new(file, 0, name, &model, options)?;
         Ok(Self { ntuple, end: 0 })
@@ -77,10 +87,23 @@ impl AttributeSetWriter {
             );
             return Err(unwritable(self.ntuple.name(), reason));
         }
-        let number = |value| Arc::new(UInt64Array::from(vec![value])) as ArrayRef;
+        self.extend(file, &[entries], values)
+    }
+
+    /// Says something about ranges of entries: one row of the fields for each.
+    pub(super) fn extend(
+        &mut self,
+        file: &mut FileWriter,
+        ranges: &[Range<u64>],
+        values: &RecordBatch,
+    ) -> Result<(), RNTupleError> {
+        let numbers = |number: fn(&Range<u64>) -> u64| {
+            let numbers = ranges.iter().map(number);
+            Arc::new(UInt64Array::from_iter_values(numbers)) as ArrayRef
+        };
         let columns = [
-            (Self::START, number(entries.start)),
-            (Self::LENGTH, number(entries.end - entries.start)),
+            (Self::START, numbers(|range| range.start)),
+            (Self::LENGTH, numbers(|range| range.end - range.start)),
             (
                 Self::DATA,
                 Arc::new(StructArray::from(values.clone())) as ArrayRef,
@@ -95,7 +118,8 @@ impl AttributeSetWriter {
         let batch = RecordBatch::try_new(Arc::new(schema), arrays)
             .map_err(|error| unwritable(self.ntuple.name(), error.to_string()))?;
         self.ntuple.extend(file, &batch)?;
-        self.end = self.end.max(entries.end);
+        let end = ranges.iter().map(|range| range.end).max();
+        self.end = self.end.max(end.unwrap_or(0));
         Ok(())
     }
 
@@ -105,14 +129,24 @@ impl AttributeSetWriter {
     /// # Errors
     /// If writing fails.
     pub fn finish(
-        mut self,
+        self,
         file: &mut FileWriter,
         ntuple: &mut NTupleWriter,
     ) -> Result<(), RNTupleError> {
+        let end = self.end;
+        ntuple.link_attribute_set(self.close(file)?, end);
+        Ok(())
+    }
+
+    /// Writes what is left; gives what its ntuple must have of it.
+    pub(super) fn close(
+        mut self,
+        file: &mut FileWriter,
+    ) -> Result<LinkedAttributeSet, RNTupleError> {
         let anchor = spec::anchor(&self.ntuple.close(file)?);
         let offset = file.append_blob(&[&anchor])?;
         let size = anchor.len() as u64;
-        let set = LinkedAttributeSet {
+        Ok(LinkedAttributeSet {
             schema_version_major: 1,
             schema_version_minor: 0,
             anchor_length: u32::try_from(anchor.len()).unwrap_or(u32::MAX),
@@ -122,8 +156,6 @@ impl AttributeSetWriter {
                 offset,
             },
             name: self.ntuple.name().to_owned(),
-        };
-        ntuple.link_attribute_set(set, self.end);
-        Ok(())
+        })
     }
 }

@@ -6,6 +6,7 @@ use super::model::{check_name, unwritable};
 use super::options::{PAGE_LIST, WriteOptions};
 use super::payload::append_envelope;
 use crate::RNTupleError;
+use crate::read::Reader;
 use crate::spec::{
     Anchor, ClusterGroup, ClusterSummary, EnvelopeLink, ExtraTypeInfo, LinkedAttributeSet, Page,
     SchemaDescription, WrittenCluster, WrittenColumn, write as spec,
@@ -16,7 +17,7 @@ const CLASS: &str = "ROOT::RNTuple";
 
 /// Least MaxKeySize that readers take, and the largest that records can have.
 const SMALLEST_KEY: u64 = 64;
-const LARGEST_KEY: u64 = 2_000_000_000;
+pub(super) const LARGEST_KEY: u64 = 2_000_000_000;
 
 /// The metadata of an ntuple whose pages are being written. Its header is in the file.
 #[derive(Debug)]
@@ -36,6 +37,10 @@ pub(super) struct Catalog {
     /// Those of the footer.
     pub feature_flags: u64,
     n_entries: u64,
+    /// Information on types that the header has.
+    in_header: usize,
+    /// The anchor of the ntuple that is continued.
+    old: Option<Anchor>,
 }
 
 impl Catalog {
@@ -78,7 +83,37 @@ impl Catalog {
             extra_type_infos: Vec::new(),
             feature_flags: 0,
             n_entries: 0,
+            in_header: 0,
+            old: None,
         })
+    }
+
+    /// Goes on with an ntuple that is in the file: its header and its page lists stay where they are.
+    pub fn resume(
+        (directory, name): (usize, &str),
+        ntuple: &Reader,
+        options: &WriteOptions,
+    ) -> Self {
+        let descriptor = ntuple.descriptor();
+        Self {
+            name: name.to_owned(),
+            directory,
+            options: WriteOptions {
+                max_key_size: ntuple.largest_key(),
+                ..options.clone()
+            },
+            header: descriptor.anchor.header(),
+            header_checksum: descriptor.header_checksum,
+            clusters: Vec::new(),
+            n_listed: 0,
+            groups: descriptor.cluster_groups.clone(),
+            attribute_sets: descriptor.attribute_sets.clone(),
+            extra_type_infos: descriptor.extra_type_infos.clone(),
+            feature_flags: descriptor.feature_flags,
+            n_entries: descriptor.n_entries(),
+            in_header: descriptor.type_infos_in_header,
+            old: Some(descriptor.anchor),
+        }
     }
 
     pub fn name(&self) -> &str {
@@ -141,23 +176,32 @@ impl Catalog {
     ) -> Result<Anchor, RNTupleError> {
         self.commit_cluster_group(file)?;
         let extension = SchemaDescription {
-            extra_type_infos: self.extra_type_infos.clone(),
+            extra_type_infos: self
+                .extra_type_infos
+                .iter()
+                .skip(self.in_header)
+                .cloned()
+                .collect(),
             ..extension
         };
+        let version = self.version();
+        let [version_epoch, version_major, version_minor, version_patch] = version;
+        // lists of attribute sets are of 1.0.1
+        let has_sets = version >= [1, 0, 1, 0];
+        let attribute_sets = has_sets.then_some(self.attribute_sets.as_slice());
         let footer = spec::footer(
             self.feature_flags,
             self.header_checksum,
             &extension,
             &self.groups,
-            &self.attribute_sets,
+            attribute_sets,
         );
         let footer = append_envelope(file, &footer, &self.options)?;
         Ok(Anchor {
-            version_epoch: 1,
-            version_major: 0,
-            // attribute sets are of 1.0.1
-            version_minor: u16::from(!self.attribute_sets.is_empty()),
-            version_patch: 0,
+            version_epoch,
+            version_major,
+            version_minor,
+            version_patch,
             seek_header: self.header.locator.offset,
             n_bytes_header: self.header.locator.size,
             len_header: self.header.length,
@@ -168,11 +212,30 @@ impl Catalog {
         })
     }
 
+    /// The least version of the format that has all that is written, or that of what is continued.
+    fn version(&self) -> [u16; 4] {
+        let own = [1, 0, u16::from(!self.attribute_sets.is_empty()), 0];
+        let old = self.old.map(|old| {
+            [
+                old.version_epoch,
+                old.version_major,
+                old.version_minor,
+                old.version_patch,
+            ]
+        });
+        old.map_or(own, |old| old.max(own))
+    }
+
     /// Writes the anchor, which makes the ntuple an object of the file. Gives the number of entries.
     pub fn finish(self, file: &mut FileWriter, anchor: &Anchor) -> Result<u64, RNTupleError> {
         file.add_streamer_info(streamer_info());
         let names = (CLASS, self.name.as_str(), "");
-        file.write_object(self.directory, names, &spec::anchor(anchor), 0)?;
+        let anchor = spec::anchor(anchor);
+        if self.old.is_some() {
+            file.replace_object(self.directory, names, &anchor, 0)?;
+        } else {
+            file.write_object(self.directory, names, &anchor, 0)?;
+        }
         Ok(self.n_entries)
     }
 }

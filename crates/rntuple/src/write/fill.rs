@@ -7,23 +7,14 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch};
 use femtobarn_io::on_threads;
 
-use super::column::{ColumnBuffer, SealedPage, Sealer};
+use super::column::ColumnBuffer;
 use super::conform::conform;
+use super::filling::{FilledCluster, Filling};
 use super::model::{Layout, Shape, unwritable};
-use super::options::{PART, SLICE, WriteOptions};
+use super::options::{PART, WriteOptions};
 use super::order::ordered;
 use super::values::{Columns, Values};
-use super::waiting::Blocks;
 use crate::RNTupleError;
-
-/// How well data is expected to compress before any has been.
-const EXPECTED_RATIO: f64 = 0.5;
-
-/// The share of its size with which a cluster is full.
-const NEARLY: f64 = 0.98;
-
-/// Bytes of elements that are taken at once at least, but for single entries.
-const LEAST_SLICE: usize = 4096;
 
 /// Bytes of elements that are worth another thread: taking them apart takes longer than starting it.
 const WORTH_THREAD: usize = 1 << 20;
@@ -57,32 +48,7 @@ fn parts(batch: &RecordBatch, rows: usize) -> impl Iterator<Item = RecordBatch> 
 #[derive(Debug, Default)]
 pub(super) struct Fill {
     layout: Arc<Layout>,
-    options: WriteOptions,
-    columns: Vec<ColumnBuffer>,
-    blocks: Blocks,
-    sealers: Vec<Sealer>,
-    n_entries: u64,
-    /// Bytes of all elements of this cluster.
-    n_bytes: u64,
-    /// Bytes of elements that became pages, and of these pages, of all clusters so far.
-    sealed: (u64, u64),
-    /// Bytes of the pages of this cluster.
-    n_sealed: u64,
-}
-
-/// A cluster that is ready to be written.
-#[derive(Debug)]
-pub(super) struct FilledCluster {
-    pub n_entries: u64,
-    pub columns: Vec<FilledColumn>,
-}
-
-/// A column of such a cluster.
-#[derive(Debug)]
-pub(super) struct FilledColumn {
-    pub n_elements: u64,
-    pub settings: u32,
-    pub pages: Vec<SealedPage>,
+    filling: Filling,
 }
 
 impl Fill {
@@ -90,16 +56,7 @@ impl Fill {
     pub fn new(layout: Arc<Layout>, options: &WriteOptions) -> Self {
         let mut fill = Self {
             layout: Arc::default(),
-            options: options.clone(),
-            columns: Vec::new(),
-            blocks: Blocks::default(),
-            sealers: (0..options.threads.max(1))
-                .map(|_| Sealer::default())
-                .collect(),
-            n_entries: 0,
-            n_bytes: 0,
-            sealed: (0, 0),
-            n_sealed: 0,
+            filling: Filling::new(options),
         };
         fill.grow(layout);
         fill
@@ -118,9 +75,10 @@ impl Fill {
             .iter()
             .zip(&layout.settings)
             .enumerate();
-        for (column, (record, settings)) in new.skip(self.columns.len()) {
+        for (column, (record, settings)) in new.skip(self.filling.columns.len()) {
             let dtype = types.get(&column).copied();
-            self.columns
+            self.filling
+                .columns
                 .push(ColumnBuffer::new(record, dtype, *settings));
         }
         self.layout = layout;
@@ -128,7 +86,7 @@ impl Fill {
 
     /// Number of entries in the cluster.
     pub fn n_entries(&self) -> u64 {
-        self.n_entries
+        self.filling.n_entries
     }
 
     /// Checks a batch. What is converted for it is kept, unless it is a lot.
@@ -145,7 +103,7 @@ impl Fill {
     }
 
     fn values(&self, batch: &RecordBatch, first: usize) -> Result<Vec<Values>, RNTupleError> {
-        values_of(&self.layout, batch, first, self.options.threads)
+        values_of(&self.layout, batch, first, self.filling.options.threads)
     }
 
     /// Adds a checked batch; calls `full` when the cluster has its size, to take it away.
@@ -173,7 +131,7 @@ impl Fill {
         let n_bytes = |from, to| -> usize { values.iter().map(|v| v.n_bytes(from, to)).sum() };
         let mut at = 0;
         while at < n {
-            let most = self.room();
+            let most = self.filling.room();
             let mut end = n.min(at + rows_of(most, n_bytes(at, n), n - at));
             // entries may be of very different sizes
             while end > at + 1 && n_bytes(at, end) > 2 * most {
@@ -181,7 +139,7 @@ impl Fill {
             }
             self.add_slice(values, at..end)?;
             at = end;
-            if self.is_full() {
+            if self.filling.is_full() {
                 full(self)?;
             }
         }
@@ -190,8 +148,8 @@ impl Fill {
 
     fn add_slice(&mut self, values: &[Values], rows: Range<usize>) -> Result<(), RNTupleError> {
         let wrong = || RNTupleError::internal("columns of other fields");
-        let before = self.n_waiting();
-        let mut rest = self.columns.as_mut_slice();
+        let before = self.filling.n_waiting();
+        let mut rest = self.filling.columns.as_mut_slice();
         let mut first = 0;
         let mut tasks = Vec::with_capacity(values.len());
         let layout = &self.layout;
@@ -201,7 +159,7 @@ impl Fill {
             let columns = Columns {
                 first,
                 columns: own,
-                blocks: &self.blocks,
+                blocks: &self.filling.blocks,
             };
             tasks.push((shape, values, columns));
             (rest, first) = (others, end);
@@ -210,152 +168,16 @@ impl Fill {
             .iter()
             .map(|(_, values, _)| values.n_bytes(rows.start, rows.end))
             .sum();
-        let mut workers = vec![(); worth(n_bytes, self.options.threads)];
+        let mut workers = vec![(); worth(n_bytes, self.filling.options.threads)];
         on_threads(&mut workers, tasks, |(), (shape, values, mut columns)| {
             values.append(shape, rows.start, rows.end, &mut columns)
         })?;
-        self.n_bytes += self.n_waiting() - before;
-        self.n_entries += rows.len() as u64;
-        self.seal(&|_| false)?;
-        self.make_room()
-    }
-
-    fn n_waiting(&self) -> u64 {
-        self.columns
-            .iter()
-            .map(|column| column.n_waiting() as u64)
-            .sum()
-    }
-
-    /// Where too much memory waits, the columns with the most of it get pages that are not full.
-    fn make_room(&mut self) -> Result<(), RNTupleError> {
-        let mut sizes: Vec<usize> = self.columns.iter().map(ColumnBuffer::n_held).collect();
-        let mut held: u64 = sizes.iter().map(|&size| size as u64).sum();
-        if held <= self.options.page_buffer {
-            return Ok(());
-        }
-        sizes.sort_unstable_by(|a, b| b.cmp(a));
-        let mut least = usize::MAX;
-        for size in sizes {
-            if held <= self.options.page_buffer / 2 {
-                break;
-            }
-            held -= size as u64;
-            least = size.max(1);
-        }
-        self.seal(&|column| column.n_held() >= least)
-    }
-
-    /// Encodes and compresses what is ready, and all of the columns that `all` names, on all threads.
-    fn seal(&mut self, all: &dyn Fn(&ColumnBuffer) -> bool) -> Result<(), RNTupleError> {
-        let page_bytes = self.options.page_bytes;
-        let pages = |(at, column): (usize, &ColumnBuffer)| {
-            let pages = column.pages(page_bytes, all(column));
-            pages.map(move |page| (at, page)).collect::<Vec<_>>()
-        };
-        let mut tasks: Vec<(usize, Range<usize>)> =
-            self.columns.iter().enumerate().flat_map(pages).collect();
-        if tasks.is_empty() {
-            return Ok(());
-        }
-        // the largest first, so that all threads end at about the same time
-        tasks.sort_by_key(|(_, page)| std::cmp::Reverse(page.len()));
-        let sealed = self.seal_pages(&tasks)?;
-        let mut by_column: HashMap<usize, Vec<(usize, SealedPage)>> = HashMap::new();
-        for ((at, page), sealed) in tasks.into_iter().zip(sealed) {
-            by_column.entry(at).or_default().push((page.start, sealed));
-        }
-        for (at, mut pages) in by_column {
-            let Some(column) = self.columns.get_mut(at) else {
-                continue;
-            };
-            pages.sort_by_key(|(start, _)| *start);
-            let before = column.n_waiting();
-            let n_elements = pages.iter().map(|(_, page)| page.n_elements as usize).sum();
-            column.drop_first(&self.blocks, n_elements);
-            let n_bytes: usize = pages.iter().map(|(_, page)| page.bytes.len()).sum();
-            self.n_sealed += n_bytes as u64;
-            self.sealed.0 += (before - column.n_waiting()) as u64;
-            self.sealed.1 += n_bytes as u64;
-            column
-                .sealed
-                .extend(pages.into_iter().map(|(_, page)| page));
-        }
-        Ok(())
-    }
-
-    /// Seals pages, on as many threads as there are sealers; they come in the order of the tasks.
-    fn seal_pages(
-        &mut self,
-        tasks: &[(usize, Range<usize>)],
-    ) -> Result<Vec<SealedPage>, RNTupleError> {
-        let (columns, checksums) = (&self.columns, self.options.page_checksums);
-        let seal = |sealer: &mut Sealer, (column, page): &(usize, Range<usize>)| {
-            let column = columns.get(*column);
-            let column = column.ok_or_else(|| RNTupleError::internal("no such column"))?;
-            sealer.seal(column, page, checksums)
-        };
-        on_threads(&mut self.sealers, tasks.iter().collect(), seal)
-    }
-
-    /// Whether the cluster has about its size.
-    fn is_full(&self) -> bool {
-        let left = self
-            .options
-            .cluster_bytes_uncompressed
-            .saturating_sub(self.n_bytes);
-        self.left().min(left) == 0
-    }
-
-    /// Bytes of elements to take at once: no more than the cluster is short of, but some.
-    fn room(&self) -> usize {
-        let left = self
-            .options
-            .cluster_bytes_uncompressed
-            .saturating_sub(self.n_bytes);
-        usize::try_from(self.left().min(left)).map_or(SLICE, |room| room.clamp(LEAST_SLICE, SLICE))
-    }
-
-    /// Bytes of elements that the cluster is short of, by how well the others were compressed.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "an estimate"
-    )]
-    fn left(&self) -> u64 {
-        let ratio = match self.sealed {
-            (0, _) => EXPECTED_RATIO,
-            (before, after) => after as f64 / before as f64,
-        };
-        let expected = self.n_sealed as f64 + ratio * self.n_waiting() as f64;
-        let wanted = self.options.cluster_bytes as f64;
-        // what is nearly there is not worth another slice
-        if expected > NEARLY * wanted {
-            return 0;
-        }
-        ((wanted - expected) / ratio.max(0.001)) as u64
+        self.filling.added(rows.len() as u64, before)
     }
 
     /// Takes what is there as a cluster; none if there are no entries.
     pub fn take(&mut self) -> Result<Option<FilledCluster>, RNTupleError> {
-        if self.n_entries == 0 {
-            return Ok(None);
-        }
-        self.seal(&|_| true)?;
-        let columns = self.columns.iter_mut().map(|column| {
-            let settings = column.settings;
-            let (n_elements, pages) = column.finish();
-            FilledColumn {
-                n_elements,
-                settings,
-                pages,
-            }
-        });
-        let columns = columns.collect();
-        let n_entries = std::mem::take(&mut self.n_entries);
-        (self.n_bytes, self.n_sealed) = (0, 0);
-        Ok(Some(FilledCluster { n_entries, columns }))
+        self.filling.take()
     }
 }
 

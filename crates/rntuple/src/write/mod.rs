@@ -14,6 +14,7 @@ mod column;
 mod conform;
 mod digest;
 mod fill;
+mod filling;
 mod members;
 mod merge;
 mod model;
@@ -30,7 +31,10 @@ mod waiting;
 
 pub use attributes::AttributeSetWriter;
 pub use digest::{ColumnDigest, Digest};
-pub use merge::{Levels, MergeOptions, Merged, MergedSchema, Mode, NTupleMerger};
+pub use merge::{
+    Choose, Encodings, JoinedNTuple, Levels, MergeOptions, Merged, MergedSchema, Mode,
+    NTupleMerger, Rebuild, StoredReals, hull, join_columns,
+};
 pub use model::{FieldKind, FieldModel, LeafModel, Nulls, StoredAs, all_or_none, arrow_type_name};
 pub use ntuple::NTupleWriter;
 pub use options::WriteOptions;

@@ -1,6 +1,5 @@
 //! The writer of one ntuple.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -8,13 +7,13 @@ use arrow_schema::Schema;
 use femtobarn_rootfile::FileWriter;
 
 use super::catalog::Catalog;
-use super::column::SealedPage;
-use super::fill::{Fill, FilledCluster};
+use super::fill::Fill;
+use super::filling::FilledCluster;
 use super::model::{FieldModel, Layout, unwritable};
 use super::options::WriteOptions;
-use super::payload::append_pages;
+use super::payload::append_cluster;
 use crate::RNTupleError;
-use crate::spec::{Anchor, ExtraTypeInfo, LinkedAttributeSet, SchemaDescription, WrittenColumn};
+use crate::spec::{Anchor, ExtraTypeInfo, LinkedAttributeSet, SchemaDescription};
 
 /// An ntuple that is being written into a file.
 ///
@@ -163,31 +162,9 @@ impl NTupleWriter {
         file: &mut FileWriter,
         cluster: FilledCluster,
     ) -> Result<(), RNTupleError> {
-        let mut stored = Distinct::new(self.options.same_page_merging);
-        let mut columns = Vec::with_capacity(cluster.columns.len());
-        for (column, first) in cluster.columns.iter().zip(&mut self.first_elements) {
-            let places: Vec<usize> = column.pages.iter().map(|page| stored.place(page)).collect();
-            columns.push((places, *first));
-            *first += column.n_elements;
-        }
-        let offsets = append_pages(file, &stored.pages, &self.options);
-        self.failed |= offsets.is_err();
-        let offsets = offsets?;
-        let has_checksum = self.options.page_checksums;
-        let written =
-            |(column, (places, first)): (&super::fill::FilledColumn, (Vec<usize>, u64))| {
-                let pages = column.pages.iter().zip(places).map(|(page, at)| {
-                    let offset = offsets.get(at).copied().unwrap_or(0);
-                    page.stored_at(offset, has_checksum)
-                });
-                WrittenColumn {
-                    pages: pages.collect(),
-                    element_offset: Some(first),
-                    compression: column.settings,
-                }
-            };
-        let columns = cluster.columns.iter().zip(columns).map(written).collect();
-        self.catalog.add_cluster(file, cluster.n_entries, columns)
+        let columns = append_cluster(file, &cluster, &self.options, &mut self.first_elements);
+        self.failed |= columns.is_err();
+        self.catalog.add_cluster(file, cluster.n_entries, columns?)
     }
 
     /// Writes the page list of the clusters so far: what comes later belongs to another cluster group.
@@ -259,44 +236,4 @@ fn extent(schema: &SchemaDescription) -> (usize, usize, usize) {
         schema.columns.len(),
         schema.alias_columns.len(),
     )
-}
-
-/// Pages to be stored; those of equal bytes only once.
-struct Distinct<'a> {
-    merging: bool,
-    pages: Vec<&'a SealedPage>,
-    known: HashMap<(u64, usize), usize>,
-}
-
-impl<'a> Distinct<'a> {
-    fn new(merging: bool) -> Self {
-        Self {
-            merging,
-            pages: Vec::new(),
-            known: HashMap::new(),
-        }
-    }
-
-    /// Where among the stored pages this one is.
-    fn place(&mut self, page: &'a SealedPage) -> usize {
-        let next = self.pages.len();
-        if self.merging {
-            let key = (page.hash, page.bytes.len());
-            match self.known.get(&key) {
-                Some(&at)
-                    if self
-                        .pages
-                        .get(at)
-                        .is_some_and(|known| known.bytes == page.bytes) =>
-                {
-                    return at;
-                }
-                _ => {
-                    self.known.insert(key, next);
-                }
-            }
-        }
-        self.pages.push(page);
-        next
-    }
 }

@@ -89,7 +89,7 @@ pub(super) fn in_range(value: f32, (min, max): (f64, f64)) -> f64 {
 pub(super) fn check_limits(
     dtype: DType,
     limits: Limits,
-    bytes: &Buffer,
+    bytes: &[u8],
     path: &str,
 ) -> Result<(), RNTupleError> {
     #[expect(clippy::cast_possible_truncation, reason = "what becomes infinite")]

@@ -1,13 +1,16 @@
 //! Payloads in the file: pages and metadata, in one record or in several.
 
+use std::collections::HashMap;
+
 use femtobarn_codec::Compressor;
 use femtobarn_rootfile::FileWriter;
 
 use super::column::SealedPage;
+use super::filling::{FilledCluster, FilledColumn};
 use super::model::unwritable;
 use super::options::WriteOptions;
 use crate::RNTupleError;
-use crate::spec::{EnvelopeLink, Locator, LocatorKind};
+use crate::spec::{EnvelopeLink, Locator, LocatorKind, WrittenColumn};
 
 /// Appends an envelope, compressed if it becomes smaller.
 pub(super) fn append_envelope(
@@ -94,4 +97,73 @@ pub(super) fn append_pages(
         rest = others;
     }
     Ok(offsets)
+}
+
+/// Appends the pages of a cluster; gives what its page list says of them. `first_elements` of all columns are counted on.
+pub(super) fn append_cluster(
+    file: &mut FileWriter,
+    cluster: &FilledCluster,
+    options: &WriteOptions,
+    first_elements: &mut [u64],
+) -> Result<Vec<WrittenColumn>, RNTupleError> {
+    let mut stored = Distinct::new(options.same_page_merging);
+    let mut columns = Vec::with_capacity(cluster.columns.len());
+    for (column, first) in cluster.columns.iter().zip(first_elements) {
+        let places: Vec<usize> = column.pages.iter().map(|page| stored.place(page)).collect();
+        columns.push((places, *first));
+        *first += column.n_elements;
+    }
+    let offsets = append_pages(file, &stored.pages, options)?;
+    let written = |(column, (places, first)): (&FilledColumn, (Vec<usize>, u64))| {
+        let pages = column.pages.iter().zip(places).map(|(page, at)| {
+            let offset = offsets.get(at).copied().unwrap_or(0);
+            page.stored_at(offset, options.page_checksums)
+        });
+        WrittenColumn {
+            pages: pages.collect(),
+            element_offset: Some(first),
+            compression: column.settings,
+        }
+    };
+    Ok(cluster.columns.iter().zip(columns).map(written).collect())
+}
+
+/// Pages to be stored; those of equal bytes only once.
+struct Distinct<'a> {
+    merging: bool,
+    pages: Vec<&'a SealedPage>,
+    known: HashMap<(u64, usize), usize>,
+}
+
+impl<'a> Distinct<'a> {
+    fn new(merging: bool) -> Self {
+        Self {
+            merging,
+            pages: Vec::new(),
+            known: HashMap::new(),
+        }
+    }
+
+    /// Where among the stored pages this one is.
+    fn place(&mut self, page: &'a SealedPage) -> usize {
+        let next = self.pages.len();
+        if self.merging {
+            let key = (page.hash, page.bytes.len());
+            match self.known.get(&key) {
+                Some(&at)
+                    if self
+                        .pages
+                        .get(at)
+                        .is_some_and(|known| known.bytes == page.bytes) =>
+                {
+                    return at;
+                }
+                _ => {
+                    self.known.insert(key, next);
+                }
+            }
+        }
+        self.pages.push(page);
+        next
+    }
 }

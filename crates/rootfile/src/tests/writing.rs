@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use femtobarn_io::{MemorySink, MemorySource};
+use femtobarn_io::{ByteSink, MemorySink, MemorySource};
 
 use crate::{ElementKind, FileWriter, RootFile, StreamerElement, StreamerInfo, Uuid};
 
@@ -85,6 +85,23 @@ fn a_new_file_holds_its_objects_directories_and_classes() {
 }
 
 #[test]
+fn classes_are_described_as_they_were() {
+    for name in ["elements.root", "objects_zstd.root"] {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/container/");
+        let source = femtobarn_io::LocalSource::open(format!("{folder}{name}").as_ref()).unwrap();
+        let infos = RootFile::open(source).unwrap().streamer_infos().unwrap();
+        assert!(!infos.is_empty(), "{name}");
+        let sink = Arc::new(MemorySink::default());
+        let mut file = FileWriter::create(sink.clone(), "new.root", 505, Uuid([7; 16])).unwrap();
+        for info in &infos {
+            file.add_streamer_info(info.clone());
+        }
+        file.finish().unwrap();
+        assert_eq!(open(&sink).streamer_infos().unwrap(), infos, "{name}");
+    }
+}
+
+#[test]
 fn an_update_adds_and_the_old_is_readable_until_the_end() {
     let sink = Arc::new(MemorySink::default());
     let mut file = FileWriter::create(sink.clone(), "new.root", 0, Uuid::default()).unwrap();
@@ -116,4 +133,73 @@ fn an_update_adds_and_the_old_is_readable_until_the_end() {
         after.read_object(&after.find("a/old;1").unwrap()).unwrap(),
         &b"old"[..]
     );
+}
+
+#[test]
+fn an_object_that_replaces_another_has_its_cycle_and_older_ones_stay() {
+    let sink = Arc::new(MemorySink::default());
+    let mut file = FileWriter::create(sink.clone(), "new.root", 0, Uuid::default()).unwrap();
+    for object in [b"old", b"new"] {
+        file.write_object(0, ("TThing", "one", ""), object, 0)
+            .unwrap();
+    }
+    file.write_object(0, ("TOther", "two", ""), b"two", 0)
+        .unwrap();
+    file.finish().unwrap();
+    let mut file = FileWriter::update(sink.clone(), &open(&sink)).unwrap();
+    for (class, name) in [("TThing", "one"), ("TThing", "three")] {
+        file.replace_object(0, (class, name, ""), b"newest", 0)
+            .unwrap();
+    }
+    file.finish().unwrap();
+    let after = open(&sink);
+    assert_eq!(paths(&after), ["one;2", "one;1", "two;1", "three;1"]);
+    let of = |path: &str| after.read_object(&after.find(path).unwrap()).unwrap();
+    assert_eq!(
+        (&of("one")[..], &of("one;1")[..]),
+        (&b"newest"[..], &b"old"[..])
+    );
+}
+
+/// A file with one object, and bytes behind its end.
+fn with_rest(rest: impl Fn(u64) -> Vec<u8>) -> (Arc<MemorySink>, u64) {
+    let sink = Arc::new(MemorySink::default());
+    let mut file = FileWriter::create(sink.clone(), "new.root", 0, Uuid::default()).unwrap();
+    file.write_object(0, ("TThing", "one", ""), b"one", 0)
+        .unwrap();
+    let end = file.finish().unwrap();
+    sink.write_at(end, &rest(end)).unwrap();
+    (sink, end)
+}
+
+fn add_two(sink: &Arc<MemorySink>) -> RootFile {
+    let mut file = FileWriter::update(sink.clone(), &open(sink)).unwrap();
+    file.write_object(0, ("TThing", "two", ""), b"two", 0)
+        .unwrap();
+    file.finish().unwrap();
+    let read = open(sink);
+    assert_eq!(paths(&read), ["one;1", "two;1"]);
+    read
+}
+
+#[test]
+fn what_an_update_left_behind_the_end_is_written_over_and_what_others_did_becomes_a_gap() {
+    let (sink, end) = with_rest(|_| Vec::new());
+    let clean = add_two(&sink).header().end;
+    let left = sink.to_vec();
+    // as it is when only the records were written: the header is the old one
+    let (sink, _) = with_rest(|end| left[usize::try_from(end).unwrap()..].to_vec());
+    assert_eq!(add_two(&sink).header().end, clean);
+    for n_bytes in [1, 3, 4, 100, 1000] {
+        let (sink, _) = with_rest(|_| vec![7; n_bytes]);
+        let file = add_two(&sink);
+        let gap = n_bytes.max(4);
+        assert_eq!(file.header().end, clean + gap as u64);
+        let bytes = sink.to_vec();
+        let at = usize::try_from(end).unwrap();
+        let found = i32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+        assert_eq!(found, -i32::try_from(gap).unwrap());
+        // nothing else of it was touched, and the next record is behind it
+        assert!(bytes[at + 4..at + gap].iter().all(|&byte| byte == 7));
+    }
 }

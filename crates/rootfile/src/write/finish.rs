@@ -21,6 +21,7 @@ impl FileWriter {
             self.write_keys(at)?;
         }
         self.write_free()?;
+        self.write_gap()?;
         // all that is new must be there before anything points at it
         self.sink.sync()?;
         self.old_size = None;

@@ -7,7 +7,9 @@ pub(crate) mod encode;
 mod finish;
 mod folder;
 mod streamer;
+mod update;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,7 +18,7 @@ use femtobarn_io::{ByteSink, on_threads};
 
 use self::encode::{DIRECTORY_SIZE, Encoder, is_wide};
 use self::folder::Folder;
-use crate::{Datime, FileHeader, Key, RootFile, RootFileError, StreamerInfo, Uuid};
+use crate::{Datime, FileHeader, Key, RootFileError, StreamerInfo, Uuid};
 
 /// Where the first record of a new file is.
 const BEGIN: u64 = 100;
@@ -42,6 +44,8 @@ pub struct FileWriter {
     failed: bool,
     /// Of a file that was there: its size, until something points at what is new.
     old_size: Option<u64>,
+    /// Of a file that was there: what is in front of all that is new, and in no record.
+    gap: Range<u64>,
 }
 
 /// Bytes of a record that are written at a time.
@@ -82,6 +86,7 @@ impl FileWriter {
             now: now(),
             failed: false,
             old_size: None,
+            gap: 0..0,
         };
         let mut names = Encoder::default();
         names.string(name).string("");
@@ -96,33 +101,6 @@ impl FileWriter {
         let root = Folder::new(String::new(), name, writer.now, place, 0);
         writer.folders.push(root);
         Ok(writer)
-    }
-
-    /// More for a file that is there, which `file` has opened and `sink` can write to.
-    ///
-    /// # Errors
-    /// If its directories cannot be read.
-    pub fn update(sink: Arc<dyn ByteSink>, file: &RootFile) -> Result<Self, RootFileError> {
-        let header = file.header().clone();
-        let mut folders = Vec::new();
-        for directory in file.directories()? {
-            folders.push(Folder::existing(&directory, &folders));
-        }
-        let infos = file.streamer_infos()?.into_iter();
-        let size = file.source().meta().size;
-        Ok(Self {
-            sink,
-            folders,
-            old_infos: file.streamer_info_object()?,
-            described: infos.map(|info| (info.name, info.version)).collect(),
-            new_infos: Vec::new(),
-            // behind everything that is there, known to the header or not
-            end: header.end.max(size),
-            header,
-            now: now(),
-            failed: false,
-            old_size: Some(size),
-        })
     }
 
     /// Writes bytes, unless a write failed before.
@@ -259,21 +237,10 @@ impl FileWriter {
         object: &[u8],
         settings: u32,
     ) -> Result<Key, RootFileError> {
-        let Some(folder) = self.folders.get(directory) else {
-            return Err(RootFileError::KeyNotFound {
-                url: self.sink.url().to_owned(),
-                path: names.1.to_owned(),
-                nearest: Vec::new(),
-            });
-        };
-        let seek_parent = folder.record.seek_dir;
-        let cycles = folder
-            .keys
-            .iter()
-            .filter(|key| key.name == names.1)
-            .map(|key| key.cycle);
+        let known = self.keys(directory).iter();
+        let cycles = known.filter(|key| key.name == names.1).map(|key| key.cycle);
         let cycle = cycles.max().unwrap_or(0).saturating_add(1);
-        let key = self.append_object(names, seek_parent, object, settings, cycle)?;
+        let key = self.append_listed(directory, names, object, settings, cycle)?;
         if let Some(folder) = self.folders.get_mut(directory) {
             // the newest cycle first: ROOT takes the first of a name
             let older = folder.keys.iter().position(|known| known.name == key.name);
@@ -283,6 +250,71 @@ impl FileWriter {
             folder.changed = true;
         }
         Ok(key)
+    }
+
+    /// Writes an object into a directory as [`write_object`](Self::write_object) does, but in place of the newest of its name,
+    /// whose cycle it gets. The old one's bytes stay in the file, and no directory lists them.
+    ///
+    /// # Errors
+    /// As [`write_object`](Self::write_object).
+    pub fn replace_object(
+        &mut self,
+        directory: usize,
+        names: (&str, &str, &str),
+        object: &[u8],
+        settings: u32,
+    ) -> Result<Key, RootFileError> {
+        let known = self.keys(directory).iter().enumerate();
+        let same = known.filter(|(_, key)| key.name == names.1 && key.class_name == names.0);
+        let Some((at, cycle)) = same
+            .map(|(at, key)| (at, key.cycle))
+            .max_by_key(|(_, cycle)| *cycle)
+        else {
+            return self.write_object(directory, names, object, settings);
+        };
+        let key = self.append_listed(directory, names, object, settings, cycle)?;
+        if let Some(folder) = self.folders.get_mut(directory) {
+            if let Some(place) = folder.keys.get_mut(at) {
+                *place = key.clone();
+            }
+            folder.changed = true;
+        }
+        Ok(key)
+    }
+
+    /// Appends an object that a directory is to list.
+    fn append_listed(
+        &mut self,
+        directory: usize,
+        names: (&str, &str, &str),
+        object: &[u8],
+        settings: u32,
+        cycle: u16,
+    ) -> Result<Key, RootFileError> {
+        let Some(folder) = self.folders.get(directory) else {
+            return Err(RootFileError::KeyNotFound {
+                url: self.sink.url().to_owned(),
+                path: names.1.to_owned(),
+                nearest: Vec::new(),
+            });
+        };
+        let seek_parent = folder.record.seek_dir;
+        self.append_object(names, seek_parent, object, settings, cycle)
+    }
+
+    /// How long the key is that the next object gets: positions in an object that has references count from its key.
+    ///
+    /// # Errors
+    /// If its names are longer than those of keys can be.
+    pub fn next_key_len(
+        &self,
+        directory: usize,
+        names: (&str, &str, &str),
+    ) -> Result<u16, RootFileError> {
+        let folder = self.folders.get(directory);
+        let seek_parent = folder.map_or(0, |folder| folder.record.seek_dir);
+        self.key(names, seek_parent, (0, 0), 1)
+            .map(|key| key.key_len)
     }
 
     /// The compression settings that the file's header has.

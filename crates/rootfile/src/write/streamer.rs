@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::encode::Encoder;
-use crate::{StreamerElement, StreamerInfo};
+use crate::{Counter, ElementKind, StreamerElement, StreamerInfo};
 
 const NEW_CLASS: u32 = 0xFFFF_FFFF;
 const CLASS_MASK: u32 = 0x8000_0000;
@@ -111,30 +111,94 @@ impl Writer {
                         .u32(count)
                         .u32(0);
                     for element in &info.elements {
-                        this.tagged("TStreamerBasicType", |this| this.basic_type(element));
+                        this.element(element);
                     }
                 });
             });
         });
     }
 
-    fn basic_type(&mut self, element: &StreamerElement) {
-        self.counted(|this| {
-            this.out.u16(2);
+    /// An element, as a subclass of TStreamerElement.
+    fn element(&mut self, element: &StreamerElement) {
+        match &element.kind {
+            ElementKind::Other => self.tagged("TStreamerElement", |this| this.members(element)),
+            ElementKind::Base { version } => self.subclass("TStreamerBase", 3, |this| {
+                this.members(element);
+                this.out.u32(version.cast_unsigned());
+            }),
+            ElementKind::BasicType => self.plain("TStreamerBasicType", element),
+            ElementKind::BasicPointer(counter) => {
+                self.subclass("TStreamerBasicPointer", 2, |this| {
+                    this.counter(element, counter)
+                });
+            }
+            ElementKind::Loop(counter) => {
+                self.subclass("TStreamerLoop", 2, |this| this.counter(element, counter));
+            }
+            ElementKind::Object => self.plain("TStreamerObject", element),
+            ElementKind::ObjectPointer => self.plain("TStreamerObjectPointer", element),
+            ElementKind::ObjectAny => self.plain("TStreamerObjectAny", element),
+            ElementKind::ObjectAnyPointer => self.plain("TStreamerObjectAnyPointer", element),
+            ElementKind::String => self.plain("TStreamerString", element),
+            ElementKind::Stl { container, content } => {
+                self.subclass("TStreamerSTL", 3, |this| {
+                    this.stl(element, *container, *content)
+                });
+            }
+            ElementKind::StlString { container, content } => {
+                self.subclass("TStreamerSTLstring", 2, |this| {
+                    this.counted(|this| {
+                        this.out.u16(3);
+                        this.stl(element, *container, *content);
+                    });
+                });
+            }
+        }
+    }
+
+    /// An element of a subclass, of which `write` writes what is behind the version.
+    fn subclass(&mut self, class: &'static str, version: u16, write: impl FnOnce(&mut Self)) {
+        self.tagged(class, |this| {
             this.counted(|this| {
-                this.out.u16(4);
-                this.named(0, &element.name, &element.title);
-                let numbers = [
-                    element.type_code,
-                    element.size,
-                    element.array_length,
-                    element.array_dim,
-                ];
-                for number in numbers.into_iter().chain(element.max_index) {
-                    this.out.u32(number.cast_unsigned());
-                }
-                this.out.string(&element.type_name);
+                this.out.u16(version);
+                write(this);
             });
+        });
+    }
+
+    /// An element of a subclass that adds nothing.
+    fn plain(&mut self, class: &'static str, element: &StreamerElement) {
+        self.subclass(class, 2, |this| this.members(element));
+    }
+
+    fn counter(&mut self, element: &StreamerElement, counter: &Counter) {
+        self.members(element);
+        self.out.u32(counter.version.cast_unsigned());
+        self.out.string(&counter.name).string(&counter.class_name);
+    }
+
+    fn stl(&mut self, element: &StreamerElement, container: i32, content: i32) {
+        self.members(element);
+        self.out
+            .u32(container.cast_unsigned())
+            .u32(content.cast_unsigned());
+    }
+
+    /// The members of TStreamerElement.
+    fn members(&mut self, element: &StreamerElement) {
+        self.counted(|this| {
+            this.out.u16(4);
+            this.named(0, &element.name, &element.title);
+            let numbers = [
+                element.type_code,
+                element.size,
+                element.array_length,
+                element.array_dim,
+            ];
+            for number in numbers.into_iter().chain(element.max_index) {
+                this.out.u32(number.cast_unsigned());
+            }
+            this.out.string(&element.type_name);
         });
     }
 }

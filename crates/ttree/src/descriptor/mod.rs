@@ -4,8 +4,9 @@ mod bases;
 mod groups;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use femtobarn_rntuple::schema::{Descriptor, Field, FieldId, SkippedField};
+use femtobarn_rntuple::schema::{Descriptor, Field, FieldId, Schema, SkippedField};
 use femtobarn_rntuple::spec::{
     Anchor, ClusterGroup, ColumnFlags, ColumnRecord, ColumnType, EnvelopeLink, FieldFlags,
     FieldRecord, Locator, LocatorKind, Role,
@@ -345,23 +346,28 @@ impl Builder<'_> {
                 },
             },
         };
-        let descriptor = Descriptor {
-            anchor: Anchor::default(),
+        let schema = Schema {
             name: self.model.name.clone(),
             description: self.model.title.clone(),
             writer,
-            feature_flags: 0,
             // equal trees have equal fields in the same places
             header_checksum: femtobarn_codec::xxh3(text.as_bytes()),
-            extended: false,
+            header_flags: 0,
             in_header: (self.fields.len(), self.columns.len()),
             fields: self.fields,
             columns: self.columns,
+            type_infos_in_header: 0,
+            top_level: self.top_level,
+            skipped: self.skipped,
+        };
+        let descriptor = Descriptor {
+            anchor: Anchor::default(),
+            feature_flags: 0,
+            extended: false,
             extra_type_infos: Vec::new(),
             cluster_groups: vec![group],
             attribute_sets: Vec::new(),
-            top_level: self.top_level,
-            skipped: self.skipped,
+            schema: Arc::new(schema),
         };
         Described {
             descriptor,

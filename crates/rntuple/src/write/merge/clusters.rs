@@ -1,10 +1,13 @@
 //! The clusters of an input as those of the output: which pages each column has, and what is done with them. No I/O but for
 //! the page lists.
 
-use super::schema::{FieldMapping, Mapping, MergedSchema, Way, expected};
+use std::sync::Arc;
+
+use super::mapping::{FieldMapping, Mapping, Way};
+use super::schema::{MergedSchema, expected};
 use crate::RNTupleError;
 use crate::read::Reader;
-use crate::spec::{ClusterSummary, LocatorKind, Page, PageList};
+use crate::spec::{ClusterSummary, ColumnPages, LocatorKind, Page, PageList};
 
 /// A cluster of the output.
 #[derive(Debug)]
@@ -41,54 +44,101 @@ impl PlannedColumn {
 }
 
 /// One cluster of an input.
-struct Cluster<'a> {
-    list: &'a PageList,
+#[derive(Debug, Clone)]
+pub(super) struct Cluster {
+    pub list: Arc<PageList>,
     index: usize,
-    summary: ClusterSummary,
+    pub number: u64,
+    pub summary: ClusterSummary,
 }
 
-/// The clusters of an input, in the order of their entries. `n_elements` are those of each column of the output so far, and
-/// then with these.
+impl Cluster {
+    /// Its pages of a column; none where the page list is older than the column.
+    pub fn column(&self, column: u32) -> Option<&ColumnPages> {
+        self.list.column(self.index, column)
+    }
+
+    /// Whether its elements are in this representation.
+    pub fn uses(&self, way: &Way) -> bool {
+        let pages = way.input.first().and_then(|&column| self.column(column));
+        pages.is_some_and(|pages| !pages.suppressed())
+    }
+
+    /// Insists that pages are in the file.
+    pub fn check_places(&self, reader: &Reader, pages: &[Page]) -> Result<(), RNTupleError> {
+        let is_elsewhere = |page: &&Page| page.locator.kind != LocatorKind::File;
+        match pages.iter().find(is_elsewhere) {
+            None => Ok(()),
+            Some(page) => {
+                let found = format!("{:?}", page.locator.kind);
+                Err(reader.inconsistent("locator of a page", "a place in the file", found))
+            }
+        }
+    }
+
+    /// Its columns' pages.
+    fn columns(&self) -> impl Iterator<Item = (u32, &[Page])> {
+        let columns = u32::try_from(self.list.n_columns(self.index)).unwrap_or(0);
+        let pages = |column| Some((column, self.list.pages(self.column(column)?)));
+        (0..columns).filter_map(pages)
+    }
+
+    /// Stored bytes of its pages.
+    pub fn n_bytes(&self) -> u64 {
+        let pages = self.columns().flat_map(|(_, pages)| pages);
+        pages.map(Page::stored_size).sum()
+    }
+
+    /// Uncompressed bytes of its pages.
+    pub fn n_packed(&self, reader: &Reader) -> u64 {
+        let packed = |(column, pages): (u32, &[Page])| {
+            let record = reader.descriptor().column(column)?;
+            let n = pages.iter().map(|page| u64::from(page.n_elements)).sum();
+            record.packed_bytes(n)
+        };
+        self.columns().filter_map(packed).sum()
+    }
+}
+
+/// The clusters of an input, in the order of their entries.
+pub(super) fn clusters(reader: &Reader) -> Result<Vec<Cluster>, RNTupleError> {
+    let mut clusters: Vec<Cluster> = Vec::new();
+    for (first, list) in reader.page_lists(0..u64::MAX)? {
+        let all = list.clusters().iter().enumerate();
+        clusters.extend(all.map(|(index, &summary)| Cluster {
+            number: first.saturating_add(index as u64),
+            list: list.clone(),
+            index,
+            summary,
+        }));
+    }
+    // those that were written side by side may stand in another order
+    clusters.sort_by_key(|cluster| cluster.summary.first_entry);
+    let mut n_entries = 0;
+    for cluster in &clusters {
+        let first = cluster.summary.first_entry;
+        if first != n_entries {
+            return Err(reader.inconsistent("first entry of a cluster", n_entries, first));
+        }
+        n_entries = cluster.summary.end();
+    }
+    clusters.retain(|cluster| cluster.summary.n_entries > 0);
+    Ok(clusters)
+}
+
+/// Clusters whose pages stay, as those of the output. `n_elements` are those of each column of the output so far, and then
+/// with these.
 pub(super) fn plan(
     reader: &Reader,
     schema: &MergedSchema,
     mapping: &Mapping,
+    clusters: &[Cluster],
     n_elements: &mut [u64],
     (compression, settings): (Option<u32>, u32),
 ) -> Result<Vec<PlannedCluster>, RNTupleError> {
-    let lists = reader.page_lists(0..u64::MAX)?;
-    let mut clusters: Vec<(u64, Cluster<'_>)> = Vec::new();
-    for (first, list) in &lists {
-        let all = list.clusters().iter().enumerate();
-        clusters.extend(all.map(|(index, &summary)| {
-            let number = first.saturating_add(index as u64);
-            (
-                number,
-                Cluster {
-                    list,
-                    index,
-                    summary,
-                },
-            )
-        }));
-    }
-    // those that were written side by side may stand in another order
-    clusters.sort_by_key(|(_, cluster)| cluster.summary.first_entry);
     let mut seen = vec![0; n_elements.len()];
     let mut out = Vec::with_capacity(clusters.len());
-    let mut n_entries = 0;
-    for (number, cluster) in &clusters {
-        if cluster.summary.first_entry != n_entries {
-            return Err(reader.inconsistent(
-                "first entry of a cluster",
-                n_entries,
-                cluster.summary.first_entry,
-            ));
-        }
-        n_entries = cluster.summary.end();
-        if cluster.summary.n_entries == 0 {
-            continue;
-        }
+    for cluster in clusters {
         let mut columns = vec![PlannedColumn::default(); schema.schema.columns.len()];
         for column in &mut columns {
             column.is_later = true;
@@ -109,7 +159,7 @@ pub(super) fn plan(
             columns.pop();
         }
         out.push(PlannedCluster {
-            number: *number,
+            number: cluster.number,
             n_entries: cluster.summary.n_entries,
             columns,
         });
@@ -123,7 +173,7 @@ struct Planner<'a> {
     reader: &'a Reader,
     schema: &'a MergedSchema,
     field: &'a FieldMapping,
-    cluster: &'a Cluster<'a>,
+    cluster: &'a Cluster,
     compression: Option<u32>,
 }
 
@@ -135,7 +185,7 @@ impl Planner<'_> {
         n_elements: &mut [u64],
         seen: &mut [u64],
     ) -> Result<(), RNTupleError> {
-        let way = self.field.ways.iter().find(|way| self.is_used(way));
+        let way = self.field.ways.iter().find(|way| self.cluster.uses(way));
         let representations = self.schema.representations.get(self.field.output as usize);
         let Some(first) = representations.and_then(|all| all.first()) else {
             return Ok(());
@@ -161,13 +211,6 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Whether the cluster has its elements in this representation.
-    fn is_used(&self, way: &Way) -> bool {
-        let column = way.input.first();
-        let pages = column.and_then(|&column| self.cluster.list.column(self.cluster.index, column));
-        pages.is_some_and(|pages| !pages.suppressed())
-    }
-
     /// Plans a column, by its number and position; gives the number of its elements.
     fn column(
         &self,
@@ -187,26 +230,26 @@ impl Planner<'_> {
         ) else {
             return Err(RNTupleError::internal("a column that is not there"));
         };
-        let listed = input.and_then(|id| self.cluster.list.column(self.cluster.index, id));
+        let listed = input.and_then(|id| self.cluster.column(id));
         let pages = listed.map_or(&[][..], |listed| self.cluster.list.pages(listed));
         let n_there: u64 = pages.iter().map(|page| u64::from(page.n_elements)).sum();
         let offset = listed.map(|listed| listed.element_offset.unsigned_abs());
         let n = self.n_elements(position, n_there, offset, seen)?;
         let zeros = n - n_there;
+        let begins = input.and_then(|id| self.reader.descriptor().column(id));
+        // what is missing is zero only before a column begins
+        if zeros > 0 && listed.is_some() && begins.is_some_and(|record| record.first_element == 0) {
+            let label = self
+                .field
+                .input
+                .map_or(String::new(), |id| self.reader.label(id));
+            let what = format!("number of elements of {label:?} in a cluster");
+            return Err(self.reader.inconsistent(&what, n, n_there));
+        }
         // zeros before a column's first element need not be stored
         let begin = record.first_element.unsigned_abs();
         let implied = zeros.min(begin.saturating_sub(before));
-        if let Some(page) = pages
-            .iter()
-            .find(|page| page.locator.kind != LocatorKind::File)
-        {
-            let found = format!("{:?}", page.locator.kind);
-            return Err(self.reader.inconsistent(
-                "locator of a page",
-                "a place in the file",
-                found,
-            ));
-        }
+        self.cluster.check_places(self.reader, pages)?;
         let settings = listed.map(|listed| listed.compression);
         column.input = input.unwrap_or(0);
         column.zeros = zeros - implied;
@@ -260,9 +303,9 @@ impl Planner<'_> {
                 Err(self.reader.inconsistent(&what, known, n_there))
             }
             (Some(known), _) => Ok(known),
+            (None, _) if !self.begins_later(position) => Ok(n_there),
             // what is missing before the elements that are there
             (None, Some(offset)) => Ok(n_there + offset.saturating_sub(seen)),
-            (None, None) if !self.begins_later(position) => Ok(0),
             (None, None) => Err(RNTupleError::NeedsRebuild {
                 url: self.reader.url().to_owned(),
                 other: "others".to_owned(),

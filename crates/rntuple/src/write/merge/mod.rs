@@ -4,11 +4,24 @@
 //! recompressed (L2), or encoded again (L3). What must be taken apart to its values (L4) is not done here, but by reading
 //! and writing.
 
+mod attributes;
 mod clusters;
+mod join;
+mod kept;
+mod mapping;
+mod options;
 mod pages;
+mod rebuild;
+mod recode;
 mod regions;
+mod representations;
+mod resume;
 mod schema;
+mod stored;
 mod writer;
 
+pub use join::{JoinedNTuple, join_columns};
+pub use options::{Levels, MergeOptions, Merged, Rebuild, hull};
+pub use recode::{Encodings, StoredReals};
 pub use schema::{MergedSchema, Mode};
-pub use writer::{Levels, MergeOptions, Merged, NTupleMerger};
+pub use writer::{Choose, NTupleMerger};

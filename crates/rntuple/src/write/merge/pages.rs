@@ -3,11 +3,13 @@
 use femtobarn_codec::Decompressor;
 
 use super::super::column::{SealedPage, Sealer};
+use super::super::model::Limits;
+use super::super::numbers::check_limits;
 use crate::RNTupleError;
 use crate::encoding::{PageDecoder, Scratch, Target, packed_size};
 use crate::read::{Reader, check_page, page_error};
 use crate::schema::DType;
-use crate::spec::{ColumnRecord, ColumnType, Page};
+use crate::spec::{ColumnRecord, ColumnType, Page, SchemaDescription};
 
 /// Elements of zeros that a page has at most.
 const ZEROS: u64 = 64 << 10;
@@ -19,6 +21,15 @@ pub(super) struct Source<'a> {
     pub column: u32,
     pub cluster: u64,
     pub page: Page,
+}
+
+/// How the elements of a page are encoded again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Encoding {
+    /// What they are in between.
+    pub dtype: DType,
+    /// What is kept of them.
+    pub limits: Limits,
 }
 
 /// Makes pages; holds contexts and memory for one thread.
@@ -38,7 +49,7 @@ impl Remaker {
         source: &Source<'_>,
         stored: &[u8],
         to: &ColumnRecord,
-        reencode: bool,
+        encoding: Option<Encoding>,
         (settings, checksum): (u32, bool),
     ) -> Result<SealedPage, RNTupleError> {
         let Source {
@@ -53,18 +64,20 @@ impl Remaker {
         let body = check_page(reader, from, (column, cluster), &page, stored)?;
         let failed = |error| page_error(reader, from, cluster, page.locator.offset, error);
         let n = page.n_elements as usize;
-        if reencode {
-            let (target, dtype) = target(from);
+        if let Some(Encoding { dtype, limits }) = encoding {
+            let target = element_target(from, dtype);
             let elements = self
                 .scratch
                 .bytes(n.saturating_mul(target.size()))
                 .map_err(failed)?;
+            self.decoder.of_double = is_of_double(reader, from);
             self.decoder
                 .decode(from, n, body, target, elements)
                 .map_err(failed)?;
+            check_limits(dtype, limits, elements, &reader.label(from.field_id))?;
             return self
                 .sealer
-                .seal_elements(to, dtype, settings, (n, elements), checksum);
+                .seal_elements(to, Some(dtype), settings, (n, elements), checksum);
         }
         let size = packed_size(from, n as u64, body.len() as u64).map_err(failed)?;
         if size == body.len() {
@@ -124,3 +137,30 @@ fn target(column: &ColumnRecord) -> (Target, Option<DType>) {
         }
     }
 }
+
+/// What elements are decoded to whose leaves are to be of a type.
+pub(super) fn element_target(column: &ColumnRecord, dtype: DType) -> Target {
+    match target(column).0 {
+        Target::Leaf(_) => Target::Leaf(dtype),
+        other => other,
+    }
+}
+
+/// What the elements of a column of the output wait as, until they are pages: no less than what any input has.
+pub(super) fn element_type(schema: &SchemaDescription, column: &ColumnRecord) -> DType {
+    let field = schema.fields.get(column.field_id as usize);
+    let is_double = field.is_some_and(|field| field.type_name == DOUBLE);
+    match target(column).1 {
+        Some(dtype) if dtype.is_float() && is_double => DType::Float64,
+        dtype => dtype.unwrap_or(DType::UInt8),
+    }
+}
+
+/// Whether a column holds the values of a `double`, which are computed in that precision where they are quantized.
+pub(super) fn is_of_double(reader: &Reader, column: &ColumnRecord) -> bool {
+    let field = reader.descriptor().field(column.field_id);
+    field.is_some_and(|field| field.record.type_name == DOUBLE)
+}
+
+/// The type of reals in double precision.
+pub(super) const DOUBLE: &str = "double";

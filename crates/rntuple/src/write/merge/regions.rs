@@ -5,7 +5,8 @@ use std::ops::Range;
 use femtobarn_io::{ByteSink, ByteSource, IoError, SourceCost, Transferred, coalesce, on_threads};
 use femtobarn_rootfile::FileWriter;
 
-use super::writer::MergeOptions;
+use super::super::catalog::LARGEST_KEY;
+use super::options::{MergeOptions, hull};
 use crate::RNTupleError;
 
 /// Regions that are shorter are copied: asking the file system to share takes as long as copying this much.
@@ -25,8 +26,8 @@ const SMALL: u64 = 256 << 10;
 #[derive(Debug, Default)]
 pub(super) struct Moved {
     regions: Vec<(Range<u64>, u64)>,
-    /// Where what came is in the output.
-    pub places: Vec<Range<u64>>,
+    /// Where what came is in the output, from the first to the last.
+    pub place: Range<u64>,
 }
 
 impl Moved {
@@ -58,7 +59,7 @@ pub(super) fn bring(
     options: &MergeOptions,
     tick: &(dyn Fn(u64) -> bool + Sync),
 ) -> Result<(Moved, Transferred), RNTupleError> {
-    let most = options.write.max_key_size;
+    let most = options.write.max_key_size.min(LARGEST_KEY);
     let block = file.sink().share_block(source).filter(|_| options.share);
     let cost = SourceCost {
         largest_gap: if block.is_some() {
@@ -88,7 +89,7 @@ pub(super) fn bring(
             Ok::<Transferred, RNTupleError>(shared.and(copied))
         })?;
         done = done.and(all);
-        moved.places.push(blob.start..blob.start + blob.length);
+        moved.place = hull(&moved.place, &(blob.start..blob.start + blob.length));
         moved.regions.extend(blob.regions);
         rest = rest.get(taken.max(1)..).unwrap_or_default();
     }
@@ -245,7 +246,7 @@ mod tests {
     fn pages_are_found_where_their_regions_are() {
         let moved = Moved {
             regions: vec![(10..20, 1000), (50..90, 1010)],
-            places: Vec::new(),
+            place: 0..0,
         };
         assert_eq!(moved.offset(15), Some(1005));
         assert_eq!(moved.offset(50), Some(1010));

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 
 use crate::RNTupleError;
 use crate::read::Reader;
-use crate::schema::{Descriptor, FieldId, did_you_mean};
-use crate::spec::{
-    AliasColumn, ColumnFlags, ColumnRecord, ColumnType, FieldRecord, Role, SchemaDescription,
-};
+use crate::schema::{Descriptor, FieldId};
+use crate::spec::{AliasColumn, ColumnFlags, ColumnRecord, FieldRecord, Role, SchemaDescription};
+use crate::write::model::Limits;
 
 /// Which fields the inputs must have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -22,7 +21,7 @@ pub enum Mode {
 }
 
 /// The schema of the output.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct MergedSchema {
     pub(super) schema: SchemaDescription,
     /// Fields, columns and alias columns that the header has.
@@ -34,39 +33,14 @@ pub struct MergedSchema {
     pub(super) representations: Vec<Vec<Vec<u32>>>,
     /// The file that each field comes from.
     origins: Vec<String>,
+    /// What fields at the top were called that have another name here.
+    renamed: HashMap<u32, String>,
     /// Whether only some of a field's members are wanted.
     cut: Vec<bool>,
+    /// What columns keep that need not hold every value.
+    pub(super) lossy: HashMap<u32, Limits>,
     /// Columns below collections begin with another element than the first: feature flag 0.
     pub(super) has_nested_deferred: bool,
-}
-
-/// Where the columns of one input go.
-#[derive(Debug, Default)]
-pub(super) struct Mapping {
-    pub fields: Vec<FieldMapping>,
-    /// Top-level fields of the input that the output does not have.
-    pub left_out: Vec<String>,
-    /// Top-level fields of the output that the input does not have.
-    pub missing: Vec<String>,
-}
-
-/// A field of the output that has columns.
-#[derive(Debug)]
-pub(super) struct FieldMapping {
-    pub output: u32,
-    /// The field of the input; none if it has none.
-    pub input: Option<FieldId>,
-    /// For each representation of the input.
-    pub ways: Vec<Way>,
-}
-
-/// A representation of an input, and which one of the output it becomes.
-#[derive(Debug)]
-pub(super) struct Way {
-    pub input: Vec<u32>,
-    pub output: Vec<u32>,
-    /// The elements are to be encoded in another way.
-    pub reencode: bool,
 }
 
 /// The fields that are chosen, with those that they need: all that is below and above, and what views show.
@@ -108,6 +82,21 @@ pub(super) fn closure(descriptor: &Descriptor, top_level: &[FieldId]) -> Vec<boo
     chosen
 }
 
+/// Names that fields at the top get instead of their own.
+pub(super) type Names = HashMap<FieldId, String>;
+
+/// The names from the top-level field down to this one, of which the first may be another.
+fn renamed(descriptor: &Descriptor, id: FieldId, names: &Names) -> String {
+    let path = descriptor.qualified_name(id);
+    match names.get(&descriptor.top_of(id)) {
+        None => path,
+        Some(name) => match path.split_once('.') {
+            None => name.clone(),
+            Some((_, below)) => format!("{name}.{below}"),
+        },
+    }
+}
+
 /// Whether a view needs what is below the field that it shows: only where that is no collection or record.
 fn shows_items(descriptor: &Descriptor, source: FieldId) -> bool {
     let role = descriptor.field(source).map(|field| field.record.role);
@@ -115,13 +104,35 @@ fn shows_items(descriptor: &Descriptor, source: FieldId) -> bool {
 }
 
 impl MergedSchema {
-    /// The schema of the first input, of which only these fields are wanted.
-    pub fn new(first: &Reader, top_level: &[FieldId]) -> Result<Self, RNTupleError> {
+    /// The schema of the first input, of which only these fields are wanted. With `at_once`, all columns begin with the first
+    /// entry; with `collapsed`, in one representation.
+    pub fn new(
+        first: &Reader,
+        top_level: &[FieldId],
+        (at_once, collapsed): (bool, bool),
+    ) -> Result<Self, RNTupleError> {
         let descriptor = first.descriptor();
         let chosen = closure(descriptor, top_level);
         let mut own = Self::default();
         let (n_fields, n_columns) = descriptor.in_header;
-        own.append(first, &chosen, None)?;
+        own.append(first, &chosen, None, &Names::new())?;
+        if at_once {
+            own.schema
+                .columns
+                .iter_mut()
+                .for_each(|column| defer(column, 0, false));
+            if collapsed {
+                own.collapse();
+            }
+            let SchemaDescription {
+                fields,
+                columns,
+                alias_columns,
+                ..
+            } = &own.schema;
+            own.in_header = (fields.len(), columns.len(), alias_columns.len());
+            return Ok(own);
+        }
         own.has_nested_deferred = descriptor.feature_flags & 1 != 0;
         let count = |n: usize| chosen.iter().take(n).filter(|chosen| **chosen).count();
         let is_chosen = |column: &&ColumnRecord| {
@@ -144,11 +155,12 @@ impl MergedSchema {
     }
 
     /// Adds fields of an input. `begin` says at which entry they begin, for those that are added later.
-    fn append(
+    pub(super) fn append(
         &mut self,
         reader: &Reader,
         chosen: &[bool],
         begin: Option<u64>,
+        names: &Names,
     ) -> Result<(), RNTupleError> {
         let n_before = id_of(self.schema.fields.len());
         let descriptor = reader.descriptor();
@@ -156,7 +168,7 @@ impl MergedSchema {
         let mut ids: HashMap<FieldId, u32> = HashMap::new();
         // views may show fields that are there already
         for (id, field) in (0u32..).zip(&descriptor.fields) {
-            let path = descriptor.qualified_name(id);
+            let path = renamed(descriptor, id, names);
             if let Some(&known) = self.by_path.get(&path) {
                 ids.insert(id, known);
             }
@@ -173,10 +185,14 @@ impl MergedSchema {
                 );
                 return Err(self.mismatch(reader, &self.path(above), above, &reason));
             }
-            let record = FieldRecord {
+            let mut record = FieldRecord {
                 parent_id: parent.unwrap_or(own),
                 ..field.record.clone()
             };
+            if let Some(name) = names.get(&id) {
+                let was = std::mem::replace(&mut record.name, name.clone());
+                self.renamed.insert(own, was);
+            }
             if let Some(siblings) = parent.and_then(|p| self.children.get_mut(p as usize)) {
                 siblings.push(own);
             }
@@ -233,7 +249,7 @@ impl MergedSchema {
         Ok(())
     }
 
-    fn push_column(&mut self, record: ColumnRecord) -> u32 {
+    pub(super) fn push_column(&mut self, record: ColumnRecord) -> u32 {
         let id = id_of(self.schema.columns.len());
         if let Some(representations) = self.representations.get_mut(record.field_id as usize) {
             let at = usize::from(record.representation);
@@ -248,11 +264,53 @@ impl MergedSchema {
         id
     }
 
-    fn record(&self, id: u32) -> Option<&FieldRecord> {
+    /// A field.
+    pub(super) fn record(&self, id: u32) -> Option<&FieldRecord> {
         self.schema.fields.get(id as usize)
     }
 
-    fn path(&self, id: u32) -> String {
+    /// Names from the top-level field down to this one, as they are in its file.
+    pub(super) fn own_path(&self, id: u32) -> String {
+        let path = self.path(id);
+        let mut top = id;
+        while let Some(above) = self.record(top).map(|record| record.parent_id) {
+            if above == top {
+                break;
+            }
+            top = above;
+        }
+        match self.renamed.get(&top) {
+            None => path,
+            Some(was) => {
+                let below = path.split_once('.').map(|(_, below)| below);
+                below.map_or(was.clone(), |below| format!("{was}.{below}"))
+            }
+        }
+    }
+
+    /// Whether there is a field of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.by_path.contains_key(name)
+    }
+
+    /// Whether only some of a field's members are wanted.
+    pub(super) fn is_cut(&self, id: u32) -> bool {
+        self.cut.get(id as usize).copied().unwrap_or(false)
+    }
+
+    /// The fields below one.
+    pub(super) fn children(&self, id: u32) -> &[u32] {
+        self.children.get(id as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a field has columns of its own.
+    pub(super) fn has_columns(&self, id: u32) -> bool {
+        let own = self.representations.get(id as usize);
+        own.is_some_and(|all| !all.is_empty())
+    }
+
+    /// Names from the top-level field down to this one.
+    pub(super) fn path(&self, id: u32) -> String {
         let mut names = Vec::new();
         let mut next = Some(id);
         while let Some((id, record)) = next.and_then(|id| Some((id, self.record(id)?))) {
@@ -263,79 +321,70 @@ impl MergedSchema {
         names.join(".")
     }
 
-    fn top_level(&self) -> impl Iterator<Item = u32> + '_ {
+    /// The fields at the top.
+    pub(super) fn top_level(&self) -> impl Iterator<Item = u32> + '_ {
         let fields = (0u32..).zip(&self.schema.fields);
         fields
             .filter(|(id, field)| field.parent_id == *id)
             .map(|(id, _)| id)
     }
 
-    /// Where an input's columns go, behind `n_entries` entries of others. With `compatible`, columns get no further
-    /// representations: ROOT 6.40 takes columns that begin later to have an element in each entry, and uproot 5.7 does not
-    /// find the pages of a representation that is used again. `n_elements` are those of each column so far.
-    pub(super) fn map(
+    /// Adds fields of another ntuple beside those that are there; all their columns begin with the first entry.
+    pub(super) fn extend(
         &mut self,
         reader: &Reader,
-        (mode, compatible): (Mode, bool),
-        takes: &dyn Fn(&str) -> bool,
-        (n_entries, n_elements): (u64, &[u64]),
-    ) -> Result<Mapping, RNTupleError> {
+        top_level: &[FieldId],
+    ) -> Result<(), RNTupleError> {
         let descriptor = reader.descriptor();
-        let mut mapping = Mapping::default();
-        let is_new = |id: &FieldId| {
-            let name = descriptor.field_name(*id);
-            !self.by_path.contains_key(name) && takes(name)
-        };
-        let top_level = descriptor.top_level.iter().copied();
-        let new: Vec<FieldId> = top_level.filter(is_new).collect();
-        let names = |ids: &[FieldId]| -> Vec<String> {
-            ids.iter()
-                .map(|&id| descriptor.field_name(id).to_owned())
-                .collect()
-        };
-        match mode {
-            Mode::Union => {
-                let chosen = closure(descriptor, &new);
-                self.append(reader, &chosen, Some(n_entries))?;
+        let chosen = closure(descriptor, top_level);
+        let is_chosen = |id: &FieldId| chosen.get(*id as usize).copied().unwrap_or(false);
+        let mut names = Names::new();
+        for &id in descriptor.top_level.iter().filter(|id| is_chosen(id)) {
+            let name = descriptor.field_name(id);
+            let Some(&own) = self.by_path.get(name) else {
+                continue;
+            };
+            if !descriptor.is_behind_views(id) {
+                let reason =
+                    "both have it, and a name is one field's: choose the fields of one of them";
+                return Err(self.mismatch(reader, name, own, reason));
             }
-            Mode::Strict if !new.is_empty() => {
-                let name = names(&new).swap_remove(0);
-                let reason = "the first file does not have it (in mode strict all have the same fields; union adds them, filter leaves them out)";
-                return Err(self.mismatch(reader, &name, 0, reason));
-            }
-            Mode::Strict | Mode::Filter => mapping.left_out = names(&new),
+            let is_free = |name: &String| {
+                let mut given = names.values();
+                let mut theirs = descriptor.top_level.iter();
+                !self.by_path.contains_key(name)
+                    && given.all(|other| other != name)
+                    && theirs.all(|&id| descriptor.field_name(id) != name)
+            };
+            let plain = name.trim_end_matches(|c: char| c.is_ascii_digit());
+            let free = (0..).map(|n| format!("{plain}{n}")).find(is_free);
+            names.extend(free.map(|free| (id, free)));
         }
-        for own in self.top_level().collect::<Vec<_>>() {
-            let name = self.path(own);
-            let found = descriptor.top_level.iter().copied();
-            let found = found
-                .into_iter()
-                .find(|&id| descriptor.field_name(id) == name);
-            if found.is_none() {
-                if mode != Mode::Union {
-                    return Err(RNTupleError::NoSuchField {
-                        url: reader.url().to_owned(),
-                        ntuple: reader.path().to_owned(),
-                        hint: format!(
-                            ", which {} has{} (mode union takes it as zero or empty there)",
-                            self.origin(own),
-                            did_you_mean(&name, new.iter().map(|&id| descriptor.field_name(id)))
-                        ),
-                        name,
-                    });
-                }
-                mapping.missing.push(name);
-            }
-            self.map_field(reader, own, found, compatible, n_elements, &mut mapping)?;
-        }
-        Ok(mapping)
+        let n_columns = self.schema.columns.len();
+        self.append(reader, &chosen, None, &names)?;
+        let new = self.schema.columns.iter_mut().skip(n_columns);
+        new.for_each(|column| defer(column, 0, false));
+        let SchemaDescription {
+            fields,
+            columns,
+            alias_columns,
+            ..
+        } = &self.schema;
+        self.in_header = (fields.len(), columns.len(), alias_columns.len());
+        Ok(())
     }
 
-    fn origin(&self, id: u32) -> &str {
+    pub(super) fn origin(&self, id: u32) -> &str {
         self.origins.get(id as usize).map_or("", String::as_str)
     }
 
-    fn mismatch(&self, reader: &Reader, name: &str, own: u32, reason: &str) -> RNTupleError {
+    pub(super) fn mismatch(
+        &self,
+        reader: &Reader,
+        name: &str,
+        own: u32,
+        reason: &str,
+    ) -> RNTupleError {
         RNTupleError::SchemaMismatch {
             url: reader.url().to_owned(),
             other: self.origin(own).to_owned(),
@@ -343,227 +392,6 @@ impl MergedSchema {
             name: name.to_owned(),
             reason: reason.to_owned(),
         }
-    }
-
-    fn map_field(
-        &mut self,
-        reader: &Reader,
-        own: u32,
-        other: Option<FieldId>,
-        compatible: bool,
-        n_elements: &[u64],
-        mapping: &mut Mapping,
-    ) -> Result<(), RNTupleError> {
-        let children = self.children.get(own as usize).cloned().unwrap_or_default();
-        let mut others = vec![None; children.len()];
-        if let Some(other) = other {
-            self.compare(reader, own, other)?;
-            let descriptor = reader.descriptor();
-            let below = descriptor
-                .field(other)
-                .map_or(&[][..], |f| f.children.as_slice());
-            for (child, slot) in children.iter().zip(&mut others) {
-                let name = self
-                    .record(*child)
-                    .map_or("", |record| record.name.as_str());
-                let mut below = below.iter().copied();
-                *slot = below.find(|&id| descriptor.field_name(id) == name);
-                if slot.is_none() {
-                    let reason = format!("it has no member {name:?} here, and has one there");
-                    return Err(self.mismatch(reader, &self.path(own), own, &reason));
-                }
-            }
-        }
-        let is_view = self
-            .record(own)
-            .is_some_and(|record| record.source_id.is_some());
-        let has_columns = self
-            .representations
-            .get(own as usize)
-            .is_some_and(|all| !all.is_empty());
-        if has_columns && !is_view {
-            let ways = match other {
-                None => Vec::new(),
-                Some(other) => self.ways(reader, own, other, compatible, n_elements)?,
-            };
-            mapping.fields.push(FieldMapping {
-                output: own,
-                input: other,
-                ways,
-            });
-        }
-        for (child, other) in children.into_iter().zip(others) {
-            self.map_field(reader, child, other, compatible, n_elements, mapping)?;
-        }
-        Ok(())
-    }
-
-    /// Insists that two fields are of one type.
-    fn compare(&self, reader: &Reader, own: u32, other: FieldId) -> Result<(), RNTupleError> {
-        let descriptor = reader.descriptor();
-        let Some((mine, field)) = self.record(own).zip(descriptor.field(other)) else {
-            return Ok(());
-        };
-        let theirs = &field.record;
-        let shows = |source: Option<String>| source.unwrap_or_else(|| "data of its own".to_owned());
-        let checksums = mine.type_checksum.zip(theirs.type_checksum);
-        let differs = |what: &str, here: &dyn std::fmt::Display, there: &dyn std::fmt::Display| {
-            Some(format!("its {what} is {here} here, and {there} there"))
-        };
-        let type_of = |record: &FieldRecord| match record.type_name.as_str() {
-            "" => format!("a {} without a class", record.role.name()),
-            name => format!("{name:?}"),
-        };
-        let (own_view, their_view) = (
-            shows(mine.source_id.map(|id| self.path(id))),
-            shows(theirs.source_id.map(|id| descriptor.qualified_name(id))),
-        );
-        let reason = if mine.type_name != theirs.type_name || mine.role != theirs.role {
-            differs("type", &type_of(theirs), &type_of(mine))
-        } else if mine.type_version != theirs.type_version {
-            differs("class's version", &theirs.type_version, &mine.type_version)
-        } else if let Some((a, b)) = checksums.filter(|(a, b)| a != b) {
-            differs("class's checksum", &format!("{b:#x}"), &format!("{a:#x}"))
-        } else if mine.array_size != theirs.array_size {
-            let size = |size: Option<u64>| size.map_or("none".to_owned(), |size| size.to_string());
-            differs("size", &size(theirs.array_size), &size(mine.array_size))
-        } else if own_view != their_view {
-            Some(format!("it shows {their_view} here, and {own_view} there"))
-        } else if field.children.len() != self.children.get(own as usize).map_or(0, Vec::len)
-            && !self.cut.get(own as usize).copied().unwrap_or(false)
-        {
-            let own = self.children.get(own as usize).map_or(0, Vec::len);
-            differs("number of members", &field.children.len(), &own)
-        } else {
-            None
-        };
-        match reason {
-            None => Ok(()),
-            Some(reason) => Err(self.mismatch(reader, &self.path(own), own, &reason)),
-        }
-    }
-
-    /// What becomes of the representations of an input's field.
-    fn ways(
-        &mut self,
-        reader: &Reader,
-        own: u32,
-        other: FieldId,
-        compatible: bool,
-        n_elements: &[u64],
-    ) -> Result<Vec<Way>, RNTupleError> {
-        let descriptor = reader.descriptor();
-        let n = self
-            .representations
-            .get(own as usize)
-            .and_then(|all| all.first())
-            .map_or(0, Vec::len);
-        let by_position: Vec<Vec<u32>> = (0..n)
-            .map(|position| descriptor.representations(other, position))
-            .collect();
-        let n_ways = by_position.first().map_or(0, Vec::len);
-        let mut ways = Vec::with_capacity(n_ways);
-        for at in 0..n_ways {
-            let input: Vec<u32> = by_position
-                .iter()
-                .filter_map(|columns| columns.get(at).copied())
-                .collect();
-            let records: Vec<&ColumnRecord> = input
-                .iter()
-                .filter_map(|&id| descriptor.column(id))
-                .collect();
-            let representations = self.representations.get(own as usize);
-            let equal = representations.and_then(|all| {
-                let is_equal = |columns: &&Vec<u32>| {
-                    columns.len() == records.len()
-                        && columns.iter().zip(&records).all(|(&id, record)| {
-                            let own = self.schema.columns.get(id as usize);
-                            own.is_some_and(|own| is_same_encoding(own, record))
-                        })
-                };
-                all.iter().find(is_equal).cloned()
-            });
-            let way = match equal {
-                Some(output) => Way {
-                    input,
-                    output,
-                    reencode: false,
-                },
-                None if !compatible => {
-                    let output = self.add_representation(own, &records, n_elements);
-                    Way {
-                        input,
-                        output,
-                        reencode: false,
-                    }
-                }
-                None => {
-                    let output = representations.and_then(|all| all.first()).cloned();
-                    let output = output.unwrap_or_default();
-                    let own_records = output
-                        .iter()
-                        .filter_map(|&id| self.schema.columns.get(id as usize));
-                    let mut pairs = records.iter().zip(own_records);
-                    if let Some((from, to)) = pairs.find(|(from, to)| !holds_all(from, to)) {
-                        return Err(RNTupleError::NeedsRebuild {
-                            url: reader.url().to_owned(),
-                            other: self.origin(own).to_owned(),
-                            name: self.path(own),
-                            reason: format!(
-                                "its column is a {} here, and a {} there",
-                                described(from),
-                                described(to)
-                            ),
-                        });
-                    }
-                    Way {
-                        input,
-                        output,
-                        reencode: true,
-                    }
-                }
-            };
-            ways.push(way);
-        }
-        Ok(ways)
-    }
-
-    /// Adds a representation to a field, which begins where the others are.
-    fn add_representation(
-        &mut self,
-        own: u32,
-        records: &[&ColumnRecord],
-        n_elements: &[u64],
-    ) -> Vec<u32> {
-        let all = self.representations.get(own as usize);
-        let first = all.and_then(|all| all.first()).cloned().unwrap_or_default();
-        let number = all.map_or(0, Vec::len);
-        let mut output = Vec::with_capacity(records.len());
-        for (record, like) in records.iter().zip(first) {
-            let mut record = ColumnRecord {
-                field_id: own,
-                representation: u16::try_from(number).unwrap_or(u16::MAX),
-                ..(*record).clone()
-            };
-            let begin = n_elements.get(like as usize).copied().unwrap_or(0);
-            defer(&mut record, begin, true);
-            let per_entry = expected(|id| self.record(id), own, 1);
-            let is_nested = per_entry.is_none() || !output.is_empty();
-            self.has_nested_deferred |= is_nested && begin > 0;
-            output.push(self.push_column(record));
-        }
-        let views = (0u32..).zip(&self.schema.fields);
-        let views = views.filter(|(_, field)| field.source_id == Some(own));
-        let aliases: Vec<AliasColumn> = views
-            .flat_map(|(field_id, _)| {
-                output.iter().map(move |&physical_id| AliasColumn {
-                    physical_id,
-                    field_id,
-                })
-            })
-            .collect();
-        self.schema.alias_columns.extend(aliases);
-        output
     }
 }
 
@@ -590,54 +418,23 @@ pub(super) fn expected<'a>(
     Some(n)
 }
 
+/// Whether columns below collections begin later than these.
+pub(super) fn has_late_items(descriptor: &Descriptor) -> bool {
+    let field = |id| descriptor.field(id).map(|field| &field.record);
+    let mut late = descriptor
+        .columns
+        .iter()
+        .filter(|column| column.first_element != 0);
+    late.any(|column| expected(field, column.field_id, 1).is_none())
+}
+
 /// Makes a column begin at an element: before it, all are zero, or in another representation.
-fn defer(record: &mut ColumnRecord, first: u64, suppressed: bool) {
+pub(super) fn defer(record: &mut ColumnRecord, first: u64, suppressed: bool) {
     let first = i64::try_from(first).unwrap_or(i64::MAX);
     record.flags = ColumnFlags(record.flags.0 & !1 | u16::from(first > 0));
     record.first_element = if suppressed { -first } else { first };
 }
 
-fn described(column: &ColumnRecord) -> String {
-    match column.range {
-        None => format!("{} of {} bits", column.column_type.name(), column.bits),
-        Some((min, max)) => {
-            format!(
-                "{} of {} bits from {min} to {max}",
-                column.column_type.name(),
-                column.bits
-            )
-        }
-    }
-}
-
-/// Whether a column can hold every value of another one.
-pub(super) fn holds_all(from: &ColumnRecord, to: &ColumnRecord) -> bool {
-    use ColumnType as C;
-    let plain = |column: &ColumnRecord| match column.column_type {
-        C::Index32 | C::SplitIndex32 | C::Index64 | C::SplitIndex64 => C::Index64,
-        C::SplitInt16 => C::Int16,
-        C::SplitUInt16 => C::UInt16,
-        C::SplitInt32 => C::Int32,
-        C::SplitUInt32 => C::UInt32,
-        C::SplitInt64 => C::Int64,
-        C::SplitUInt64 => C::UInt64,
-        C::SplitReal32 => C::Real32,
-        C::SplitReal64 => C::Real64,
-        other => other,
-    };
-    let (a, b) = (plain(from), plain(to));
-    match (a, b) {
-        (C::Real32Trunc, C::Real32Trunc) => from.bits <= to.bits,
-        (C::Real32Quant, C::Real32Quant) => is_same_encoding(from, to),
-        (C::Real16 | C::Real32Trunc, C::Real32) => true,
-        _ => a == b,
-    }
-}
-
-fn is_same_encoding(a: &ColumnRecord, b: &ColumnRecord) -> bool {
-    a.column_type == b.column_type && a.bits == b.bits && a.range == b.range
-}
-
-fn id_of(index: usize) -> u32 {
+pub(super) fn id_of(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }

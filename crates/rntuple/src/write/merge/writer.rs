@@ -1,113 +1,77 @@
 //! The ntuple that others are merged into.
 
-use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
-use femtobarn_io::{Transferred, coalesce, on_threads};
 use femtobarn_rootfile::FileWriter;
 
 use super::super::catalog::Catalog;
-use super::super::column::SealedPage;
-use super::super::options::WriteOptions;
-use super::super::payload::append_pages;
-use super::clusters::{PlannedCluster, PlannedColumn, plan};
-use super::pages::{Remaker, Source};
-use super::regions::{Moved, bring};
-use super::schema::{MergedSchema, Mode};
+use super::super::payload::append_cluster;
+use super::clusters::{Cluster, clusters, plan};
+use super::mapping::Mapping;
+use super::options::{Levels, MergeOptions, Merged, Rebuild, quick};
+use super::pages::Remaker;
+use super::rebuild::{Origin, Rebuilder};
+use super::schema::{MergedSchema, has_late_items};
 use crate::RNTupleError;
 use crate::read::Reader;
 use crate::schema::FieldId;
-use crate::spec::{Locator, Page, WrittenColumn};
 
-/// Stored bytes of pages that are made anew at a time.
-const BATCH: u64 = 64 << 20;
+/// Which entries to take of a range of an input's, in their order.
+pub type Choose<'a> = &'a mut dyn FnMut(Range<u64>) -> Result<Vec<Range<u64>>, RNTupleError>;
 
-/// How ntuples are merged.
-#[derive(Debug, Clone)]
-pub struct MergeOptions {
-    /// Which fields the inputs must have.
-    pub mode: Mode,
-    /// Pages may share their blocks with the input's file (L0).
-    pub share: bool,
-    /// Pages of other settings are recompressed (L2); none: all stay as they are.
-    pub compression: Option<u32>,
-    /// Only what ROOT 6.40 and uproot 5.7 read is written: columns get no further representations.
-    pub compatible: bool,
-    /// How metadata and new pages are written.
-    pub write: WriteOptions,
+/// Why clusters are made anew.
+const CHOSEN: &str = "clusters of which not all entries are taken";
+const GATHERED: &str = "pages or clusters get the size that was asked for";
+
+/// An input that is being added.
+pub(super) struct Adding<'a> {
+    pub reader: &'a Reader,
+    pub mapping: &'a Mapping,
+    pub tick: &'a (dyn Fn(u64) -> bool + Sync),
+    pub merged: Merged,
 }
 
-impl Default for MergeOptions {
-    fn default() -> Self {
-        Self {
-            mode: Mode::default(),
-            share: true,
-            compression: None,
-            compatible: true,
-            write: WriteOptions::default(),
-        }
+/// Cuts ranges behind `n` elements; gives what is behind.
+fn split_off(ranges: &mut Vec<Range<u64>>, n: u64) -> Vec<Range<u64>> {
+    let mut left = n.max(1);
+    let is_within = |range: &&Range<u64>| {
+        let fits = range.end - range.start <= left;
+        left -= if fits { range.end - range.start } else { 0 };
+        fits
+    };
+    let whole = ranges.iter().take_while(is_within).count();
+    let mut rest = ranges.split_off(whole);
+    if let Some(first) = rest.first_mut().filter(|_| left > 0) {
+        ranges.push(first.start..first.start + left);
+        first.start += left;
     }
+    rest
 }
 
-/// Bytes of the output's pages, by the level that brought them there.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Levels {
-    /// L0: in blocks that were asked to be shared with the input, and the file system did not refuse.
-    pub shared: u64,
-    /// L1: copied.
-    pub copied: u64,
-    /// L2: decompressed and compressed.
-    pub recompressed: u64,
-    /// L3: decoded and encoded.
-    pub reencoded: u64,
-    /// Zeros of fields that an input does not have.
-    pub zeros: u64,
-    /// Bytes that were to be shared, and were copied as the file system refused.
-    pub refused: u64,
-}
-
-impl Levels {
-    /// What both are.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            shared: self.shared + other.shared,
-            copied: self.copied + other.copied,
-            recompressed: self.recompressed + other.recompressed,
-            reencoded: self.reencoded + other.reencoded,
-            zeros: self.zeros + other.zeros,
-            refused: self.refused + other.refused,
-        }
-    }
-}
-
-/// What came of an input.
-#[derive(Debug, Clone, Default)]
-#[expect(missing_docs, reason = "named by their types")]
-pub struct Merged {
-    pub n_entries: u64,
-    pub n_clusters: u64,
-    pub n_pages: u64,
-    pub levels: Levels,
-    /// Top-level fields of the input that the output does not have.
-    pub left_out: Vec<String>,
-    /// Top-level fields of the output that the input does not have.
-    pub missing: Vec<String>,
-    /// Where in the output its regions are.
-    pub places: Vec<Range<u64>>,
+/// The checksum of an ntuple's header, if that is all of its schema.
+fn whole_header(reader: &Reader) -> Option<u64> {
+    let descriptor = reader.descriptor();
+    (!descriptor.extended).then_some(descriptor.header_checksum)
 }
 
 /// An ntuple that others are merged into.
 #[derive(Debug)]
 pub struct NTupleMerger {
-    schema: MergedSchema,
-    catalog: Catalog,
-    options: MergeOptions,
+    pub(super) schema: MergedSchema,
+    pub(super) catalog: Catalog,
+    pub(super) options: MergeOptions,
     /// Elements of each column so far.
-    n_elements: Vec<u64>,
+    pub(super) n_elements: Vec<u64>,
     /// One for each thread that makes pages anew.
-    workers: Vec<Remaker>,
-    failed: bool,
+    pub(super) workers: Vec<Remaker>,
+    /// The cluster that is made of others.
+    pub(super) rebuilder: Rebuilder,
+    pub(super) failed: bool,
+    /// The checksum of the header that the last input had, if that is all of its schema, and where its columns go.
+    pub(super) last: Option<(u64, Arc<Mapping>)>,
+    /// Before anything is added: what the schema becomes, and the header that was checked last.
+    pub(super) trial: Option<(MergedSchema, Option<u64>)>,
 }
 
 impl NTupleMerger {
@@ -122,27 +86,46 @@ impl NTupleMerger {
         top_level: &[FieldId],
         options: MergeOptions,
     ) -> Result<Self, RNTupleError> {
-        let schema = MergedSchema::new(first, top_level)?;
+        let is_rebuilt = matches!(options.rebuild, Rebuild::Pages | Rebuild::Always);
+        let is_one = is_rebuilt || !options.encodings.is_none();
+        let at_once = is_one || options.chooses || has_late_items(first.descriptor());
+        let mut schema = MergedSchema::new(first, top_level, (at_once, is_one))?;
+        schema.recode(&options.encodings)?;
+        Self::of_schema(file, (directory, name), schema, options)
+    }
+
+    /// Begins an ntuple with a schema.
+    pub(super) fn of_schema(
+        file: &mut FileWriter,
+        (directory, name): (usize, &str),
+        schema: MergedSchema,
+        options: MergeOptions,
+    ) -> Result<Self, RNTupleError> {
         let (header, _) = schema.schema.split_at(schema.in_header);
-        let catalog = Catalog::new(file, (directory, name), &header, &options.write)?;
+        let catalog = Catalog::new(file, (directory, name), &header, &quick(&options.write))?;
         let threads = options.write.threads.max(1);
-        Ok(Self {
+        let mut merger = Self {
             n_elements: Vec::new(),
             workers: (0..threads).map(|_| Remaker::default()).collect(),
+            rebuilder: Rebuilder::new(&options.write, options.compression),
             schema,
             catalog,
             options,
             failed: false,
-        })
+            last: None,
+            trial: None,
+        };
+        merger.grow();
+        Ok(merger)
     }
 
     /// Number of entries so far.
     pub fn n_entries(&self) -> u64 {
-        self.catalog.n_entries()
+        self.catalog.n_entries() + self.rebuilder.n_entries()
     }
 
-    /// Adds the entries of an input. `takes` says of fields that no input had so far whether they are wanted; `tick` is told
-    /// the bytes that were brought, and its `false` stops it.
+    /// Adds entries of an input, all or those that are chosen. `takes` says of fields that no input had so far whether they
+    /// are wanted, and the same for all inputs; `tick` is told the bytes that were brought, and its `false` stops it.
     ///
     /// # Errors
     /// If its fields do not fit: nothing was added then. If reading or writing fails.
@@ -151,27 +134,257 @@ impl NTupleMerger {
         file: &mut FileWriter,
         reader: &Reader,
         takes: &dyn Fn(&str) -> bool,
+        choose: Option<Choose<'_>>,
         tick: &(dyn Fn(u64) -> bool + Sync),
     ) -> Result<Merged, RNTupleError> {
-        let so_far = (self.catalog.n_entries(), self.n_elements.as_slice());
-        let how = (self.options.mode, self.options.compatible);
-        let mapping = self.schema.map(reader, how, takes, so_far)?;
-        self.grow();
+        let clusters = clusters(reader)?;
+        let mapping = self.mapping(file, reader, takes)?;
         self.add_type_infos(reader);
-        let settings = (self.options.compression, self.options.write.compression);
-        let planned = plan(
+        let mut adding = Adding {
             reader,
-            &self.schema,
-            &mapping,
-            &mut self.n_elements,
-            settings,
-        );
-        let written = planned.and_then(|clusters| self.write(file, reader, &clusters, tick));
-        self.failed |= written.is_err();
-        let mut merged = written?;
-        merged.left_out = mapping.left_out;
-        merged.missing = mapping.missing;
+            mapping: &mapping,
+            tick,
+            merged: Merged::default(),
+        };
+        let added = self.add_clusters(file, &mut adding, clusters, choose);
+        self.failed |= added.is_err();
+        added?;
+        let mut merged = adding.merged;
+        merged.why.extend(self.why(&mapping, &merged.levels));
+        merged.left_out = Arc::clone(&mapping.left_out);
+        merged.missing = Arc::clone(&mapping.missing);
         Ok(merged)
+    }
+
+    /// Insists that the fields of an input fit, behind those of the inputs that were checked before. Nothing is added.
+    ///
+    /// # Errors
+    /// If they do not.
+    pub fn check(
+        &mut self,
+        reader: &Reader,
+        takes: &dyn Fn(&str) -> bool,
+    ) -> Result<(), RNTupleError> {
+        let header = whole_header(reader);
+        let trial = self
+            .trial
+            .get_or_insert_with(|| (self.schema.clone(), None));
+        if header.is_none() || trial.1 != header {
+            let how = (self.options.mode, self.options.compatible);
+            let so_far = (self.catalog.n_entries(), self.n_elements.as_slice());
+            trial.0.map(reader, how, takes, so_far)?;
+            trial.1 = header;
+        }
+        Ok(())
+    }
+
+    /// Where the columns of an input go: as those of the last one, if it has the same header.
+    fn mapping(
+        &mut self,
+        file: &mut FileWriter,
+        reader: &Reader,
+        takes: &dyn Fn(&str) -> bool,
+    ) -> Result<Arc<Mapping>, RNTupleError> {
+        self.trial = None;
+        let header = whole_header(reader);
+        if let Some((_, mapping)) = self.last.as_ref().filter(|(last, _)| header == Some(*last)) {
+            return Ok(Arc::clone(mapping));
+        }
+        let how = (self.options.mode, self.options.compatible);
+        // what is new begins with a cluster, which is what all readers understand
+        if self.schema.may_grow(reader, how, takes) {
+            self.flush(file, &mut Merged::default())?;
+        }
+        let so_far = (self.catalog.n_entries(), self.n_elements.as_slice());
+        let mapping = Arc::new(self.schema.map(reader, how, takes, so_far)?);
+        self.grow();
+        self.last = header.map(|header| (header, Arc::clone(&mapping)));
+        Ok(mapping)
+    }
+
+    fn add_clusters(
+        &mut self,
+        file: &mut FileWriter,
+        adding: &mut Adding<'_>,
+        clusters: Vec<Cluster>,
+        mut choose: Option<Choose<'_>>,
+    ) -> Result<(), RNTupleError> {
+        let mut kept = Vec::new();
+        for cluster in clusters {
+            let all = cluster.summary.first_entry..cluster.summary.end();
+            let entries = match &mut choose {
+                None => vec![all.clone()],
+                Some(choose) => choose(all.clone())?,
+            };
+            let is_whole = entries.as_slice() == std::slice::from_ref(&all);
+            let n_entries: u64 = entries.iter().map(|range| range.end - range.start).sum();
+            if is_whole && self.stays(adding.mapping, &cluster) {
+                kept.push(cluster);
+            } else if n_entries > 0 {
+                self.keep(file, adding, std::mem::take(&mut kept))?;
+                let why = if is_whole { GATHERED } else { CHOSEN };
+                self.rebuild(file, adding, &cluster, entries, why)?;
+            }
+        }
+        self.keep(file, adding, kept)
+    }
+
+    /// Whether a cluster stays, of which all entries are wanted.
+    fn stays(&self, mapping: &Mapping, cluster: &Cluster) -> bool {
+        // how many zeros are not stored is told by all clusters before
+        if self.options.chooses && mapping.has_late_items {
+            return false;
+        }
+        match self.options.rebuild {
+            Rebuild::Never | Rebuild::Needed => true,
+            Rebuild::Pages | Rebuild::Always => false,
+            Rebuild::Gathered => {
+                let is_large = cluster.n_bytes() >= self.options.write.cluster_bytes / 2;
+                is_large || self.rebuilder.n_entries() == 0
+            }
+        }
+    }
+
+    /// Brings clusters whose pages stay.
+    fn keep(
+        &mut self,
+        file: &mut FileWriter,
+        adding: &mut Adding<'_>,
+        clusters: Vec<Cluster>,
+    ) -> Result<(), RNTupleError> {
+        if clusters.is_empty() {
+            return Ok(());
+        }
+        self.flush(file, &mut adding.merged)?;
+        let mut n_elements = self.n_elements.clone();
+        let planned = plan(
+            adding.reader,
+            &self.schema,
+            adding.mapping,
+            &clusters,
+            &mut n_elements,
+            (self.options.compression, self.options.write.compression),
+        );
+        match planned {
+            Ok(planned) => {
+                self.n_elements = n_elements;
+                for (n_entries, columns) in self.bring(file, adding, &planned)? {
+                    self.catalog.add_cluster(file, n_entries, columns)?;
+                }
+                Ok(())
+            }
+            Err(RNTupleError::NeedsRebuild { name, reason, .. })
+                if self.options.rebuild != Rebuild::Never =>
+            {
+                let why = format!("{name}: {reason}");
+                for cluster in &clusters {
+                    let all = cluster.summary.first_entry..cluster.summary.end();
+                    self.rebuild(file, adding, cluster, vec![all], &why)?;
+                }
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes clusters of some entries of another.
+    fn rebuild(
+        &mut self,
+        file: &mut FileWriter,
+        adding: &mut Adding<'_>,
+        cluster: &Cluster,
+        entries: Vec<Range<u64>>,
+        why: &str,
+    ) -> Result<(), RNTupleError> {
+        if adding.merged.why.iter().all(|(_, known)| known != why) {
+            adding.merged.why.push(("L4", why.to_owned()));
+        }
+        let first = cluster.summary.first_entry;
+        let mut left: Vec<Range<u64>> = entries
+            .into_iter()
+            .map(|range| range.start - first..range.end - first)
+            .collect();
+        while !left.is_empty() {
+            let is_kept = self.options.rebuild == Rebuild::Pages;
+            let some = match is_kept {
+                true => u64::MAX,
+                false => self.rebuilder.room(adding.reader, cluster),
+            };
+            let rest = split_off(&mut left, some);
+            let origin = Origin {
+                reader: adding.reader,
+                schema: &self.schema,
+                mapping: adding.mapping,
+                cluster,
+            };
+            adding.merged.levels.rebuilt += self.rebuilder.add(origin, &left, adding.tick)?;
+            adding.merged.n_entries += left.iter().map(|r| r.end - r.start).sum::<u64>();
+            if is_kept || self.rebuilder.is_full() {
+                self.flush(file, &mut adding.merged)?;
+            }
+            left = rest;
+        }
+        Ok(())
+    }
+
+    /// Writes the cluster that is made of others, if it has any entries.
+    pub(super) fn flush(
+        &mut self,
+        file: &mut FileWriter,
+        merged: &mut Merged,
+    ) -> Result<(), RNTupleError> {
+        let Some(cluster) = self.rebuilder.take()? else {
+            return Ok(());
+        };
+        let options = &self.options.write;
+        let written = append_cluster(file, &cluster, options, &mut self.n_elements);
+        self.failed |= written.is_err();
+        let mut columns = written?;
+        for (id, all) in (0u32..).zip(&self.schema.representations) {
+            let used = self.schema.widest(id);
+            let Some(first) = all.get(used) else {
+                continue;
+            };
+            let others = all.iter().enumerate().filter(|(at, _)| *at != used);
+            // all representations count alike
+            for (&own, &other) in others.flat_map(|(_, columns)| first.iter().zip(columns)) {
+                let n = self.n_elements.get(own as usize).copied().unwrap_or(0);
+                if let Some(count) = self.n_elements.get_mut(other as usize) {
+                    *count = n;
+                }
+                if let Some(column) = columns.get_mut(other as usize) {
+                    column.element_offset = None;
+                }
+            }
+        }
+        merged.n_clusters += 1;
+        merged.n_pages += columns
+            .iter()
+            .map(|column| column.pages.len() as u64)
+            .sum::<u64>();
+        self.catalog.add_cluster(file, cluster.n_entries, columns)
+    }
+
+    /// Why pages were not shared, or not left as they are.
+    pub(super) fn why(&self, mapping: &Mapping, levels: &Levels) -> Vec<(&'static str, String)> {
+        let mut out = Vec::new();
+        if levels.refused > 0 {
+            let why = "the file system refused to share blocks";
+            out.push(("L1", why.to_owned()));
+        }
+        if levels.recompressed > 0 {
+            let asked = self.options.compression.unwrap_or_default();
+            out.push(("L2", format!("compression {asked} was asked for")));
+        }
+        let reencoded = self.schema.reencoded(mapping);
+        if levels.reencoded > 0 && !reencoded.is_empty() {
+            let why = format!(
+                "another encoding than the output has: {}",
+                reencoded.join(", ")
+            );
+            out.push(("L3", why));
+        }
+        out
     }
 
     /// Counts for the columns that are new: they begin where their fields do.
@@ -186,7 +399,8 @@ impl NTupleMerger {
             .map(|column| column.first_element.unsigned_abs())
             .collect();
         // the first input's columns begin with it, whatever they leave out
-        let is_first = self.n_elements.is_empty();
+        let is_first = self.n_elements.is_empty() && self.catalog.n_entries() == 0;
+        self.rebuilder.grow(&self.schema);
         self.n_elements
             .extend(begin.iter().map(|&n| if is_first { 0 } else { n }));
     }
@@ -200,190 +414,6 @@ impl NTupleMerger {
         }
     }
 
-    fn write(
-        &mut self,
-        file: &mut FileWriter,
-        reader: &Reader,
-        clusters: &[PlannedCluster],
-        tick: &(dyn Fn(u64) -> bool + Sync),
-    ) -> Result<Merged, RNTupleError> {
-        let columns = clusters.iter().flat_map(|cluster| &cluster.columns);
-        let kept: Vec<Range<u64>> = columns
-            .filter(|column| column.is_kept())
-            .flat_map(|column| &column.pages)
-            .filter(|page| !reader.is_split(page.stored_size()))
-            .map(Page::range)
-            .collect();
-        let (moved, done) = bring(file, &**reader.source(), &kept, &self.options, tick)?;
-        // a file system that has refused once is not asked again
-        self.options.share &= done.refused == 0;
-        let mut merged = Merged {
-            n_clusters: clusters.len() as u64,
-            levels: levels_of(done),
-            ..Merged::default()
-        };
-        for cluster in clusters {
-            let columns = self.cluster(file, reader, cluster, &moved, &mut merged, tick)?;
-            self.catalog.add_cluster(file, cluster.n_entries, columns)?;
-            merged.n_entries += cluster.n_entries;
-        }
-        merged.places = moved.places;
-        Ok(merged)
-    }
-
-    /// Writes the pages of a cluster that are made anew, and says where all of them are.
-    fn cluster(
-        &mut self,
-        file: &mut FileWriter,
-        reader: &Reader,
-        cluster: &PlannedCluster,
-        moved: &Moved,
-        merged: &mut Merged,
-        tick: &(dyn Fn(u64) -> bool + Sync),
-    ) -> Result<Vec<WrittenColumn>, RNTupleError> {
-        let remade = self.remake(file, reader, cluster, merged, tick)?;
-        let mut out = Vec::with_capacity(cluster.columns.len());
-        for (at, column) in cluster.columns.iter().enumerate() {
-            let mut pages = self.zeros(file, at, column, merged)?;
-            for (number, page) in column.pages.iter().enumerate() {
-                pages.push(match remade.get(&(at, number)) {
-                    Some(page) => *page,
-                    None => moved_page(reader, page, moved)?,
-                });
-            }
-            merged.n_pages += pages.len() as u64;
-            out.push(WrittenColumn {
-                pages,
-                element_offset: column.element_offset,
-                compression: column.settings,
-            });
-        }
-        Ok(out)
-    }
-
-    fn zeros(
-        &mut self,
-        file: &mut FileWriter,
-        at: usize,
-        column: &PlannedColumn,
-        merged: &mut Merged,
-    ) -> Result<Vec<Page>, RNTupleError> {
-        let record = self
-            .schema
-            .schema
-            .columns
-            .get(at)
-            .filter(|_| column.zeros > 0);
-        let Some(record) = record else {
-            return Ok(Vec::new());
-        };
-        let how = (column.settings, self.options.write.page_checksums);
-        let sealed = self.workers.first_mut();
-        let sealed = sealed.map(|worker| worker.zeros(record, column.zeros, how));
-        let Some(sealed) = sealed.transpose()?.flatten() else {
-            return Err(RNTupleError::internal("zeros of a column that has none"));
-        };
-        merged.levels.zeros += sealed
-            .iter()
-            .map(|page| page.bytes.len() as u64)
-            .sum::<u64>();
-        self.append(file, &sealed)
-    }
-
-    /// Appends pages; gives them with their places.
-    fn append(
-        &self,
-        file: &mut FileWriter,
-        sealed: &[SealedPage],
-    ) -> Result<Vec<Page>, RNTupleError> {
-        let has_checksum = self.options.write.page_checksums;
-        let pages: Vec<&SealedPage> = sealed.iter().collect();
-        let offsets = append_pages(file, &pages, &self.options.write)?;
-        let stored = sealed.iter().zip(offsets);
-        Ok(stored
-            .map(|(page, offset)| page.stored_at(offset, has_checksum))
-            .collect())
-    }
-
-    /// Makes the pages of a cluster anew that cannot stay as they are, on all threads; gives them by column and number.
-    fn remake(
-        &mut self,
-        file: &mut FileWriter,
-        reader: &Reader,
-        cluster: &PlannedCluster,
-        merged: &mut Merged,
-        tick: &(dyn Fn(u64) -> bool + Sync),
-    ) -> Result<HashMap<(usize, usize), Page>, RNTupleError> {
-        let mut wanted: Vec<(usize, usize, Page)> = Vec::new();
-        for (at, column) in cluster.columns.iter().enumerate() {
-            let is_whole = |page: &Page| reader.is_split(page.stored_size());
-            let pages = column.pages.iter().enumerate();
-            let pages = pages.filter(|(_, page)| !column.is_kept() || is_whole(page));
-            wanted.extend(pages.map(|(number, page)| (at, number, *page)));
-        }
-        let mut workers = std::mem::take(&mut self.workers);
-        let mut out = HashMap::with_capacity(wanted.len());
-        let mut rest = wanted.as_slice();
-        while !rest.is_empty() {
-            let mut n_bytes = 0;
-            let fits = |(_, _, page): &&(usize, usize, Page)| {
-                n_bytes += page.stored_size();
-                n_bytes <= BATCH
-            };
-            let (these, others) = rest.split_at(rest.iter().take_while(fits).count().max(1));
-            let stored = read_pages(reader, these)?;
-            let tasks = these.iter().zip(&stored).collect();
-            let remade = on_threads(&mut workers, tasks, |worker, (wanted, stored)| {
-                self.remake_page(worker, reader, cluster, wanted, stored)
-            })?;
-            for ((at, ..), page) in these.iter().zip(&remade) {
-                let column = cluster.columns.get(*at);
-                let n = page.bytes.len() as u64;
-                match column {
-                    Some(column) if column.reencode => merged.levels.reencoded += n,
-                    Some(column) if column.is_kept() => merged.levels.copied += n,
-                    _ => merged.levels.recompressed += n,
-                }
-            }
-            if !tick(n_bytes) {
-                return Err(RNTupleError::Interrupted);
-            }
-            let pages = self.append(file, &remade)?;
-            out.extend(
-                these
-                    .iter()
-                    .zip(pages)
-                    .map(|((at, number, _), page)| ((*at, *number), page)),
-            );
-            rest = others;
-        }
-        self.workers = workers;
-        Ok(out)
-    }
-
-    fn remake_page(
-        &self,
-        worker: &mut Remaker,
-        reader: &Reader,
-        cluster: &PlannedCluster,
-        (at, _, page): &(usize, usize, Page),
-        stored: &[u8],
-    ) -> Result<SealedPage, RNTupleError> {
-        let column = cluster.columns.get(*at);
-        let record = self.schema.schema.columns.get(*at);
-        let Some((column, record)) = column.zip(record) else {
-            return Err(RNTupleError::internal("a page of no column"));
-        };
-        let source = Source {
-            reader,
-            column: column.input,
-            cluster: cluster.number,
-            page: *page,
-        };
-        let how = (column.settings, self.options.write.page_checksums);
-        worker.remake(&source, stored, record, column.reencode, how)
-    }
-
     /// Writes what is left, and the anchor. Gives the number of entries.
     ///
     /// # Errors
@@ -393,65 +423,10 @@ impl NTupleMerger {
             let reason = "an input could not be added in full, so it cannot be finished";
             return Err(super::super::model::unwritable(self.catalog.name(), reason));
         }
-        self.catalog.feature_flags = u64::from(self.schema.has_nested_deferred);
+        self.flush(file, &mut Merged::default())?;
+        self.catalog.feature_flags |= u64::from(self.schema.has_nested_deferred);
         let (_, extension) = self.schema.schema.split_at(self.schema.in_header);
         let anchor = self.catalog.close(file, extension)?;
         self.catalog.finish(file, &anchor)
     }
-}
-
-fn levels_of(done: Transferred) -> Levels {
-    Levels {
-        shared: done.cloned,
-        copied: done.in_kernel + done.through_memory,
-        refused: done.refused,
-        ..Levels::default()
-    }
-}
-
-/// A page that is as it was, at its new place.
-fn moved_page(reader: &Reader, page: &Page, moved: &Moved) -> Result<Page, RNTupleError> {
-    let Some(offset) = moved.offset(page.locator.offset) else {
-        return Err(reader.inconsistent("page", "a place in the file", page.locator.offset));
-    };
-    Ok(Page {
-        locator: Locator {
-            offset,
-            ..page.locator
-        },
-        ..*page
-    })
-}
-
-/// The stored bytes of pages, in as few reads as possible.
-fn read_pages(
-    reader: &Reader,
-    pages: &[(usize, usize, Page)],
-) -> Result<Vec<bytes::Bytes>, RNTupleError> {
-    let split = |page: &Page| reader.is_split(page.stored_size());
-    let whole: Vec<Range<u64>> = pages
-        .iter()
-        .map(|(_, _, page)| if split(page) { 0..0 } else { page.range() })
-        .collect();
-    let source = reader.source();
-    let requests = coalesce(&whole, &source.cost());
-    let ranges: Vec<Range<u64>> = requests
-        .iter()
-        .map(|request| request.range.clone())
-        .collect();
-    let answers = source.read_ranges(&ranges)?;
-    let mut out = vec![bytes::Bytes::new(); pages.len()];
-    for (request, answer) in requests.iter().zip(&answers) {
-        for &at in &request.members {
-            if let (Some(slot), Some(range)) = (out.get_mut(at), whole.get(at)) {
-                *slot = request.slice(answer, range).unwrap_or_default();
-            }
-        }
-    }
-    for ((_, _, page), slot) in pages.iter().zip(&mut out) {
-        if split(page) {
-            *slot = reader.read_blob(page.locator.offset, page.stored_size())?;
-        }
-    }
-    Ok(out)
 }

@@ -354,7 +354,7 @@ fn scaled(field: &FieldModel, first: i64, size: u64) -> Result<i64, RNTupleError
 }
 
 /// What is kept of numbers that are stored in another way.
-fn limits(leaf: LeafModel) -> Limits {
+pub(crate) fn limits(leaf: LeafModel) -> Limits {
     use ColumnType as C;
     match (leaf.dtype, leaf.stored) {
         (_, Some(StoredAs::Quantized { min, max, .. })) => Limits::Range(min, max),
@@ -367,7 +367,7 @@ fn limits(leaf: LeafModel) -> Limits {
 }
 
 /// A column type and its split form, as ROOT pairs them by default.
-fn plain_and_split(column: ColumnType) -> (ColumnType, ColumnType) {
+pub(crate) fn plain_and_split(column: ColumnType) -> (ColumnType, ColumnType) {
     use ColumnType as C;
     let split = match column {
         C::Int16 => C::SplitInt16,
@@ -378,6 +378,8 @@ fn plain_and_split(column: ColumnType) -> (ColumnType, ColumnType) {
         C::UInt64 => C::SplitUInt64,
         C::Real32 => C::SplitReal32,
         C::Real64 => C::SplitReal64,
+        C::Index32 => C::SplitIndex32,
+        C::Index64 => C::SplitIndex64,
         other => other,
     };
     (column, split)

@@ -14,7 +14,7 @@ use crate::spec::{ColumnType, FieldRecord};
 
 pub(crate) use arrow::dtype_of;
 pub use arrow::{Nulls, arrow_type_name};
-pub(crate) use layout::{Layout, check_name};
+pub(crate) use layout::{Layout, check_name, limits, plain_and_split};
 pub(crate) use shape::{Limits, Order, Shape};
 pub(crate) use words::in_words;
 
@@ -402,7 +402,7 @@ fn wrapped(template: &str, inner: &str) -> String {
     }
 }
 
-fn check_stored(name: &str, stored: StoredAs) -> Result<(), RNTupleError> {
+pub(crate) fn check_stored(name: &str, stored: StoredAs) -> Result<(), RNTupleError> {
     let (column, bits) = match stored {
         StoredAs::Column(_) => return Ok(()),
         StoredAs::Truncated(bits) => (ColumnType::Real32Trunc, bits),

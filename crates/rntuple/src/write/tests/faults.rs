@@ -11,7 +11,7 @@ use crate::write::{NTupleWriter, WriteOptions};
 
 /// What reaches the storage.
 #[derive(Debug, Clone)]
-enum Operation {
+pub(super) enum Operation {
     Write(u64, Vec<u8>),
     Truncate(u64),
     Sync,
@@ -20,9 +20,9 @@ enum Operation {
 
 /// A sink that notes what is done with it, and fails once: at that operation, after half of its bytes.
 #[derive(Debug, Default)]
-struct FaultySink {
-    done: Mutex<Vec<Operation>>,
-    fails_at: Option<usize>,
+pub(super) struct FaultySink {
+    pub(super) done: Mutex<Vec<Operation>>,
+    pub(super) fails_at: Option<usize>,
 }
 
 impl FaultySink {
@@ -69,7 +69,7 @@ impl ByteSink for FaultySink {
     }
 }
 
-fn apply(bytes: &mut Vec<u8>, operation: &Operation) {
+pub(super) fn apply(bytes: &mut Vec<u8>, operation: &Operation) {
     match operation {
         Operation::Write(offset, data) => {
             let start = usize::try_from(*offset).unwrap();
@@ -81,7 +81,7 @@ fn apply(bytes: &mut Vec<u8>, operation: &Operation) {
     }
 }
 
-fn small() -> WriteOptions {
+pub(super) fn small() -> WriteOptions {
     WriteOptions {
         page_bytes: 200,
         cluster_bytes: 1000,

@@ -1,5 +1,6 @@
 //! What is written is read again, in any split into batches, for any sizes of pages and clusters, by any number of threads.
 
+mod append;
 mod faults;
 mod fields;
 mod parallel;

@@ -1,0 +1,53 @@
+//! `fb join`: fields of several ntuples side by side.
+
+use std::path::Path;
+
+use femtobarn::merge::{JoinOptions, Unmatched, join};
+use femtobarn::write::WriteOptions;
+
+use crate::args::JoinArgs;
+use crate::convert::inputs;
+use crate::failure::{Failure, code};
+use crate::merge::{check_output, print};
+use crate::options::compression;
+use crate::output::Output;
+use crate::progress::{Show, end_gently};
+
+pub fn run(args: &JoinArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+    check_output(&args.output, "first")?;
+    let inputs = inputs(&args.inputs, !args.fields.is_empty())?;
+    let compression = args.compression.as_deref().map(compression).transpose()?;
+    let mut write = WriteOptions {
+        threads: args.threads.number()?,
+        ..WriteOptions::default()
+    };
+    write.compression = compression.unwrap_or(write.compression);
+    let patterns = |text: &String| match text.as_str() {
+        "*" => Vec::new(),
+        text => text.split(',').map(str::to_owned).collect(),
+    };
+    let options = JoinOptions {
+        name: args.name.clone(),
+        on: args.on.clone(),
+        unmatched: match args.unmatched.as_str() {
+            "drop" => Unmatched::Drop,
+            _ => Unmatched::Error,
+        },
+        fields: args.fields.iter().map(patterns).collect(),
+        compression,
+        overwrite: args.force,
+        write,
+    };
+    end_gently();
+    let show = Show::new(1, json);
+    let report = join(&inputs, Path::new(&args.output), &options, &|pulse| {
+        show.tick_merge(pulse)
+    })?;
+    show.end();
+    if json {
+        out.json(&report.to_json())?;
+    } else {
+        print(&report, out)?;
+    }
+    Ok(code::FINE)
+}

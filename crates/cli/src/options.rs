@@ -1,0 +1,157 @@
+//! What options say, as the library takes it.
+
+use femtobarn::codec::parse_settings;
+use femtobarn::merge::{Entries, Level, Others};
+use femtobarn::write::{Mode, StoredAs, WriteOptions};
+
+use crate::args::{Sizes, Threads};
+use crate::failure::{Failure, code};
+use crate::units;
+
+/// The settings that a name and a level stand for.
+pub fn compression(text: &str) -> Result<u32, Failure> {
+    parse_settings(text).map_err(|_| {
+        usage(&format!("no compression is called {text:?}: it is zstd, lz4, zlib or lzma with a level from 1 to 9, or none"))
+    })
+}
+
+/// A number of bytes, of which there are some.
+pub fn size(text: &str) -> Result<u64, Failure> {
+    let bytes = units::parse_bytes(text).filter(|&n| n > 0);
+    bytes.ok_or_else(|| usage(&format!("{text:?} is no size, as 128MiB is")))
+}
+
+/// How what is made anew is written.
+pub fn writing(
+    threads: &Threads,
+    sizes: &Sizes,
+    compression: Option<u32>,
+) -> Result<WriteOptions, Failure> {
+    let mut write = WriteOptions {
+        threads: threads.number()?,
+        ..WriteOptions::default()
+    };
+    write.compression = compression.unwrap_or(write.compression);
+    if let Some(text) = &sizes.cluster_size {
+        write.cluster_bytes = size(text)?;
+    }
+    if let Some(text) = &sizes.page_size {
+        write.page_bytes = usize::try_from(size(text)?).unwrap_or(usize::MAX);
+    }
+    Ok(write)
+}
+
+pub fn level(name: &str) -> Level {
+    match name {
+        "L0" => Level::L0,
+        "L1" => Level::L1,
+        "L2" => Level::L2,
+        "L3" => Level::L3,
+        "L4" => Level::L4,
+        _ => Level::Auto,
+    }
+}
+
+pub fn mode(name: &str) -> Mode {
+    match name {
+        "union" => Mode::Union,
+        "strict" => Mode::Strict,
+        _ => Mode::Filter,
+    }
+}
+
+pub fn others(name: &str) -> Others {
+    match name {
+        "first" => Others::First,
+        "drop" => Others::Drop,
+        _ => Others::Error,
+    }
+}
+
+/// The entries of `FIRST:END`.
+pub fn entries(text: &str) -> Result<Entries, Failure> {
+    let number = |text: &str| match text.trim() {
+        "" => Some(None),
+        text => text.parse().ok().map(Some),
+    };
+    let both = text.split_once(':');
+    let both = both.and_then(|(start, stop)| Some((number(start)?, number(stop)?)));
+    let (start, stop) = both.ok_or_else(|| {
+        usage(&format!(
+            "{text:?} are no entries, as 1000:2000, :1000 and -1000: are"
+        ))
+    })?;
+    Ok(Entries::Slice { start, stop })
+}
+
+/// The field of `NAME=BITS[:MIN:MAX]`, and how its reals are stored.
+pub fn precision(text: &str) -> Result<(String, StoredAs), Failure> {
+    let wrong = || {
+        usage(&format!(
+            "{text:?} is no precision, as Muon_pt=12 and Muon_phi=16:-3.15:3.15 are"
+        ))
+    };
+    let (name, stored) = text.rsplit_once('=').ok_or_else(wrong)?;
+    let mut parts = stored.split(':');
+    let bits = parts.next().and_then(|bits| bits.trim().parse().ok());
+    let bits: u16 = bits.ok_or_else(wrong)?;
+    let range: Option<Vec<f64>> = parts.map(|part| part.trim().parse().ok()).collect();
+    let stored = match range.as_deref() {
+        Some([]) => StoredAs::Truncated(bits),
+        Some(&[min, max]) => StoredAs::Quantized { bits, min, max },
+        _ => return Err(wrong()),
+    };
+    match name.trim() {
+        "" => Err(wrong()),
+        name => Ok((name.to_owned(), stored)),
+    }
+}
+
+fn usage(message: &str) -> Failure {
+    Failure::new(code::USAGE, "usage", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_two_numbers_of_which_each_may_be_left_out() {
+        let slice = |text| match entries(text).unwrap() {
+            Entries::Slice { start, stop } => (start, stop),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(slice("10:20"), (Some(10), Some(20)));
+        assert_eq!(slice(":-5"), (None, Some(-5)));
+        assert_eq!(slice("-5:"), (Some(-5), None));
+        assert_eq!(slice(":"), (None, None));
+        for text in ["", "7", "1:2:3", "a:b", "1.5:2", "1-2"] {
+            assert!(entries(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn precision_is_bits_or_bits_of_a_range() {
+        let (name, stored) = precision("Jet.pt=12").unwrap();
+        assert_eq!((name.as_str(), stored), ("Jet.pt", StoredAs::Truncated(12)));
+        let (name, stored) = precision("phi=16:-3.15:3.15").unwrap();
+        let (bits, min, max) = (16, -3.15, 3.15);
+        assert_eq!(
+            (name.as_str(), stored),
+            ("phi", StoredAs::Quantized { bits, min, max })
+        );
+        for text in [
+            "",
+            "pt",
+            "pt=",
+            "=12",
+            "pt=x",
+            "pt=-1",
+            "pt=12:1",
+            "pt=12:1:2:3",
+            "pt=12:a:b",
+        ] {
+            assert!(precision(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! `fb verify --against`: whether a file has the entries of its inputs.
+
+use std::io::{self, Write};
+
+use femtobarn::convert::Input;
+use femtobarn::expression::Expression;
+use femtobarn::merge::Entries;
+use femtobarn::proof::{NTupleProof, ProofOptions, ProofReport, prove};
+
+use crate::args::VerifyArgs;
+use crate::convert::inputs;
+use crate::failure::{Failure, code};
+use crate::options::entries;
+use crate::output::Output;
+use crate::table::printable;
+use crate::target::Target;
+use crate::units::{bytes, plural};
+
+/// Differences, and fields of each kind, that are listed one by one; `--json` lists all.
+const MOST_LISTED: usize = 20;
+
+/// Insists that what is asked for goes together.
+pub fn check(args: &VerifyArgs) -> Result<(), Failure> {
+    let usage = |message: &str| Err(Failure::new(code::USAGE, "usage", message));
+    let is_alone = args.values || args.entries.is_some() || args.condition.is_some();
+    match (args.against.is_empty(), args.targets.as_slice()) {
+        (true, _) if is_alone => {
+            usage("--values, --entries and --where are about inputs: name them with --against")
+        }
+        (false, targets) if targets.len() != 1 => {
+            usage("with --against there is one output: fb verify OUTPUT --against INPUT…")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Compares a file with its inputs; none if there are none.
+pub fn against(
+    target: &Target,
+    args: &VerifyArgs,
+    threads: usize,
+) -> Result<Option<ProofReport>, Failure> {
+    if args.against.is_empty() {
+        return Ok(None);
+    }
+    let output = Input {
+        url: target.file.clone(),
+        path: target.name.clone(),
+    };
+    let wanted = match (&args.entries, &args.condition) {
+        (Some(text), _) => entries(text)?,
+        (None, Some(text)) => Entries::Where(Expression::parse(text)?),
+        (None, None) => Entries::All,
+    };
+    let options = ProofOptions {
+        values: args.values,
+        entries: wanted,
+        threads,
+    };
+    Ok(Some(prove(
+        &output,
+        &inputs(&args.against, false)?,
+        &options,
+        None,
+    )?))
+}
+
+/// The report for people.
+pub fn write(report: &ProofReport, file: &str, out: &mut Output<'_>) -> io::Result<()> {
+    for proof in &report.ntuples {
+        ntuple(proof, file, out)?;
+    }
+    Ok(())
+}
+
+/// What a merge has proven of its output.
+pub fn write_summary(report: &ProofReport, out: &mut Output<'_>) -> io::Result<()> {
+    for proof in &report.ntuples {
+        let line = format!("  {}: as in the inputs: {}", proof.ntuple, compared(proof));
+        writeln!(out, "{}", printable(&line))?;
+    }
+    Ok(())
+}
+
+/// How it was compared.
+fn compared(proof: &NTupleProof) -> String {
+    let (n, size) = (plural(proof.pages_equal, "page"), bytes(proof.bytes_equal));
+    match proof.by_value.len() as u64 {
+        0 => format!("{n} ({size}) the same"),
+        fields => {
+            let fields = plural(fields, "field");
+            format!("{n} ({size}) the same, {fields} compared by value")
+        }
+    }
+}
+
+fn ntuple(proof: &NTupleProof, file: &str, out: &mut Output<'_>) -> io::Result<()> {
+    let verdict = match proof.is_equal() {
+        true => "as in the inputs",
+        false => "NOT AS IN THE INPUTS",
+    };
+    let line = format!(
+        "{file}:{}: {verdict}: {} of {}, {}",
+        proof.ntuple,
+        plural(proof.n_expected, "entry"),
+        plural(proof.inputs.len() as u64, "input"),
+        compared(proof)
+    );
+    writeln!(out, "{}", printable(&line))?;
+    let differences = proof.differences.iter();
+    let differences = differences.map(|it| format!("differs: {}", it.describe()));
+    list(differences, out)?;
+    let not_compared = proof.not_compared.iter();
+    list(
+        not_compared.map(|(field, reason)| format!("not compared: {field}: {reason}")),
+        out,
+    )?;
+    let missing = proof.missing.iter();
+    list(
+        missing.map(|(field, input)| format!("zero or empty: {field} in the entries of {input}")),
+        out,
+    )?;
+    let left_out = proof.left_out.iter();
+    list(
+        left_out.map(|(field, input)| format!("left out: {field} of {input}")),
+        out,
+    )
+}
+
+fn list(lines: impl ExactSizeIterator<Item = String>, out: &mut Output<'_>) -> io::Result<()> {
+    let more = lines.len().saturating_sub(MOST_LISTED);
+    for line in lines.take(MOST_LISTED) {
+        writeln!(out, "  {}", printable(&line))?;
+    }
+    match more {
+        0 => Ok(()),
+        more => writeln!(out, "  … and {more} more; --json lists all"),
+    }
+}

@@ -1,0 +1,43 @@
+//! Joining: what comes out, what is refused.
+
+use crate::support::{DIMUON, document, failure, good};
+
+const DOUBLES: &str = "testdata/rntuple/double32.root";
+const LISTS: &str = "testdata/rntuple/clusters.root";
+
+#[test]
+fn fields_stand_side_by_side() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (one, two, out) = (of("one.root"), of("two.root"), of("out.root"));
+    good(&["clone", DOUBLES, &one, "--entries", ":10"]);
+    good(&["clone", LISTS, &two, "--entries", ":10"]);
+    let report = document(&["join", &out, &one, &two]);
+    assert_eq!(report["ntuples"]["double32"]["entries"], 10);
+    let count = |file: &str| {
+        document(&["info", file])["fields"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    assert_eq!(count(&out), count(&one) + count(&two));
+    let text = good(&["join", &out, &two, &one, "--force", "--name", "both"]);
+    assert!(text.contains("both: 10 entries"), "{text}");
+}
+
+#[test]
+fn what_does_not_belong_together_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (short, out) = (of("short.root"), of("out.root"));
+    good(&["clone", DIMUON, &short, "--entries", ":10"]);
+    let refused = |args: &[&str]| failure(args, 2)["message"].as_str().unwrap().to_owned();
+    let message = refused(&["join", &out, DIMUON, &short]);
+    assert!(
+        message.contains("has 10 entries") && message.contains("--on run,"),
+        "{message}"
+    );
+    let message = refused(&["join", &out, DIMUON, &short, "--on", "nMuon"]);
+    assert!(message.contains("one key twice"), "{message}");
+    assert!(!folder.path().join("out.root").exists());
+}

@@ -1,0 +1,203 @@
+//! Values of whole batches.
+
+use arrow_array::{Array, LargeStringArray};
+use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+
+/// The values of one part of an expression.
+#[derive(Debug, Clone)]
+pub(super) struct Column {
+    pub data: Data,
+    /// Which values are there; all, if none.
+    pub valid: Option<NullBuffer>,
+    pub shape: Shape,
+}
+
+/// How values belong to entries.
+#[derive(Debug, Clone)]
+pub(super) enum Shape {
+    /// One value for all.
+    Constant,
+    /// The offsets of lists, from outer to inner ones, each beginning with 0: without any, one value an entry.
+    Levels(Vec<OffsetBuffer<i64>>),
+}
+
+/// The values themselves, those of all lists one behind the other.
+#[derive(Debug, Clone)]
+pub(super) enum Data {
+    Bool(BooleanBuffer),
+    Int(ScalarBuffer<i64>),
+    /// Integers of which some do not fit into 64 bits with a sign.
+    Wide(ScalarBuffer<i128>),
+    Float(ScalarBuffer<f64>),
+    Text(LargeStringArray),
+    /// What can only be counted.
+    Other(&'static str),
+}
+
+/// The integers of a column, in the width in which they are kept.
+pub(super) enum Integers {
+    Narrow(ScalarBuffer<i64>),
+    Wide(ScalarBuffer<i128>),
+}
+
+/// Values as an operator takes them: one for all, or one for each element.
+#[derive(Clone, Copy)]
+pub(super) enum Side<'a, T> {
+    One(T),
+    Many(&'a [T]),
+}
+
+impl Column {
+    pub fn constant(data: Data) -> Self {
+        Self {
+            data,
+            valid: None,
+            shape: Shape::Constant,
+        }
+    }
+
+    pub fn levels(&self) -> &[OffsetBuffer<i64>] {
+        match &self.shape {
+            Shape::Constant => &[],
+            Shape::Levels(levels) => levels,
+        }
+    }
+
+    pub fn with_data(self, data: Data) -> Self {
+        Self { data, ..self }
+    }
+
+    /// The truths of conditions: what is missing is not true.
+    pub fn truths(&self) -> Option<BooleanBuffer> {
+        match (&self.data, &self.valid) {
+            (Data::Bool(bits), None) => Some(bits.clone()),
+            (Data::Bool(bits), Some(valid)) => Some(bits & valid.inner()),
+            _ => None,
+        }
+    }
+
+    /// The elements at some places, -1 being a missing one.
+    pub fn gather(&self, places: &[i64]) -> (Data, Option<NullBuffer>) {
+        let is_there = |&place: &i64| {
+            usize::try_from(place).is_ok_and(|place| {
+                let valid = self.valid.as_ref();
+                valid.is_none_or(|valid| place < valid.len() && valid.is_valid(place))
+            })
+        };
+        let has_missing = self.valid.is_some() || places.contains(&-1);
+        let valid = has_missing.then(|| NullBuffer::from_iter(places.iter().map(is_there)));
+        (self.data.gather(places), valid)
+    }
+}
+
+impl Shape {
+    pub fn side<'a, T: Copy + Default>(&self, values: &'a [T]) -> Side<'a, T> {
+        match self {
+            Self::Constant => Side::One(values.first().copied().unwrap_or_default()),
+            Self::Levels(_) => Side::Many(values),
+        }
+    }
+}
+
+impl Data {
+    /// Integers in the least width that holds them all.
+    pub fn integers(numbers: Vec<i128>) -> Self {
+        let narrow: Result<Vec<i64>, _> = numbers.iter().map(|&it| i64::try_from(it)).collect();
+        match narrow {
+            Ok(numbers) => Self::Int(numbers.into()),
+            Err(_) => Self::Wide(numbers.into()),
+        }
+    }
+
+    pub fn floats(values: impl Iterator<Item = f64>) -> Self {
+        Self::Float(values.collect())
+    }
+
+    pub fn truths(values: Vec<bool>) -> Self {
+        Self::Bool(values.into())
+    }
+
+    /// What the values are, for messages.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Bool(_) => "a condition",
+            Self::Int(_) | Self::Wide(_) | Self::Float(_) => "a number",
+            Self::Text(_) => "a text",
+            Self::Other(kind) => kind,
+        }
+    }
+
+    /// Numbers as floats; truths are 0 and 1.
+    pub fn as_floats(&self) -> Option<ScalarBuffer<f64>> {
+        Some(match self {
+            Self::Float(values) => values.clone(),
+            Self::Int(values) => values.iter().map(|&it| it as f64).collect(),
+            Self::Wide(values) => values.iter().map(|&it| it as f64).collect(),
+            Self::Bool(bits) => bits.iter().map(|bit| f64::from(u8::from(bit))).collect(),
+            Self::Text(_) | Self::Other(_) => return None,
+        })
+    }
+
+    /// Integers; truths are 0 and 1.
+    pub fn as_integers(&self) -> Option<Integers> {
+        Some(match self {
+            Self::Int(values) => Integers::Narrow(values.clone()),
+            Self::Wide(values) => Integers::Wide(values.clone()),
+            Self::Bool(bits) => Integers::Narrow(bits.iter().map(i64::from).collect()),
+            Self::Float(_) | Self::Text(_) | Self::Other(_) => return None,
+        })
+    }
+
+    fn gather(&self, places: &[i64]) -> Self {
+        match self {
+            Self::Bool(bits) => {
+                let at = |&place: &i64| {
+                    usize::try_from(place).is_ok_and(|at| at < bits.len() && bits.value(at))
+                };
+                Self::Bool(places.iter().map(at).collect())
+            }
+            Self::Int(values) => Self::Int(gather(values, places)),
+            Self::Wide(values) => Self::Wide(gather(values, places)),
+            Self::Float(values) => Self::Float(gather(values, places)),
+            Self::Text(texts) => {
+                let at = |&place: &i64| match usize::try_from(place) {
+                    Ok(at) if at < texts.len() => texts.value(at),
+                    _ => "",
+                };
+                Self::Text(LargeStringArray::from_iter_values(places.iter().map(at)))
+            }
+            Self::Other(kind) => Self::Other(kind),
+        }
+    }
+}
+
+fn gather<T: arrow_buffer::ArrowNativeType>(values: &[T], places: &[i64]) -> ScalarBuffer<T> {
+    let at = |&place: &i64| {
+        let at = usize::try_from(place).ok()?;
+        values.get(at).copied()
+    };
+    places.iter().map(|it| at(it).unwrap_or_default()).collect()
+}
+
+impl Integers {
+    pub fn wide(&self) -> ScalarBuffer<i128> {
+        match self {
+            Self::Narrow(values) => values.iter().map(|&it| i128::from(it)).collect(),
+            Self::Wide(values) => values.clone(),
+        }
+    }
+}
+
+/// A function of two sides, element by element.
+pub(super) fn map2<A: Copy, B: Copy, R, C: FromIterator<R>>(
+    a: Side<'_, A>,
+    b: Side<'_, B>,
+    f: impl Fn(A, B) -> R,
+) -> C {
+    match (a, b) {
+        (Side::One(a), Side::One(b)) => std::iter::once(f(a, b)).collect(),
+        (Side::One(a), Side::Many(b)) => b.iter().map(|&b| f(a, b)).collect(),
+        (Side::Many(a), Side::One(b)) => a.iter().map(|&a| f(a, b)).collect(),
+        (Side::Many(a), Side::Many(b)) => a.iter().zip(b).map(|(&a, &b)| f(a, b)).collect(),
+    }
+}

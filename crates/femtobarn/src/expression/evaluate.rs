@@ -1,0 +1,369 @@
+//! The values of a tree, column by column.
+
+use std::collections::HashMap;
+
+use arrow_array::{BooleanArray, LargeStringArray, RecordBatch};
+use arrow_buffer::BooleanBuffer;
+
+use super::Problem;
+use super::arithmetic::{self, Fault, valid_of};
+use super::column::{Column, Data, Shape};
+use super::compare;
+use super::index;
+use super::load::load;
+use super::shape::{Pair, align};
+use super::tree::{Binary, Comparison, Constant, Junction, Kind, Node, Unary};
+
+/// One truth for each entry.
+pub(super) fn evaluate(
+    tree: &Node,
+    text: &str,
+    batch: &RecordBatch,
+    first_entry: u64,
+) -> Result<BooleanArray, Problem> {
+    let mut evaluator = Evaluator {
+        text,
+        batch,
+        first_entry,
+        columns: HashMap::new(),
+    };
+    let column = evaluator.value(tree)?;
+    let refused = |what: String| Problem::new(&tree.span, what);
+    let piece = evaluator.piece(tree);
+    if !column.levels().is_empty() {
+        let list = match column.data {
+            Data::Bool(_) => "a list of conditions",
+            _ => "a list",
+        };
+        return Err(refused(format!(
+            "`{piece}` is {list} for each entry, and one condition is expected: any({piece}), all({piece}) or count({piece}) >= 1"
+        )));
+    }
+    let Some(truths) = column.truths() else {
+        let kind = column.data.kind();
+        let hint = match column.data.as_floats() {
+            Some(_) => format!(": `{piece} != 0`?"),
+            None => String::new(),
+        };
+        return Err(refused(format!(
+            "`{piece}` is {kind} for each entry, and a condition is expected{hint}"
+        )));
+    };
+    let truths = match column.shape {
+        Shape::Constant if truths.has_true() => BooleanBuffer::new_set(batch.num_rows()),
+        Shape::Constant => BooleanBuffer::new_unset(batch.num_rows()),
+        Shape::Levels(_) => truths,
+    };
+    Ok(BooleanArray::new(truths, None))
+}
+
+/// Gives the values of nodes.
+pub(super) struct Evaluator<'a> {
+    text: &'a str,
+    pub batch: &'a RecordBatch,
+    first_entry: u64,
+    /// Those that were used already.
+    columns: HashMap<String, Column>,
+}
+
+impl<'a> Evaluator<'a> {
+    pub fn piece(&self, node: &Node) -> &'a str {
+        self.text.get(node.span.clone()).unwrap_or_default()
+    }
+
+    pub fn value(&mut self, node: &Node) -> Result<Column, Problem> {
+        match &node.kind {
+            Kind::Constant(constant) => Ok(Column::constant(of_constant(constant))),
+            Kind::Column(name) => self.column(name, node),
+            Kind::Unary(unary, inner) => self.unary(*unary, inner, node),
+            Kind::Binary(binary, sides) => self.binary(*binary, sides, node),
+            Kind::Chain(first, links) => self.chain(first, links),
+            Kind::Junction(junction, nodes) => self.junction(*junction, nodes),
+            Kind::Within {
+                value,
+                list,
+                negated,
+            } => self.within(value, list, *negated),
+            Kind::Index(sides) => self.index(sides),
+            Kind::Call(function, arguments) => self.call(*function, arguments, node),
+        }
+    }
+
+    fn column(&mut self, name: &str, node: &Node) -> Result<Column, Problem> {
+        if let Some(column) = self.columns.get(name) {
+            return Ok(column.clone());
+        }
+        let column = load(self.batch, name).map_err(|what| Problem::new(&node.span, what))?;
+        self.columns.insert(name.to_owned(), column.clone());
+        Ok(column)
+    }
+
+    /// Two values in one shape.
+    pub fn aligned<'c>(
+        &self,
+        (a, a_node): (&'c Column, &Node),
+        (b, b_node): (&'c Column, &Node),
+    ) -> Result<Pair<'c>, Problem> {
+        align(a, b).map_err(|mismatch| {
+            let [left, right] = mismatch.lengths;
+            let entry = self.first_entry.saturating_add(mismatch.entry as u64);
+            Problem::new(
+                &a_node.span,
+                format!(
+                    "`{}` and `{}` are lists of different lengths in entry {entry}: {left} and {right}",
+                    self.piece(a_node),
+                    self.piece(b_node)
+                ),
+            )
+        })
+    }
+
+    fn unary(&mut self, unary: Unary, inner: &Node, node: &Node) -> Result<Column, Problem> {
+        let column = self.value(inner)?;
+        if unary == Unary::Not || (unary == Unary::Invert && matches!(column.data, Data::Bool(_))) {
+            let truths = self.truths(&column, inner)?;
+            return Ok(Column {
+                data: Data::Bool(!&truths),
+                valid: None,
+                shape: column.shape,
+            });
+        }
+        let data = match unary {
+            Unary::Minus => arithmetic::negated(&column.data),
+            Unary::Invert => arithmetic::inverted(&column.data),
+            _ if column.data.as_floats().is_some() => Ok(column.data.clone()),
+            _ => Err(Fault::Kind),
+        };
+        let data = data.map_err(|fault| self.fault(&fault, node, &[(inner, &column)]))?;
+        Ok(column.with_data(data))
+    }
+
+    /// The truths of a condition, or what is expected instead of another value.
+    fn truths(&self, column: &Column, node: &Node) -> Result<BooleanBuffer, Problem> {
+        column.truths().ok_or_else(|| {
+            let (piece, kind) = (self.piece(node), column.data.kind());
+            let hint = match column.data.as_floats() {
+                Some(_) => format!(": `{piece} != 0`?"),
+                None => String::new(),
+            };
+            Problem::new(
+                &node.span,
+                format!("`{piece}` is {kind}, and a condition is expected{hint}"),
+            )
+        })
+    }
+
+    pub fn fault(&self, fault: &Fault, node: &Node, operands: &[(&Node, &Column)]) -> Problem {
+        let whole = self.piece(node);
+        let what = match fault {
+            Fault::Overflow => {
+                format!(
+                    "`{whole}`: an integer is too large for 128 bits, or a shift no number of places; floats have no end: 1.0 * …"
+                )
+            }
+            Fault::Kind => {
+                let sides = operands.iter().map(|(node, column)| {
+                    let integer = column.data.as_integers().is_none();
+                    let kind = match column.data.as_floats() {
+                        Some(_) if integer => "a float",
+                        _ => column.data.kind(),
+                    };
+                    format!("`{}` is {kind}", self.piece(node))
+                });
+                let sides: Vec<String> = sides.collect();
+                format!("`{whole}` cannot be computed: {}", sides.join(", "))
+            }
+        };
+        Problem::new(&node.span, what)
+    }
+
+    fn binary(
+        &mut self,
+        binary: Binary,
+        sides: &[Node; 2],
+        node: &Node,
+    ) -> Result<Column, Problem> {
+        let [left, right] = sides;
+        let (a, b) = (self.value(left)?, self.value(right)?);
+        let pair = self.aligned((&a, left), (&b, right))?;
+        if let (Data::Bool(_), Data::Bool(_)) = (&a.data, &b.data) {
+            let junction = match binary {
+                Binary::BitAnd => Some(Junction::And),
+                Binary::BitOr => Some(Junction::Or),
+                _ => None,
+            };
+            if let Some(junction) = junction {
+                return self.joined(junction, &pair, [left, right]);
+            }
+        }
+        let is_bits = matches!(binary, Binary::BitAnd | Binary::BitOr);
+        let has_truth = [&a, &b].iter().any(|it| matches!(it.data, Data::Bool(_)));
+        let outcome = match is_bits && has_truth {
+            true => Err(Fault::Kind),
+            false => arithmetic::binary(binary, &pair),
+        };
+        let (data, has) =
+            outcome.map_err(|fault| self.fault(&fault, node, &[(left, &a), (right, &b)]))?;
+        let n = length(&pair);
+        let valid = valid_of(&pair, n, has);
+        Ok(Column {
+            data,
+            valid,
+            shape: pair.shape,
+        })
+    }
+
+    fn chain(&mut self, first: &Node, links: &[(Comparison, Node)]) -> Result<Column, Problem> {
+        let mut before = (self.value(first)?, first);
+        let mut all: Option<Column> = None;
+        for (comparison, node) in links {
+            let next = (self.value(node)?, node);
+            let pair = self.aligned((&before.0, before.1), (&next.0, next.1))?;
+            let truths = compare::compare(*comparison, &pair).map_err(|what| {
+                let (a, b) = (self.piece(before.1), self.piece(next.1));
+                Problem::new(&before.1.span, format!("`{a}` and `{b}`: {what}"))
+            })?;
+            let truths = match pair.valid(truths.len()) {
+                Some(valid) => &truths & valid.inner(),
+                None => truths,
+            };
+            let column = Column {
+                data: Data::Bool(truths),
+                valid: None,
+                shape: pair.shape,
+            };
+            all = Some(match all {
+                None => column,
+                Some(all) => {
+                    let pair = self.aligned((&all, first), (&column, node))?;
+                    self.joined(Junction::And, &pair, [first, node])?
+                }
+            });
+            before = next;
+        }
+        all.ok_or_else(|| Problem::new(&first.span, "nothing is compared"))
+    }
+
+    fn junction(&mut self, junction: Junction, nodes: &[Node]) -> Result<Column, Problem> {
+        let mut all: Option<(Column, &Node)> = None;
+        for node in nodes {
+            let column = self.value(node)?;
+            // with the condition itself, whatever it is joined with
+            let truths = self.truths(&column, node)?;
+            let column = Column {
+                data: Data::Bool(truths),
+                valid: None,
+                shape: column.shape,
+            };
+            all = Some(match all {
+                None => (column, node),
+                Some((before, first)) => {
+                    let pair = self.aligned((&before, first), (&column, node))?;
+                    (self.joined(junction, &pair, [first, node])?, first)
+                }
+            });
+        }
+        let all = all.map(|(column, _)| column);
+        all.ok_or_else(|| Problem::new(&(0..0), "nothing is joined"))
+    }
+
+    fn joined(
+        &self,
+        junction: Junction,
+        pair: &Pair<'_>,
+        [left, right]: [&Node; 2],
+    ) -> Result<Column, Problem> {
+        let (a, b) = (self.truths(&pair.a, left)?, self.truths(&pair.b, right)?);
+        let is_constant = |column: &Column| matches!(column.shape, Shape::Constant);
+        let n = if is_constant(&pair.a) {
+            b.len()
+        } else {
+            a.len()
+        };
+        let spread = |truths: BooleanBuffer, column: &Column| match is_constant(column) {
+            true if truths.has_true() => BooleanBuffer::new_set(n),
+            true => BooleanBuffer::new_unset(n),
+            false => truths,
+        };
+        let (a, b) = (spread(a, &pair.a), spread(b, &pair.b));
+        Ok(Column {
+            data: Data::Bool(match junction {
+                Junction::And => &a & &b,
+                Junction::Or => &a | &b,
+            }),
+            valid: None,
+            shape: pair.shape.clone(),
+        })
+    }
+
+    fn within(&mut self, node: &Node, list: &[Constant], negated: bool) -> Result<Column, Problem> {
+        let column = self.value(node)?;
+        let found = compare::within(&column.data, list)
+            .map_err(|what| Problem::new(&node.span, format!("`{}`: {what}", self.piece(node))))?;
+        let found = if negated { !&found } else { found };
+        let data = Data::Bool(match &column.valid {
+            Some(valid) => &found & valid.inner(),
+            None => found,
+        });
+        Ok(Column {
+            data,
+            valid: None,
+            shape: column.shape,
+        })
+    }
+
+    fn index(&mut self, sides: &[Node; 2]) -> Result<Column, Problem> {
+        let [list_node, place_node] = sides;
+        let (list, places) = (self.value(list_node)?, self.value(place_node)?);
+        let (piece, place) = (self.piece(list_node), self.piece(place_node));
+        let refused = |node: &Node, what: String| Err(Problem::new(&node.span, what));
+        let [offsets] = list.levels() else {
+            let what = match list.levels() {
+                [] => format!("`{piece}` is no list: it has no element `[{place}]`"),
+                _ => format!(
+                    "`{piece}` is a list of lists, which have no brackets: reduce it first, as by max({piece})"
+                ),
+            };
+            return refused(list_node, what);
+        };
+        match (&places.data, places.levels()) {
+            (Data::Int(_) | Data::Wide(_), []) => Ok(index::element(&list, offsets, &places)),
+            (Data::Bool(_), [_]) => {
+                self.aligned((&list, list_node), (&places, place_node))?;
+                let keep = self.truths(&places, place_node)?;
+                Ok(index::filter(&list, &keep))
+            }
+            _ => refused(
+                place_node,
+                format!(
+                    "`{place}` is neither an integer for each entry nor a condition for each element of `{piece}`"
+                ),
+            ),
+        }
+    }
+}
+
+/// How many values the result of a pair has.
+pub(super) fn length(pair: &Pair<'_>) -> usize {
+    let of = |column: &Column| match &column.data {
+        Data::Bool(bits) => bits.len(),
+        Data::Int(values) => values.len(),
+        Data::Wide(values) => values.len(),
+        Data::Float(values) => values.len(),
+        Data::Text(texts) => arrow_array::Array::len(texts),
+        Data::Other(_) => 0,
+    };
+    match (&pair.a.shape, &pair.b.shape) {
+        (Shape::Constant, _) => of(&pair.b),
+        _ => of(&pair.a),
+    }
+}
+
+fn of_constant(constant: &Constant) -> Data {
+    match constant {
+        Constant::Bool(truth) => Data::truths(vec![*truth]),
+        Constant::Int(integer) => Data::integers(vec![*integer]),
+        Constant::Float(float) => Data::floats(std::iter::once(*float)),
+        Constant::Text(text) => Data::Text(LargeStringArray::from_iter_values([text])),
+    }
+}

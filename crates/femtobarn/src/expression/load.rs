@@ -1,0 +1,185 @@
+//! Columns of record batches.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, Int64Array, LargeStringArray, RecordBatch, StructArray};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_schema::DataType;
+use femtobarn_rntuple::schema::did_you_mean;
+
+use super::column::{Column, Data, Shape};
+
+/// A column, or a member of one, of a batch; or what is wrong with it.
+pub(super) fn load(batch: &RecordBatch, name: &str) -> Result<Column, String> {
+    // a column may have dots in its name: the longest that fits is meant
+    let cuts = name.rmatch_indices('.').map(|(at, _)| at);
+    let found = std::iter::once(name.len()).chain(cuts).find_map(|cut| {
+        let column = batch.column_by_name(name.get(..cut)?)?;
+        let members = name.get(cut + 1..).unwrap_or_default();
+        Some((column, members))
+    });
+    let Some((column, members)) = found else {
+        let schema = batch.schema_ref();
+        let names = schema.fields().iter().map(|field| field.name().as_str());
+        let hint = did_you_mean(name, names);
+        return Err(format!("there is no column {name:?}{hint}"));
+    };
+    let mut members: Vec<&str> = members.split('.').filter(|it| !it.is_empty()).collect();
+    members.reverse();
+    unnest(column.clone(), members, name)
+}
+
+/// Goes down through lists and records to the values.
+fn unnest(mut array: ArrayRef, mut members: Vec<&str>, name: &str) -> Result<Column, String> {
+    let mut levels = Vec::new();
+    let mut above: Option<NullBuffer> = None;
+    loop {
+        let valid = NullBuffer::union(above.as_ref(), array.nulls());
+        if let Some((offsets, items)) = list(&array) {
+            let (offsets, items) = dense(offsets, items, valid.as_ref())?;
+            levels.push(offsets);
+            (array, above) = (items, None);
+        } else if let Some(member) = members.pop() {
+            let Some(record) = array.as_struct_opt() else {
+                return Err(format!("{name}: {member:?} is a member of no record"));
+            };
+            array = member_of(record, member, name)?;
+            above = valid;
+        } else {
+            return Ok(Column {
+                data: values(&array, valid.as_ref(), name)?,
+                valid: valid.filter(|valid| valid.null_count() > 0),
+                shape: Shape::Levels(levels),
+            });
+        }
+    }
+}
+
+fn list(array: &ArrayRef) -> Option<(OffsetBuffer<i64>, ArrayRef)> {
+    if let Some(list) = array.as_list_opt::<i64>() {
+        return Some((list.offsets().clone(), list.values().clone()));
+    }
+    let list = array.as_fixed_size_list_opt()?;
+    let size = usize::try_from(list.value_length()).unwrap_or(0);
+    let offsets = OffsetBuffer::from_repeated_length(size, list.len());
+    Some((offsets, list.values().clone()))
+}
+
+/// Offsets that begin with 0, and the items that they speak of. A missing list is an empty one.
+fn dense(
+    offsets: OffsetBuffer<i64>,
+    items: ArrayRef,
+    valid: Option<&NullBuffer>,
+) -> Result<(OffsetBuffer<i64>, ArrayRef), String> {
+    if !offsets.has_non_empty_nulls(valid) {
+        let (first, last) = (offsets.first(), offsets.last());
+        let place = |at: i64| usize::try_from(at).map_err(|error| error.to_string());
+        let items = items.slice(place(first)?, place(last - first)?);
+        return Ok((
+            if first == 0 {
+                offsets
+            } else {
+                offsets.subtract(first)
+            },
+            items,
+        ));
+    }
+    let mut places: Vec<i64> = Vec::new();
+    let mut lengths = Vec::with_capacity(offsets.len());
+    for (at, (start, end)) in bounds(&offsets).enumerate() {
+        let before = places.len();
+        if valid.is_none_or(|valid| valid.is_valid(at)) {
+            places.extend(start..end);
+        }
+        lengths.push(places.len() - before);
+    }
+    let items = arrow_select::take::take(&items, &Int64Array::from(places), None);
+    let items = items.map_err(|error| error.to_string())?;
+    Ok((OffsetBuffer::from_lengths(lengths), items))
+}
+
+/// Where each list begins and ends.
+pub(super) fn bounds(offsets: &OffsetBuffer<i64>) -> impl Iterator<Item = (i64, i64)> {
+    let ends = offsets.iter().skip(1);
+    offsets.iter().zip(ends).map(|(&start, &end)| (start, end))
+}
+
+fn member_of(record: &StructArray, member: &str, name: &str) -> Result<ArrayRef, String> {
+    // members of tuples are 0 in paths, and _0 in Arrow
+    let found = record
+        .column_by_name(member)
+        .or_else(|| record.column_by_name(&format!("_{member}")))
+        .or_else(|| record.column_by_name(member.strip_prefix('_')?));
+    found.cloned().ok_or_else(|| {
+        let hint = did_you_mean(member, record.column_names());
+        format!("{name}: there is no member {member:?}{hint}")
+    })
+}
+
+fn values(array: &ArrayRef, valid: Option<&NullBuffer>, name: &str) -> Result<Data, String> {
+    Ok(match array.data_type() {
+        DataType::Boolean => Data::Bool(array.as_boolean().values().clone()),
+        DataType::Int8 => integers::<Int8Type>(array, valid),
+        DataType::Int16 => integers::<Int16Type>(array, valid),
+        DataType::Int32 => integers::<Int32Type>(array, valid),
+        DataType::Int64 if valid.is_none() => {
+            Data::Int(array.as_primitive::<Int64Type>().values().clone())
+        }
+        DataType::Int64 => integers::<Int64Type>(array, valid),
+        DataType::UInt8 => integers::<UInt8Type>(array, valid),
+        DataType::UInt16 => integers::<UInt16Type>(array, valid),
+        DataType::UInt32 => integers::<UInt32Type>(array, valid),
+        DataType::UInt64 => unsigned(array, valid),
+        DataType::Float16 => {
+            let values = array.as_primitive::<Float16Type>().values();
+            Data::floats(values.iter().map(|it| it.to_f64()))
+        }
+        DataType::Float32 => {
+            let values = array.as_primitive::<Float32Type>().values();
+            Data::floats(values.iter().map(|&it| f64::from(it)))
+        }
+        DataType::Float64 => Data::Float(array.as_primitive::<Float64Type>().values().clone()),
+        DataType::LargeUtf8 => {
+            let texts = array.as_string::<i64>();
+            let (offsets, bytes) = (texts.offsets().clone(), texts.values().clone());
+            let texts = LargeStringArray::try_new(offsets, bytes, None);
+            Data::Text(texts.map_err(|error| format!("{name}: {error}"))?)
+        }
+        DataType::Struct(_) => Data::Other("a record"),
+        DataType::Union(..) => Data::Other("a variant"),
+        DataType::LargeBinary => Data::Other("an object"),
+        _ => Data::Other("of a type that expressions do not know"),
+    })
+}
+
+/// Integers; what is missing becomes 0, for arithmetic must not stumble over it.
+fn integers<T: ArrowPrimitiveType>(array: &ArrayRef, valid: Option<&NullBuffer>) -> Data
+where
+    i64: From<T::Native>,
+{
+    let values = array.as_primitive::<T>().values().iter();
+    let values = values.map(|&it| i64::from(it));
+    Data::Int(match valid {
+        None => values.collect(),
+        Some(valid) => {
+            let values = values.zip(valid.iter());
+            values
+                .map(|(it, valid)| if valid { it } else { 0 })
+                .collect()
+        }
+    })
+}
+
+fn unsigned(array: &ArrayRef, valid: Option<&NullBuffer>) -> Data {
+    let values = array.as_primitive::<UInt64Type>().values();
+    let narrow: Result<Vec<i64>, _> = values.iter().map(|&it| i64::try_from(it)).collect();
+    if let (Ok(narrow), None) = (narrow, valid) {
+        return Data::Int(narrow.into());
+    }
+    let is_valid = |at| valid.is_none_or(|valid| valid.is_valid(at));
+    let wide = |(at, &it)| if is_valid(at) { i128::from(it) } else { 0 };
+    Data::integers(values.iter().enumerate().map(wide).collect())
+}

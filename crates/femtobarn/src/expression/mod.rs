@@ -1,0 +1,111 @@
+//! Conditions on entries as people type them, such as `nMuon >= 2 && any(Muon_pt > 20)`.
+//!
+//! [`Expression::parse`] makes a tree of a text, [`Expression::columns`] says what it reads, and
+//! [`Expression::evaluate`] gives one truth for each entry of a record batch. Types are those of the batch: whether a
+//! text fits them is seen at the first batch, or from a schema with [`Expression::check`]. What the language means
+//! stands in docs/guides/expressions.md.
+//!
+//! Every step works on whole columns: a list's elements are one column with offsets, and a constant is one element.
+
+mod arithmetic;
+mod call;
+mod column;
+mod compare;
+mod evaluate;
+mod function;
+pub mod fuzz;
+mod index;
+mod lex;
+mod load;
+mod operand;
+mod parse;
+mod reduce;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::ops::Range;
+
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_schema::SchemaRef;
+use femtobarn_rntuple::RNTupleError;
+
+use tree::Node;
+
+/// A condition on entries.
+#[derive(Debug, Clone)]
+pub struct Expression {
+    text: String,
+    tree: Node,
+    columns: Vec<String>,
+}
+
+impl Expression {
+    /// Reads a text. An error says where it is wrong, and what was expected there.
+    pub fn parse(text: &str) -> Result<Self, RNTupleError> {
+        let tree = parse::parse(text).map_err(|problem| problem.in_text(text))?;
+        let mut columns = Vec::new();
+        tree.note_columns(&mut columns);
+        Ok(Self {
+            text: text.to_owned(),
+            tree,
+            columns,
+        })
+    }
+
+    /// The text, as it was given.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The columns that it needs, in the order in which it first names them. Members are dotted paths.
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// Whether it can be evaluated on batches of this schema; the error is that of [`Expression::evaluate`].
+    pub fn check(&self, schema: SchemaRef) -> Result<(), RNTupleError> {
+        self.evaluate(&RecordBatch::new_empty(schema), 0).map(drop)
+    }
+
+    /// Whether each entry of a batch is taken. `first_entry` is the number of the batch's first one, for messages.
+    ///
+    /// A column `a.b` is the batch's column of this name or the member `b` of its column `a`, also where that is a list
+    /// of records. Nothing is missing in the result.
+    pub fn evaluate(
+        &self,
+        batch: &RecordBatch,
+        first_entry: u64,
+    ) -> Result<BooleanArray, RNTupleError> {
+        evaluate::evaluate(&self.tree, &self.text, batch, first_entry)
+            .map_err(|problem| problem.in_text(&self.text))
+    }
+}
+
+/// What is wrong with a part of a text.
+#[derive(Debug)]
+struct Problem {
+    span: Range<usize>,
+    what: String,
+}
+
+impl Problem {
+    fn new(span: &Range<usize>, what: impl Into<String>) -> Self {
+        Self {
+            span: span.clone(),
+            what: what.into(),
+        }
+    }
+
+    fn in_text(self, text: &str) -> RNTupleError {
+        let before = text.get(..self.span.start).unwrap_or(text);
+        RNTupleError::Usage {
+            what: format!(
+                "expression {text:?}, character {}: {}",
+                before.chars().count() + 1,
+                self.what
+            ),
+        }
+    }
+}

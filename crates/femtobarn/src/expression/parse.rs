@@ -1,0 +1,329 @@
+//! From tokens to a tree, by the precedence of operators.
+//!
+//! Where C++ and Python agree, so does this. Where they do not and both readings could be meant, it is an error that asks
+//! for parentheses.
+
+use std::ops::Range;
+
+use super::Problem;
+use super::lex::{Token, tokens};
+use super::tree::{Binary, Comparison, Constant, Junction, Kind, MAX_DEPTH, Node, Unary};
+
+/// The tree of a text.
+pub(super) fn parse(text: &str) -> Result<Node, Problem> {
+    let mut parser = Parser {
+        text,
+        tokens: tokens(text)?,
+        at: 0,
+        nested: 0,
+    };
+    let tree = parser.expression(OR)?;
+    match parser.peek() {
+        Token::End => Ok(tree),
+        _ => Err(parser.expected("an operator or the end")),
+    }
+}
+
+// how tightly operators bind
+pub(super) const OR: u8 = 1;
+const AND: u8 = 2;
+const NOT: u8 = 3;
+const BIT_OR: u8 = 4;
+const BIT_AND: u8 = 5;
+const COMPARE: u8 = 6;
+const SHIFT: u8 = 7;
+const SUM: u8 = 8;
+const PRODUCT: u8 = 9;
+const SIGN: u8 = 10;
+const POWER: u8 = 11;
+
+#[derive(Clone, Copy)]
+enum Infix {
+    Junction(Junction),
+    Binary(Binary),
+    Comparison(Comparison),
+    Within,
+}
+
+/// Takes tokens one after the other.
+pub(super) struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<(Token, Range<usize>)>,
+    pub at: usize,
+    nested: usize,
+}
+
+impl Parser<'_> {
+    pub fn peek(&self) -> &Token {
+        self.tokens.get(self.at).map_or(&Token::End, |it| &it.0)
+    }
+
+    pub fn span(&self) -> Range<usize> {
+        let end = self.text.len()..self.text.len();
+        self.tokens.get(self.at).map_or(end, |it| it.1.clone())
+    }
+
+    pub fn is(&self, symbol: &str) -> bool {
+        matches!(self.peek(), Token::Symbol(it) if *it == symbol)
+    }
+
+    fn is_word(&self, word: &str) -> bool {
+        matches!(self.peek(), Token::Name(it) if it == word)
+    }
+
+    pub fn take(&mut self, symbol: &str) -> bool {
+        let found = self.is(symbol);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// Where the token before this one ends.
+    pub fn end(&self) -> usize {
+        let last = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
+        last.map_or(0, |it| it.1.end)
+    }
+
+    pub fn expect(&mut self, symbol: &str) -> Result<(), Problem> {
+        match self.take(symbol) {
+            true => Ok(()),
+            false => Err(self.expected(&format!("`{symbol}`"))),
+        }
+    }
+
+    pub fn expected(&self, what: &str) -> Problem {
+        let span = self.span();
+        let found = match self.text.get(span.clone()) {
+            None | Some("") => "the end".to_owned(),
+            Some(piece) => format!("`{piece}`"),
+        };
+        Problem::new(&span, format!("expected {what}, found {found}"))
+    }
+
+    pub fn node(&self, kind: Kind, span: Range<usize>) -> Result<Node, Problem> {
+        let node = Node::new(kind, span);
+        match node.depth <= MAX_DEPTH {
+            true => Ok(node),
+            false => Err(too_deep(&node.span)),
+        }
+    }
+
+    /// An expression of operators that bind at least so tightly.
+    pub fn expression(&mut self, least: u8) -> Result<Node, Problem> {
+        self.nested += 1;
+        if self.nested > MAX_DEPTH {
+            return Err(too_deep(&self.span()));
+        }
+        let mut left = self.prefix(least)?;
+        while let Some((infix, level)) = self.infix()
+            && level >= least
+        {
+            left = self.join(left, infix, level)?;
+        }
+        self.nested -= 1;
+        Ok(left)
+    }
+
+    fn prefix(&mut self, least: u8) -> Result<Node, Problem> {
+        let start = self.span();
+        let unary = match self.peek() {
+            Token::Symbol("-") => Unary::Minus,
+            Token::Symbol("+") => Unary::Plus,
+            Token::Symbol("!") => Unary::Not,
+            Token::Symbol("~") => Unary::Invert,
+            Token::Name(word) if word == "not" => {
+                if least > NOT {
+                    return Err(Problem::new(
+                        &start,
+                        "put parentheses around `not …`: here, languages disagree what it takes in",
+                    ));
+                }
+                self.at += 1;
+                let inner = self.expression(NOT)?;
+                let span = start.start..inner.span.end;
+                return self.node(Kind::Unary(Unary::Not, Box::new(inner)), span);
+            }
+            _ => return self.postfix(),
+        };
+        self.at += 1;
+        let inner = self.expression(SIGN)?;
+        let span = start.start..inner.span.end;
+        self.node(Kind::Unary(unary, Box::new(inner)), span)
+    }
+
+    fn infix(&self) -> Option<(Infix, u8)> {
+        let junction = |it, level| Some((Infix::Junction(it), level));
+        let binary = |it, level| Some((Infix::Binary(it), level));
+        let compare = |it| Some((Infix::Comparison(it), COMPARE));
+        match self.peek() {
+            Token::Symbol(symbol) => match *symbol {
+                "||" => junction(Junction::Or, OR),
+                "&&" => junction(Junction::And, AND),
+                "|" => binary(Binary::BitOr, BIT_OR),
+                "&" => binary(Binary::BitAnd, BIT_AND),
+                "<" => compare(Comparison::Less),
+                "<=" => compare(Comparison::LessEqual),
+                ">" => compare(Comparison::Greater),
+                ">=" => compare(Comparison::GreaterEqual),
+                "==" => compare(Comparison::Equal),
+                "!=" => compare(Comparison::NotEqual),
+                "<<" => binary(Binary::ShiftLeft, SHIFT),
+                ">>" => binary(Binary::ShiftRight, SHIFT),
+                "+" => binary(Binary::Add, SUM),
+                "-" => binary(Binary::Subtract, SUM),
+                "*" => binary(Binary::Multiply, PRODUCT),
+                "/" => binary(Binary::Divide, PRODUCT),
+                "//" => binary(Binary::FloorDivide, PRODUCT),
+                "%" => binary(Binary::Remainder, PRODUCT),
+                "**" => binary(Binary::Power, POWER),
+                _ => None,
+            },
+            Token::Name(word) => match word.as_str() {
+                "or" => junction(Junction::Or, OR),
+                "and" => junction(Junction::And, AND),
+                "in" | "not" => Some((Infix::Within, COMPARE)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn join(&mut self, left: Node, infix: Infix, level: u8) -> Result<Node, Problem> {
+        match infix {
+            Infix::Comparison(_) => self.chain(left),
+            Infix::Within => self.within(left),
+            Infix::Junction(junction) => {
+                self.at += 1;
+                let right = self.expression(level + 1)?;
+                self.junction(junction, left, right)
+            }
+            Infix::Binary(binary) => {
+                let operator = self.span();
+                self.at += 1;
+                // a power binds to the right, and takes a sign there
+                let right = self.expression(if level == POWER { SIGN } else { level + 1 })?;
+                if matches!(binary, Binary::BitAnd | Binary::BitOr) {
+                    self.refuse_open_comparison(&operator, [&left, &right])?;
+                }
+                let span = left.span.start..right.span.end;
+                self.node(Kind::Binary(binary, Box::new([left, right])), span)
+            }
+        }
+    }
+
+    fn junction(&self, junction: Junction, left: Node, right: Node) -> Result<Node, Problem> {
+        let span = left.span.start..right.span.end;
+        let nodes = match left.kind {
+            Kind::Junction(before, mut nodes) if before == junction && !left.closed => {
+                nodes.push(right);
+                nodes
+            }
+            kind => vec![Node { kind, ..left }, right],
+        };
+        self.node(Kind::Junction(junction, nodes), span)
+    }
+
+    /// `a > 1 & b < 2` is `a > (1 & b) < 2` in Python.
+    fn refuse_open_comparison(
+        &self,
+        operator: &Range<usize>,
+        sides: [&Node; 2],
+    ) -> Result<(), Problem> {
+        let is_open = |node: &&Node| {
+            !node.closed && matches!(node.kind, Kind::Chain(..) | Kind::Within { .. })
+        };
+        let Some(open) = sides.into_iter().find(is_open) else {
+            return Ok(());
+        };
+        let piece = |span: &Range<usize>| self.text.get(span.clone()).unwrap_or_default();
+        let symbol = piece(operator);
+        Err(Problem::new(
+            operator,
+            format!(
+                "put parentheses around `{}`: in Python `{symbol}` binds tighter than comparisons, in C++ it does not; or write `{symbol}{symbol}`",
+                piece(&open.span)
+            ),
+        ))
+    }
+
+    /// Comparisons one behind the other, as Python has them.
+    fn chain(&mut self, first: Node) -> Result<Node, Problem> {
+        let start = first.span.start;
+        let mut links: Vec<(Comparison, Node)> = Vec::new();
+        while let Some((Infix::Comparison(comparison), _)) = self.infix() {
+            let operator = self.span();
+            if let Some((before, _)) = links.last()
+                && before.is_equality() != comparison.is_equality()
+            {
+                return Err(Problem::new(
+                    &operator,
+                    "put parentheses: comparisons with == and < in a row mean different things in Python and C++",
+                ));
+            }
+            self.at += 1;
+            links.push((comparison, self.expression(COMPARE + 1)?));
+        }
+        if let Some((Infix::Within, _)) = self.infix() {
+            return Err(self.expected("parentheses around the comparison before `in`"));
+        }
+        self.node(Kind::Chain(Box::new(first), links), start..self.end())
+    }
+
+    /// `x in [1, 2]` and `x not in [1, 2]`.
+    fn within(&mut self, value: Node) -> Result<Node, Problem> {
+        let negated = self.is_word("not");
+        self.at += usize::from(negated);
+        if !self.is_word("in") {
+            return Err(self.expected("`in` behind `not`, or `and`, `or`"));
+        }
+        self.at += 1;
+        let close = match self.peek() {
+            Token::Symbol("[") => "]",
+            Token::Symbol("(") => ")",
+            Token::Symbol("{") => "}",
+            _ => return Err(self.expected("a list of constants, as in `[1, 2, 3]`")),
+        };
+        self.at += 1;
+        let mut list = Vec::new();
+        while !self.take(close) {
+            list.push(self.constant()?);
+            if !self.take(",") {
+                self.expect(close)?;
+                break;
+            }
+        }
+        let span = value.span.start..self.end();
+        if matches!(self.infix(), Some((_, COMPARE))) {
+            return Err(self.expected("parentheses around the `in` before it"));
+        }
+        let value = Box::new(value);
+        self.node(
+            Kind::Within {
+                value,
+                list,
+                negated,
+            },
+            span,
+        )
+    }
+
+    fn constant(&mut self) -> Result<Constant, Problem> {
+        let negative = self.take("-");
+        let constant = match self.peek() {
+            Token::Int(number) if negative => Constant::Int(-number),
+            Token::Float(number) if negative => Constant::Float(-number),
+            Token::Int(number) => Constant::Int(*number),
+            Token::Float(number) => Constant::Float(*number),
+            Token::Text(text) if !negative => Constant::Text(text.clone()),
+            _ => return Err(self.expected("a number or a text in quotes")),
+        };
+        self.at += 1;
+        Ok(constant)
+    }
+}
+
+fn too_deep(at: &Range<usize>) -> Problem {
+    let what = format!(
+        "more than {MAX_DEPTH} levels of parentheses and operators; `in [1, 2, …]` takes any number of values"
+    );
+    Problem::new(at, what)
+}

@@ -1,0 +1,131 @@
+//! What a text means, before anything is known of its columns.
+
+use std::ops::Range;
+
+use super::function::Function;
+
+/// How deep a tree may be: it is walked by functions that call themselves.
+pub(super) const MAX_DEPTH: usize = 100;
+
+/// A part of an expression.
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    pub kind: Kind,
+    /// Where it stands in the text, in bytes.
+    pub span: Range<usize>,
+    /// Of how many nodes the longest way down consists.
+    pub depth: usize,
+    /// Whether it stands in parentheses of its own.
+    pub closed: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Kind {
+    Constant(Constant),
+    Column(String),
+    Unary(Unary, Box<Node>),
+    Binary(Binary, Box<[Node; 2]>),
+    /// `a < b < c`: each neighbour with the next.
+    Chain(Box<Node>, Vec<(Comparison, Node)>),
+    Junction(Junction, Vec<Node>),
+    Within {
+        value: Box<Node>,
+        list: Vec<Constant>,
+        negated: bool,
+    },
+    /// A list, and the place or the mask in brackets.
+    Index(Box<[Node; 2]>),
+    Call(Function, Vec<Node>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Constant {
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+    Text(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unary {
+    Plus,
+    Minus,
+    Not,
+    /// `~`: of a truth its opposite, of an integer that of its bits.
+    Invert,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Binary {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    FloorDivide,
+    Remainder,
+    Power,
+    ShiftLeft,
+    ShiftRight,
+    BitAnd,
+    BitOr,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Comparison {
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Equal,
+    NotEqual,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Junction {
+    And,
+    Or,
+}
+
+impl Comparison {
+    pub fn is_equality(self) -> bool {
+        matches!(self, Self::Equal | Self::NotEqual)
+    }
+}
+
+impl Node {
+    pub fn new(kind: Kind, span: Range<usize>) -> Self {
+        let below = kind.children().map(|child| child.depth).max();
+        Self {
+            kind,
+            span,
+            depth: 1 + below.unwrap_or(0),
+            closed: false,
+        }
+    }
+
+    /// Adds the names of columns that are not there yet.
+    pub fn note_columns(&self, names: &mut Vec<String>) {
+        if let Kind::Column(name) = &self.kind
+            && !names.contains(name)
+        {
+            names.push(name.clone());
+        }
+        for child in self.kind.children() {
+            child.note_columns(names);
+        }
+    }
+}
+
+impl Kind {
+    fn children(&self) -> impl Iterator<Item = &Node> {
+        let (first, pair, chain, rest): (Option<&Node>, &[Node], &[_], &[Node]) = match self {
+            Self::Constant(_) | Self::Column(_) => (None, &[], &[], &[]),
+            Self::Unary(_, node) | Self::Within { value: node, .. } => (Some(node), &[], &[], &[]),
+            Self::Binary(_, nodes) | Self::Index(nodes) => (None, nodes.as_slice(), &[], &[]),
+            Self::Chain(node, links) => (Some(node), &[], links, &[]),
+            Self::Junction(_, nodes) | Self::Call(_, nodes) => (None, &[], &[], nodes),
+        };
+        let links = chain.iter().map(|(_, node)| node);
+        first.into_iter().chain(pair).chain(links).chain(rest)
+    }
+}

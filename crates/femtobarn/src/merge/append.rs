@@ -1,0 +1,117 @@
+//! Adding to an output that is there: its ntuples are continued from their metadata, and none of its data are read.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use femtobarn_io::{ByteSource, HeldSource};
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::{Reader, ReaderOptions};
+use femtobarn_rntuple::write::{NTupleMerger, WriteOptions};
+use femtobarn_rootfile::{FileWriter, Key, RootFile};
+
+use super::attributes::AttributeSets;
+use super::{Job, MergeOptions, Opened, page_options, takes, wanted};
+use crate::open::{HEAD, RNTUPLE_CLASS, TAIL, reader_of};
+use crate::writable::lock;
+
+/// What the output had before.
+pub(super) struct Existing {
+    pub opened: Opened,
+    /// The newest cycle of everything, by path.
+    pub keys: HashMap<String, Key>,
+    /// Entries of the ntuples that are continued.
+    n_entries: HashMap<String, u64>,
+}
+
+/// Begins to add to a file. As long as nobody has finished it, everybody sees what was there; and should this fail, what was
+/// added is taken away.
+///
+/// # Errors
+/// If it is no ROOT file, may not be written to, or somebody else adds to it.
+pub(super) fn begin<'o>(output: &Path, options: &'o MergeOptions) -> Result<Job<'o>, RNTupleError> {
+    let (sink, source) = lock(&output.to_string_lossy())?;
+    let metadata: Arc<dyn ByteSource> = HeldSource::with_ends(source.clone(), HEAD, TAIL)?;
+    let file = RootFile::open(metadata.clone())?;
+    let writer = FileWriter::update(sink, &file)?;
+    let mut job = Job::new(writer, options);
+    job.report.bytes_before = Some(source.meta().size);
+    job.existing = Some(Existing {
+        keys: wanted(&file, None)?.into_iter().collect(),
+        n_entries: HashMap::new(),
+        opened: Opened {
+            source,
+            metadata,
+            file,
+        },
+    });
+    Ok(job)
+}
+
+impl Job<'_> {
+    /// Whether the output had something of this name.
+    pub(super) fn has(&self, path: &str) -> bool {
+        let existing = self.existing.as_ref();
+        existing.is_some_and(|existing| existing.keys.contains_key(path))
+    }
+
+    /// Entries that an ntuple had before.
+    pub(super) fn n_before(&self, path: &str) -> u64 {
+        let existing = self.existing.as_ref();
+        let found = existing.and_then(|existing| existing.n_entries.get(path));
+        found.copied().unwrap_or(0)
+    }
+
+    /// Goes on with an ntuple that the output has; none if it has none.
+    pub(super) fn resume(&mut self, path: &str) -> Result<Option<usize>, RNTupleError> {
+        let Some(existing) = &mut self.existing else {
+            return Ok(None);
+        };
+        let key = existing.keys.get(path);
+        let Some(key) = key.filter(|key| key.class_name == RNTUPLE_CLASS) else {
+            return Ok(None);
+        };
+        let Opened {
+            source,
+            metadata,
+            file,
+        } = &existing.opened;
+        let options = ReaderOptions::default();
+        let (metadata, keys) = ((&**metadata, file), (path, key));
+        let ntuple = reader_of(source.clone(), metadata, keys, options, None)?;
+        insist_on_all_fields(&ntuple, self.options)?;
+        existing
+            .n_entries
+            .insert(path.to_owned(), ntuple.n_entries());
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let directory = self.file.directory(folder)?;
+        let write = WriteOptions::clone(&self.options.write);
+        let merger = NTupleMerger::resume(
+            (directory, name),
+            &ntuple,
+            page_options(self.options, &ntuple, write),
+        )?;
+        let sets = AttributeSets::of(ntuple);
+        self.attributes.insert(path.to_owned(), sets);
+        Ok(Some(self.push(path, merger)))
+    }
+}
+
+/// New entries have all fields of an ntuple that is continued, whichever are asked for.
+fn insist_on_all_fields(ntuple: &Reader, options: &MergeOptions) -> Result<(), RNTupleError> {
+    let descriptor = ntuple.descriptor();
+    let mut names = descriptor
+        .top_level
+        .iter()
+        .map(|&id| descriptor.field_name(id));
+    match names.find(|name| !takes(options, name)) {
+        None => Ok(()),
+        Some(name) => Err(RNTupleError::Usage {
+            what: format!(
+                "{}:{} has a field {name:?}, and entries that are added have all of its fields: ask for it, too",
+                ntuple.url(),
+                ntuple.path()
+            ),
+        }),
+    }
+}

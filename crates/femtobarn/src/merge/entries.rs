@@ -1,0 +1,130 @@
+//! Which entries of an ntuple are taken.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::{ReadOptions, Reader};
+
+use crate::expression::Expression;
+use crate::ntuple::{NTuple, Selection};
+
+/// Which entries are taken.
+#[derive(Debug, Clone, Default)]
+pub enum Entries {
+    /// All.
+    #[default]
+    All,
+    /// Those of a slice of each ntuple, as Python's slices are: numbers below zero count from the end, and what is beyond
+    /// the end is left out.
+    Slice {
+        /// The first entry; none: the very first.
+        start: Option<i64>,
+        /// The one behind the last; none: all to the end.
+        stop: Option<i64>,
+    },
+    /// Those of which something is true.
+    Where(Expression),
+}
+
+impl Entries {
+    /// Whether all entries are taken.
+    pub(super) fn are_all(&self) -> bool {
+        matches!(self, Self::All)
+    }
+}
+
+/// The entry of a number, counted from the end if it is negative.
+fn place(number: i64, n_entries: u64) -> u64 {
+    match u64::try_from(number) {
+        Ok(number) => number.min(n_entries),
+        Err(_) => n_entries.saturating_sub(number.unsigned_abs()),
+    }
+}
+
+/// Says which entries of an ntuple are taken.
+pub(crate) enum Chooser<'e> {
+    Range(Range<u64>),
+    Where {
+        expression: &'e Expression,
+        ntuple: Box<NTuple>,
+        selection: Box<Selection>,
+        threads: usize,
+    },
+}
+
+impl<'e> Chooser<'e> {
+    /// That of an ntuple; none if all are taken.
+    ///
+    /// # Errors
+    /// If it has no such entries, or no such columns, or what is asked of them makes no sense.
+    pub fn new(
+        entries: &'e Entries,
+        reader: &Arc<Reader>,
+        threads: usize,
+    ) -> Result<Option<Self>, RNTupleError> {
+        match entries {
+            Entries::All => Ok(None),
+            Entries::Slice { start, stop } => {
+                let n_entries = reader.n_entries();
+                let start = start.map_or(0, |start| place(start, n_entries));
+                let stop = stop.map_or(n_entries, |stop| place(stop, n_entries));
+                Ok(Some(Self::Range(start..stop.max(start))))
+            }
+            Entries::Where(expression) => {
+                let ntuple = Box::new(NTuple::of(vec![reader.clone()]));
+                let selection = Box::new(ntuple.select(Some(expression.columns()))?);
+                expression.check(Arc::new(selection.arrow_schema()))?;
+                Ok(Some(Self::Where {
+                    expression,
+                    ntuple,
+                    selection,
+                    threads,
+                }))
+            }
+        }
+    }
+
+    /// The entries to take of a range, in their order.
+    pub fn choose(&self, range: Range<u64>) -> Result<Vec<Range<u64>>, RNTupleError> {
+        match self {
+            Self::Range(wanted) => {
+                let common = range.start.max(wanted.start)..range.end.min(wanted.end);
+                Ok(if common.is_empty() {
+                    Vec::new()
+                } else {
+                    vec![common]
+                })
+            }
+            Self::Where {
+                expression,
+                ntuple,
+                selection,
+                threads,
+            } => {
+                let options = ReadOptions {
+                    threads: *threads,
+                    ..ReadOptions::default()
+                };
+                let arrays = ntuple.read(selection, range.clone(), &options)?;
+                let batch = arrays.to_arrow().map_err(RNTupleError::internal)?;
+                let chosen = expression.evaluate(&batch, range.start)?;
+                let runs = chosen.values().set_slices();
+                let entry = |at: usize| range.start + at as u64;
+                Ok(runs.map(|(start, end)| entry(start)..entry(end)).collect())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_count_from_both_ends_and_stop_there() {
+        let found = [0, 3, 10, 11, i64::MAX, -1, -10, -11, i64::MIN].map(|n| place(n, 10));
+        assert_eq!(found, [0, 3, 10, 10, 10, 9, 0, 0, 0]);
+        assert_eq!([0, -1, 1].map(|n| place(n, 0)), [0, 0, 0]);
+    }
+}

@@ -1,0 +1,138 @@
+//! Histograms are added up, bin by bin: the sums wait until all files were seen.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use femtobarn_histogram::{Histogram, HistogramError, Infos, is_histogram};
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rootfile::{FileWriter, Key, RootFile};
+
+/// The histograms of all files that were added so far, in the order in which they were met.
+#[derive(Debug, Default)]
+pub(super) struct Sums {
+    sums: Vec<Sum>,
+    by_path: HashMap<String, usize>,
+    /// How the file that was met last describes its classes.
+    infos: Option<(String, Arc<Infos>)>,
+}
+
+/// A histogram of the output.
+#[derive(Debug)]
+struct Sum {
+    path: String,
+    /// The file that has the first of them.
+    first: String,
+    title: String,
+    class: String,
+    histogram: Histogram,
+}
+
+/// Whether a key is that of a histogram, or of a profile.
+pub(super) fn is_summed(key: &Key) -> bool {
+    is_histogram(&key.class_name)
+}
+
+impl Sums {
+    /// Number of histograms of the output.
+    pub fn len(&self) -> usize {
+        self.sums.len()
+    }
+
+    /// Whether one is called so.
+    pub fn has(&self, path: &str) -> bool {
+        self.by_path.contains_key(path)
+    }
+
+    /// Adds the histogram of `key` to those of the same path.
+    pub fn add(
+        &mut self,
+        (input, output): (&RootFile, &mut FileWriter),
+        path: &str,
+        key: &Key,
+    ) -> Result<(), RNTupleError> {
+        let url = input.source().url();
+        let infos = self.infos_of(input, output)?;
+        let object = input.read_object(key)?;
+        let class = &key.class_name;
+        let found = Histogram::parse(class, &object, key.key_len, &infos);
+        let histogram = found.map_err(|error| match error {
+            HistogramError::Unsupported { .. } | HistogramError::Differ { .. } => refused(
+                format!("the {class} {path:?} of {url} is not understood"),
+                &error,
+            ),
+            source => RNTupleError::Object {
+                url: url.to_owned(),
+                ntuple: path.to_owned(),
+                structure: class.clone(),
+                offset: key.seek_key,
+                source: Box::new(source),
+            },
+        })?;
+        let at = self.by_path.get(path).copied();
+        if let Some(sum) = at.and_then(|at| self.sums.get_mut(at)) {
+            let first = &sum.first;
+            let added = sum.histogram.add(&histogram);
+            return added.map_err(|error| {
+                let what = format!(
+                    "the {class} {path:?} of {url} cannot be added to the first one, of {first}"
+                );
+                refused(what, &error)
+            });
+        }
+        self.by_path.insert(path.to_owned(), self.sums.len());
+        self.sums.push(Sum {
+            path: path.to_owned(),
+            first: url.to_owned(),
+            title: key.title.clone(),
+            class: class.clone(),
+            histogram,
+        });
+        Ok(())
+    }
+
+    /// How a file describes its classes; the output describes them, too.
+    fn infos_of(
+        &mut self,
+        input: &RootFile,
+        output: &mut FileWriter,
+    ) -> Result<Arc<Infos>, RNTupleError> {
+        let url = input.source().url();
+        if let Some((_, infos)) = self.infos.as_ref().filter(|(known, _)| known == url) {
+            return Ok(Arc::clone(infos));
+        }
+        let infos = input.streamer_infos()?;
+        for info in &infos {
+            output.add_streamer_info(info.clone());
+        }
+        let infos = Arc::new(Infos::new(infos));
+        self.infos = Some((url.to_owned(), Arc::clone(&infos)));
+        Ok(infos)
+    }
+
+    /// Writes the sums.
+    pub fn finish(self, file: &mut FileWriter, settings: u32) -> Result<(), RNTupleError> {
+        for sum in self.sums {
+            let (folder, name) = sum.path.rsplit_once('/').unwrap_or(("", &sum.path));
+            let directory = file.directory(folder)?;
+            let names = (sum.class.as_str(), name, sum.title.as_str());
+            let key_len = file.next_key_len(directory, names)?;
+            let object = sum.histogram.object(key_len).map_err(|error| {
+                let what = format!("the {} {:?} of {}", sum.class, sum.path, sum.first);
+                refused(
+                    format!("{what} cannot be written to {}", file.url()),
+                    &error,
+                )
+            })?;
+            file.replace_object(directory, names, &object, settings)?;
+        }
+        Ok(())
+    }
+}
+
+fn refused(what: String, error: &HistogramError) -> RNTupleError {
+    RNTupleError::Usage {
+        what: format!(
+            "{what}: {error} (to leave histograms out, name what is to be merged, as in file.root:Events)"
+        ),
+    }
+}

@@ -1,0 +1,246 @@
+//! Which entries belong together: those whose keys, some fields of integers, are equal.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::{ReadOptions, Reader};
+
+use crate::ntuple::NTuple;
+
+/// The keys of all entries of an ntuple.
+pub(super) struct Keys {
+    place: String,
+    names: Vec<String>,
+    /// One key after another.
+    values: Vec<i128>,
+}
+
+impl Keys {
+    fn key(&self, entry: u64) -> &[i128] {
+        let n = self.names.len();
+        let start = usize::try_from(entry)
+            .unwrap_or(usize::MAX)
+            .saturating_mul(n);
+        self.values
+            .get(start..start.saturating_add(n))
+            .unwrap_or_default()
+    }
+
+    fn n_entries(&self) -> u64 {
+        (self.values.len() / self.names.len().max(1)) as u64
+    }
+
+    /// A key in words.
+    pub fn describe(&self, entry: u64) -> String {
+        let parts = self.names.iter().zip(self.key(entry));
+        let parts: Vec<String> = parts
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
+        parts.join(", ")
+    }
+}
+
+/// Reads the keys of an ntuple.
+///
+/// # Errors
+/// If a field is not there, or holds no integers.
+pub(super) fn keys_of(
+    reader: &Arc<Reader>,
+    on: &[String],
+    threads: usize,
+) -> Result<Keys, RNTupleError> {
+    let ntuple = NTuple::of(vec![reader.clone()]);
+    let selection = ntuple.select(Some(on))?;
+    let options = ReadOptions {
+        threads,
+        ..ReadOptions::default()
+    };
+    let arrays = ntuple.read(&selection, 0..ntuple.n_entries(), &options)?;
+    let batch = arrays.to_arrow().map_err(RNTupleError::internal)?;
+    let mut columns = Vec::with_capacity(on.len());
+    for name in on {
+        let column = batch.column_by_name(name).and_then(integers);
+        columns.push(column.ok_or_else(|| RNTupleError::Usage {
+            what: format!(
+                "{name:?} of {}:{} is no field of integers, one in each entry, as entries are matched by",
+                reader.url(),
+                reader.path()
+            ),
+        })?);
+    }
+    let mut values = Vec::with_capacity(batch.num_rows().saturating_mul(on.len()));
+    for entry in 0..batch.num_rows() {
+        values.extend(columns.iter().filter_map(|column| column.get(entry)));
+    }
+    Ok(Keys {
+        place: format!("{}:{}", reader.url(), reader.path()),
+        names: on.to_vec(),
+        values,
+    })
+}
+
+fn integers(array: &ArrayRef) -> Option<Vec<i128>> {
+    fn of<T: ArrowPrimitiveType<Native: Into<i128>>>(array: &ArrayRef) -> Option<Vec<i128>> {
+        let values = array.as_primitive_opt::<T>()?.values();
+        Some(values.iter().map(|&value| value.into()).collect())
+    }
+    if array.null_count() > 0 {
+        return None;
+    }
+    match array.data_type() {
+        DataType::Int8 => of::<Int8Type>(array),
+        DataType::Int16 => of::<Int16Type>(array),
+        DataType::Int32 => of::<Int32Type>(array),
+        DataType::Int64 => of::<Int64Type>(array),
+        DataType::UInt8 => of::<UInt8Type>(array),
+        DataType::UInt16 => of::<UInt16Type>(array),
+        DataType::UInt32 => of::<UInt32Type>(array),
+        DataType::UInt64 => of::<UInt64Type>(array),
+        _ => None,
+    }
+}
+
+/// For each key its entry among others; none where it is not there.
+///
+/// # Errors
+/// If several of the others have one key.
+pub(super) fn match_keys(wanted: &Keys, others: &Keys) -> Result<Vec<Option<u64>>, RNTupleError> {
+    if wanted.values == others.values {
+        // no order is needed, unless a key is there twice
+        let is_rising = others
+            .values
+            .chunks(others.names.len().max(1))
+            .is_sorted_by(|a, b| a < b);
+        if is_rising {
+            return Ok((0..wanted.n_entries()).map(Some).collect());
+        }
+    }
+    let mut order: Vec<u64> = (0..others.n_entries()).collect();
+    order.sort_unstable_by(|&a, &b| others.key(a).cmp(others.key(b)));
+    let equal = |pair: &&[u64]| matches!(pair, [a, b] if others.key(*a) == others.key(*b));
+    if let Some(&[a, b]) = order.windows(2).find(equal) {
+        let what = format!(
+            "{} has one key twice, in the entries {} and {} ({}): it does not say which of them is meant",
+            others.place,
+            a.min(b),
+            a.max(b),
+            others.describe(a)
+        );
+        return Err(RNTupleError::Usage { what });
+    }
+    let find = |entry: u64| {
+        let key = wanted.key(entry);
+        let found = order.binary_search_by(|&other| others.key(other).cmp(key));
+        found.ok().and_then(|at| order.get(at).copied())
+    };
+    Ok((0..wanted.n_entries()).map(find).collect())
+}
+
+/// Entries of the first ntuple, and those of the others that belong to them.
+pub(super) struct Matches {
+    n_entries: u64,
+    others: Vec<(Vec<Option<u64>>, u64)>,
+}
+
+impl Matches {
+    pub fn new(n_entries: u64) -> Self {
+        Self {
+            n_entries,
+            others: Vec::new(),
+        }
+    }
+
+    /// Adds those of another ntuple, which has so many.
+    pub fn add(&mut self, found: Vec<Option<u64>>, n_entries: u64) {
+        self.others.push((found, n_entries));
+    }
+
+    /// The first entry that another one does not have, and which that is.
+    pub fn first_without(&self) -> Option<(u64, usize)> {
+        let each = self.others.iter().enumerate();
+        let missing = each.filter_map(|(at, (found, _))| {
+            let entry = found.iter().position(Option::is_none)?;
+            Some((entry as u64, at))
+        });
+        missing.min()
+    }
+
+    /// For each ntuple the numbers of its entries, if they are not all in their order, and how many are left out.
+    pub fn finish(self) -> (Vec<Option<Vec<u64>>>, Vec<u64>) {
+        let place = |entry: u64| usize::try_from(entry).unwrap_or(usize::MAX);
+        let is_there = |entry: &u64| {
+            let found = |found: &Vec<Option<u64>>| found.get(place(*entry)).copied().flatten();
+            self.others.iter().all(|(all, _)| found(all).is_some())
+        };
+        let first: Vec<u64> = (0..self.n_entries).filter(is_there).collect();
+        let mut unused = vec![self.n_entries - first.len() as u64];
+        let mut entries = Vec::with_capacity(self.others.len() + 1);
+        for (found, n_entries) in &self.others {
+            let own = first
+                .iter()
+                .filter_map(|&entry| found.get(place(entry)).copied().flatten());
+            let own: Vec<u64> = own.collect();
+            let mut used = own.clone();
+            used.sort_unstable();
+            used.dedup();
+            unused.push(n_entries - used.len() as u64);
+            entries.push((own, *n_entries));
+        }
+        entries.insert(0, (first, self.n_entries));
+        let is_all = |entries: &[u64], n: u64| {
+            entries.len() as u64 == n && entries.iter().zip(0..).all(|(&a, b)| a == b)
+        };
+        let entries = entries.into_iter();
+        let entries = entries.map(|(own, n)| (!is_all(&own, n)).then_some(own));
+        (entries.collect(), unused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(values: &[[i128; 2]]) -> Keys {
+        Keys {
+            place: "f.root:t".to_owned(),
+            names: vec!["run".to_owned(), "event".to_owned()],
+            values: values.concat(),
+        }
+    }
+
+    #[test]
+    fn entries_are_found_by_their_keys_in_any_order() {
+        let wanted = keys(&[[1, 5], [1, 6], [2, 5]]);
+        let others = keys(&[[2, 5], [1, 5], [9, 9]]);
+        let found = match_keys(&wanted, &others).unwrap();
+        assert_eq!(found, [Some(1), None, Some(0)]);
+        let mut matches = Matches::new(3);
+        matches.add(found, 3);
+        assert_eq!(matches.first_without(), Some((1, 0)));
+        let (entries, unused) = matches.finish();
+        assert_eq!(entries, [Some(vec![0, 2]), Some(vec![1, 0])]);
+        assert_eq!(unused, [1, 1]);
+    }
+
+    #[test]
+    fn equal_keys_need_no_other_numbers_and_a_key_twice_is_an_error() {
+        let wanted = keys(&[[1, 5], [1, 6]]);
+        let mut matches = Matches::new(2);
+        matches.add(match_keys(&wanted, &keys(&[[1, 5], [1, 6]])).unwrap(), 2);
+        assert_eq!(matches.finish(), (vec![None, None], vec![0, 0]));
+        let twice = keys(&[[1, 5], [1, 5]]);
+        let message = match_keys(&wanted, &twice).err().unwrap().to_string();
+        assert!(
+            message.contains("entries 0 and 1 (run 1, event 5)"),
+            "{message}"
+        );
+        assert!(match_keys(&twice, &twice).is_err());
+    }
+}

@@ -1,0 +1,67 @@
+//! The proof that a merge made what it should, before its output has a name.
+
+use std::path::Path;
+
+use femtobarn_rntuple::RNTupleError;
+
+use super::{MergeOptions, OnPulse, Pulse};
+use crate::convert::Input;
+use crate::ntuple::NTuple;
+use crate::open::OpenOptions;
+use crate::proof::{ProofOptions, ProofReport, prove};
+
+/// Insists that the output is new, and to have the values of the inputs.
+pub(super) fn check(output: &Path, options: &MergeOptions) -> Result<(), RNTupleError> {
+    let what = if options.append && output.exists() {
+        "what is added cannot be proven before it appears: compare the output with all of its inputs afterwards (fb verify OUTPUT --against OLD NEW)"
+    } else if !options.precision.is_empty() {
+        "values of another precision are not those of the inputs: nothing could be proven"
+    } else {
+        return Ok(());
+    };
+    Err(RNTupleError::Usage {
+        what: what.to_owned(),
+    })
+}
+
+/// Reads a file that has no name yet, and compares it with what was merged.
+///
+/// # Errors
+/// If it cannot be read, or anything is not as in the inputs.
+pub(super) fn prove_unseen(
+    file: &Path,
+    inputs: &[Input],
+    options: &MergeOptions,
+    pulse: OnPulse<'_>,
+) -> Result<ProofReport, RNTupleError> {
+    let output = Input {
+        url: file.to_string_lossy().into_owned(),
+        path: None,
+    };
+    let proof = ProofOptions {
+        values: false,
+        entries: options.entries.clone(),
+        threads: options.write.threads,
+    };
+    let tick = |_, _| pulse(Pulse::default());
+    let report = prove(&output, inputs, &proof, Some(&tick))?;
+    let refused = |ntuple: &str, what: &str| RNTupleError::Unwritable {
+        name: ntuple.to_owned(),
+        reason: format!(
+            "what was written is not what the inputs have ({what}): nothing was kept; please report this"
+        ),
+    };
+    if let Some((ntuple, difference)) = report.differences().next() {
+        return Err(refused(ntuple, &difference.describe()));
+    }
+    for proof in &report.ntuples {
+        let files = [(output.url.clone(), Some(proof.ntuple.clone()))];
+        let ntuple = NTuple::open(&files, OpenOptions::default())?;
+        let found = ntuple.verify(options.write.threads.max(1), Some(&tick))?;
+        if let Some(damage) = found.iter().flat_map(|found| &found.damages).next() {
+            let what = format!("{}: {}", damage.field, damage.problem);
+            return Err(refused(&proof.ntuple, &what));
+        }
+    }
+    Ok(report)
+}

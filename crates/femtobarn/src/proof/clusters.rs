@@ -1,0 +1,168 @@
+//! Pages that are the same in two files, as the checksums beside them say.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use femtobarn_io::on_threads;
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::Reader;
+use femtobarn_rntuple::spec::{ClusterSummary, LocatorKind, Page, PageList};
+
+use super::fields::FieldPair;
+
+/// Bytes of a checksum, which is the last that is stored of a page.
+const CHECKSUM: u64 = 8;
+
+/// A cluster of a file.
+#[derive(Debug, Clone)]
+pub(super) struct Cluster {
+    pub summary: ClusterSummary,
+    list: Arc<PageList>,
+    index: usize,
+}
+
+impl Cluster {
+    pub fn entries(&self) -> Range<u64> {
+        self.summary.first_entry..self.summary.end()
+    }
+
+    /// The column that holds the elements, and its pages; none if the page list is older than all of them.
+    fn used(&self, columns: &[u32]) -> Option<(u32, &[Page])> {
+        columns.iter().find_map(|&column| {
+            let listed = self.list.column(self.index, column)?;
+            (!listed.suppressed()).then(|| (column, self.list.pages(listed)))
+        })
+    }
+}
+
+/// The clusters of a file that have entries, in their order; they hold every entry just once.
+pub(super) fn clusters(reader: &Reader) -> Result<Vec<Cluster>, RNTupleError> {
+    let mut clusters: Vec<Cluster> = Vec::new();
+    for (_, list) in reader.page_lists(0..u64::MAX)? {
+        let all = list.clusters().iter().enumerate();
+        clusters.extend(all.map(|(index, &summary)| Cluster {
+            summary,
+            list: list.clone(),
+            index,
+        }));
+    }
+    clusters.retain(|cluster| cluster.summary.n_entries > 0);
+    clusters.sort_by_key(|cluster| cluster.summary.first_entry);
+    let mut end = 0;
+    for cluster in &clusters {
+        let first = cluster.summary.first_entry;
+        if first != end {
+            return Err(reader.inconsistent("first entry of a cluster", end, first));
+        }
+        end = cluster.summary.end();
+    }
+    if end != reader.n_entries() {
+        return Err(reader.inconsistent("end of the last cluster", reader.n_entries(), end));
+    }
+    Ok(clusters)
+}
+
+/// What is known of the pages of a field in a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pages {
+    /// They are the same: so many, of so many bytes.
+    Equal(u64, u64),
+    /// They are others, or have no checksums: only values can tell.
+    Other,
+}
+
+/// Compares the pages of fields, in pairs of clusters with the same entries. Of both files only the checksums are read.
+pub(super) fn compare_pages(
+    (output, input): (&Reader, &Reader),
+    fields: &[FieldPair],
+    pairs: Vec<(&Cluster, &Cluster)>,
+    threads: usize,
+) -> Result<Vec<Vec<Pages>>, RNTupleError> {
+    let mut workers = vec![(); threads.max(1)];
+    on_threads(&mut workers, pairs, |(), (here, there)| {
+        let candidates = fields
+            .iter()
+            .map(|field| candidates((output, here), (input, there), field));
+        let candidates: Vec<Option<Vec<(Page, Page)>>> = candidates.collect();
+        let all = || candidates.iter().flatten().flatten();
+        let ours = checksums(output, all().map(|(page, _)| page))?;
+        let theirs = checksums(input, all().map(|(_, page)| page))?;
+        let mut equal = ours.iter().zip(&theirs).map(|(a, b)| a == b);
+        let verdict = |pages: &Option<Vec<(Page, Page)>>| match pages {
+            None => Pages::Other,
+            Some(pages) => {
+                let n_equal = equal.by_ref().take(pages.len()).filter(|&it| it).count();
+                let n_bytes = pages.iter().map(|(page, _)| page.stored_size()).sum();
+                match n_equal == pages.len() {
+                    true => Pages::Equal(pages.len() as u64, n_bytes),
+                    false => Pages::Other,
+                }
+            }
+        };
+        Ok(candidates.iter().map(verdict).collect())
+    })
+}
+
+/// Pages of a field that can be the same; none if some cannot.
+fn candidates(
+    (output, here): (&Reader, &Cluster),
+    (input, there): (&Reader, &Cluster),
+    field: &FieldPair,
+) -> Option<Vec<(Page, Page)>> {
+    let mut out = Vec::new();
+    for (own, others) in &field.columns {
+        let (own, others) = (here.used(own), there.used(others));
+        let pages = |used: Option<(u32, &[Page])>| used.map_or(Vec::new(), |(_, p)| p.to_vec());
+        let (ours, theirs) = (pages(own), pages(others));
+        if ours.len() != theirs.len() {
+            return None;
+        }
+        if let (Some((own, _)), Some((other, _))) = (own, others)
+            && !ours.is_empty()
+            && !has_same_encoding(output, own, input, other)
+        {
+            return None;
+        }
+        for (ours, theirs) in ours.into_iter().zip(theirs) {
+            let may_be = ours.n_elements == theirs.n_elements
+                && ours.stored_size() == theirs.stored_size()
+                && has_checksum(output, &ours)
+                && has_checksum(input, &theirs);
+            if !may_be {
+                return None;
+            }
+            out.push((ours, theirs));
+        }
+    }
+    Some(out)
+}
+
+/// Whether equal bytes are equal elements.
+fn has_same_encoding(output: &Reader, own: u32, input: &Reader, other: u32) -> bool {
+    let records = output.descriptor().column(own);
+    let records = records.zip(input.descriptor().column(other));
+    records.is_some_and(|(a, b)| {
+        a.column_type == b.column_type && a.bits == b.bits && a.range == b.range
+    })
+}
+
+/// Whether a checksum follows a page, in one piece with it.
+fn has_checksum(reader: &Reader, page: &Page) -> bool {
+    let largest = reader.descriptor().anchor.max_key_size;
+    let is_whole = largest == 0 || page.stored_size() <= largest;
+    page.has_checksum && is_whole && page.locator.kind == LocatorKind::File
+}
+
+fn checksums<'a>(
+    reader: &Reader,
+    pages: impl Iterator<Item = &'a Page>,
+) -> Result<Vec<Vec<u8>>, RNTupleError> {
+    let ranges: Vec<Range<u64>> = pages
+        .map(|page| {
+            let end = page.range().end;
+            end.saturating_sub(CHECKSUM)..end
+        })
+        .collect();
+    let found = reader.source().read_ranges(&ranges)?;
+    Ok(found.iter().map(|bytes| bytes.to_vec()).collect())
+}

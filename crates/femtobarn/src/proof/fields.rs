@@ -1,0 +1,116 @@
+//! Which fields of an input the fields of the output are, and which columns hold them.
+
+use std::collections::HashMap;
+
+use femtobarn_rntuple::read::Reader;
+use femtobarn_rntuple::schema::{Descriptor, FieldId};
+
+/// A top-level field of the output, and what it is in an input.
+#[derive(Debug)]
+pub(super) struct FieldPair {
+    pub name: String,
+    /// What is read to compare values: the field, or the members that both have.
+    pub paths: Vec<String>,
+    /// Its columns, over all representations: those of the output and those of the input.
+    pub columns: Vec<(Vec<u32>, Vec<u32>)>,
+    /// Members of the input that the output does not have.
+    pub left_out: Vec<String>,
+}
+
+/// What a field of the output is in an input.
+pub(super) enum Counterpart {
+    Found(FieldPair),
+    /// The input does not have it.
+    Missing,
+    /// It is something else there: what is there, and what it is in the input.
+    Other(String, String),
+}
+
+/// Finds a top-level field of the output in an input, of which the top-level fields are known by their names.
+pub(super) fn counterpart(
+    output: &Reader,
+    id: FieldId,
+    input: &Reader,
+    known: &HashMap<&str, FieldId>,
+) -> Counterpart {
+    let name = output.descriptor().field_name(id).to_owned();
+    let Some(&other) = known.get(name.as_str()) else {
+        return Counterpart::Missing;
+    };
+    let mut pair = FieldPair {
+        name,
+        paths: Vec::new(),
+        columns: Vec::new(),
+        left_out: Vec::new(),
+    };
+    match pair.add(output, id, input, other) {
+        Ok(paths) => {
+            pair.paths = paths;
+            Counterpart::Found(pair)
+        }
+        Err((found, expected)) => Counterpart::Other(found, expected),
+    }
+}
+
+impl FieldPair {
+    /// Adds a field and all below it; gives the paths of what both have. The error says what they are.
+    fn add(
+        &mut self,
+        output: &Reader,
+        id: FieldId,
+        input: &Reader,
+        other: FieldId,
+    ) -> Result<Vec<String>, (String, String)> {
+        let (ours, theirs) = (output.descriptor(), input.descriptor());
+        let (found, expected) = (described(ours, id), described(theirs, other));
+        if found != expected {
+            return Err((found, expected));
+        }
+        for position in 0..ours.n_columns(id).max(theirs.n_columns(other)) {
+            self.columns.push((
+                ours.representations(id, position),
+                theirs.representations(other, position),
+            ));
+        }
+        let below = |descriptor: &Descriptor, id| {
+            let field = descriptor.field(id);
+            field.map_or(Vec::new(), |field| field.children.clone())
+        };
+        let (own, mut others) = (below(ours, id), below(theirs, other));
+        let n_others = others.len();
+        let mut paths = Vec::new();
+        let mut is_cut = false;
+        for &child in &own {
+            let name = ours.field_name(child);
+            let place = others.iter().position(|&o| theirs.field_name(o) == name);
+            let Some(place) = place else {
+                let lacks = format!("a member {:?} here", ours.qualified_name(child));
+                return Err((lacks, "no such member".to_owned()));
+            };
+            let inner = self.add(output, child, input, others.remove(place))?;
+            is_cut |= inner != [output.label(child)];
+            paths.extend(inner);
+        }
+        let left_out = others.iter().map(|&other| theirs.qualified_name(other));
+        self.left_out.extend(left_out);
+        if own.len() == n_others && !is_cut {
+            return Ok(vec![output.label(id)]);
+        }
+        Ok(paths)
+    }
+}
+
+/// What a field is, whatever its name and members.
+fn described(descriptor: &Descriptor, id: FieldId) -> String {
+    let Some(record) = descriptor.field(id).map(|field| &field.record) else {
+        return "nothing".to_owned();
+    };
+    let kind = match record.type_name.as_str() {
+        "" => format!("{:?}", record.role),
+        name => name.to_owned(),
+    };
+    let size = record
+        .array_size
+        .map_or(String::new(), |n| format!("[{n}]"));
+    format!("it is {kind}{size}")
+}

@@ -1,0 +1,331 @@
+//! The proof that a file has the entries of others, one after another: page by page where these are the same, else value by
+//! value.
+//!
+//! A page with the number of elements, the stored size and the XXH3 checksum of the page at the same place of the same
+//! column in the input is the same page. What the output's checksums say of its pages is what `verify` finds; of the inputs
+//! only the checksums are read. All other values are compared bit by bit, some entries at a time.
+
+mod clusters;
+mod compare;
+mod fields;
+mod report;
+mod runs;
+mod text;
+mod values;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use femtobarn_io::{ByteSource, HeldSource};
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::{Reader, ReaderOptions, Tick};
+use femtobarn_rntuple::schema::FieldId;
+use femtobarn_rootfile::RootFile;
+
+pub use report::{Difference, NTupleProof, ProofReport};
+
+use clusters::{Cluster, Pages, clusters, compare_pages};
+use fields::{Counterpart, FieldPair, counterpart};
+use runs::{Run, runs};
+use values::{Comparer, Task};
+
+use crate::convert::{Input, check_inputs};
+use crate::merge::{Entries, wanted};
+use crate::open::{HEAD, RNTUPLE_CLASS, TAIL, open_source, reader_of};
+
+/// How a file is compared with its inputs.
+#[derive(Debug, Clone)]
+pub struct ProofOptions {
+    /// All values are compared, also of pages that are the same.
+    pub values: bool,
+    /// The entries of each input that are to be there.
+    pub entries: Entries,
+    /// Number of threads.
+    pub threads: usize,
+}
+
+impl Default for ProofOptions {
+    fn default() -> Self {
+        Self {
+            values: false,
+            entries: Entries::default(),
+            threads: 1,
+        }
+    }
+}
+
+/// Compares the ntuples of a file, or the one that is named, with those of its inputs: entries one after another, in the order
+/// of the inputs, of the fields that the output has. Inputs have the ntuple by the same path, or are named with their own. The
+/// output's checksums are not looked at: that is `verify`.
+///
+/// # Errors
+/// If something cannot be opened, or its metadata cannot be read. What differs or cannot be read of the data is in the report.
+pub fn prove(
+    output: &Input,
+    inputs: &[Input],
+    options: &ProofOptions,
+    tick: Option<Tick<'_>>,
+) -> Result<ProofReport, RNTupleError> {
+    if inputs.is_empty() {
+        let what = "there are no inputs to compare with".to_owned();
+        return Err(RNTupleError::Usage { what });
+    }
+    check_inputs(inputs)?;
+    let mut report = ProofReport::default();
+    for (path, reader) in open(output)? {
+        let mut job = Job::new(&path, reader, options)?;
+        for input in inputs {
+            // one that is named is meant, if the output is
+            let is_meant =
+                output.path.is_some() || input.path.as_deref().is_none_or(|own| plain(own) == path);
+            if !is_meant {
+                continue;
+            }
+            let wanted = input.path.clone().unwrap_or_else(|| path.clone());
+            if let Some(reader) = find(input, &wanted)? {
+                job.add(&reader, tick)?;
+            }
+        }
+        report.ntuples.push(job.finish());
+    }
+    Ok(report)
+}
+
+/// A path without cycle.
+fn plain(path: &str) -> &str {
+    path.split(';').next().unwrap_or_default().trim_matches('/')
+}
+
+/// The ntuples of a file by their paths.
+fn open(output: &Input) -> Result<Vec<(String, Arc<Reader>)>, RNTupleError> {
+    let (source, metadata, file) = open_root(&output.url)?;
+    let mut out = Vec::new();
+    for (path, key) in wanted(&file, output.path.as_deref())? {
+        if key.class_name == RNTUPLE_CLASS {
+            let options = ReaderOptions::default();
+            let reader = reader_of(
+                source.clone(),
+                (&*metadata, &file),
+                (&path, &key),
+                options,
+                None,
+            )?;
+            out.push((path, Arc::new(reader)));
+        }
+    }
+    if out.is_empty() {
+        return Err(RNTupleError::Usage {
+            what: format!(
+                "{} has no RNTuple that could be compared with inputs",
+                output.url
+            ),
+        });
+    }
+    Ok(out)
+}
+
+type Opened = (Arc<dyn ByteSource>, Arc<dyn ByteSource>, RootFile);
+
+fn open_root(url: &str) -> Result<Opened, RNTupleError> {
+    let source = open_source(url)?;
+    let metadata: Arc<dyn ByteSource> = HeldSource::with_ends(source.clone(), HEAD, TAIL)?;
+    let file = RootFile::open(metadata.clone())?;
+    Ok((source, metadata, file))
+}
+
+/// An ntuple of an input. One that is not named may be missing.
+fn find(input: &Input, path: &str) -> Result<Option<Arc<Reader>>, RNTupleError> {
+    let (source, metadata, file) = open_root(&input.url)?;
+    let key = match file.find(path) {
+        Ok(key) => key,
+        Err(_) if input.path.is_none() => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    if key.class_name != RNTUPLE_CLASS {
+        return Err(RNTupleError::Usage {
+            what: format!(
+                "{}:{path} is a {}, and pages and values of an RNTuple are compared with those of RNTuples (fb convert proves what it makes by itself)",
+                input.url, key.class_name
+            ),
+        });
+    }
+    let options = ReaderOptions::default();
+    let reader = reader_of(
+        source,
+        (&*metadata, &file),
+        (plain(path), &key),
+        options,
+        None,
+    )?;
+    Ok(Some(Arc::new(reader)))
+}
+
+/// An ntuple that is being compared.
+struct Job<'o> {
+    output: Arc<Reader>,
+    clusters: Vec<Cluster>,
+    options: &'o ProofOptions,
+    /// Entries that the inputs gave so far.
+    at: u64,
+    report: NTupleProof,
+}
+
+impl<'o> Job<'o> {
+    fn new(
+        path: &str,
+        output: Arc<Reader>,
+        options: &'o ProofOptions,
+    ) -> Result<Self, RNTupleError> {
+        let skipped = output.descriptor().skipped.iter();
+        let skipped = skipped.map(|field| (field.name.clone(), field.reason.clone()));
+        Ok(Self {
+            clusters: clusters(&output)?,
+            options,
+            at: 0,
+            report: NTupleProof {
+                ntuple: path.to_owned(),
+                n_entries: output.n_entries(),
+                not_compared: skipped.collect(),
+                ..NTupleProof::default()
+            },
+            output,
+        })
+    }
+
+    /// Compares the entries of the next input.
+    fn add(&mut self, input: &Arc<Reader>, tick: Option<Tick<'_>>) -> Result<(), RNTupleError> {
+        let name = format!("{}:{}", input.url(), input.path());
+        let theirs = clusters(input)?;
+        let runs = runs(input, &theirs, self.options, self.at)?;
+        let n: u64 = runs.iter().map(Run::n_entries).sum();
+        let (fields, missing) = self.pair(input, &name);
+        let first = self.at;
+        self.at += n;
+        self.report.inputs.push((name.clone(), n));
+        // entries that the output does not have are told at the end
+        let end = self.at.min(self.output.n_entries());
+        let mut comparer = Comparer {
+            readers: (&self.output, input),
+            name: &name,
+            runs: &runs,
+            fields: &fields,
+            missing: &missing,
+            threads: self.options.threads,
+            tick,
+            report: &mut self.report,
+        };
+        let tasks = tasks(
+            &self.clusters,
+            &theirs,
+            first..end,
+            self.options,
+            &mut comparer,
+        )?;
+        comparer.compare(tasks)
+    }
+
+    /// The fields that an input has, and the names of those that it does not have. Those that were found to differ are done.
+    fn pair(&mut self, input: &Reader, name: &str) -> (Vec<FieldPair>, Vec<String>) {
+        let (mut fields, mut missing) = (Vec::new(), Vec::new());
+        let (descriptor, theirs) = (self.output.descriptor(), input.descriptor());
+        let tops = theirs.top_level.iter();
+        let known: HashMap<&str, FieldId> = tops.map(|&id| (theirs.field_name(id), id)).collect();
+        for &id in &descriptor.top_level {
+            let field = descriptor.field_name(id).to_owned();
+            match counterpart(&self.output, id, input, &known) {
+                Counterpart::Missing => {
+                    self.report.missing.push((field.clone(), name.to_owned()));
+                    missing.push(field);
+                }
+                Counterpart::Found(pair) => {
+                    let members = pair.left_out.iter();
+                    let members = members.map(|member| (member.clone(), name.to_owned()));
+                    self.report.left_out.extend(members);
+                    fields.push(pair);
+                }
+                Counterpart::Other(found, expected) => self.report.differences.push(Difference {
+                    field,
+                    entry: None,
+                    input: name.to_owned(),
+                    input_entry: None,
+                    found,
+                    expected,
+                }),
+            }
+        }
+        let own = descriptor.fields.iter();
+        let own = own.filter(|field| field.parent.is_none());
+        let own: HashSet<&str> = own.map(|field| field.record.name.as_str()).collect();
+        let others = theirs.top_level.iter().map(|&id| theirs.field_name(id));
+        let left_out = others.filter(|other| !own.contains(other));
+        let left_out = left_out.map(|other| (other.to_owned(), name.to_owned()));
+        self.report.left_out.extend(left_out);
+        (fields, missing)
+    }
+
+    fn finish(mut self) -> NTupleProof {
+        self.report.n_expected = self.at;
+        if self.report.n_entries != self.at {
+            self.report.differences.push(Difference {
+                field: String::new(),
+                entry: None,
+                input: String::new(),
+                input_entry: None,
+                found: self.report.n_entries.to_string(),
+                expected: self.at.to_string(),
+            });
+        }
+        self.report
+    }
+}
+
+/// What is left to be compared by value, in the order of the entries: all that pages do not prove.
+fn tasks(
+    ours: &[Cluster],
+    theirs: &[Cluster],
+    entries: std::ops::Range<u64>,
+    options: &ProofOptions,
+    comparer: &mut Comparer<'_>,
+) -> Result<Vec<Task>, RNTupleError> {
+    let n_fields = comparer.fields.len();
+    let mut tasks = Vec::new();
+    let mut pairs = Vec::new();
+    for cluster in ours {
+        let common = cluster.entries();
+        let common = common.start.max(entries.start)..common.end.min(entries.end);
+        if common.is_empty() {
+            continue;
+        }
+        let is_whole = common == cluster.entries() && !options.values;
+        let other = comparer.place(&common).filter(|_| is_whole);
+        let other = other.and_then(|place| {
+            let first = |other: &Cluster| other.summary.first_entry;
+            let at = theirs.binary_search_by_key(&place.start, first).ok()?;
+            theirs.get(at).filter(|other| other.entries() == place)
+        });
+        if let Some(other) = other {
+            pairs.push((tasks.len(), (cluster, other)));
+        }
+        tasks.push(Task {
+            entries: common,
+            fields: (0..n_fields).collect(),
+        });
+    }
+    let (places, pairs): (Vec<usize>, Vec<_>) = pairs.into_iter().unzip();
+    let found = compare_pages(comparer.pair(), comparer.fields, pairs, options.threads)?;
+    for (at, verdicts) in places.into_iter().zip(found) {
+        let Some(task) = tasks.get_mut(at) else {
+            continue;
+        };
+        let mut others = verdicts.iter();
+        task.fields
+            .retain(|_| matches!(others.next(), Some(Pages::Other)));
+        for verdict in &verdicts {
+            if let Pages::Equal(n_pages, n_bytes) = verdict {
+                comparer.report.pages_equal += n_pages;
+                comparer.report.bytes_equal += n_bytes;
+            }
+        }
+    }
+    Ok(tasks)
+}

@@ -1,0 +1,153 @@
+//! What a proof found.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+/// What was proven of the ntuples of a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named by its type")]
+pub struct ProofReport {
+    pub ntuples: Vec<NTupleProof>,
+}
+
+/// What was proven of an ntuple.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NTupleProof {
+    /// Its path.
+    pub ntuple: String,
+    /// Number of its entries.
+    pub n_entries: u64,
+    /// Number of those that the inputs give.
+    pub n_expected: u64,
+    /// The inputs that have it, and how many entries come of each.
+    pub inputs: Vec<(String, u64)>,
+    /// Pages that are those of the inputs, by the checksums that are stored with both.
+    pub pages_equal: u64,
+    /// Their bytes.
+    pub bytes_equal: u64,
+    /// Fields of which values were compared, and in how many entries.
+    pub by_value: BTreeMap<String, u64>,
+    /// Fields that an input does not have (with its name), so that they must be zero, empty or missing in its entries.
+    pub missing: Vec<(String, String)>,
+    /// Fields of inputs (with their names) that it does not have.
+    pub left_out: Vec<(String, String)>,
+    /// Fields that were not compared, and why.
+    pub not_compared: Vec<(String, String)>,
+    /// What is not as in the inputs: the first of each field.
+    pub differences: Vec<Difference>,
+}
+
+/// Something that is not as in the inputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The field, or a part of it, as `tracks[2].pt`; empty if it is the number of entries.
+    pub field: String,
+    /// The first entry in which it differs; none if it is not about one.
+    pub entry: Option<u64>,
+    /// The input that it was compared with; empty if it is about all of them.
+    pub input: String,
+    /// Its entry.
+    pub input_entry: Option<u64>,
+    /// What is there.
+    pub found: String,
+    /// What the input has.
+    pub expected: String,
+}
+
+impl ProofReport {
+    /// Whether everything is as in the inputs.
+    pub fn is_equal(&self) -> bool {
+        self.differences().next().is_none()
+    }
+
+    /// All that is not, with the ntuples.
+    pub fn differences(&self) -> impl Iterator<Item = (&str, &Difference)> {
+        let ntuples = self.ntuples.iter();
+        ntuples.flat_map(|proof| {
+            let differences = proof.differences.iter();
+            differences.map(|difference| (proof.ntuple.as_str(), difference))
+        })
+    }
+
+    /// The report as JSON.
+    pub fn to_json(&self) -> Value {
+        let ntuples = self.ntuples.iter().map(NTupleProof::to_json);
+        json!({
+            "equal": self.is_equal(),
+            "ntuples": ntuples.collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl NTupleProof {
+    /// Whether it is as in the inputs.
+    pub fn is_equal(&self) -> bool {
+        self.differences.is_empty()
+    }
+
+    /// The report as JSON.
+    pub fn to_json(&self) -> Value {
+        let pairs = |pairs: &[(String, String)], names: [&str; 2]| {
+            let one = |(a, b): &(String, String)| json!({names[0]: a, names[1]: b});
+            pairs.iter().map(one).collect::<Vec<_>>()
+        };
+        let inputs = self.inputs.iter();
+        let inputs = inputs.map(|(input, n)| json!({"input": input, "entries": n}));
+        let by_value = self.by_value.iter();
+        let by_value = by_value.map(|(field, n)| json!({"field": field, "entries": n}));
+        let differences = self.differences.iter().map(Difference::to_json);
+        json!({
+            "ntuple": self.ntuple,
+            "equal": self.is_equal(),
+            "entries": self.n_entries,
+            "entries_expected": self.n_expected,
+            "inputs": inputs.collect::<Vec<_>>(),
+            "pages_equal": self.pages_equal,
+            "bytes_equal": self.bytes_equal,
+            "by_value": by_value.collect::<Vec<_>>(),
+            "missing": pairs(&self.missing, ["field", "input"]),
+            "left_out": pairs(&self.left_out, ["field", "input"]),
+            "not_compared": pairs(&self.not_compared, ["field", "reason"]),
+            "differences": differences.collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Difference {
+    fn to_json(&self) -> Value {
+        json!({
+            "field": self.field,
+            "entry": self.entry,
+            "input": self.input,
+            "input_entry": self.input_entry,
+            "found": self.found,
+            "expected": self.expected,
+        })
+    }
+
+    /// It in words.
+    pub fn describe(&self) -> String {
+        let Self {
+            field,
+            input,
+            found,
+            expected,
+            ..
+        } = self;
+        match (self.entry, self.input_entry) {
+            (Some(entry), Some(other)) => {
+                format!(
+                    "{field}: entry {entry} has {found}, and entry {other} of {input} {expected}"
+                )
+            }
+            (Some(entry), None) => {
+                format!(
+                    "{field}: entry {entry} has {found}, and should have {expected}, as {input} does not have it"
+                )
+            }
+            _ if field.is_empty() => format!("{found} entries, and {expected} in the inputs"),
+            _ => format!("{field}: {found}, and in {input} {expected}"),
+        }
+    }
+}

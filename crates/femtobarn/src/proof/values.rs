@@ -1,0 +1,367 @@
+//! Comparing values: some entries of both files at a time.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::array::Arrays;
+use femtobarn_rntuple::read::{
+    Binding, PageCache, Part, ReadOptions, ReadSchema, Reader, Tick, decoded_bytes, read,
+};
+
+use super::compare::{Unequal, compare, first_value};
+use super::fields::FieldPair;
+use super::report::{Difference, NTupleProof};
+use super::runs::Run;
+
+/// Decoded bytes of a step, in each file.
+const STEP: u64 = 64 << 20;
+/// Bytes of pages that two steps need, in each file.
+const CACHE: u64 = 128 << 20;
+
+/// Fields, by their numbers, of which values are to be compared in entries of the output.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Task {
+    pub entries: Range<u64>,
+    pub fields: Vec<usize>,
+}
+
+/// Compares values of the output with those of one input.
+pub(super) struct Comparer<'a> {
+    /// The output and the input.
+    pub readers: (&'a Arc<Reader>, &'a Arc<Reader>),
+    pub name: &'a str,
+    pub runs: &'a [Run],
+    pub fields: &'a [FieldPair],
+    /// Fields that the input does not have.
+    pub missing: &'a [String],
+    pub threads: usize,
+    pub tick: Option<Tick<'a>>,
+    pub report: &'a mut NTupleProof,
+}
+
+/// Fields that are read together.
+struct Columns {
+    /// The field that each column belongs to.
+    names: Vec<String>,
+    schema: ReadSchema,
+    bindings: Vec<Arc<Binding>>,
+    /// Those of the output, and of the input.
+    caches: [PageCache; 2],
+}
+
+impl Columns {
+    fn new(readers: &[Arc<Reader>], columns: &[(String, String)]) -> Result<Self, RNTupleError> {
+        let paths: Vec<String> = columns.iter().map(|(_, path)| path.clone()).collect();
+        let (schema, bindings) = ReadSchema::new(readers, Some(&paths))?;
+        Ok(Self {
+            names: columns.iter().map(|(name, _)| name.clone()).collect(),
+            schema,
+            bindings: bindings.into_iter().map(Arc::new).collect(),
+            caches: [PageCache::new(CACHE), PageCache::new(CACHE)],
+        })
+    }
+
+    fn part(&self, reader: &Arc<Reader>, which: usize, entries: &Range<u64>) -> Vec<Part> {
+        let binding = self.bindings.get(which).cloned();
+        let part = binding.map(|binding| Part {
+            reader: reader.clone(),
+            binding,
+            start: entries.start,
+            stop: entries.end,
+        });
+        Vec::from_iter(part)
+    }
+}
+
+impl<'a> Comparer<'a> {
+    pub fn pair(&self) -> (&'a Reader, &'a Reader) {
+        (self.readers.0, self.readers.1)
+    }
+
+    /// The entries of the input that entries of the output are, if they follow one another.
+    pub fn place(&self, entries: &Range<u64>) -> Option<Range<u64>> {
+        let run = self.runs_in(entries).first()?;
+        let is_within = run.output <= entries.start && entries.end <= run.output_end();
+        is_within.then(|| {
+            let first = run.entries.start + (entries.start - run.output);
+            first..first + (entries.end - entries.start)
+        })
+    }
+
+    /// The runs that entries of the output belong to.
+    fn runs_in(&self, entries: &Range<u64>) -> &'a [Run] {
+        let first = self
+            .runs
+            .partition_point(|run| run.output_end() <= entries.start);
+        let last = self.runs.partition_point(|run| run.output < entries.end);
+        self.runs.get(first..last).unwrap_or_default()
+    }
+
+    /// Does tasks. Of a field that differs only the first difference is told.
+    pub fn compare(&mut self, tasks: Vec<Task>) -> Result<(), RNTupleError> {
+        let last = tasks.last().map_or(0, |task| task.entries.end);
+        let whole = tasks.first().map(|task| task.entries.start..last);
+        for task in joined(tasks) {
+            self.task(&task)?;
+            if let Some(tick) = self.tick
+                && !tick(task.entries.end, last)
+            {
+                return Err(RNTupleError::Interrupted);
+            }
+        }
+        match whole {
+            Some(whole) => self.zeros(whole),
+            None => Ok(()),
+        }
+    }
+
+    fn task(&mut self, task: &Task) -> Result<(), RNTupleError> {
+        let fields = task.fields.iter().filter_map(|&at| self.fields.get(at));
+        let fields: Vec<&FieldPair> = fields.filter(|field| !self.is_done(&field.name)).collect();
+        let column = |field: &&FieldPair| {
+            let name = field.name.clone();
+            let paths = field.paths.clone().into_iter();
+            paths
+                .map(move |path| (name.clone(), path))
+                .collect::<Vec<_>>()
+        };
+        let columns: Vec<(String, String)> = fields.iter().flat_map(column).collect();
+        let n = task.entries.end - task.entries.start;
+        for field in fields {
+            *self.report.by_value.entry(field.name.clone()).or_default() += n;
+        }
+        let readers = [self.readers.0.clone(), self.readers.1.clone()];
+        self.each(&readers, columns, task.entries.clone())
+    }
+
+    /// Fields that the input does not have are zero, empty or missing.
+    fn zeros(&mut self, entries: Range<u64>) -> Result<(), RNTupleError> {
+        let missing = self.missing.iter();
+        let missing = missing.filter(|name| !self.is_done(name));
+        let columns = missing.map(|name| (name.clone(), name.clone())).collect();
+        let readers = [self.readers.0.clone()];
+        self.each(&readers, columns, entries)
+    }
+
+    fn is_done(&self, name: &str) -> bool {
+        let mut differences = self.report.differences.iter();
+        differences.any(|difference| field_of(&difference.field, name))
+    }
+
+    /// Compares columns; one by one if they cannot be read together.
+    fn each(
+        &mut self,
+        readers: &[Arc<Reader>],
+        columns: Vec<(String, String)>,
+        entries: Range<u64>,
+    ) -> Result<(), RNTupleError> {
+        if columns.is_empty() {
+            return Ok(());
+        }
+        let known = self.report.differences.len();
+        let opened = Columns::new(readers, &columns);
+        let done = opened.and_then(|opened| self.steps(readers, &opened, entries.clone()));
+        match (done, columns.as_slice()) {
+            (Ok(()), _) => Ok(()),
+            (Err(RNTupleError::Interrupted), _) => Err(RNTupleError::Interrupted),
+            (Err(error), [(name, _)]) => {
+                self.report.differences.push(Difference {
+                    field: name.clone(),
+                    entry: None,
+                    input: self.name.to_owned(),
+                    input_entry: None,
+                    found: error.with_causes(),
+                    expected: "values that can be compared".to_owned(),
+                });
+                Ok(())
+            }
+            (Err(_), _) => {
+                self.report.differences.truncate(known);
+                for column in columns {
+                    self.each(readers, vec![column], entries.clone())?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Compares entries; in halves, if there are too many.
+    fn steps(
+        &mut self,
+        readers: &[Arc<Reader>],
+        columns: &Columns,
+        entries: Range<u64>,
+    ) -> Result<(), RNTupleError> {
+        let [output, others @ ..] = readers else {
+            return Ok(());
+        };
+        let n = entries.end - entries.start;
+        let runs = self.runs_in(&entries);
+        let parts = columns.part(output, 0, &entries);
+        let mut size = decoded_bytes(&columns.schema, &parts)?;
+        let theirs = others.first().map(|input| {
+            let hull = hull(runs, &entries);
+            (columns.part(input, 1, &hull), hull)
+        });
+        if let Some((parts, _)) = &theirs {
+            size = size.max(decoded_bytes(&columns.schema, parts)?);
+        }
+        if size > STEP && n > 1 {
+            let middle = entries.start + n / 2;
+            self.steps(readers, columns, entries.start..middle)?;
+            return self.steps(readers, columns, middle..entries.end);
+        }
+        if let Some(tick) = self.tick
+            && !tick(entries.start, self.report.n_entries)
+        {
+            return Err(RNTupleError::Interrupted);
+        }
+        let [ours, other] = &columns.caches;
+        let read = |parts: &[Part], cache| {
+            let options = ReadOptions {
+                threads: self.threads,
+                cache: Some(cache),
+                ..ReadOptions::default()
+            };
+            read(&columns.schema, parts, &options)
+        };
+        let found = read(&parts, ours)?;
+        match theirs {
+            None => self.check_zeros(columns, &found, entries.start),
+            Some((parts, hull)) => {
+                let expected = read(&parts, other)?;
+                self.check(columns, (&found, &expected), &entries, hull.start)
+            }
+        }
+    }
+
+    fn check(
+        &mut self,
+        columns: &Columns,
+        (found, expected): (&Arrays, &Arrays),
+        entries: &Range<u64>,
+        first: u64,
+    ) -> Result<(), RNTupleError> {
+        let lacking = || RNTupleError::internal("arrays without values");
+        for ((path, node), name) in found.columns().iter().zip(&columns.names) {
+            if self.is_done(name) {
+                continue;
+            }
+            for run in self.runs_in(entries) {
+                let start = run.output.max(entries.start);
+                let n = run.output_end().min(entries.end) - start;
+                let other = run.entries.start + (start - run.output);
+                let at = (start - entries.start, other - first);
+                let unequal = compare(node, (found, expected), at, n).ok_or_else(lacking)?;
+                if let Some(unequal) = unequal {
+                    let places = (start + unequal.at, Some(other + unequal.at));
+                    self.tell(path, places, unequal);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_zeros(
+        &mut self,
+        columns: &Columns,
+        found: &Arrays,
+        first: u64,
+    ) -> Result<(), RNTupleError> {
+        let lacking = || RNTupleError::internal("arrays without values");
+        for (name, node) in found.columns() {
+            let value = first_value(node, found, 0, found.n_entries()).ok_or_else(lacking)?;
+            if let Some(value) = value.filter(|_| !self.is_done(name)) {
+                self.tell(name, (first + value.at, None), value);
+            }
+        }
+        debug_assert_eq!(columns.names.len(), found.columns().len());
+        Ok(())
+    }
+
+    fn tell(&mut self, path: &str, (entry, other): (u64, Option<u64>), unequal: Unequal) {
+        self.report.differences.push(Difference {
+            field: format!("{path}{}", unequal.item),
+            entry: Some(entry),
+            input: self.name.to_owned(),
+            input_entry: other,
+            found: unequal.found,
+            expected: unequal.expected,
+        });
+    }
+}
+
+/// Whether a path leads to a field or to a part of it.
+fn field_of(path: &str, name: &str) -> bool {
+    let rest = path.strip_prefix(name);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+/// From the first to the last entry of the input that entries of the output are.
+fn hull(runs: &[Run], entries: &Range<u64>) -> Range<u64> {
+    let place = |run: &Run, entry: u64| run.entries.start + (entry - run.output);
+    let first = runs
+        .first()
+        .map(|run| place(run, entries.start.max(run.output)));
+    let last = runs
+        .last()
+        .map(|run| place(run, entries.end.min(run.output_end())));
+    first.unwrap_or(0)..last.unwrap_or(0)
+}
+
+/// Tasks of the same fields that follow one another, as one; those without fields are none.
+fn joined(tasks: Vec<Task>) -> Vec<Task> {
+    let mut out: Vec<Task> = Vec::new();
+    for task in tasks.into_iter().filter(|task| !task.fields.is_empty()) {
+        match out.last_mut() {
+            Some(last) if last.entries.end == task.entries.start && last.fields == task.fields => {
+                last.entries.end = task.entries.end;
+            }
+            _ => out.push(task),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_leads_to_its_field_and_to_no_other() {
+        for path in ["Muon", "Muon.pt", "Muon[2].pt", "Muon[0]"] {
+            assert!(field_of(path, "Muon"), "{path}");
+        }
+        for path in ["Muon_pt", "Muo", "nMuon"] {
+            assert!(!field_of(path, "Muon"), "{path}");
+        }
+    }
+
+    #[test]
+    fn clusters_with_the_same_fields_are_read_together() {
+        let task = |entries, fields: &[usize]| Task {
+            entries,
+            fields: fields.to_vec(),
+        };
+        let tasks = vec![
+            task(0..10, &[1]),
+            task(10..20, &[1]),
+            task(20..30, &[]),
+            task(30..40, &[1]),
+            task(40..50, &[0, 1]),
+        ];
+        let expected = [task(0..20, &[1]), task(30..40, &[1]), task(40..50, &[0, 1])];
+        assert_eq!(joined(tasks), expected);
+    }
+
+    #[test]
+    fn the_entries_of_an_input_span_those_that_are_not_taken() {
+        let run = |entries: Range<u64>, output| Run { entries, output };
+        let runs = [run(5..8, 100), run(20..21, 103), run(30..40, 104)];
+        assert_eq!(hull(&runs, &(101..106)), 6..32);
+        assert_eq!(hull(&runs[1..2], &(103..104)), 20..21);
+        assert_eq!(hull(&[], &(3..3)), 0..0);
+    }
+}

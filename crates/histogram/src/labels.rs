@@ -1,0 +1,44 @@
+//! Texts of bins.
+
+use crate::layout::Labels;
+
+/// Bins and texts, in the order of the bins.
+pub(crate) fn bins_of(labels: &Labels) -> Vec<(u32, Vec<u8>)> {
+    let mut out = labels.items.clone();
+    out.sort();
+    out
+}
+
+/// Bytes of further items of a list whose class has been named.
+pub(crate) fn items(labels: &[(u32, Vec<u8>)], tag: u32) -> Option<Vec<u8>> {
+    const BYTE_COUNT: u32 = 0x4000_0000;
+    let mut out = Vec::new();
+    for (bin, text) in labels {
+        // version of TObjString; version, id and bits of its TObject
+        let mut body = vec![0, 1, 0, 1];
+        body.extend(bin.to_be_bytes());
+        body.extend([0; 4]);
+        let length = u32::try_from(text.len()).ok()?;
+        match u8::try_from(length) {
+            Ok(short) if short < 255 => body.push(short),
+            _ => {
+                body.push(255);
+                body.extend(length.to_be_bytes());
+            }
+        }
+        body.extend(text);
+        let n_bytes = u32::try_from(body.len()).ok()?;
+        out.extend((BYTE_COUNT | n_bytes.checked_add(8)?).to_be_bytes());
+        out.extend(tag.to_be_bytes());
+        out.extend((BYTE_COUNT | n_bytes).to_be_bytes());
+        out.extend(body);
+        // no option
+        out.push(0);
+    }
+    Some(out)
+}
+
+/// A text as it is shown.
+pub(crate) fn shown(text: &[u8]) -> String {
+    format!("{:?}", String::from_utf8_lossy(text))
+}

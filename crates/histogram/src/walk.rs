@@ -1,0 +1,372 @@
+//! Walking through a streamed object by the streamer infos of its file.
+
+use std::collections::HashMap;
+
+use femtobarn_rootfile::{ElementKind, StreamerElement, StreamerInfo};
+
+use crate::cursor::{BYTE_COUNT, Cursor, Header, MEMBER_WISE};
+use crate::error::unsupported;
+use crate::layout::{Labels, Layout, Place};
+use crate::numbers::{Kind, int};
+use crate::{HistogramError, Infos};
+
+const NEW_CLASS: u32 = 0xFFFF_FFFF;
+pub(crate) const CLASS_MASK: u32 = 0x8000_0000;
+/// Added to positions when they become tags.
+pub(crate) const MAP_OFFSET: usize = 2;
+/// Objects in objects.
+const DEEPEST: usize = 64;
+
+// ROOT's numbers of types (`TVirtualStreamerInfo::EReadWrite`)
+pub(crate) const COUNTER: i32 = 6;
+pub(crate) const BITS: i32 = 15;
+const OFFSET_L: i32 = 20;
+const OFFSET_P: i32 = 40;
+const OBJECT: i32 = 61;
+const ANY: i32 = 62;
+const OBJECT_INLINE: i32 = 63;
+const OBJECT_POINTER: i32 = 64;
+const TSTRING: i32 = 65;
+const TOBJECT: i32 = 66;
+const TNAMED: i32 = 67;
+const ANY_INLINE: i32 = 68;
+const ANY_POINTER: i32 = 69;
+
+/// Walks through the object of a histogram.
+pub(crate) fn walk(
+    class: &str,
+    bytes: &[u8],
+    key_len: u16,
+    infos: &Infos,
+) -> Result<Layout, HistogramError> {
+    let mut walker = Walker {
+        infos,
+        bytes,
+        cursor: Cursor::new(bytes),
+        displacement: usize::from(key_len),
+        classes: HashMap::new(),
+        layout: Layout::default(),
+        labels: None,
+        depth: 0,
+    };
+    walker.body(class, Some(""))?;
+    match walker.cursor.remaining() {
+        0 => Ok(walker.layout),
+        rest => Err(walker
+            .cursor
+            .corrupt("object", "its end", format_args!("{rest} more bytes"))),
+    }
+}
+
+/// A walk that is under way.
+pub(crate) struct Walker<'a> {
+    infos: &'a Infos,
+    bytes: &'a [u8],
+    pub(crate) cursor: Cursor<'a>,
+    /// Positions in tags count from the beginning of the record: the key is before the object.
+    displacement: usize,
+    /// By their tags.
+    classes: HashMap<u32, String>,
+    pub(crate) layout: Layout,
+    /// Those of the axis that is being read.
+    pub(crate) labels: Option<Labels>,
+    depth: usize,
+}
+
+impl<'a> Walker<'a> {
+    pub(crate) fn header(&mut self, what: &'static str) -> Result<Header, HistogramError> {
+        let header = self.cursor.header(what)?;
+        self.layout.counts.extend(header.end.map(|(_, at)| at));
+        Ok(header)
+    }
+
+    /// Goes to the end of what `header` began: later versions may have more members than are known.
+    pub(crate) fn finish(&mut self, class: &str, header: Header) -> Result<(), HistogramError> {
+        let Some((end, _)) = header.end else {
+            return Ok(());
+        };
+        // attributes are numbers
+        if end != self.cursor.position() && !class.starts_with("TAtt") {
+            self.layout.opaque.push(class.to_owned());
+        }
+        self.cursor.seek(end, "object")
+    }
+
+    /// Numbers of the member `name` of what `path` leads to, if that is asked for.
+    pub(crate) fn note(&mut self, path: Option<&str>, name: &str, place: impl Into<Option<Place>>) {
+        if let (Some(path), Some(place)) = (path, place.into()) {
+            self.layout.members.insert(format!("{path}{name}"), place);
+        }
+    }
+
+    /// A pointer to an object: none, one that was read before, or a new one.
+    pub(crate) fn pointer(&mut self) -> Result<(), HistogramError> {
+        const WHAT: &str = "pointer to an object";
+        let mut word = self.cursor.u32(WHAT)?;
+        let mut end = None;
+        if word & BYTE_COUNT != 0 && word != NEW_CLASS {
+            self.layout.counts.push(self.cursor.position() - 4);
+            end = Some(self.cursor.end_of(word & !BYTE_COUNT, WHAT)?);
+            word = self.cursor.u32(WHAT)?;
+        }
+        let tag_at = self.cursor.position() - 4;
+        let class = match word {
+            0 => return Ok(()),
+            NEW_CLASS => {
+                let class = text(self.cursor.zero_terminated(WHAT)?);
+                let tag = u32::try_from(tag_at + self.displacement + MAP_OFFSET);
+                let tag = tag.unwrap_or(0) | CLASS_MASK;
+                self.classes.insert(tag, class.clone());
+                Some((class, tag))
+            }
+            tag => {
+                self.layout.tags.push(tag_at);
+                if tag & CLASS_MASK == 0 {
+                    return Ok(());
+                }
+                self.classes.get(&tag).cloned().map(|class| (class, tag))
+            }
+        };
+        self.pointed(class, end)
+    }
+
+    /// What is behind a pointer.
+    fn pointed(
+        &mut self,
+        class: Option<(String, u32)>,
+        end: Option<usize>,
+    ) -> Result<(), HistogramError> {
+        let before = (self.layout.counts.len(), self.layout.tags.len());
+        let result = match &class {
+            Some((class, tag)) => {
+                if let Some(labels) = self.labels.as_mut().filter(|_| class == "TObjString") {
+                    labels.tag = *tag;
+                }
+                self.nested(class, None)
+            }
+            None => Err(self
+                .cursor
+                .corrupt("pointer", "the tag of a class", "another")),
+        };
+        let at = self.cursor.position();
+        match (result, end) {
+            (result, None) => result,
+            (Ok(()), Some(end)) if at == end => Ok(()),
+            // what is not needed may be what is not understood
+            (_, Some(end)) => {
+                let name = class.map_or_else(|| "a class".to_owned(), |(class, _)| class);
+                self.layout.opaque.push(name);
+                self.layout.counts.truncate(before.0);
+                self.layout.tags.truncate(before.1);
+                self.cursor = Cursor::new(self.bytes);
+                self.cursor.seek(end, "object")
+            }
+        }
+    }
+
+    /// An object within another one, or its base.
+    fn nested(&mut self, class: &str, path: Option<&str>) -> Result<(), HistogramError> {
+        if self.depth >= DEEPEST {
+            return unsupported(format!("objects are nested more than {DEEPEST} times"));
+        }
+        self.depth += 1;
+        let result = self.body(class, path);
+        self.depth -= 1;
+        result
+    }
+
+    /// An object with its header.
+    fn body(&mut self, class: &str, path: Option<&str>) -> Result<(), HistogramError> {
+        match class {
+            "TObject" => return self.object(path),
+            "TNamed" => return self.named(path),
+            "TObjArray" | "TList" | "THashList" => return self.items(class),
+            "TArrayC" => return self.array(path, Kind::I8),
+            "TArrayS" => return self.array(path, Kind::I16),
+            "TArrayI" => return self.array(path, Kind::I32),
+            "TArrayL64" | "TArrayL" => return self.array(path, Kind::I64),
+            "TArrayF" => return self.array(path, Kind::F32),
+            "TArrayD" => return self.array(path, Kind::F64),
+            "TString" => return self.cursor.string("TString").map(|_| ()),
+            "TObjString" => return self.label(),
+            "TDatime" => return self.cursor.skip(4, "TDatime"),
+            _ => {}
+        }
+        let header = self.header("object")?;
+        let info = match (header.version, self.infos.get(class, header.version)) {
+            // a class without a number is told by its checksum, unless 0 is the number
+            (0, None) => {
+                let checksum = self.cursor.u32("checksum of a class")?;
+                self.infos.by_checksum(class, checksum)
+            }
+            (_, found) => found,
+        };
+        let Some(info) = info else {
+            let missing = format!("version {} of {class}", header.version);
+            self.layout.undescribed.get_or_insert(missing.clone());
+            if header.end.is_none() {
+                return unsupported(format!("its file does not describe {missing}"));
+            }
+            return self.finish(class, header);
+        };
+        self.members(info, path)?;
+        self.finish(class, header)
+    }
+
+    fn members(
+        &mut self,
+        info: &'a StreamerInfo,
+        path: Option<&str>,
+    ) -> Result<(), HistogramError> {
+        let mut counters: HashMap<&str, usize> = HashMap::new();
+        for element in &info.elements {
+            let code = element.type_code;
+            if code == COUNTER {
+                let mut ahead = self.cursor.clone();
+                counters.insert(&element.name, ahead.u32("counter")? as usize);
+            }
+            match code {
+                _ if matches!(element.kind, ElementKind::Base { .. }) => {
+                    self.nested(&element.name, path)?;
+                }
+                TSTRING => self.cursor.string("TString").map(|_| ())?,
+                TOBJECT => self.object(path)?,
+                TNAMED => self.named(path)?,
+                // a pointer that is never null has no tag in front of its object
+                OBJECT | ANY | OBJECT_INLINE | ANY_INLINE => self.inner(element, path)?,
+                OBJECT_POINTER | ANY_POINTER => self.outer(element, path)?,
+                _ if code < OFFSET_L => {
+                    let place = self.numbers(code, 1)?;
+                    self.note(path, &element.name, place);
+                }
+                _ if code < OFFSET_P => {
+                    let n = usize::try_from(element.array_length).unwrap_or(0);
+                    self.numbers(code - OFFSET_L, n)?;
+                }
+                _ if code < OBJECT => self.counted(element, &counters, path)?,
+                _ => self.container(element)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A member that is an object.
+    fn inner(
+        &mut self,
+        element: &'a StreamerElement,
+        path: Option<&str>,
+    ) -> Result<(), HistogramError> {
+        let class = element.type_name.trim_end_matches('*');
+        let path = path.map(|path| format!("{path}{}.", element.name));
+        self.nested(class, path.as_deref())
+    }
+
+    /// A member that points to an object.
+    fn outer(
+        &mut self,
+        element: &'a StreamerElement,
+        path: Option<&str>,
+    ) -> Result<(), HistogramError> {
+        let axis = path.and_then(|path| path.strip_suffix("axis."));
+        let Some(axis) = axis.filter(|_| element.name == "fLabels") else {
+            return self.pointer();
+        };
+        self.labels = Some(Labels::default());
+        let result = self.pointer();
+        if let Some(labels) = self.labels.take() {
+            self.layout.labels.insert(format!("{axis}axis"), labels);
+        }
+        result
+    }
+
+    /// Numbers behind a pointer, as many as another member says.
+    fn counted(
+        &mut self,
+        element: &'a StreamerElement,
+        counters: &HashMap<&str, usize>,
+        path: Option<&str>,
+    ) -> Result<(), HistogramError> {
+        let ElementKind::BasicPointer(counter) = &element.kind else {
+            return unsupported(format!("member {} has no counter", element.name));
+        };
+        let Some(&n) = counters.get(counter.name.as_str()) else {
+            return unsupported(format!(
+                "the counter of member {} is not known",
+                element.name
+            ));
+        };
+        if self.cursor.u8("array")? == 0 {
+            return Ok(());
+        }
+        let place = self.numbers(element.type_code - OFFSET_P, n)?;
+        self.note(path, &element.name, place);
+        Ok(())
+    }
+
+    /// A container of the standard library, or what else has a byte count.
+    fn container(&mut self, element: &'a StreamerElement) -> Result<(), HistogramError> {
+        let header = self.header("container")?;
+        let pointers =
+            element.type_name.starts_with("vector<") && element.type_name.ends_with("*>");
+        if pointers && header.version & MEMBER_WISE == 0 {
+            for _ in 0..self.cursor.count(4, "container")? {
+                self.pointer()?;
+            }
+            return self.finish(&element.type_name, header);
+        }
+        let Some((end, _)) = header.end else {
+            return unsupported(format!(
+                "member {} of type {} has no size",
+                element.name, element.type_name
+            ));
+        };
+        if !is_plain(&element.type_name) {
+            self.layout.opaque.push(element.type_name.clone());
+        }
+        self.cursor.seek(end, "container")
+    }
+}
+
+/// Whether values of a type have no pointers in them.
+fn is_plain(type_name: &str) -> bool {
+    const PLAIN: [&str; 24] = [
+        "vector",
+        "list",
+        "deque",
+        "set",
+        "multiset",
+        "map",
+        "multimap",
+        "pair",
+        "array",
+        "string",
+        "std",
+        "TString",
+        "TFormulaParamOrder",
+        "bool",
+        "char",
+        "short",
+        "int",
+        "long",
+        "unsigned",
+        "float",
+        "double",
+        "Long64_t",
+        "ULong64_t",
+        "Double32_t",
+    ];
+    let words = type_name.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    !type_name.contains('*')
+        && words
+            .filter(|word| !word.is_empty())
+            .all(|word| PLAIN.contains(&word))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The integer at a place.
+pub(crate) fn int_at(bytes: &[u8], place: Place) -> i64 {
+    int(place.kind, bytes.get(place.range()).unwrap_or_default())
+}

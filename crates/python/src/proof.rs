@@ -1,0 +1,46 @@
+//! Comparing an ntuple with the inputs that it was made of.
+
+use femtobarn::convert::Input;
+use femtobarn::expression::Expression;
+use femtobarn::merge::Entries;
+use femtobarn::proof::{ProofOptions, prove as prove_file};
+use pyo3::prelude::*;
+
+use crate::callback::Callback;
+use crate::convert::inputs;
+use crate::error::to_python;
+
+/// Compares an ntuple with its inputs; gives what was found, in JSON.
+#[pyfunction]
+#[pyo3(signature = (output, files, *, values = false, entries = None, condition = None, threads = 1, tick = None))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+pub fn prove(
+    py: Python<'_>,
+    output: (String, Option<String>),
+    files: Vec<(String, Option<String>)>,
+    values: bool,
+    entries: Option<(Option<i64>, Option<i64>)>,
+    condition: Option<&str>,
+    threads: usize,
+    tick: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let entries = match (entries, condition) {
+        (Some((start, stop)), _) => Entries::Slice { start, stop },
+        (None, Some(text)) => Entries::Where(Expression::parse(text).map_err(to_python)?),
+        (None, None) => Entries::All,
+    };
+    let options = ProofOptions {
+        values,
+        entries,
+        threads,
+    };
+    let files = inputs(files);
+    let (url, path) = output;
+    let output = Input { url, path };
+    let callback = Callback::new(tick);
+    let result = py.detach(|| {
+        let tick = |done, total| callback.call((done, total));
+        prove_file(&output, &files, &options, Some(&tick))
+    });
+    Ok(callback.finish(result)?.to_json().to_string())
+}

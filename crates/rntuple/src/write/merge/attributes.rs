@@ -1,0 +1,35 @@
+//! Attribute sets of an ntuple that others are merged into.
+
+use std::ops::Range;
+
+use arrow_array::RecordBatch;
+use femtobarn_rootfile::FileWriter;
+
+use super::super::attributes::AttributeSetWriter;
+use super::super::model::FieldModel;
+use super::writer::NTupleMerger;
+use crate::RNTupleError;
+
+impl NTupleMerger {
+    /// Writes an attribute set: one row of values for each range of entries. One of its name that was there before is replaced.
+    ///
+    /// # Errors
+    /// If a field cannot be written, or writing fails.
+    pub fn write_attribute_set(
+        &mut self,
+        file: &mut FileWriter,
+        (name, fields): (&str, &[FieldModel]),
+        ranges: &[Range<u64>],
+        values: &RecordBatch,
+    ) -> Result<(), RNTupleError> {
+        let mut set = AttributeSetWriter::begin(file, name, fields, &self.options.write)?;
+        set.extend(file, ranges, values)?;
+        let link = set.close(file)?;
+        let sets = &mut self.catalog.attribute_sets;
+        match sets.iter_mut().find(|known| known.name == name) {
+            Some(known) => *known = link,
+            None => sets.push(link),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,259 @@
+//! Fields of several ntuples side by side.
+//!
+//! Where all have the same entries in the same clusters, their pages stay as they are, and only the metadata are new. Else the
+//! clusters are made anew, from each ntuple those entries that belong together.
+
+use std::ops::Range;
+
+use femtobarn_rootfile::FileWriter;
+
+use super::clusters::{Cluster, clusters, plan};
+use super::mapping::Mapping;
+use super::options::{MergeOptions, Merged};
+use super::rebuild::Origin;
+use super::schema::MergedSchema;
+use super::writer::{Adding, NTupleMerger};
+use crate::RNTupleError;
+use crate::read::Reader;
+use crate::schema::FieldId;
+use crate::spec::WrittenColumn;
+
+/// Entries that are taken apart at a time, at least.
+const LEAST_STEP: u64 = 1000;
+
+/// An ntuple whose fields are joined with those of others.
+#[derive(Debug)]
+pub struct JoinedNTuple<'a> {
+    /// It.
+    pub reader: &'a Reader,
+    /// Its fields that are wanted.
+    pub top_level: Vec<FieldId>,
+    /// Numbers of its entries, one for each entry of the output; none: they are the same.
+    pub entries: Option<Vec<u64>>,
+}
+
+/// Why clusters are made anew.
+const MATCHED: &str = "entries that belong together have other numbers";
+const BORDERS: &str = "the ntuples have other clusters";
+
+/// Clusters, and entries of each by their numbers in it.
+type Pieces<'a> = Vec<(&'a Cluster, Vec<Range<u64>>)>;
+
+/// An input that is being joined.
+struct Part<'a> {
+    reader: &'a Reader,
+    mapping: Mapping,
+    clusters: Vec<Cluster>,
+    entries: Option<&'a [u64]>,
+}
+
+/// Writes an ntuple with the fields of all, in a directory of the file. Gives what came of each.
+///
+/// # Errors
+/// If two have a field of one name, or something cannot be read or written.
+pub fn join_columns(
+    file: &mut FileWriter,
+    place: (usize, &str),
+    ntuples: &[JoinedNTuple<'_>],
+    options: MergeOptions,
+    tick: &(dyn Fn(u64) -> bool + Sync),
+) -> Result<(u64, Vec<Merged>), RNTupleError> {
+    let Some((first, others)) = ntuples.split_first() else {
+        return Err(RNTupleError::internal("nothing to join"));
+    };
+    let mut schema = MergedSchema::new(first.reader, &first.top_level, (true, false))?;
+    let mut ends = vec![schema.schema.fields.len()];
+    for other in others {
+        schema.extend(other.reader, &other.top_level)?;
+        ends.push(schema.schema.fields.len());
+    }
+    let mut parts = Vec::with_capacity(ntuples.len());
+    let mut begin = 0;
+    for (ntuple, end) in ntuples.iter().zip(ends) {
+        let own = begin..end;
+        let is_own = |id: &u32| own.contains(&(*id as usize));
+        let fields: Vec<u32> = schema.top_level().filter(is_own).collect();
+        parts.push(Part {
+            reader: ntuple.reader,
+            mapping: schema.map_own(ntuple.reader, &fields)?,
+            clusters: clusters(ntuple.reader)?,
+            entries: ntuple.entries.as_deref(),
+        });
+        begin = end;
+    }
+    let mut merger = NTupleMerger::of_schema(file, place, schema, options)?;
+    let why = why_anew(&parts);
+    let mut merged: Vec<Merged> = parts.iter().map(|_| Merged::default()).collect();
+    match why {
+        None => merger.side_by_side(file, &parts, &mut merged, tick)?,
+        Some(why) => {
+            merger.entry_by_entry(file, &parts, &mut merged, tick)?;
+            for merged in &mut merged {
+                merged.why.push(("L4", why.to_owned()));
+            }
+        }
+    }
+    Ok((merger.finish(file)?, merged))
+}
+
+/// Why pages cannot stay as they are, if so.
+fn why_anew(parts: &[Part<'_>]) -> Option<&'static str> {
+    let borders = |part: &Part<'_>| -> Vec<u64> {
+        let clusters = part.clusters.iter();
+        clusters.map(|cluster| cluster.summary.end()).collect()
+    };
+    let first = parts.first().map(borders).unwrap_or_default();
+    if parts.iter().any(|part| part.entries.is_some()) {
+        Some(MATCHED)
+    } else if parts.iter().any(|part| borders(part) != first) {
+        Some(BORDERS)
+    } else {
+        let mut late = parts.iter().filter(|part| part.mapping.has_late_items);
+        late.next()
+            .map(|_| "zeros of fields that came late are not stored")
+    }
+}
+
+impl NTupleMerger {
+    /// Brings the pages of all, cluster by cluster.
+    fn side_by_side(
+        &mut self,
+        file: &mut FileWriter,
+        parts: &[Part<'_>],
+        merged: &mut [Merged],
+        tick: &(dyn Fn(u64) -> bool + Sync),
+    ) -> Result<(), RNTupleError> {
+        let n_columns = self.schema.schema.columns.len();
+        let mut all: Vec<(u64, Vec<WrittenColumn>)> = Vec::new();
+        for (part, merged) in parts.iter().zip(merged) {
+            let settings = (self.options.compression, self.options.write.compression);
+            let planned = plan(
+                part.reader,
+                &self.schema,
+                &part.mapping,
+                &part.clusters,
+                &mut self.n_elements,
+                settings,
+            )?;
+            let mut adding = Adding {
+                reader: part.reader,
+                mapping: &part.mapping,
+                tick,
+                merged: std::mem::take(merged),
+            };
+            let written = self.bring(file, &mut adding, &planned)?;
+            *merged = adding.merged;
+            merged.why.extend(self.why(&part.mapping, &merged.levels));
+            let own = self.schema.columns_of(&part.mapping);
+            all.resize_with(written.len(), || {
+                (0, vec![WrittenColumn::default(); n_columns])
+            });
+            for ((n_entries, columns), (n, mut written)) in all.iter_mut().zip(written) {
+                *n_entries = n;
+                for &id in &own {
+                    let from = written.get_mut(id as usize);
+                    if let (Some(to), Some(from)) = (columns.get_mut(id as usize), from) {
+                        *to = std::mem::take(from);
+                    }
+                }
+            }
+        }
+        for (n_entries, columns) in all {
+            self.catalog.add_cluster(file, n_entries, columns)?;
+        }
+        Ok(())
+    }
+
+    /// Makes clusters of the entries that belong together.
+    fn entry_by_entry(
+        &mut self,
+        file: &mut FileWriter,
+        parts: &[Part<'_>],
+        merged: &mut [Merged],
+        tick: &(dyn Fn(u64) -> bool + Sync),
+    ) -> Result<(), RNTupleError> {
+        let n_entries = parts.first().map_or(0, |part| match part.entries {
+            Some(entries) => entries.len() as u64,
+            None => part.clusters.last().map_or(0, |last| last.summary.end()),
+        });
+        let per_entry: u64 = parts.iter().map(Part::bytes_of_entry).sum();
+        let mut at = 0;
+        while at < n_entries {
+            let room = self.rebuilder.left() / per_entry.max(1);
+            let end = n_entries.min(at + room.max(LEAST_STEP));
+            let before = self.rebuilder.n_waiting();
+            for (part, merged) in parts.iter().zip(merged.iter_mut()) {
+                for (cluster, entries) in part.pieces(at..end)? {
+                    let origin = Origin {
+                        reader: part.reader,
+                        schema: &self.schema,
+                        mapping: &part.mapping,
+                        cluster,
+                    };
+                    let n_bytes = self.rebuilder.add_fields(origin, &entries, tick)?;
+                    merged.levels.rebuilt += n_bytes;
+                }
+                merged.n_entries += end - at;
+            }
+            self.rebuilder.added(end - at, before)?;
+            if self.rebuilder.is_full()
+                && let Some(first) = merged.first_mut()
+            {
+                self.flush(file, first)?;
+            }
+            at = end;
+        }
+        Ok(())
+    }
+}
+
+impl Part<'_> {
+    /// Uncompressed bytes of an entry, about.
+    fn bytes_of_entry(&self) -> u64 {
+        let n_bytes: u64 = self.clusters.iter().map(|c| c.n_packed(self.reader)).sum();
+        let n_entries = self.clusters.last().map_or(0, |last| last.summary.end());
+        n_bytes / n_entries.max(1)
+    }
+
+    /// The clusters that have entries of the output, and their numbers there, in the order of the output.
+    fn pieces(&self, entries: Range<u64>) -> Result<Pieces<'_>, RNTupleError> {
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        match self.entries {
+            None => runs.push(entries),
+            Some(own) => {
+                let place = |entry| usize::try_from(entry).unwrap_or(usize::MAX);
+                let own = own.get(place(entries.start)..place(entries.end));
+                for &entry in own.unwrap_or_default() {
+                    match runs.last_mut() {
+                        Some(last) if last.end == entry => last.end += 1,
+                        _ => runs.push(entry..entry + 1),
+                    }
+                }
+            }
+        }
+        let mut out: Pieces<'_> = Vec::new();
+        for run in runs {
+            let mut at = run.start;
+            while at < run.end {
+                let behind = self
+                    .clusters
+                    .partition_point(|cluster| cluster.summary.first_entry <= at);
+                let cluster = behind
+                    .checked_sub(1)
+                    .and_then(|index| self.clusters.get(index));
+                let cluster = cluster.filter(|cluster| at < cluster.summary.end());
+                let cluster = cluster
+                    .ok_or_else(|| self.reader.inconsistent("entry", "one of a cluster", at))?;
+                let end = run.end.min(cluster.summary.end());
+                let first = cluster.summary.first_entry;
+                let range = at - first..end - first;
+                match out.last_mut() {
+                    Some((last, ranges)) if last.number == cluster.number => ranges.push(range),
+                    _ => out.push((cluster, vec![range])),
+                }
+                at = end;
+            }
+        }
+        Ok(out)
+    }
+}

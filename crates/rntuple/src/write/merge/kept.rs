@@ -1,0 +1,245 @@
+//! Clusters that stay: their pages are brought, and only those made anew that must be.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use femtobarn_io::{Transferred, on_threads};
+use femtobarn_rootfile::FileWriter;
+
+use super::super::column::SealedPage;
+use super::super::payload::append_pages;
+use super::clusters::{PlannedCluster, PlannedColumn};
+use super::options::{Levels, Merged, hull};
+use super::pages::{Encoding, Remaker, Source, element_type};
+use super::regions::{Moved, bring};
+use super::stored::read_pages;
+use super::writer::{Adding, NTupleMerger};
+use crate::RNTupleError;
+use crate::read::Reader;
+use crate::spec::{Locator, Page, WrittenColumn};
+
+/// Stored bytes of pages that are made anew at a time.
+const BATCH: u64 = 64 << 20;
+
+impl NTupleMerger {
+    /// Brings the pages of clusters; gives their entries, and what is to be said of their columns.
+    pub(super) fn bring(
+        &mut self,
+        file: &mut FileWriter,
+        adding: &mut Adding<'_>,
+        clusters: &[PlannedCluster],
+    ) -> Result<Vec<(u64, Vec<WrittenColumn>)>, RNTupleError> {
+        let Adding {
+            reader,
+            tick,
+            merged,
+            ..
+        } = adding;
+        let columns = clusters.iter().flat_map(|cluster| &cluster.columns);
+        let kept: Vec<Range<u64>> = columns
+            .filter(|column| column.is_kept())
+            .flat_map(|column| &column.pages)
+            .filter(|page| !self.is_split(reader, page))
+            .map(Page::range)
+            .collect();
+        let (moved, done) = bring(file, &**reader.source(), &kept, &self.options, *tick)?;
+        // a file system that has refused once is not asked again
+        self.options.share &= done.refused == 0;
+        merged.levels = merged.levels.and(levels_of(done));
+        merged.n_clusters += clusters.len() as u64;
+        let mut out = Vec::with_capacity(clusters.len());
+        for cluster in clusters {
+            let columns = self.cluster(file, reader, cluster, &moved, merged, *tick)?;
+            out.push((cluster.n_entries, columns));
+            merged.n_entries += cluster.n_entries;
+        }
+        merged.place = hull(&merged.place, &moved.place);
+        Ok(out)
+    }
+
+    /// Whether a page is in several records, or must be: it cannot be brought as it is.
+    fn is_split(&self, reader: &Reader, page: &Page) -> bool {
+        let size = page.stored_size();
+        reader.is_split(size) || size > self.options.write.max_key_size
+    }
+
+    /// Writes the pages of a cluster that are made anew, and says where all of them are.
+    fn cluster(
+        &mut self,
+        file: &mut FileWriter,
+        reader: &Reader,
+        cluster: &PlannedCluster,
+        moved: &Moved,
+        merged: &mut Merged,
+        tick: &(dyn Fn(u64) -> bool + Sync),
+    ) -> Result<Vec<WrittenColumn>, RNTupleError> {
+        let remade = self.remake(file, reader, cluster, merged, tick)?;
+        let mut out = Vec::with_capacity(cluster.columns.len());
+        for (at, column) in cluster.columns.iter().enumerate() {
+            let mut pages = self.zeros(file, at, column, merged)?;
+            for (number, page) in column.pages.iter().enumerate() {
+                pages.push(match remade.get(&(at, number)) {
+                    Some(page) => *page,
+                    None => moved_page(reader, page, moved)?,
+                });
+            }
+            merged.n_pages += pages.len() as u64;
+            out.push(WrittenColumn {
+                pages,
+                element_offset: column.element_offset,
+                compression: column.settings,
+            });
+        }
+        Ok(out)
+    }
+
+    fn zeros(
+        &mut self,
+        file: &mut FileWriter,
+        at: usize,
+        column: &PlannedColumn,
+        merged: &mut Merged,
+    ) -> Result<Vec<Page>, RNTupleError> {
+        let record = self
+            .schema
+            .schema
+            .columns
+            .get(at)
+            .filter(|_| column.zeros > 0);
+        let Some(record) = record else {
+            return Ok(Vec::new());
+        };
+        let how = (column.settings, self.options.write.page_checksums);
+        let sealed = self.workers.first_mut();
+        let sealed = sealed.map(|worker| worker.zeros(record, column.zeros, how));
+        let Some(sealed) = sealed.transpose()?.flatten() else {
+            return Err(RNTupleError::internal("zeros of a column that has none"));
+        };
+        merged.levels.zeros += sealed
+            .iter()
+            .map(|page| page.bytes.len() as u64)
+            .sum::<u64>();
+        self.append(file, &sealed)
+    }
+
+    /// Appends pages; gives them with their places.
+    fn append(
+        &self,
+        file: &mut FileWriter,
+        sealed: &[SealedPage],
+    ) -> Result<Vec<Page>, RNTupleError> {
+        let has_checksum = self.options.write.page_checksums;
+        let pages: Vec<&SealedPage> = sealed.iter().collect();
+        let offsets = append_pages(file, &pages, &self.options.write)?;
+        let stored = sealed.iter().zip(offsets);
+        Ok(stored
+            .map(|(page, offset)| page.stored_at(offset, has_checksum))
+            .collect())
+    }
+
+    /// Makes the pages of a cluster anew that cannot stay as they are, on all threads; gives them by column and number.
+    fn remake(
+        &mut self,
+        file: &mut FileWriter,
+        reader: &Reader,
+        cluster: &PlannedCluster,
+        merged: &mut Merged,
+        tick: &(dyn Fn(u64) -> bool + Sync),
+    ) -> Result<HashMap<(usize, usize), Page>, RNTupleError> {
+        let mut wanted: Vec<(usize, usize, Page)> = Vec::new();
+        for (at, column) in cluster.columns.iter().enumerate() {
+            let pages = column.pages.iter().enumerate();
+            let pages = pages.filter(|(_, page)| !column.is_kept() || self.is_split(reader, page));
+            wanted.extend(pages.map(|(number, page)| (at, number, *page)));
+        }
+        let mut workers = std::mem::take(&mut self.workers);
+        let mut out = HashMap::with_capacity(wanted.len());
+        let mut rest = wanted.as_slice();
+        while !rest.is_empty() {
+            let mut n_bytes = 0;
+            let fits = |(_, _, page): &&(usize, usize, Page)| {
+                n_bytes += page.stored_size();
+                n_bytes <= BATCH
+            };
+            let (these, others) = rest.split_at(rest.iter().take_while(fits).count().max(1));
+            let pages: Vec<Page> = these.iter().map(|(.., page)| *page).collect();
+            let stored = read_pages(reader, &pages)?;
+            let tasks = these.iter().zip(&stored).collect();
+            let remade = on_threads(&mut workers, tasks, |worker, (wanted, stored)| {
+                self.remake_page(worker, reader, cluster, wanted, stored)
+            })?;
+            for ((at, ..), page) in these.iter().zip(&remade) {
+                let column = cluster.columns.get(*at);
+                let n = page.bytes.len() as u64;
+                match column {
+                    Some(column) if column.reencode => merged.levels.reencoded += n,
+                    Some(column) if column.is_kept() => merged.levels.copied += n,
+                    _ => merged.levels.recompressed += n,
+                }
+            }
+            if !tick(n_bytes) {
+                return Err(RNTupleError::Interrupted);
+            }
+            let pages = self.append(file, &remade)?;
+            out.extend(
+                these
+                    .iter()
+                    .zip(pages)
+                    .map(|((at, number, _), page)| ((*at, *number), page)),
+            );
+            rest = others;
+        }
+        self.workers = workers;
+        Ok(out)
+    }
+
+    fn remake_page(
+        &self,
+        worker: &mut Remaker,
+        reader: &Reader,
+        cluster: &PlannedCluster,
+        (at, _, page): &(usize, usize, Page),
+        stored: &[u8],
+    ) -> Result<SealedPage, RNTupleError> {
+        let column = cluster.columns.get(*at);
+        let record = self.schema.schema.columns.get(*at);
+        let Some((column, record)) = column.zip(record) else {
+            return Err(RNTupleError::internal("a page of no column"));
+        };
+        let source = Source {
+            reader,
+            column: column.input,
+            cluster: cluster.number,
+            page: *page,
+        };
+        let how = (column.settings, self.options.write.page_checksums);
+        let encoding = column.reencode.then(|| Encoding {
+            dtype: element_type(&self.schema.schema, record),
+            limits: self.schema.limits(u32::try_from(*at).unwrap_or(u32::MAX)),
+        });
+        worker.remake(&source, stored, record, encoding, how)
+    }
+}
+
+fn levels_of(done: Transferred) -> Levels {
+    Levels {
+        shared: done.cloned,
+        copied: done.in_kernel + done.through_memory,
+        refused: done.refused,
+        ..Levels::default()
+    }
+}
+
+/// A page that is as it was, at its new place.
+fn moved_page(reader: &Reader, page: &Page, moved: &Moved) -> Result<Page, RNTupleError> {
+    let Some(offset) = moved.offset(page.locator.offset) else {
+        return Err(reader.inconsistent("page", "a place in the file", page.locator.offset));
+    };
+    Ok(Page {
+        locator: Locator {
+            offset,
+            ..page.locator
+        },
+        ..*page
+    })
+}

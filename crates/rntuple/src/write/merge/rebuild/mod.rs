@@ -1,0 +1,405 @@
+//! Clusters that are made anew (L4): of chosen entries, of several clusters, with pages of another size.
+//!
+//! It works on columns, not on values: whatever the type of a field is, its elements are taken over by ranges. The ranges of
+//! a collection's items, of a text's characters and of a variant's values are what its own elements say, so a cluster is
+//! read in as many rounds as its fields are nested.
+
+mod column;
+mod ranges;
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use femtobarn_io::on_threads;
+
+use self::column::{Below, Given, Job, Stored, Worker};
+use self::ranges::Ranges;
+use super::clusters::Cluster;
+use super::mapping::{FieldMapping, Mapping};
+use super::pages::{Encoding, element_type, is_of_double};
+use super::schema::MergedSchema;
+use super::stored::read_pages;
+use crate::RNTupleError;
+use crate::read::Reader;
+use crate::spec::{Page, Role};
+use crate::write::column::ColumnBuffer;
+use crate::write::filling::{FilledCluster, Filling};
+use crate::write::options::WriteOptions;
+
+/// Stored bytes of pages that are read at a time.
+const BATCH: u64 = 32 << 20;
+
+/// Stored bytes of pages that are worth another thread.
+const WORTH_THREADS: u64 = 256 << 10;
+
+/// Steps in which a cluster is taken apart, at most.
+const MOST_STEPS: u64 = 64;
+
+/// A cluster that is made of parts of others.
+#[derive(Debug)]
+pub(super) struct Rebuilder {
+    filling: Filling,
+    /// What the leaves of each column wait as, and what is kept of them.
+    encodings: Vec<Encoding>,
+    workers: Vec<Worker>,
+    /// Settings of all pages; none: those of the first input that has some.
+    compression: Option<u32>,
+}
+
+/// Where entries come from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin<'a> {
+    pub reader: &'a Reader,
+    pub schema: &'a MergedSchema,
+    pub mapping: &'a Mapping,
+    pub cluster: &'a Cluster,
+}
+
+/// Elements of a field, or of one of its columns behind the first.
+struct Wanted {
+    field: u32,
+    position: usize,
+    ranges: Ranges,
+    /// Number of these elements in the whole cluster, where that is known.
+    total: Option<u64>,
+}
+
+impl Rebuilder {
+    pub fn new(options: &WriteOptions, compression: Option<u32>) -> Self {
+        let threads = options.threads.max(1);
+        Self {
+            filling: Filling::new(options),
+            encodings: Vec::new(),
+            workers: (0..threads).map(|_| Worker::default()).collect(),
+            compression,
+        }
+    }
+
+    /// Number of entries that wait.
+    pub fn n_entries(&self) -> u64 {
+        self.filling.n_entries
+    }
+
+    /// Whether the cluster has its size.
+    pub fn is_full(&self) -> bool {
+        self.filling.is_full()
+    }
+
+    /// Bytes of elements that wait.
+    pub fn n_waiting(&self) -> u64 {
+        self.filling.n_waiting()
+    }
+
+    /// Bytes of elements that the cluster is short of.
+    pub fn left(&self) -> u64 {
+        self.filling.left()
+    }
+
+    /// Counts entries whose elements were added, where `before` bytes waited until then.
+    pub fn added(&mut self, n_entries: u64, before: u64) -> Result<(), RNTupleError> {
+        self.filling.added(n_entries, before)
+    }
+
+    /// How many entries of a cluster to take at once: no more than fit, about, but some.
+    pub fn room(&self, reader: &Reader, cluster: &Cluster) -> u64 {
+        let n_entries = cluster.summary.n_entries;
+        let per_entry = cluster.n_packed(reader) / n_entries.max(1);
+        let fitting = self.filling.left() / per_entry.max(1);
+        // what is read twice, at the borders of steps, is to be little
+        fitting.max(n_entries / MOST_STEPS).max(1)
+    }
+
+    /// Columns for those of the schema that are new. Nothing may wait.
+    pub fn grow(&mut self, schema: &MergedSchema) {
+        let all = (0u32..).zip(&schema.schema.columns);
+        for (id, record) in all.skip(self.encodings.len()) {
+            let dtype = element_type(&schema.schema, record);
+            let settings = self.filling.options.compression;
+            let buffer = ColumnBuffer::new(record, Some(dtype), settings);
+            self.filling.columns.push(buffer);
+            self.encodings.push(Encoding {
+                dtype,
+                limits: schema.limits(id),
+            });
+        }
+    }
+
+    /// Takes what waits as a cluster; none if nothing does.
+    pub fn take(&mut self) -> Result<Option<FilledCluster>, RNTupleError> {
+        self.filling.take()
+    }
+
+    /// Adds entries of a cluster, by their numbers in it. Gives the stored bytes that were read for them.
+    pub fn add(
+        &mut self,
+        origin: Origin<'_>,
+        entries: &[Range<u64>],
+        tick: &(dyn Fn(u64) -> bool + Sync),
+    ) -> Result<u64, RNTupleError> {
+        let before = self.n_waiting();
+        let n_bytes = self.add_fields(origin, entries, tick)?;
+        let ranges: Ranges = entries.iter().cloned().collect();
+        self.added(ranges.n_elements(), before)?;
+        Ok(n_bytes)
+    }
+
+    /// Adds the elements of one origin's fields; entries are counted by who calls it.
+    pub fn add_fields(
+        &mut self,
+        origin: Origin<'_>,
+        entries: &[Range<u64>],
+        tick: &(dyn Fn(u64) -> bool + Sync),
+    ) -> Result<u64, RNTupleError> {
+        let n_entries = origin.cluster.summary.n_entries;
+        let entry = |field| Wanted {
+            field,
+            position: 0,
+            ranges: entries.iter().cloned().collect(),
+            total: Some(n_entries),
+        };
+        let own = origin.mapping.output.iter().copied();
+        let mut wanted: Vec<Wanted> = own.map(entry).collect();
+        let mut n_bytes = 0;
+        while !wanted.is_empty() {
+            let jobs = jobs(origin, wanted)?;
+            let mut below = Vec::new();
+            let mut rest = jobs.as_slice();
+            while !rest.is_empty() {
+                let (these, others) = rest.split_at(at_once(rest));
+                let read = these.iter().map(stored_bytes).sum();
+                below.extend(self.run(origin.reader, these)?);
+                n_bytes += read;
+                if !tick(read) {
+                    return Err(RNTupleError::Interrupted);
+                }
+                rest = others;
+            }
+            wanted = next(origin, &jobs, below);
+        }
+        Ok(n_bytes)
+    }
+
+    /// Reads the pages of jobs, and adds their elements, on all threads.
+    fn run(&mut self, reader: &Reader, jobs: &[Job<'_>]) -> Result<Vec<Below>, RNTupleError> {
+        let needed: Vec<Vec<usize>> = jobs.iter().map(Job::needed).collect();
+        let page = |job: &Job<'_>, number: &usize| {
+            let given = job.given.as_ref();
+            given.and_then(|given| given.pages.get(*number).copied())
+        };
+        let pages = jobs.iter().zip(&needed);
+        let pages: Vec<Page> = pages
+            .flat_map(|(job, numbers)| numbers.iter().filter_map(move |n| page(job, n)))
+            .collect();
+        let mut stored = read_pages(reader, &pages)?.into_iter();
+        let mut buffers: HashMap<u32, (&mut ColumnBuffer, Encoding)> = HashMap::new();
+        let columns = self.filling.columns.iter_mut().zip(&self.encodings);
+        for (id, (buffer, encoding)) in (0u32..).zip(columns) {
+            buffers.insert(id, (buffer, *encoding));
+        }
+        let mut tasks = Vec::with_capacity(jobs.len());
+        for (job, numbers) in jobs.iter().zip(needed) {
+            let bytes: Stored = numbers.into_iter().zip(stored.by_ref()).collect();
+            let Some((buffer, encoding)) = buffers.remove(&job.output) else {
+                return Err(RNTupleError::internal("a column that is not there"));
+            };
+            let settings = job.given.as_ref().map(|given| given.settings);
+            if let Some(settings) = self
+                .compression
+                .or(settings)
+                .filter(|_| buffer.n_elements == 0)
+            {
+                buffer.settings = settings;
+            }
+            tasks.push((job, bytes, buffer, encoding));
+        }
+        let blocks = &self.filling.blocks;
+        // what is little takes less time than starting a thread
+        let n_bytes: u64 = pages.iter().map(Page::stored_size).sum();
+        let n_workers = if n_bytes < WORTH_THREADS {
+            1
+        } else {
+            self.workers.len()
+        };
+        on_threads(
+            self.workers.get_mut(..n_workers).unwrap_or_default(),
+            tasks,
+            |worker, (job, bytes, buffer, encoding)| {
+                worker.run(job, &bytes, (buffer, encoding), blocks)
+            },
+        )
+    }
+}
+
+/// How many jobs are done at once.
+fn at_once(jobs: &[Job<'_>]) -> usize {
+    let mut n_bytes = 0;
+    let fits = |job: &&Job<'_>| {
+        n_bytes += stored_bytes(job);
+        n_bytes <= BATCH
+    };
+    jobs.iter().take_while(fits).count().max(1)
+}
+
+/// Stored bytes of the pages that a job needs.
+fn stored_bytes(job: &Job<'_>) -> u64 {
+    let Some(given) = &job.given else { return 0 };
+    let pages = job.needed();
+    let pages = pages.iter().filter_map(|&number| given.pages.get(number));
+    pages.map(Page::stored_size).sum()
+}
+
+/// The columns of fields, and of what is below them without a column between.
+fn jobs<'a>(origin: Origin<'a>, wanted: Vec<Wanted>) -> Result<Vec<Job<'a>>, RNTupleError> {
+    let mut out = Vec::new();
+    let mut pending = wanted;
+    pending.reverse();
+    while let Some(mut wanted) = pending.pop() {
+        if wanted.position > 0 {
+            out.extend(job(origin, wanted)?);
+            continue;
+        }
+        let Some(record) = origin.schema.record(wanted.field) else {
+            continue;
+        };
+        if let Some(size) = record.array_size {
+            wanted.ranges = wanted.ranges.times(size);
+            wanted.total = wanted.total.map(|total| total.saturating_mul(size));
+        }
+        // views have no columns of their own, but may have fields below them that are views, too
+        if origin.schema.has_columns(wanted.field) {
+            out.extend(job(origin, wanted)?);
+        } else {
+            let children = origin.schema.children(wanted.field).iter().rev();
+            pending.extend(children.map(|&field| Wanted {
+                field,
+                position: 0,
+                ranges: wanted.ranges.clone(),
+                total: wanted.total,
+            }));
+        }
+    }
+    Ok(out)
+}
+
+/// The column of a field at a position.
+fn job(origin: Origin<'_>, wanted: Wanted) -> Result<Option<Job<'_>>, RNTupleError> {
+    let Wanted {
+        field,
+        position,
+        ranges,
+        total,
+    } = wanted;
+    let first = origin.schema.representations.get(field as usize);
+    let first = first.and_then(|all| all.get(origin.schema.widest(field)));
+    let Some(&output) = first.and_then(|columns| columns.get(position)) else {
+        return Ok(None);
+    };
+    let mapping = origin.mapping.field(field);
+    let given = mapping.map(|mapping| given(origin, mapping, position, total));
+    let given = given.transpose()?.flatten();
+    if let Some(given) = &given {
+        origin
+            .schema
+            .insist(origin.reader, (field, output), given.record)?;
+    }
+    let is_variant = origin
+        .schema
+        .record(field)
+        .is_some_and(|r| r.role == Role::Variant);
+    Ok(Some(Job {
+        output,
+        field,
+        position,
+        given,
+        ranges,
+        wants_total: origin.mapping.has_late_items,
+        n_alternatives: if is_variant {
+            origin.schema.children(field).len()
+        } else {
+            0
+        },
+    }))
+}
+
+/// The column of the input that a column of the output gets its elements from; none if it has none in this cluster.
+fn given<'a>(
+    origin: Origin<'a>,
+    mapping: &FieldMapping,
+    position: usize,
+    total: Option<u64>,
+) -> Result<Option<Given<'a>>, RNTupleError> {
+    let Origin {
+        reader, cluster, ..
+    } = origin;
+    let way = mapping.ways.iter().find(|way| cluster.uses(way));
+    let column = way.and_then(|way| way.input.get(position).copied());
+    let listed = column.and_then(|column| Some((column, cluster.column(column)?)));
+    let Some((column, listed)) = listed else {
+        return Ok(None);
+    };
+    let record = reader.descriptor().column(column);
+    let record = record.ok_or_else(|| RNTupleError::internal("a page of no column"))?;
+    let pages = cluster.list.pages(listed);
+    cluster.check_places(reader, pages)?;
+    let n_there: u64 = pages.iter().map(|page| u64::from(page.n_elements)).sum();
+    let n_zeros = total.map_or(0, |total| total.saturating_sub(n_there));
+    // what is missing is zero only before a column begins
+    let wrong = |&total: &u64| total < n_there || (total > n_there && record.first_element == 0);
+    if let Some(total) = total.filter(wrong) {
+        let what = format!(
+            "number of elements of {:?} in a cluster",
+            reader.label(record.field_id)
+        );
+        return Err(reader.inconsistent(&what, total, n_there));
+    }
+    let mut next = n_zeros;
+    let starts = pages.iter().map(|page| {
+        next += u64::from(page.n_elements);
+        next - u64::from(page.n_elements)
+    });
+    Ok(Some(Given {
+        reader,
+        column,
+        record,
+        cluster: cluster.number,
+        starts: starts.collect(),
+        pages,
+        n_zeros,
+        settings: listed.compression,
+        of_double: is_of_double(reader, record),
+    }))
+}
+
+/// What is to be taken of the fields below.
+fn next(origin: Origin<'_>, jobs: &[Job<'_>], below: Vec<Below>) -> Vec<Wanted> {
+    let mut out = Vec::new();
+    for (job, below) in jobs.iter().zip(below) {
+        if below.ranges.is_empty() {
+            continue;
+        }
+        let children = origin.schema.children(job.field);
+        let each = |at: usize| {
+            below
+                .ranges
+                .get(if job.n_alternatives > 0 { at } else { 0 })
+        };
+        for (at, &field) in children.iter().enumerate() {
+            out.push(Wanted {
+                field,
+                position: 0,
+                ranges: each(at).cloned().unwrap_or_default(),
+                total: below.total,
+            });
+        }
+        // the characters of texts
+        if children.is_empty() {
+            out.push(Wanted {
+                field: job.field,
+                position: job.position + 1,
+                ranges: each(0).cloned().unwrap_or_default(),
+                total: below.total,
+            });
+        }
+    }
+    out
+}

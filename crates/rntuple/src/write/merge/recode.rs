@@ -1,0 +1,125 @@
+//! Columns that get another encoding than those of the first input.
+
+use super::pages::DOUBLE;
+use super::schema::MergedSchema;
+use crate::RNTupleError;
+use crate::schema::DType;
+use crate::spec::{ColumnFlags, ColumnRecord};
+use crate::write::model::{
+    LeafModel, Limits, StoredAs, check_stored, limits, plain_and_split, unwritable,
+};
+
+/// How columns are encoded that do not stay as they are.
+#[derive(Debug, Clone, Default)]
+pub struct Encodings {
+    /// Whether the bytes of numbers are split and offsets are differences, as is good for compression; none: as they are.
+    pub split: Option<bool>,
+    /// Columns of reals; of several for a field the first counts.
+    pub reals: Vec<StoredReals>,
+}
+
+/// How the reals of some fields are stored.
+#[derive(Debug, Clone)]
+pub struct StoredReals {
+    /// The name that was given for them, for messages.
+    pub name: String,
+    /// Paths of the fields; all reals at and below them are meant, and one must have some.
+    pub paths: Vec<String>,
+    /// How they are stored.
+    pub stored: StoredAs,
+}
+
+impl Encodings {
+    /// Whether everything stays as it is.
+    pub fn is_none(&self) -> bool {
+        self.split.is_none() && self.reals.is_empty()
+    }
+}
+
+impl MergedSchema {
+    /// Gives all columns other encodings.
+    ///
+    /// # Errors
+    /// If reals are to be stored in a way that there is not, or there are none.
+    pub(super) fn recode(&mut self, encodings: &Encodings) -> Result<(), RNTupleError> {
+        let mut asked: Vec<Option<usize>> = Vec::with_capacity(self.schema.fields.len());
+        for (id, field) in (0u32..).zip(&self.schema.fields) {
+            let path = self.path(id);
+            let mut reals = encodings.reals.iter();
+            let own = reals.position(|reals| reals.paths.contains(&path));
+            let above = asked.get(field.parent_id as usize).copied().flatten();
+            asked.push(own.or(above));
+        }
+        let mut found = vec![false; encodings.reals.len()];
+        let mut lossy = Vec::new();
+        let fields = &self.schema.fields;
+        for (id, column) in (0u32..).zip(&mut self.schema.columns) {
+            let at = asked.get(column.field_id as usize).copied().flatten();
+            let reals = at.and_then(|at| encodings.reals.get(at));
+            let dtype = DType::of_column(column.column_type);
+            if let (Some(StoredReals { name, stored, .. }), true) =
+                (reals, dtype.is_some_and(DType::is_float))
+            {
+                let field = fields.get(column.field_id as usize);
+                let is_double = field.is_some_and(|field| field.type_name == DOUBLE);
+                let leaf = LeafModel {
+                    dtype: if is_double {
+                        DType::Float64
+                    } else {
+                        DType::Float32
+                    },
+                    stored: Some(*stored),
+                };
+                store(name, column, leaf)?;
+                lossy.push((id, limits(leaf)));
+                at.and_then(|at| found.get_mut(at))
+                    .into_iter()
+                    .for_each(|found| *found = true);
+            }
+            if let Some(split) = encodings.split {
+                let (plain, other) = plain_and_split(column.column_type.unsplit());
+                column.column_type = if split { other } else { plain };
+            }
+        }
+        self.lossy.extend(lossy);
+        match encodings.reals.iter().zip(found).find(|(_, found)| !found) {
+            None => Ok(()),
+            Some((reals, _)) => {
+                let reason = "its precision is asked for, but it has no reals, or another name tells how all of them are stored";
+                Err(unwritable(&reals.name, reason))
+            }
+        }
+    }
+
+    /// What a column keeps of the values of an input's.
+    pub(super) fn limits(&self, column: u32) -> Limits {
+        self.lossy.get(&column).copied().unwrap_or(Limits::None)
+    }
+}
+
+/// Makes a column one that stores reals in some way.
+fn store(name: &str, column: &mut ColumnRecord, leaf: LeafModel) -> Result<(), RNTupleError> {
+    use crate::spec::ColumnType as C;
+    let Some(stored) = leaf.stored else {
+        return Ok(());
+    };
+    check_stored(name, stored)?;
+    let most = f64::from(f32::MAX);
+    (column.column_type, column.bits, column.range) = match stored {
+        StoredAs::Column(column) => {
+            let (_, split) = plain_and_split(column);
+            (split, split.default_bits(), None)
+        }
+        StoredAs::Truncated(bits) => (C::Real32Trunc, bits, None),
+        StoredAs::Quantized { min, max, .. }
+            if leaf.dtype == DType::Float32 && (min < -most || max > most) =>
+        {
+            let reason = format!("{min} to {max} is no range of single precision");
+            return Err(unwritable(name, reason));
+        }
+        StoredAs::Quantized { bits, min, max } => (C::Real32Quant, bits, Some((min, max))),
+    };
+    let has_range = u16::from(column.range.is_some()) << 1;
+    column.flags = ColumnFlags(column.flags.0 & !2 | has_range);
+    Ok(())
+}

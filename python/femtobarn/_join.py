@@ -1,0 +1,96 @@
+"""Joining: fields of several ntuples side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from femtobarn import _core
+from femtobarn._compat import known_options
+from femtobarn._merge import Common, MergeReport, call
+from femtobarn._patterns import patterns
+from femtobarn.errors import UsageError
+
+if TYPE_CHECKING:
+    import os
+
+    from femtobarn._open import Files
+
+__all__ = ["join_columns"]
+
+
+@known_options()
+def join_columns(
+    files: Files,
+    output: str | os.PathLike[str],
+    *,
+    on: str | Iterable[str] | None = None,
+    fields: Sequence[str | Iterable[str] | None] | None = None,
+    unmatched: str = "error",
+    name: str | None = None,
+    compression: Any = None,
+    overwrite: bool = False,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> MergeReport:
+    """Put the fields of ntuples side by side into one ntuple (a horizontal merge, as friends of a tree).
+
+    Without `on`, entries of the same number belong together. Where all ntuples have the same clusters, their pages are
+    shared or copied; elsewhere, and where entries are matched, clusters are made anew.
+
+    Parameters
+    ----------
+    files : str, path, dict or list
+        The ntuples, two or more, as for `open`: ``["a.root:Events", "b.root:Friends"]``.
+    output : str or path
+        The file to make.
+    on : str or list of str, optional
+        Fields of integers that all ntuples have, such as ``["run", "luminosityBlock", "event"]``: entries belong
+        together where these are equal. The output has the entries of the first ntuple, in its order, and these fields
+        once. A key that one of the others has twice is an error.
+    fields : list, optional
+        For each ntuple, the top-level fields to take, as a name or a list of them (``*`` and ``?`` stand for any
+        characters); None for all. A name that two ntuples have must be left out of one.
+    unmatched : str
+        What becomes of entries of the first ntuple that another one does not have: "error"; "drop", they are left out,
+        and counted in the report.
+    name : str, optional
+        The name of the ntuple that is made; by default that of the first.
+    compression : str or int, optional
+        What all pages are to be compressed with (see `recreate`); by default each keeps what it has.
+    overwrite : bool
+        Whether the output replaces a file that is there already; an input is never replaced.
+    threads : int, optional
+        Number of threads; by default the variable FEMTOBARN_THREADS, or else all cores.
+    progress : bool, optional
+        Whether a bar is shown; by default only on a terminal and in a notebook.
+
+    Returns
+    -------
+    MergeReport
+        What was done. Entries of other ntuples than the first that belong to none are counted, too.
+
+    Raises
+    ------
+    FemtobarnError
+        If entries or names do not fit together, or something cannot be read or written: then there is no output.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> one, two = {"event": [1, 2], "pt": [20.5, 30.5]}, {"event": [2, 1], "weight": [0.5, 2.0]}
+    >>> fb.write(tmp / "events.root", one, name="Events"), fb.write(tmp / "friends.root", two, name="Friends")
+    (2, 2)
+    >>> report = fb.join_columns([tmp / "events.root", tmp / "friends.root"], tmp / "joined.root", on="event")
+    >>> fb.open(tmp / "joined.root").arrays(library="np")["weight"]
+    array([2. , 0.5])
+    """
+    given: dict[str, Any] = {"unmatched": unmatched, "on": patterns("on", on)}
+    if name is not None:
+        given["name"] = name
+    if fields is not None:
+        if isinstance(fields, str) or not isinstance(fields, Sequence):
+            raise UsageError(f"fields are a list with an item for each ntuple, not {fields!r}")
+        given["fields"] = [patterns("fields", each) for each in fields]
+    common = Common(None, compression, "drop", overwrite, threads, progress)
+    return call(_core.join_columns, "joining", files, output, given, {}, common)

@@ -1,0 +1,192 @@
+"""Joining: the fields of ntuples side by side, by the numbers of entries or by keys."""
+
+import awkward as ak
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_merge import mounted  # noqa: F401 (a fixture)
+
+import femtobarn as fb
+
+N = 3000
+KEYS = ["run", "event"]
+
+
+def left_columns():
+    random = np.random.default_rng(1)
+    counts = random.integers(0, 4, N)
+    return ak.Array(
+        {
+            "run": np.repeat(np.arange(3, dtype="u4"), N // 3),
+            "event": np.tile(np.arange(N // 3, dtype="u8") + (1 << 63), 3),
+            "x": random.normal(size=N),
+            "v": ak.unflatten(random.normal(size=int(counts.sum())), counts),
+        }
+    )
+
+
+def right_columns():
+    random = np.random.default_rng(2)
+    counts = random.integers(0, 3, N)
+    items = int(counts.sum())
+    jets = ak.zip({"pt": random.normal(size=items), "id": random.integers(0, 9, items)})
+    return ak.Array(
+        {
+            "y": random.normal(size=N).astype("f4"),
+            "s": [f"t{i}" * (i % 3) for i in range(N)],
+            "jets": ak.unflatten(jets, counts),
+            "matrix": random.normal(size=(N, 2, 3)),
+        }
+    )
+
+
+LEFT, RIGHT = left_columns(), right_columns()
+
+
+def beside(left, right):
+    """The columns of both."""
+    columns = {name: left[name] for name in left.fields} | {name: right[name] for name in right.fields}
+    return ak.zip(columns, depth_limit=1)
+
+
+BOTH, KEYED = beside(LEFT, RIGHT), beside(LEFT[KEYS], RIGHT)
+
+
+def write(path, array, name, **sizes):
+    fb.write(path, array, name=name, **sizes)
+    return path
+
+
+def assert_is(path, expected):
+    nt = fb.open(path)
+    assert nt.verify().ok
+    found = nt.arrays()
+    assert sorted(found.fields) == sorted(expected.fields)
+    for name in expected.fields:
+        assert ak.array_equal(found[name], expected[name]), name
+
+
+def test_ntuples_with_the_same_clusters_keep_their_pages(tmp_path, mounted):  # noqa: F811
+    folder, can_share = mounted
+    random = np.random.default_rng(3)
+    left = {f"a{i}": random.normal(size=200_000) for i in range(2)}
+    right = {f"b{i}": random.normal(size=200_000) for i in range(2)}
+    write(folder / "a.root", left, "Events", compression="zstd:1")
+    write(folder / "b.root", right, "Friends", compression="lz4")
+    report = fb.join_columns([f"{folder}/a.root:Events", f"{folder}/b.root:Friends"], folder / "out.root")
+    assert report.entries == {"Events": 200_000}
+    assert sum(report.levels[level] for level in ("L2", "L3", "L4")) == 0
+    if can_share:
+        assert report.levels["L0"] > 0.9 * report.levels["L1"]
+    nt = fb.open(folder / "out.root")
+    assert nt.verify().ok
+    for name, values in {**left, **right}.items():
+        assert np.array_equal(nt[name].array(library="np"), values)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_ntuples_with_other_clusters_are_joined_entry_by_entry(tmp_path, threads):
+    a = write(tmp_path / "a.root", LEFT, "Events", cluster_size=20_000, page_size=1000)
+    b = write(tmp_path / "b.root", RIGHT, "Friends", cluster_size=7000, page_size=300)
+    report = fb.join_columns([a, b], tmp_path / "out.root", threads=threads)
+    assert report.levels["L4"] > 0
+    assert ["L4", "the ntuples have other clusters"] in report.inputs[0]["ntuples"]["Events"]["why"]
+    assert_is(tmp_path / "out.root", BOTH)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 1000), share=st.sampled_from([0.0, 0.3, 1.0]), shuffled=st.booleans())
+def test_entries_with_equal_keys_belong_together(tmp_path, seed, share, shuffled):
+    random = np.random.default_rng(seed)
+    kept = np.flatnonzero(random.random(N) < share)
+    order = random.permutation(kept) if shuffled else kept
+    a = write(tmp_path / "a.root", LEFT, "Events", cluster_size=60_000)
+    b = write(tmp_path / "b.root", KEYED[order], "Friends", cluster_size=60_000)
+    output = tmp_path / "out.root"
+    fb.join_columns([a, b], output, on=KEYS, unmatched="drop", overwrite=True)
+    assert_is(output, BOTH[kept])
+    # the first one gives the order
+    fb.join_columns([b, a], output, on=KEYS, overwrite=True, name="joined")
+    assert_is(output, BOTH[order])
+    assert fb.open(output).name == "joined"
+
+
+def test_three_ntuples_are_joined_and_fields_chosen(tmp_path):
+    a = write(tmp_path / "a.root", LEFT, "Events")
+    b = write(tmp_path / "b.root", RIGHT[["y", "s"]], "Friends")
+    c = write(tmp_path / "c.root", RIGHT[["jets", "matrix", "y"]], "More", cluster_size=9000)
+    output = tmp_path / "out.root"
+    fb.join_columns([a, b, c], output, fields=["x", None, ["jets", "m*"]], compression="zlib:1")
+    assert_is(output, BOTH[["x", "y", "s", "jets", "matrix"]])
+
+
+@pytest.mark.oracle
+def test_collections_behind_views_that_have_one_name_get_others(tmp_path, dimuon, run_root):
+    """Parts of a NanoAOD could not be joined: ROOT's importer calls what is behind the views of each `_collection0`."""
+    muons, numbers, output = (tmp_path / f"{name}.root" for name in ("muons", "numbers", "out"))
+    fb.clone(dimuon, muons, fields=["Muon_*"])
+    fb.clone(dimuon, numbers, fields="nMuon")
+    report = fb.join_columns([numbers, muons], output)
+    assert report.levels["L4"] == 0
+    joined, one = fb.open(output), fb.open(dimuon)
+    assert joined.verify().ok
+    for name in ("nMuon", "Muon_pt", "Muon_charge"):
+        assert ak.array_equal(joined[name].array(), one[name].array())
+    script = """
+import os, sys
+import ROOT
+frame = ROOT.RDataFrame("Events", sys.argv[1]).Define("n", "(int)nMuon - (int)Muon_pt.size()")
+open(sys.argv[2], "w").write(f"{frame.Min('n').GetValue()} {frame.Max('n').GetValue()}")
+os._exit(0)
+"""
+    run_root(script, output, tmp_path / "differences")
+    assert (tmp_path / "differences").read_text().split() == ["0.0", "0.0"]
+
+
+def test_what_does_not_fit_is_an_error_that_says_what_to_do(tmp_path):
+    a = write(tmp_path / "a.root", LEFT, "Events")
+    b = write(tmp_path / "b.root", KEYED, "Friends")
+    short = write(tmp_path / "short.root", KEYED[:10], "Friends")
+    twice = write(tmp_path / "twice.root", KEYED[[1, 0, 1]], "Friends")
+    output = tmp_path / "out.root"
+    for inputs, options, message in [
+        ([a], {}, "two ntuples or more"),
+        ([a, b], {}, r'"run".*both have it.*choose the fields'),
+        ([a, short], {"fields": [None, "y"]}, r"has 10 entries, and .*a\.root:Events has 3000.*on="),
+        ([a, short], {"on": KEYS}, r"entry 10 of .*\(run 0, event 9223372036854775818\) has no match in .*short\.root"),
+        ([a, twice], {"on": KEYS}, r"one key twice, in the entries 0 and 2 \(run 0, event 9223372036854775809\)"),
+        ([a, b], {"on": "x"}, r'"x" of .*a\.root:Events is no field of integers'),
+        ([a, b], {"on": "nothing"}, r"nothing"),
+        ([a, b], {"on": KEYS, "fields": [None, "nothing*"]}, r'no field of .*b\.root:Friends fits "nothing\*"'),
+        ([a, b], {"on": KEYS, "unmatched": "keep"}, r'no unmatched "keep"'),
+        ([a, b], {"on": KEYS, "fields": "y"}, r"a list with an item for each ntuple"),
+    ]:
+        with pytest.raises(fb.FemtobarnError, match=message):
+            fb.join_columns(inputs, output, **options)
+        assert not output.exists()
+    with pytest.raises(fb.UsageError, match="it is the input, too"):
+        fb.join_columns([a, b], b, on=KEYS, overwrite=True)
+
+
+ROOT_LOOKS = """
+import os, sys
+import ROOT
+frame = ROOT.RDataFrame("Events", sys.argv[1])
+sums = [frame.Sum(name).GetValue() for name in ("x", "y")] + [frame.Count().GetValue()]
+open(sys.argv[2], "w").write(" ".join(map(str, sums)))
+os._exit(0)
+"""
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("cluster_size", ["128 MiB", "7 kB"])
+def test_root_reads_what_was_joined(tmp_path, run_root, cluster_size):
+    a = write(tmp_path / "a.root", LEFT, "Events")
+    b = write(tmp_path / "b.root", RIGHT[["y", "s"]], "Friends", cluster_size=cluster_size)
+    output = tmp_path / "out.root"
+    fb.join_columns([a, b], output)
+    run_root(ROOT_LOOKS, output, tmp_path / "sums")
+    x, y, n = map(float, (tmp_path / "sums").read_text().split())
+    assert n == N
+    assert np.allclose([x, y], [ak.sum(LEFT.x), ak.sum(ak.values_astype(RIGHT.y, "f8"))])

@@ -1,0 +1,362 @@
+"""The proof that a file has the entries of what it was made of: what is right is proven, what is wrong is found."""
+
+import json
+import shutil
+import struct
+
+import awkward as ak
+import numpy as np
+import pytest
+from test_merge import FILES, events
+
+import femtobarn as fb
+
+
+def proven(path, against, **options):
+    """The proof of a file that is as in its inputs."""
+    report = fb.open(path).verify(against=against, **options)
+    assert report.ok, report
+    assert report.differences == ()
+    return report.against
+
+
+def refuted(path, against, **options):
+    """The differences of a file that is not, though all of its checksums are right."""
+    report = fb.open(path).verify(against=against, **options)
+    assert not report
+    assert report.damages == ()
+    return report.differences
+
+
+def command(capfd, *args):
+    """What `fb verify` prints as JSON, and its exit code."""
+    code = fb._core.cli_main(["verify", *map(str, args), "--json"])
+    return code, json.loads(capfd.readouterr().out)
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """Three files of different encodings; the second has more fields."""
+    folder = tmp_path_factory.mktemp("proof")
+    parts = [events(1000, 1), events(700, 2, more=True), events(300, 3)]
+    for number, (part, compression) in enumerate(zip(parts, ["zstd:5", "none", "lz4:4"], strict=True)):
+        fb.write(folder / f"{number}.root", part, name="Events", compression=compression, cluster_size="20 kB")
+    return [folder / f"{number}.root" for number in range(3)]
+
+
+LEVELS = [
+    {"level": "auto"},
+    {"level": "L1"},
+    {"level": "L2", "compression": "lzma:1"},
+    {"level": "L3", "compression": "none"},
+    {"level": "L4"},
+    {"level": "L4", "page_size": 1000},
+    {"compatible": False},
+    {"fields": ["i", "jets"]},
+]
+
+
+@pytest.mark.parametrize("options", LEVELS, ids=str)
+@pytest.mark.parametrize("values", [False, True])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_every_level_is_proven(inputs, tmp_path, options, values, threads):
+    output = tmp_path / "out.root"
+    files = [inputs[0], inputs[2], inputs[0]]
+    fb.merge(files, output, **options)
+    found = proven(output, files, values=values, threads=threads)
+    assert (found["entries"], found["entries_expected"]) == (2300, 2300)
+    assert [one["entries"] for one in found["inputs"]] == [1000, 300, 1000]
+    kept = options.get("level") in ("auto", "L1") or not options.keys() - {"fields", "compatible"}
+    assert found["pages_equal"] > 0 if kept and not values else found["by_value"]
+    if values or options.get("level") == "L4":
+        assert found["pages_equal"] == 0
+        assert {one["entries"] for one in found["by_value"]} == {2300}
+
+
+def test_pages_that_stay_cost_no_reading_of_the_inputs(tmp_path):
+    """The values of the input are not looked at where pages are the same: damage of its pages does not show."""
+    path, first = two_pages(tmp_path)
+    output = tmp_path / "out.root"
+    fb.merge(path, output)
+    pages = fb.open(output).verify().pages
+    found = proven(output, path)
+    assert (found["pages_equal"], found["by_value"]) == (pages, [])
+    flip(path, first)
+    assert proven(output, path)["pages_equal"] == pages
+    differences = refuted(output, path, values=True)
+    assert any("checksum" in one["found"] for one in differences)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("level", ["auto", "L4"])
+def test_any_file_is_proven(path, level, tmp_path):
+    """Of ROOT's writer and merger, of femtobarn's, with every feature of the format."""
+    output = tmp_path / "out.root"
+    report = fb.merge([path, path], output, others="drop", level=level)
+    for name in report.entries:
+        for values in (False, True):
+            found = fb.open({output: name}).verify(against={path: name}, values=values)
+            one = fb.open({path: name}).num_entries
+            if one:
+                assert [item["field"] for item in found.differences] == [""]
+                assert (found.differences[0]["found"], found.differences[0]["expected"]) == (str(2 * one), str(one))
+            found = fb.open({output: name}).verify(against=[f"{path}:{name}"] * 2, values=values)
+            assert found.ok, found
+
+
+def test_fields_that_an_input_does_not_have_are_zero(inputs, tmp_path):
+    output = tmp_path / "out.root"
+    for files in (inputs, [inputs[1], inputs[0]]):
+        fb.merge(files, output, mode="union", overwrite=True)
+        found = proven(output, files)
+        more = set(fb.open(inputs[1]).keys()) - set(fb.open(inputs[0]).keys())
+        assert {one["field"] for one in found["missing"]} >= {name for name in more if "." not in name}
+        assert found["left_out"] == []
+    fb.merge(inputs, output, mode="filter", overwrite=True)
+    found = proven(output, inputs)
+    assert found["missing"] == []
+    assert {one["input"] for one in found["left_out"]} == {f"{inputs[1]}:Events"}
+
+
+def test_values_of_a_field_that_the_input_does_not_have_are_found(tmp_path):
+    less, more = tmp_path / "less.root", tmp_path / "more.root"
+    fb.write(less, {"x": [1, 2, 3]}, name="t")
+    added = {"n": [0, 0, 7], "v": [[], [], [1.0]], "s": ["", "", "a"], "b": [False, False, True]}
+    fb.write(more, {"x": [1, 2, 3], **added}, name="t")
+    found = refuted(more, less)
+    assert {one["field"] for one in found} == set(added)
+    assert {one["entry"] for one in found} == {2}
+    assert {one["input_entry"] for one in found} == {None}
+
+
+def test_an_append_is_proven_against_old_and_new(inputs, tmp_path):
+    output = tmp_path / "out.root"
+    shutil.copy(inputs[0], output)
+    fb.merge([inputs[2], inputs[1]], output, append=True)
+    found = proven(output, [inputs[0], inputs[2], inputs[1]])
+    assert found["pages_equal"] > 0
+    with pytest.raises(fb.FemtobarnError, match="afterwards"):
+        fb.merge(inputs[0], output, append=True, verify=True)
+
+
+@pytest.mark.parametrize("entries", [slice(100, 900), range(1000), (0, 0), slice(-10, None), slice(3, 4)], ids=str)
+def test_a_clone_is_proven(inputs, tmp_path, entries, capfd):
+    output = tmp_path / "out.root"
+    fb.clone(inputs[0], output, entries=entries)
+    wanted = range(1000)[slice(*entries) if isinstance(entries, tuple) else slice(*slice_of(entries))]
+    found = proven(output, inputs[0], entries=entries)
+    assert found["entries"] == len(wanted)
+    span = f"{wanted.start}:{wanted.stop}"
+    code, text = command(capfd, output, "--against", inputs[0], "--entries", span)
+    assert (code, text["ok"]) == (0, True)
+    if 0 < len(wanted) < 999:
+        other = range(wanted.start + 1, wanted.stop + 1) if wanted.stop < 1000 else range(len(wanted))
+        assert refuted(output, inputs[0], entries=other)
+        assert command(capfd, output, "--against", inputs[0])[0] == 1
+
+
+def slice_of(entries):
+    return (entries.start, entries.stop, None)
+
+
+def test_a_skim_is_proven_by_its_condition(tmp_path, capfd):
+    path, output = tmp_path / "in.root", tmp_path / "out.root"
+    rng = np.random.default_rng(1)
+    counts = rng.integers(0, 5, 5000)
+    data = {"i": np.arange(5000), "v": ak.unflatten(rng.normal(size=counts.sum()), counts)}
+    fb.write(path, data, name="t", cluster_size="10 kB")
+    for text in ("i % 3 == 0", "i > 4000", "i >= 0", "i < 0", "any(v > 2)"):
+        fb.skim([path, path], output, where=text, overwrite=True)
+        proven(output, [path, path], where=text)
+    assert refuted(output, [path, path], where="any(v > 2.1)")
+    code, found = command(capfd, output, "--against", path, path, "--where", "any(v > 2)")
+    assert (code, found["against"]["equal"]) == (0, True)
+
+
+def test_parts_of_a_join_are_proven_against_their_inputs(tmp_path):
+    one, two, output = (tmp_path / f"{name}.root" for name in ("one", "two", "out"))
+    fb.write(one, {"x": np.arange(100)}, name="t")
+    fb.write(two, {"y": np.arange(100) * 2.0}, name="t")
+    fb.join_columns([one, two], output)
+    for part, other in ((one, "y"), (two, "x")):
+        found = fb.open(output).verify(against=part)
+        assert {item["field"] for item in found.differences} == {other}
+        assert found.against["pages_equal"] > 0
+    fields = tmp_path / "x.root"
+    fb.clone(output, fields, fields="x")
+    proven(fields, one)
+
+
+def flip(path, offset):
+    with path.open("r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)
+        file.seek(offset)
+        file.write(bytes([byte[0] ^ 1]))
+
+
+def two_pages(folder):
+    """A file with two pages of four integers each, and where the first one is."""
+    path = folder / "in.root"
+    fb.write(path, {"x": np.arange(8, dtype=np.int32)}, name="t", compression="none", page_size=16)
+    return path, path.read_bytes().index(struct.pack("<4i", 0, 1, 2, 3))
+
+
+def test_swapped_pages_of_one_size_with_right_checksums_are_found(tmp_path, capfd):
+    """What checksums beside pages cannot tell: every page is whole, and at the wrong place."""
+    path, _ = two_pages(tmp_path)
+    output = tmp_path / "out.root"
+    fb.merge(path, output)
+    proven(output, path)
+    data = bytearray(output.read_bytes())
+    one = data.index(struct.pack("<4i", 0, 1, 2, 3))
+    two = data.index(struct.pack("<4i", 4, 5, 6, 7))
+    data[one : one + 24], data[two : two + 24] = data[two : two + 24], data[one : one + 24]
+    output.write_bytes(data)
+    assert fb.open(output).verify().ok
+    [found] = refuted(output, path)
+    assert (found["field"], found["entry"], found["found"], found["expected"]) == ("x", 0, "4", "0")
+    code, text = command(capfd, output, "--against", path)
+    assert (code, text["ok"], text["ntuples"][0]["ok"]) == (1, False, True)
+
+
+def test_a_flipped_byte_is_found_by_the_output_s_own_checksum(tmp_path):
+    path, _ = two_pages(tmp_path)
+    output = tmp_path / "out.root"
+    fb.merge(path, output)
+    flip(output, output.read_bytes().index(struct.pack("<4i", 4, 5, 6, 7)))
+    report = fb.open(output).verify(against=path)
+    assert not report.ok
+    assert len(report.damages) == 1
+
+
+def test_one_changed_value_is_found_in_its_place(tmp_path):
+    data = {
+        "i": np.arange(20000),
+        "v": ak.unflatten(np.arange(40000.0), np.full(20000, 2)),
+        "r": ak.zip({"a": np.arange(20000), "s": [f"text {i}" for i in range(20000)]}),
+        "l": ak.Array([[{"pt": float(i), "q": [i, i + 1]}] for i in range(20000)]),
+        "o": ak.Array([None if i % 3 else i for i in range(20000)]),
+        "u": ak.Array([i if i % 2 else f"{i}" for i in range(20000)]),
+    }
+    one, output = tmp_path / "one.root", tmp_path / "two.root"
+    fb.write(one, data, name="t", cluster_size="100 kB")
+    changed = {name: ak.to_list(column) for name, column in data.items()}
+    changed["i"][12345] += 1
+    changed["v"][777][1] = 0.5
+    changed["r"][19999]["s"] = "other"
+    changed["l"][3] = [{"pt": 3.0, "q": [3, 5]}]
+    changed["o"][0] = None
+    changed["u"][11] = "11"
+    fb.write(output, {name: ak.Array(column) for name, column in changed.items()}, name="t", cluster_size="100 kB")
+    found = {one["field"]: one for one in refuted(output, one)}
+    assert {name: (it["entry"], it["input_entry"]) for name, it in found.items()} == {
+        "i": (12345, 12345),
+        "v[1]": (777, 777),
+        "r.s": (19999, 19999),
+        "l[0].q[1]": (3, 3),
+        "o": (0, 0),
+        "u": (11, 11),
+    }
+    told = {name: (it["found"], it["expected"]) for name, it in found.items()}
+    assert told["i"] == ("12346", "12345")
+    assert told["v[1]"] == ("0.5", "1555.0")
+    assert told["r.s"] == ('"other"', '"text 19999"')
+    assert told["l[0].q[1]"] == ("5", "4")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_bits_are_compared(tmp_path, dtype):
+    """Zeros of other signs and NaNs with other contents are other values; the same NaN is the same."""
+    bits = {"float32": np.uint32, "float64": np.uint64}[dtype]
+    values = np.array([1.0, 0.0, np.nan, 2.0], dtype)
+    one, two = tmp_path / "one.root", tmp_path / "two.root"
+    fb.write(one, {"x": values, "y": values, "z": values}, name="t", compression="none")
+    payload = values.copy()
+    payload.view(bits)[2] |= 5
+    fb.write(two, {"x": values, "y": np.array([1.0, -0.0, np.nan, 2.0], dtype), "z": payload}, name="t")
+    found = {item["field"]: item for item in refuted(two, one)}
+    assert found.keys() == {"y", "z"}
+    assert (found["y"]["found"], found["y"]["expected"]) == ("-0.0", "0.0")
+    assert found["z"]["entry"] == 2
+    assert found["z"]["found"] != found["z"]["expected"]
+
+
+def test_lost_precision_is_told_with_field_entry_and_values(tmp_path):
+    path, output = tmp_path / "in.root", tmp_path / "out.root"
+    values = np.array([1.0, 0.5, 1.0 + 2.0**-20, 3.0], np.float32)
+    fb.write(path, {"x": values, "y": values}, name="t")
+    fb.reshape(path, output, precision={"x": 16})
+    [found] = refuted(output, path)
+    assert (found["field"], found["entry"], found["found"]) == ("x", 2, "1.0")
+    assert float(found["expected"]) == values[2]
+
+
+def test_wrong_inputs_are_found(inputs, tmp_path, capfd):
+    output = tmp_path / "out.root"
+    files = [inputs[0], inputs[2], inputs[1]]
+    fb.merge(files, output)
+    # another order
+    found = refuted(output, [inputs[2], inputs[0], inputs[1]])
+    assert {item["entry"] for item in found} <= set(range(10))
+    # one is missing
+    [found] = refuted(output, files[:2])
+    assert (found["field"], found["found"], found["expected"]) == ("", "2000", "1300")
+    # one too many
+    assert refuted(output, [*files, inputs[0]])[-1]["expected"] == "3000"
+    # another file
+    other = tmp_path / "other.root"
+    fb.write(other, {"x": [1.0]}, name="Events")
+    assert refuted(output, other)
+    # another type
+    typed = tmp_path / "typed.root"
+    fb.write(typed, {"x": np.array([1], np.int64)}, name="Events")
+    [found] = refuted(other, typed)
+    assert (found["field"], found["entry"], found["found"], found["expected"]) == (
+        "x",
+        None,
+        "it is double",
+        "it is std::int64_t",
+    )
+    code, text = command(capfd, output, "--against", *files)
+    assert (code, text["against"]["equal"]) == (0, True)
+    code = fb._core.cli_main(["verify", str(output), "--against", str(tmp_path / "missing.root")])
+    assert code == 3
+    with pytest.raises(FileNotFoundError):
+        fb.open(output).verify(against=tmp_path / "missing.root")
+
+
+def test_every_ntuple_of_a_file_is_proven(tmp_path, capfd):
+    path, output = tmp_path / "in.root", tmp_path / "out.root"
+    with fb.recreate(path) as file:
+        file["a"] = {"x": [1, 2]}
+        file["dir/b"] = {"y": [3.0]}
+    fb.merge([path, path], output)
+    code, found = command(capfd, output, "--against", path, path)
+    assert code == 0
+    assert {item["ntuple"]: item["entries"] for item in found["against"]["ntuples"]} == {"a": 4, "dir/b": 2}
+    code, found = command(capfd, f"{output}:dir/b", "--against", f"{path}:dir/b", path)
+    assert (code, len(found["against"]["ntuples"])) == (0, 1)
+    code = fb._core.cli_main(["verify", str(output), "--against", str(path)])
+    assert code == 1
+    assert "a: NOT AS IN THE INPUTS" in capfd.readouterr().out
+
+
+def test_a_merge_proves_itself(inputs, tmp_path, capfd):
+    output = tmp_path / "out.root"
+    report = fb.merge(inputs, output, verify=True)
+    [proof] = report.proof["ntuples"]
+    assert (report.proof["equal"], proof["entries"]) == (True, 2000)
+    assert fb.merge(inputs, output, overwrite=True).proof is None
+    assert fb._core.cli_main(["merge", str(output), *map(str, inputs), "--force", "--verify"]) == 0
+    assert "as in the inputs" in capfd.readouterr().out
+
+
+def test_wrong_usage_is_told(inputs):
+    nt = fb.open(inputs[0])
+    with pytest.raises(fb.UsageError, match="against"):
+        nt.verify(values=True)
+    with pytest.raises(fb.UsageError, match="not both"):
+        nt.verify(against=inputs[0], entries=(0, 1), where="x > 1")
+    assert fb._core.cli_main(["verify", str(inputs[0]), "--values"]) == 2
+    assert fb._core.cli_main(["verify", str(inputs[0]), str(inputs[1]), "--against", str(inputs[0])]) == 2
