@@ -210,7 +210,8 @@ class VerifyReport(_Value):
     against : dict or None
         What the comparison with inputs found, if there are any: `pages_equal` and `bytes_equal`, which are those of the
         inputs; `by_value`, the fields of which values were compared; `missing` and `left_out`, fields that an input or
-        the ntuple does not have; `differences`.
+        the ntuple does not have; `not_compared`, fields that cannot be read, with the reasons; `equal`, whether all was
+        compared and is the same.
     differences : tuple of dict
         What is not as in the inputs, the first of each field: field (with the place in it, as ``tracks[2].pt``), entry,
         input, input_entry, found and expected.
@@ -227,8 +228,8 @@ class VerifyReport(_Value):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is bad."""
-        return not self.damages and not self.differences
+        """Whether nothing is bad, and all was compared that was to be."""
+        return not self.damages and (self.against is None or bool(self.against["equal"]))
 
     def __bool__(self) -> bool:
         return self.ok
@@ -246,6 +247,7 @@ class VerifyReport(_Value):
         lines += [f"not checked: {branch['field']}: {branch['reason']}" for branch in self.not_checked]
         if self.against is not None:
             lines.append(self._compared(self.against))
+            lines += [f"not compared: {field['field']}: {field['reason']}" for field in self.against["not_compared"]]
         if self.damages:
             lines.append(_table(self.damages))
         if self.differences:
@@ -253,7 +255,7 @@ class VerifyReport(_Value):
         return "\n".join(lines)
 
     def _compared(self, against: Mapping[str, Any]) -> str:
-        state = "not as in the inputs" if self.differences else "as in the inputs"
+        state = "as in the inputs" if against["equal"] else "not as in the inputs"
         line = f"{state}: {plural(against['pages_equal'], 'page')} ({format_bytes(against['bytes_equal'])}) the same"
         n = len(against["by_value"])
         return line + (f", {plural(n, 'field')} compared by value" if n else "")

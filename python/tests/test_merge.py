@@ -119,6 +119,35 @@ def test_filter_leaves_out_what_the_first_file_has_not_and_says_so(written, tmp_
     assert [path.name for path in tmp_path.iterdir()] == ["out.root"]
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize("compatible", [True, False])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=str)
+@pytest.mark.parametrize("compression", [None, "lz4"])
+def test_union_adds_views_of_what_is_there(dimuon, tmp_path, run_root, order, compression, compatible):
+    """The columns of the collection were in the schema twice."""
+    fb.clone(dimuon, tmp_path / "collection.root", fields=["_collection0"])
+    fb.reshape(tmp_path / "collection.root", tmp_path / "plain.root", encoding="plain", compression="none")
+    files = [dimuon, tmp_path / "plain.root"]
+    inputs, output = [files[number] for number in order], tmp_path / "out.root"
+    options = {"compression": compression, "compatible": compatible, "verify": True}
+    report = fb.merge(inputs, output, mode="union", **options)
+    missing = report.inputs[order.index(1)]["ntuples"]["Events"]["missing"]
+    # of the first file it is not known yet what it lacks
+    assert sorted(missing) == (["event", "run"] if order == (0, 1) else [])
+    one, two = fb.open(dimuon).arrays(), fb.open(output)
+    assert two.verify(against=inputs, values=True).ok
+    two = two.arrays()
+    own, other = (two[:12000], two[12000:]) if order == (0, 1) else (two[12000:], two[:12000])
+    for name in ("nMuon", "Muon_pt", "Muon_charge"):
+        assert ak.array_equal(own[name], one[name])
+        assert ak.array_equal(other[name], one[name])
+    assert ak.array_equal(own["event"], one["event"])
+    assert not ak.any(other["event"])
+    if compatible:
+        seen = "import sys, ROOT; print(ROOT.RDataFrame('Events', sys.argv[1]).Sum('Muon_charge').GetValue())"
+        assert float(run_root(seen, output)) == 2 * ak.sum(one["Muon_charge"])
+
+
 def test_fields_are_chosen_also_of_those_that_come_later(written, tmp_path):
     """A union had all fields of the second file, whatever was asked for."""
     folder, parts = written

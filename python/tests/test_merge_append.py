@@ -173,12 +173,6 @@ def test_other_ntuples_and_objects_are_begun_and_those_there_stay(tmp_path, test
     assert values(output, "top") == {"x": [0, 1, 2, 3, 4, 0, 1, 0, 1]}
     assert values(output, "sub/below") == {"y": [0, 1, 2]}
     assert values(output, "another/deep/one") == {"z": [0, 1, 0, 1]}
-    # objects that are there are the first ones
-    objects = testdata / "rootfile" / "objects.root"
-    if objects.exists():
-        first = fb.merge([dimuon, objects], output, append=True, others="first")
-        again = fb.merge([dimuon, objects], output, append=True, others="first")
-        assert len(again.inputs[1]["dropped"]) > len(first.inputs[1]["dropped"])
 
 
 def test_attribute_sets_and_older_cycles_stay(tmp_path):

@@ -342,6 +342,34 @@ def test_every_ntuple_of_a_file_is_proven(tmp_path, capfd):
     assert "a: NOT AS IN THE INPUTS" in capfd.readouterr().out
 
 
+def test_an_ntuple_that_is_not_there_is_told(tmp_path, capfd):
+    path, output = tmp_path / "in.root", tmp_path / "out.root"
+    with fb.recreate(path) as file:
+        file["a"] = {"x": [1, 2]}
+        file["dir/b"] = {"y": [3.0]}
+    fb.merge([f"{path}:a"], output)
+    code, found = command(capfd, output, "--against", path)
+    assert code == 1
+    [lacking] = [item for item in found["against"]["ntuples"] if not item["equal"]]
+    assert lacking["ntuple"] == "dir/b"
+    assert fb._core.cli_main(["verify", str(output), "--against", str(path)]) == 1
+    assert f"no such ntuple, and {path} has one" in capfd.readouterr().out
+    # only one is meant
+    assert command(capfd, output, "--against", f"{path}:a")[0] == 0
+    assert command(capfd, f"{output}:a", "--against", path)[0] == 0
+
+
+def test_damage_of_an_input_is_not_that_of_the_output(tmp_path):
+    path, at = two_pages(tmp_path)
+    shutil.copy(path, tmp_path / "whole.root")
+    flip(path, at)
+    with pytest.raises(
+        fb.FormatError, match=rf'in\.root: the page of field "x" in cluster 0 at offset {at} .* leave it out'
+    ):
+        fb.merge([tmp_path / "whole.root", path], tmp_path / "out.root", verify=True)
+    assert not (tmp_path / "out.root").exists()
+
+
 def test_a_merge_proves_itself(inputs, tmp_path, capfd):
     output = tmp_path / "out.root"
     report = fb.merge(inputs, output, verify=True)

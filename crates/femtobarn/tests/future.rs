@@ -11,7 +11,9 @@ mod common;
 
 use common::{read, root, top_level};
 use femtobarn::codec::xxh3;
+use femtobarn::convert::Input;
 use femtobarn::io::MemorySource;
+use femtobarn::proof::{ProofOptions, prove};
 use femtobarn::rootfile::RootFile;
 use femtobarn::spec::{Anchor, Footer};
 use femtobarn::{Error, NTuple, OpenOptions};
@@ -45,8 +47,18 @@ impl Patched {
         &mut self.bytes[start..start + self.anchor.n_bytes_header as usize]
     }
 
-    /// Mends all checksums after the header was changed, and opens the file.
+    /// Opens the file.
     fn open(mut self) -> Result<NTuple, Error> {
+        self.mend();
+        NTuple::open_source(
+            MemorySource::new("future.root", self.bytes),
+            Some(&self.path),
+            OpenOptions::default(),
+        )
+    }
+
+    /// Mends all checksums after the header was changed.
+    fn mend(&mut self) {
         let checksum = seal(self.header());
         let footer_range = self.anchor.seek_footer as usize
             ..(self.anchor.seek_footer + self.anchor.n_bytes_footer) as usize;
@@ -60,11 +72,6 @@ impl Patched {
         let footer = &mut self.bytes[footer_range];
         footer[16..24].copy_from_slice(&checksum.to_le_bytes());
         seal(footer);
-        NTuple::open_source(
-            MemorySource::new("future.root", self.bytes),
-            Some(&self.path),
-            OpenOptions::default(),
-        )
     }
 
     /// Position of a field's structural role in the header.
@@ -171,6 +178,26 @@ fn a_field_of_an_unknown_column_type_is_skipped_by_name() {
     let at = patched.column_of(id);
     patched.header()[at..at + 2].copy_from_slice(&0x99u16.to_le_bytes());
     check(patched, &name, "unknown column type 0x99");
+}
+
+#[test]
+fn a_field_that_is_skipped_is_not_proven() {
+    let mut patched = Patched::new("mixed_none.root", "mixed");
+    let (name, _) = plain_field(&patched);
+    let at = patched.role_of(&name);
+    patched.header()[at..at + 2].copy_from_slice(&77u16.to_le_bytes());
+    patched.mend();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("future.root");
+    std::fs::write(&path, &patched.bytes).unwrap();
+    let file = Input {
+        url: path.to_str().unwrap().to_owned(),
+        path: None,
+    };
+    let report = prove(&file, &[file.clone()], &ProofOptions::default(), None).unwrap();
+    assert!(!report.is_equal());
+    assert!(report.differences().next().is_none());
+    assert_eq!(report.ntuples[0].not_compared[0].0, name);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use femtobarn_rootfile::StreamerInfo;
+use femtobarn_rootfile::{ElementKind, StreamerInfo};
 
 /// Streamer infos by class and version.
 #[derive(Debug, Default)]
@@ -18,6 +18,29 @@ impl Infos {
             by_class.entry(info.name.clone()).or_default().push(info);
         }
         Self { by_class }
+    }
+
+    /// Whether a class is `base`, or has it among its bases, as far as the file describes them.
+    #[must_use]
+    pub fn derives(&self, class: &str, base: &str) -> bool {
+        let mut known = Vec::new();
+        let mut left = vec![class];
+        while let Some(class) = left.pop() {
+            if class == base {
+                return true;
+            }
+            if known.contains(&class) {
+                continue;
+            }
+            known.push(class);
+            let infos = self.by_class.get(class).into_iter().flatten();
+            for element in infos.flat_map(|info| &info.elements) {
+                if matches!(element.kind, ElementKind::Base { .. }) {
+                    left.push(&element.name);
+                }
+            }
+        }
+        false
     }
 
     pub(crate) fn get(&self, class: &str, version: u16) -> Option<&StreamerInfo> {

@@ -8,6 +8,9 @@
 //! What is added, and how, follows ROOT's `TH1::Merge`, which hadd calls; where that loses data or adds bins that do not
 //! belong together, this does not.
 //!
+//! The same walk moves any other object behind a key of another length ([`moved_object`]), and tells which classes keep
+//! their data outside of their objects ([`Infos::derives`]).
+//!
 //! # Invariants
 //!
 //! - Nothing is allocated by a number that was not compared with the bytes that are there, and no input makes it panic.
@@ -35,3 +38,4 @@ mod walk;
 pub use error::HistogramError;
 pub use histogram::{Histogram, is_histogram};
 pub use infos::Infos;
+pub use splice::moved_object;

@@ -1,10 +1,12 @@
 //! Bytes of other lengths: what spans or points beyond them is put right.
 
 use crate::HistogramError;
+use crate::Infos;
 use crate::cursor::BYTE_COUNT;
 use crate::error::unsupported;
 use crate::histogram::Histogram;
-use crate::walk::{CLASS_MASK, MAP_OFFSET};
+use crate::layout::Layout;
+use crate::walk::{CLASS_MASK, MAP_OFFSET, walk};
 
 /// Bytes that take the place of others.
 #[derive(Debug)]
@@ -19,21 +21,38 @@ pub(crate) fn splice(
     mut splices: Vec<Splice>,
 ) -> Result<Vec<u8>, HistogramError> {
     splices.sort_by_key(|splice| splice.range.start);
-    rewritten(histogram, &splices, histogram.key_len)
+    let key_len = histogram.key_len;
+    let object = (&*histogram.bytes, &histogram.layout);
+    rewritten(object, &splices, (key_len, key_len))
 }
 
 /// The object behind a key of another length.
 pub(crate) fn moved(histogram: &Histogram, key_len: u16) -> Result<Vec<u8>, HistogramError> {
-    rewritten(histogram, &[], key_len)
+    let object = (&*histogram.bytes, &histogram.layout);
+    rewritten(object, &[], (histogram.key_len, key_len))
+}
+
+/// An object of any class for a record whose key has another length: positions within that it refers to count from the key.
+///
+/// `key_lens` are the length of the key that it was stored behind, and that of the new one, both in bytes.
+///
+/// # Errors
+/// If it is damaged, or something in it is not understood.
+pub fn moved_object(
+    class: &str,
+    object: &[u8],
+    key_lens: (u16, u16),
+    infos: &Infos,
+) -> Result<Vec<u8>, HistogramError> {
+    let layout = walk(class, object, key_lens.0, infos)?;
+    rewritten((object, &layout), &[], key_lens)
 }
 
 fn rewritten(
-    histogram: &Histogram,
+    (old, layout): (&[u8], &Layout),
     splices: &[Splice],
-    key_len: u16,
+    (old_key_len, key_len): (u16, u16),
 ) -> Result<Vec<u8>, HistogramError> {
-    let old = &histogram.bytes;
-    let layout = &histogram.layout;
     if let Some(opaque) = layout.opaque.first() {
         return unsupported(format!(
             "there is a {opaque} in it, which is not understood, and bytes in front of it move"
@@ -60,7 +79,7 @@ fn rewritten(
     for &at in &layout.tags {
         let tag = word(old, at);
         let (mask, target) = (tag & CLASS_MASK, (tag & !CLASS_MASK) as usize);
-        let before = usize::from(histogram.key_len) + MAP_OFFSET;
+        let before = usize::from(old_key_len) + MAP_OFFSET;
         // below are the object itself and what stands for none
         if let Some(target) = target.checked_sub(before) {
             let target = shift(target) + usize::from(key_len) + MAP_OFFSET;

@@ -45,6 +45,7 @@ pub(crate) fn walk(
         cursor: Cursor::new(bytes),
         displacement: usize::from(key_len),
         classes: HashMap::new(),
+        counters: HashMap::new(),
         layout: Layout::default(),
         labels: None,
         depth: 0,
@@ -67,6 +68,8 @@ pub(crate) struct Walker<'a> {
     displacement: usize,
     /// By their tags.
     classes: HashMap<u32, String>,
+    /// The numbers of items behind pointers that the members of this object say, those of its bases included.
+    counters: HashMap<&'a str, usize>,
     pub(crate) layout: Layout,
     /// Those of the axis that is being read.
     pub(crate) labels: Option<Labels>,
@@ -218,12 +221,12 @@ impl<'a> Walker<'a> {
         info: &'a StreamerInfo,
         path: Option<&str>,
     ) -> Result<(), HistogramError> {
-        let mut counters: HashMap<&str, usize> = HashMap::new();
         for element in &info.elements {
             let code = element.type_code;
             if code == COUNTER {
                 let mut ahead = self.cursor.clone();
-                counters.insert(&element.name, ahead.u32("counter")? as usize);
+                let n = ahead.u32("counter")? as usize;
+                self.counters.insert(&element.name, n);
             }
             match code {
                 _ if matches!(element.kind, ElementKind::Base { .. }) => {
@@ -233,8 +236,10 @@ impl<'a> Walker<'a> {
                 TOBJECT => self.object(path)?,
                 TNAMED => self.named(path)?,
                 // a pointer that is never null has no tag in front of its object
-                OBJECT | ANY | OBJECT_INLINE | ANY_INLINE => self.inner(element, path)?,
-                OBJECT_POINTER | ANY_POINTER => self.outer(element, path)?,
+                OBJECT | ANY | OBJECT_INLINE | ANY_INLINE => {
+                    self.apart(|walker| walker.inner(element, path))?;
+                }
+                OBJECT_POINTER | ANY_POINTER => self.apart(|walker| walker.outer(element, path))?,
                 _ if code < OFFSET_L => {
                     let place = self.numbers(code, 1)?;
                     self.note(path, &element.name, place);
@@ -243,11 +248,22 @@ impl<'a> Walker<'a> {
                     let n = usize::try_from(element.array_length).unwrap_or(0);
                     self.numbers(code - OFFSET_L, n)?;
                 }
-                _ if code < OBJECT => self.counted(element, &counters, path)?,
-                _ => self.container(element)?,
+                _ if code < OBJECT => self.counted(element, path)?,
+                _ => self.apart(|walker| walker.container(element))?,
             }
         }
         Ok(())
+    }
+
+    /// Does something with another object, which has counters of its own.
+    fn apart(
+        &mut self,
+        walk: impl FnOnce(&mut Self) -> Result<(), HistogramError>,
+    ) -> Result<(), HistogramError> {
+        let counters = std::mem::take(&mut self.counters);
+        let result = walk(self);
+        self.counters = counters;
+        result
     }
 
     /// A member that is an object.
@@ -283,13 +299,12 @@ impl<'a> Walker<'a> {
     fn counted(
         &mut self,
         element: &'a StreamerElement,
-        counters: &HashMap<&str, usize>,
         path: Option<&str>,
     ) -> Result<(), HistogramError> {
         let ElementKind::BasicPointer(counter) = &element.kind else {
             return unsupported(format!("member {} has no counter", element.name));
         };
-        let Some(&n) = counters.get(counter.name.as_str()) else {
+        let Some(&n) = self.counters.get(counter.name.as_str()) else {
             return unsupported(format!(
                 "the counter of member {} is not known",
                 element.name

@@ -3,7 +3,8 @@
 
 use femtobarn_rntuple::RNTupleError;
 
-use super::{Job, OnPulse, Opened, Others, refused, takes, wanted};
+use super::others::check_other;
+use super::{Job, OnPulse, Opened, takes, wanted};
 use crate::convert::Input;
 use crate::open::RNTUPLE_CLASS;
 
@@ -39,8 +40,8 @@ impl Job<'_> {
                 if let Some((_, ntuple)) = self.ntuples.get_mut(at) {
                     ntuple.check(&reader, &|name| takes(options, name))?;
                 }
-            } else if !key.is_directory() && !is_summed(&key) && options.others == Others::Error {
-                return Err(refused(&opened, &path, &key));
+            } else if !key.is_directory() && !is_summed(&key) {
+                check_other(&opened, &path, &key, options.others)?;
             }
         }
         Ok(())

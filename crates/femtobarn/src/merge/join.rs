@@ -13,6 +13,7 @@ use femtobarn_rntuple::write::{
 };
 
 use super::keys::{Matches, keys_of, match_keys};
+use super::options::check_free;
 use super::{MergeReport, MergedInput, MergedNTuple, OnPulse, Pulse};
 use crate::convert::{Input, check_apart, check_inputs};
 use crate::open::{OpenOptions, open_reader_of, open_source};
@@ -126,7 +127,7 @@ fn check(inputs: &[Input], output: &Path, options: &JoinOptions) -> Result<(), R
     }
     check_inputs(inputs)?;
     check_apart(inputs, output)?;
-    super::check_free(output, options.overwrite)
+    check_free(output, options.overwrite)
 }
 
 fn open(input: &Input) -> Result<Arc<Reader>, RNTupleError> {

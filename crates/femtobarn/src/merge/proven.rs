@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::Tick;
 
 use super::{MergeOptions, OnPulse, Pulse};
 use crate::convert::Input;
 use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
-use crate::proof::{ProofOptions, ProofReport, prove};
+use crate::proof::{NTupleProof, ProofOptions, ProofReport, prove};
 
 /// Insists that the output is new, and to have the values of the inputs.
 pub(super) fn check(output: &Path, options: &MergeOptions) -> Result<(), RNTupleError> {
@@ -55,13 +56,50 @@ pub(super) fn prove_unseen(
         return Err(refused(ntuple, &difference.describe()));
     }
     for proof in &report.ntuples {
+        if let Some((field, reason)) = proof.not_compared.first() {
+            return Err(refused(&proof.ntuple, &format!("{field}: {reason}")));
+        }
         let files = [(output.url.clone(), Some(proof.ntuple.clone()))];
         let ntuple = NTuple::open(&files, OpenOptions::default())?;
         let found = ntuple.verify(options.write.threads.max(1), Some(&tick))?;
         if let Some(damage) = found.iter().flat_map(|found| &found.damages).next() {
+            check_inputs(proof, inputs, options.write.threads, &tick)?;
             let what = format!("{}: {}", damage.field, damage.problem);
             return Err(refused(&proof.ntuple, &what));
         }
     }
     Ok(report)
+}
+
+/// Looks whether what is damaged came so from an input.
+fn check_inputs(
+    proof: &NTupleProof,
+    inputs: &[Input],
+    threads: usize,
+    tick: Tick<'_>,
+) -> Result<(), RNTupleError> {
+    for input in inputs {
+        let path = input.path.as_ref().unwrap_or(&proof.ntuple);
+        let file = [(input.url.clone(), Some(path.clone()))];
+        // an input may lack it
+        let Ok(ntuple) = NTuple::open(&file, OpenOptions::default()) else {
+            continue;
+        };
+        let found = ntuple.verify(threads.max(1), Some(tick))?;
+        if let Some(damage) = found.into_iter().flat_map(|found| found.damages).next() {
+            return Err(RNTupleError::Inconsistent {
+                url: input.url.clone(),
+                ntuple: path.clone(),
+                what: format!(
+                    "the page of field {:?} in cluster {} at offset {}",
+                    damage.field, damage.cluster, damage.offset
+                ),
+                expected:
+                    "a page as it was written (nothing was kept: mend the input or leave it out)"
+                        .to_owned(),
+                found: damage.problem,
+            });
+        }
+    }
+    Ok(())
 }

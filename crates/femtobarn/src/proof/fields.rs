@@ -22,6 +22,8 @@ pub(super) enum Counterpart {
     Found(FieldPair),
     /// The input does not have it.
     Missing,
+    /// The input does not have it, but it is a view of what the input has.
+    View,
     /// It is something else there: what is there, and what it is in the input.
     Other(String, String),
 }
@@ -35,7 +37,10 @@ pub(super) fn counterpart(
 ) -> Counterpart {
     let name = output.descriptor().field_name(id).to_owned();
     let Some(&other) = known.get(name.as_str()) else {
-        return Counterpart::Missing;
+        return match shows_known(output.descriptor(), id, known) {
+            true => Counterpart::View,
+            false => Counterpart::Missing,
+        };
     };
     let mut pair = FieldPair {
         name,
@@ -50,6 +55,20 @@ pub(super) fn counterpart(
         }
         Err((found, expected)) => Counterpart::Other(found, expected),
     }
+}
+
+/// Whether a field, or one below it, shows another field of the output that the input has, too.
+fn shows_known(descriptor: &Descriptor, id: FieldId, known: &HashMap<&str, FieldId>) -> bool {
+    let Some(field) = descriptor.field(id) else {
+        return false;
+    };
+    let is_known = |source| {
+        let name = descriptor.field_name(descriptor.top_of(source));
+        known.contains_key(name)
+    };
+    let mut below = field.children.iter();
+    field.record.source_id.is_some_and(is_known)
+        || below.any(|&child| shows_known(descriptor, child, known))
 }
 
 impl FieldPair {

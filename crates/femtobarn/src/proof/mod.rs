@@ -72,7 +72,9 @@ pub fn prove(
     }
     check_inputs(inputs)?;
     let mut report = ProofReport::default();
-    for (path, reader) in open(output)? {
+    let ntuples = open(output)?;
+    let mut lacking = lacking(output, inputs, &ntuples)?;
+    for (path, reader) in ntuples {
         let mut job = Job::new(&path, reader, options)?;
         for input in inputs {
             // one that is named is meant, if the output is
@@ -88,7 +90,30 @@ pub fn prove(
         }
         report.ntuples.push(job.finish());
     }
+    report.ntuples.append(&mut lacking);
     Ok(report)
+}
+
+/// The ntuples of inputs that the output does not have, if all of it is meant.
+fn lacking(
+    output: &Input,
+    inputs: &[Input],
+    found: &[(String, Arc<Reader>)],
+) -> Result<Vec<NTupleProof>, RNTupleError> {
+    let mut out: Vec<NTupleProof> = Vec::new();
+    if output.path.is_some() {
+        return Ok(out);
+    }
+    let mut known: HashSet<String> = found.iter().map(|(path, _)| path.clone()).collect();
+    for input in inputs {
+        let (_, _, file) = open_root(&input.url)?;
+        for (path, key) in wanted(&file, input.path.as_deref())? {
+            if key.class_name == RNTUPLE_CLASS && known.insert(path.clone()) {
+                out.push(NTupleProof::lacking(path, &input.url));
+            }
+        }
+    }
+    Ok(out)
 }
 
 /// A path without cycle.
@@ -237,6 +262,8 @@ impl<'o> Job<'o> {
                     self.report.missing.push((field.clone(), name.to_owned()));
                     missing.push(field);
                 }
+                // it has the values of what it shows, which is compared
+                Counterpart::View => {}
                 Counterpart::Found(pair) => {
                     let members = pair.left_out.iter();
                     let members = members.map(|member| (member.clone(), name.to_owned()));

@@ -56,9 +56,9 @@ pub struct Difference {
 }
 
 impl ProofReport {
-    /// Whether everything is as in the inputs.
+    /// Whether everything was compared, and is as in the inputs.
     pub fn is_equal(&self) -> bool {
-        self.differences().next().is_none()
+        self.ntuples.iter().all(NTupleProof::is_equal)
     }
 
     /// All that is not, with the ntuples.
@@ -81,9 +81,26 @@ impl ProofReport {
 }
 
 impl NTupleProof {
-    /// Whether it is as in the inputs.
+    /// That of an ntuple of an input that the output does not have.
+    pub(super) fn lacking(path: String, input: &str) -> Self {
+        let difference = Difference {
+            field: String::new(),
+            entry: None,
+            input: input.to_owned(),
+            input_entry: None,
+            found: "no such ntuple".to_owned(),
+            expected: "one".to_owned(),
+        };
+        Self {
+            ntuple: path,
+            differences: vec![difference],
+            ..Self::default()
+        }
+    }
+
+    /// Whether all of it was compared, and is as in the inputs.
     pub fn is_equal(&self) -> bool {
-        self.differences.is_empty()
+        self.differences.is_empty() && self.not_compared.is_empty()
     }
 
     /// The report as JSON.
@@ -146,7 +163,10 @@ impl Difference {
                     "{field}: entry {entry} has {found}, and should have {expected}, as {input} does not have it"
                 )
             }
-            _ if field.is_empty() => format!("{found} entries, and {expected} in the inputs"),
+            _ if field.is_empty() && input.is_empty() => {
+                format!("{found} entries, and {expected} in the inputs")
+            }
+            _ if field.is_empty() => format!("{found}, and {input} has {expected}"),
             _ => format!("{field}: {found}, and in {input} {expected}"),
         }
     }

@@ -165,7 +165,12 @@ impl MergedSchema {
                         name,
                     });
                 }
-                missing.push(name);
+                // what is only a view is there with what it shows
+                let source = self.record(own).and_then(|record| record.source_id);
+                let source = source.map(|id| self.path(self.top_of(id)));
+                if source.is_none_or(|name| !by_name.contains_key(name.as_str())) {
+                    missing.push(name);
+                }
             }
             mapping.output.push(own);
             self.map_field(reader, own, found, compatible, n_elements, &mut mapping)?;

@@ -166,6 +166,7 @@ impl MergedSchema {
         let descriptor = reader.descriptor();
         let is_chosen = |id: FieldId| chosen.get(id as usize).copied().unwrap_or(false);
         let mut ids: HashMap<FieldId, u32> = HashMap::new();
+        let mut added = vec![false; descriptor.fields.len()];
         // views may show fields that are there already
         for (id, field) in (0u32..).zip(&descriptor.fields) {
             let path = renamed(descriptor, id, names);
@@ -177,6 +178,9 @@ impl MergedSchema {
             }
             let own = id_of(self.schema.fields.len());
             ids.insert(id, own);
+            if let Some(slot) = added.get_mut(id as usize) {
+                *slot = true;
+            }
             let parent = field.parent.and_then(|parent| ids.get(&parent).copied());
             if let Some(above) = parent.filter(|&above| begin.is_some() && above < n_before) {
                 let reason = format!(
@@ -204,7 +208,7 @@ impl MergedSchema {
             self.cut
                 .push(field.children.iter().any(|&child| !is_chosen(child)));
         }
-        let new = |id: &FieldId| is_chosen(*id) && ids.contains_key(id);
+        let new = |id: &FieldId| added.get(*id as usize).copied().unwrap_or(false);
         let mut columns: HashMap<u32, u32> = HashMap::new();
         for (id, column) in (0u32..).zip(&descriptor.columns) {
             let Some(&field) = ids.get(&column.field_id).filter(|_| new(&column.field_id)) else {
@@ -231,18 +235,24 @@ impl MergedSchema {
             let Some((&own, source)) = ids.get(&id).zip(field.record.source_id) else {
                 continue;
             };
-            if !is_chosen(id) {
+            if !new(&id) {
                 continue;
             }
+            let own_source = ids.get(&source).copied();
             if let Some(record) = self.schema.fields.get_mut(own as usize) {
-                record.source_id = ids.get(&source).copied();
+                record.source_id = own_source;
             }
-            let aliases = field.columns.iter().filter_map(|column| {
-                let physical_id = columns.get(column).copied();
-                physical_id.map(|physical_id| AliasColumn {
-                    physical_id,
-                    field_id: own,
-                })
+            let shown: Vec<u32> = if new(&source) {
+                let theirs = field.columns.iter();
+                theirs.filter_map(|id| columns.get(id).copied()).collect()
+            } else {
+                // it may be encoded in another way here
+                let all = own_source.and_then(|id| self.representations.get(id as usize));
+                all.into_iter().flatten().flatten().copied().collect()
+            };
+            let aliases = shown.into_iter().map(|physical_id| AliasColumn {
+                physical_id,
+                field_id: own,
             });
             self.schema.alias_columns.extend(aliases);
         }
@@ -272,6 +282,17 @@ impl MergedSchema {
     /// Names from the top-level field down to this one, as they are in its file.
     pub(super) fn own_path(&self, id: u32) -> String {
         let path = self.path(id);
+        match self.renamed.get(&self.top_of(id)) {
+            None => path,
+            Some(was) => {
+                let below = path.split_once('.').map(|(_, below)| below);
+                below.map_or(was.clone(), |below| format!("{was}.{below}"))
+            }
+        }
+    }
+
+    /// The field at the top that this one is below, or is.
+    pub(super) fn top_of(&self, id: u32) -> u32 {
         let mut top = id;
         while let Some(above) = self.record(top).map(|record| record.parent_id) {
             if above == top {
@@ -279,13 +300,7 @@ impl MergedSchema {
             }
             top = above;
         }
-        match self.renamed.get(&top) {
-            None => path,
-            Some(was) => {
-                let below = path.split_once('.').map(|(_, below)| below);
-                below.map_or(was.clone(), |below| format!("{was}.{below}"))
-            }
-        }
+        top
     }
 
     /// Whether there is a field of this name.

@@ -1,0 +1,157 @@
+//! How files are merged, and what makes no sense.
+
+use std::path::Path;
+
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::write::{Mode, StoredAs, WriteOptions};
+
+use super::{Entries, proven};
+use crate::convert::{Input, check_apart, check_inputs};
+
+/// What is done with pages, by the levels of ROOT's `tree/ntuple/doc/Merging.md`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Level {
+    /// The cheapest that keeps the result right, for each input.
+    #[default]
+    Auto,
+    /// They share the blocks of the input's file; an error where they cannot.
+    L0,
+    /// They are copied.
+    L1,
+    /// They are decompressed and compressed where their settings are others.
+    L2,
+    /// They are decoded and encoded where the output's encodings are others.
+    L3,
+    /// They are made anew, and clusters with them, of the sizes that are asked for.
+    L4,
+}
+
+/// What is done with objects that are neither ntuples nor directories nor histograms.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Others {
+    /// The first of each name is taken.
+    First,
+    /// They are an error.
+    #[default]
+    Error,
+    /// They are left out.
+    Drop,
+}
+
+/// How files are merged.
+#[derive(Debug, Clone)]
+pub struct MergeOptions {
+    /// What is done with pages.
+    pub level: Level,
+    /// Which fields the inputs must have.
+    pub mode: Mode,
+    /// Patterns (`*`, `?`) of the top-level fields to take; all if empty.
+    pub fields: Vec<String>,
+    /// The entries to take.
+    pub entries: Entries,
+    /// Settings that all pages are to have; none: each keeps its own.
+    pub compression: Option<u32>,
+    /// Whether the bytes of numbers are split and offsets are differences; none: as they are.
+    pub split: Option<bool>,
+    /// Names or patterns of fields, and how all reals at and below them are stored; of several that fit, the first counts.
+    pub precision: Vec<(String, StoredAs)>,
+    /// Level L4 makes pages anew, and leaves clusters as they are.
+    pub keep_clusters: bool,
+    /// Only what ROOT 6.40 and uproot 5.7 read is written: columns get no further representations.
+    pub compatible: bool,
+    /// What is done with objects that are neither ntuples nor directories nor histograms, which are added up.
+    pub others: Others,
+    /// Whether the output replaces what is there.
+    pub overwrite: bool,
+    /// Whether the inputs are added to an output that is there, behind what it has.
+    pub append: bool,
+    /// Whether a new output is compared with the inputs before it appears.
+    pub verify: bool,
+    /// How metadata and new pages are written; its threads are those of the whole merge.
+    pub write: WriteOptions,
+}
+
+impl Default for MergeOptions {
+    fn default() -> Self {
+        Self {
+            level: Level::default(),
+            mode: Mode::default(),
+            fields: Vec::new(),
+            entries: Entries::default(),
+            compression: None,
+            split: None,
+            precision: Vec::new(),
+            keep_clusters: false,
+            compatible: true,
+            others: Others::default(),
+            overwrite: false,
+            append: false,
+            verify: false,
+            write: WriteOptions::default(),
+        }
+    }
+}
+
+/// Insists that something can be done as it is asked for.
+pub(super) fn check(
+    inputs: &[Input],
+    output: &Path,
+    options: &MergeOptions,
+) -> Result<(), RNTupleError> {
+    let misused = |what: String| RNTupleError::Usage { what };
+    if inputs.is_empty() {
+        return Err(misused("there is nothing to merge".to_owned()));
+    }
+    check_inputs(inputs)?;
+    check_apart(inputs, output)?;
+    if options.level == Level::L2 && options.compression.is_none() {
+        return Err(misused(
+            "level L2 recompresses: give the compression".to_owned(),
+        ));
+    }
+    let is_recoded = options.split.is_some() || !options.precision.is_empty();
+    let asked = match options.level {
+        Level::L0 | Level::L1 if options.compression.is_some() => Some("compression"),
+        Level::L0 | Level::L1 | Level::L2 if is_recoded => Some("encoding and precision"),
+        _ => None,
+    };
+    if let Some(asked) = asked {
+        let what = format!(
+            "level {:?} leaves pages as they are: give no {asked}",
+            options.level
+        );
+        return Err(misused(what));
+    }
+    if options.append && (is_recoded || options.level == Level::L3) {
+        let what = "an output that is added to keeps its encodings: give no level L3, encoding or precision";
+        return Err(misused(what.to_owned()));
+    }
+    if inputs.len() > 1 && matches!(options.entries, Entries::Slice { .. }) {
+        let what = format!(
+            "entries are counted in one file, and there are {}: name one, or select entries by a condition",
+            inputs.len()
+        );
+        return Err(misused(what));
+    }
+    if options.append && options.overwrite {
+        let what = "an output is added to (append) or replaced (overwrite), not both";
+        return Err(misused(what.to_owned()));
+    }
+    if options.verify {
+        proven::check(output, options)?;
+    }
+    check_free(output, options.overwrite || options.append)
+}
+
+/// Insists that an output is new, or may be there.
+pub(super) fn check_free(output: &Path, may_be_there: bool) -> Result<(), RNTupleError> {
+    if may_be_there || !output.exists() {
+        return Ok(());
+    }
+    Err(RNTupleError::Usage {
+        what: format!(
+            "{:?} is there already: give another name, or say that it may be replaced (overwrite=True, --force) or in a merge added to (append=True, --append)",
+            output.to_string_lossy()
+        ),
+    })
+}

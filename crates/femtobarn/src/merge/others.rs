@@ -1,0 +1,146 @@
+//! Objects that are no ntuples: histograms are added up, of others the first is taken.
+
+use femtobarn_histogram::{HistogramError, Infos, moved_object};
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rootfile::Key;
+
+use super::histograms::is_summed;
+use super::{Job, MergedInput, Opened, Others};
+
+impl Job<'_> {
+    /// Adds a histogram to those of its path.
+    pub(super) fn add_histogram(
+        &mut self,
+        opened: &Opened,
+        path: &str,
+        key: &Key,
+        merged: &mut MergedInput,
+    ) -> Result<(), RNTupleError> {
+        let is_new = !self.histograms.has(path);
+        let before = self.existing.as_ref().filter(|_| is_new);
+        let before = before.and_then(|existing| Some((existing, existing.keys.get(path)?)));
+        let is_another = match before {
+            Some((_, known)) => !is_summed(known),
+            None => is_new && self.taken.contains(path),
+        };
+        if self.known.contains_key(path) || is_another {
+            return Err(taken(opened, path, key));
+        }
+        if let Some((existing, known)) = before {
+            let output = (&existing.opened.file, &mut self.file);
+            self.histograms.add(output, path, known)?;
+        }
+        self.histograms
+            .add((&opened.file, &mut self.file), path, key)?;
+        self.taken.insert(path.to_owned());
+        merged.histograms += 1;
+        Ok(())
+    }
+
+    /// Takes an object of any other class, if it is asked for.
+    pub(super) fn add_other(
+        &mut self,
+        opened: &Opened,
+        path: &str,
+        key: &Key,
+        merged: &mut MergedInput,
+    ) -> Result<(), RNTupleError> {
+        check_other(opened, path, key, self.options.others)?;
+        let is_first = match self.options.others {
+            Others::First if self.known.contains_key(path) => {
+                return Err(taken(opened, path, key));
+            }
+            Others::First => !self.taken.contains(path) && !self.has(path),
+            Others::Error | Others::Drop => false,
+        };
+        if is_first {
+            self.copy_object(opened, path, key)?;
+            self.taken.insert(path.to_owned());
+        } else {
+            let class = key.class_name.clone();
+            merged.dropped.push((path.to_owned(), class));
+        }
+        Ok(())
+    }
+
+    fn copy_object(&mut self, opened: &Opened, path: &str, key: &Key) -> Result<(), RNTupleError> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let directory = self.file.directory(folder)?;
+        let mut object = opened.file.read_object(key)?;
+        let infos = opened.file.streamer_infos()?;
+        for info in &infos {
+            self.file.add_streamer_info(info.clone());
+        }
+        let names = (key.class_name.as_str(), name, key.title.as_str());
+        let key_len = self.file.next_key_len(directory, names)?;
+        if key_len != key.key_len {
+            let key_lens = (key.key_len, key_len);
+            let moved = moved_object(&key.class_name, &object, key_lens, &Infos::new(infos));
+            object = moved
+                .map_err(|error| cannot_move(opened, path, key, &error))?
+                .into();
+        }
+        let settings = self.options.write.compression;
+        self.file
+            .write_object(directory, names, &object, settings)?;
+        Ok(())
+    }
+}
+
+/// Insists that an object that is no ntuple, directory or histogram can be treated as is asked for.
+pub(super) fn check_other(
+    opened: &Opened,
+    path: &str,
+    key: &Key,
+    others: Others,
+) -> Result<(), RNTupleError> {
+    match others {
+        Others::Drop => Ok(()),
+        Others::First if !has_baskets(opened, key)? => Ok(()),
+        Others::First | Others::Error => Err(refused(opened, path, key)),
+    }
+}
+
+/// Whether the object is a tree: its data are elsewhere in the file, and would not come with it.
+fn has_baskets(opened: &Opened, key: &Key) -> Result<bool, RNTupleError> {
+    let infos = Infos::new(opened.file.streamer_infos()?);
+    let derives = |base| infos.derives(&key.class_name, base);
+    // the trees of a chain are in other files
+    Ok(derives("TTree") && !derives("TChain"))
+}
+
+/// The error of an object that is not merged.
+fn refused(opened: &Opened, path: &str, key: &Key) -> RNTupleError {
+    let (url, class) = (opened.source.url(), &key.class_name);
+    let advice = match has_baskets(opened, key) {
+        Ok(true) => {
+            "its data are in baskets elsewhere in the file: convert it to an RNTuple first (fb convert), or leave it out (others=\"drop\", --others drop)"
+        }
+        _ => {
+            "say what is to be done with such objects (others=\"first\" takes the first of each name, \"drop\" leaves them out)"
+        }
+    };
+    RNTupleError::Usage {
+        what: format!("{url} has a {class} called {path:?}, which is no RNTuple: {advice}"),
+    }
+}
+
+/// The error of an object whose record would be another than that of the input.
+fn cannot_move(opened: &Opened, path: &str, key: &Key, error: &HistogramError) -> RNTupleError {
+    let (url, class) = (opened.source.url(), &key.class_name);
+    RNTupleError::Usage {
+        what: format!(
+            "the {class} {path:?} of {url} cannot be put where its key has another length, as keys have beyond 2 GB: {error} (others=\"drop\" leaves such objects out)"
+        ),
+    }
+}
+
+/// The error of two objects of one name.
+fn taken(opened: &Opened, path: &str, key: &Key) -> RNTupleError {
+    let (url, class) = (opened.source.url(), &key.class_name);
+    RNTupleError::Usage {
+        what: format!(
+            "{url} has a {class} called {path:?}, and another file something else of that name"
+        ),
+    }
+}
