@@ -83,8 +83,8 @@ pub fn merge(
         job.add_all(inputs, pulse)?;
         job.finish()?
     } else {
-        // of two that append to a file that is not there, one makes it
-        let mut unseen = Aside::create(output, !options.append)?;
+        // what others make in the meantime is not replaced; of two that append to a file that is not there, one makes it
+        let mut unseen = Aside::create(output, options.overwrite)?;
         let mut job = Job::new(create_beside(&unseen, options.write.compression)?, options);
         job.add_all(inputs, pulse)?;
         let mut report = job.finish()?;
