@@ -47,14 +47,7 @@ fn merging(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<Mer
                     other => return Err(unknown(other)),
                 }
             }
-            "others" => {
-                out.others = match word()?.as_str() {
-                    "error" => Others::Error,
-                    "first" => Others::First,
-                    "drop" => Others::Drop,
-                    other => return Err(unknown(other)),
-                }
-            }
+            "others" => out.others = others(&key, &word()?)?,
             "entries" => {
                 let (start, stop) = value.extract()?;
                 out.entries = Entries::Slice { start, stop };
@@ -81,6 +74,15 @@ fn merging(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<Mer
         }
     }
     Ok(out)
+}
+
+fn others(key: &str, word: &str) -> PyResult<Others> {
+    Ok(match word {
+        "error" => Others::Error,
+        "first" => Others::First,
+        "drop" => Others::Drop,
+        other => return Err(usage(format!("there is no {key} {other:?}"))),
+    })
 }
 
 /// Reals in so many bits, of a range if there is one.
@@ -131,6 +133,7 @@ fn joining(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<Joi
                 }
             }
             "fields" => out.fields = value.extract()?,
+            "others" => out.others = others(&key, &value.extract::<String>()?)?,
             "compression" => out.compression = value.extract()?,
             "overwrite" => out.overwrite = value.extract()?,
             other => return Err(usage(format!("there is no option {other:?}"))),
