@@ -159,7 +159,7 @@ def test_what_does_not_fit_is_an_error_that_says_what_to_do(tmp_path):
         ([a, b], {"on": "x"}, r'"x" of .*a\.root:Events is no field of integers'),
         ([a, b], {"on": "nothing"}, r"nothing"),
         ([a, b], {"on": KEYS, "fields": [None, "nothing*"]}, r'no field of .*b\.root:Friends fits "nothing\*"'),
-        ([a, b], {"on": KEYS, "unmatched": "keep"}, r'no unmatched "keep"'),
+        ([a, b], {"on": KEYS, "unmatched": "keep"}, r'unmatched is one of "error", "drop", not "keep"'),
         ([a, b], {"on": KEYS, "fields": "y"}, r"a list with an item for each ntuple"),
     ]:
         with pytest.raises(fb.FemtobarnError, match=message):

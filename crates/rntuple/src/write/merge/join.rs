@@ -196,10 +196,8 @@ impl NTupleMerger {
                 merged.n_entries += end - at;
             }
             self.rebuilder.added(end - at, before)?;
-            if self.rebuilder.is_full()
-                && let Some(first) = merged.first_mut()
-            {
-                self.flush(file, first)?;
+            if self.rebuilder.is_full() {
+                self.flush(file)?;
             }
             at = end;
         }
