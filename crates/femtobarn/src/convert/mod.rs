@@ -218,8 +218,8 @@ fn attempt(
     let mut source = Source::open(inputs, format, options, unreadable).map_err(Failed::opening)?;
     check_something(&source, inputs, options)?;
     let name = options.name.as_deref().unwrap_or(&source.name);
-    options.replace.check(output, format, name)?;
-    let mut unseen = Aside::create(output, true).map_err(RNTupleError::from)?;
+    let replaces = options.replace.check(output, format, name)?;
+    let mut unseen = Aside::create(output, replaces).map_err(RNTupleError::from)?;
     let mut sink = Sink::create(format, &unseen, &source, options)?;
     let digest = options
         .verify

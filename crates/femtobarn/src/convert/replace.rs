@@ -32,7 +32,8 @@ pub enum Replace {
 }
 
 impl Replace {
-    /// Whether a file may be where the output will be; `name` is the ntuple's.
+    /// Whether something is where the output will be that may be replaced, or anything that may be there in the end; `name`
+    /// is the ntuple's.
     ///
     /// # Errors
     /// If what is there may not be replaced.
@@ -41,9 +42,9 @@ impl Replace {
         output: &Path,
         format: Format,
         name: &str,
-    ) -> Result<(), RNTupleError> {
+    ) -> Result<bool, RNTupleError> {
         if self == Self::Anything || !output.exists() {
-            return Ok(());
+            return Ok(self == Self::Anything);
         }
         let refused = |why: &str| misused(&output.to_string_lossy(), why);
         if self == Self::Nothing {
@@ -56,8 +57,8 @@ impl Replace {
             Format::Parquet | Format::ArrowIpc => Found::table(output),
         };
         let (what, may_be_added_to) = match found {
-            Found::Own => return Ok(()),
-            Found::Broken if self == Self::Left => return Ok(()),
+            Found::Own => return Ok(true),
+            Found::Broken if self == Self::Left => return Ok(true),
             Found::Broken => (", and cannot be opened".to_owned(), false),
             Found::Foreign(what) => (format!(", and {what}"), false),
             Found::Other(what) => (format!(", with what would be lost ({what})"), true),

@@ -11,8 +11,9 @@ use femtobarn_rntuple::write::{NTupleMerger, WriteOptions};
 use femtobarn_rootfile::{FileWriter, Key, RootFile};
 
 use super::attributes::AttributeSets;
-use super::{Job, MergeOptions, Opened, page_options, takes, wanted};
+use super::{Job, MergeOptions, Opened, page_options, wanted};
 use crate::open::{HEAD, RNTUPLE_CLASS, TAIL, reader_of};
+use crate::pattern::Patterns;
 use crate::writable::lock;
 
 /// What the output had before.
@@ -79,7 +80,7 @@ impl Job<'_> {
         let options = ReaderOptions::default();
         let (metadata, keys) = ((&**metadata, file), (path, key));
         let ntuple = reader_of(source.clone(), metadata, keys, options, None)?;
-        insist_on_all_fields(&ntuple, self.options)?;
+        insist_on_all_fields(&ntuple, &self.fields)?;
         existing
             .n_entries
             .insert(path.to_owned(), ntuple.n_entries());
@@ -98,13 +99,13 @@ impl Job<'_> {
 }
 
 /// New entries have all fields of an ntuple that is continued, whichever are asked for.
-fn insist_on_all_fields(ntuple: &Reader, options: &MergeOptions) -> Result<(), RNTupleError> {
+fn insist_on_all_fields(ntuple: &Reader, fields: &Patterns<'_>) -> Result<(), RNTupleError> {
     let descriptor = ntuple.descriptor();
     let mut names = descriptor
         .top_level
         .iter()
         .map(|&id| descriptor.field_name(id));
-    match names.find(|name| !takes(options, name)) {
+    match names.find(|name| !fields.takes(name)) {
         None => Ok(()),
         Some(name) => Err(RNTupleError::Usage {
             what: format!(

@@ -4,7 +4,7 @@
 use femtobarn_rntuple::RNTupleError;
 
 use super::others::check_other;
-use super::{Job, OnPulse, Opened, takes, wanted};
+use super::{Job, OnPulse, Opened, wanted};
 use crate::convert::Input;
 use crate::open::RNTUPLE_CLASS;
 
@@ -38,7 +38,7 @@ impl Job<'_> {
                 let reader = self.reader(&opened, &path, &key)?;
                 let at = self.begun(&reader, &path)?;
                 if let Some((_, ntuple)) = self.ntuples.get_mut(at) {
-                    ntuple.check(&reader, &|name| takes(options, name))?;
+                    ntuple.check(&reader, &|name| self.fields.takes(name))?;
                 }
             } else if !key.is_directory() && !is_summed(&key) {
                 check_other(&opened, &path, &key, options.others)?;

@@ -72,7 +72,7 @@ pub fn join(
             entries: matched.get_mut(at).and_then(Option::take),
         });
     }
-    let mut unseen = Aside::create(output, true)?;
+    let mut unseen = Aside::create(output, options.overwrite)?;
     let mut file = create_beside(&unseen, options.write.compression)?;
     let first = readers
         .first()

@@ -16,7 +16,7 @@ mod precision;
 mod proven;
 mod report;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,7 +43,7 @@ use options::check;
 
 use crate::convert::Input;
 use crate::open::{HEAD, RNTUPLE_CLASS, TAIL, open_source, reader_of};
-use crate::pattern::matches;
+use crate::pattern::Patterns;
 use crate::writable::{create_beside, local};
 use histograms::{Sums, is_summed};
 
@@ -83,8 +83,8 @@ pub fn merge(
         job.add_all(inputs, pulse)?;
         job.finish()?
     } else {
-        // of two that append to a file that is not there, one makes it
-        let mut unseen = Aside::create(output, !options.append)?;
+        // what others make in the meantime is not replaced; of two that append to a file that is not there, one makes it
+        let mut unseen = Aside::create(output, options.overwrite)?;
         let mut job = Job::new(create_beside(&unseen, options.write.compression)?, options);
         job.add_all(inputs, pulse)?;
         let mut report = job.finish()?;
@@ -116,7 +116,9 @@ struct Job<'o> {
     /// Paths of other objects that were taken.
     taken: HashSet<String>,
     histograms: Sums,
-    unmatched: HashSet<&'o str>,
+    /// The top-level fields that are asked for, and numbers of the names and patterns that none fits.
+    fields: Patterns<'o>,
+    unmatched: BTreeSet<usize>,
     /// Names of `precision` that no ntuple has.
     unfitted: HashSet<&'o str>,
     report: MergeReport,
@@ -154,7 +156,8 @@ impl<'o> Job<'o> {
             existing: None,
             taken: HashSet::new(),
             histograms: Sums::default(),
-            unmatched: options.fields.iter().map(String::as_str).collect(),
+            fields: Patterns::new(options.fields.iter().map(String::as_str)),
+            unmatched: (0..options.fields.len()).collect(),
             unfitted: options
                 .precision
                 .iter()
@@ -213,7 +216,11 @@ impl<'o> Job<'o> {
         let reader = Arc::new(self.reader(opened, path, key)?);
         for &id in &reader.descriptor().top_level {
             let name = reader.descriptor().field_name(id);
-            self.unmatched.retain(|pattern| !matches(pattern, name));
+            if !self.unmatched.is_empty() {
+                for at in self.fields.fitting(name) {
+                    self.unmatched.remove(&at);
+                }
+            }
         }
         let at = self.begun(&reader, path)?;
         let Some((_, ntuple)) = self.ntuples.get_mut(at) else {
@@ -242,7 +249,7 @@ impl<'o> Job<'o> {
         });
         let first = ntuple.n_entries();
         let choose = choose.as_mut().map(|choose| choose as Choose<'_>);
-        let takes = |name: &str| takes(options, name);
+        let takes = |name: &str| self.fields.takes(name);
         let added = ntuple.add(&mut self.file, &reader, &takes, choose, &tick)?;
         self.pulse.bytes = bytes.into_inner();
         if self.options.level == Level::L0 {
@@ -289,13 +296,13 @@ impl<'o> Job<'o> {
         if let Some(skipped) = descriptor
             .skipped
             .iter()
-            .find(|skipped| takes(self.options, &skipped.name))
+            .find(|skipped| self.fields.takes(&skipped.name))
         {
             let reason = format!("{}; name the other fields to leave it out", skipped.reason);
             return Err(first.unsupported(&skipped.name, &reason));
         }
         let mut top_level = descriptor.top_level.clone();
-        top_level.retain(|&id| takes(self.options, descriptor.field_name(id)));
+        top_level.retain(|&id| self.fields.takes(descriptor.field_name(id)));
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let directory = self.file.directory(folder)?;
         let write = WriteOptions {
@@ -319,7 +326,8 @@ impl<'o> Job<'o> {
     }
 
     fn finish(mut self) -> Result<MergeReport, RNTupleError> {
-        if let Some(pattern) = self.unmatched.iter().next() {
+        let unmatched = self.unmatched.first();
+        if let Some(pattern) = unmatched.and_then(|&at| self.options.fields.get(at)) {
             return Err(RNTupleError::Usage {
                 what: format!("no field fits {pattern:?}"),
             });
@@ -381,12 +389,6 @@ fn page_options(options: &MergeOptions, first: &Reader, write: WriteOptions) -> 
         compatible: options.compatible,
         write,
     }
-}
-
-/// Whether a top-level field is asked for.
-fn takes(options: &MergeOptions, name: &str) -> bool {
-    let patterns = &options.fields;
-    patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, name))
 }
 
 /// The newest cycle of all that is in a file, or of one object of it.

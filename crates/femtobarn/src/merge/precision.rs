@@ -4,26 +4,38 @@ use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::schema::{Descriptor, FieldId};
 use femtobarn_rntuple::write::{StoredAs, StoredReals};
 
-use crate::pattern::matches;
+use crate::pattern::Patterns;
 
 /// The fields that names stand for, as users know them or with all that is between (`jets.pt`, `jets._0.pt`). Names that no
 /// field has are left out. A view is what it shows.
 pub(super) fn resolve(asked: &[(String, StoredAs)], reader: &Reader) -> Vec<StoredReals> {
+    if asked.is_empty() {
+        return Vec::new();
+    }
     let descriptor = reader.descriptor();
-    let ids = 0..FieldId::try_from(descriptor.fields.len()).unwrap_or(FieldId::MAX);
-    let each = asked.iter().filter_map(|(name, stored)| {
-        let is_meant = |id: &FieldId| {
-            let known = reader.paths().get(*id as usize).and_then(Option::as_ref);
-            known.is_some_and(|path| matches(name, path))
-                || matches(name, &descriptor.qualified_name(*id))
-        };
-        let fields: Vec<FieldId> = ids.clone().filter(is_meant).collect();
-        let shown = fields.iter().flat_map(|&id| shown(descriptor, id));
-        let paths = shown.map(|id| descriptor.qualified_name(id)).collect();
-        (!fields.is_empty()).then(|| StoredReals {
-            name: name.clone(),
-            paths,
-            stored: *stored,
+    let names = Patterns::new(asked.iter().map(|(name, _)| name.as_str()));
+    let mut paths: Vec<Option<Vec<String>>> = vec![None; asked.len()];
+    for id in 0..FieldId::try_from(descriptor.fields.len()).unwrap_or(FieldId::MAX) {
+        let known = reader.paths().get(id as usize).and_then(Option::as_ref);
+        let known = known.into_iter().flat_map(|path| names.fitting(path));
+        let mut meant: Vec<usize> = known.collect();
+        meant.extend(names.fitting(&descriptor.qualified_name(id)));
+        meant.sort_unstable();
+        meant.dedup();
+        for at in meant {
+            let shown = shown(descriptor, id).into_iter();
+            let shown = shown.map(|id| descriptor.qualified_name(id));
+            if let Some(paths) = paths.get_mut(at) {
+                paths.get_or_insert_default().extend(shown);
+            }
+        }
+    }
+    let each = asked.iter().zip(paths).filter_map(|(asked, paths)| {
+        let (name, stored) = asked.clone();
+        Some(StoredReals {
+            name,
+            paths: paths?,
+            stored,
         })
     });
     each.collect()

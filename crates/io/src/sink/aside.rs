@@ -35,12 +35,14 @@ pub struct Aside {
 impl Aside {
     /// A new file, to replace what has its name in the end; or, without `replaces`, to fail if there is something.
     ///
+    /// A symbolic link stays: what it leads to is replaced, or made if that is not there yet.
+    ///
     /// # Errors
     /// If no file can be made in that folder, or the name is that of something else than a file, or of a file that is not
     /// to be replaced.
     pub fn create(path: &Path, replaces: bool) -> Result<Self, IoError> {
         let url = path.to_string_lossy().into_owned();
-        if !replaces && fs::symlink_metadata(path).is_ok() {
+        if !replaces && fs::metadata(path).is_ok() {
             return Err(IoError::Exists { url });
         }
         if let Ok(there) = fs::metadata(path)
@@ -62,8 +64,7 @@ impl Aside {
             .ok_or_else(|| create_error(ErrorKind::InvalidFilename.into()))?
             .to_string_lossy();
         let name = shortened(&name);
-        // what a symbolic link points to is replaced, not the link
-        let wanted = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let wanted = followed(path).map_err(create_error)?;
         let folder = folder_of(&wanted);
         if !folder.is_dir() {
             let folder = folder.to_string_lossy().into_owned();
@@ -191,6 +192,23 @@ fn shortened(name: &str) -> Cow<'_, str> {
     format!("{}{end}", name.get(..start).unwrap_or_default()).into()
 }
 
+/// Where a name leads through symbolic links, also to what is not there yet: as for opening a file that is to be made.
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    let mut target = path.to_owned();
+    loop {
+        match fs::canonicalize(&target) {
+            // links that lead in a circle are an error here
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            Err(_) => {}
+            found => return found,
+        }
+        match fs::read_link(&target) {
+            Ok(next) => target = folder_of(&target).join(next),
+            Err(_) => return Ok(target),
+        }
+    }
+}
+
 fn folder_of(path: &Path) -> &Path {
     let folder = path.parent();
     let named = folder.filter(|folder| !folder.as_os_str().is_empty());
@@ -270,6 +288,8 @@ fn name_new(path: &Path, wanted: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -337,6 +357,57 @@ mod tests {
         let other = folder.path().join("n".repeat(249) + "m.root");
         drop(Aside::create(&other, true).unwrap());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+    }
+
+    /// What somebody else had made in the meantime was replaced, though it was not to be.
+    #[test]
+    fn what_another_made_in_the_meantime_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::os::unix::fs::symlink("target", at("link")).unwrap();
+        for name in ["file", "link"] {
+            let mut aside = Aside::create(&at(name), false).unwrap();
+            fs::write(at(name), "another's").unwrap();
+            assert!(matches!(aside.appear(), Err(IoError::Exists { .. })));
+            drop(aside);
+            assert_eq!(fs::read(at(name)).unwrap(), b"another's");
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+    }
+
+    /// A link that led to nothing was replaced by the file, or taken for one that was there.
+    #[test]
+    fn links_to_what_is_not_there_are_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("inner")).unwrap();
+        std::os::unix::fs::symlink("inner/second", at("first")).unwrap();
+        std::os::unix::fs::symlink("../target", at("inner/second")).unwrap();
+        for replaces in [false, true] {
+            let mut aside = Aside::create(&at("first"), replaces).unwrap();
+            aside.file().unwrap().write_all(b"new").unwrap();
+            aside.appear().unwrap();
+            assert!(at("first").is_symlink() && at("inner/second").is_symlink());
+            assert_eq!(fs::read(at("target")).unwrap(), b"new");
+            assert!(matches!(
+                Aside::create(&at("first"), false),
+                Err(IoError::Exists { .. })
+            ));
+            fs::remove_file(at("target")).unwrap();
+        }
+        std::os::unix::fs::symlink("nowhere/target", at("lost")).unwrap();
+        std::os::unix::fs::symlink("circle", at("circle")).unwrap();
+        for replaces in [false, true] {
+            let lost = Aside::create(&at("lost"), replaces).err().unwrap();
+            assert!(
+                matches!(&lost, IoError::NoFolder { folder, .. } if folder.ends_with("nowhere")),
+                "{lost}"
+            );
+            assert!(matches!(
+                Aside::create(&at("circle"), replaces),
+                Err(IoError::Create { .. })
+            ));
+        }
     }
 
     #[test]

@@ -75,6 +75,11 @@ impl ColumnBuffer {
         }
     }
 
+    /// An empty column of the same kind.
+    pub fn another(&self) -> Self {
+        Self::new(&self.record, self.dtype, self.settings)
+    }
+
     /// Adds elements as bytes.
     pub fn append(&mut self, blocks: &Blocks, elements: &[u8]) -> Result<(), RNTupleError> {
         self.waiting.append(blocks, elements)?;
@@ -169,6 +174,12 @@ impl ColumnBuffer {
         self.n_items.clear();
         let n_elements = std::mem::take(&mut self.n_elements);
         (n_elements, std::mem::take(&mut self.sealed))
+    }
+
+    /// Takes all elements away.
+    pub fn clear(&mut self, blocks: &Blocks) {
+        self.finish();
+        self.waiting.drop_first(blocks, self.waiting.len());
     }
 
     /// Bytes that wait for a page.

@@ -10,7 +10,7 @@ use femtobarn_rootfile::FileWriter;
 use super::clusters::{Cluster, clusters, plan};
 use super::mapping::Mapping;
 use super::options::{MergeOptions, Merged};
-use super::rebuild::Origin;
+use super::rebuild::{Origin, Ranges};
 use super::schema::MergedSchema;
 use super::writer::{Adding, NTupleMerger};
 use crate::RNTupleError;
@@ -20,6 +20,9 @@ use crate::spec::WrittenColumn;
 
 /// Entries that are taken apart at a time, at least.
 const LEAST_STEP: u64 = 1000;
+
+/// Bytes of elements that are put into another order at a time: each time, all pages are read that have some of the entries.
+const SORTED: std::ops::RangeInclusive<u64> = 64 << 20..=512 << 20;
 
 /// An ntuple whose fields are joined with those of others.
 #[derive(Debug)]
@@ -177,22 +180,38 @@ impl NTupleMerger {
             None => part.clusters.last().map_or(0, |last| last.summary.end()),
         });
         let per_entry: u64 = parts.iter().map(Part::bytes_of_entry).sum();
+        let is_sorted = parts.iter().all(Part::is_sorted);
         let mut at = 0;
         while at < n_entries {
-            let room = self.rebuilder.left() / per_entry.max(1);
+            let mut left = self.rebuilder.left();
+            if !is_sorted {
+                left = left.clamp(*SORTED.start(), *SORTED.end());
+            }
+            let room = left / per_entry.max(1);
             let end = n_entries.min(at + room.max(LEAST_STEP));
             let before = self.rebuilder.n_waiting();
             for (part, merged) in parts.iter().zip(merged.iter_mut()) {
-                for (cluster, entries) in part.pieces(at..end)? {
-                    let origin = Origin {
-                        reader: part.reader,
-                        schema: &self.schema,
-                        mapping: &part.mapping,
-                        cluster,
-                    };
-                    let n_bytes = self.rebuilder.add_fields(origin, &entries, tick)?;
-                    merged.levels.rebuilt += n_bytes;
-                }
+                let (runs, order) = part.runs(at..end);
+                let origin = |cluster| Origin {
+                    reader: part.reader,
+                    schema: &self.schema,
+                    mapping: &part.mapping,
+                    cluster,
+                };
+                let pieces = part.pieces(runs)?.into_iter();
+                let mut pieces = pieces.map(|(cluster, entries)| (origin(cluster), entries));
+                let n_bytes = match order {
+                    Some(order) => {
+                        let pieces: Vec<_> = pieces.collect();
+                        self.rebuilder.add_in_order(&pieces, &order, tick)?
+                    }
+                    None => pieces.try_fold(0, |sum, (origin, entries)| {
+                        Ok::<_, RNTupleError>(
+                            sum + self.rebuilder.add_fields(origin, &entries, tick)?,
+                        )
+                    })?,
+                };
+                merged.levels.rebuilt += n_bytes;
                 merged.n_entries += end - at;
             }
             self.rebuilder.added(end - at, before)?;
@@ -213,24 +232,44 @@ impl Part<'_> {
         n_bytes / n_entries.max(1)
     }
 
-    /// The clusters that have entries of the output, and their numbers there, in the order of the output.
-    fn pieces(&self, entries: Range<u64>) -> Result<Pieces<'_>, RNTupleError> {
-        let mut runs: Vec<Range<u64>> = Vec::new();
-        match self.entries {
-            None => runs.push(entries),
-            Some(own) => {
-                let place = |entry| usize::try_from(entry).unwrap_or(usize::MAX);
-                let own = own.get(place(entries.start)..place(entries.end));
-                for &entry in own.unwrap_or_default() {
-                    match runs.last_mut() {
-                        Some(last) if last.end == entry => last.end += 1,
-                        _ => runs.push(entry..entry + 1),
-                    }
-                }
+    /// Whether its entries are in their own order.
+    fn is_sorted(&self) -> bool {
+        self.entries.is_none_or(<[u64]>::is_sorted)
+    }
+
+    /// Its entries that are some of the output's, sorted, each once; and if that is not what the output has, the places of its
+    /// entries among them.
+    fn runs(&self, entries: Range<u64>) -> (Ranges, Option<Ranges>) {
+        let Some(own) = self.entries else {
+            return (std::iter::once(entries).collect(), None);
+        };
+        let place = |entry| usize::try_from(entry).unwrap_or(usize::MAX);
+        let own = own.get(place(entries.start)..place(entries.end));
+        let own = own.unwrap_or_default();
+        let single = |&entry: &u64| entry..entry + 1;
+        if own.is_sorted() {
+            return (own.iter().map(single).collect(), None);
+        }
+        let mut by_entry: Vec<(u64, usize)> = own.iter().copied().zip(0..).collect();
+        by_entry.sort_unstable();
+        let mut sorted = Vec::with_capacity(own.len());
+        let mut order = vec![0; own.len()];
+        for (entry, at) in by_entry {
+            if sorted.last() != Some(&entry) {
+                sorted.push(entry);
+            }
+            if let Some(place) = order.get_mut(at) {
+                *place = sorted.len() as u64 - 1;
             }
         }
+        let order = order.iter().map(single).collect();
+        (sorted.iter().map(single).collect(), Some(order))
+    }
+
+    /// The clusters that have entries, and their numbers there, in their order.
+    fn pieces(&self, entries: Ranges) -> Result<Pieces<'_>, RNTupleError> {
         let mut out: Pieces<'_> = Vec::new();
-        for run in runs {
+        for run in entries.iter() {
             let mut at = run.start;
             while at < run.end {
                 let behind = self

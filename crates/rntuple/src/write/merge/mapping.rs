@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::schema::{MergedSchema, Mode, Names, closure, has_late_items};
 use crate::RNTupleError;
 use crate::read::Reader;
-use crate::schema::{FieldId, did_you_mean};
+use crate::schema::{Descriptor, FieldId, did_you_mean};
 use crate::spec::FieldRecord;
 
 /// Where the columns of one input go.
@@ -51,6 +51,15 @@ pub(super) struct Way {
     pub reencode: bool,
 }
 
+/// The top-level fields; of several that have one name, the first.
+fn by_name(descriptor: &Descriptor) -> HashMap<&str, FieldId> {
+    let mut out = HashMap::new();
+    for &id in &descriptor.top_level {
+        out.entry(descriptor.field_name(id)).or_insert(id);
+    }
+    out
+}
+
 impl MergedSchema {
     /// Where the columns of an ntuple go that has these top-level fields of the output.
     pub(super) fn map_own(
@@ -63,10 +72,9 @@ impl MergedSchema {
             has_late_items: has_late_items(descriptor),
             ..Mapping::default()
         };
+        let by_name = by_name(descriptor);
         for &own in fields {
-            let name = self.own_path(own);
-            let mut top_level = descriptor.top_level.iter().copied();
-            let found = top_level.find(|&id| descriptor.field_name(id) == name);
+            let found = by_name.get(self.own_path(own).as_str()).copied();
             mapping.output.push(own);
             self.map_field(reader, own, found, true, &[], &mut mapping)?;
         }
@@ -144,10 +152,7 @@ impl MergedSchema {
             }
             Mode::Strict | Mode::Filter => mapping.left_out = names(&new).into(),
         }
-        let mut by_name: HashMap<&str, FieldId> = HashMap::new();
-        for &id in &descriptor.top_level {
-            by_name.entry(descriptor.field_name(id)).or_insert(id);
-        }
+        let by_name = by_name(descriptor);
         let mut missing = Vec::new();
         for own in self.top_level().collect::<Vec<_>>() {
             let name = self.path(own);

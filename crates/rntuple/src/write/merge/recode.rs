@@ -1,5 +1,7 @@
 //! Columns that get another encoding than those of the first input.
 
+use std::collections::HashMap;
+
 use super::pages::DOUBLE;
 use super::schema::MergedSchema;
 use crate::RNTupleError;
@@ -42,11 +44,15 @@ impl MergedSchema {
     /// # Errors
     /// If reals are to be stored in a way that there is not, or there are none.
     pub(super) fn recode(&mut self, encodings: &Encodings) -> Result<(), RNTupleError> {
+        let mut first: HashMap<&str, usize> = HashMap::new();
+        for (at, reals) in encodings.reals.iter().enumerate() {
+            for path in &reals.paths {
+                first.entry(path).or_insert(at);
+            }
+        }
         let mut asked: Vec<Option<usize>> = Vec::with_capacity(self.schema.fields.len());
         for (id, field) in (0u32..).zip(&self.schema.fields) {
-            let path = self.path(id);
-            let mut reals = encodings.reals.iter();
-            let own = reals.position(|reals| reals.paths.contains(&path));
+            let own = first.get(self.path(id).as_str()).copied();
             let above = asked.get(field.parent_id as usize).copied().flatten();
             asked.push(own.or(above));
         }

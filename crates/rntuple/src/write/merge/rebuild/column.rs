@@ -6,6 +6,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::ranges::Ranges;
+use super::reorder::reorder;
 use crate::RNTupleError;
 use crate::encoding::{PageDecoder, Scratch, Target};
 use crate::read::{Reader, check_page, page_error};
@@ -33,6 +34,27 @@ pub(super) struct Given<'a> {
     pub of_double: bool,
 }
 
+/// Where elements come from.
+#[derive(Debug)]
+pub(super) enum Source<'a> {
+    /// The input does not have them: all are zero.
+    Zeros,
+    Pages(Given<'a>),
+    /// They were brought before, and wait in another order.
+    Waiting(&'a ColumnBuffer),
+}
+
+impl Source<'_> {
+    /// Settings of its pages.
+    pub fn settings(&self) -> Option<u32> {
+        match self {
+            Self::Zeros => None,
+            Self::Pages(given) => Some(given.settings),
+            Self::Waiting(column) => Some(column.settings),
+        }
+    }
+}
+
 /// Elements that are wanted of a column.
 #[derive(Debug)]
 pub(super) struct Job<'a> {
@@ -40,8 +62,7 @@ pub(super) struct Job<'a> {
     pub output: u32,
     pub field: u32,
     pub position: usize,
-    /// None if the input does not have it: all are zero.
-    pub given: Option<Given<'a>>,
+    pub source: Source<'a>,
     pub ranges: Ranges,
     /// The number of all items is wanted.
     pub wants_total: bool,
@@ -80,10 +101,26 @@ impl Given<'_> {
     }
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    /// The column of the input.
+    pub fn given(&self) -> Option<&Given<'a>> {
+        match &self.source {
+            Source::Pages(given) => Some(given),
+            Source::Zeros | Source::Waiting(_) => None,
+        }
+    }
+
+    /// Bytes of elements that wait in another order.
+    pub fn n_waiting(&self) -> u64 {
+        match &self.source {
+            Source::Waiting(column) => column.n_waiting() as u64,
+            Source::Zeros | Source::Pages(_) => 0,
+        }
+    }
+
     /// Numbers of the pages that are needed, each once, in their order.
     pub fn needed(&self) -> Vec<usize> {
-        let Some(given) = &self.given else {
+        let Some(given) = self.given() else {
             return Vec::new();
         };
         let is_index = given.record.column_type.is_index();
@@ -211,8 +248,10 @@ impl Worker {
         blocks: &Blocks,
     ) -> Result<Below, RNTupleError> {
         let target = element_target(&buffer.record, dtype);
-        let Some(given) = &job.given else {
-            return zeros(job, target, buffer, blocks);
+        let given = match &job.source {
+            Source::Zeros => return zeros(job, target, buffer, blocks),
+            Source::Waiting(from) => return reorder(job, target, from, (buffer, blocks)),
+            Source::Pages(given) => given,
         };
         if job.ranges.end() > given.end() {
             return Err(given.reader.inconsistent(

@@ -6,14 +6,15 @@
 
 mod column;
 mod ranges;
+mod reorder;
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use femtobarn_io::on_threads;
 
-use self::column::{Below, Given, Job, Stored, Worker};
-use self::ranges::Ranges;
+use self::column::{Below, Given, Job, Source, Stored, Worker};
+pub(super) use self::ranges::Ranges;
 use super::clusters::Cluster;
 use super::mapping::{FieldMapping, Mapping};
 use super::pages::{Encoding, element_type, is_of_double};
@@ -42,6 +43,8 @@ pub(super) struct Rebuilder {
     /// What the leaves of each column wait as, and what is kept of them.
     encodings: Vec<Encoding>,
     workers: Vec<Worker>,
+    /// Where entries wait that are to be taken in another order.
+    sorted: Vec<ColumnBuffer>,
     /// Settings of all pages; none: those of the first input that has some.
     compression: Option<u32>,
 }
@@ -71,6 +74,7 @@ impl Rebuilder {
             filling: Filling::new(options),
             encodings: Vec::new(),
             workers: (0..threads).map(|_| Worker::default()).collect(),
+            sorted: Vec::new(),
             compression,
         }
     }
@@ -151,17 +155,16 @@ impl Rebuilder {
         tick: &(dyn Fn(u64) -> bool + Sync),
     ) -> Result<u64, RNTupleError> {
         let n_entries = origin.cluster.summary.n_entries;
-        let entry = |field| Wanted {
-            field,
-            position: 0,
-            ranges: entries.iter().cloned().collect(),
-            total: Some(n_entries),
-        };
-        let own = origin.mapping.output.iter().copied();
-        let mut wanted: Vec<Wanted> = own.map(entry).collect();
+        let ranges = entries.iter().cloned().collect();
+        let mut wanted = entries_of(origin.mapping, &ranges, Some(n_entries));
         let mut n_bytes = 0;
         while !wanted.is_empty() {
-            let jobs = jobs(origin, wanted)?;
+            let sources = Sources {
+                schema: origin.schema,
+                want_totals: origin.mapping.has_late_items,
+                of: &|wanted, output| source(origin, wanted, output),
+            };
+            let jobs = jobs(sources, wanted)?;
             let mut below = Vec::new();
             let mut rest = jobs.as_slice();
             while !rest.is_empty() {
@@ -174,16 +177,71 @@ impl Rebuilder {
                 }
                 rest = others;
             }
-            wanted = next(origin, &jobs, below);
+            wanted = next(origin.schema, &jobs, below);
         }
         Ok(n_bytes)
+    }
+
+    /// The same for entries that are in another order than in their clusters: these are the `pieces`, and `order` are the
+    /// places of the wanted ones among them. Each page is read and decoded once; all elements of the pieces wait in memory.
+    pub fn add_in_order(
+        &mut self,
+        pieces: &[(Origin<'_>, Vec<Range<u64>>)],
+        order: &Ranges,
+        tick: &(dyn Fn(u64) -> bool + Sync),
+    ) -> Result<u64, RNTupleError> {
+        let Some(&(
+            Origin {
+                reader,
+                schema,
+                mapping,
+                ..
+            },
+            _,
+        )) = pieces.first()
+        else {
+            return Ok(0);
+        };
+        let known = self.sorted.len();
+        let new = self.filling.columns.iter().skip(known);
+        let new: Vec<ColumnBuffer> = new.map(ColumnBuffer::another).collect();
+        self.sorted.extend(new);
+        std::mem::swap(&mut self.filling.columns, &mut self.sorted);
+        let mut each = pieces.iter();
+        let n_bytes = each.try_fold(0, |sum, (origin, entries)| {
+            Ok(sum + self.add_fields(*origin, entries, tick)?)
+        });
+        std::mem::swap(&mut self.filling.columns, &mut self.sorted);
+        let mut sorted = std::mem::take(&mut self.sorted);
+        let reordered = n_bytes.and_then(|n_bytes| {
+            let mut wanted = entries_of(mapping, order, None);
+            while !wanted.is_empty() {
+                let sources = Sources {
+                    schema,
+                    want_totals: false,
+                    of: &|_, output| {
+                        let column = sorted.get(output as usize);
+                        Ok(column.map_or(Source::Zeros, Source::Waiting))
+                    },
+                };
+                let jobs = jobs(sources, wanted)?;
+                let below = self.run(reader, &jobs)?;
+                wanted = next(schema, &jobs, below);
+            }
+            Ok(n_bytes)
+        });
+        for column in &mut sorted {
+            column.clear(&self.filling.blocks);
+        }
+        self.sorted = sorted;
+        reordered
     }
 
     /// Reads the pages of jobs, and adds their elements, on all threads.
     fn run(&mut self, reader: &Reader, jobs: &[Job<'_>]) -> Result<Vec<Below>, RNTupleError> {
         let needed: Vec<Vec<usize>> = jobs.iter().map(Job::needed).collect();
         let page = |job: &Job<'_>, number: &usize| {
-            let given = job.given.as_ref();
+            let given = job.given();
             given.and_then(|given| given.pages.get(*number).copied())
         };
         let pages = jobs.iter().zip(&needed);
@@ -202,7 +260,7 @@ impl Rebuilder {
             let Some((buffer, encoding)) = buffers.remove(&job.output) else {
                 return Err(RNTupleError::internal("a column that is not there"));
             };
-            let settings = job.given.as_ref().map(|given| given.settings);
+            let settings = job.source.settings();
             if let Some(settings) = self
                 .compression
                 .or(settings)
@@ -214,7 +272,8 @@ impl Rebuilder {
         }
         let blocks = &self.filling.blocks;
         // what is little takes less time than starting a thread
-        let n_bytes: u64 = pages.iter().map(Page::stored_size).sum();
+        let n_stored: u64 = pages.iter().map(Page::stored_size).sum();
+        let n_bytes = n_stored + jobs.iter().map(Job::n_waiting).sum::<u64>();
         let n_workers = if n_bytes < WORTH_THREADS {
             1
         } else {
@@ -242,23 +301,45 @@ fn at_once(jobs: &[Job<'_>]) -> usize {
 
 /// Stored bytes of the pages that a job needs.
 fn stored_bytes(job: &Job<'_>) -> u64 {
-    let Some(given) = &job.given else { return 0 };
+    let Some(given) = job.given() else { return 0 };
     let pages = job.needed();
     let pages = pages.iter().filter_map(|&number| given.pages.get(number));
     pages.map(Page::stored_size).sum()
 }
 
+/// Entries of all fields.
+fn entries_of(mapping: &Mapping, ranges: &Ranges, total: Option<u64>) -> Vec<Wanted> {
+    let entry = |&field: &u32| Wanted {
+        field,
+        position: 0,
+        ranges: ranges.clone(),
+        total,
+    };
+    mapping.output.iter().map(entry).collect()
+}
+
+/// Where elements come from.
+#[derive(Clone, Copy)]
+struct Sources<'s, 'a> {
+    schema: &'s MergedSchema,
+    /// The numbers of all items are wanted, too.
+    want_totals: bool,
+    /// Says it for a column of the output.
+    of: &'s dyn Fn(&Wanted, u32) -> Result<Source<'a>, RNTupleError>,
+}
+
 /// The columns of fields, and of what is below them without a column between.
-fn jobs<'a>(origin: Origin<'a>, wanted: Vec<Wanted>) -> Result<Vec<Job<'a>>, RNTupleError> {
+fn jobs<'a>(sources: Sources<'_, 'a>, wanted: Vec<Wanted>) -> Result<Vec<Job<'a>>, RNTupleError> {
+    let schema = sources.schema;
     let mut out = Vec::new();
     let mut pending = wanted;
     pending.reverse();
     while let Some(mut wanted) = pending.pop() {
         if wanted.position > 0 {
-            out.extend(job(origin, wanted)?);
+            out.extend(job(sources, wanted)?);
             continue;
         }
-        let Some(record) = origin.schema.record(wanted.field) else {
+        let Some(record) = schema.record(wanted.field) else {
             continue;
         };
         if let Some(size) = record.array_size {
@@ -266,10 +347,10 @@ fn jobs<'a>(origin: Origin<'a>, wanted: Vec<Wanted>) -> Result<Vec<Job<'a>>, RNT
             wanted.total = wanted.total.map(|total| total.saturating_mul(size));
         }
         // views have no columns of their own, but may have fields below them that are views, too
-        if origin.schema.has_columns(wanted.field) {
-            out.extend(job(origin, wanted)?);
+        if schema.has_columns(wanted.field) {
+            out.extend(job(sources, wanted)?);
         } else {
-            let children = origin.schema.children(wanted.field).iter().rev();
+            let children = schema.children(wanted.field).iter().rev();
             pending.extend(children.map(|&field| Wanted {
                 field,
                 position: 0,
@@ -282,43 +363,47 @@ fn jobs<'a>(origin: Origin<'a>, wanted: Vec<Wanted>) -> Result<Vec<Job<'a>>, RNT
 }
 
 /// The column of a field at a position.
-fn job(origin: Origin<'_>, wanted: Wanted) -> Result<Option<Job<'_>>, RNTupleError> {
-    let Wanted {
-        field,
-        position,
-        ranges,
-        total,
-    } = wanted;
-    let first = origin.schema.representations.get(field as usize);
-    let first = first.and_then(|all| all.get(origin.schema.widest(field)));
-    let Some(&output) = first.and_then(|columns| columns.get(position)) else {
+fn job<'a>(sources: Sources<'_, 'a>, wanted: Wanted) -> Result<Option<Job<'a>>, RNTupleError> {
+    let schema = sources.schema;
+    let first = schema.representations.get(wanted.field as usize);
+    let first = first.and_then(|all| all.get(schema.widest(wanted.field)));
+    let Some(&output) = first.and_then(|columns| columns.get(wanted.position)) else {
         return Ok(None);
     };
-    let mapping = origin.mapping.field(field);
-    let given = mapping.map(|mapping| given(origin, mapping, position, total));
-    let given = given.transpose()?.flatten();
-    if let Some(given) = &given {
-        origin
-            .schema
-            .insist(origin.reader, (field, output), given.record)?;
-    }
-    let is_variant = origin
-        .schema
-        .record(field)
+    let source = (sources.of)(&wanted, output)?;
+    let is_variant = schema
+        .record(wanted.field)
         .is_some_and(|r| r.role == Role::Variant);
     Ok(Some(Job {
         output,
-        field,
-        position,
-        given,
-        ranges,
-        wants_total: origin.mapping.has_late_items,
+        field: wanted.field,
+        position: wanted.position,
+        source,
+        ranges: wanted.ranges,
+        wants_total: sources.want_totals,
         n_alternatives: if is_variant {
-            origin.schema.children(field).len()
+            schema.children(wanted.field).len()
         } else {
             0
         },
     }))
+}
+
+/// Where a column of the output gets the elements of an input's cluster from.
+fn source<'a>(
+    origin: Origin<'a>,
+    wanted: &Wanted,
+    output: u32,
+) -> Result<Source<'a>, RNTupleError> {
+    let mapping = origin.mapping.field(wanted.field);
+    let given = mapping.map(|mapping| given(origin, mapping, wanted.position, wanted.total));
+    let Some(given) = given.transpose()?.flatten() else {
+        return Ok(Source::Zeros);
+    };
+    origin
+        .schema
+        .insist(origin.reader, (wanted.field, output), given.record)?;
+    Ok(Source::Pages(given))
 }
 
 /// The column of the input that a column of the output gets its elements from; none if it has none in this cluster.
@@ -371,13 +456,13 @@ fn given<'a>(
 }
 
 /// What is to be taken of the fields below.
-fn next(origin: Origin<'_>, jobs: &[Job<'_>], below: Vec<Below>) -> Vec<Wanted> {
+fn next(schema: &MergedSchema, jobs: &[Job<'_>], below: Vec<Below>) -> Vec<Wanted> {
     let mut out = Vec::new();
     for (job, below) in jobs.iter().zip(below) {
         if below.ranges.is_empty() {
             continue;
         }
-        let children = origin.schema.children(job.field);
+        let children = schema.children(job.field);
         let each = |at: usize| {
             below
                 .ranges

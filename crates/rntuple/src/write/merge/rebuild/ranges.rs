@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Ranges, one after another; what joins is one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Ranges(Vec<Range<u64>>);
+pub(in crate::write::merge) struct Ranges(Vec<Range<u64>>);
 
 impl Ranges {
     /// Adds one behind the others.

@@ -1,0 +1,152 @@
+//! How outputs appear: what others made in the meantime stays, and links that lead to nothing yet are followed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests"
+)]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use common::root;
+use femtobarn::convert::{ConvertOptions, Input, Replace, convert};
+use femtobarn::merge::{Entries, JoinOptions, MergeOptions, join, merge};
+use femtobarn::{Error, OpenOptions};
+
+fn input(path: &Path) -> Input {
+    Input {
+        url: path.to_str().unwrap().to_owned(),
+        path: None,
+    }
+}
+
+fn given(name: &str) -> Input {
+    input(&root().join("testdata/rntuple").join(name))
+}
+
+/// The first ten entries of a file.
+fn ten(name: &str, folder: &Path) -> Input {
+    let options = MergeOptions {
+        entries: Entries::Slice {
+            start: None,
+            stop: Some(10),
+        },
+        overwrite: true,
+        ..MergeOptions::default()
+    };
+    let path = folder.join(name);
+    merge(&[given(name)], &path, &options, &|_| true).unwrap();
+    input(&path)
+}
+
+fn n_entries(path: &Path) -> u64 {
+    let file = [(path.to_str().unwrap().to_owned(), None)];
+    let ntuple = femtobarn::NTuple::open(&file, OpenOptions::default()).unwrap();
+    ntuple.n_entries()
+}
+
+/// What makes an output: calls what is given while it is being made.
+type Maker<'m> = &'m dyn Fn(&Path, &(dyn Fn() + Sync)) -> Result<(), Error>;
+
+/// Everything that makes outputs; `overwrite` says whether they replace what is there.
+fn with_all(folder: &Path, overwrite: bool, check: &dyn Fn(&str, Maker<'_>)) {
+    let (one, two) = (ten("double32.root", folder), ten("clusters.root", folder));
+    let merging = |append: bool| {
+        let options = MergeOptions {
+            overwrite,
+            append,
+            ..MergeOptions::default()
+        };
+        let inputs = [one.clone()];
+        move |output: &Path, meanwhile: &(dyn Fn() + Sync)| {
+            let tick = |_| {
+                meanwhile();
+                true
+            };
+            merge(&inputs, output, &options, &tick).map(drop)
+        }
+    };
+    check("merge", &merging(false));
+    if !overwrite {
+        check("append", &merging(true));
+    }
+    check("join", &|output, meanwhile| {
+        let options = JoinOptions {
+            overwrite,
+            ..JoinOptions::default()
+        };
+        let tick = |_| {
+            meanwhile();
+            true
+        };
+        join(&[one.clone(), two.clone()], output, &options, &tick).map(drop)
+    });
+    let replaces = if overwrite {
+        &[Replace::Anything][..]
+    } else {
+        &[Replace::Nothing, Replace::Own, Replace::Left]
+    };
+    for &replace in replaces {
+        check("convert", &|output, meanwhile| {
+            let options = ConvertOptions {
+                replace,
+                ..ConvertOptions::default()
+            };
+            let tick = |_| {
+                meanwhile();
+                true
+            };
+            convert(std::slice::from_ref(&one), output, &options, &tick).map(drop)
+        });
+    }
+}
+
+fn partial(folder: &Path) -> Vec<PathBuf> {
+    let all = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    all.filter(|path| path.to_str().unwrap().contains(".partial-"))
+        .collect()
+}
+
+/// Outputs that were not to replace anything replaced what others had made since it was looked whether there is something.
+#[test]
+fn what_others_made_in_the_meantime_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("out.root");
+    with_all(folder.path(), false, &|name, make| {
+        let made = make(&output, &|| fs::write(&output, "another's").unwrap());
+        let message = made.expect_err(name).to_string();
+        assert!(message.contains("is there already"), "{name}: {message}");
+        assert_eq!(fs::read(&output).unwrap(), b"another's", "{name}");
+        assert_eq!(partial(folder.path()), [""; 0].map(PathBuf::from), "{name}");
+        fs::remove_file(&output).unwrap();
+    });
+    with_all(folder.path(), true, &|name, make| {
+        make(&output, &|| fs::write(&output, "another's").unwrap()).expect(name);
+        assert_eq!(n_entries(&output), 10, "{name}");
+    });
+}
+
+/// A new output of a link that leads to nothing was an error, an overwrite replaced the link.
+#[test]
+fn links_to_what_is_not_there_yet_are_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (link, target) = (
+        folder.path().join("out.root"),
+        folder.path().join("target.root"),
+    );
+    symlink("target.root", &link).unwrap();
+    for overwrite in [false, true] {
+        with_all(folder.path(), overwrite, &|name, make| {
+            make(&link, &|| {}).expect(name);
+            assert!(link.is_symlink() && !target.is_symlink(), "{name}");
+            assert_eq!(n_entries(&target), 10, "{name}");
+            fs::remove_file(&target).unwrap();
+        });
+    }
+}
