@@ -28,6 +28,7 @@ def clone(
     level: str = "auto",
     others: str = "first",
     overwrite: bool = False,
+    verify: bool = False,
     threads: int | None = None,
     progress: bool | None = None,
 ) -> MergeReport:
@@ -53,6 +54,9 @@ def clone(
         What is done with objects that are no ntuples: "first", they are copied; "drop", they are left out; "error".
     overwrite : bool
         Whether the output replaces a file that is there already; the source is never replaced.
+    verify : bool
+        Whether the output is read again and compared with the source before it appears; what that found is in the
+        report's `proof`.
     threads : int, optional
         Number of threads; by default the variable FEMTOBARN_THREADS, or else all cores.
     progress : bool, optional
@@ -75,7 +79,7 @@ def clone(
     >>> report.entries
     {'Events': 1000}
     """
-    given: dict[str, Any] = {"level": level}
+    given: dict[str, Any] = {"level": level, "verify": verify}
     if entries is not None:
         given["entries"] = entry_slice(entries)
     common = Common(fields, None, others, overwrite, threads, progress)
@@ -95,6 +99,7 @@ def reshape(
     fields: str | Iterable[str] | None = None,
     others: str = "first",
     overwrite: bool = False,
+    verify: bool = False,
     threads: int | None = None,
     progress: bool | None = None,
 ) -> MergeReport:
@@ -128,6 +133,9 @@ def reshape(
         What is done with objects that are no ntuples: "first", they are copied; "drop", they are left out; "error".
     overwrite : bool
         Whether the output replaces a file that is there already; the source is never replaced.
+    verify : bool
+        Whether the output is read again and compared with the source before it appears; what that found is in the
+        report's `proof`.
     threads : int, optional
         Number of threads; by default the variable FEMTOBARN_THREADS, or else all cores.
     progress : bool, optional
@@ -162,6 +170,7 @@ def reshape(
         given["precision"] = [_stored(name, stored) for name, stored in precision.items()]
     if compression is None and not given:
         raise UsageError("nothing is to be changed: give compression, page_size, cluster_size, encoding or precision")
+    given["verify"] = verify
     common = Common(fields, compression, others, overwrite, threads, progress)
     return run("reshaping", source, output, given, write, common)
 
@@ -178,6 +187,7 @@ def skim(
     page_size: str | SupportsIndex | None = None,
     others: str = "first",
     overwrite: bool = False,
+    verify: bool = False,
     threads: int | None = None,
     progress: bool | None = None,
 ) -> MergeReport:
@@ -206,6 +216,9 @@ def skim(
         What is done with objects that are no ntuples: "first", they are copied; "drop", they are left out; "error".
     overwrite : bool
         Whether the output replaces a file that is there already; a source is never replaced.
+    verify : bool
+        Whether the output is read again and compared with the source before it appears; what that found is in the
+        report's `proof`.
     threads : int, optional
         Number of threads; by default the variable FEMTOBARN_THREADS, or else all cores.
     progress : bool, optional
@@ -228,7 +241,7 @@ def skim(
     >>> report.entries["Events"] < 12000
     True
     """
-    given: dict[str, Any] = {"where": where}
+    given: dict[str, Any] = {"where": where, "verify": verify}
     write = sizes(cluster_size, page_size)
     common = Common(fields, compression, others, overwrite, threads, progress)
     return run("skimming", source, output, given, write, common)

@@ -122,6 +122,8 @@ def test_pages_of_shuffled_entries_are_read_once(tmp_path):
     b = write(tmp_path / "b.root", columns[order], "Friends", cluster_size=9000)
     report = fb.join_columns([a, b], tmp_path / "out.root", on=KEYS)
     assert report.levels["L4"] <= a.stat().st_size + b.stat().st_size
+    n_clusters = [item["ntuples"][name]["clusters"] for item, name in zip(report.inputs, ["Events", "Friends"], strict=True)]
+    assert n_clusters == [len(fb.open(path).clusters) for path in (a, b)]
     assert_is(tmp_path / "out.root", beside(LEFT, columns))
 
 
@@ -327,7 +329,7 @@ def test_what_does_not_fit_is_an_error_that_says_what_to_do(tmp_path):
         ([a, b], {"on": "x"}, r'"x" of .*a\.root:Events is no field of integers'),
         ([a, b], {"on": "nothing"}, r"nothing"),
         ([a, b], {"on": KEYS, "fields": [None, "nothing*"]}, r'no field of .*b\.root:Friends fits "nothing\*"'),
-        ([a, b], {"on": KEYS, "unmatched": "keep"}, r'no unmatched "keep"'),
+        ([a, b], {"on": KEYS, "unmatched": "keep"}, r'unmatched is one of "error", "drop", not "keep"'),
         ([a, b], {"on": KEYS, "fields": "y"}, r"a list with an item for each ntuple"),
         ([a, b], {"on": KEYS, "fields": ["x"]}, r"fields are given for 1 ntuples, and there are 2: .* for each"),
         ([a, b], {"on": KEYS, "fields": [None, "y", "y"]}, r"for 3 ntuples, and there are 2"),

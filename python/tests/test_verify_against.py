@@ -380,6 +380,30 @@ def test_a_merge_proves_itself(inputs, tmp_path, capfd):
     assert "as in the inputs" in capfd.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("work", "options", "command"),
+    [
+        (fb.clone, {"entries": (100, 900), "fields": "i"}, ["clone", "--entries", "100:900", "--fields", "i"]),
+        (fb.reshape, {"cluster_size": "10 kB"}, ["reshape", "--cluster-size", "10kB"]),
+        (fb.skim, {"where": "i % 3 == 1"}, ["skim", "--where", "i % 3 == 1"]),
+    ],
+    ids=["clone", "reshape", "skim"],
+)
+def test_copies_prove_themselves(inputs, tmp_path, capfd, work, options, command):
+    report = work(inputs[0], tmp_path / "out.root", verify=True, **options)
+    [proof] = report.proof["ntuples"]
+    assert (proof["equal"], proof["entries"]) == (True, report.entries["Events"])
+    assert work(inputs[0], tmp_path / "other.root", **options).proof is None
+    names = [str(inputs[0]), str(tmp_path / "out.root")]
+    assert fb._core.cli_main([*command, *names, "--force", "--verify"]) == 0
+    assert "as in the inputs" in capfd.readouterr().out
+
+
+def test_other_precision_is_no_copy_to_prove(inputs, tmp_path):
+    with pytest.raises(fb.UsageError, match="another precision"):
+        fb.reshape(inputs[0], tmp_path / "out.root", precision={"x": 12}, verify=True)
+
+
 def test_wrong_usage_is_told(inputs):
     nt = fb.open(inputs[0])
     with pytest.raises(fb.UsageError, match="against"):

@@ -345,6 +345,9 @@ pub struct SkimArgs {
 /// What clone, reshape and skim have in common.
 #[derive(Debug, Args)]
 pub struct Copying {
+    /// Read the output again, and compare it with the source before it appears
+    #[arg(long)]
+    pub verify: bool,
     /// Replace an output that is there already
     #[arg(short = 'f', long)]
     pub force: bool,

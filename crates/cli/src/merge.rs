@@ -137,34 +137,42 @@ pub fn print(report: &MergeReport, out: &mut Output<'_>) -> Result<(), Failure> 
         };
         writeln!(out, "  {level}: {}{of}", printable(reason))?;
     }
-    for input in &report.inputs {
-        let url = printable(&input.url);
-        for (path, merged) in &input.ntuples {
-            for name in merged.left_out.iter() {
-                let (path, name) = (printable(path), printable(name));
-                writeln!(
-                    out,
-                    "  left out: {name} of {url}:{path}, which the first file does not have"
-                )?;
-            }
-            for name in merged.missing.iter() {
-                let (path, name) = (printable(path), printable(name));
-                writeln!(
-                    out,
-                    "  zero or empty: {name} in the entries of {url}:{path}, which does not have it"
-                )?;
-            }
-        }
-        for (path, class) in &input.dropped {
-            writeln!(
-                out,
-                "  left out: {} {} of {url}",
-                printable(class),
-                printable(path)
-            )?;
-        }
+    for (remark, (url, n)) in remarks(report) {
+        let more = match n {
+            1 => String::new(),
+            n => format!(" and {} more files", n - 1),
+        };
+        let remark = remark.replace(FILES, &format!("{url}{more}"));
+        writeln!(out, "  {}", printable(&remark))?;
     }
     Ok(())
+}
+
+/// Stands for the files of which something is said.
+const FILES: &str = "\0";
+
+/// What is said of files, with the first of them and how many there are.
+fn remarks(report: &MergeReport) -> BTreeMap<String, (&str, usize)> {
+    let mut out: BTreeMap<String, (&str, usize)> = BTreeMap::new();
+    for input in &report.inputs {
+        let fields = input.ntuples.iter().flat_map(|(path, merged)| {
+            let left_out = merged.left_out.iter().map(move |name| {
+                format!("left out: {name} of {path} in {FILES}: the first file does not have it")
+            });
+            let missing = merged.missing.iter();
+            left_out.chain(missing.map(move |name| {
+                format!(
+                    "zero or empty: {name} of {path} in the entries of {FILES}, where it is not"
+                )
+            }))
+        });
+        let dropped = input.dropped.iter();
+        let dropped = dropped.map(|(path, class)| format!("left out: {class} {path} of {FILES}"));
+        for remark in fields.chain(dropped) {
+            out.entry(remark).or_insert((&input.url, 0)).1 += 1;
+        }
+    }
+    out
 }
 
 /// Levels that were not the cheapest, and why, with the number of files of which that is true.

@@ -79,6 +79,7 @@ fn common(
         fields: copying.fields.clone(),
         others: others(&copying.others),
         overwrite: copying.force,
+        verify: copying.verify,
         write: writing(&copying.threads, sizes, settings)?,
         ..MergeOptions::default()
     })

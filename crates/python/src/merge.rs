@@ -18,6 +18,45 @@ use crate::write::options;
 /// A name, a number of bits, and a range.
 type Precision = (String, u16, Option<(f64, f64)>);
 
+const LEVELS: &[(&str, Level)] = &[
+    ("auto", Level::Auto),
+    ("L0", Level::L0),
+    ("L1", Level::L1),
+    ("L2", Level::L2),
+    ("L3", Level::L3),
+    ("L4", Level::L4),
+];
+
+const MODES: &[(&str, Mode)] = &[
+    ("filter", Mode::Filter),
+    ("union", Mode::Union),
+    ("strict", Mode::Strict),
+];
+
+const OTHERS: &[(&str, Others)] = &[
+    ("error", Others::Error),
+    ("first", Others::First),
+    ("drop", Others::Drop),
+];
+
+const UNMATCHED: &[(&str, Unmatched)] = &[("error", Unmatched::Error), ("drop", Unmatched::Drop)];
+
+/// What a word stands for.
+fn chosen<T: Copy>(key: &str, word: &Bound<'_, PyAny>, choices: &[(&str, T)]) -> PyResult<T> {
+    let word: String = word.extract()?;
+    let found = choices.iter().find(|(name, _)| *name == word);
+    found.map(|&(_, choice)| choice).ok_or_else(|| {
+        let names: Vec<String> = choices
+            .iter()
+            .map(|(name, _)| format!("{name:?}"))
+            .collect();
+        usage(format!(
+            "{key} is one of {}, not {word:?}",
+            names.join(", ")
+        ))
+    })
+}
+
 fn merging(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<MergeOptions> {
     let mut out = MergeOptions {
         write: options(write)?,
@@ -25,35 +64,17 @@ fn merging(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<Mer
     };
     for (key, value) in given {
         let key: String = key.extract()?;
-        let word = || value.extract::<String>();
-        let unknown = |what: &str| usage(format!("there is no {key} {what:?}"));
         match key.as_str() {
-            "level" => {
-                out.level = match word()?.as_str() {
-                    "auto" => Level::Auto,
-                    "L0" => Level::L0,
-                    "L1" => Level::L1,
-                    "L2" => Level::L2,
-                    "L3" => Level::L3,
-                    "L4" => Level::L4,
-                    other => return Err(unknown(other)),
-                }
-            }
-            "mode" => {
-                out.mode = match word()?.as_str() {
-                    "filter" => Mode::Filter,
-                    "union" => Mode::Union,
-                    "strict" => Mode::Strict,
-                    other => return Err(unknown(other)),
-                }
-            }
-            "others" => out.others = others(&key, &word()?)?,
+            "level" => out.level = chosen(&key, &value, LEVELS)?,
+            "mode" => out.mode = chosen(&key, &value, MODES)?,
+            "others" => out.others = chosen(&key, &value, OTHERS)?,
             "entries" => {
                 let (start, stop) = value.extract()?;
                 out.entries = Entries::Slice { start, stop };
             }
             "where" => {
-                out.entries = Entries::Where(Expression::parse(&word()?).map_err(to_python)?)
+                out.entries =
+                    Entries::Where(Expression::parse(value.extract()?).map_err(to_python)?)
             }
             "keep_clusters" => out.keep_clusters = value.extract()?,
             "split" => out.split = value.extract()?,
@@ -74,15 +95,6 @@ fn merging(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<Mer
         }
     }
     Ok(out)
-}
-
-fn others(key: &str, word: &str) -> PyResult<Others> {
-    Ok(match word {
-        "error" => Others::Error,
-        "first" => Others::First,
-        "drop" => Others::Drop,
-        other => return Err(usage(format!("there is no {key} {other:?}"))),
-    })
 }
 
 /// Reals in so many bits, of a range if there is one.
@@ -125,15 +137,9 @@ fn joining(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<Joi
         match key.as_str() {
             "name" => out.name = value.extract()?,
             "on" => out.on = value.extract()?,
-            "unmatched" => {
-                out.unmatched = match value.extract::<String>()?.as_str() {
-                    "error" => Unmatched::Error,
-                    "drop" => Unmatched::Drop,
-                    other => return Err(usage(format!("there is no {key} {other:?}"))),
-                }
-            }
+            "unmatched" => out.unmatched = chosen(&key, &value, UNMATCHED)?,
             "fields" => out.fields = value.extract()?,
-            "others" => out.others = others(&key, &value.extract::<String>()?)?,
+            "others" => out.others = chosen(&key, &value, OTHERS)?,
             "compression" => out.compression = value.extract()?,
             "overwrite" => out.overwrite = value.extract()?,
             other => return Err(usage(format!("there is no option {other:?}"))),

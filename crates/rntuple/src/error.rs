@@ -97,7 +97,7 @@ pub enum RNTupleError {
         reason: String,
     },
     /// Files that do not belong together.
-    #[error("{url}: field {name:?} of {ntuple:?} has another structure than in {other}: {reason}")]
+    #[error("{url}: field {name:?} of {ntuple:?} does not fit {other}: {reason}")]
     SchemaMismatch {
         url: String,
         other: String,

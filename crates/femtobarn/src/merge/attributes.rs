@@ -287,7 +287,7 @@ mod tests {
             (by_number, 0),
         ] {
             let of = |range| places.of(&range).unwrap();
-            let at = |start, end| Some(first + start..first + end);
+            let at = |start: u64, end: u64| Some(first + start..first + end);
             assert_eq!(of(0..20), at(0, 5));
             assert_eq!(of(3..8), at(1, 3));
             assert_eq!(of(8..9), at(3, 4));

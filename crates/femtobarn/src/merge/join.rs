@@ -77,24 +77,16 @@ pub fn join(
     let name = options.name.as_deref();
     let name = name.unwrap_or(&first.descriptor().name);
     let (folder, own) = name.rsplit_once('/').unwrap_or(("", name));
-    let beside = Beside::of(inputs, &readers, name, options.others)?;
+    let beside = inputs.iter().zip(&readers);
+    let beside = beside.map(|(input, reader)| Beside::of(input, reader, name, options.others));
+    let beside = beside.collect::<Result<Vec<_>, _>>()?;
     let top_level = chosen(&readers, options)?;
     let (matched, unused) = matched(&readers, options)?;
-    let mut report = MergeReport::default();
-    let mut sets = AttributeSets::default();
-    for ((reader, entries), unused) in readers.iter().zip(&matched).zip(unused) {
-        let mut input = MergedInput::of(reader.url());
-        if unused > 0 {
-            let what = format!("{unused} entries of {}", reader.path());
-            input.dropped.push((what, "without a match".to_owned()));
-        }
-        let places = match entries {
-            None => Places::new(std::iter::once(0..reader.n_entries()).collect(), 0),
-            Some(entries) => Places::of_entries(entries),
-        };
-        sets.add_beside(reader, &places, options.others, &mut input)?;
-        report.inputs.push(input);
-    }
+    let (sets, inputs) = attribute_sets(&readers, &matched, unused, options.others)?;
+    let mut report = MergeReport {
+        inputs,
+        ..MergeReport::default()
+    };
     let ntuples = readers.iter().zip(top_level).zip(matched);
     let ntuples = ntuples.map(|((reader, top_level), entries)| JoinedNTuple {
         reader,
@@ -129,7 +121,12 @@ pub fn join(
     for ((reader, merged), input) in readers.iter().zip(merged).zip(&mut report.inputs) {
         input.ntuples.push((reader.path().to_owned(), merged));
     }
-    beside.write(&mut file, options, &mut report.inputs)?;
+    let mut known = HashSet::new();
+    for (beside, input) in beside.iter().zip(&mut report.inputs) {
+        if let Some(beside) = beside {
+            beside.write(&mut file, options, &mut known, input)?;
+        }
+    }
     let merged = MergedNTuple {
         n_entries,
         ..MergedNTuple::default()
@@ -144,60 +141,77 @@ pub fn join(
     Ok(report)
 }
 
-/// What is in the files of ntuples that were not named, beside these.
+/// The attribute sets of the output, and reports on the inputs, which begin with what is not in the output: `unused` entries
+/// of each, and what is said of none.
+fn attribute_sets(
+    readers: &[Arc<Reader>],
+    matched: &[Option<Vec<u64>>],
+    unused: Vec<u64>,
+    others: Others,
+) -> Result<(AttributeSets, Vec<MergedInput>), RNTupleError> {
+    let mut sets = AttributeSets::default();
+    let mut inputs = Vec::with_capacity(readers.len());
+    for ((reader, entries), unused) in readers.iter().zip(matched).zip(unused) {
+        let mut input = MergedInput::of(reader.url());
+        if unused > 0 {
+            let what = format!("{unused} entries of {}", reader.path());
+            input.dropped.push((what, "without a match".to_owned()));
+        }
+        let places = match entries {
+            None => Places::new(std::iter::once(0..reader.n_entries()).collect(), 0),
+            Some(entries) => Places::of_entries(entries),
+        };
+        sets.add_beside(reader, &places, others, &mut input)?;
+        inputs.push(input);
+    }
+    Ok((sets, inputs))
+}
+
+/// What is in the file of an ntuple that is not named, beside it.
 struct Beside {
-    /// For each input, if there is something.
-    files: Vec<Option<(Opened, Vec<(String, Key)>)>>,
+    opened: Opened,
+    objects: Vec<(String, Key)>,
 }
 
 impl Beside {
-    /// Insists that it can be treated as is asked for, beside an output of this name.
+    /// Insists that it can be treated as is asked for, beside an output of this name. None if the ntuple is named.
     fn of(
-        inputs: &[Input],
-        readers: &[Arc<Reader>],
+        input: &Input,
+        reader: &Reader,
         name: &str,
         others: Others,
-    ) -> Result<Self, RNTupleError> {
-        let mut files = Vec::with_capacity(inputs.len());
-        for (input, reader) in inputs.iter().zip(readers) {
-            if input.path.is_some() {
-                files.push(None);
-                continue;
-            }
-            let opened = Opened::new(input)?;
-            let mut found = wanted(&opened.file, None)?;
-            found.retain(|(path, key)| !key.is_directory() && path != reader.path());
-            for (path, key) in &found {
-                match others {
-                    Others::Error => return Err(not_asked_for(reader, path, key)),
-                    Others::First if path == name => return Err(taken(&opened, path, key)),
-                    Others::First | Others::Drop => check_other(&opened, path, key, others)?,
-                }
-            }
-            files.push((!found.is_empty()).then_some((opened, found)));
+    ) -> Result<Option<Self>, RNTupleError> {
+        if input.path.is_some() {
+            return Ok(None);
         }
-        Ok(Self { files })
+        let opened = Opened::new(input)?;
+        let mut objects = wanted(&opened.file, None)?;
+        objects.retain(|(path, key)| !key.is_directory() && path != reader.path());
+        for (path, key) in &objects {
+            match others {
+                Others::Error => return Err(not_asked_for(reader, path, key)),
+                Others::First if path == name => return Err(taken(&opened, path, key)),
+                Others::First | Others::Drop => check_other(&opened, path, key, others)?,
+            }
+        }
+        Ok(Some(Self { opened, objects }))
     }
 
-    /// Writes the first of each name, or none, as is asked for; the others are in the report.
-    fn write(
-        &self,
+    /// Writes those of names that are not known yet, or none, as is asked for; the others are in the report.
+    fn write<'b>(
+        &'b self,
         file: &mut FileWriter,
         options: &JoinOptions,
-        inputs: &mut [MergedInput],
+        known: &mut HashSet<&'b str>,
+        input: &mut MergedInput,
     ) -> Result<(), RNTupleError> {
-        let mut known: HashSet<&str> = HashSet::new();
-        for (beside, input) in self.files.iter().zip(inputs) {
-            let Some((opened, found)) = beside else {
-                continue;
-            };
-            for (path, key) in found {
-                if options.others == Others::First && known.insert(path) {
-                    copy_object(file, opened, (path, key), options.write.compression)?;
-                } else {
-                    let class = key.class_name.clone();
-                    input.dropped.push((path.clone(), class));
-                }
+        for (path, key) in &self.objects {
+            if options.others == Others::First && known.insert(path) {
+                let settings = options.write.compression;
+                copy_object(file, &self.opened, (path, key), settings)?;
+            } else {
+                let class = key.class_name.clone();
+                input.dropped.push((path.clone(), class));
             }
         }
         Ok(())

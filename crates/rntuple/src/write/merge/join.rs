@@ -3,7 +3,8 @@
 //! Where all have the same entries in the same clusters, their pages stay as they are, and only the metadata are new. Else the
 //! clusters are made anew, from each ntuple those entries that belong together.
 
-use std::ops::Range;
+use std::collections::HashSet;
+use std::ops::{Range, RangeInclusive};
 
 use femtobarn_rootfile::FileWriter;
 
@@ -22,7 +23,7 @@ use crate::spec::WrittenColumn;
 const LEAST_STEP: u64 = 1000;
 
 /// Bytes of elements that are put into another order at a time: each time, all pages are read that have some of the entries.
-const SORTED: std::ops::RangeInclusive<u64> = 64 << 20..=512 << 20;
+const SORTED: RangeInclusive<u64> = 64 << 20..=512 << 20;
 
 /// An ntuple whose fields are joined with those of others.
 #[derive(Debug)]
@@ -185,6 +186,7 @@ impl NTupleMerger {
         });
         let per_entry: u64 = parts.iter().map(Part::bytes_of_entry).sum();
         let is_sorted = parts.iter().all(Part::is_sorted);
+        let mut taken: Vec<HashSet<u64>> = parts.iter().map(|_| HashSet::new()).collect();
         let mut at = 0;
         while at < n_entries {
             let mut left = self.rebuilder.left();
@@ -194,7 +196,8 @@ impl NTupleMerger {
             let room = left / per_entry.max(1);
             let end = n_entries.min(at + room.max(LEAST_STEP));
             let before = self.rebuilder.n_waiting();
-            for (part, merged) in parts.iter().zip(merged.iter_mut()) {
+            let each = parts.iter().zip(merged.iter_mut()).zip(&mut taken);
+            for ((part, merged), taken) in each {
                 let (runs, order) = part.runs(at..end);
                 let origin = |cluster| Origin {
                     reader: part.reader,
@@ -202,27 +205,23 @@ impl NTupleMerger {
                     mapping: &part.mapping,
                     cluster,
                 };
-                let pieces = part.pieces(runs)?.into_iter();
-                let mut pieces = pieces.map(|(cluster, entries)| (origin(cluster), entries));
+                let pieces = part.pieces(runs)?;
+                taken.extend(pieces.iter().map(|(cluster, _)| cluster.number));
+                let pieces = pieces.into_iter();
+                let pieces: Vec<_> = pieces
+                    .map(|(cluster, entries)| (origin(cluster), entries))
+                    .collect();
                 let n_bytes = match order {
-                    Some(order) => {
-                        let pieces: Vec<_> = pieces.collect();
-                        self.rebuilder.add_in_order(&pieces, &order, tick)?
-                    }
-                    None => pieces.try_fold(0, |sum, (origin, entries)| {
-                        Ok::<_, RNTupleError>(
-                            sum + self.rebuilder.add_fields(origin, &entries, tick)?,
-                        )
-                    })?,
+                    Some(order) => self.rebuilder.add_in_order(&pieces, &order, tick)?,
+                    None => self.rebuilder.add_pieces(&pieces, tick)?,
                 };
                 merged.levels.rebuilt += n_bytes;
                 merged.n_entries += end - at;
+                merged.n_clusters = taken.len() as u64;
             }
             self.rebuilder.added(end - at, before)?;
-            if self.rebuilder.is_full()
-                && let Some(first) = merged.first_mut()
-            {
-                self.flush(file, first)?;
+            if self.rebuilder.is_full() {
+                self.flush(file)?;
             }
             at = end;
         }

@@ -208,7 +208,9 @@ impl MergedSchema {
                 let mut below = below.iter().copied();
                 *slot = below.find(|&id| descriptor.field_name(id) == name);
                 if slot.is_none() {
-                    let reason = format!("it has no member {name:?} here, and has one there");
+                    let reason = format!(
+                        "it has no member {name:?} here, and has one there (without this field, files fit: name the others)"
+                    );
                     return Err(self.mismatch(reader, &self.path(own), own, &reason));
                 }
             }

@@ -103,7 +103,9 @@ impl Levels {
 #[expect(missing_docs, reason = "named by their types")]
 pub struct Merged {
     pub n_entries: u64,
+    /// Clusters of the input of which entries were taken.
     pub n_clusters: u64,
+    /// Pages that were brought without being taken apart for clusters that are made anew.
     pub n_pages: u64,
     pub levels: Levels,
     /// Top-level fields of the input that the output does not have.

@@ -184,7 +184,7 @@ impl MergedSchema {
             let parent = field.parent.and_then(|parent| ids.get(&parent).copied());
             if let Some(above) = parent.filter(|&above| begin.is_some() && above < n_before) {
                 let reason = format!(
-                    "it has a member {:?} here, and none there",
+                    "it has a member {:?} here, and none there (without this field, files fit: name the others)",
                     field.record.name
                 );
                 return Err(self.mismatch(reader, &self.path(above), above, &reason));

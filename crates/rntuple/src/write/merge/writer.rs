@@ -193,7 +193,7 @@ impl NTupleMerger {
         let how = (self.options.mode, self.options.compatible);
         // what is new begins with a cluster, which is what all readers understand
         if self.schema.may_grow(reader, how, takes) {
-            self.flush(file, &mut Merged::default())?;
+            self.flush(file)?;
         }
         let so_far = (self.catalog.n_entries(), self.n_elements.as_slice());
         let mapping = Arc::new(self.schema.map(reader, how, takes, so_far)?);
@@ -255,7 +255,7 @@ impl NTupleMerger {
         if clusters.is_empty() {
             return Ok(());
         }
-        self.flush(file, &mut adding.merged)?;
+        self.flush(file)?;
         let mut n_elements = self.n_elements.clone();
         let planned = plan(
             adding.reader,
@@ -299,6 +299,7 @@ impl NTupleMerger {
         if adding.merged.why.iter().all(|(_, known)| known != why) {
             adding.merged.why.push(("L4", why.to_owned()));
         }
+        adding.merged.n_clusters += 1;
         let first = cluster.summary.first_entry;
         let mut left: Vec<Range<u64>> = entries
             .into_iter()
@@ -320,7 +321,7 @@ impl NTupleMerger {
             adding.merged.levels.rebuilt += self.rebuilder.add(origin, &left, adding.tick)?;
             adding.merged.n_entries += left.iter().map(|r| r.end - r.start).sum::<u64>();
             if is_kept || self.rebuilder.is_full() {
-                self.flush(file, &mut adding.merged)?;
+                self.flush(file)?;
             }
             left = rest;
         }
@@ -328,11 +329,7 @@ impl NTupleMerger {
     }
 
     /// Writes the cluster that is made of others, if it has any entries.
-    pub(super) fn flush(
-        &mut self,
-        file: &mut FileWriter,
-        merged: &mut Merged,
-    ) -> Result<(), RNTupleError> {
+    pub(super) fn flush(&mut self, file: &mut FileWriter) -> Result<(), RNTupleError> {
         let Some(cluster) = self.rebuilder.take()? else {
             return Ok(());
         };
@@ -357,11 +354,6 @@ impl NTupleMerger {
                 }
             }
         }
-        merged.n_clusters += 1;
-        merged.n_pages += columns
-            .iter()
-            .map(|column| column.pages.len() as u64)
-            .sum::<u64>();
         self.catalog.add_cluster(file, cluster.n_entries, columns)
     }
 
@@ -423,7 +415,7 @@ impl NTupleMerger {
             let reason = "an input could not be added in full, so it cannot be finished";
             return Err(super::super::model::unwritable(self.catalog.name(), reason));
         }
-        self.flush(file, &mut Merged::default())?;
+        self.flush(file)?;
         self.catalog.feature_flags |= u64::from(self.schema.has_nested_deferred);
         let (_, extension) = self.schema.schema.split_at(self.schema.in_header);
         let anchor = self.catalog.close(file, extension)?;

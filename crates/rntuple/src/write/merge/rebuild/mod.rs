@@ -182,6 +182,18 @@ impl Rebuilder {
         Ok(n_bytes)
     }
 
+    /// The same for several clusters, one after another.
+    pub fn add_pieces(
+        &mut self,
+        pieces: &[(Origin<'_>, Vec<Range<u64>>)],
+        tick: &(dyn Fn(u64) -> bool + Sync),
+    ) -> Result<u64, RNTupleError> {
+        let mut each = pieces.iter();
+        each.try_fold(0, |sum, (origin, entries)| {
+            Ok(sum + self.add_fields(*origin, entries, tick)?)
+        })
+    }
+
     /// The same for entries that are in another order than in their clusters: these are the `pieces`, and `order` are the
     /// places of the wanted ones among them. Each page is read and decoded once; all elements of the pieces wait in memory.
     pub fn add_in_order(
@@ -207,10 +219,7 @@ impl Rebuilder {
         let new: Vec<ColumnBuffer> = new.map(ColumnBuffer::another).collect();
         self.sorted.extend(new);
         std::mem::swap(&mut self.filling.columns, &mut self.sorted);
-        let mut each = pieces.iter();
-        let n_bytes = each.try_fold(0, |sum, (origin, entries)| {
-            Ok(sum + self.add_fields(*origin, entries, tick)?)
-        });
+        let n_bytes = self.add_pieces(pieces, tick);
         std::mem::swap(&mut self.filling.columns, &mut self.sorted);
         let mut sorted = std::mem::take(&mut self.sorted);
         let reordered = n_bytes.and_then(|n_bytes| {
