@@ -28,6 +28,7 @@ def join_columns(
     fields: Sequence[str | Iterable[str] | None] | None = None,
     unmatched: str = "error",
     name: str | None = None,
+    others: str = "error",
     compression: Any = None,
     overwrite: bool = False,
     threads: int | None = None,
@@ -46,16 +47,22 @@ def join_columns(
         The file to make.
     on : str or list of str, optional
         Fields of integers that all ntuples have, such as ``["run", "luminosityBlock", "event"]``: entries belong
-        together where these are equal. The output has the entries of the first ntuple, in its order, and these fields
-        once. A key that one of the others has twice is an error.
+        together where these are equal. The output has the entries of the first ntuple, in its order. A key that one of
+        the others has twice is an error.
     fields : list, optional
         For each ntuple, the top-level fields to take, as a name or a list of them (``*`` and ``?`` stand for any
-        characters); None for all. A name that two ntuples have must be left out of one.
+        characters); None for all. A name that two ntuples have must be left out of one, but for fields of `on`: these
+        are taken once, from the first ntuple that is asked for them, and are not in the output if none is.
     unmatched : str
         What becomes of entries of the first ntuple that another one does not have: "error"; "drop", they are left out,
         and counted in the report.
     name : str, optional
         The name of the ntuple that is made; by default that of the first.
+    others : str
+        What is done with attribute sets of one name in several ntuples, and with what is in a file beside an ntuple that
+        is not named (``"a.root"``; of ``"a.root:Events"`` nothing else is asked for): "error"; "first", the first of each
+        name is taken; "drop", it is left out, and so are all attribute sets. Attribute sets go along with the entries
+        that they speak of. Nothing is added up. What is left out is in the report.
     compression : str or int, optional
         What all pages are to be compressed with (see `recreate`); by default each keeps what it has.
     overwrite : bool
@@ -68,7 +75,8 @@ def join_columns(
     Returns
     -------
     MergeReport
-        What was done. Entries of other ntuples than the first that belong to none are counted, too.
+        What was done. Entries of other ntuples than the first that belong to none are counted, too, in the `dropped` of
+        its `inputs`.
 
     Raises
     ------
@@ -85,12 +93,12 @@ def join_columns(
     >>> fb.open(tmp / "joined.root").arrays(library="np")["weight"]
     array([2. , 0.5])
     """
-    given: dict[str, Any] = {"unmatched": unmatched, "on": patterns("on", on)}
+    given: dict[str, Any] = {"unmatched": unmatched, "on": patterns("on", on), "others": others}
     if name is not None:
         given["name"] = name
     if fields is not None:
         if isinstance(fields, str) or not isinstance(fields, Sequence):
             raise UsageError(f"fields are a list with an item for each ntuple, not {fields!r}")
         given["fields"] = [patterns("fields", each) for each in fields]
-    common = Common(None, compression, "drop", overwrite, threads, progress)
+    common = Common(None, compression, others, overwrite, threads, progress)
     return call(_core.join_columns, "joining", files, output, given, {}, common)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_merge import mounted  # noqa: F401 (a fixture)
+from test_merge_attributes import SPEC, make, rows, said
 
 import femtobarn as fb
 
@@ -186,6 +187,131 @@ os._exit(0)
     assert (tmp_path / "differences").read_text().split() == ["0.0", "0.0"]
 
 
+def test_keys_are_taken_once_from_the_first_that_is_asked_for_them(tmp_path):
+    """With `fields` they were taken from the first ntuple or not at all, also where another was asked for them by name."""
+    a, b = write(tmp_path / "a.root", LEFT, "Events"), write(tmp_path / "b.root", KEYED, "Friends")
+    output = tmp_path / "out.root"
+    for fields, expected in [
+        (None, BOTH),
+        (["*", "*"], BOTH),
+        (["x", None], BOTH[["x", *KEYED.fields]]),
+        ([["x", "run"], ["y", "run", "event"]], BOTH[["run", "x", "event", "y"]]),
+        (["x", "y"], BOTH[["x", "y"]]),
+    ]:
+        fb.join_columns([a, b], output, on=KEYS, fields=fields, overwrite=True)
+        assert_is(output, expected)
+        assert fb.open(output).keys(recursive=False) == expected.fields
+
+
+def joined_sets(tmp_path, sets, **options):
+    """Join ntuples with attribute sets; give what these say then, and what is left out of each input."""
+    inputs = [make(tmp_path / f"{at}.root", 10, own) for at, own in enumerate(sets)]
+    for at, path in enumerate(inputs[1:], 1):
+        # the keys and other fields than the first
+        with fb.recreate(tmp_path / "keyed.root") as file:
+            ntuple = file.mkrntuple("Events", {"n": "int32", f"x{at}": "int64"})
+            about = {name: ntuple.mkattributes(name, spec) for name, (spec, _) in sets[at].items()}
+            order = options.get("orders", {}).get(at, range(10))
+            ntuple.extend({"n": list(order), f"x{at}": list(order)})
+            for name, (_, said_of) in sets[at].items():
+                for start, stop, values in said_of:
+                    about[name].append(start, stop, values)
+        (tmp_path / "keyed.root").rename(path)
+    given = {name: value for name, value in options.items() if name != "orders"}
+    output = tmp_path / "out.root"
+    report = fb.join_columns(inputs, output, overwrite=True, **{"on": "n", **given})
+    assert fb.open(output).verify().ok
+    assert fb._core.cli_main(["verify", str(output)]) == 0
+    return {name: rows(output, name) for name in fb.open(output).attributes}, [it["dropped"] for it in report.inputs]
+
+
+def test_attribute_sets_go_along_with_their_entries(tmp_path):
+    """They were left out without a word."""
+    made = {"made": (SPEC, [(0, 4, said("a", "x")), (4, 10, said("b"))])}
+    lumi = {"lumi": ({"l": "float"}, [(0, 10, {"l": 2.5}), (1, 3, {"l": 0.5}), (8, 9, {"l": 1.0})])}
+    both = {name: said_of for name, (_, said_of) in {**made, **lumi}.items()}
+    assert joined_sets(tmp_path, [made, lumi]) == (both, [[], []])
+    # equal ones are one
+    assert joined_sets(tmp_path, [made, {**made, **lumi}]) == (both, [[], []])
+    assert joined_sets(tmp_path, [made, lumi], others="drop") == (
+        {},
+        [[["Events made", "attribute set"]], [["Events lumi", "attribute set"]]],
+    )
+    # numbers of entries in the output
+    order = [9, 8, 7, 3, 0, 1, 2, 4, 5, 6]
+    some = {"lumi": (lumi["lumi"][0], [(0, 10, {"l": 2.5}), (1, 3, {"l": 0.5}), (6, 7, {"l": 1.0})])}
+    assert joined_sets(tmp_path, [made, some], orders={1: order})[0] == {
+        "made": both["made"],
+        "lumi": [(0, 10, {"l": 2.5}), (7, 9, {"l": 0.5}), (2, 3, {"l": 1.0})],
+    }
+    # of what is left out
+    found, dropped = joined_sets(tmp_path, [made, lumi], orders={1: [*range(1, 8), 20, 21, 22]}, unmatched="drop")
+    assert found == {
+        "made": [(0, 3, said("a", "x")), (3, 7, said("b"))],
+        "lumi": [(0, 7, {"l": 2.5}), (1, 3, {"l": 0.5})],
+    }
+    assert dropped == [
+        [["3 entries of Events", "without a match"]],
+        [
+            ["3 entries of Events", "without a match"],
+            ["Events lumi", "1 ranges without entries of the attribute set"],
+        ],
+    ]
+
+
+def test_attribute_sets_that_cannot_go_along_are_errors(tmp_path):
+    made = {"made": (SPEC, [(0, 4, said("a"))])}
+    other = {"made": (SPEC, [(0, 4, said("b"))])}
+    with pytest.raises(fb.UsageError, match=r'"made" of .*1\.root:Events .*0\.root has another of that name.*"first"'):
+        joined_sets(tmp_path, [made, other])
+    assert joined_sets(tmp_path, [made, other], others="first") == (
+        {"made": made["made"][1]},
+        [[], [["Events made", "attribute set"]]],
+    )
+    apart = {"apart": (SPEC, [(2, 4, said("a"))])}
+    with pytest.raises(fb.UsageError, match=r'"apart" of .*the entries from 2 to 4.*several places.*others="drop"'):
+        joined_sets(tmp_path, [made, apart], orders={1: [1, 2, 3, 0, *range(4, 10)]})
+
+
+def test_what_is_beside_ntuples_is_not_left_out_in_silence(tmp_path, testdata):
+    """Histograms and all else were left out without a word."""
+    histograms = testdata / "histograms.root"
+    a, b = tmp_path / "a.root", tmp_path / "b.root"
+    fb.merge([write(tmp_path / "1.root", LEFT, "Events"), histograms], a)
+    fb.merge([write(tmp_path / "2.root", RIGHT, "Friends"), histograms], b)
+    output = tmp_path / "out.root"
+    with pytest.raises(
+        fb.UsageError, match=r'a\.root has a TH1F called "fitted" beside its ntuple.*a\.root:Events.*others="first"'
+    ):
+        fb.join_columns([a, b], output)
+    assert not output.exists()
+    report = fb.join_columns([f"{a}:Events", f"{b}:Friends"], output)
+    assert [item["dropped"] for item in report.inputs] == [[], []]
+    assert_is(output, BOTH)
+    report = fb.join_columns([a, b], output, others="drop", overwrite=True)
+    dropped = [[name for name, _ in item["dropped"]] for item in report.inputs]
+    assert "labels" in dropped[0] and dropped[0] == dropped[1]
+    report = fb.join_columns([a, f"{b}:Friends"], output, others="first", overwrite=True)
+    assert [item["dropped"] for item in report.inputs] == [[], []]
+    assert_is(output, BOTH)
+    uproot = pytest.importorskip("uproot")
+    with uproot.open(output) as file, uproot.open(histograms) as given:
+        assert np.array_equal(file["labels"].values(), given["labels"].values())
+        assert file["fitted"].title == given["fitted"].title
+    report = fb.join_columns([a, b], output, others="first", overwrite=True)
+    assert [[name for name, _ in item["dropped"]] for item in report.inputs] == [[], dropped[0]]
+    with pytest.raises(fb.UsageError, match=r'a TH1F called "fitted", and another file something else of that name'):
+        fb.join_columns([a, b], tmp_path / "new.root", others="first", name="fitted")
+
+
+def test_what_is_said_of_the_first_ntuple_is_kept(tmp_path):
+    a, b = tmp_path / "a.root", write(tmp_path / "b.root", RIGHT, "Friends")
+    with fb.recreate(a) as file:
+        file.mkrntuple("Events", LEFT, description="muons").extend(LEFT)
+    fb.join_columns([a, b], tmp_path / "out.root")
+    assert fb.open(tmp_path / "out.root").description == fb.open(a).description == "muons"
+
+
 def test_what_does_not_fit_is_an_error_that_says_what_to_do(tmp_path):
     a = write(tmp_path / "a.root", LEFT, "Events")
     b = write(tmp_path / "b.root", KEYED, "Friends")
@@ -203,6 +329,9 @@ def test_what_does_not_fit_is_an_error_that_says_what_to_do(tmp_path):
         ([a, b], {"on": KEYS, "fields": [None, "nothing*"]}, r'no field of .*b\.root:Friends fits "nothing\*"'),
         ([a, b], {"on": KEYS, "unmatched": "keep"}, r'unmatched is one of "error", "drop", not "keep"'),
         ([a, b], {"on": KEYS, "fields": "y"}, r"a list with an item for each ntuple"),
+        ([a, b], {"on": KEYS, "fields": ["x"]}, r"fields are given for 1 ntuples, and there are 2: .* for each"),
+        ([a, b], {"on": KEYS, "fields": [None, "y", "y"]}, r"for 3 ntuples, and there are 2"),
+        ([a, b], {"on": KEYS, "others": "keep"}, r"others.*keep"),
     ]:
         with pytest.raises(fb.FemtobarnError, match=message):
             fb.join_columns(inputs, output, **options)

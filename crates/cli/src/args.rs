@@ -275,9 +275,14 @@ pub struct JoinArgs {
     /// What becomes of entries of the first ntuple that another one does not have: an error, or leave them out
     #[arg(long, value_name = "WHAT", default_value = "error", value_parser = ["error", "drop"])]
     pub unmatched: String,
-    /// Take these top-level fields of the first ntuple; given again, of the second, and so on; * and ? stand for any characters
+    /// Take these top-level fields of the first ntuple; to be given again for the second, and for each of the others; * and ?
+    /// stand for any characters
     #[arg(long, value_name = "PATTERN,…")]
     pub fields: Vec<String>,
+    /// What is done with attribute sets that two ntuples have, and with objects beside an ntuple that is not named: an error,
+    /// the first of each name, or leave them (and all attribute sets) out
+    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = ["error", "first", "drop"])]
+    pub others: String,
     /// The name of the ntuple that is made [default: that of the first]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,

@@ -9,7 +9,7 @@ use crate::args::JoinArgs;
 use crate::convert::inputs;
 use crate::failure::{Failure, code};
 use crate::merge::{check_output, print};
-use crate::options::compression;
+use crate::options::{compression, others};
 use crate::output::Output;
 use crate::progress::{Show, end_gently};
 
@@ -34,6 +34,7 @@ pub fn run(args: &JoinArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
             _ => Unmatched::Error,
         },
         fields: args.fields.iter().map(patterns).collect(),
+        others: others(&args.others),
         compression,
         overwrite: args.force,
         write,

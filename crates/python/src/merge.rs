@@ -139,6 +139,7 @@ fn joining(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<Joi
             "on" => out.on = value.extract()?,
             "unmatched" => out.unmatched = chosen(&key, &value, UNMATCHED)?,
             "fields" => out.fields = value.extract()?,
+            "others" => out.others = chosen(&key, &value, OTHERS)?,
             "compression" => out.compression = value.extract()?,
             "overwrite" => out.overwrite = value.extract()?,
             other => return Err(usage(format!("there is no option {other:?}"))),

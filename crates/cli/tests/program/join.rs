@@ -39,5 +39,29 @@ fn what_does_not_belong_together_is_refused() {
     );
     let message = refused(&["join", &out, DIMUON, &short, "--on", "nMuon"]);
     assert!(message.contains("one key twice"), "{message}");
+    let message = refused(&["join", &out, &short, &short, "--fields", "nMuon"]);
+    assert!(
+        message.contains("for 1 ntuples, and there are 2"),
+        "{message}"
+    );
     assert!(!folder.path().join("out.root").exists());
+}
+
+#[test]
+fn what_is_beside_an_ntuple_is_left_out_if_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (one, two, out) = (of("one.root"), of("two.root"), of("out.root"));
+    good(&["merge", &one, DOUBLES, "testdata/histograms.root"]);
+    let entries = document(&["info", &one])["entries"].to_string();
+    good(&["clone", LISTS, &two, "--entries", &format!(":{entries}")]);
+    let join = ["join", &out, &one, &two];
+    let message = failure(&join, 2)["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("beside its ntuple"), "{message}");
+    let report = document(&[&join[..], &["--others", "drop"]].concat());
+    let dropped = report["inputs"][0]["dropped"].as_array().unwrap();
+    assert!(dropped.iter().any(|it| it[0] == "labels"), "{dropped:?}");
+    let named = format!("{one}:double32");
+    let report = document(&["join", &out, &named, &two, "--force"]);
+    assert_eq!(report["inputs"][0]["dropped"].as_array().unwrap().len(), 0);
 }

@@ -24,7 +24,7 @@ const DATA: &str = AttributeSetWriter::DATA;
 const VERSION: u16 = 1;
 
 /// An attribute set: ranges of entries, and one row of values for each.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Attributes {
     pub name: String,
     pub fields: Vec<FieldModel>,

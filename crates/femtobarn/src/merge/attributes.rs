@@ -7,6 +7,7 @@ use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
+use femtobarn_rntuple::spec::LinkedAttributeSet;
 use femtobarn_rntuple::write::NTupleMerger;
 use femtobarn_rootfile::FileWriter;
 
@@ -23,13 +24,35 @@ pub(super) struct AttributeSets {
 }
 
 /// Where the entries of an input are in the output.
-pub(super) struct Places {
-    /// Those that are taken, in their order, and the entry of the output that is the first of each range.
-    taken: Vec<(Range<u64>, u64)>,
-    first: u64,
+pub(super) enum Places {
+    /// They keep their order.
+    InOrder {
+        /// Those that are taken, in their order, and the entry of the output that is the first of each range.
+        taken: Vec<(Range<u64>, u64)>,
+        first: u64,
+    },
+    /// They may be in any order, and there several times: entries with those of the output that they are, sorted.
+    InAnyOrder(Vec<(u64, u64)>),
 }
 
 impl Places {
+    /// Of entries by the numbers that they have in the input, from the first entry of the output on.
+    pub fn of_entries(entries: &[u64]) -> Self {
+        if entries.is_sorted_by(|a, b| a < b) {
+            let mut taken: Vec<Range<u64>> = Vec::new();
+            for &entry in entries {
+                match taken.last_mut() {
+                    Some(last) if last.end == entry => last.end += 1,
+                    _ => taken.push(entry..entry + 1),
+                }
+            }
+            return Self::new(taken, 0);
+        }
+        let mut places: Vec<(u64, u64)> = entries.iter().copied().zip(0..).collect();
+        places.sort_unstable();
+        Self::InAnyOrder(places)
+    }
+
     /// Of the entries that are taken, from an entry of the output on.
     pub fn new(taken: Vec<Range<u64>>, first: u64) -> Self {
         let mut next = first;
@@ -38,24 +61,52 @@ impl Places {
             next += entries.end - entries.start;
             (entries, at)
         });
-        Self {
+        Self::InOrder {
             taken: taken.collect(),
             first,
         }
     }
 
-    /// The entries of the output that are those of a range; none if none of them are taken.
-    fn of(&self, range: &Range<u64>) -> Option<Range<u64>> {
+    /// The entries of the output that are those of a range; none if none of them are taken. The error is that they are in
+    /// several places.
+    fn of(&self, range: &Range<u64>) -> Result<Option<Range<u64>>, String> {
+        let (taken, first) = match self {
+            Self::InOrder { taken, first } => (taken, *first),
+            Self::InAnyOrder(places) => return of_any(places, range),
+        };
         let before = |entry: u64| {
-            let n = self.taken.partition_point(|(taken, _)| taken.start < entry);
-            let last = n.checked_sub(1).and_then(|at| self.taken.get(at));
-            last.map_or(self.first, |(taken, at)| {
+            let n = taken.partition_point(|(taken, _)| taken.start < entry);
+            let last = n.checked_sub(1).and_then(|at| taken.get(at));
+            last.map_or(first, |(taken, at)| {
                 at + (taken.end.min(entry) - taken.start)
             })
         };
         let place = before(range.start)..before(range.end);
-        (range.is_empty() || !place.is_empty()).then_some(place)
+        Ok((range.is_empty() || !place.is_empty()).then_some(place))
     }
+}
+
+/// The same where entries may be in any order. An empty range is where the entry behind it is.
+fn of_any(places: &[(u64, u64)], range: &Range<u64>) -> Result<Option<Range<u64>>, String> {
+    let start = places.partition_point(|&(entry, _)| entry < range.start);
+    if range.is_empty() {
+        let next = places.get(start).map(|&(_, place)| place..place);
+        return Ok(next);
+    }
+    let end = places.partition_point(|&(entry, _)| entry < range.end);
+    let own = places.get(start..end).unwrap_or_default();
+    let each = own.iter().map(|&(_, place)| place);
+    let (Some(first), Some(last)) = (each.clone().min(), each.max()) else {
+        return Ok(None);
+    };
+    // one place is of one entry only
+    if last - first == own.len() as u64 - 1 {
+        return Ok(Some(first..last + 1));
+    }
+    let Range { start, end } = range;
+    Err(format!(
+        "the entries from {start} to {end}, of which it says something, are in several places of the output"
+    ))
 }
 
 impl AttributeSets {
@@ -79,19 +130,10 @@ impl AttributeSets {
         merged: &mut MergedInput,
     ) -> Result<(), RNTupleError> {
         for link in &reader.descriptor().attribute_sets {
-            let label = format!("{} {}", reader.path(), link.name);
-            if others == Others::Drop {
-                merged.dropped.push((label, "attribute set".to_owned()));
-                continue;
-            }
             let name = link.name.as_str();
-            let set = Attributes::read(reader, link);
-            let mut set = set.map_err(|reason| refused(reader, name, &reason))?;
-            let n_lost = set.place(places)?;
-            if n_lost > 0 {
-                let what = format!("{n_lost} ranges without entries of the attribute set");
-                merged.dropped.push((label, what));
-            }
+            let Some(set) = placed(reader, link, places, others, merged)? else {
+                continue;
+            };
             self.begin(name)?;
             match self.sets.iter_mut().find(|(known, _)| known.name == name) {
                 None => self.sets.push((set, reader.url().to_owned())),
@@ -99,6 +141,37 @@ impl AttributeSets {
                     let reason = format!("it has other fields than in {url}");
                     refused(reader, name, &reason)
                 })?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds those of an input whose entries are the same as those of the inputs before.
+    ///
+    /// # Errors
+    /// If one cannot be written again, or another that is not equal has its name.
+    pub fn add_beside(
+        &mut self,
+        reader: &Reader,
+        places: &Places,
+        others: Others,
+        merged: &mut MergedInput,
+    ) -> Result<(), RNTupleError> {
+        for link in &reader.descriptor().attribute_sets {
+            let Some(set) = placed(reader, link, places, others, merged)? else {
+                continue;
+            };
+            match self.sets.iter().find(|(known, _)| known.name == set.name) {
+                None => self.sets.push((set, reader.url().to_owned())),
+                // as parts of one ntuple have it
+                Some((known, _)) if *known == set => {}
+                Some(_) if others == Others::First => merged.dropped.push(dropped(reader, link)),
+                Some((_, url)) => {
+                    let reason = format!(
+                        "{url} has another of that name, which others=\"first\" (--others first) takes"
+                    );
+                    return Err(refused(reader, &link.name, &reason));
+                }
             }
         }
         Ok(())
@@ -132,16 +205,49 @@ impl AttributeSets {
     }
 }
 
+/// An attribute set with the entries of the output; none if it is left out, as the report says then.
+fn placed(
+    reader: &Reader,
+    link: &LinkedAttributeSet,
+    places: &Places,
+    others: Others,
+    merged: &mut MergedInput,
+) -> Result<Option<Attributes>, RNTupleError> {
+    if others == Others::Drop {
+        merged.dropped.push(dropped(reader, link));
+        return Ok(None);
+    }
+    let refused = |reason: String| refused(reader, &link.name, &reason);
+    let mut set = Attributes::read(reader, link).map_err(refused)?;
+    let n_lost = set.place(places).map_err(refused)?;
+    if n_lost > 0 {
+        let what = format!("{n_lost} ranges without entries of the attribute set");
+        merged.dropped.push((dropped(reader, link).0, what));
+    }
+    Ok(Some(set))
+}
+
+/// What the report says of a set that is left out.
+fn dropped(reader: &Reader, link: &LinkedAttributeSet) -> (String, String) {
+    let label = format!("{} {}", reader.path(), link.name);
+    (label, "attribute set".to_owned())
+}
+
 impl Attributes {
-    /// Gives ranges the entries that they are in the output; those without any are taken out, and counted.
-    fn place(&mut self, places: &Places) -> Result<usize, RNTupleError> {
-        let placed = (0u64..).zip(&self.ranges);
-        let placed = placed.filter_map(|(row, range)| Some((row, places.of(range)?)));
-        let (rows, ranges): (Vec<u64>, Vec<Range<u64>>) = placed.unzip();
+    /// Gives ranges the entries that they are in the output; those without any are taken out, and counted. The error is why
+    /// one cannot be given any.
+    fn place(&mut self, places: &Places) -> Result<usize, String> {
+        let (mut rows, mut ranges) = (Vec::new(), Vec::with_capacity(self.ranges.len()));
+        for (row, range) in (0u64..).zip(&self.ranges) {
+            if let Some(place) = places.of(range)? {
+                rows.push(row);
+                ranges.push(place);
+            }
+        }
         let n_lost = self.ranges.len() - ranges.len();
         if n_lost > 0 {
             let values = take_record_batch(&self.values, &UInt64Array::from(rows));
-            self.values = values.map_err(RNTupleError::internal)?;
+            self.values = values.map_err(|error| error.to_string())?;
         }
         self.ranges = ranges;
         Ok(n_lost)
@@ -175,14 +281,36 @@ mod tests {
 
     #[test]
     fn ranges_have_the_entries_that_are_left_of_them() {
-        let places = Places::new(vec![2..4, 7..8, 8..10], 100);
-        assert_eq!(places.of(&(0..20)), Some(100..105));
-        assert_eq!(places.of(&(3..8)), Some(101..103));
-        assert_eq!(places.of(&(8..9)), Some(103..104));
-        assert_eq!(places.of(&(4..7)), None);
-        assert_eq!(places.of(&(0..2)), None);
-        assert_eq!(places.of(&(12..30)), None);
-        assert_eq!(places.of(&(7..7)), Some(102..102));
-        assert_eq!(Places::new(Vec::new(), 9).of(&(0..5)), None);
+        let by_number = Places::of_entries(&[2, 3, 7, 8, 9]);
+        for (places, first) in [
+            (Places::new(vec![2..4, 7..8, 8..10], 100), 100),
+            (by_number, 0),
+        ] {
+            let of = |range| places.of(&range).unwrap();
+            let at = |start, end| Some(first + start..first + end);
+            assert_eq!(of(0..20), at(0, 5));
+            assert_eq!(of(3..8), at(1, 3));
+            assert_eq!(of(8..9), at(3, 4));
+            assert_eq!(of(4..7), None);
+            assert_eq!(of(0..2), None);
+            assert_eq!(of(12..30), None);
+            assert_eq!(of(7..7), at(2, 2));
+        }
+        assert_eq!(Places::new(Vec::new(), 9).of(&(0..5)), Ok(None));
+        assert_eq!(Places::of_entries(&[]).of(&(0..5)), Ok(None));
+    }
+
+    #[test]
+    fn entries_in_another_order_are_a_range_if_they_are_in_one_place() {
+        let places = Places::of_entries(&[7, 6, 6, 8, 1, 3]);
+        let of = |range| places.of(&range).unwrap();
+        assert_eq!(of(6..9), Some(0..4));
+        assert_eq!(of(6..7), Some(1..3));
+        assert_eq!(of(1..5), Some(4..6));
+        assert_eq!(of(4..6), None);
+        assert_eq!(of(3..3), Some(5..5));
+        assert_eq!(of(9..9), None);
+        let message = places.of(&(3..8)).unwrap_err();
+        assert!(message.contains("entries from 3 to 8"), "{message}");
     }
 }

@@ -1,5 +1,6 @@
 //! Joining: the fields of several ntuples side by side, entry by entry, or where keys are equal.
 
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,16 +9,20 @@ use std::time::Instant;
 use femtobarn_io::Aside;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
+use femtobarn_rntuple::schema::FieldId;
 use femtobarn_rntuple::write::{
     JoinedNTuple, MergeOptions as PageOptions, Rebuild, WriteOptions, join_columns,
 };
+use femtobarn_rootfile::{FileWriter, Key};
 
+use super::attributes::{AttributeSets, Places};
 use super::keys::{Matches, keys_of, match_keys};
 use super::options::check_free;
-use super::{MergeReport, MergedInput, MergedNTuple, OnPulse, Pulse};
+use super::others::{check_other, copy_object, taken};
+use super::{MergeReport, MergedInput, MergedNTuple, OnPulse, Opened, Others, Pulse, wanted};
 use crate::convert::{Input, check_apart, check_inputs};
 use crate::open::{OpenOptions, open_reader_of, open_source};
-use crate::pattern::matches;
+use crate::pattern::Patterns;
 use crate::writable::create_beside;
 
 /// What becomes of entries of the first ntuple that another one does not have.
@@ -39,8 +44,11 @@ pub struct JoinOptions {
     pub on: Vec<String>,
     /// What becomes of entries of the first that another one does not have.
     pub unmatched: Unmatched,
-    /// For each ntuple, patterns of the top-level fields to take; all if empty.
+    /// For each ntuple, patterns of the top-level fields to take, all if there are none; empty for all of all. A key is taken
+    /// of the first ntuple that is asked for it.
     pub fields: Vec<Vec<String>>,
+    /// What is done with attribute sets, and with objects beside an ntuple that is not named.
+    pub others: Others,
     /// Settings that all pages are to have; none: each keeps its own.
     pub compression: Option<u32>,
     /// Whether the output replaces what is there.
@@ -63,22 +71,39 @@ pub fn join(
     let start = Instant::now();
     check(inputs, output, options)?;
     let readers = inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-    let (mut matched, unused) = matched(&readers, options)?;
-    let mut ntuples = Vec::with_capacity(readers.len());
-    for (at, reader) in readers.iter().enumerate() {
-        ntuples.push(JoinedNTuple {
-            reader,
-            top_level: chosen(reader, at, options)?,
-            entries: matched.get_mut(at).and_then(Option::take),
-        });
-    }
-    let mut unseen = Aside::create(output, options.overwrite)?;
-    let mut file = create_beside(&unseen, options.write.compression)?;
     let first = readers
         .first()
-        .map_or("", |reader| reader.descriptor().name.as_str());
-    let name = options.name.as_deref().unwrap_or(first);
+        .ok_or_else(|| RNTupleError::internal("nothing to join"))?;
+    let name = options.name.as_deref();
+    let name = name.unwrap_or(&first.descriptor().name);
     let (folder, own) = name.rsplit_once('/').unwrap_or(("", name));
+    let beside = Beside::of(inputs, &readers, name, options.others)?;
+    let top_level = chosen(&readers, options)?;
+    let (matched, unused) = matched(&readers, options)?;
+    let mut report = MergeReport::default();
+    let mut sets = AttributeSets::default();
+    for ((reader, entries), unused) in readers.iter().zip(&matched).zip(unused) {
+        let mut input = MergedInput::of(reader.url());
+        if unused > 0 {
+            let what = format!("{unused} entries of {}", reader.path());
+            input.dropped.push((what, "without a match".to_owned()));
+        }
+        let places = match entries {
+            None => Places::new(std::iter::once(0..reader.n_entries()).collect(), 0),
+            Some(entries) => Places::of_entries(entries),
+        };
+        sets.add_beside(reader, &places, options.others, &mut input)?;
+        report.inputs.push(input);
+    }
+    let ntuples = readers.iter().zip(top_level).zip(matched);
+    let ntuples = ntuples.map(|((reader, top_level), entries)| JoinedNTuple {
+        reader,
+        top_level,
+        entries,
+    });
+    let ntuples: Vec<_> = ntuples.collect();
+    let mut unseen = Aside::create(output, options.overwrite)?;
+    let mut file = create_beside(&unseen, options.write.compression)?;
     let directory = file.directory(folder)?;
     let bytes = AtomicU64::new(0);
     let tick = |n| {
@@ -92,20 +117,19 @@ pub fn join(
     let pages = PageOptions {
         compression: options.compression,
         rebuild: Rebuild::Needed,
-        write: options.write.clone(),
+        write: WriteOptions {
+            description: first.descriptor().description.clone(),
+            ..options.write.clone()
+        },
         ..PageOptions::default()
     };
-    let (n_entries, merged) = join_columns(&mut file, (directory, own), &ntuples, pages, &tick)?;
-    let mut report = MergeReport::default();
-    for ((reader, merged), unused) in readers.iter().zip(merged).zip(unused) {
-        let mut input = MergedInput::of(reader.url());
-        if unused > 0 {
-            let what = format!("{unused} entries of {}", reader.path());
-            input.dropped.push((what, "without a match".to_owned()));
-        }
+    let (mut ntuple, merged) = join_columns(&mut file, (directory, own), &ntuples, pages, &tick)?;
+    sets.write(&mut file, &mut ntuple)?;
+    let n_entries = ntuple.finish(&mut file)?;
+    for ((reader, merged), input) in readers.iter().zip(merged).zip(&mut report.inputs) {
         input.ntuples.push((reader.path().to_owned(), merged));
-        report.inputs.push(input);
     }
+    beside.write(&mut file, options, &mut report.inputs)?;
     let merged = MergedNTuple {
         n_entries,
         ..MergedNTuple::default()
@@ -120,9 +144,87 @@ pub fn join(
     Ok(report)
 }
 
+/// What is in the files of ntuples that were not named, beside these.
+struct Beside {
+    /// For each input, if there is something.
+    files: Vec<Option<(Opened, Vec<(String, Key)>)>>,
+}
+
+impl Beside {
+    /// Insists that it can be treated as is asked for, beside an output of this name.
+    fn of(
+        inputs: &[Input],
+        readers: &[Arc<Reader>],
+        name: &str,
+        others: Others,
+    ) -> Result<Self, RNTupleError> {
+        let mut files = Vec::with_capacity(inputs.len());
+        for (input, reader) in inputs.iter().zip(readers) {
+            if input.path.is_some() {
+                files.push(None);
+                continue;
+            }
+            let opened = Opened::new(input)?;
+            let mut found = wanted(&opened.file, None)?;
+            found.retain(|(path, key)| !key.is_directory() && path != reader.path());
+            for (path, key) in &found {
+                match others {
+                    Others::Error => return Err(not_asked_for(reader, path, key)),
+                    Others::First if path == name => return Err(taken(&opened, path, key)),
+                    Others::First | Others::Drop => check_other(&opened, path, key, others)?,
+                }
+            }
+            files.push((!found.is_empty()).then_some((opened, found)));
+        }
+        Ok(Self { files })
+    }
+
+    /// Writes the first of each name, or none, as is asked for; the others are in the report.
+    fn write(
+        &self,
+        file: &mut FileWriter,
+        options: &JoinOptions,
+        inputs: &mut [MergedInput],
+    ) -> Result<(), RNTupleError> {
+        let mut known: HashSet<&str> = HashSet::new();
+        for (beside, input) in self.files.iter().zip(inputs) {
+            let Some((opened, found)) = beside else {
+                continue;
+            };
+            for (path, key) in found {
+                if options.others == Others::First && known.insert(path) {
+                    copy_object(file, opened, (path, key), options.write.compression)?;
+                } else {
+                    let class = key.class_name.clone();
+                    input.dropped.push((path.clone(), class));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The error of an object beside an ntuple.
+fn not_asked_for(reader: &Reader, path: &str, key: &Key) -> RNTupleError {
+    let (url, ntuple, class) = (reader.url(), reader.path(), &key.class_name);
+    RNTupleError::Usage {
+        what: format!(
+            "{url} has a {class} called {path:?} beside its ntuple: name the ntuple to join it alone (\"{url}:{ntuple}\"), or say what is to be done with such objects (others=\"first\" takes the first of each name, \"drop\" leaves them out)"
+        ),
+    }
+}
+
 fn check(inputs: &[Input], output: &Path, options: &JoinOptions) -> Result<(), RNTupleError> {
     if inputs.len() < 2 {
         let what = "joining takes two ntuples or more".to_owned();
+        return Err(RNTupleError::Usage { what });
+    }
+    let n = options.fields.len();
+    if n > 0 && n != inputs.len() {
+        let what = format!(
+            "fields are given for {n} ntuples, and there are {}: give an item for each (None or --fields '*' for all fields)",
+            inputs.len()
+        );
         return Err(RNTupleError::Usage { what });
     }
     check_inputs(inputs)?;
@@ -146,42 +248,47 @@ fn open(input: &Input) -> Result<Arc<Reader>, RNTupleError> {
     Ok(Arc::new(reader))
 }
 
-/// The fields of an ntuple to take; its keys only if it is the first.
-fn chosen(reader: &Reader, at: usize, options: &JoinOptions) -> Result<Vec<u32>, RNTupleError> {
-    let descriptor = reader.descriptor();
-    let patterns = options.fields.get(at).map_or(&[][..], Vec::as_slice);
-    let takes = |name: &str| patterns.is_empty() || patterns.iter().any(|p| matches(p, name));
-    let is_known = |pattern: &&String| {
-        let mut names = descriptor
-            .top_level
-            .iter()
-            .map(|&id| descriptor.field_name(id));
-        !names.any(|name| matches(pattern, name))
-    };
-    if let Some(pattern) = patterns.iter().find(is_known) {
-        return Err(RNTupleError::Usage {
-            what: format!(
-                "no field of {}:{} fits {pattern:?}",
-                reader.url(),
-                reader.path()
-            ),
-        });
+/// The fields of each ntuple to take. Keys, which are the same in all, are taken of the first that is asked for them.
+fn chosen(
+    readers: &[Arc<Reader>],
+    options: &JoinOptions,
+) -> Result<Vec<Vec<FieldId>>, RNTupleError> {
+    let mut keys: HashSet<&str> = options.on.iter().map(String::as_str).collect();
+    let mut out = Vec::with_capacity(readers.len());
+    for (at, reader) in readers.iter().enumerate() {
+        let given = options.fields.get(at).map_or(&[][..], Vec::as_slice);
+        let asked = Patterns::new(given.iter().map(String::as_str));
+        let descriptor = reader.descriptor();
+        let mut unmatched: BTreeSet<usize> = (0..given.len()).collect();
+        let mut own = Vec::new();
+        for &id in &descriptor.top_level {
+            let name = descriptor.field_name(id);
+            for at in asked.fitting(name) {
+                unmatched.remove(&at);
+            }
+            if asked.takes(name) && (keys.remove(name) || options.on.iter().all(|key| key != name))
+            {
+                own.push(id);
+            }
+        }
+        let unmatched = unmatched.first().and_then(|&at| given.get(at));
+        if let Some(pattern) = unmatched {
+            return Err(RNTupleError::Usage {
+                what: format!(
+                    "no field of {}:{} fits {pattern:?}",
+                    reader.url(),
+                    reader.path()
+                ),
+            });
+        }
+        let mut skipped = descriptor.skipped.iter();
+        if let Some(skipped) = skipped.find(|skipped| asked.takes(&skipped.name)) {
+            let reason = format!("{}; name the other fields to leave it out", skipped.reason);
+            return Err(reader.unsupported(&skipped.name, &reason));
+        }
+        out.push(own);
     }
-    if let Some(skipped) = descriptor
-        .skipped
-        .iter()
-        .find(|skipped| takes(&skipped.name))
-    {
-        let reason = format!("{}; name the other fields to leave it out", skipped.reason);
-        return Err(reader.unsupported(&skipped.name, &reason));
-    }
-    let is_key = |name: &str| at > 0 && options.on.iter().any(|key| key == name);
-    let names = descriptor.top_level.iter().copied();
-    let taken = names.filter(|&id| {
-        let name = descriptor.field_name(id);
-        takes(name) && !is_key(name)
-    });
-    Ok(taken.collect())
+    Ok(out)
 }
 
 /// For each ntuple the numbers of its entries in the output, if they are others, and how many of them are not in it.

@@ -2,7 +2,7 @@
 
 use femtobarn_histogram::{HistogramError, Infos, moved_object};
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rootfile::Key;
+use femtobarn_rootfile::{FileWriter, Key};
 
 use super::histograms::is_summed;
 use super::{Job, MergedInput, Opened, Others};
@@ -54,7 +54,8 @@ impl Job<'_> {
             Others::Error | Others::Drop => false,
         };
         if is_first {
-            self.copy_object(opened, path, key)?;
+            let settings = self.options.write.compression;
+            copy_object(&mut self.file, opened, (path, key), settings)?;
             self.taken.insert(path.to_owned());
         } else {
             let class = key.class_name.clone();
@@ -62,29 +63,33 @@ impl Job<'_> {
         }
         Ok(())
     }
+}
 
-    fn copy_object(&mut self, opened: &Opened, path: &str, key: &Key) -> Result<(), RNTupleError> {
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let directory = self.file.directory(folder)?;
-        let mut object = opened.file.read_object(key)?;
-        let infos = opened.file.streamer_infos()?;
-        for info in &infos {
-            self.file.add_streamer_info(info.clone());
-        }
-        let names = (key.class_name.as_str(), name, key.title.as_str());
-        let key_len = self.file.next_key_len(directory, names)?;
-        if key_len != key.key_len {
-            let key_lens = (key.key_len, key_len);
-            let moved = moved_object(&key.class_name, &object, key_lens, &Infos::new(infos));
-            object = moved
-                .map_err(|error| cannot_move(opened, path, key, &error))?
-                .into();
-        }
-        let settings = self.options.write.compression;
-        self.file
-            .write_object(directory, names, &object, settings)?;
-        Ok(())
+/// Writes an object of an input under its own name, with what describes its class.
+pub(super) fn copy_object(
+    file: &mut FileWriter,
+    opened: &Opened,
+    (path, key): (&str, &Key),
+    settings: u32,
+) -> Result<(), RNTupleError> {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let directory = file.directory(folder)?;
+    let mut object = opened.file.read_object(key)?;
+    let infos = opened.file.streamer_infos()?;
+    for info in &infos {
+        file.add_streamer_info(info.clone());
     }
+    let names = (key.class_name.as_str(), name, key.title.as_str());
+    let key_len = file.next_key_len(directory, names)?;
+    if key_len != key.key_len {
+        let key_lens = (key.key_len, key_len);
+        let moved = moved_object(&key.class_name, &object, key_lens, &Infos::new(infos));
+        object = moved
+            .map_err(|error| cannot_move(opened, path, key, &error))?
+            .into();
+    }
+    file.write_object(directory, names, &object, settings)?;
+    Ok(())
 }
 
 /// Insists that an object that is no ntuple, directory or histogram can be treated as is asked for.
@@ -136,7 +141,7 @@ fn cannot_move(opened: &Opened, path: &str, key: &Key, error: &HistogramError) -
 }
 
 /// The error of two objects of one name.
-fn taken(opened: &Opened, path: &str, key: &Key) -> RNTupleError {
+pub(super) fn taken(opened: &Opened, path: &str, key: &Key) -> RNTupleError {
     let (url, class) = (opened.source.url(), &key.class_name);
     RNTupleError::Usage {
         what: format!(

@@ -50,7 +50,8 @@ struct Part<'a> {
     entries: Option<&'a [u64]>,
 }
 
-/// Writes an ntuple with the fields of all, in a directory of the file. Gives what came of each.
+/// Begins an ntuple with the fields of all, in a directory of the file, and writes all of its entries: it is to be finished.
+/// Gives what came of each, too.
 ///
 /// # Errors
 /// If two have a field of one name, or something cannot be read or written.
@@ -60,7 +61,7 @@ pub fn join_columns(
     ntuples: &[JoinedNTuple<'_>],
     options: MergeOptions,
     tick: &(dyn Fn(u64) -> bool + Sync),
-) -> Result<(u64, Vec<Merged>), RNTupleError> {
+) -> Result<(NTupleMerger, Vec<Merged>), RNTupleError> {
     let Some((first, others)) = ntuples.split_first() else {
         return Err(RNTupleError::internal("nothing to join"));
     };
@@ -85,6 +86,9 @@ pub fn join_columns(
         begin = end;
     }
     let mut merger = NTupleMerger::of_schema(file, place, schema, options)?;
+    for part in &parts {
+        merger.add_type_infos(part.reader);
+    }
     let why = why_anew(&parts);
     let mut merged: Vec<Merged> = parts.iter().map(|_| Merged::default()).collect();
     match why {
@@ -96,7 +100,7 @@ pub fn join_columns(
             }
         }
     }
-    Ok((merger.finish(file)?, merged))
+    Ok((merger, merged))
 }
 
 /// Why pages cannot stay as they are, if so.

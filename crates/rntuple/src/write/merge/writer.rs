@@ -397,7 +397,7 @@ impl NTupleMerger {
             .extend(begin.iter().map(|&n| if is_first { 0 } else { n }));
     }
 
-    fn add_type_infos(&mut self, reader: &Reader) {
+    pub(super) fn add_type_infos(&mut self, reader: &Reader) {
         let known = &mut self.catalog.extra_type_infos;
         for info in &reader.descriptor().extra_type_infos {
             if !known.contains(info) {
