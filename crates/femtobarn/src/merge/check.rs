@@ -11,21 +11,34 @@ use crate::open::RNTUPLE_CLASS;
 use super::histograms::is_summed;
 
 impl Job<'_> {
-    /// Opens all inputs, one after another, and insists that their ntuples fit together, by their headers. Page lists and
-    /// histograms are not looked at.
+    /// Opens all inputs, one after another, and insists that their ntuples fit together, by their headers, and that
+    /// every name that was given is that of something. Page lists and histograms are not looked at.
     pub(super) fn check_all(
         &mut self,
         inputs: &[Input],
         pulse: OnPulse<'_>,
     ) -> Result<(), RNTupleError> {
-        if inputs.len() < 2 {
-            return Ok(());
-        }
         for input in inputs {
             self.check(input)?;
             if !pulse(self.pulse) {
                 return Err(RNTupleError::Interrupted);
             }
+        }
+        self.check_names()
+    }
+
+    /// Insists that every name that was given is that of something.
+    fn check_names(&self) -> Result<(), RNTupleError> {
+        let unmatched = self.unmatched.first();
+        if let Some(pattern) = unmatched.and_then(|&at| self.options.fields.get(at)) {
+            return Err(RNTupleError::Usage {
+                what: format!("no field fits {pattern:?}"),
+            });
+        }
+        if let Some(name) = self.unfitted.iter().next() {
+            return Err(RNTupleError::Usage {
+                what: format!("precision: no field fits {name:?}"),
+            });
         }
         Ok(())
     }
@@ -36,6 +49,14 @@ impl Job<'_> {
         for (path, key) in wanted(&opened.file, input.path.as_deref())? {
             if key.class_name == RNTUPLE_CLASS {
                 let reader = self.reader(&opened, &path, &key)?;
+                for &id in &reader.descriptor().top_level {
+                    let name = reader.descriptor().field_name(id);
+                    if !self.unmatched.is_empty() {
+                        for at in self.fields.fitting(name) {
+                            self.unmatched.remove(&at);
+                        }
+                    }
+                }
                 let at = self.begun(&reader, &path)?;
                 if let Some((_, ntuple)) = self.ntuples.get_mut(at) {
                     ntuple.check(&reader, &|name| self.fields.takes(name))?;

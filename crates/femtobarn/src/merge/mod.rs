@@ -214,14 +214,6 @@ impl<'o> Job<'o> {
     ) -> Result<(), RNTupleError> {
         let options = self.options;
         let reader = Arc::new(self.reader(opened, path, key)?);
-        for &id in &reader.descriptor().top_level {
-            let name = reader.descriptor().field_name(id);
-            if !self.unmatched.is_empty() {
-                for at in self.fields.fitting(name) {
-                    self.unmatched.remove(&at);
-                }
-            }
-        }
         let at = self.begun(&reader, path)?;
         let Some((_, ntuple)) = self.ntuples.get_mut(at) else {
             return Err(RNTupleError::internal("an ntuple that was not begun"));
@@ -326,17 +318,6 @@ impl<'o> Job<'o> {
     }
 
     fn finish(mut self) -> Result<MergeReport, RNTupleError> {
-        let unmatched = self.unmatched.first();
-        if let Some(pattern) = unmatched.and_then(|&at| self.options.fields.get(at)) {
-            return Err(RNTupleError::Usage {
-                what: format!("no field fits {pattern:?}"),
-            });
-        }
-        if let Some(name) = self.unfitted.iter().next() {
-            return Err(RNTupleError::Usage {
-                what: format!("precision: no field fits {name:?}"),
-            });
-        }
         if self.ntuples.is_empty() && self.taken.is_empty() {
             return Err(RNTupleError::Usage {
                 what: "there is nothing to merge in these files".to_owned(),
