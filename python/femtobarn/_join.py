@@ -59,10 +59,11 @@ def join_columns(
     name : str, optional
         The name of the ntuple that is made; by default that of the first.
     others : str
-        What is done with attribute sets of one name in several ntuples, and with what is in a file beside an ntuple that
-        is not named (``"a.root"``; of ``"a.root:Events"`` nothing else is asked for): "error"; "first", the first of each
-        name is taken; "drop", it is left out, and so are all attribute sets. Attribute sets go along with the entries
-        that they speak of. Nothing is added up. What is left out is in the report.
+        What is done with attribute sets of one name in several ntuples, unless they are equal, and with what is in a
+        file beside an ntuple that is not named (``"a.root"``; of ``"a.root:Events"`` nothing else is asked for):
+        "error"; "first", the first of each name is taken; "drop", it is left out, and so are all attribute sets.
+        Attribute sets go along with the entries that they speak of. Nothing is added up. What is left out is in the
+        report.
     compression : str or int, optional
         What all pages are to be compressed with (see `recreate`); by default each keeps what it has.
     overwrite : bool

@@ -114,7 +114,7 @@ def test_entries_with_equal_keys_belong_together(tmp_path, seed, share, shuffled
 
 
 def test_pages_of_shuffled_entries_are_read_once(tmp_path):
-    """Wherever the cluster changed from one entry to the next, its pages were read again: 200 000 entries took half a minute."""
+    """Wherever the cluster changed from one entry to the next, its pages were read again: 200 000 entries took 20 s."""
     random = np.random.default_rng(5)
     order = random.permutation(N)
     columns = KEYED[["run", "event", "y", "s", "jets"]]
@@ -122,7 +122,9 @@ def test_pages_of_shuffled_entries_are_read_once(tmp_path):
     b = write(tmp_path / "b.root", columns[order], "Friends", cluster_size=9000)
     report = fb.join_columns([a, b], tmp_path / "out.root", on=KEYS)
     assert report.levels["L4"] <= a.stat().st_size + b.stat().st_size
-    n_clusters = [item["ntuples"][name]["clusters"] for item, name in zip(report.inputs, ["Events", "Friends"], strict=True)]
+    n_clusters = [
+        item["ntuples"][name]["clusters"] for item, name in zip(report.inputs, ["Events", "Friends"], strict=True)
+    ]
     assert n_clusters == [len(fb.open(path).clusters) for path in (a, b)]
     assert_is(tmp_path / "out.root", beside(LEFT, columns))
 
@@ -190,7 +192,7 @@ os._exit(0)
 
 
 def test_keys_are_taken_once_from_the_first_that_is_asked_for_them(tmp_path):
-    """With `fields` they were taken from the first ntuple or not at all, also where another was asked for them by name."""
+    """With `fields` they came from the first ntuple or not at all, also where another was asked for them by name."""
     a, b = write(tmp_path / "a.root", LEFT, "Events"), write(tmp_path / "b.root", KEYED, "Friends")
     output = tmp_path / "out.root"
     for fields, expected in [
@@ -292,7 +294,8 @@ def test_what_is_beside_ntuples_is_not_left_out_in_silence(tmp_path, testdata):
     assert_is(output, BOTH)
     report = fb.join_columns([a, b], output, others="drop", overwrite=True)
     dropped = [[name for name, _ in item["dropped"]] for item in report.inputs]
-    assert "labels" in dropped[0] and dropped[0] == dropped[1]
+    assert "labels" in dropped[0]
+    assert dropped[0] == dropped[1]
     report = fb.join_columns([a, f"{b}:Friends"], output, others="first", overwrite=True)
     assert [item["dropped"] for item in report.inputs] == [[], []]
     assert_is(output, BOTH)
