@@ -194,7 +194,13 @@ fn a_field_that_is_skipped_is_not_proven() {
         url: path.to_str().unwrap().to_owned(),
         path: None,
     };
-    let report = prove(&file, &[file.clone()], &ProofOptions::default(), None).unwrap();
+    let report = prove(
+        &file,
+        std::slice::from_ref(&file),
+        &ProofOptions::default(),
+        None,
+    )
+    .unwrap();
     assert!(!report.is_equal());
     assert!(report.differences().next().is_none());
     assert_eq!(report.ntuples[0].not_compared[0].0, name);
