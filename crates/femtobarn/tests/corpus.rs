@@ -52,6 +52,11 @@ fn trees() {
 }
 
 #[test]
+fn histograms() {
+    replay("histogram", femtobarn_histogram::fuzz::histogram);
+}
+
+#[test]
 fn baskets() {
     replay("basket", femtobarn::ttree::fuzz::basket);
 }

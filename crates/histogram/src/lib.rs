@@ -20,6 +20,7 @@ mod add;
 mod axis;
 mod cursor;
 mod error;
+pub mod fuzz;
 mod grow;
 mod histogram;
 mod infos;
