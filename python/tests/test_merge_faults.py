@@ -91,3 +91,42 @@ def test_a_file_system_that_stops_sharing_is_told_of_and_the_rest_is_copied(moun
     assert same(merged["x2"].array(), np.concatenate([values["x2"]] * 3))
     whys = [why for given in report["inputs"] for why in given["ntuples"]["Events"]["why"]]
     assert ["L1", "the file system refused to share blocks"] in whys
+
+
+def damaged(folder, n=1000):
+    """A file of three columns, in one page of the first of which a byte is another."""
+    path = folder / "damaged.root"
+    columns = {name: np.arange(n, dtype=np.int32) + at * n for at, name in enumerate("xyz")}
+    fb.write(path, columns, name="Events", compression="none", page_size=n, cluster_size=4 * n)
+    data = bytearray(path.read_bytes())
+    place = data.index(np.array([n // 2], np.int32).tobytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+    return path
+
+
+EVERY_LEVEL = [{}, {"level": "L1"}, {"compression": "lz4"}, {"level": "L3"}, {"level": "L4"}]
+
+
+@pytest.mark.parametrize("options", EVERY_LEVEL, ids=str)
+@pytest.mark.parametrize("n", [1000, 300_000], ids=["small regions", "large regions"])
+def test_pages_that_are_damaged_are_not_brought(tmp_path, options, n):
+    """Pages that were copied were not looked at: the output had the damage, and the merge was fine."""
+    path, output = damaged(tmp_path, n), tmp_path / "out.root"
+    with pytest.raises(fb.ChecksumError, match=r"damaged\.root at offset \d+ \(column 0 of field \"x\", cluster \d\)"):
+        fb.merge(path, output, **options)
+    assert not output.exists()
+
+
+def test_damage_of_what_is_not_taken_does_not_matter(tmp_path):
+    path, output = damaged(tmp_path), tmp_path / "out.root"
+    assert fb.clone(path, output, fields=["y", "z"], verify=True).entries == {"Events": 1000}
+    assert fb.clone(path, output, entries=range(100), overwrite=True, verify=True).entries == {"Events": 100}
+    with pytest.raises(fb.ChecksumError):
+        fb.skim(path, tmp_path / "skimmed.root", where="y >= 0")
+    good = tmp_path / "good.root"
+    fb.clone(path, good, entries=range(100))
+    before = good.read_bytes()
+    with pytest.raises(fb.ChecksumError):
+        fb.merge(path, good, append=True)
+    assert good.read_bytes() == before

@@ -1,7 +1,6 @@
 //! Clusters that stay: their pages are brought, and only those made anew that must be.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use femtobarn_io::{Transferred, on_threads};
 use femtobarn_rootfile::FileWriter;
@@ -11,7 +10,7 @@ use super::super::payload::append_pages;
 use super::clusters::{PlannedCluster, PlannedColumn};
 use super::options::{Levels, Merged, hull};
 use super::pages::{Encoding, Remaker, Source, element_type};
-use super::regions::{Moved, bring};
+use super::regions::{KeptPage, Moved, bring};
 use super::stored::read_pages;
 use super::writer::{Adding, NTupleMerger};
 use crate::RNTupleError;
@@ -35,14 +34,19 @@ impl NTupleMerger {
             merged,
             ..
         } = adding;
-        let columns = clusters.iter().flat_map(|cluster| &cluster.columns);
-        let kept: Vec<Range<u64>> = columns
-            .filter(|column| column.is_kept())
-            .flat_map(|column| &column.pages)
-            .filter(|page| !self.is_split(reader, page))
-            .map(Page::range)
-            .collect();
-        let (moved, done) = bring(file, &**reader.source(), &kept, &self.options, *tick)?;
+        let mut kept = Vec::new();
+        for cluster in clusters {
+            for column in cluster.columns.iter().filter(|column| column.is_kept()) {
+                let pages = column.pages.iter();
+                let whole = pages.filter(|page| !self.is_split(reader, page));
+                kept.extend(whole.map(|&page| KeptPage {
+                    page,
+                    column: column.input,
+                    cluster: cluster.number,
+                }));
+            }
+        }
+        let (moved, done) = bring(file, reader, kept, &self.options, *tick)?;
         // a file system that has refused once is not asked again
         self.options.share &= done.refused == 0;
         merged.levels = merged.levels.and(levels_of(done));

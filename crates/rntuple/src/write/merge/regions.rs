@@ -1,4 +1,6 @@
 //! Where the pages of an input come to lie: regions of its file, as few as possible, that are brought to the output whole.
+//!
+//! What is copied goes through memory, where the checksums of its pages are looked at. Shared blocks are not read.
 
 use std::ops::Range;
 
@@ -8,6 +10,8 @@ use femtobarn_rootfile::FileWriter;
 use super::super::catalog::LARGEST_KEY;
 use super::options::{MergeOptions, hull};
 use crate::RNTupleError;
+use crate::read::{Reader, check_page};
+use crate::spec::Page;
 
 /// Regions that are shorter are copied: asking the file system to share takes as long as copying this much.
 const WORTH_SHARING: u64 = 64 << 10;
@@ -16,8 +20,11 @@ const WORTH_SHARING: u64 = 64 << 10;
 const GAP_SHARED: u64 = 8 << 10;
 const GAP_COPIED: u64 = 256;
 
-/// Bytes that one thread copies at a time.
-const PIECE: u64 = 32 << 20;
+/// Small regions that one thread copies at a time.
+const TOGETHER: u64 = 8 << 20;
+
+/// Bytes that one thread copies at a time, of whole pages, if they are no larger: they stay in the processor's cache.
+const PIECE: u64 = 1 << 20;
 
 /// Regions up to this size are read together and written at once.
 const SMALL: u64 = 256 << 10;
@@ -43,22 +50,97 @@ impl Moved {
     }
 }
 
+/// A page that stays as it is, with its column and cluster.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeptPage {
+    pub page: Page,
+    pub column: u32,
+    pub cluster: u64,
+}
+
+/// The pages of an input that stay as they are, in the order of the file, each once.
+struct Pages<'r> {
+    reader: &'r Reader,
+    pages: Vec<KeptPage>,
+}
+
+impl<'r> Pages<'r> {
+    fn new(reader: &'r Reader, mut pages: Vec<KeptPage>) -> Self {
+        let place = |kept: &KeptPage| (kept.page.locator.offset, kept.page.stored_size());
+        pages.sort_unstable_by_key(place);
+        pages.dedup_by_key(|kept| place(kept));
+        Self { reader, pages }
+    }
+
+    /// Those that begin in a range.
+    fn within(&self, range: &Range<u64>) -> &[KeptPage] {
+        let place = |at: u64| {
+            let is_before = |kept: &KeptPage| kept.page.locator.offset < at;
+            self.pages.partition_point(is_before)
+        };
+        let (first, last) = (place(range.start), place(range.end));
+        self.pages.get(first..last).unwrap_or_default()
+    }
+
+    /// A region in pieces that cut no page.
+    fn pieces(&self, region: &Range<u64>) -> Vec<Range<u64>> {
+        let mut out = Vec::new();
+        let (mut start, mut end) = (region.start, region.start);
+        for KeptPage { page, .. } in self.within(region) {
+            let Range { start: at, end: to } = page.range();
+            if at >= end && to - start > PIECE && at > start {
+                out.push(start..at);
+                start = at;
+            }
+            end = end.max(to);
+        }
+        out.push(start..region.end);
+        out
+    }
+
+    /// Looks at the checksums of the pages of a range, whose bytes are given.
+    fn check(&self, range: &Range<u64>, bytes: &[u8]) -> Result<(), RNTupleError> {
+        for KeptPage {
+            page,
+            column,
+            cluster,
+        } in self.within(range)
+        {
+            let Some(record) = self.reader.descriptor().column(*column) else {
+                return Err(RNTupleError::internal("a page of no column"));
+            };
+            let place = page.range();
+            let start = usize::try_from(place.start - range.start).unwrap_or(usize::MAX);
+            let length = usize::try_from(place.end - place.start).unwrap_or(usize::MAX);
+            let stored = bytes.get(start..start.saturating_add(length));
+            let stored = stored.ok_or_else(|| RNTupleError::internal("a page that was cut"))?;
+            check_page(self.reader, record, (*column, *cluster), page, stored)?;
+        }
+        Ok(())
+    }
+}
+
 /// What is brought at once.
 enum Task {
-    /// One region, or a piece of it.
-    Whole(Range<u64>, u64),
-    /// Several, one behind the other in the output.
+    /// A region whose blocks are shared.
+    Shared(Range<u64>, u64),
+    /// A piece of a region.
+    Piece(Range<u64>, u64),
+    /// Several regions, one behind the other in the output.
     Several(Vec<Range<u64>>, u64),
 }
 
-/// Brings pages of a source to the output, which shares their blocks with it where it can, and says where they are now.
+/// Brings pages of an input to the output, which shares their blocks with it where it can, and says where they are now.
 pub(super) fn bring(
     file: &mut FileWriter,
-    source: &dyn ByteSource,
-    pages: &[Range<u64>],
+    reader: &Reader,
+    kept: Vec<KeptPage>,
     options: &MergeOptions,
     tick: &(dyn Fn(u64) -> bool + Sync),
 ) -> Result<(Moved, Transferred), RNTupleError> {
+    let source: &dyn ByteSource = &**reader.source();
+    let ranges: Vec<Range<u64>> = kept.iter().map(|kept| kept.page.range()).collect();
+    let pages = Pages::new(reader, kept);
     let most = options.write.max_key_size.min(LARGEST_KEY);
     let block = file.sink().share_block(source).filter(|_| options.share);
     let cost = SourceCost {
@@ -71,7 +153,7 @@ pub(super) fn bring(
         most_ranges: usize::MAX,
         concurrency: 1,
     };
-    let regions: Vec<Range<u64>> = coalesce(pages, &cost)
+    let regions: Vec<Range<u64>> = coalesce(&ranges, &cost)
         .into_iter()
         .map(|request| request.range)
         .collect();
@@ -81,11 +163,11 @@ pub(super) fn bring(
     while !rest.is_empty() {
         let blob = place(rest, file.next_blob()?, block, most);
         let taken = blob.regions.len();
-        let (tasks, share) = tasks(&blob.regions, block.is_some());
+        let (tasks, share) = tasks(&blob.regions, block.is_some(), &pages);
         let threads = options.write.threads;
         let all = file.append_filled(blob.length, |sink, _| {
-            let shared = perform(sink, source, share, true, threads, tick)?;
-            let copied = perform(sink, source, tasks, false, threads, tick)?;
+            let shared = perform((sink, &pages), share, threads, tick)?;
+            let copied = perform((sink, &pages), tasks, threads, tick)?;
             Ok::<Transferred, RNTupleError>(shared.and(copied))
         })?;
         done = done.and(all);
@@ -127,7 +209,7 @@ fn place(regions: &[Range<u64>], start: u64, block: Option<u64>, most: u64) -> B
 }
 
 /// What is to be copied, and what is to be shared.
-fn tasks(regions: &[(Range<u64>, u64)], share: bool) -> (Vec<Task>, Vec<Task>) {
+fn tasks(regions: &[(Range<u64>, u64)], share: bool, pages: &Pages<'_>) -> (Vec<Task>, Vec<Task>) {
     let mut copied: Vec<Task> = Vec::new();
     let mut shared = Vec::new();
     // the end of the small regions that are together so far, and their bytes
@@ -135,17 +217,15 @@ fn tasks(regions: &[(Range<u64>, u64)], share: bool) -> (Vec<Task>, Vec<Task>) {
     for (region, place) in regions {
         let n_bytes = region.end - region.start;
         if share && n_bytes >= WORTH_SHARING {
-            shared.push(Task::Whole(region.clone(), *place));
+            shared.push(Task::Shared(region.clone(), *place));
         } else if n_bytes > SMALL {
-            let mut at = region.start;
-            while at < region.end {
-                let end = region.end.min(at + PIECE);
-                copied.push(Task::Whole(at..end, place + (at - region.start)));
-                at = end;
+            for piece in pages.pieces(region) {
+                let place = place + (piece.start - region.start);
+                copied.push(Task::Piece(piece, place));
             }
         } else {
             match copied.last_mut() {
-                Some(Task::Several(several, _)) if last.0 == *place && last.1 < PIECE => {
+                Some(Task::Several(several, _)) if last.0 == *place && last.1 < TOGETHER => {
                     several.push(region.clone());
                     last.1 += n_bytes;
                 }
@@ -161,18 +241,32 @@ fn tasks(regions: &[(Range<u64>, u64)], share: bool) -> (Vec<Task>, Vec<Task>) {
 }
 
 fn perform(
-    sink: &dyn ByteSink,
-    source: &dyn ByteSource,
+    (sink, pages): (&dyn ByteSink, &Pages<'_>),
     tasks: Vec<Task>,
-    share: bool,
     threads: usize,
     tick: &(dyn Fn(u64) -> bool + Sync),
 ) -> Result<Transferred, RNTupleError> {
+    let source: &dyn ByteSource = &**pages.reader.source();
     let mut buffers = vec![Vec::new(); threads.max(1)];
     let work = |buffer: &mut Vec<u8>, task: Task| {
         let done = match task {
-            Task::Whole(region, place) => sink.transfer(source, &region, place, share)?,
-            Task::Several(regions, place) => together(sink, source, &regions, place, buffer)?,
+            Task::Shared(region, place) => {
+                let done = sink.transfer(source, &region, place, true)?;
+                if done.refused > 0 {
+                    check_again(pages, &region, buffer)?;
+                }
+                done
+            }
+            Task::Piece(piece, place) => {
+                read(source, &piece, buffer)?;
+                pages.check(&piece, buffer)?;
+                sink.write_at(place, buffer)?;
+                Transferred {
+                    through_memory: buffer.len() as u64,
+                    ..Transferred::default()
+                }
+            }
+            Task::Several(regions, place) => together(sink, pages, &regions, place, buffer)?,
         };
         if tick(done.n_bytes()) {
             Ok(done)
@@ -186,14 +280,34 @@ fn perform(
         .fold(Transferred::default(), Transferred::and))
 }
 
+fn read(source: &dyn ByteSource, range: &Range<u64>, buffer: &mut Vec<u8>) -> Result<(), IoError> {
+    let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+    buffer.resize(length, 0);
+    source.read_into(range.start, buffer)
+}
+
+/// Looks at pages that were copied instead of shared, which only happens until it is known that the file system refuses.
+fn check_again(
+    pages: &Pages<'_>,
+    region: &Range<u64>,
+    buffer: &mut Vec<u8>,
+) -> Result<(), RNTupleError> {
+    for piece in pages.pieces(region) {
+        read(&**pages.reader.source(), &piece, buffer)?;
+        pages.check(&piece, buffer)?;
+    }
+    Ok(())
+}
+
 /// Reads regions, and writes them one behind the other.
 fn together(
     sink: &dyn ByteSink,
-    source: &dyn ByteSource,
+    pages: &Pages<'_>,
     regions: &[Range<u64>],
     place: u64,
     buffer: &mut Vec<u8>,
-) -> Result<Transferred, IoError> {
+) -> Result<Transferred, RNTupleError> {
+    let source: &dyn ByteSource = &**pages.reader.source();
     let requests = coalesce(regions, &source.cost());
     let ranges: Vec<Range<u64>> = requests
         .iter()
@@ -204,7 +318,9 @@ fn together(
     // both are in the order of the file
     for (request, answer) in requests.iter().zip(&answers) {
         let members = request.members.iter().filter_map(|&at| regions.get(at));
-        for bytes in members.filter_map(|region| request.slice(answer, region)) {
+        for region in members {
+            let bytes = request.slice(answer, region).unwrap_or_default();
+            pages.check(region, &bytes)?;
             buffer.extend_from_slice(&bytes);
         }
     }
