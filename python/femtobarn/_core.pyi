@@ -218,6 +218,8 @@ def prove(
     values: bool = False,
     entries: tuple[int | None, int | None] | None = None,
     condition: str | None = None,
+    since: int = 0,
+    fields: list[str] = ...,
     threads: int = 1,
     tick: Tick | None = None,
 ) -> str: ...

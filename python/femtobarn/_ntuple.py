@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from femtobarn import _core as core_module
 from femtobarn._explain import Cluster, Metrics, VerifyReport
@@ -169,6 +169,8 @@ class NTuple(Readable):
         values: bool = False,
         entries: slice | range | tuple[int | None, int | None] | None = None,
         where: str | None = None,
+        fields: str | Iterable[str] | None = None,
+        since: SupportsIndex | None = None,
         threads: int | None = None,
     ) -> VerifyReport:
         """Check every checksum of everything: metadata and pages; and compare the ntuple with what it was made of.
@@ -185,6 +187,11 @@ class NTuple(Readable):
             The entries of each input that are to be there, in steps of one; by default all.
         where : str, optional
             Of each input, the entries are to be there of which this is true.
+        fields : str or list of str, optional
+            The top-level fields that are compared; ``*`` and ``?`` stand for any characters. By default all: of a join
+            those that an input has, of a reshape those whose precision has not changed.
+        since : int, optional
+            The first entry that is of the inputs: of an append, the number of entries before. By default 0.
         threads : int, optional
             Number of threads; by default that of `femtobarn.open`.
 
@@ -203,13 +210,14 @@ class NTuple(Readable):
         >>> report.ok, report.against["by_value"]
         (True, [])
         """
-        if against is None and (values or entries is not None or where is not None):
-            raise UsageError("values, entries and where are about inputs: name them (against=)")
+        given = {"values": values or None, "entries": entries, "where": where, "fields": fields, "since": since}
+        if against is None and any(option is not None for option in given.values()):
+            raise UsageError(f"{', '.join(given)} are about inputs: name them (against=)")
         with Progress(f"verifying {self.name}", self._progress) as progress:
             found = self._core.verify(threads=self._threads(threads), tick=progress.tick)
         if against is not None:
             with Progress(f"comparing {self.name}", self._progress) as progress:
-                found |= proven(self, against, values, entries, where, self._threads(threads), progress)
+                found |= proven(self, against, given, self._threads(threads), progress)
         return VerifyReport._from_core(found)
 
     # -- Arrow ---------------------------------------------------------------------------------------------

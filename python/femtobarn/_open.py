@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Files", "open", "open_pairs", "resolve", "split_object"]
 
-Files: TypeAlias = "str | os.PathLike[str] | Mapping[Any, Any] | Iterable[Any]"
-"""A path with or without ":name", a glob, a dict from paths to names, or a list of these."""
+Files: TypeAlias = "str | os.PathLike[str] | NTuple | Mapping[Any, Any] | Iterable[Any]"
+"""A path with or without ":name", a glob, a dict from paths to names, an open ntuple, or a list of these."""
 
 _TABLES = (".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")
 
@@ -56,6 +56,7 @@ def open(
         - a URL ``file:///…`` in place of the path; this version reads local files only;
         - a glob such as ``"data/*.root:Events"``, with ``**`` and ``{a,b}``, its files in alphabetic order;
         - a dict ``{path: name}``;
+        - an ntuple that is open already, which stands for its files;
         - a list of these. Several files are read as one ntuple, in the order given.
     threads : int, optional
         Number of threads for reading; by default the variable FEMTOBARN_THREADS, or else all cores.
@@ -181,8 +182,8 @@ def resolve(files: Files) -> list[tuple[str, str | None]]:
 
     Parameters
     ----------
-    files : str, path, dict or list
-        See `open`.
+    files : str, path, dict, NTuple or list of these
+        See `open`; what is open already stands for its files.
 
     Returns
     -------
@@ -203,7 +204,11 @@ def resolve(files: Files) -> list[tuple[str, str | None]]:
 
 
 def _pairs(files: object) -> Iterator[tuple[str, str | None]]:
-    if isinstance(files, str):
+    if isinstance(files, NTuple):
+        if files._attribute_of is not None:
+            raise UsageError(f"{files.name!r} is an attribute set, which is opened by its ntuple (attributes)")
+        yield from files.files
+    elif isinstance(files, str):
         path, name = split_object(files)
         yield from ((match, name) for match in _expand(path))
     elif isinstance(files, os.PathLike):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import operator
 from typing import TYPE_CHECKING, Any
 
 from femtobarn import _core
 from femtobarn._entries import entry_slice
+from femtobarn._patterns import patterns
 from femtobarn.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,26 +22,30 @@ __all__ = ["proven"]
 def proven(
     ntuple: NTuple,
     against: Files,
-    values: bool,
-    entries: slice | range | tuple[int | None, int | None] | None,
-    where: str | None,
+    given: dict[str, Any],
     threads: int,
     progress: Progress,
 ) -> dict[str, Any]:
-    """Compare an ntuple with its inputs; give what `VerifyReport` has of it."""
+    """Compare an ntuple with its inputs, as `given` to `verify`; give what `VerifyReport` has of it."""
     from femtobarn._open import resolve
 
-    if entries is not None and where is not None:
+    entries, since = given["entries"], given["since"]
+    if entries is not None and given["where"] is not None:
         raise UsageError("entries are those of a range (entries=) or of a condition (where=), not both")
     if len(ntuple.files) != 1:
         raise UsageError(f"one file is compared with its inputs, not {len(ntuple.files)} together")
+    first = 0 if since is None else operator.index(since)
+    if not 0 <= first <= ntuple.num_entries:
+        raise UsageError(f"since is one of the {ntuple.num_entries} entries, not {first}")
     [output] = ntuple.files
     found = _core.prove(
         output,
         resolve(against),
-        values=bool(values),
+        values=bool(given["values"]),
         entries=None if entries is None else entry_slice(entries),
-        condition=where,
+        condition=given["where"],
+        since=first,
+        fields=patterns("fields", given["fields"]),
         threads=threads,
         tick=progress.tick,
     )

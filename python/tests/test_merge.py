@@ -371,3 +371,16 @@ def test_root_reads_and_merges_what_was_merged(written, tmp_path, run_root, orde
     np.testing.assert_allclose(found[0], sums, rtol=1e-6, atol=1e-3)
     if again:
         np.testing.assert_allclose(found[1], 2 * np.array(sums), rtol=1e-6, atol=2e-3)
+
+
+def test_an_open_ntuple_stands_for_its_files(dimuon, mixed, tmp_path):
+    """In a list it was passed over in silence."""
+    opened, output = fb.open(dimuon), tmp_path / "out.root"
+    assert fb.merge(opened, output).entries == {"Events": 12000}
+    assert fb.merge([opened, dimuon], output, overwrite=True).entries == {"Events": 24000}
+    assert fb.open([opened, f"{dimuon}:Events"]).num_entries == 24000
+    assert fb.open(fb.open([dimuon, dimuon])).num_entries == 24000
+    assert fb.open(output).verify(against=[opened, opened]).ok
+    attributes = fb.open(TESTDATA / "rntuple" / "attributes.root").attributes
+    with pytest.raises(fb.UsageError, match="is an attribute set"):
+        fb.merge([opened, next(iter(attributes.values()))], output, overwrite=True)

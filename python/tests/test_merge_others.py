@@ -138,3 +138,20 @@ def test_chains_have_their_data_elsewhere(run_root, tmp_path):
     assert fb.clone(path, output).inputs[0]["dropped"] == []
     read = "import sys, ROOT; print(ROOT.TFile(sys.argv[1]).Get('tree').GetListOfFiles().At(0).GetTitle())"
     assert run_root(read, output).strip() == "elsewhere.root"
+
+
+def test_what_is_named_must_be_something_to_bring(run_root, tmp_path):
+    """It was said to be left out with others="drop", and then that there was nothing to merge."""
+    path, output = tmp_path / "in.root", tmp_path / "out.root"
+    with fb.recreate(path) as file:
+        file["folder/t"] = {"x": [1]}
+    run_root(TREE, path, "TTree")
+    for others in ("first", "drop"):
+        with pytest.raises(fb.UsageError, match=r"in\.root:tree is a TTree, .*fb convert .*in\.root:tree NEW\.root"):
+            fb.clone(f"{path}:tree", output, others=others)
+    with pytest.raises(fb.UsageError, match=r"in\.root:folder is a directory: name what is in it"):
+        fb.clone(f"{path}:folder", output)
+    with fb.recreate(tmp_path / "empty.root") as file:
+        file.mkdir("folder")
+    with pytest.raises(fb.UsageError, match=r"nothing to bring in .*empty\.root: no RNTuple, and no histogram"):
+        fb.clone(tmp_path / "empty.root", output)

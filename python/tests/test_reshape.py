@@ -416,3 +416,24 @@ def test_misuse_is_told_before_anything_is_written(written, tmp_path):
         with pytest.raises(fb.UsageError, match=re.escape(message)):
             call()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_ntuples_without_a_field_that_is_asked_for_are_left_out(tmp_path):
+    """They came with entries and no fields."""
+    path, output = tmp_path / "in.root", tmp_path / "out.root"
+    with fb.recreate(path) as file:
+        file["a"] = {"x": [1, 2], "z": [0, 0]}
+        file["folder/b"] = {"y": [3.0]}
+    report = fb.clone(path, output, fields="x")
+    assert report.entries == {"a": 2}
+    assert report.inputs[0]["dropped"] == [["folder/b", "ROOT::RNTuple"]]
+    assert fb.clone(path, output, fields=["x", "y"], overwrite=True).entries == {"a": 2, "folder/b": 1}
+    assert fb.merge([path, path], output, fields="y", overwrite=True).entries == {"folder/b": 2}
+    # a later file may have it
+    with fb.recreate(tmp_path / "more.root") as file:
+        file["a"] = {"x": [5], "w": [7]}
+    report = fb.merge([path, tmp_path / "more.root"], output, fields="w", mode="union", overwrite=True)
+    assert fb.open(output).arrays().to_list() == [{"w": 0}, {"w": 0}, {"w": 7}]
+    # what is added to has it already
+    fb.clone(path, output, fields="x", overwrite=True)
+    assert fb.merge(path, output, fields="x", append=True).entries == {"a": 4}

@@ -362,6 +362,7 @@ def test_an_ntuple_that_is_not_there_is_told(tmp_path, capfd):
 @pytest.mark.parametrize("mounted", ["xfs"], indirect=True)
 def test_damage_of_an_input_is_not_that_of_the_output(mounted):  # noqa: F811
     """Blocks that are shared are not read when they are merged."""
+    mounted, _ = mounted
     path = mounted / "in.root"
     fb.write(path, {"x": np.arange(100_000)}, name="t", compression="none")
     shutil.copy(path, mounted / "whole.root")
@@ -407,6 +408,43 @@ def test_copies_prove_themselves(inputs, tmp_path, capfd, work, options, command
 def test_other_precision_is_no_copy_to_prove(inputs, tmp_path):
     with pytest.raises(fb.UsageError, match="another precision"):
         fb.reshape(inputs[0], tmp_path / "out.root", precision={"x": 12}, verify=True)
+
+
+def test_what_was_added_is_proven_alone(inputs, tmp_path, capfd):
+    output = tmp_path / "out.root"
+    fb.merge(inputs[0], output)
+    report = fb.merge(inputs[2], output, append=True)
+    since = report.entries_before["Events"]
+    assert proven(output, inputs[2], since=since)["entries_expected"] == report.entries["Events"]
+    [*_, number] = refuted(output, inputs[2], since=since + 1)
+    assert (number["found"], number["expected"]) == ("1300", "1301")
+    code, _ = command(capfd, f"{output}:Events", "--against", inputs[2], "--since", since)
+    assert code == 0
+    with pytest.raises(fb.UsageError, match="since is one of the 1300 entries, not 1301"):
+        fb.open(output).verify(against=inputs, since=1301)
+    with pytest.raises(fb.UsageError, match=r"since=report.entries_before.*--since N"):
+        fb.merge(inputs[2], output, append=True, verify=True)
+
+
+def test_fields_are_proven_alone(inputs, tmp_path, capfd):
+    friend, output = tmp_path / "friend.root", tmp_path / "out.root"
+    fb.write(friend, {"weight": np.arange(1000.0)}, name="Friend")
+    fb.join_columns([f"{inputs[0]}:Events", f"{friend}:Friend"], output)
+    assert "weight" in {found["field"] for found in refuted(output, inputs[0])}
+    own = fb.open(inputs[0]).keys(recursive=False)
+    against = proven(output, inputs[0], fields=own)
+    assert (against["missing"], against["left_out"]) == ([], [])
+    proven(output, f"{friend}:Friend", fields="wei*")
+    code, found = command(capfd, f"{output}:Events", "--against", f"{friend}:Friend", "--fields", "weight")
+    assert (code, found["against"]["ntuples"][0]["missing"]) == (0, [])
+    rough = tmp_path / "rough.root"
+    fb.reshape(inputs[0], rough, precision={"x": 12})
+    assert {found["field"] for found in refuted(rough, inputs[0])} == {"x"}
+    proven(rough, inputs[0], fields=[name for name in own if name != "x"])
+    with pytest.raises(fb.UsageError, match='no field of the output fits "nothing"'):
+        fb.open(output).verify(against=inputs[0], fields="nothing")
+    with pytest.raises(fb.UsageError, match="are about inputs"):
+        fb.open(output).verify(fields="weight")
 
 
 def test_wrong_usage_is_told(inputs):

@@ -124,6 +124,12 @@ pub struct VerifyArgs {
     /// Of each of them, the entries of which this is true
     #[arg(long = "where", value_name = "EXPRESSION")]
     pub condition: Option<String>,
+    /// Compare these top-level fields only, as of a join those that the input has; * and ? stand for any characters
+    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
+    pub fields: Vec<String>,
+    /// The first entry that is of them, as of an append the number of entries before [default: 0]
+    #[arg(long, value_name = "ENTRY")]
+    pub since: Option<u64>,
     #[command(flatten)]
     pub threads: Threads,
 }

@@ -22,11 +22,15 @@ const MOST_LISTED: usize = 20;
 /// Insists that what is asked for goes together.
 pub fn check(args: &VerifyArgs) -> Result<(), Failure> {
     let usage = |message: &str| Err(Failure::new(code::USAGE, "usage", message));
-    let is_alone = args.values || args.entries.is_some() || args.condition.is_some();
+    let is_alone = args.values
+        || args.entries.is_some()
+        || args.condition.is_some()
+        || args.since.is_some()
+        || !args.fields.is_empty();
     match (args.against.is_empty(), args.targets.as_slice()) {
-        (true, _) if is_alone => {
-            usage("--values, --entries and --where are about inputs: name them with --against")
-        }
+        (true, _) if is_alone => usage(
+            "--values, --entries, --where, --since and --fields are about inputs: name them with --against",
+        ),
         (false, targets) if targets.len() != 1 => {
             usage("with --against there is one output: fb verify OUTPUT --against INPUT…")
         }
@@ -55,6 +59,8 @@ pub fn against(
     let options = ProofOptions {
         values: args.values,
         entries: wanted,
+        since: args.since.unwrap_or(0),
+        fields: args.fields.clone(),
         threads,
     };
     Ok(Some(prove(

@@ -12,7 +12,7 @@ use crate::error::to_python;
 
 /// Compares an ntuple with its inputs; gives what was found, in JSON.
 #[pyfunction]
-#[pyo3(signature = (output, files, *, values = false, entries = None, condition = None, threads = 1, tick = None))]
+#[pyo3(signature = (output, files, *, values = false, entries = None, condition = None, since = 0, fields = Vec::new(), threads = 1, tick = None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn prove(
     py: Python<'_>,
@@ -21,6 +21,8 @@ pub fn prove(
     values: bool,
     entries: Option<(Option<i64>, Option<i64>)>,
     condition: Option<&str>,
+    since: u64,
+    fields: Vec<String>,
     threads: usize,
     tick: Option<Py<PyAny>>,
 ) -> PyResult<String> {
@@ -32,6 +34,8 @@ pub fn prove(
     let options = ProofOptions {
         values,
         entries,
+        since,
+        fields,
         threads,
     };
     let files = inputs(files);

@@ -3,7 +3,7 @@
 
 use femtobarn_rntuple::RNTupleError;
 
-use super::others::check_other;
+use super::others::{check_named, check_other};
 use super::{Job, OnPulse, Opened, wanted};
 use crate::convert::Input;
 use crate::open::RNTUPLE_CLASS;
@@ -46,16 +46,25 @@ impl Job<'_> {
     fn check(&mut self, input: &Input) -> Result<(), RNTupleError> {
         let options = self.options;
         let opened = Opened::new(input)?;
+        let is_named = input.path.is_some();
         for (path, key) in wanted(&opened.file, input.path.as_deref())? {
+            if is_named {
+                check_named(&opened, &path, &key)?;
+            }
             if key.class_name == RNTUPLE_CLASS {
                 let reader = self.reader(&opened, &path, &key)?;
-                for &id in &reader.descriptor().top_level {
-                    let name = reader.descriptor().field_name(id);
+                for name in reader.descriptor().field_names() {
                     if !self.unmatched.is_empty() {
                         for at in self.fields.fitting(name) {
                             self.unmatched.remove(&at);
                         }
                     }
+                }
+                let mut names = reader.descriptor().field_names();
+                let is_wanted =
+                    options.fields.is_empty() || names.any(|name| self.fields.takes(name));
+                if !is_wanted && !self.known.contains_key(&path) && !self.has(&path) {
+                    continue;
                 }
                 let at = self.begun(&reader, &path)?;
                 if let Some((_, ntuple)) = self.ntuples.get_mut(at) {

@@ -192,6 +192,9 @@ impl<'o> Job<'o> {
         for (path, key) in wanted(&opened.file, input.path.as_deref())? {
             if key.is_directory() {
                 self.file.directory(&path)?;
+            } else if key.class_name == RNTUPLE_CLASS && !self.known.contains_key(&path) {
+                // no file has a field of it that is asked for
+                merged.dropped.push((path, key.class_name));
             } else if key.class_name == RNTUPLE_CLASS {
                 self.add_ntuple(&opened, &path, &key, &mut merged, pulse)?;
             } else if is_summed(&key) {
@@ -320,7 +323,16 @@ impl<'o> Job<'o> {
     fn finish(mut self) -> Result<MergeReport, RNTupleError> {
         if self.ntuples.is_empty() && self.taken.is_empty() {
             return Err(RNTupleError::Usage {
-                what: "there is nothing to merge in these files".to_owned(),
+                what: format!(
+                    "there is nothing to bring in {}: no RNTuple, and no histogram",
+                    self.report
+                        .inputs
+                        .iter()
+                        .map(|input| input.url.as_str())
+                        .take(3)
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                ),
             });
         }
         for (path, mut ntuple) in std::mem::take(&mut self.ntuples) {

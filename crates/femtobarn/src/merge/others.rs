@@ -6,6 +6,7 @@ use femtobarn_rootfile::{FileWriter, Key};
 
 use super::histograms::is_summed;
 use super::{Job, MergedInput, Opened, Others};
+use crate::open::RNTUPLE_CLASS;
 
 impl Job<'_> {
     /// Adds a histogram to those of its path.
@@ -104,6 +105,22 @@ pub(super) fn check_other(
         Others::First if !has_baskets(opened, key)? => Ok(()),
         Others::First | Others::Error => Err(refused(opened, path, key)),
     }
+}
+
+/// Insists that what is asked for by its name can be brought.
+pub(super) fn check_named(opened: &Opened, path: &str, key: &Key) -> Result<(), RNTupleError> {
+    let url = opened.source.url();
+    let what = if key.is_directory() {
+        format!("{url}:{path} is a directory: name what is in it, or only the file for all of it")
+    } else if !is_summed(key) && key.class_name != RNTUPLE_CLASS && has_baskets(opened, key)? {
+        format!(
+            "{url}:{path} is a {}, and no RNTuple: convert it first (fb convert {url}:{path} NEW.root)",
+            key.class_name
+        )
+    } else {
+        return Ok(());
+    };
+    Err(RNTupleError::Usage { what })
 }
 
 /// Whether the object is a tree: its data are elsewhere in the file, and would not come with it.

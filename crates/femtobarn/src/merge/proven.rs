@@ -14,7 +14,7 @@ use crate::proof::{NTupleProof, ProofOptions, ProofReport, prove};
 /// Insists that the output is new, and to have the values of the inputs.
 pub(super) fn check(output: &Path, options: &MergeOptions) -> Result<(), RNTupleError> {
     let what = if options.append && output.exists() {
-        "what is added cannot be proven before it appears: compare the output with all of its inputs afterwards (fb verify OUTPUT --against OLD NEW)"
+        "what is added cannot be proven before it appears: compare it afterwards with the files, from the entry on that was its first (verify(against=files, since=report.entries_before[name]), fb verify OUTPUT:NAME --against FILES --since N)"
     } else if !options.precision.is_empty() {
         "values of another precision are not those of the inputs: nothing could be proven"
     } else {
@@ -40,9 +40,9 @@ pub(super) fn prove_unseen(
         path: None,
     };
     let proof = ProofOptions {
-        values: false,
         entries: options.entries.clone(),
         threads: options.write.threads,
+        ..ProofOptions::default()
     };
     let tick = |_, _| pulse(Pulse::default());
     let report = prove(&output, inputs, &proof, Some(&tick))?;

@@ -32,6 +32,7 @@ use values::{Comparer, Task};
 use crate::convert::{Input, check_inputs};
 use crate::merge::{Entries, wanted};
 use crate::open::{HEAD, RNTUPLE_CLASS, TAIL, open_source, reader_of};
+use crate::pattern::{Patterns, matches};
 
 /// How a file is compared with its inputs.
 #[derive(Debug, Clone)]
@@ -40,6 +41,10 @@ pub struct ProofOptions {
     pub values: bool,
     /// The entries of each input that are to be there.
     pub entries: Entries,
+    /// The first entry of the output that is of the inputs, as of one that they were appended to.
+    pub since: u64,
+    /// Names or patterns of the top-level fields of the output that are compared; all if empty.
+    pub fields: Vec<String>,
     /// Number of threads.
     pub threads: usize,
 }
@@ -49,6 +54,8 @@ impl Default for ProofOptions {
         Self {
             values: false,
             entries: Entries::default(),
+            since: 0,
+            fields: Vec::new(),
             threads: 1,
         }
     }
@@ -73,6 +80,7 @@ pub fn prove(
     check_inputs(inputs)?;
     let mut report = ProofReport::default();
     let ntuples = open(output)?;
+    check_fields(&ntuples, &options.fields)?;
     let mut lacking = lacking(output, inputs, &ntuples)?;
     for (path, reader) in ntuples {
         let mut job = Job::new(&path, reader, options)?;
@@ -92,6 +100,21 @@ pub fn prove(
     }
     report.ntuples.append(&mut lacking);
     Ok(report)
+}
+
+/// Insists that every name that was given is that of a field.
+fn check_fields(ntuples: &[(String, Arc<Reader>)], fields: &[String]) -> Result<(), RNTupleError> {
+    for pattern in fields {
+        let mut names = ntuples
+            .iter()
+            .flat_map(|(_, reader)| reader.descriptor().field_names());
+        if !names.any(|name| matches(pattern, name)) {
+            return Err(RNTupleError::Usage {
+                what: format!("no field of the output fits {pattern:?}"),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// The ntuples of inputs that the output does not have, if all of it is meant.
@@ -190,7 +213,9 @@ struct Job<'o> {
     output: Arc<Reader>,
     clusters: Vec<Cluster>,
     options: &'o ProofOptions,
-    /// Entries that the inputs gave so far.
+    /// What is compared.
+    wanted: Patterns<'o>,
+    /// The entry of the output that is the next of the inputs.
     at: u64,
     report: NTupleProof,
 }
@@ -201,16 +226,20 @@ impl<'o> Job<'o> {
         output: Arc<Reader>,
         options: &'o ProofOptions,
     ) -> Result<Self, RNTupleError> {
+        let wanted = Patterns::new(options.fields.iter().map(String::as_str));
         let skipped = output.descriptor().skipped.iter();
+        let skipped = skipped.filter(|field| wanted.takes(&field.name));
         let skipped = skipped.map(|field| (field.name.clone(), field.reason.clone()));
+        let skipped: Vec<_> = skipped.collect();
         Ok(Self {
             clusters: clusters(&output)?,
             options,
-            at: 0,
+            wanted,
+            at: options.since,
             report: NTupleProof {
                 ntuple: path.to_owned(),
                 n_entries: output.n_entries(),
-                not_compared: skipped.collect(),
+                not_compared: skipped,
                 ..NTupleProof::default()
             },
             output,
@@ -257,6 +286,9 @@ impl<'o> Job<'o> {
         let known: HashMap<&str, FieldId> = tops.map(|&id| (theirs.field_name(id), id)).collect();
         for &id in &descriptor.top_level {
             let field = descriptor.field_name(id).to_owned();
+            if !self.wanted.takes(&field) {
+                continue;
+            }
             match counterpart(&self.output, id, input, &known) {
                 Counterpart::Missing => {
                     self.report.missing.push((field.clone(), name.to_owned()));
@@ -284,7 +316,7 @@ impl<'o> Job<'o> {
         let own = own.filter(|field| field.parent.is_none());
         let own: HashSet<&str> = own.map(|field| field.record.name.as_str()).collect();
         let others = theirs.top_level.iter().map(|&id| theirs.field_name(id));
-        let left_out = others.filter(|other| !own.contains(other));
+        let left_out = others.filter(|other| !own.contains(other) && self.wanted.takes(other));
         let left_out = left_out.map(|other| (other.to_owned(), name.to_owned()));
         self.report.left_out.extend(left_out);
         (fields, missing)

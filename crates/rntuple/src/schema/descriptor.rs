@@ -213,6 +213,11 @@ impl Schema {
         self.fields.get(id as usize)
     }
 
+    /// Names of the top-level fields.
+    pub fn field_names(&self) -> impl Iterator<Item = &str> {
+        self.top_level.iter().map(|&id| self.field_name(id))
+    }
+
     /// Name of a field, for messages.
     pub fn field_name(&self, id: FieldId) -> &str {
         self.field(id)
