@@ -356,7 +356,7 @@ def test_root_reads_and_merges_what_was_merged(written, tmp_path, run_root, orde
     folder, parts = written
     output = tmp_path / "union.root"
     fb.merge([folder / f"{number}.root" for number in order], output, mode="union")
-    # what ROOT 6.40 makes of two files with a late array, whoever wrote them, it cannot open
+    # ROOT 6.40 makes a file that it cannot open of two that have a fixed-size array late, whoever wrote them
     again = order[0] == 1
     run_root(SUMS, output, tmp_path / "twice.root", tmp_path / "sums", "again" if again else "")
     found = [list(map(float, line.split())) for line in (tmp_path / "sums").read_text().split("\n")]
@@ -371,6 +371,58 @@ def test_root_reads_and_merges_what_was_merged(written, tmp_path, run_root, orde
     np.testing.assert_allclose(found[0], sums, rtol=1e-6, atol=1e-3)
     if again:
         np.testing.assert_allclose(found[1], 2 * np.array(sums), rtol=1e-6, atol=2e-3)
+
+
+# Merges as hadd does. Arguments: the output, the inputs
+HADD = """
+import os, sys, ROOT
+merger = ROOT.TFileMerger(False)
+assert merger.OutputFile(sys.argv[1], "RECREATE")
+assert all(merger.AddFile(path) for path in sys.argv[2:])
+assert merger.Merge()
+os._exit(0)
+"""
+
+LATE = {
+    "scalar": [1.5, 2.0],
+    "list": [[1], [2, 3]],
+    "text": ["a", "b"],
+    "optional": ak.Array([1, None]),
+    "record": ak.Array([{"a": 1, "b": [2]}, {"a": 1, "b": []}]),
+}
+
+# Prints the sizes and hashes of a late field as ROOT reads it. Arguments: a file, the type
+READ_LATE = """
+import sys, ROOT
+frame = ROOT.RDataFrame("E", sys.argv[1])
+print(frame.Sum("i").GetValue(), frame.GetColumnType("late"))
+for text in sorted(frame.Define("n", sys.argv[2]).Take["double"]("n").GetValue()): print(text)
+"""
+
+SIZE = {
+    "scalar": "late",
+    "list": "double(Sum(late))",
+    "text": "double(late.size())",
+}
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("order", ["ABA", "AB", "ABBA"])
+@pytest.mark.parametrize("kind", list(LATE))
+def test_hadd_merges_what_has_fields_that_came_late(kind, order, tmp_path, run_root):
+    """Where a later file lacks them, the page lists of its clusters lacked columns in collections, and hadd died."""
+    fb.write(tmp_path / "A.root", {"i": [1, 2]}, name="E")
+    fb.write(tmp_path / "B.root", {"i": [1, 2], "late": LATE[kind]}, name="E")
+    output, twice = tmp_path / "union.root", tmp_path / "twice.root"
+    fb.merge([tmp_path / f"{letter}.root" for letter in order], output, mode="union")
+    run_root(HADD, twice, output, output)
+    once = run_root(READ_LATE, output, SIZE[kind]).split() if kind in SIZE else None
+    both = fb.open(twice)
+    assert both.verify(against=[output, output], values=True).ok
+    if once:
+        again = run_root(READ_LATE, twice, SIZE[kind]).split()
+        assert float(again[0]) == 2 * float(once[0])
+        assert sorted(again[2:]) == sorted(2 * once[2:])
 
 
 def test_an_open_ntuple_stands_for_its_files(dimuon, mixed, tmp_path):

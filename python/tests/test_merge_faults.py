@@ -90,7 +90,7 @@ def test_a_file_system_that_stops_sharing_is_told_of_and_the_rest_is_copied(moun
     assert merged.verify().ok
     assert same(merged["x2"].array(), np.concatenate([values["x2"]] * 3))
     whys = [why for given in report["inputs"] for why in given["ntuples"]["Events"]["why"]]
-    assert ["L1", "the file system refused to share blocks"] in whys
+    assert ["L1", "the file system shares no blocks of it with the output"] in whys
 
 
 def damaged(folder, n=1000):
@@ -130,3 +130,21 @@ def test_damage_of_what_is_not_taken_does_not_matter(tmp_path):
     with pytest.raises(fb.ChecksumError):
         fb.merge(path, good, append=True)
     assert good.read_bytes() == before
+
+
+@pytest.mark.parametrize("mounted", ["xfs"], indirect=True)
+def test_a_file_that_cannot_be_shared_does_not_stop_the_others(mounted, tmp_path):  # noqa: F811
+    """All files behind one of another file system were copied, and the report did not say why."""
+    folder, _ = mounted
+    for path in (tmp_path / "far.root", folder / "near.root"):
+        fb.write(path, {"x": np.arange(100_000)}, name="t", compression="none")
+    why = [["L1", "the file system shares no blocks of it with the output"]]
+    far, near = tmp_path / "far.root", folder / "near.root"
+    for inputs in ([far, near, near], [near, far, near], [far, far, near]):
+        report = fb.merge(inputs, folder / "out.root", overwrite=True)
+        for path, found in zip(inputs, report.inputs, strict=True):
+            levels, reasons = found["ntuples"]["t"]["levels"], found["ntuples"]["t"]["why"]
+            if path == near:
+                assert (levels["L0"] > 0, levels["refused"], reasons) == (True, 0, [])
+            else:
+                assert (levels["L0"], levels["refused"] > 0, reasons) == (0, True, why)

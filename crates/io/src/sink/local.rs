@@ -1,5 +1,6 @@
 //! Local files.
 
+use std::collections::HashMap;
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io;
 use std::ops::Range;
@@ -24,6 +25,8 @@ pub struct LocalSink {
     /// For a file that was there: the path under which it must still be in the end.
     updated: Option<PathBuf>,
     behind: Behind,
+    /// Whether the file systems of sources have shared blocks, by their devices: one that has only refused is not asked again.
+    sharing: Mutex<HashMap<u64, bool>>,
 }
 
 /// Bytes that are written and not on their way to the disk. While more is computed, another thread syncs what is there, so
@@ -117,6 +120,7 @@ impl LocalSink {
             aside: Mutex::new(None),
             updated: None,
             behind: Behind::default(),
+            sharing: Mutex::default(),
         })
     }
 
@@ -138,6 +142,7 @@ impl LocalSink {
             aside: Mutex::new(None),
             updated: Some(std::path::absolute(path).unwrap_or_else(|_| path.to_owned())),
             behind: Behind::default(),
+            sharing: Mutex::default(),
         })
     }
 
@@ -176,8 +181,14 @@ impl ByteSink for LocalSink {
         let block = share.then(|| self.share_block(source)).flatten();
         let n_bytes = range.end - range.start;
         let failed = |error| self.write_error(offset, usize::try_from(n_bytes).unwrap_or(0), error);
-        let done = between_files(&*from?, &self.file, range, offset, block);
+        let from = from?;
+        let done = between_files(&from, &self.file, range, offset, block);
         let (mut done, left) = done.map_err(failed)?;
+        if done.cloned > 0 || done.refused > 0 {
+            let mut sharing = self.sharing.lock().unwrap_or_else(PoisonError::into_inner);
+            let device = from.metadata().map_or(0, |found| found.dev());
+            *sharing.entry(device).or_default() |= done.cloned > 0;
+        }
         let copied = usize::try_from(done.in_kernel).unwrap_or(usize::MAX);
         self.behind.wrote(&self.file, copied).map_err(failed)?;
         for (part, offset) in left {
@@ -188,6 +199,10 @@ impl ByteSink for LocalSink {
 
     fn share_block(&self, source: &dyn ByteSource) -> Option<u64> {
         let from = source.file()?.ok()?;
+        let sharing = self.sharing.lock().unwrap_or_else(PoisonError::into_inner);
+        if sharing.get(&from.metadata().ok()?.dev()) == Some(&false) {
+            return None;
+        }
         // files of two devices may still share blocks: subvolumes of btrfs, which has blocks of one size
         let block = |file: &File| rustix::fs::fstatfs(file).ok().map(|found| found.f_bsize);
         let (own, other) = (block(&self.file)?, block(&from)?);

@@ -127,13 +127,14 @@ pub(super) fn clusters(reader: &Reader) -> Result<Vec<Cluster>, RNTupleError> {
 }
 
 /// Clusters whose pages stay, as those of the output. `n_elements` are those of each column of the output so far, and then
-/// with these.
+/// with these; `n_listed` is the number of columns that the last cluster has in its page list: ROOT's merger takes it that
+/// later ones have them, too.
 pub(super) fn plan(
     reader: &Reader,
     schema: &MergedSchema,
     mapping: &Mapping,
     clusters: &[Cluster],
-    n_elements: &mut [u64],
+    (n_elements, n_listed): (&mut [u64], &mut usize),
     (compression, settings): (Option<u32>, u32),
 ) -> Result<Vec<PlannedCluster>, RNTupleError> {
     let mut seen = vec![0; n_elements.len()];
@@ -154,10 +155,11 @@ pub(super) fn plan(
             };
             planner.plan(&mut columns, n_elements, &mut seen)?;
         }
-        let n_header = schema.in_header.1;
-        while columns.len() > n_header && columns.last().is_some_and(|column| column.is_later) {
+        let n_least = schema.in_header.1.max(*n_listed);
+        while columns.len() > n_least && columns.last().is_some_and(|column| column.is_later) {
             columns.pop();
         }
+        *n_listed = columns.len();
         out.push(PlannedCluster {
             number: cluster.number,
             n_entries: cluster.summary.n_entries,

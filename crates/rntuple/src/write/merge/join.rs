@@ -140,7 +140,7 @@ impl NTupleMerger {
                 &self.schema,
                 &part.mapping,
                 &part.clusters,
-                &mut self.n_elements,
+                (&mut self.n_elements, &mut 0),
                 settings,
             )?;
             let mut adding = Adding {

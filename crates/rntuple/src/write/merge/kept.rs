@@ -47,8 +47,6 @@ impl NTupleMerger {
             }
         }
         let (moved, done) = bring(file, reader, kept, &self.options, *tick)?;
-        // a file system that has refused once is not asked again
-        self.options.share &= done.refused == 0;
         merged.levels = merged.levels.and(levels_of(done));
         merged.n_clusters += clusters.len() as u64;
         let mut out = Vec::with_capacity(clusters.len());

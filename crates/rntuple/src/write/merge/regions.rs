@@ -171,6 +171,13 @@ pub(super) fn bring(
             Ok::<Transferred, RNTupleError>(shared.and(copied))
         })?;
         done = done.and(all);
+        if options.share && block.is_none() {
+            let lengths = blob
+                .regions
+                .iter()
+                .map(|(region, _)| region.end - region.start);
+            done.refused += lengths.filter(|&n| n >= WORTH_SHARING).sum::<u64>();
+        }
         moved.place = hull(&moved.place, &(blob.start..blob.start + blob.length));
         moved.regions.extend(blob.regions);
         rest = rest.get(taken.max(1)..).unwrap_or_default();

@@ -32,6 +32,7 @@ impl NTupleMerger {
         Ok(Self {
             rebuilder,
             n_elements: n_elements(ntuple, &schema)?,
+            n_listed: schema.schema.columns.len(),
             catalog: Catalog::resume(place, ntuple, &quick(&options.write)),
             workers: (0..threads).map(|_| Remaker::default()).collect(),
             schema,

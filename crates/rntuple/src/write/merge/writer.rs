@@ -63,6 +63,8 @@ pub struct NTupleMerger {
     pub(super) options: MergeOptions,
     /// Elements of each column so far.
     pub(super) n_elements: Vec<u64>,
+    /// Columns that the last cluster has in its page list.
+    pub(super) n_listed: usize,
     /// One for each thread that makes pages anew.
     pub(super) workers: Vec<Remaker>,
     /// The cluster that is made of others.
@@ -106,6 +108,7 @@ impl NTupleMerger {
         let threads = options.write.threads.max(1);
         let mut merger = Self {
             n_elements: Vec::new(),
+            n_listed: 0,
             workers: (0..threads).map(|_| Remaker::default()).collect(),
             rebuilder: Rebuilder::new(&options.write, options.compression),
             schema,
@@ -256,18 +259,19 @@ impl NTupleMerger {
             return Ok(());
         }
         self.flush(file)?;
-        let mut n_elements = self.n_elements.clone();
+        let (mut n_elements, mut n_listed) = (self.n_elements.clone(), self.n_listed);
         let planned = plan(
             adding.reader,
             &self.schema,
             adding.mapping,
             &clusters,
-            &mut n_elements,
+            (&mut n_elements, &mut n_listed),
             (self.options.compression, self.options.write.compression),
         );
         match planned {
             Ok(planned) => {
                 self.n_elements = n_elements;
+                self.n_listed = n_listed;
                 for (n_entries, columns) in self.bring(file, adding, &planned)? {
                     self.catalog.add_cluster(file, n_entries, columns)?;
                 }
@@ -283,6 +287,13 @@ impl NTupleMerger {
                 }
                 Ok(())
             }
+            Err(RNTupleError::NeedsRebuild {
+                name, reason, url, ..
+            }) => Err(RNTupleError::Usage {
+                what: format!(
+                    "the clusters of field {name:?} of {url} must be made anew, as {reason}: levels auto and L4 do that"
+                ),
+            }),
             Err(error) => Err(error),
         }
     }
@@ -337,6 +348,7 @@ impl NTupleMerger {
         let written = append_cluster(file, &cluster, options, &mut self.n_elements);
         self.failed |= written.is_err();
         let mut columns = written?;
+        self.n_listed = columns.len();
         for (id, all) in (0u32..).zip(&self.schema.representations) {
             let used = self.schema.widest(id);
             let Some(first) = all.get(used) else {
@@ -361,7 +373,7 @@ impl NTupleMerger {
     pub(super) fn why(&self, mapping: &Mapping, levels: &Levels) -> Vec<(&'static str, String)> {
         let mut out = Vec::new();
         if levels.refused > 0 {
-            let why = "the file system refused to share blocks";
+            let why = "the file system shares no blocks of it with the output";
             out.push(("L1", why.to_owned()));
         }
         if levels.recompressed > 0 {
