@@ -166,7 +166,8 @@ def test_only_an_earlier_conversion_is_replaced_unless_told_otherwise(dimuon, te
         fb.convert(dimuon, table)
 
 
-def test_an_interrupted_program_leaves_nothing_half_made(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_program_leaves_nothing_half_made(tmp_path, number):
     generator = np.random.default_rng(1)
     fb.write(tmp_path / "in.root", {"x": generator.normal(size=3_000_000)}, compression=None)
     program = "import sys; from femtobarn import _core; sys.exit(_core.cli_main(sys.argv[1:]))"
@@ -175,7 +176,7 @@ def test_an_interrupted_program_leaves_nothing_half_made(tmp_path):
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob(".out.root.partial-*")) and time.monotonic() < deadline:
         time.sleep(0.01)
-    running.send_signal(signal.SIGINT)
+    running.send_signal(number)
     _, message = running.communicate(timeout=120)
     assert (running.returncode, message) == (130, "fb: interrupted\n")
     assert [path.name for path in tmp_path.iterdir()] == ["in.root"]

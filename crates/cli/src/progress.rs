@@ -22,7 +22,8 @@ pub struct Show {
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// From now on Ctrl-C lets what runs end by itself, so that nothing half-made stays. The second one ends the program.
+/// From now on Ctrl-C, SIGTERM and SIGHUP let what runs end by itself, so that nothing half-made stays. The second one ends
+/// the program.
 pub fn end_gently() {
     // without a handler, what is half-made is collected by the next conversion to its name
     let _ = ctrlc::set_handler(|| {
