@@ -81,6 +81,10 @@ __all__ = [
 ]
 
 
+# Names that the same has in other places.
+_SYNONYMS = {"join": "join_columns", "hadd": "merge", "verify": "open(…).verify"}
+
+
 def __getattr__(name: str) -> str:
     if name == "__version__":
         from importlib.metadata import PackageNotFoundError, version
@@ -91,4 +95,6 @@ def __getattr__(name: str) -> str:
             from femtobarn import _core
 
             return _core.__version__
-    raise AttributeError(f"module 'femtobarn' has no attribute {name!r}")
+    near = _SYNONYMS.get(name)
+    hint = f"; did you mean {near!r}?" if near else ""
+    raise AttributeError(f"module 'femtobarn' has no attribute {name!r}{hint}")

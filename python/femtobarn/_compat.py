@@ -117,8 +117,13 @@ def check_read_options(cut: object, options: Mapping[str, Any]) -> None:
             raise _unknown(name, known)
 
 
+# Names that other programs, `fb` among them, give to options.
+_SYNONYMS = {"force": "overwrite", "cut": "where", "condition": "where", "columns": "fields", "num_threads": "threads"}
+
+
 def _unknown(name: str, known: list[str]) -> TypeError:
-    near = difflib.get_close_matches(name, known, n=1)
+    meant = _SYNONYMS.get(name)
+    near = [meant] if meant in known else difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return TypeError(f"unexpected keyword argument {name!r}{hint}")
 

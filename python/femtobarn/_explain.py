@@ -128,7 +128,7 @@ class Plan(_Value):
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        return _html(self, self.per_column)
+        return _html(repr(dataclasses.replace(self, per_column=())), self.per_column)
 
 
 @dataclass(frozen=True, repr=False)
@@ -188,7 +188,7 @@ class Metrics(_Value):
         )
 
     def _repr_html_(self) -> str:
-        return _html(self, ())
+        return _html(repr(self), ())
 
 
 @dataclass(frozen=True, repr=False)
@@ -234,8 +234,9 @@ class VerifyReport(_Value):
     def __bool__(self) -> bool:
         return self.ok
 
-    def __repr__(self) -> str:
-        state = f"{plural(len(self.damages), 'page')} damaged" if self.damages else "all is good"
+    def _text(self) -> str:
+        """Return what stands above the tables."""
+        state = f"{plural(len(self.damages), 'page')} damaged" if self.damages else self._good
         if n := len(self.not_checked):
             state += ", and " if self.damages else ", but for "
             state += "a branch that cannot be interpreted" if n == 1 else f"{n} branches that cannot be interpreted"
@@ -248,11 +249,19 @@ class VerifyReport(_Value):
         if self.against is not None:
             lines.append(self._compared(self.against))
             lines += [f"not compared: {field['field']}: {field['reason']}" for field in self.against["not_compared"]]
-        if self.damages:
-            lines.append(_table(self.damages))
-        if self.differences:
-            lines.append(_table(self.differences))
+        lines += [_count(difference) for difference in self.differences if not difference["field"]]
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        tables = [_table(records) for records in (self.damages, self._records) if records]
+        return "\n".join([self._text(), *tables])
+
+    @property
+    def _good(self) -> str:
+        """What is said if no page is damaged."""
+        if self.ok:
+            return "all is good"
+        return "not as in the inputs, and no page damaged" if self.differences else "not all compared, no page damaged"
 
     def _compared(self, against: Mapping[str, Any]) -> str:
         state = "as in the inputs" if against["equal"] else "not as in the inputs"
@@ -261,7 +270,22 @@ class VerifyReport(_Value):
         return line + (f", {plural(n, 'field')} compared by value" if n else "")
 
     def _repr_html_(self) -> str:
-        return _html(self, self.damages or self.differences)
+        return _html(self._text(), self.damages or self._records)
+
+    @property
+    def _records(self) -> tuple[Mapping[str, Any], ...]:
+        """Differences of fields, for a table."""
+        return tuple(difference for difference in self.differences if difference["field"])
+
+
+def _count(difference: Mapping[str, Any]) -> str:
+    """Say a difference that is about no field: of the number of entries, or of a whole ntuple."""
+    found, expected, where = difference["found"], difference["expected"], difference["input"]
+    return (
+        f"differs: {found}, and {where} has {expected}"
+        if where
+        else f"differs: {found} entries, and {expected} in the inputs"
+    )
 
 
 def _overhead(n_read: int, n_needed: int) -> float:
@@ -301,14 +325,9 @@ def _cell(key: str, value: Any) -> str:
     return str(value)
 
 
-def _html(value: _Value, records: Sequence[Mapping[str, Any]]) -> str:
+def _html(head: str, records: Sequence[Mapping[str, Any]]) -> str:
     import html
 
-    head = repr(dataclasses.replace(value, **_without_records(value))) if records else repr(value)  # type: ignore[type-var]
     header, rows, right = _cells(records) if records else ([], [], [])
     body = html_table(header, rows, right=right) if records else ""
     return f"<pre>{html.escape(head)}</pre>{body}"
-
-
-def _without_records(value: _Value) -> dict[str, Any]:
-    return {name: () for name in ("per_column", "damages") if hasattr(value, name)}

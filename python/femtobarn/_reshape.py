@@ -241,6 +241,8 @@ def skim(
     >>> report.entries["Events"] < 12000
     True
     """
+    if not isinstance(where, str):
+        raise UsageError(f'where is a condition as a text, such as "nMuon >= 2", not {where!r}')
     given: dict[str, Any] = {"where": where, "verify": verify}
     write = sizes(cluster_size, page_size)
     common = Common(fields, compression, others, overwrite, threads, progress)

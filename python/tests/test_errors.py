@@ -215,3 +215,9 @@ def test_docstrings_have_numpydocs_form(need):
         name: bad for name in names if (bad := [error for error in validate(name)["errors"] if error[0] in checks])
     }
     assert found == {}
+
+
+def test_names_of_other_places_lead_to_the_functions():
+    for name, meant in [("join", "join_columns"), ("hadd", "merge")]:
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'; did you mean '{meant}'"):
+            getattr(fb, name)

@@ -325,13 +325,14 @@ def test_what_does_not_fit_is_an_error_that_says_what_to_do(tmp_path):
     output = tmp_path / "out.root"
     for inputs, options, message in [
         ([a], {}, "two ntuples or more"),
-        ([a, b], {}, r'"run".*both have it.*choose the fields'),
+        ([a, b], {}, r'"run".*both have it.*--fields .*fields=.*--on, on='),
         ([a, short], {"fields": [None, "y"]}, r"has 10 entries, and .*a\.root:Events has 3000.*on="),
         ([a, short], {"on": KEYS}, r"entry 10 of .*\(run 0, event 9223372036854775818\) has no match in .*short\.root"),
         ([a, twice], {"on": KEYS}, r"one key twice, in the entries 0 and 2 \(run 0, event 9223372036854775809\)"),
         ([a, b], {"on": "x"}, r'"x" of .*a\.root:Events is no field of integers'),
         ([a, b], {"on": "nothing"}, r"nothing"),
-        ([a, b], {"on": KEYS, "fields": [None, "nothing*"]}, r'no field of .*b\.root:Friends fits "nothing\*"'),
+        ([a, b], {"on": KEYS, "fields": [None, "nothing*"]}, r'b\.root:Friends has no field "nothing\*"'),
+        ([a, b], {"on": "run,event"}, r'has no field "run,event"; .*several names are a list'),
         ([a, b], {"on": KEYS, "unmatched": "keep"}, r'unmatched is one of "error", "drop", not "keep"'),
         ([a, b], {"on": KEYS, "fields": "y"}, r"a list with an item for each ntuple"),
         ([a, b], {"on": KEYS, "fields": ["x"]}, r"fields are given for 1 ntuples, and there are 2: .* for each"),

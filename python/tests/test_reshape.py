@@ -308,16 +308,17 @@ def test_precision_goes_by_every_name_that_a_field_has(tmp_path, dimuon):
 @pytest.mark.parametrize(
     ("precision", "message"),
     [
-        ({"none": 12}, 'no field fits "none"'),
-        ({"jets.none": 12}, 'no field fits "jets.none"'),
+        ({"none": 12}, r'events\.root:Events has no field "none"'),
+        ({"jets.none": 12}, 'has no field "jets.none"'),
+        ({"jets.p": 12}, r'has no field "jets\.p"; did you mean .*jets'),
         ({"i": 12}, '"i".* has no reals'),
         ({"s": 12}, '"s".* has no reals'),
-        ({"x": 12, "x*": 11}, r'"x\*".*another name'),
+        ({"x": 12, "x*": 11}, r'"x\*".*another name given before it, "x"'),
         ({"x": 9}, "takes 10 to 31 bits, not 9"),
         ({"x": (0, 0, 1)}, "takes 1 to 32 bits, not 0"),
         ({"x": (8, 1, 0)}, "1 to 0 is no range"),
         ({"x": (8, 0, np.inf)}, "no range"),
-        ({"x": (8, 0, 1e-3)}, '"x".*outside of the range 0 to 0.001'),
+        ({"x": (8, 0, 1e-3)}, '"x".*outside of the range 0 to 0.001 .*\\(in .*events\\.root:Events, entries 0:'),
         ({"number": (8, 0, N)}, f'"number".*outside of the range 0 to {N}'),
         ({"x": (1, 2)}, r"number of bits, or \(bits, least, largest\)"),
     ],
@@ -409,12 +410,19 @@ def test_misuse_is_told_before_anything_is_written(written, tmp_path):
         (lambda: fb.reshape(path, output, page_size=0), "page_size is at least one byte"),
         (lambda: fb.reshape(path, output, cluster_size="0 B"), "cluster_size is at least one byte"),
         (lambda: fb.reshape(path, output, page_size=-5), "page_size"),
-        (lambda: fb.clone(path, output, fields="none"), 'no field fits "none"'),
         (lambda: fb.clone(path, output, level="L2"), "give the compression"),
         (lambda: fb.clone(path, path, overwrite=True), "it is the input, too"),
     ]:
         with pytest.raises(fb.UsageError, match=re.escape(message)):
             call()
+    with pytest.raises(fb.KeyNotFoundError, match='has no field "none"'):
+        fb.clone(path, output, fields="none")
+    with pytest.raises(fb.KeyNotFoundError, match=r'has no field "i,x"; several names are a list'):
+        fb.clone(path, output, fields="i,x")
+    with pytest.raises(TypeError, match="did you mean 'overwrite'"):
+        fb.clone(path, output, force=True)
+    with pytest.raises(fb.UsageError, match="where is a condition as a text"):
+        fb.skim(path, output, lambda events: events.i > 2)
     assert list(tmp_path.iterdir()) == []
 
 

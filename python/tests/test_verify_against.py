@@ -455,3 +455,22 @@ def test_wrong_usage_is_told(inputs):
         nt.verify(against=inputs[0], entries=(0, 1), where="x > 1")
     assert fb._core.cli_main(["verify", str(inputs[0]), "--values"]) == 2
     assert fb._core.cli_main(["verify", str(inputs[0]), str(inputs[1]), "--against", str(inputs[0])]) == 2
+
+
+def test_the_report_says_first_what_is_not_as_in_the_inputs(tmp_path):
+    """It began with "all is good", in a notebook even above a table of damaged pages."""
+    path, _ = two_pages(tmp_path)
+    fb.write(tmp_path / "short.root", {"x": np.arange(5, dtype=np.int32)}, name="t")
+    output = tmp_path / "out.root"
+    fb.merge(path, output)
+    report = fb.open(output).verify(against=tmp_path / "short.root")
+    lines = repr(report).splitlines()
+    assert lines[0].startswith("VerifyReport: not as in the inputs, and no page damaged; ")
+    assert "differs: 8 entries, and 5 in the inputs" in lines
+    assert "input entry" not in repr(report)
+    assert "all is good" not in report._repr_html_()
+    assert repr(fb.open(output).verify(against=path)).startswith("VerifyReport: all is good; ")
+    flip(output, output.read_bytes().index(struct.pack("<4i", 4, 5, 6, 7)))
+    damaged = fb.open(output).verify()
+    assert "1 page damaged" in damaged._repr_html_()
+    assert "all is good" not in damaged._repr_html_()

@@ -191,7 +191,8 @@ def test_a_folder_that_may_not_be_written_to_is_an_error(tmp_path):
             pytest.skip("another user cannot be taken, or cannot import femtobarn")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "FileError" in done.stderr
-    assert "cannot create" in done.stderr
+    assert "permission denied: cannot create" in done.stderr
+    assert f"the folder {folder}" in done.stderr
     assert files(folder) == []
 
 

@@ -9,15 +9,16 @@ const AFTER_HELP: &str = "\
 An ntuple is named FILE:NAME, NAME being its path in the file, with a cycle if wanted: data.root:dir/Events;2. \
 A file that holds one ntuple needs no NAME.
 
-ls, info and verify take any number of files, and patterns (* ? [] **), also in quotes. What is wrong with one is said, and the others are still done; the exit \
+ls, info and verify take any number of files, and patterns (* ? [] **), also in quotes. Where files are brought together, @LIST is the files that a text file names, one a line. What is wrong with one is said, and the others are still done; the exit \
 code is then 1 if any is damaged, else the highest. --json prints one document for each, also for what is wrong.
 
 Exit codes:
   0  fine
-  1  the data are bad: verify found damage
-  2  wrong usage
+  1  the data are bad: verify found damage, or values that are not those of the inputs
+  2  wrong usage: what was asked for makes no sense, or the files do not go together
   3  the file, the object or the field is not there, or cannot be read or written
   4  the file is corrupt, or of a kind that this version does not read
+  130  ended with Ctrl-C
 
 Errors are on standard error: `fb: message`, and with --json {\"error\": {\"kind\", \"message\", \"next\"}}.";
 
@@ -26,7 +27,7 @@ Errors are on standard error: `fb: message`, and with --json {\"error\": {\"kind
     name = "fb",
     bin_name = "fb",
     version,
-    about = "Shows what is in ROOT files, reads the RNTuples in them, and converts into RNTuple",
+    about = "Shows and checks what is in ROOT files; merges, joins, skims, clones and reshapes RNTuples, and converts into them",
     after_help = AFTER_HELP
 )]
 pub struct Cli {
@@ -94,7 +95,7 @@ pub struct HeadArgs {
     /// The file and the ntuple in it
     #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
     pub target: String,
-    /// Fields, as `fb info` names them; * and ? stand for any characters [default: all]
+    /// Fields, as `fb info` names them, with spaces between them; * and ? stand for any characters [default: all]
     pub fields: Vec<String>,
     /// Number of entries
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
@@ -107,11 +108,14 @@ pub struct HeadArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "fb verify [OPTIONS] <FILE[:NAME]>...\n       fb verify <OUTPUT[:NAME]> --against <INPUT[:NAME]>..."
+)]
 pub struct VerifyArgs {
     /// The files; with a name, only that ntuple
     #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
     pub targets: Vec<String>,
-    /// Prove that the file has the entries of these, one after another: page by page where they are the same, else value by
+    /// Behind the name of the file: prove that it has the entries of these, one after another: page by page where they are the same, else value by
     /// value; exit code 1 if anything differs
     #[arg(long, value_name = "FILE[:NAME]", num_args = 1.., value_hint = ValueHint::FilePath)]
     pub against: Vec<String>,
@@ -139,7 +143,7 @@ pub struct ExplainArgs {
     /// The file and the ntuple in it
     #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
     pub target: String,
-    /// Fields, as `fb info` names them; * and ? stand for any characters [default: all]
+    /// Fields, as `fb info` names them, with spaces between them; * and ? stand for any characters [default: all]
     pub fields: Vec<String>,
     /// First entry; negative numbers count from the end
     #[arg(
@@ -164,16 +168,16 @@ pub struct ConvertArgs {
     /// Replace outputs that are there already
     #[arg(short = 'f', long, conflicts_with = "resume")]
     pub force: bool,
-    /// Convert these fields only; * and ? stand for any characters
+    /// Convert these fields only, with commas between them; * and ? stand for any characters
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub fields: Vec<String>,
-    /// Leave out these fields
+    /// Leave out these fields, with commas between them
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub drop: Vec<String>,
     /// Name of the ntuple that is made [default: as the input's]
     #[arg(long)]
     pub name: Option<String>,
-    /// Compression: zstd, lz4, zlib or lzma with a level, as zstd:5, or none
+    /// Compression: zstd, lz4, zlib or lzma with a level, as zstd:5, none, or a number of ROOT's, as 505
     #[arg(long, value_name = "CODEC[:LEVEL]", default_value = "zstd:5")]
     pub compression: String,
     /// Compressed bytes of a cluster, as 128MiB
@@ -206,7 +210,8 @@ pub struct MergeArgs {
     /// The file to make
     #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
     pub output: String,
-    /// The files: all ntuples in them, or with a name only that one; * ? [] and ** stand for any characters, also in quotes
+    /// The files: all ntuples in them, or with a name only that one; * ? [] and ** stand for any characters, also in quotes. @LIST
+    /// is the files that a text file names, one a line
     #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
     pub inputs: Vec<String>,
     /// Replace an output that is there already
@@ -215,17 +220,17 @@ pub struct MergeArgs {
     /// Add the files to an output that is there already, behind what it has; make it if it is not there
     #[arg(short = 'a', long, conflicts_with = "force")]
     pub append: bool,
-    /// What is done with pages: L0 shares the blocks of the inputs, L1 copies, L2 recompresses, L3 encodes anew, L4 rebuilds
+    /// What is done with pages: L0 shares the blocks of the inputs (of less than 1 MiB they are copied), L1 copies, L2 recompresses, L3 encodes anew, L4 rebuilds
     /// pages and clusters; auto takes the cheapest
     #[arg(long, value_name = "LEVEL", default_value = "auto", value_parser = ["auto", "L0", "L1", "L2", "L3", "L4"])]
     pub level: String,
     /// Which fields the files must have: all of the first one (filter), any (union), or the same (strict)
     #[arg(long, value_name = "MODE", default_value = "filter", value_parser = ["filter", "union", "strict"])]
     pub mode: String,
-    /// Take these top-level fields only; * and ? stand for any characters
+    /// Take these top-level fields only, with commas between them; * and ? stand for any characters
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub fields: Vec<String>,
-    /// Compression that all pages are to have: zstd, lz4, zlib or lzma with a level, as zstd:5, or none [default: each keeps
+    /// Compression that all pages are to have: zstd, lz4, zlib or lzma with a level, as zstd:5, none, or a number of ROOT's, as 505 [default: each keeps
     /// its own]
     #[arg(long, value_name = "CODEC[:LEVEL]")]
     pub compression: Option<String>,
@@ -292,7 +297,7 @@ pub struct JoinArgs {
     /// The name of the ntuple that is made [default: that of the first]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Compression of all pages: zstd, lz4, zlib or lzma with a level, as zstd:5, or none [default: each keeps its own]
+    /// Compression of all pages: zstd, lz4, zlib or lzma with a level, as zstd:5, none, or a number of ROOT's, as 505 [default: each keeps its own]
     #[arg(long, value_name = "CODEC[:LEVEL]")]
     pub compression: Option<String>,
     #[command(flatten)]
@@ -307,7 +312,7 @@ pub struct ReshapeArgs {
     /// The file to make
     #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
     pub output: String,
-    /// Compression of all pages: zstd, lz4, zlib or lzma with a level, as zstd:5, or none [default: each keeps its own]
+    /// Compression of all pages: zstd, lz4, zlib or lzma with a level, as zstd:5, none, or a number of ROOT's, as 505 [default: each keeps its own]
     #[arg(long, value_name = "CODEC[:LEVEL]")]
     pub compression: Option<String>,
     #[command(flatten)]
@@ -332,14 +337,14 @@ pub struct ReshapeArgs {
 #[derive(Debug, Args)]
 #[command(override_usage = "fb skim [OPTIONS] --where <CONDITION> <FILE[:NAME]>... <OUTPUT>")]
 pub struct SkimArgs {
-    /// The files: all ntuples in them, or with a name only that one; * ? [] and ** stand for any characters, also in quotes.
-    /// The last name is the output
+    /// The files: all ntuples in them, or with a name only that one; * ? [] and ** stand for any characters, also in quotes. @LIST
+    /// is the files that a text file names, one a line. The last name is the output
     #[arg(value_name = "FILE[:NAME]… OUTPUT", required = true, value_hint = ValueHint::FilePath)]
     pub names: Vec<String>,
     /// Which entries to take, as typed in C++ or Python: 'nMuon >= 2 && Muon_pt[0] > 20', 'any(Jet_pt > 30)'
     #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
     pub condition: String,
-    /// Compression of all pages: zstd, lz4, zlib or lzma with a level, as zstd:5, or none [default: each keeps its own]
+    /// Compression of all pages: zstd, lz4, zlib or lzma with a level, as zstd:5, none, or a number of ROOT's, as 505 [default: each keeps its own]
     #[arg(long, value_name = "CODEC[:LEVEL]")]
     pub compression: Option<String>,
     #[command(flatten)]
@@ -357,7 +362,7 @@ pub struct Copying {
     /// Replace an output that is there already
     #[arg(short = 'f', long)]
     pub force: bool,
-    /// Take these top-level fields only; * and ? stand for any characters
+    /// Take these top-level fields only, with commas between them; * and ? stand for any characters
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub fields: Vec<String>,
     /// What is done with objects that are neither ntuples nor histograms: they are copied (first), left out (drop), or an

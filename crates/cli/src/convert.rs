@@ -1,6 +1,6 @@
 //! `fb convert`: files of one kind into files of another.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use femtobarn::convert::{
@@ -20,7 +20,7 @@ use crate::target::Target;
 use crate::units;
 
 /// What to do where one of several fields is taken for a file.
-const AS_LIST: &str = "several fields are one argument: --fields 'a,b_*'";
+pub const AS_LIST: &str = "several fields are one argument: --fields 'a,b_*'";
 
 /// Of the names of files that are converted.
 const ENDINGS: [&str; 3] = [".root", ".parquet", ".arrow"];
@@ -270,7 +270,7 @@ fn format(name: &str) -> Format {
 /// The files that names and patterns stand for; `is_choosing` says whether fields are named elsewhere.
 pub fn inputs(names: &[String], is_choosing: bool) -> Result<Vec<Input>, Failure> {
     let mut out = Vec::new();
-    for name in names {
+    for name in &listed(names)? {
         let before = out.len();
         out.extend(
             Target::parse_pattern(name)?
@@ -287,6 +287,33 @@ pub fn inputs(names: &[String], is_choosing: bool) -> Result<Vec<Input>, Failure
                 next: is_choosing.then(|| AS_LIST.to_owned()),
                 ..failure
             });
+        }
+    }
+    Ok(out)
+}
+
+/// The names, those of lists among them: `@FILE` stands for the names in a text file, one a line, as hadd has it.
+fn listed(names: &[String]) -> Result<Vec<String>, Failure> {
+    let mut out = Vec::with_capacity(names.len());
+    for name in names {
+        match name.strip_prefix('@') {
+            Some(list) if !Path::new(name).exists() => {
+                let text = std::fs::read_to_string(list).map_err(|error| {
+                    let kind = match error.kind() {
+                        ErrorKind::NotFound => "file-not-found",
+                        _ => "open-failed",
+                    };
+                    let message = format!("cannot read {list}, a list of files: {error}");
+                    Failure::new(code::NOT_THERE, kind, message)
+                })?;
+                let before = out.len();
+                let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+                out.extend(lines.map(str::to_owned));
+                if out.len() == before {
+                    return Err(usage(&format!("{list} names no files, one a line")));
+                }
+            }
+            _ => out.push(name.clone()),
         }
     }
     Ok(out)

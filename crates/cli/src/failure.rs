@@ -80,7 +80,10 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::new(code_of(&error), error.kind(), error.with_causes())
+        Self {
+            next: step(error.kind()).map(str::to_owned),
+            ..Self::new(code_of(&error), error.kind(), error.with_causes())
+        }
     }
 }
 
@@ -93,15 +96,19 @@ impl From<std::io::Error> for Failure {
 
 /// The exit code of an error.
 pub fn code_of(error: &Error) -> i32 {
-    // an output in a folder that is not there is a slip of the command line
-    if let Error::Io(IoError::NoFolder { .. }) = error {
+    // an output in a folder that is not there, or that may not be replaced, is a slip of the command line
+    if let Error::Io(IoError::NoFolder { .. } | IoError::Exists { .. }) = error {
         return code::USAGE;
     }
     match error.kind() {
-        "ambiguous-ntuple" | "entry-range" | "usage" | "invalid-name" => code::USAGE,
-        "create-failed" | "write-failed" | "file-busy" | "no-ntuple" | "file-not-found"
-        | "permission-denied" | "open-failed" | "not-a-file" | "read-failed" | "key-not-found"
-        | "not-a-directory" | "no-such-field" | "not-an-rntuple" | "memory" => code::NOT_THERE,
+        // files that do not go together, and values that cannot be stored as they are to be, are as good as new
+        "ambiguous-ntuple" | "entry-range" | "usage" | "invalid-name" | "name-taken"
+        | "schema-mismatch" | "needs-rebuild" | "unwritable-field" => code::USAGE,
+        "create-failed" | "write-failed" | "file-busy" | "file-changed" | "no-ntuple"
+        | "file-not-found" | "permission-denied" | "open-failed" | "not-a-file" | "read-failed"
+        | "key-not-found" | "not-a-directory" | "no-such-field" | "not-an-rntuple" | "memory" => {
+            code::NOT_THERE
+        }
         "interrupted" => code::INTERRUPTED,
         _ => code::CORRUPT,
     }
@@ -120,12 +127,30 @@ pub fn is_damage(error: &Error) -> bool {
         "unknown-feature",
         "unsupported-format",
         "unsupported-field",
-        "schema-mismatch",
     ];
     code_of(error) == code::CORRUPT && !intact.contains(&error.kind())
 }
 
-/// The next step after an error of this kind.
+/// The next step after an error of this kind, whatever file it is about.
+fn step(kind: &str) -> Option<&'static str> {
+    Some(match kind {
+        "unsupported-field" => "name the fields that you want, without this one",
+        "file-not-closed" => {
+            "the program that wrote it still runs, or ended before it closed the file: run it again"
+        }
+        "truncated-file"
+        | "corrupt-file"
+        | "envelope-checksum"
+        | "corrupt-metadata"
+        | "decompression-failed" => {
+            "the file is damaged: compare it with its original, and copy it again"
+        }
+        "memory" => "read fewer entries or fields",
+        _ => return None,
+    })
+}
+
+/// The next step after an error of this kind in a file.
 fn advice(kind: &str, target: &Target) -> Option<String> {
     let file = &target.file;
     Some(match kind {
@@ -140,22 +165,9 @@ fn advice(kind: &str, target: &Target) -> Option<String> {
         "ambiguous-ntuple" => format!("put the name behind the file's: `{file}:NAME`"),
         "no-ntuple" | "not-an-rntuple" => format!("`fb ls {file}` lists what is in it"),
         "no-such-field" => format!("`fb info {target}` lists the fields"),
-        "unsupported-field" => "name the fields that you want, without this one".into(),
         "page-checksum" | "corrupt-data" => format!(
             "`fb verify {target}` lists the damage and the entries that it costs; the others can be read"
         ),
-        "file-not-closed" => {
-            "the program that wrote it still runs, or ended before it closed the file: run it again"
-                .into()
-        }
-        "truncated-file"
-        | "corrupt-file"
-        | "envelope-checksum"
-        | "corrupt-metadata"
-        | "decompression-failed" => {
-            "the file is damaged: compare it with its original, and copy it again".into()
-        }
-        "memory" => "read fewer entries or fields".into(),
         "not-a-root-file" if Format::of(Path::new(file)) != Format::Root => {
             format!("`fb convert {file} NAME.root` makes a ROOT file of a table")
         }

@@ -8,7 +8,7 @@ use femtobarn::write::WriteOptions;
 use crate::args::JoinArgs;
 use crate::convert::inputs;
 use crate::failure::{Failure, code};
-use crate::merge::{check_output, print};
+use crate::merge::{advised, check_output, print};
 use crate::options::{compression, others};
 use crate::output::Output;
 use crate::progress::{Show, end_gently};
@@ -43,7 +43,8 @@ pub fn run(args: &JoinArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
     let show = Show::new(1, json);
     let report = join(&inputs, Path::new(&args.output), &options, &|pulse| {
         show.tick_merge(pulse)
-    })?;
+    });
+    let report = report.map_err(|error| advised(error, &inputs, !args.fields.is_empty()))?;
     show.end();
     if json {
         out.json(&report.to_json())?;

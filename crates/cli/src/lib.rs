@@ -25,6 +25,7 @@ mod options;
 mod output;
 mod progress;
 mod proof;
+mod remarks;
 mod reshape;
 mod schema;
 mod selection;
@@ -55,9 +56,10 @@ pub fn run(args: Vec<String>) -> i32 {
 
 fn run_with(args: Vec<String>, out: &mut Output<'_>, err: &mut Output<'_>) -> i32 {
     let json = args.iter().any(|arg| arg == "--json");
+    let chooses_fields = args.iter().any(|arg| arg == "--fields");
     let result = match Cli::try_parse_from(std::iter::once("fb".to_owned()).chain(args)) {
         Ok(cli) => dispatch(&cli, out, err),
-        Err(error) => usage(&error, json, out),
+        Err(error) => usage(&error, (json, chooses_fields), out),
     };
     let result = result.and_then(|code| out.flush().map(|()| code).map_err(Failure::from));
     let code = result.unwrap_or_else(|failure| {
@@ -148,7 +150,11 @@ fn each(
 }
 
 /// Help and version go to standard output; everything else is wrong usage.
-fn usage(error: &clap::Error, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+fn usage(
+    error: &clap::Error,
+    (json, chooses_fields): (bool, bool),
+    out: &mut Output<'_>,
+) -> Result<i32, Failure> {
     let text = error.render().to_string();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -162,7 +168,11 @@ fn usage(error: &clap::Error, json: bool, out: &mut Output<'_>) -> Result<i32, F
         )),
         _ => {
             let message = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
-            Err(Failure::new(code::USAGE, "usage", message.to_owned()))
+            let failure = Failure::new(code::USAGE, "usage", message.to_owned());
+            // what stands behind the first of several fields is taken for a file too many
+            let is_list = error.kind() == ErrorKind::UnknownArgument && chooses_fields;
+            let next = is_list.then(|| convert::AS_LIST.to_owned());
+            Err(Failure { next, ..failure })
         }
     }
 }

@@ -4,16 +4,20 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
 use std::path::Path;
 
+use femtobarn::Error;
+use femtobarn::convert::Input;
 use femtobarn::merge::{MergeOptions, MergeReport, merge};
 
 use crate::args::MergeArgs;
-use crate::convert::inputs;
+use crate::convert::{AS_LIST, inputs};
 use crate::failure::{Failure, code};
 use crate::options::{compression, level, mode, others, writing};
 use crate::output::Output;
 use crate::progress::{Show, end_gently};
 use crate::proof;
+use crate::remarks::{FILES, Remarks, missing};
 use crate::table::printable;
+use crate::target::Target;
 use crate::units;
 
 pub fn run(args: &MergeArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
@@ -34,7 +38,8 @@ pub fn bring(
     let show = Show::new(1, json);
     let report = merge(&inputs, Path::new(output), options, &|pulse| {
         show.tick_merge(pulse)
-    })?;
+    });
+    let report = report.map_err(|error| advised(error, &inputs, !options.fields.is_empty()))?;
     show.end();
     if json {
         out.json(&report.to_json())?;
@@ -42,6 +47,28 @@ pub fn bring(
         print(&report, out)?;
     }
     Ok(code::FINE)
+}
+
+/// The failure of bringing inputs together, with the next step. One of several fields that are chosen may have been taken for a
+/// file.
+pub fn advised(error: Error, inputs: &[Input], is_choosing: bool) -> Failure {
+    let failure = Failure::from(error);
+    let targets = inputs.iter().map(|input| Target {
+        file: input.url.clone(),
+        name: input.path.clone(),
+    });
+    let mut targets = targets.filter(|target| match failure.kind {
+        "file-not-found" => !target.exists(),
+        _ => inputs.len() == 1,
+    });
+    let Some(target) = targets.next() else {
+        return failure;
+    };
+    if failure.kind == "file-not-found" && is_choosing && !target.file.contains(".root") {
+        let next = Some(AS_LIST.to_owned());
+        return Failure { next, ..failure };
+    }
+    failure.advise(&target)
 }
 
 /// Insists that the output, the name that stands first or last, is one file.
@@ -104,14 +131,17 @@ pub fn print(report: &MergeReport, out: &mut Output<'_>) -> Result<(), Failure> 
         .map(|(what, n)| format!("{} {what}", units::bytes(*n)))
         .collect();
     let n = report.inputs.len();
+    let parts = match parts.join(", ") {
+        none if none.is_empty() => none,
+        parts => format!(" ({parts})"),
+    };
     writeln!(
         out,
-        "{}: {}, from {n} file{} in {:.2} s ({})",
+        "{}: {}, from {n} file{} in {:.2} s{parts}",
         printable(&report.output.to_string_lossy()),
         units::bytes(report.bytes_out),
         if n == 1 { "" } else { "s" },
-        report.seconds,
-        parts.join(", ")
+        report.seconds
     )?;
     for (path, ntuple) in &report.ntuples {
         let before = match report.bytes_before {
@@ -126,8 +156,13 @@ pub fn print(report: &MergeReport, out: &mut Output<'_>) -> Result<(), Failure> 
     }
     if report.histograms > 0 {
         let n = report.histograms;
-        let plural = if n == 1 { "" } else { "s" };
-        writeln!(out, "  {n} histogram{plural}, added up")?;
+        let given: usize = report.inputs.iter().map(|input| input.histograms).sum();
+        let added = if given > n || report.bytes_before.is_some() {
+            ", added up"
+        } else {
+            ""
+        };
+        writeln!(out, "  {}{added}", units::plural(n as u64, "histogram"))?;
     }
     for ((level, reason), n) in reasons(report) {
         let inputs = report.inputs.len();
@@ -137,42 +172,33 @@ pub fn print(report: &MergeReport, out: &mut Output<'_>) -> Result<(), Failure> 
         };
         writeln!(out, "  {level}: {}{of}", printable(reason))?;
     }
-    for (remark, (url, n)) in remarks(report) {
-        let more = match n {
-            1 => String::new(),
-            n => format!(" and {} more files", n - 1),
-        };
-        let remark = remark.replace(FILES, &format!("{url}{more}"));
+    for remark in remarks(report) {
         writeln!(out, "  {}", printable(&remark))?;
     }
     Ok(())
 }
 
-/// Stands for the files of which something is said.
-const FILES: &str = "\0";
-
-/// What is said of files, with the first of them and how many there are.
-fn remarks(report: &MergeReport) -> BTreeMap<String, (&str, usize)> {
-    let mut out: BTreeMap<String, (&str, usize)> = BTreeMap::new();
+/// What is said of files.
+fn remarks(report: &MergeReport) -> Vec<String> {
+    let mut out = Remarks::default();
     for input in &report.inputs {
-        let fields = input.ntuples.iter().flat_map(|(path, merged)| {
-            let left_out = merged.left_out.iter().map(move |name| {
-                format!("left out: {name} of {path} in {FILES}: the first file does not have it")
-            });
-            let missing = merged.missing.iter();
-            left_out.chain(missing.map(move |name| {
-                format!(
-                    "zero or empty: {name} of {path} in the entries of {FILES}, where it is not"
-                )
-            }))
-        });
-        let dropped = input.dropped.iter();
-        let dropped = dropped.map(|(path, class)| format!("left out: {class} {path} of {FILES}"));
-        for remark in fields.chain(dropped) {
-            out.entry(remark).or_insert((&input.url, 0)).1 += 1;
+        for (path, merged) in &input.ntuples {
+            for name in merged.left_out.iter() {
+                let why = "the first file does not have it";
+                out.add(
+                    format!("left out: {name} of {path} in {FILES}: {why}"),
+                    &input.url,
+                );
+            }
+            for name in merged.missing.iter() {
+                out.add(missing(&format!("{name} of {path}")), &input.url);
+            }
+        }
+        for (path, class) in &input.dropped {
+            out.add(format!("left out: {class} {path} of {FILES}"), &input.url);
         }
     }
-    out
+    out.lines()
 }
 
 /// Levels that were not the cheapest, and why, with the number of files of which that is true.

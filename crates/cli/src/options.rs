@@ -11,7 +11,7 @@ use crate::units;
 /// The settings that a name and a level stand for.
 pub fn compression(text: &str) -> Result<u32, Failure> {
     parse_settings(text).map_err(|_| {
-        usage(&format!("no compression is called {text:?}: it is zstd, lz4, zlib or lzma with a level from 1 to 9, or none"))
+        usage(&format!("no compression is called {text:?}: it is zstd, lz4, zlib or lzma with a level from 1 to 9, none, or a number of ROOT's, as 505"))
     })
 }
 

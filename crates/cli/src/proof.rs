@@ -12,6 +12,7 @@ use crate::convert::inputs;
 use crate::failure::{Failure, code};
 use crate::options::entries;
 use crate::output::Output;
+use crate::remarks::{FILES, Remarks, missing};
 use crate::table::printable;
 use crate::target::Target;
 use crate::units::{bytes, plural};
@@ -121,16 +122,14 @@ fn ntuple(proof: &NTupleProof, file: &str, out: &mut Output<'_>) -> io::Result<(
         not_compared.map(|(field, reason)| format!("not compared: {field}: {reason}")),
         out,
     )?;
-    let missing = proof.missing.iter();
-    list(
-        missing.map(|(field, input)| format!("zero or empty: {field} in the entries of {input}")),
-        out,
-    )?;
-    let left_out = proof.left_out.iter();
-    list(
-        left_out.map(|(field, input)| format!("left out: {field} of {input}")),
-        out,
-    )
+    let mut remarks = Remarks::default();
+    for (field, input) in &proof.missing {
+        remarks.add(missing(field), input);
+    }
+    for (field, input) in &proof.left_out {
+        remarks.add(format!("left out: {field} of {FILES}"), input);
+    }
+    list(remarks.lines().into_iter(), out)
 }
 
 fn list(lines: impl ExactSizeIterator<Item = String>, out: &mut Output<'_>) -> io::Result<()> {

@@ -18,6 +18,24 @@ pub enum IoError {
         /// The source.
         url: String,
     },
+    /// It can be read, and may not be written to.
+    #[error(
+        "permission denied: {url} may not be written to: change its permissions, or make a new file"
+    )]
+    ReadOnly {
+        /// The sink.
+        url: String,
+    },
+    /// The folder of a new file may not be written to.
+    #[error(
+        "permission denied: cannot create {url}: nothing may be made in the folder {folder}, where also what replaces a file is made: give another, or change its permissions"
+    )]
+    FolderReadOnly {
+        /// The sink.
+        url: String,
+        /// The folder.
+        folder: String,
+    },
     /// Somebody else is writing to it.
     #[error("{url} is being written to by another writer")]
     Busy {
@@ -175,7 +193,9 @@ impl IoError {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NotFound { .. } => "file-not-found",
-            Self::PermissionDenied { .. } => "permission-denied",
+            Self::PermissionDenied { .. } | Self::ReadOnly { .. } | Self::FolderReadOnly { .. } => {
+                "permission-denied"
+            }
             Self::Busy { .. } => "file-busy",
             Self::Open { .. } => "open-failed",
             Self::NotAFile { .. } => "not-a-file",
@@ -208,6 +228,8 @@ impl IoError {
         match self {
             Self::NotFound { url, .. }
             | Self::PermissionDenied { url, .. }
+            | Self::ReadOnly { url }
+            | Self::FolderReadOnly { url, .. }
             | Self::Busy { url }
             | Self::Replaced { url }
             | Self::Open { url, .. }

@@ -39,8 +39,8 @@ pub fn class_of(error: &Error) -> &'static str {
         "page-checksum" | "envelope-checksum" => "ChecksumError",
         "internal" => "FemtobarnError",
         "memory" => "ResourceError",
-        "entry-range" | "schema-mismatch" | "ambiguous-ntuple" | "no-ntuple" | "not-an-rntuple"
-        | "unwritable-field" | "invalid-name" | "usage" => "UsageError",
+        "entry-range" | "schema-mismatch" | "needs-rebuild" | "ambiguous-ntuple" | "no-ntuple"
+        | "not-an-rntuple" | "unwritable-field" | "invalid-name" | "usage" => "UsageError",
         "no-such-field" => "KeyNotFoundError",
         kind => match error {
             Error::Io(_) if kind == "file-not-found" => "NotFoundError",

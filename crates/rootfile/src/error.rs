@@ -22,7 +22,9 @@ pub enum RootFileError {
         found: String,
     },
     /// Something ends before it should: the file was cut, or a length in it is wrong.
-    #[error("truncated: {what} of {url} at {offset}: expected {expected} bytes, found {found}")]
+    #[error(
+        "{url} is truncated at offset {offset}, in the {what}: expected {expected} bytes, found {found}"
+    )]
     Truncated {
         /// The file.
         url: String,

@@ -68,10 +68,6 @@ fn outputs_and_objects_that_make_no_sense_are_wrong_usage() {
         (vec!["out.txt", DIMUON], "no name of a ROOT file"),
         (vec![new.as_str(), OBJECTS], "others="),
         (
-            vec![new.as_str(), DIMUON, "--fields", "no"],
-            "no field fits",
-        ),
-        (
             vec![new.as_str(), DIMUON, "--compression", "zip"],
             "no compression is called",
         ),
@@ -82,4 +78,104 @@ fn outputs_and_objects_that_make_no_sense_are_wrong_usage() {
     }
     assert_eq!(std::fs::read(&out).unwrap(), b"mine");
     assert!(!std::path::Path::new(&new).exists());
+}
+
+/// 4 stood for files that are fine and do not go together: who fetches again what is corrupt did so for nothing.
+#[test]
+fn files_that_do_not_go_together_are_wrong_usage_and_corrupt_ones_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (some, out) = (path("some.root"), path("out.root"));
+    good(&["clone", DIMUON, &some, "--fields", "run,event"]);
+    for args in [
+        vec!["merge", &out, &some, DIMUON, "--mode", "strict"],
+        vec!["merge", &out, DIMUON, &some],
+        vec!["join", &out, &some, DIMUON],
+    ] {
+        let error = failure(&args, 2);
+        assert_eq!(error["kind"], "schema-mismatch", "{args:?}");
+    }
+    assert_eq!(
+        failure(&["merge", &out, DIMUON, &path("no.root")], 3)["kind"],
+        "file-not-found"
+    );
+    let cut = path("cut.root");
+    let bytes = std::fs::read(crate::support::root().join(DIMUON)).unwrap();
+    std::fs::write(&cut, &bytes[..4000]).unwrap();
+    let error = failure(&["merge", &out, DIMUON, &cut], 4);
+    assert!(
+        error["next"].as_str().unwrap().contains("copy it again"),
+        "{error}"
+    );
+}
+
+#[test]
+fn lists_of_files_are_read_from_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (list, out) = (path("list.txt"), path("out.root"));
+    let at = format!("@{list}");
+    std::fs::write(
+        &list,
+        format!("{DIMUON}\r\n\n  testdata/dim*.root:Events \n"),
+    )
+    .unwrap();
+    let report = document(&["merge", &out, &at, DIMUON]);
+    assert_eq!(report["ntuples"]["Events"]["entries"], 36000);
+    let selected = path("selected.root");
+    let report = document(&["skim", &at, &selected, "--where", "nMuon > 2"]);
+    assert_eq!(report["inputs"].as_array().unwrap().len(), 2);
+    assert!(good(&["verify", &out, "--against", &at, DIMUON]).contains("as in the inputs"));
+    let error = failure(&["merge", &path("new.root"), "@none.txt"], 3);
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("none.txt, a list of files"),
+        "{error}"
+    );
+    std::fs::write(&list, "\n \n").unwrap();
+    let error = failure(&["merge", &path("new.root"), &at], 2);
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("names no files"),
+        "{error}"
+    );
+}
+
+#[test]
+fn reports_say_what_was_done_and_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (hist, out) = ("testdata/histograms.root", path("out.root"));
+    let text = good(&["clone", hist, &out, "--others", "drop"]);
+    assert!(
+        text.contains(" histograms\n") && !text.contains("added up"),
+        "{text}"
+    );
+    assert!(!text.contains("()"), "{text}");
+    let text = good(&["merge", "-f", &out, hist, hist, "--others", "drop"]);
+    assert!(text.contains(" histograms, added up\n"), "{text}");
+    let text = good(&["reshape", "-f", DIMUON, &out, "--precision", "Muon_*=12"]);
+    assert!(
+        text.contains("L3: another encoding or precision was asked for: "),
+        "{text}"
+    );
+    let text = good(&["reshape", "-f", DIMUON, &out, "--encoding", "plain"]);
+    assert!(text.contains(" more\n"), "{text}");
+    let some = path("some.root");
+    good(&["clone", DIMUON, &some, "--fields", "run,event"]);
+    let both = [DIMUON, some.as_str(), some.as_str()];
+    let args = ["merge", "-f", &out, "--mode", "union", "--level", "L1"];
+    let text = good(&[&args, &both[..]].concat());
+    let line = format!("zero or empty: nMuon of Events (not in {some} and 1 more file)");
+    assert!(text.contains(&line), "{text}");
+    let text = good(&[&["verify", &out, "--against"], &both[..]].concat());
+    assert!(
+        text.contains(&format!("(not in {some}:Events and 1 more file)")),
+        "{text}"
+    );
+    assert_eq!(text.matches("zero or empty: nMuon ").count(), 1, "{text}");
 }

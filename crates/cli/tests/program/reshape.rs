@@ -272,8 +272,20 @@ fn slips_are_wrong_usage_and_leave_everything_as_it_was() {
             "counted in one file",
         ),
         (
-            vec!["clone", DIMUON, &new, "--fields", "no"],
-            "no field fits",
+            vec!["reshape", DIMUON, &new, "--precision", "Muon_pt=5"],
+            "takes 10 to 31 bits",
+        ),
+        (
+            vec!["reshape", DIMUON, &new, "--precision", "run=16"],
+            "it has no reals",
+        ),
+        (
+            vec!["reshape", DIMUON, &new, "--precision", "Muon_eta=12:-1:1"],
+            "(in testdata/dimuon.root:Events, entries 0:4000)",
+        ),
+        (
+            vec!["clone", DIMUON, &new, "--fields", "run", "event"],
+            "unexpected argument",
         ),
         (vec!["clone", OBJECTS, &new, "--others", "error"], "others="),
         (vec!["reshape", DIMUON, &new], "nothing is to be changed"),
@@ -289,10 +301,6 @@ fn slips_are_wrong_usage_and_leave_everything_as_it_was() {
             vec!["reshape", DIMUON, &new, "--precision", "Muon_pt"],
             "is no precision",
         ),
-        (
-            vec!["reshape", DIMUON, &new, "--precision", "no=12"],
-            "no field fits",
-        ),
         (vec!["skim", DIMUON, &new, "--where", "nMuon >"], "nMuon >"),
         (vec!["skim", DIMUON, &new, "--where", "Muon_pt > 2"], "any("),
     ] {
@@ -300,6 +308,16 @@ fn slips_are_wrong_usage_and_leave_everything_as_it_was() {
         let message = error["message"].as_str().unwrap();
         assert!(message.contains(says), "{args:?}: {message}");
     }
+    for args in [
+        ["clone", DIMUON, &new, "--fields", "Muon_ptt"],
+        ["reshape", DIMUON, &new, "--precision", "Muon_ptt=12"],
+    ] {
+        let error = failure(&args, 3);
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("did you mean Muon_pt"), "{message}");
+    }
+    let next = failure(&["clone", DIMUON, &new, "--fields", "run", "event"], 2)["next"].clone();
+    assert!(next.as_str().unwrap().contains("one argument"), "{next}");
     let error = failure(&["skim", DIMUON, &new, "--where", "nMuons > 2"], 3);
     assert!(
         error["message"].as_str().unwrap().contains("nMuon"),

@@ -84,7 +84,7 @@ fn a_truncated_file_is_damaged() {
     assert!(
         fb(&["verify", copy.path()])
             .out
-            .contains("DAMAGED: truncated")
+            .contains(" is truncated at offset ")
     );
 }
 

@@ -96,6 +96,9 @@ impl<'a> Lexer<'a> {
         }
         self.at += first.len_utf8();
         let hint = match first {
+            '=' if self.text.get(..start).is_some_and(|before| before.trim_end().ends_with("axis")) => {
+                "functions take no axis: any, all, sum and others make one value of each list, the innermost ones first; leave it out".to_owned()
+            }
             '=' => "one = compares nothing: write ==".to_owned(),
             '^' => {
                 "^ is a power in some languages, and exclusive or in others: write ** for a power"

@@ -56,6 +56,15 @@ impl Parser<'_> {
     }
 
     fn method(&mut self, node: Node, name: &str, at: &Range<usize>) -> Result<Node, Problem> {
+        if matches!(name, "at" | "front" | "back") {
+            let place = match name {
+                "at" => "[0] for the first one",
+                "front" => "[0]",
+                _ => "[-1]",
+            };
+            let what = format!("there is no {name}(): write {place}");
+            return Err(Problem::new(at, what));
+        }
         let function = Function::named(name).map_err(|what| Problem::new(at, what))?;
         if !function.reduces() {
             let what =

@@ -373,6 +373,11 @@ fn names_that_are_not_there_have_a_hint() {
             "there is no function sizes; did you mean size",
         ),
         ("pt.sqrt() > 1", "write sqrt(…)"),
+        (
+            "pt.at(0) > 1",
+            "there is no at(): write [0] for the first one",
+        ),
+        ("any(pt > 1, axis=1)", "functions take no axis"),
     ]);
 }
 

@@ -3,6 +3,7 @@
 
 use femtobarn_rntuple::RNTupleError;
 
+use super::names::no_field;
 use super::others::{check_named, check_other};
 use super::{Job, OnPulse, Opened, wanted};
 use crate::convert::Input;
@@ -24,23 +25,18 @@ impl Job<'_> {
                 return Err(RNTupleError::Interrupted);
             }
         }
-        self.check_names()
+        self.check_names(inputs)
     }
 
     /// Insists that every name that was given is that of something.
-    fn check_names(&self) -> Result<(), RNTupleError> {
+    fn check_names(&self, inputs: &[Input]) -> Result<(), RNTupleError> {
         let unmatched = self.unmatched.first();
-        if let Some(pattern) = unmatched.and_then(|&at| self.options.fields.get(at)) {
-            return Err(RNTupleError::Usage {
-                what: format!("no field fits {pattern:?}"),
-            });
+        let unmatched = unmatched.and_then(|&at| self.options.fields.get(at));
+        let name = unmatched.map(String::as_str);
+        match name.or_else(|| self.unfitted.iter().next().copied()) {
+            Some(name) => Err(no_field(inputs, name)),
+            None => Ok(()),
         }
-        if let Some(name) = self.unfitted.iter().next() {
-            return Err(RNTupleError::Usage {
-                what: format!("precision: no field fits {name:?}"),
-            });
-        }
-        Ok(())
     }
 
     fn check(&mut self, input: &Input) -> Result<(), RNTupleError> {

@@ -9,7 +9,7 @@ use std::time::Instant;
 use femtobarn_io::Aside;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
-use femtobarn_rntuple::schema::FieldId;
+use femtobarn_rntuple::schema::{FieldId, did_you_mean};
 use femtobarn_rntuple::write::{
     JoinedNTuple, MergeOptions as PageOptions, Rebuild, WriteOptions, join_columns,
 };
@@ -223,7 +223,7 @@ fn not_asked_for(reader: &Reader, path: &str, key: &Key) -> RNTupleError {
     let (url, ntuple, class) = (reader.url(), reader.path(), &key.class_name);
     RNTupleError::Usage {
         what: format!(
-            "{url} has a {class} called {path:?} beside its ntuple: name the ntuple to join it alone (\"{url}:{ntuple}\"), or say what is to be done with such objects (others=\"first\" takes the first of each name, \"drop\" leaves them out)"
+            "{url} has a {class} called {path:?} beside its ntuple: name the ntuple to join it alone (\"{url}:{ntuple}\"), or say what is to be done with such objects (--others first, in Python others=\"first\", takes the first of each name; --others drop, others=\"drop\", leaves them out)"
         ),
     }
 }
@@ -287,11 +287,16 @@ fn chosen(
         }
         let unmatched = unmatched.first().and_then(|&at| given.get(at));
         if let Some(pattern) = unmatched {
-            return Err(RNTupleError::Usage {
-                what: format!(
-                    "no field of {}:{} fits {pattern:?}",
-                    reader.url(),
-                    reader.path()
+            return Err(RNTupleError::NoSuchField {
+                url: reader.url().to_owned(),
+                ntuple: reader.path().to_owned(),
+                name: pattern.clone(),
+                hint: did_you_mean(
+                    pattern,
+                    descriptor
+                        .top_level
+                        .iter()
+                        .map(|&id| descriptor.field_name(id)),
                 ),
             });
         }
@@ -347,7 +352,7 @@ fn matched(
     {
         return Err(RNTupleError::Usage {
             what: format!(
-                "entry {entry} of {}:{} ({}) has no match in {}:{}: leave such entries out with unmatched=\"drop\"",
+                "entry {entry} of {}:{} ({}) has no match in {}:{}: leave such entries out with --unmatched drop (in Python unmatched=\"drop\")",
                 first.url(),
                 first.path(),
                 wanted.describe(entry),

@@ -57,7 +57,20 @@ pub(super) fn keys_of(
     threads: usize,
 ) -> Result<Keys, RNTupleError> {
     let ntuple = NTuple::of(vec![reader.clone()]);
-    let selection = ntuple.select(Some(on))?;
+    let selection = ntuple.select(Some(on)).map_err(|error| match error {
+        RNTupleError::NoSuchField {
+            url,
+            ntuple,
+            name,
+            hint,
+        } if name.contains(',') => RNTupleError::NoSuchField {
+            hint: format!("{hint}; several names are a list, [\"a\", \"b\"], and in a shell a,b"),
+            url,
+            ntuple,
+            name,
+        },
+        other => other,
+    })?;
     let options = ReadOptions {
         threads,
         ..ReadOptions::default()

@@ -10,6 +10,7 @@ mod entries;
 mod histograms;
 mod join;
 mod keys;
+mod names;
 mod options;
 mod others;
 mod precision;

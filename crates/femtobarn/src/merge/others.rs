@@ -139,7 +139,7 @@ fn refused(opened: &Opened, path: &str, key: &Key) -> RNTupleError {
             "its data are in baskets elsewhere in the file: convert it to an RNTuple first (fb convert), or leave it out (others=\"drop\", --others drop)"
         }
         _ => {
-            "say what is to be done with such objects (others=\"first\" takes the first of each name, \"drop\" leaves them out)"
+            "say what is to be done with such objects (--others first, in Python others=\"first\", takes the first of each name; --others drop, others=\"drop\", leaves them out)"
         }
     };
     RNTupleError::Usage {
@@ -152,7 +152,7 @@ fn cannot_move(opened: &Opened, path: &str, key: &Key, error: &HistogramError) -
     let (url, class) = (opened.source.url(), &key.class_name);
     RNTupleError::Usage {
         what: format!(
-            "the {class} {path:?} of {url} cannot be put where its key has another length, as keys have beyond 2 GB: {error} (others=\"drop\" leaves such objects out)"
+            "the {class} {path:?} of {url} cannot be put where its key has another length, as keys have beyond 2 GB: {error} (--others drop, in Python others=\"drop\", leaves such objects out)"
         ),
     }
 }

@@ -46,11 +46,10 @@ pub(super) fn prove_unseen(
     };
     let tick = |_, _| pulse(Pulse::default());
     let report = prove(&output, inputs, &proof, Some(&tick))?;
-    let refused = |ntuple: &str, what: &str| RNTupleError::Unwritable {
-        name: ntuple.to_owned(),
-        reason: format!(
-            "what was written is not what the inputs have ({what}): nothing was kept; please report this"
-        ),
+    let refused = |ntuple: &str, what: &str| {
+        RNTupleError::internal(format!(
+            "what was written of {ntuple:?} is not what the inputs have ({what}), and nothing was kept"
+        ))
     };
     if let Some((ntuple, difference)) = report.differences().next() {
         return Err(refused(ntuple, &difference.describe()));

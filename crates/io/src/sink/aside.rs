@@ -64,7 +64,15 @@ impl Aside {
             .ok_or_else(|| create_error(ErrorKind::InvalidFilename.into()))?
             .to_string_lossy();
         let name = shortened(&name);
-        let wanted = followed(path).map_err(create_error)?;
+        let refused = |source: io::Error, folder: &Path| match source.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                let folder = folder.to_string_lossy().into_owned();
+                let url = url.clone();
+                IoError::FolderReadOnly { url, folder }
+            }
+            _ => create_error(source),
+        };
+        let wanted = followed(path).map_err(|error| refused(error, folder_of(path)))?;
         let folder = folder_of(&wanted);
         if !folder.is_dir() {
             let folder = folder.to_string_lossy().into_owned();
@@ -72,7 +80,7 @@ impl Aside {
         }
         check_free(&wanted, &url)?;
         remove_abandoned(folder, &name);
-        let (path, file) = new_file(&wanted, &name).map_err(create_error)?;
+        let (path, file) = new_file(&wanted, &name).map_err(|error| refused(error, folder))?;
         let aside = Self {
             url: url.clone(),
             path,

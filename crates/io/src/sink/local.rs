@@ -132,7 +132,12 @@ impl LocalSink {
     pub fn update(path: &Path) -> Result<Self, IoError> {
         let url = path.to_string_lossy().into_owned();
         let file = OpenOptions::new().read(true).write(true).open(path);
-        let file = file.map_err(|source| IoError::from_open(&url, source))?;
+        let file = file.map_err(|source| match source.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                IoError::ReadOnly { url: url.clone() }
+            }
+            _ => IoError::from_open(&url, source),
+        })?;
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(IoError::Busy { url });
         }

@@ -108,10 +108,7 @@ impl MergedSchema {
     pub(super) fn reencoded(&self, mapping: &Mapping) -> Vec<String> {
         let is_other = |field: &&FieldMapping| field.ways.iter().any(|way| way.reencode);
         let others = mapping.fields.iter().filter(is_other);
-        others
-            .take(5)
-            .map(|field| self.path(field.output))
-            .collect()
+        others.map(|field| self.path(field.output)).collect()
     }
 
     /// Where an input's columns go, behind `n_entries` entries of others. With `compatible`, columns get no further
@@ -159,16 +156,11 @@ impl MergedSchema {
             let found = by_name.get(name.as_str()).copied();
             if found.is_none() {
                 if mode != Mode::Union {
-                    return Err(RNTupleError::NoSuchField {
-                        url: reader.url().to_owned(),
-                        ntuple: reader.path().to_owned(),
-                        hint: format!(
-                            ", which {} has{} (mode union takes it as zero or empty there)",
-                            self.origin(own),
-                            did_you_mean(&name, new.iter().map(|&id| descriptor.field_name(id)))
-                        ),
-                        name,
-                    });
+                    let near = did_you_mean(&name, new.iter().map(|&id| descriptor.field_name(id)));
+                    let reason = format!(
+                        "it is not there (choose the fields without it, or in a merge the mode union, which takes it as zero or empty there){near}"
+                    );
+                    return Err(self.mismatch(reader, &name, own, &reason));
                 }
                 // what is only a view is there with what it shows
                 let source = self.record(own).and_then(|record| record.source_id);

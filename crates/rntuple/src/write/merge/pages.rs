@@ -5,6 +5,7 @@ use femtobarn_codec::Decompressor;
 use super::super::column::{SealedPage, Sealer};
 use super::super::model::Limits;
 use super::super::numbers::check_limits;
+use super::clusters::clusters;
 use crate::RNTupleError;
 use crate::encoding::{PageDecoder, Scratch, Target, packed_size};
 use crate::read::{Reader, check_page, page_error};
@@ -74,7 +75,8 @@ impl Remaker {
             self.decoder
                 .decode(from, n, body, target, elements)
                 .map_err(failed)?;
-            check_limits(dtype, limits, elements, &reader.label(from.field_id))?;
+            check_limits(dtype, limits, elements, &reader.label(from.field_id))
+                .map_err(|error| in_place(error, reader, cluster))?;
             return self
                 .sealer
                 .seal_elements(to, Some(dtype), settings, (n, elements), checksum);
@@ -135,6 +137,27 @@ fn target(column: &ColumnRecord) -> (Target, Option<DType>) {
             let dtype = DType::of_column(column_type).unwrap_or(DType::UInt8);
             (Target::Leaf(dtype), Some(dtype))
         }
+    }
+}
+
+/// The error of a value that cannot be stored as it is to be, with its place.
+pub(super) fn in_place(error: RNTupleError, reader: &Reader, cluster: u64) -> RNTupleError {
+    let RNTupleError::Unwritable { name, reason } = error else {
+        return error;
+    };
+    let (url, ntuple) = (reader.url(), reader.path());
+    let all = clusters(reader).unwrap_or_default();
+    let entries = all.iter().find(|own| own.number == cluster);
+    let entries = entries.map_or(String::new(), |own| {
+        format!(
+            ", entries {}:{}",
+            own.summary.first_entry,
+            own.summary.end()
+        )
+    });
+    RNTupleError::Unwritable {
+        name,
+        reason: format!("{reason} (in {url}:{ntuple}{entries})"),
     }
 }
 

@@ -88,13 +88,23 @@ impl MergedSchema {
             }
         }
         self.lossy.extend(lossy);
-        match encodings.reals.iter().zip(found).find(|(_, found)| !found) {
-            None => Ok(()),
-            Some((reals, _)) => {
-                let reason = "its precision is asked for, but it has no reals, or another name tells how all of them are stored";
-                Err(unwritable(&reals.name, reason))
-            }
-        }
+        let Some((reals, _)) = encodings.reals.iter().zip(found).find(|(_, found)| !found) else {
+            return Ok(());
+        };
+        // a path for which another name was given before
+        let taken = reals
+            .paths
+            .iter()
+            .filter_map(|path| first.get(path.as_str()));
+        let mut taken = taken.filter_map(|&at| encodings.reals.get(at));
+        let reason = match taken.find(|other| other.name != reals.name) {
+            Some(other) => format!(
+                "another name given before it, {:?}, tells already how all of its reals are stored",
+                other.name
+            ),
+            None => "its precision is asked for, but it has no reals".to_owned(),
+        };
+        Err(unwritable(&reals.name, reason))
     }
 
     /// What a column keeps of the values of an input's.

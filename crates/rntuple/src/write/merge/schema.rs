@@ -360,8 +360,7 @@ impl MergedSchema {
                 continue;
             };
             if !descriptor.is_behind_views(id) {
-                let reason =
-                    "both have it, and a name is one field's: choose the fields of one of them";
+                let reason = "both have it, and a name is one field's: choose fields (--fields for each file, in Python fields=[…, …]), or if it says which entries belong together, join on it (--on, on=[…])";
                 return Err(self.mismatch(reader, name, own, reason));
             }
             let is_free = |name: &String| {

@@ -49,6 +49,16 @@ fn split_off(ranges: &mut Vec<Range<u64>>, n: u64) -> Vec<Range<u64>> {
     rest
 }
 
+/// The first of some names, and how many more there are.
+fn listed(names: &[String]) -> String {
+    const MOST: usize = 5;
+    let first = names.get(..MOST).unwrap_or(names).join(", ");
+    match names.len().saturating_sub(MOST) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
 /// The checksum of an ntuple's header, if that is all of its schema.
 fn whole_header(reader: &Reader) -> Option<u64> {
     let descriptor = reader.descriptor();
@@ -382,11 +392,11 @@ impl NTupleMerger {
         }
         let reencoded = self.schema.reencoded(mapping);
         if levels.reencoded > 0 && !reencoded.is_empty() {
-            let why = format!(
-                "another encoding than the output has: {}",
-                reencoded.join(", ")
-            );
-            out.push(("L3", why));
+            let why = match self.options.encodings.is_none() {
+                true => "another encoding than the output has",
+                false => "another encoding or precision was asked for",
+            };
+            out.push(("L3", format!("{why}: {}", listed(&reencoded))));
         }
         out
     }

@@ -12,7 +12,7 @@ use crate::encoding::{PageDecoder, Scratch, Target};
 use crate::read::{Reader, check_page, page_error};
 use crate::spec::{ColumnRecord, Page};
 use crate::write::column::ColumnBuffer;
-use crate::write::merge::pages::{Encoding, element_target};
+use crate::write::merge::pages::{Encoding, element_target, in_place};
 use crate::write::model::Limits;
 use crate::write::numbers::check_limits;
 use crate::write::waiting::Blocks;
@@ -276,7 +276,8 @@ impl Worker {
                 for range in job.ranges.iter() {
                     pages.each(range, &mut |bytes| {
                         if limits != Limits::None {
-                            check_limits(dtype, limits, bytes, &label(given))?;
+                            check_limits(dtype, limits, bytes, &label(given))
+                                .map_err(|error| in_place(error, given.reader, given.cluster))?;
                         }
                         buffer.append(blocks, bytes)
                     })?;

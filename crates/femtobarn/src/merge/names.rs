@@ -1,0 +1,66 @@
+//! What is said of names that no field has.
+
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::ReaderOptions;
+use femtobarn_rntuple::schema::did_you_mean;
+
+use super::{Opened, wanted};
+use crate::convert::Input;
+use crate::open::{RNTUPLE_CLASS, reader_of};
+
+/// The error of a name or pattern that no field of any input fits: of the first one that has ntuples, with the nearest names.
+pub(super) fn no_field(inputs: &[Input], name: &str) -> RNTupleError {
+    let first = inputs.first().map_or("", |input| input.url.as_str());
+    let (mut url, mut ntuple, mut names) = (first.to_owned(), String::new(), Vec::new());
+    for input in inputs {
+        // what cannot be read was told before
+        let Ok(found) = names_of(input) else { continue };
+        let Some((path, _)) = found.first() else {
+            continue;
+        };
+        url.clone_from(&input.url);
+        if found.len() == 1 {
+            ntuple.clone_from(path);
+        }
+        names = found.into_iter().flat_map(|(_, names)| names).collect();
+        break;
+    }
+    let others = match inputs.len() {
+        0 | 1 => "",
+        _ => ", and no other file has it",
+    };
+    let near = did_you_mean(name, names.iter().map(String::as_str));
+    let list = match name.split_once(',') {
+        Some((one, _)) if names.iter().any(|known| known == one.trim()) => {
+            "; several names are a list, [\"a\", \"b\"], and in a shell a,b"
+        }
+        _ => near.as_str(),
+    };
+    RNTupleError::NoSuchField {
+        url,
+        ntuple,
+        name: name.to_owned(),
+        hint: format!("{others}{list}"),
+    }
+}
+
+/// The ntuples of an input with the names of their fields.
+fn names_of(input: &Input) -> Result<Vec<(String, Vec<String>)>, RNTupleError> {
+    let opened = Opened::new(input)?;
+    let mut out = Vec::new();
+    for (path, key) in wanted(&opened.file, input.path.as_deref())? {
+        if key.class_name != RNTUPLE_CLASS {
+            continue;
+        }
+        let reader = reader_of(
+            opened.source.clone(),
+            (&*opened.metadata, &opened.file),
+            (&path, &key),
+            ReaderOptions::default(),
+            None,
+        )?;
+        let names = reader.paths().iter().flatten().cloned().collect();
+        out.push((path, names));
+    }
+    Ok(out)
+}
