@@ -175,6 +175,40 @@ def write(number):
     h = make("grid_squares", ROOT.TProfile("", "grid", (4, 8, 4)[number], 0, (4, 8, 4)[number]))
     for k in range(30):
         h.Fill(random.Uniform(0, 3.9), random.Uniform(0, 3))
+    bins = ((50, 0, 20), (10, 0, 16), (10, -2.4, 5.6))[number]
+    h = make("grid_corner", ROOT.TH1D("", "limits off the grid", *bins))
+    for k in range(30):
+        h.Fill(random.Uniform(0, 5))
+    # axes that grew: from 0 to 1 to other limits in each file
+    for direction, ends in (
+        ("right", ((0, 3.9), (0, 15.9), (0, 7.9))),
+        ("left", ((0.9, -2.9), (0.9, -14.9), (0.9, 0.1))),
+        ("both", ((-2.9, 3.1), (0.1, 0.9), (-2.9, 12.1))),
+        ("apart", ((0.1, 1.9), (0.9, -0.9), (0.1, 0.9))),
+    ):
+        for kind, n_axes, bins in (
+            ("TH1D", 1, 10),
+            ("TH1S", 1, 5),
+            ("TH2F", 2, 10),
+            ("TH3D", 3, 4),
+            ("TProfile", 1, 7),
+            ("TProfile2D", 2, 10),
+            ("TProfile3D", 3, 4),
+        ):
+            if direction == "apart" and bins % 2:
+                continue  # bins would be torn apart
+            h = make(f"grown_{kind}_{direction}", getattr(ROOT, kind)("", "grown", *[bins, 0, 1] * n_axes))
+            if kind == "TH2F":
+                h.SetCanExtend(ROOT.TH1.kXaxis)
+            else:
+                h.SetCanExtend(ROOT.TH1.kAllAxes)
+            if kind == "TH1D":
+                h.Sumw2()
+            start, end = ends[number]
+            for k in range(60):
+                x = start + (end - start) * k / 60
+                y = 0.5 if kind == "TH2F" else 0.9 * x
+                h.Fill(*[x, y, x][:n_axes], *([random.Gaus()] if "Profile" in kind else []))
     # automatic limits: the entries are still in the buffer
     h = make("buffered", ROOT.TH1F("", "buffer", 10, 0, 0))
     for _ in range(50):
@@ -377,11 +411,27 @@ os._exit(0)
 """
 
 FILLED = "[(h := {}), h.Fill({}), h][2]"
+GROWN = "[(h := ROOT.TH1F('', '', 10, 0, 1)), h.SetCanExtend(ROOT.TH1.kAllAxes), h.Fill({}), h][-1]"
 REFUSED = {
     "other numbers of bins": (
         "ROOT.TH1F('', '', 10, 0, 1)",
         "ROOT.TH1F('', '', 15, 0, 1)",
         r"x axis has 10 bins from 0 to 1 in the first and 15 bins",
+    ),
+    "widths that are no multiples": (
+        "ROOT.TH1F('', '', 10, 0, 1)",
+        "ROOT.TH1F('', '', 15, 0, 1)",
+        r"bins are 0.1 and 0.0666667 wide, and neither is a multiple .*TH1::Rebin",
+    ),
+    "axes that grew in other directions": (
+        GROWN.format("3.9"),
+        GROWN.format("-2.9"),
+        r"10 bins from 0 to 4 in the first and 10 bins from -3 to 1 in this one: .* edges are 0.2 apart.*give both",
+    ),
+    "entries outside of an axis that grew less": (
+        GROWN.format("3.9), h.AddBinContent(11"),
+        GROWN.format("15.9"),
+        r"entries outside of the narrower ones \(10 bins from 0 to 4\)",
     ),
     "other edges": (
         "ROOT.TH1F('', '', 2, array.array('d', [0, 1, 3]))",

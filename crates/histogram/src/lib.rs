@@ -19,6 +19,7 @@
 mod add;
 mod axis;
 mod cursor;
+mod edges;
 mod error;
 pub mod fuzz;
 mod grow;

@@ -2,12 +2,13 @@
 
 use crate::HistogramError;
 use crate::axis::{Axis, nearly};
+use crate::edges::different;
 use crate::error::differ;
 use crate::histogram::Histogram;
 use crate::labels::shown;
 
 /// Most bins that an axis grows to, and all axes together.
-const MOST_CELLS: usize = 1 << 26;
+pub(crate) const MOST_CELLS: usize = 1 << 26;
 
 /// The axes that two histograms have together.
 #[derive(Debug)]
@@ -100,17 +101,12 @@ fn matching(one: &Axis, two: &Axis) -> Result<Match, HistogramError> {
     match same {
         true => Ok(Match::Numbers),
         false if one.labels.is_empty() && two.labels.is_empty() => Ok(Match::Edges),
-        false => different(one, two),
+        false => different(
+            one,
+            two,
+            "axes with labels must have the same bins, or grow in both (TAxis::SetCanExtend) with labels in both",
+        ),
     }
-}
-
-fn different<T>(one: &Axis, two: &Axis) -> Result<T, HistogramError> {
-    differ(format!(
-        "the {} has {} in the first and {} in this one",
-        one.name(),
-        one.describe(),
-        two.describe()
-    ))
 }
 
 impl Joined {
@@ -126,54 +122,6 @@ impl Joined {
             first: (0..one.n_bins + 2).collect(),
             other: (0..two.n_bins + 2).map(Some).collect(),
         }
-    }
-
-    /// An axis from the lowest to the highest edge, with the wider of the bins, if all edges are its edges.
-    fn edges(one: &Axis, two: &Axis) -> Result<Self, HistogramError> {
-        let width = one.width().max(two.width());
-        let (low, high) = (one.low.min(two.low), one.high.max(two.high));
-        let parts = [
-            width / one.width(),
-            width / two.width(),
-            (one.low - low) / width,
-            (two.low - low) / width,
-            (one.high - low) / width,
-            (two.high - low) / width,
-        ];
-        let whole = parts.iter().all(|part| (part - part.round()).abs() < 1e-8);
-        let n_bins = (high - low) / width;
-        #[expect(clippy::cast_precision_loss, reason = "exact")]
-        let fits = n_bins.round() < MOST_CELLS as f64;
-        if !whole || !fits || !one.edges.is_empty() || !two.edges.is_empty() {
-            return different(one, two);
-        }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "checked"
-        )]
-        let n_bins = n_bins.round() as usize;
-        let to = |axis: &Axis, bin: usize| match bin {
-            0 => 0,
-            bin if bin > axis.n_bins => n_bins + 1,
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "saturates"
-            )]
-            bin => (((axis.center(bin) - low) / width).floor().max(0.0) as usize + 1).min(n_bins),
-        };
-        let changed = n_bins != one.n_bins || !nearly(low, one.low, 1e-12);
-        Ok(Self {
-            member: one.member,
-            n_bins,
-            low,
-            high,
-            labels: Vec::new(),
-            changed,
-            first: (0..one.n_bins + 2).map(|bin| to(one, bin)).collect(),
-            other: (0..two.n_bins + 2).map(|bin| Some(to(two, bin))).collect(),
-        })
     }
 
     /// The bin of a label, which is a new one if there is none.

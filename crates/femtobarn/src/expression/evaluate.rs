@@ -1,5 +1,6 @@
 //! The values of a tree, column by column.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use arrow_array::{BooleanArray, LargeStringArray, RecordBatch};
@@ -9,6 +10,7 @@ use super::Problem;
 use super::arithmetic::{self, Fault, valid_of};
 use super::column::{Column, Data, Shape};
 use super::compare;
+use super::excerpt::shortened;
 use super::index;
 use super::load::load;
 use super::shape::{Pair, align};
@@ -67,8 +69,9 @@ pub(super) struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    pub fn piece(&self, node: &Node) -> &'a str {
-        self.text.get(node.span.clone()).unwrap_or_default()
+    /// What a node is called in messages.
+    pub fn piece(&self, node: &Node) -> Cow<'a, str> {
+        shortened(self.text.get(node.span.clone()).unwrap_or_default())
     }
 
     pub fn value(&mut self, node: &Node) -> Result<Column, Problem> {

@@ -2,6 +2,8 @@
 
 use femtobarn_rntuple::schema::did_you_mean;
 
+use super::excerpt::shortened;
+
 /// What a call does.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Function {
@@ -107,7 +109,8 @@ impl Function {
         let found = FUNCTIONS.iter().find(|(known, _)| *known == plain);
         found.map(|(_, function)| *function).ok_or_else(|| {
             let names = FUNCTIONS.iter().map(|(known, _)| *known);
-            format!("there is no function {name}{}", did_you_mean(&plain, names))
+            let hint = did_you_mean(&plain, names);
+            format!("there is no function {}{hint}", shortened(name))
         })
     }
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::Problem;
+use super::excerpt::shortened;
 
 /// A piece of a text that stands for itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -164,7 +165,8 @@ impl<'a> Lexer<'a> {
                 "."
             } else if self.rest().starts_with(".`") {
                 self.at += 1;
-                name = format!("{name}.{}", self.quoted()?);
+                name.push('.');
+                name.push_str(&self.quoted()?);
                 continue;
             } else {
                 // ROOT's functions for TTree::Draw: Sum$(x)
@@ -240,7 +242,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn no_number(&self, start: usize) -> Problem {
-        let piece = self.text.get(start..self.at).unwrap_or_default();
+        let piece = shortened(self.text.get(start..self.at).unwrap_or_default());
         self.problem(
             start,
             format!("{piece} is no number; a name that begins like one stands in backticks"),

@@ -11,6 +11,7 @@ use arrow_schema::DataType;
 use femtobarn_rntuple::schema::did_you_mean;
 
 use super::column::{Column, Data, Shape};
+use super::excerpt::shortened;
 
 /// A column, or a member of one, of a batch; or what is wrong with it.
 pub(super) fn load(batch: &RecordBatch, name: &str) -> Result<Column, String> {
@@ -25,11 +26,11 @@ pub(super) fn load(batch: &RecordBatch, name: &str) -> Result<Column, String> {
         let schema = batch.schema_ref();
         let names = schema.fields().iter().map(|field| field.name().as_str());
         let hint = did_you_mean(name, names);
-        return Err(format!("there is no column {name:?}{hint}"));
+        return Err(format!("there is no column {:?}{hint}", shortened(name)));
     };
     let mut members: Vec<&str> = members.split('.').filter(|it| !it.is_empty()).collect();
     members.reverse();
-    unnest(column.clone(), members, name)
+    unnest(column.clone(), members, &shortened(name))
 }
 
 /// Goes down through lists and records to the values.

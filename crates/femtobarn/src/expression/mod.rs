@@ -12,6 +12,7 @@ mod call;
 mod column;
 mod compare;
 mod evaluate;
+mod excerpt;
 mod function;
 pub mod fuzz;
 mod index;
@@ -45,8 +46,7 @@ impl Expression {
     /// Reads a text. An error says where it is wrong, and what was expected there.
     pub fn parse(text: &str) -> Result<Self, RNTupleError> {
         let tree = parse::parse(text).map_err(|problem| problem.in_text(text))?;
-        let mut columns = Vec::new();
-        tree.note_columns(&mut columns);
+        let columns = tree.columns();
         Ok(Self {
             text: text.to_owned(),
             tree,
@@ -102,7 +102,8 @@ impl Problem {
         let before = text.get(..self.span.start).unwrap_or(text);
         RNTupleError::Usage {
             what: format!(
-                "expression {text:?}, character {}: {}",
+                "expression {:?}, character {}: {}",
+                excerpt::around(text, &self.span),
                 before.chars().count() + 1,
                 self.what
             ),

@@ -144,7 +144,8 @@ impl Parser<'_> {
 fn add_member(node: &mut Node, member: &str) -> bool {
     match &mut node.kind {
         Kind::Column(name) => {
-            *name = format!("{name}.{member}");
+            name.push('.');
+            name.push_str(member);
             true
         }
         Kind::Index(nodes) => {

@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::Problem;
+use super::excerpt::shortened;
 use super::lex::{Token, tokens};
 use super::tree::{Binary, Comparison, Constant, Junction, Kind, MAX_DEPTH, Node, Unary};
 
@@ -94,7 +95,7 @@ impl Parser<'_> {
         let span = self.span();
         let found = match self.text.get(span.clone()) {
             None | Some("") => "the end".to_owned(),
-            Some(piece) => format!("`{piece}`"),
+            Some(piece) => format!("`{}`", shortened(piece)),
         };
         Problem::new(&span, format!("expected {what}, found {found}"))
     }
@@ -191,11 +192,7 @@ impl Parser<'_> {
         match infix {
             Infix::Comparison(_) => self.chain(left),
             Infix::Within => self.within(left),
-            Infix::Junction(junction) => {
-                self.at += 1;
-                let right = self.expression(level + 1)?;
-                self.junction(junction, left, right)
-            }
+            Infix::Junction(junction) => self.junction(junction, level, left),
             Infix::Binary(binary) => {
                 let operator = self.span();
                 self.at += 1;
@@ -210,16 +207,15 @@ impl Parser<'_> {
         }
     }
 
-    fn junction(&self, junction: Junction, left: Node, right: Node) -> Result<Node, Problem> {
-        let span = left.span.start..right.span.end;
-        let nodes = match left.kind {
-            Kind::Junction(before, mut nodes) if before == junction && !left.closed => {
-                nodes.push(right);
-                nodes
-            }
-            kind => vec![Node { kind, ..left }, right],
-        };
-        self.node(Kind::Junction(junction, nodes), span)
+    /// All conditions that one kind of word joins: there may be very many, so the tree is made of them once.
+    fn junction(&mut self, junction: Junction, level: u8, first: Node) -> Result<Node, Problem> {
+        let start = first.span.start;
+        let mut nodes = vec![first];
+        while matches!(self.infix(), Some((Infix::Junction(next), _)) if next == junction) {
+            self.at += 1;
+            nodes.push(self.expression(level + 1)?);
+        }
+        self.node(Kind::Junction(junction, nodes), start..self.end())
     }
 
     /// `a > 1 & b < 2` is `a > (1 & b) < 2` in Python.
@@ -234,7 +230,10 @@ impl Parser<'_> {
         let Some(open) = sides.into_iter().find(is_open) else {
             return Ok(());
         };
-        let piece = |span: &Range<usize>| self.text.get(span.clone()).unwrap_or_default();
+        let piece = |span: &Range<usize>| {
+            let piece = self.text.get(span.clone());
+            shortened(piece.unwrap_or_default())
+        };
         let symbol = piece(operator);
         Err(Problem::new(
             operator,

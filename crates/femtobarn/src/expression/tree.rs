@@ -1,5 +1,6 @@
 //! What a text means, before anything is known of its columns.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::function::Function;
@@ -103,15 +104,21 @@ impl Node {
         }
     }
 
-    /// Adds the names of columns that are not there yet.
-    pub fn note_columns(&self, names: &mut Vec<String>) {
+    /// The names of its columns, in the order in which they come first.
+    pub fn columns(&self) -> Vec<String> {
+        let (mut names, mut known) = (Vec::new(), HashSet::new());
+        self.note_columns(&mut names, &mut known);
+        names.into_iter().map(str::to_owned).collect()
+    }
+
+    fn note_columns<'a>(&'a self, names: &mut Vec<&'a str>, known: &mut HashSet<&'a str>) {
         if let Kind::Column(name) = &self.kind
-            && !names.contains(name)
+            && known.insert(name)
         {
-            names.push(name.clone());
+            names.push(name);
         }
         for child in self.kind.children() {
-            child.note_columns(names);
+            child.note_columns(names, known);
         }
     }
 }
