@@ -11,7 +11,7 @@ use crate::spec::{
     LinkedAttributeSet, Role, SchemaDescription, SpecError,
 };
 
-/// Index of a field of a [`Descriptor`], see [`Descriptor::field`].
+/// Index of a field of a [`Descriptor`].
 pub type FieldId = u32;
 
 /// Deepest nesting of fields that is read; guards recursion against hostile files.
