@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from femtobarn import _core
 from femtobarn._compat import known_options
 from femtobarn._merge import Common, MergeReport, call
+from femtobarn._ntuple import NTuple
 from femtobarn._patterns import patterns
 from femtobarn.errors import UsageError
 
@@ -94,6 +95,9 @@ def join_columns(
     >>> fb.open(tmp / "joined.root").arrays(library="np")["weight"]
     array([2. , 0.5])
     """
+    for each in files if isinstance(files, (list, tuple)) else [files]:
+        if isinstance(each, NTuple) and len(each.files) > 1:
+            raise UsageError(f"{each.name!r} is in {len(each.files)} files: merge them first, and join that")
     given: dict[str, Any] = {"unmatched": unmatched, "on": patterns("on", on), "others": others}
     if name is not None:
         given["name"] = name

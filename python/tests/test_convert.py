@@ -182,6 +182,23 @@ def test_an_interrupted_program_leaves_nothing_half_made(tmp_path, number):
     assert [path.name for path in tmp_path.iterdir()] == ["in.root"]
 
 
+def test_a_hangup_that_is_ignored_stays_ignored(tmp_path):
+    """Under nohup the program ended with its terminal."""
+    generator = np.random.default_rng(1)
+    fb.write(tmp_path / "in.root", {"x": generator.normal(size=1_000_000)}, compression=None)
+    program = "import sys; from femtobarn._cli import main; sys.exit(main())"
+    ignoring = f"import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); {program}"
+    command = [sys.executable, "-c", ignoring, "convert", "in.root", "out.root", "--compression", "lzma:6"]
+    running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob(".out.root.partial-*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    running.send_signal(signal.SIGHUP)
+    _, message = running.communicate(timeout=120)
+    assert (running.returncode, message) == (0, "")
+    assert fb.open(tmp_path / "out.root").num_entries == 1_000_000
+
+
 def test_files_with_few_columns_in_common_are_put_together_quickly(tmp_path):
     """Nearest names were looked for, of every column that the other has not."""
     names = [f"a_rather_long_name_{i}" for i in range(3000)]

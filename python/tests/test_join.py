@@ -367,3 +367,27 @@ def test_root_reads_what_was_joined(tmp_path, run_root, cluster_size):
     x, y, n = map(float, (tmp_path / "sums").read_text().split())
     assert n == N
     assert np.allclose([x, y], [ak.sum(LEFT.x), ak.sum(ak.values_astype(RIGHT.y, "f8"))])
+
+
+def test_an_ntuple_of_several_files_is_not_joined_with_itself(tmp_path):
+    """Its files were put side by side."""
+    for name in "ab":
+        fb.write(tmp_path / f"{name}.root", {"x": [1, 2]}, name="t")
+    fb.write(tmp_path / "c.root", {"y": [1, 2, 3, 4]}, name="t")
+    both = fb.open([tmp_path / "a.root", tmp_path / "b.root"])
+    with pytest.raises(fb.UsageError, match="'t' is in 2 files: merge them first"):
+        fb.join_columns([both, tmp_path / "c.root"], tmp_path / "out.root")
+    single = fb.open(tmp_path / "a.root")
+    fb.write(tmp_path / "d.root", {"z": [5, 6]}, name="t")
+    assert fb.join_columns([single, tmp_path / "d.root"], tmp_path / "out.root").entries == {"t": 2}
+
+
+def test_a_list_of_files_is_joined(tmp_path, capfd):
+    for name in "ab":
+        fb.write(tmp_path / f"{name}.root", {name: [1, 2]}, name="t")
+    names = f"\ufeff{tmp_path}/a.root\n# weights\n\n{tmp_path}/b.root\n"
+    (tmp_path / "list.txt").write_text(names, encoding="utf-8")
+    assert fb._core.cli_main(["join", f"{tmp_path}/out.root", f"@{tmp_path}/list.txt"]) == 0
+    assert fb.open(tmp_path / "out.root").keys() == ["a", "b"]
+    assert fb._core.cli_main(["join", f"{tmp_path}/one.root", f"{tmp_path}/a.root"]) == 2
+    assert "two ntuples or more" in capfd.readouterr().err

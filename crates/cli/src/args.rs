@@ -274,7 +274,7 @@ pub struct JoinArgs {
     #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
     pub output: String,
     /// The ntuples, two or more
-    #[arg(value_name = "FILE[:NAME]", required = true, num_args = 2.., value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "FILE[:NAME]", required = true, num_args = 1.., value_hint = ValueHint::FilePath)]
     pub inputs: Vec<String>,
     /// Replace an output that is there already
     #[arg(short = 'f', long)]

@@ -292,7 +292,7 @@ pub fn inputs(names: &[String], is_choosing: bool) -> Result<Vec<Input>, Failure
     Ok(out)
 }
 
-/// The names, those of lists among them: `@FILE` stands for the names in a text file, one a line, as hadd has it.
+/// The names, those of lists among them: `@FILE` stands for the names in a text file, one a line, as hadd has it; lines that begin with # are comments.
 fn listed(names: &[String]) -> Result<Vec<String>, Failure> {
     let mut out = Vec::with_capacity(names.len());
     for name in names {
@@ -307,7 +307,9 @@ fn listed(names: &[String]) -> Result<Vec<String>, Failure> {
                     Failure::new(code::NOT_THERE, kind, message)
                 })?;
                 let before = out.len();
-                let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+                let text = text.trim_start_matches('\u{feff}');
+                let lines = text.lines().map(str::trim);
+                let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
                 out.extend(lines.map(str::to_owned));
                 if out.len() == before {
                     return Err(usage(&format!("{list} names no files, one a line")));

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use femtobarn::convert::Pulse;
 use femtobarn::merge;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use crate::failure::code;
 use crate::units;
@@ -20,17 +22,29 @@ pub struct Show {
     state: Mutex<(Option<Instant>, BTreeMap<usize, Pulse>)>,
 }
 
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// From now on Ctrl-C, SIGTERM and SIGHUP let what runs end by itself, so that nothing half-made stays. The second one ends
-/// the program.
+/// the program. Those that are ignored, as `nohup` has SIGHUP, stay ignored.
 pub fn end_gently() {
-    // without a handler, what is half-made is collected by the next conversion to its name
-    let _ = ctrlc::set_handler(|| {
-        if INTERRUPTED.swap(true, Ordering::Relaxed) {
-            std::process::exit(code::INTERRUPTED);
+    let ignored = ignored_signals();
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        if (ignored >> (signal - 1)) & 1 == 0 {
+            let flag = || Arc::clone(&INTERRUPTED);
+            // without a handler, what is half-made is collected by the next conversion to its name
+            let _ = flag::register_conditional_shutdown(signal, code::INTERRUPTED, flag());
+            let _ = flag::register(signal, flag());
         }
-    });
+    }
+}
+
+/// The signals that this process ignores, a bit each; none where that is not known.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut lines = status.lines();
+    let mask = lines.find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
 }
 
 /// Whether Ctrl-C has been pressed.

@@ -45,6 +45,7 @@ use options::check;
 use crate::convert::Input;
 use crate::open::{HEAD, RNTUPLE_CLASS, TAIL, open_source, reader_of};
 use crate::pattern::Patterns;
+use crate::proof::ProofReport;
 use crate::writable::{create_beside, local};
 use histograms::{Sums, is_summed};
 
@@ -90,7 +91,10 @@ pub fn merge(
         job.add_all(inputs, pulse)?;
         let mut report = job.finish()?;
         if options.verify {
-            report.proof = Some(proven::prove_unseen(unseen.path(), inputs, options, pulse)?);
+            report.proof = Some(match report.ntuples.is_empty() {
+                true => ProofReport::default(),
+                false => proven::prove_unseen(unseen.path(), inputs, options, pulse)?,
+            });
         }
         unseen.appear()?;
         report

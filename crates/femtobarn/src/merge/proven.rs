@@ -9,7 +9,7 @@ use super::{MergeOptions, OnPulse, Pulse};
 use crate::convert::Input;
 use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
-use crate::proof::{NTupleProof, ProofOptions, ProofReport, prove};
+use crate::proof::{NTupleProof, ProofOptions, ProofReport, prove_found};
 
 /// Insists that the output is new, and to have the values of the inputs.
 pub(super) fn check(output: &Path, options: &MergeOptions) -> Result<(), RNTupleError> {
@@ -45,7 +45,7 @@ pub(super) fn prove_unseen(
         ..ProofOptions::default()
     };
     let tick = |_, _| pulse(Pulse::default());
-    let report = prove(&output, inputs, &proof, Some(&tick))?;
+    let report = prove_found(&output, inputs, &proof, Some(&tick))?;
     let refused = |ntuple: &str, what: &str| {
         RNTupleError::internal(format!(
             "what was written of {ntuple:?} is not what the inputs have ({what}), and nothing was kept"

@@ -22,8 +22,8 @@ pub(super) enum Counterpart {
     Found(FieldPair),
     /// The input does not have it.
     Missing,
-    /// The input does not have it, but it is a view of what the input has.
-    View,
+    /// The input does not have it, but it is a view of what the input has: of these top-level fields.
+    View(Vec<String>),
     /// It is something else there: what is there, and what it is in the input.
     Other(String, String),
 }
@@ -37,8 +37,9 @@ pub(super) fn counterpart(
 ) -> Counterpart {
     let name = output.descriptor().field_name(id).to_owned();
     let Some(&other) = known.get(name.as_str()) else {
-        return match shows_known(output.descriptor(), id, known) {
-            true => Counterpart::View,
+        let mut shown = Vec::new();
+        return match shows_known(output.descriptor(), id, known, &mut shown) {
+            true => Counterpart::View(shown),
             false => Counterpart::Missing,
         };
     };
@@ -57,18 +58,23 @@ pub(super) fn counterpart(
     }
 }
 
-/// Whether a field, or one below it, shows another field of the output that the input has, too.
-fn shows_known(descriptor: &Descriptor, id: FieldId, known: &HashMap<&str, FieldId>) -> bool {
+/// Whether a field, or all that is below it, shows other fields of the output that the input has, too, and which.
+fn shows_known(
+    descriptor: &Descriptor,
+    id: FieldId,
+    known: &HashMap<&str, FieldId>,
+    shown: &mut Vec<String>,
+) -> bool {
     let Some(field) = descriptor.field(id) else {
         return false;
     };
-    let is_known = |source| {
+    if let Some(source) = field.record.source_id {
         let name = descriptor.field_name(descriptor.top_of(source));
-        known.contains_key(name)
-    };
+        shown.push(name.to_owned());
+        return known.contains_key(name);
+    }
     let mut below = field.children.iter();
-    field.record.source_id.is_some_and(is_known)
-        || below.any(|&child| shows_known(descriptor, child, known))
+    !field.children.is_empty() && below.all(|&child| shows_known(descriptor, child, known, shown))
 }
 
 impl FieldPair {

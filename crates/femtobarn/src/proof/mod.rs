@@ -19,7 +19,7 @@ use std::sync::Arc;
 use femtobarn_io::{ByteSource, HeldSource};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{Reader, ReaderOptions, Tick};
-use femtobarn_rntuple::schema::FieldId;
+use femtobarn_rntuple::schema::{FieldId, did_you_mean};
 use femtobarn_rootfile::RootFile;
 
 pub use report::{Difference, NTupleProof, ProofReport};
@@ -78,10 +78,23 @@ pub fn prove(
         return Err(RNTupleError::Usage { what });
     }
     check_inputs(inputs)?;
+    let mut report = prove_found(output, inputs, options, tick)?;
+    let lacking = lacking(output, inputs, &options.fields, &report)?;
+    report.ntuples.extend(lacking);
+    Ok(report)
+}
+
+/// The same for the ntuples that the output has, whatever else the inputs have.
+pub(crate) fn prove_found(
+    output: &Input,
+    inputs: &[Input],
+    options: &ProofOptions,
+    tick: Option<Tick<'_>>,
+) -> Result<ProofReport, RNTupleError> {
     let mut report = ProofReport::default();
     let ntuples = open(output)?;
     check_fields(&ntuples, &options.fields)?;
-    let mut lacking = lacking(output, inputs, &ntuples)?;
+    check_since(&ntuples, options.since)?;
     for (path, reader) in ntuples {
         let mut job = Job::new(&path, reader, options)?;
         for input in inputs {
@@ -98,8 +111,25 @@ pub fn prove(
         }
         report.ntuples.push(job.finish());
     }
-    report.ntuples.append(&mut lacking);
     Ok(report)
+}
+
+/// Insists that a first entry is one of the only ntuple that is compared.
+fn check_since(ntuples: &[(String, Arc<Reader>)], since: u64) -> Result<(), RNTupleError> {
+    let what = match ntuples {
+        _ if since == 0 => return Ok(()),
+        [(_, reader)] if since <= reader.n_entries() => return Ok(()),
+        [(path, reader)] => format!(
+            "{}:{path} has {} entries, and the first of the inputs cannot be entry {since}",
+            reader.url(),
+            reader.n_entries()
+        ),
+        _ => format!(
+            "the first entry of the inputs (since, --since) is that of one ntuple, and there are {}: name one (FILE:NAME)",
+            ntuples.len()
+        ),
+    };
+    Err(RNTupleError::Usage { what })
 }
 
 /// Insists that every name that was given is that of a field.
@@ -108,31 +138,52 @@ fn check_fields(ntuples: &[(String, Arc<Reader>)], fields: &[String]) -> Result<
         let mut names = ntuples
             .iter()
             .flat_map(|(_, reader)| reader.descriptor().field_names());
-        if !names.any(|name| matches(pattern, name)) {
-            return Err(RNTupleError::Usage {
-                what: format!("no field of the output fits {pattern:?}"),
+        if let (false, Some((path, first))) =
+            (names.any(|name| matches(pattern, name)), ntuples.first())
+        {
+            return Err(RNTupleError::NoSuchField {
+                url: first.url().to_owned(),
+                ntuple: path.clone(),
+                name: pattern.clone(),
+                hint: did_you_mean(pattern, first.descriptor().field_names()),
             });
         }
     }
     Ok(())
 }
 
-/// The ntuples of inputs that the output does not have, if all of it is meant.
+/// The ntuples of inputs that the output does not have, if all of it is meant: those with any of the fields that are.
 fn lacking(
     output: &Input,
     inputs: &[Input],
-    found: &[(String, Arc<Reader>)],
+    fields: &[String],
+    found: &ProofReport,
 ) -> Result<Vec<NTupleProof>, RNTupleError> {
     let mut out: Vec<NTupleProof> = Vec::new();
     if output.path.is_some() {
         return Ok(out);
     }
-    let mut known: HashSet<String> = found.iter().map(|(path, _)| path.clone()).collect();
+    let fields = Patterns::new(fields.iter().map(String::as_str));
+    let found = found.ntuples.iter().map(|proof| proof.ntuple.clone());
+    let mut known: HashSet<String> = found.collect();
     for input in inputs {
-        let (_, _, file) = open_root(&input.url)?;
+        let (source, metadata, file) = open_root(&input.url)?;
         for (path, key) in wanted(&file, input.path.as_deref())? {
-            if key.class_name == RNTUPLE_CLASS && known.insert(path.clone()) {
-                out.push(NTupleProof::lacking(path, &input.url));
+            if key.class_name != RNTUPLE_CLASS || known.contains(&path) {
+                continue;
+            }
+            let (metadata, names) = ((&*metadata, &file), (path.as_str(), &key));
+            let reader = reader_of(
+                source.clone(),
+                metadata,
+                names,
+                ReaderOptions::default(),
+                None,
+            )?;
+            let mut names = reader.descriptor().field_names();
+            if names.any(|name| fields.takes(name)) {
+                out.push(NTupleProof::lacking(path.clone(), &input.url));
+                known.insert(path);
             }
         }
     }
@@ -295,7 +346,15 @@ impl<'o> Job<'o> {
                     missing.push(field);
                 }
                 // it has the values of what it shows, which is compared
-                Counterpart::View => {}
+                Counterpart::View(shown) => {
+                    let shown = shown.into_iter().find(|name| !self.wanted.takes(name));
+                    if let Some(shown) = shown {
+                        let reason = format!(
+                            "it is a view of {shown:?}, and {name} has only that: compare it, too"
+                        );
+                        self.report.not_compared.push((field, reason));
+                    }
+                }
                 Counterpart::Found(pair) => {
                     let members = pair.left_out.iter();
                     let members = members.map(|member| (member.clone(), name.to_owned()));
@@ -323,15 +382,16 @@ impl<'o> Job<'o> {
     }
 
     fn finish(mut self) -> NTupleProof {
-        self.report.n_expected = self.at;
+        let since = self.options.since;
+        self.report.n_expected = self.at - since;
         if self.report.n_entries != self.at {
             self.report.differences.push(Difference {
                 field: String::new(),
                 entry: None,
                 input: String::new(),
                 input_entry: None,
-                found: self.report.n_entries.to_string(),
-                expected: self.at.to_string(),
+                found: self.report.n_entries.saturating_sub(since).to_string(),
+                expected: self.report.n_expected.to_string(),
             });
         }
         self.report

@@ -1,6 +1,6 @@
 //! Local files.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io;
 use std::ops::Range;
@@ -25,8 +25,8 @@ pub struct LocalSink {
     /// For a file that was there: the path under which it must still be in the end.
     updated: Option<PathBuf>,
     behind: Behind,
-    /// Whether the file systems of sources have shared blocks, by their devices: one that has only refused is not asked again.
-    sharing: Mutex<HashMap<u64, bool>>,
+    /// Devices of sources whose file systems share no blocks with that of the file: they are not asked again.
+    unable: Mutex<HashSet<u64>>,
 }
 
 /// Bytes that are written and not on their way to the disk. While more is computed, another thread syncs what is there, so
@@ -120,7 +120,7 @@ impl LocalSink {
             aside: Mutex::new(None),
             updated: None,
             behind: Behind::default(),
-            sharing: Mutex::default(),
+            unable: Mutex::default(),
         })
     }
 
@@ -147,7 +147,7 @@ impl LocalSink {
             aside: Mutex::new(None),
             updated: Some(std::path::absolute(path).unwrap_or_else(|_| path.to_owned())),
             behind: Behind::default(),
-            sharing: Mutex::default(),
+            unable: Mutex::default(),
         })
     }
 
@@ -189,10 +189,9 @@ impl ByteSink for LocalSink {
         let from = from?;
         let done = between_files(&from, &self.file, range, offset, block);
         let (mut done, left) = done.map_err(failed)?;
-        if done.cloned > 0 || done.refused > 0 {
-            let mut sharing = self.sharing.lock().unwrap_or_else(PoisonError::into_inner);
-            let device = from.metadata().map_or(0, |found| found.dev());
-            *sharing.entry(device).or_default() |= done.cloned > 0;
+        if done.unable {
+            let mut unable = self.unable.lock().unwrap_or_else(PoisonError::into_inner);
+            unable.insert(from.metadata().map_or(0, |found| found.dev()));
         }
         let copied = usize::try_from(done.in_kernel).unwrap_or(usize::MAX);
         self.behind.wrote(&self.file, copied).map_err(failed)?;
@@ -204,8 +203,8 @@ impl ByteSink for LocalSink {
 
     fn share_block(&self, source: &dyn ByteSource) -> Option<u64> {
         let from = source.file()?.ok()?;
-        let sharing = self.sharing.lock().unwrap_or_else(PoisonError::into_inner);
-        if sharing.get(&from.metadata().ok()?.dev()) == Some(&false) {
+        let unable = self.unable.lock().unwrap_or_else(PoisonError::into_inner);
+        if unable.contains(&from.metadata().ok()?.dev()) {
             return None;
         }
         // files of two devices may still share blocks: subvolumes of btrfs, which has blocks of one size

@@ -26,6 +26,8 @@ pub struct Transferred {
     pub through_memory: u64,
     /// Bytes that should have been shared and were copied, as the file system refused.
     pub refused: u64,
+    /// Whether the file systems share no blocks with each other at all, whatever the range.
+    pub unable: bool,
 }
 
 impl Transferred {
@@ -37,6 +39,7 @@ impl Transferred {
             in_kernel: self.in_kernel + other.in_kernel,
             through_memory: self.through_memory + other.through_memory,
             refused: self.refused + other.refused,
+            unable: self.unable || other.unable,
         }
     }
 
@@ -92,11 +95,20 @@ pub(super) fn between_files(
     let mut rest = vec![range.clone()];
     if let Some(whole) = block.and_then(|block| blocks(range, offset, block)) {
         let n_bytes = whole.end - whole.start;
-        if clone_range(from, &whole, to, place(whole.start)).is_ok() {
-            done.cloned = n_bytes;
-            rest = vec![range.start..whole.start, whole.end..range.end];
-        } else {
-            done.refused = n_bytes;
+        match clone_range(from, &whole, to, place(whole.start)) {
+            Ok(()) => {
+                done.cloned = n_bytes;
+                rest = vec![range.start..whole.start, whole.end..range.end];
+            }
+            // others are about these files or ranges
+            Err(error) => {
+                let kind = rustix::io::Errno::from_io_error(&error);
+                done.unable = kind.is_some_and(|kind| {
+                    use rustix::io::Errno;
+                    [Errno::XDEV, Errno::OPNOTSUPP, Errno::NOTTY, Errno::NOSYS].contains(&kind)
+                });
+                done.refused = n_bytes;
+            }
         }
     }
     let mut left = Vec::new();

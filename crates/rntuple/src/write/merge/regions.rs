@@ -163,26 +163,48 @@ pub(super) fn bring(
     while !rest.is_empty() {
         let blob = place(rest, file.next_blob()?, block, most);
         let taken = blob.regions.len();
-        let (tasks, share) = tasks(&blob.regions, block.is_some(), &pages);
         let threads = options.write.threads;
+        let mut is_able = block.is_some();
         let all = file.append_filled(blob.length, |sink, _| {
+            let long = blob.regions.iter().find(|(region, _)| is_long(region));
+            if let Some((block, first)) = block.zip(long) {
+                is_able = can_share(sink, source, first, block)?;
+            }
+            let (tasks, share) = tasks(&blob.regions, is_able, &pages);
             let shared = perform((sink, &pages), share, threads, tick)?;
             let copied = perform((sink, &pages), tasks, threads, tick)?;
             Ok::<Transferred, RNTupleError>(shared.and(copied))
         })?;
         done = done.and(all);
-        if options.share && block.is_none() {
-            let lengths = blob
-                .regions
-                .iter()
-                .map(|(region, _)| region.end - region.start);
-            done.refused += lengths.filter(|&n| n >= WORTH_SHARING).sum::<u64>();
+        if options.share && !is_able {
+            let long = blob.regions.iter().filter(|(region, _)| is_long(region));
+            done.refused += long
+                .map(|(region, _)| region.end - region.start)
+                .sum::<u64>();
         }
         moved.place = hull(&moved.place, &(blob.start..blob.start + blob.length));
         moved.regions.extend(blob.regions);
         rest = rest.get(taken.max(1)..).unwrap_or_default();
     }
     Ok((moved, done))
+}
+
+/// Whether a region is worth sharing.
+fn is_long(region: &Range<u64>) -> bool {
+    region.end - region.start >= WORTH_SHARING
+}
+
+/// Whether a file system shares blocks, tried with the first of a region: what it refuses it would copy, unseen.
+fn can_share(
+    sink: &dyn ByteSink,
+    source: &dyn ByteSource,
+    (region, place): &(Range<u64>, u64),
+    block: u64,
+) -> Result<bool, IoError> {
+    let whole = region.start.next_multiple_of(block).saturating_add(block);
+    let first = region.start..whole.min(region.end);
+    let done = sink.transfer(source, &first, *place, true)?;
+    Ok(!done.unable)
 }
 
 /// A record's payload.
@@ -202,7 +224,7 @@ fn place(regions: &[Range<u64>], start: u64, block: Option<u64>, most: u64) -> B
     };
     for region in regions {
         let mut at = start + blob.length;
-        if let Some(block) = block.filter(|_| region.end - region.start >= WORTH_SHARING) {
+        if let Some(block) = block.filter(|_| is_long(region)) {
             at += (region.start % block + block - at % block) % block;
         }
         let end = at + (region.end - region.start) - start;
@@ -223,7 +245,7 @@ fn tasks(regions: &[(Range<u64>, u64)], share: bool, pages: &Pages<'_>) -> (Vec<
     let mut last = (0, 0);
     for (region, place) in regions {
         let n_bytes = region.end - region.start;
-        if share && n_bytes >= WORTH_SHARING {
+        if share && is_long(region) {
             shared.push(Task::Shared(region.clone(), *place));
         } else if n_bytes > SMALL {
             for piece in pages.pieces(region) {
@@ -293,7 +315,7 @@ fn read(source: &dyn ByteSource, range: &Range<u64>, buffer: &mut Vec<u8>) -> Re
     source.read_into(range.start, buffer)
 }
 
-/// Looks at pages that were copied instead of shared, which only happens until it is known that the file system refuses.
+/// Looks at pages that were copied instead of shared, as the file system refused this file or range.
 fn check_again(
     pages: &Pages<'_>,
     region: &Range<u64>,
