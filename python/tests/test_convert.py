@@ -45,7 +45,7 @@ IMPORTED = {
 }
 
 
-PROGRAM = [sys.executable, "-c", "import sys; from femtobarn import _core; sys.exit(_core.cli_main(sys.argv[1:]))"]
+PROGRAM = [sys.executable, "-c", "import sys; from femtobarn._cli import main; sys.exit(main())"]
 
 
 def names(folder):
@@ -170,7 +170,7 @@ def test_only_an_earlier_conversion_is_replaced_unless_told_otherwise(dimuon, te
 def test_an_interrupted_program_leaves_nothing_half_made(tmp_path, number):
     generator = np.random.default_rng(1)
     fb.write(tmp_path / "in.root", {"x": generator.normal(size=3_000_000)}, compression=None)
-    program = "import sys; from femtobarn import _core; sys.exit(_core.cli_main(sys.argv[1:]))"
+    program = "import sys; from femtobarn._cli import main; sys.exit(main())"
     command = [sys.executable, "-c", program, "convert", "in.root", "out.root", "--compression", "lzma:9"]
     running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60

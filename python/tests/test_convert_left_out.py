@@ -10,7 +10,7 @@ import pytest
 
 import femtobarn as fb
 
-PROGRAM = [sys.executable, "-c", "import sys; from femtobarn import _core; sys.exit(_core.cli_main(sys.argv[1:]))"]
+PROGRAM = [sys.executable, "-c", "import sys; from femtobarn._cli import main; sys.exit(main())"]
 
 
 def names(folder):
