@@ -138,8 +138,8 @@ fn elements_have_the_versions_that_root_gives_them() {
         let versions = |file: &RootFile| {
             let (list, _) = file.streamer_info_object().unwrap().unwrap();
             let mut versions = element_versions(&list);
-            // the rules of ROOT's I/O, as texts, which are not copied
-            versions.retain(|class, _| class.starts_with("TStreamer"));
+            // TStreamerInfo has the version of the ROOT that wrote it; the rest are rules of its I/O, which are not copied
+            versions.retain(|class, _| class.starts_with("TStreamer") && class != "TStreamerInfo");
             versions
         };
         assert_eq!(versions(&open(&sink)), versions(&read), "{name}");
