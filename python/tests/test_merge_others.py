@@ -203,7 +203,7 @@ def test_classes_are_described_as_root_does(run_root, tmp_path, dimuon):
     assert any(element[0] == "TStreamerObjectAnyPointer" for info in one[0].values() for element in info[2])
     assert {name: two[0][name] for name in one[0]} == one[0]
     assert one[1:] == two[1:]
-    assert one[1] == [2, 5.5]
+    assert one[1] == [2, pytest.approx(5.5)]
 
 
 # Writes a tree within another object. Arguments: the file and the kind of the other one
@@ -219,10 +219,12 @@ if sys.argv[2] != "TNtuple":
         tree.Fill()
 tree.FlushBaskets()
 inner = ROOT.TList()
-inner.Add(ROOT.TNamed("a", "b"))
+note = ROOT.TNamed("a", "b")
+inner.Add(note)
 inner.Add(tree)
+key = ROOT.TObjString("key")
 outer = ROOT.TMap() if sys.argv[2] == "TMap" else ROOT.TList()
-outer.Add(ROOT.TObjString("key"), inner) if sys.argv[2] == "TMap" else outer.Add(inner)
+outer.Add(key, inner) if sys.argv[2] == "TMap" else outer.Add(inner)
 outer.Write("outer", ROOT.TObject.kSingleKey)
 file.Close()
 os._exit(0)
@@ -332,26 +334,11 @@ def test_objects_that_name_no_class_go_beyond_2_gb_and_back(run_root, tmp_path):
         assert json.loads(run_root(CONTAINED, file)) == expected
 
 
-def test_what_cannot_be_moved_is_told_before_pages_are_brought_or_need_not_be(run_root, tmp_path):
+def test_what_cannot_be_moved_is_refused(run_root, tmp_path):
     path, output = tmp_path / "in.root", tmp_path / "large.root"
     run_root(CONTAINERS, path, "canvas")
     fb.write(output, {"x": np.arange(3)}, name="t")
     grown(output)
     fb.write(tmp_path / "more.root", {"x": np.arange(10)}, name="t")
-    pulses = []
-    with pytest.raises(fb.UsageError, match='TCanvas "canvas" .*cannot be put where its key has another length'):
-        fb.merge(
-            [tmp_path / "more.root", path],
-            output,
-            append=True,
-            others="first",
-            progress=lambda pulse: pulses.append(pulse) or True,
-        )
-    # a file that was written beyond 2 GB keeps the length of its keys
-    large, back = tmp_path / "beyond.root", tmp_path / "back.root"
-    fb.write(large, {"x": np.arange(3)}, name="t")
-    grown(large)
-    run_root(CONTAINERS.replace("RECREATE", "UPDATE"), large, "canvas")
-    fb.clone(large, back)
-    assert back.stat().st_size < 10_000_000
-    assert json.loads(run_root(CONTAINED, back))[4] == json.loads(run_root(CONTAINED, large))[4] != []
+    with pytest.raises(fb.UsageError, match=r'TCanvas "canvas" .*cannot be put where its key has another length'):
+        fb.merge([tmp_path / "more.root", path], output, append=True, others="first")
