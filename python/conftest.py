@@ -90,6 +90,7 @@ def run_root():
         command = [python, "-c", script, *map(str, arguments)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+        assert "Could not find the StreamerInfo" not in done.stderr, done.stderr
         return done.stdout
 
     return run

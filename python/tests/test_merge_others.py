@@ -155,3 +155,190 @@ def test_what_is_named_must_be_something_to_bring(run_root, tmp_path):
         file.mkdir("folder")
     with pytest.raises(fb.UsageError, match=r"nothing to bring in .*empty\.root: no RNTuple, and no histogram"):
         fb.clone(tmp_path / "empty.root", output)
+
+
+# Writes a function of C++, whose class has pointers to classes that are no TObjects, and a histogram that was fitted.
+# Arguments: the file
+FUNCTIONS = """
+import os, sys, ROOT
+file = ROOT.TFile(sys.argv[1], "RECREATE")
+line = ROOT.TF1("line", lambda x, p: p[0] + p[1] * x[0], 0.0, 1.0, 2)
+line.SetParameters(3, 5)
+file.WriteObject(line, "line")
+fitted = ROOT.TH1D("fitted", "", 10, 0, 1)
+for i in range(100):
+    fitted.Fill(i / 100)
+fitted.Fit("pol1", "Q")
+fitted.Write()
+file.Close()
+os._exit(0)
+"""
+
+# Prints the streamer infos of each file, and what the functions are
+DESCRIBED = """
+import json, os, sys, ROOT
+out = []
+for path in sys.argv[1:]:
+    file = ROOT.TFile(path)
+    infos = {}
+    for info in file.GetStreamerInfoList():
+        if info.ClassName() == "TStreamerInfo":
+            elements = [[e.ClassName(), e.GetName(), e.GetTypeName(), e.GetType()] for e in info.GetElements()]
+            infos[info.GetName()] = [info.GetClassVersion(), info.GetCheckSum(), elements]
+    line, fitted = file.Get("line"), file.Get("fitted").GetFunction("pol1")
+    out.append([infos, [line.GetNpar(), line.Eval(0.5)], [fitted.GetParameter(0), fitted.GetParameter(1)]])
+print(json.dumps(out))
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+def test_classes_are_described_as_root_does(run_root, tmp_path, dimuon):
+    """ROOT did not know version 2 of TStreamerObjectAnyPointer, said so, and read functions wrongly, or crashed."""
+    path, output = tmp_path / "in.root", tmp_path / "out.root"
+    run_root(FUNCTIONS, path)
+    fb.merge([path, dimuon], output, others="first")
+    # run_root fails if ROOT says that it does not know a streamer info
+    one, two = json.loads(run_root(DESCRIBED, path, output))
+    assert any(element[0] == "TStreamerObjectAnyPointer" for info in one[0].values() for element in info[2])
+    assert {name: two[0][name] for name in one[0]} == one[0]
+    assert one[1:] == two[1:]
+    assert one[1] == [2, pytest.approx(5.5)]
+
+
+# Writes a tree within another object. Arguments: the file and the kind of the other one
+NESTED = """
+import array, os, sys, ROOT
+file = ROOT.TFile(sys.argv[1], "UPDATE")
+tree = ROOT.TTree("tree", "") if sys.argv[2] != "TNtuple" else ROOT.TNtuple("tree", "", "x")
+if sys.argv[2] != "TNtuple":
+    x = array.array("d", [0])
+    tree.Branch("x", x, "x/D")
+    for i in range(10000):
+        x[0] = i * 1.37
+        tree.Fill()
+tree.FlushBaskets()
+inner = ROOT.TList()
+note = ROOT.TNamed("a", "b")
+inner.Add(note)
+inner.Add(tree)
+key = ROOT.TObjString("key")
+outer = ROOT.TMap() if sys.argv[2] == "TMap" else ROOT.TList()
+outer.Add(key, inner) if sys.argv[2] == "TMap" else outer.Add(inner)
+outer.Write("outer", ROOT.TObject.kSingleKey)
+file.Close()
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(("kind", "outer"), [("TTree", "TList"), ("TNtuple", "TList"), ("TMap", "TMap")])
+def test_trees_in_other_objects_are_found(kind, outer, run_root, tmp_path):
+    """Only the class of the key was looked at, and a list came with a tree without data."""
+    path, output = tmp_path / "in.root", tmp_path / "out.root"
+    fb.write(path, {"x": np.arange(3)}, name="t")
+    run_root(NESTED, path, kind)
+    within = "TNtuple" if kind == "TNtuple" else "TTree"
+    for merged in (
+        lambda: fb.clone(path, output),
+        lambda: fb.reshape(path, output, compression="lz4"),
+        lambda: fb.skim(path, output, where="x > 1"),
+        lambda: fb.merge([path, path], output, others="first"),
+    ):
+        with pytest.raises(fb.UsageError, match=f'a {outer} called "outer" with a {within} in it.*--others drop'):
+            merged()
+        assert not output.exists()
+    assert fb.clone(path, output, others="drop").inputs[0]["dropped"] == [["outer", outer]]
+
+
+def test_anchors_of_old_versions_are_not_taken_without_their_data(tmp_path, run_root):
+    path, output = tmp_path / "in.root", tmp_path / "out.root"
+    fb.write(path, {"x": np.arange(3)}, name="t")
+    # a name of the same length as that of the old class, for a key that is to be changed
+    class_name = "ROOT::Experimental::RNTuple"
+    write = f"""
+import sys, ROOT
+ROOT.gInterpreter.Declare("class {"X" * len(class_name)} {{ public: int a = 1; }};")
+ROOT.gInterpreter.ProcessLine('TFile f("' + sys.argv[1] + '", "UPDATE"); {"X" * len(class_name)} o;'
+    'f.WriteObjectAny(&o, "{"X" * len(class_name)}", "old"); f.Close();')
+"""
+    run_root(write, path)
+    path.write_bytes(path.read_bytes().replace(b"X" * len(class_name), class_name.encode()))
+    for given in (path, f"{path}:old"):
+        with pytest.raises(fb.UsageError, match=r"ROOT::Experimental::RNTuple.*before version 1\.0"):
+            fb.clone(given, output)
+        assert not output.exists()
+    assert fb.clone(path, output, others="drop").inputs[0]["dropped"] == [["old", class_name]]
+
+
+# Writes objects of classes whose members are not followed. Arguments: the file
+CONTAINERS = """
+import os, sys, ROOT
+ROOT.gROOT.SetBatch(True)
+file = ROOT.TFile(sys.argv[1], "RECREATE")
+for name, kind, items in [
+    ("numbers", "vector<double>", "v->push_back(1.5); v->push_back(-1);"),
+    ("texts", "vector<string>", 'v->push_back("one"); v->push_back("two");'),
+    ("counts", "map<string,int>", '(*v)["one"] = -1; (*v)["two"] = 2;'),
+]:
+    ROOT.gInterpreter.ProcessLine("{auto v = new std::%s; %s gFile->WriteObject(v, \\"%s\\");}" % (kind, items, name))
+pairs = ROOT.TMap()
+value = ROOT.TNamed("value", "1")
+keep = [ROOT.TObjString("one"), ROOT.TObjString("two"), value]
+pairs.Add(keep[0], value)
+pairs.Add(keep[1], value)
+pairs.Write("pairs", ROOT.TObject.kSingleKey)
+if len(sys.argv) > 2:
+    canvas = ROOT.TCanvas("canvas")
+    h = ROOT.TH1D("h", "", 2, 0, 1)
+    h.Draw()
+    canvas.Write()
+file.Close()
+os._exit(0)
+"""
+
+CONTAINED = """
+import json, os, sys, ROOT
+ROOT.gROOT.SetBatch(True)
+file = ROOT.TFile(sys.argv[1])
+pairs, canvas = file.Get("pairs"), file.Get("canvas")
+print(json.dumps([
+    list(file.Get("numbers")), [str(x) for x in file.Get("texts")], {str(k): v for k, v in file.Get("counts")},
+    {key.GetName(): pairs.GetValue(key.GetName()).GetName() for key in pairs},
+    [item.ClassName() for item in canvas.GetListOfPrimitives()] if canvas else None,
+]))
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+def grown(path):
+    """Gives a file a hole at its end, so that what is added is beyond 2 GB."""
+    end = 2_000_000_000 + 1000
+    with path.open("r+b") as file:
+        file.seek(12)
+        file.write(end.to_bytes(4, "big"))
+        file.truncate(end)
+
+
+def test_objects_that_name_no_class_go_beyond_2_gb_and_back(run_root, tmp_path):
+    """They were refused at the end of the merge, though nothing in them is a position."""
+    path, output = tmp_path / "in.root", tmp_path / "large.root"
+    run_root(CONTAINERS, path)
+    fb.write(output, {"x": np.arange(3)}, name="t")
+    grown(output)
+    fb.merge([path], output, append=True, others="first")
+    small = tmp_path / "small.root"
+    fb.merge([f"{output}:{name}" for name in ("numbers", "texts", "counts", "pairs")], small, others="first")
+    expected = [[1.5, -1], ["one", "two"], {"one": -1, "two": 2}, {"one": "value", "two": "value"}, None]
+    for file in (path, output, small):
+        assert json.loads(run_root(CONTAINED, file)) == expected
+
+
+def test_what_cannot_be_moved_is_refused(run_root, tmp_path):
+    path, output = tmp_path / "in.root", tmp_path / "large.root"
+    run_root(CONTAINERS, path, "canvas")
+    fb.write(output, {"x": np.arange(3)}, name="t")
+    grown(output)
+    fb.write(tmp_path / "more.root", {"x": np.arange(10)}, name="t")
+    with pytest.raises(fb.UsageError, match=r'TCanvas "canvas" .*cannot be put where its key has another length'):
+        fb.merge([tmp_path / "more.root", path], output, append=True, others="first")

@@ -2,54 +2,86 @@
 
 use std::collections::HashMap;
 
-use femtobarn_rootfile::{ElementKind, StreamerInfo};
+use femtobarn_rootfile::{ElementKind, StreamerElement, StreamerInfo};
+
+use crate::walk::{ANY_INLINE, OBJECT_INLINE};
 
 /// Streamer infos by class and version.
 #[derive(Debug, Default)]
 pub struct Infos {
-    by_class: HashMap<String, Vec<StreamerInfo>>,
+    all: Vec<StreamerInfo>,
+    by_class: HashMap<String, Vec<usize>>,
 }
 
 impl Infos {
     /// Those of a file.
     pub fn new(infos: Vec<StreamerInfo>) -> Self {
-        let mut by_class: HashMap<String, Vec<StreamerInfo>> = HashMap::new();
-        for info in infos {
-            by_class.entry(info.name.clone()).or_default().push(info);
+        let mut by_class: HashMap<String, Vec<usize>> = HashMap::new();
+        for (at, info) in infos.iter().enumerate() {
+            by_class.entry(info.name.clone()).or_default().push(at);
         }
-        Self { by_class }
+        Self {
+            all: infos,
+            by_class,
+        }
     }
 
-    /// Whether a class is `base`, or has it among its bases, as far as the file describes them.
+    /// All of them, in their order.
     #[must_use]
-    pub fn derives(&self, class: &str, base: &str) -> bool {
+    pub fn all(&self) -> &[StreamerInfo] {
+        &self.all
+    }
+
+    /// Those of a class.
+    fn of(&self, class: &str) -> impl Iterator<Item = &StreamerInfo> {
+        let found = self.by_class.get(class).into_iter().flatten();
+        found.filter_map(|&at| self.all.get(at))
+    }
+
+    /// Whether an object of a class is a `base`, or has one within that is no pointer, as far as the file describes them.
+    /// What is, or has, an `except` does not count.
+    #[must_use]
+    pub fn holds(&self, class: &str, base: &str, except: &str) -> bool {
         let mut known = Vec::new();
         let mut left = vec![class];
         while let Some(class) = left.pop() {
             if class == base {
                 return true;
             }
-            if known.contains(&class) {
+            if class == except || known.contains(&class) {
                 continue;
             }
             known.push(class);
-            let infos = self.by_class.get(class).into_iter().flatten();
-            for element in infos.flat_map(|info| &info.elements) {
-                if matches!(element.kind, ElementKind::Base { .. }) {
-                    left.push(&element.name);
-                }
-            }
+            left.extend(
+                self.of(class)
+                    .flat_map(|info| &info.elements)
+                    .filter_map(within),
+            );
         }
         false
     }
 
     pub(crate) fn get(&self, class: &str, version: u16) -> Option<&StreamerInfo> {
-        let mut versions = self.by_class.get(class)?.iter();
+        let mut versions = self.of(class);
         versions.find(|info| info.version == i32::from(version))
     }
 
     pub(crate) fn by_checksum(&self, class: &str, checksum: u32) -> Option<&StreamerInfo> {
-        let mut versions = self.by_class.get(class)?.iter();
+        let mut versions = self.of(class);
         versions.find(|info| info.checksum == checksum)
+    }
+}
+
+/// The class of a base, or of a member whose class is not named where it is stored.
+fn within(element: &StreamerElement) -> Option<&str> {
+    match element.kind {
+        ElementKind::Base { .. } => Some(&element.name),
+        ElementKind::Object | ElementKind::ObjectAny => Some(&element.type_name),
+        ElementKind::ObjectPointer | ElementKind::ObjectAnyPointer
+            if matches!(element.type_code, OBJECT_INLINE | ANY_INLINE) =>
+        {
+            Some(element.type_name.trim_end_matches('*'))
+        }
+        _ => None,
     }
 }

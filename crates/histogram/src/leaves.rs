@@ -66,6 +66,22 @@ impl Walker<'_> {
         self.finish(class, header)
     }
 
+    /// A TMap: keys and values, one after another.
+    pub(crate) fn pairs(&mut self) -> Result<(), HistogramError> {
+        let header = self.header("map")?;
+        if header.version > 2 {
+            self.object(None)?;
+        }
+        if header.version > 1 {
+            self.cursor.string("name of a map")?;
+        }
+        for _ in 0..self.cursor.count(8, "number of pairs")? {
+            self.pointer()?;
+            self.pointer()?;
+        }
+        self.finish("TMap", header)
+    }
+
     /// A TArray.
     pub(crate) fn array(&mut self, path: Option<&str>, kind: Kind) -> Result<(), HistogramError> {
         let n = self.cursor.count(kind.size(), "array")?;

@@ -9,7 +9,7 @@
 //! belong together, this does not.
 //!
 //! The same walk moves any other object behind a key of another length ([`moved_object`]), and tells which classes keep
-//! their data outside of their objects ([`Infos::derives`]).
+//! their data outside of their objects ([`Infos::holds`]).
 //!
 //! # Invariants
 //!
@@ -41,3 +41,4 @@ pub use error::HistogramError;
 pub use histogram::{Histogram, is_histogram};
 pub use infos::Infos;
 pub use splice::moved_object;
+pub use walk::named_classes;

@@ -6,7 +6,7 @@ use crate::cursor::BYTE_COUNT;
 use crate::error::unsupported;
 use crate::histogram::Histogram;
 use crate::layout::Layout;
-use crate::walk::{CLASS_MASK, MAP_OFFSET, walk};
+use crate::walk::{CLASS_MASK, MAP_OFFSET, named_classes, walk};
 
 /// Bytes that take the place of others.
 #[derive(Debug)]
@@ -34,6 +34,8 @@ pub(crate) fn moved(histogram: &Histogram, key_len: u16) -> Result<Vec<u8>, Hist
 
 /// An object of any class for a record whose key has another length: positions within that it refers to count from the key.
 ///
+/// What names no class has nothing that could be referred to, and stays as it is, also if its class is not understood.
+///
 /// `key_lens` are the length of the key that it was stored behind, and that of the new one, both in bytes.
 ///
 /// # Errors
@@ -44,6 +46,9 @@ pub fn moved_object(
     key_lens: (u16, u16),
     infos: &Infos,
 ) -> Result<Vec<u8>, HistogramError> {
+    if key_lens.0 == key_lens.1 || named_classes(object).next().is_none() {
+        return Ok(object.to_vec());
+    }
     let layout = walk(class, object, key_lens.0, infos)?;
     rewritten((object, &layout), &[], key_lens)
 }

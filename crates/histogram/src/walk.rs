@@ -24,12 +24,12 @@ const OFFSET_L: i32 = 20;
 const OFFSET_P: i32 = 40;
 const OBJECT: i32 = 61;
 const ANY: i32 = 62;
-const OBJECT_INLINE: i32 = 63;
+pub(crate) const OBJECT_INLINE: i32 = 63;
 const OBJECT_POINTER: i32 = 64;
 const TSTRING: i32 = 65;
 const TOBJECT: i32 = 66;
 const TNAMED: i32 = 67;
-const ANY_INLINE: i32 = 68;
+pub(crate) const ANY_INLINE: i32 = 68;
 const ANY_POINTER: i32 = 69;
 
 /// Walks through the object of a histogram.
@@ -184,6 +184,7 @@ impl<'a> Walker<'a> {
             "TObject" => return self.object(path),
             "TNamed" => return self.named(path),
             "TObjArray" | "TList" | "THashList" => return self.items(class),
+            "TMap" => return self.pairs(),
             "TArrayC" => return self.array(path, Kind::I8),
             "TArrayS" => return self.array(path, Kind::I16),
             "TArrayI" => return self.array(path, Kind::I32),
@@ -375,6 +376,21 @@ fn is_plain(type_name: &str) -> bool {
         && words
             .filter(|word| !word.is_empty())
             .all(|word| PLAIN.contains(&word))
+}
+
+/// The names of classes in the bytes of an object: those of all objects behind pointers, each where it is first, and perhaps
+/// others, as numbers may look so.
+pub fn named_classes(object: &[u8]) -> impl Iterator<Item = &str> {
+    let words = object.windows(4).enumerate();
+    let marks = words.filter(|(_, word)| *word == NEW_CLASS.to_be_bytes());
+    marks.filter_map(|(at, _)| {
+        let rest = object.get(at + 4..)?;
+        let is_text = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
+        let length = rest.iter().position(|byte| !is_text(byte))?;
+        let (name, end) = rest.split_at_checked(length)?;
+        let is_name = length > 0 && end.first() == Some(&0);
+        is_name.then(|| std::str::from_utf8(name).ok()).flatten()
+    })
 }
 
 fn text(bytes: &[u8]) -> String {

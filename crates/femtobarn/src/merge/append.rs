@@ -40,11 +40,7 @@ pub(super) fn begin<'o>(output: &Path, options: &'o MergeOptions) -> Result<Job<
     job.existing = Some(Existing {
         keys: wanted(&file, None)?.into_iter().collect(),
         n_entries: HashMap::new(),
-        opened: Opened {
-            source,
-            metadata,
-            file,
-        },
+        opened: Opened::of(source, metadata, file),
     });
     Ok(job)
 }
@@ -76,6 +72,7 @@ impl Job<'_> {
             source,
             metadata,
             file,
+            ..
         } = &existing.opened;
         let options = ReaderOptions::default();
         let (metadata, keys) = ((&**metadata, file), (path, key));

@@ -4,8 +4,8 @@
 use femtobarn_rntuple::RNTupleError;
 
 use super::names::no_field;
-use super::others::{check_named, check_other};
-use super::{Job, OnPulse, Opened, wanted};
+use super::others::{check_named, taken};
+use super::{Job, MergedInput, OnPulse, Opened, wanted};
 use crate::convert::Input;
 use crate::open::RNTUPLE_CLASS;
 
@@ -13,7 +13,9 @@ use super::histograms::is_summed;
 
 impl Job<'_> {
     /// Opens all inputs, one after another, and insists that their ntuples fit together, by their headers, and that
-    /// every name that was given is that of something. Page lists and histograms are not looked at.
+    /// every name that was given is that of something. Page lists and histograms are not looked at. Other objects are brought
+    /// at once: so they are read once, what cannot be brought is told before any page is, and they come before the pages,
+    /// where their keys are as short as in most inputs.
     pub(super) fn check_all(
         &mut self,
         inputs: &[Input],
@@ -42,6 +44,7 @@ impl Job<'_> {
     fn check(&mut self, input: &Input) -> Result<(), RNTupleError> {
         let options = self.options;
         let opened = Opened::new(input)?;
+        let mut merged = MergedInput::of(&input.url);
         let is_named = input.path.is_some();
         for (path, key) in wanted(&opened.file, input.path.as_deref())? {
             if is_named {
@@ -62,14 +65,23 @@ impl Job<'_> {
                 if !is_wanted && !self.known.contains_key(&path) && !self.has(&path) {
                     continue;
                 }
+                if self.taken.contains(&path) {
+                    return Err(taken(&opened, &path, &key));
+                }
                 let at = self.begun(&reader, &path)?;
                 if let Some((_, ntuple)) = self.ntuples.get_mut(at) {
                     ntuple.check(&reader, &|name| self.fields.takes(name))?;
                 }
-            } else if !key.is_directory() && !is_summed(&key) {
-                check_other(&opened, &path, &key, options.others)?;
+            } else if is_summed(&key) {
+                if self.taken.contains(&path) {
+                    return Err(taken(&opened, &path, &key));
+                }
+                self.summed.insert(path);
+            } else if !key.is_directory() {
+                self.add_other(&opened, &path, &key, &mut merged)?;
             }
         }
+        self.report.inputs.push(merged);
         Ok(())
     }
 }

@@ -1,19 +1,18 @@
 //! Histograms are added up, bin by bin: the sums wait until all files were seen.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use femtobarn_histogram::{Histogram, HistogramError, Infos, is_histogram};
+use femtobarn_histogram::{Histogram, HistogramError, is_histogram};
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rootfile::{FileWriter, Key, RootFile};
+use femtobarn_rootfile::{FileWriter, Key};
+
+use super::Opened;
 
 /// The histograms of all files that were added so far, in the order in which they were met.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     sums: Vec<Sum>,
     by_path: HashMap<String, usize>,
-    /// How the file that was met last describes its classes.
-    infos: Option<(String, Arc<Infos>)>,
 }
 
 /// A histogram of the output.
@@ -46,13 +45,14 @@ impl Sums {
     /// Adds the histogram of `key` to those of the same path.
     pub fn add(
         &mut self,
-        (input, output): (&RootFile, &mut FileWriter),
+        (input, output): (&Opened, &mut FileWriter),
         path: &str,
         key: &Key,
     ) -> Result<(), RNTupleError> {
-        let url = input.source().url();
-        let infos = self.infos_of(input, output)?;
-        let object = input.read_object(key)?;
+        let url = input.source.url();
+        let infos = input.infos()?;
+        input.describe_in(output)?;
+        let object = input.file.read_object(key)?;
         let class = &key.class_name;
         let found = Histogram::parse(class, &object, key.key_len, &infos);
         let histogram = found.map_err(|error| match error {
@@ -90,32 +90,13 @@ impl Sums {
         Ok(())
     }
 
-    /// How a file describes its classes; the output describes them, too.
-    fn infos_of(
-        &mut self,
-        input: &RootFile,
-        output: &mut FileWriter,
-    ) -> Result<Arc<Infos>, RNTupleError> {
-        let url = input.source().url();
-        if let Some((_, infos)) = self.infos.as_ref().filter(|(known, _)| known == url) {
-            return Ok(Arc::clone(infos));
-        }
-        let infos = input.streamer_infos()?;
-        for info in &infos {
-            output.add_streamer_info(info.clone());
-        }
-        let infos = Arc::new(Infos::new(infos));
-        self.infos = Some((url.to_owned(), Arc::clone(&infos)));
-        Ok(infos)
-    }
-
     /// Writes the sums.
     pub fn finish(self, file: &mut FileWriter, settings: u32) -> Result<(), RNTupleError> {
         for sum in self.sums {
             let (folder, name) = sum.path.rsplit_once('/').unwrap_or(("", &sum.path));
             let directory = file.directory(folder)?;
             let names = (sum.class.as_str(), name, sum.title.as_str());
-            let key_len = file.next_key_len(directory, names)?;
+            let key_len = file.next_key_len(directory, names, false)?;
             let object = sum.histogram.object(key_len).map_err(|error| {
                 let what = format!("the {} {:?} of {}", sum.class, sum.path, sum.first);
                 refused(

@@ -96,6 +96,12 @@ pub fn join(
     let ntuples: Vec<_> = ntuples.collect();
     let mut unseen = Aside::create(output, options.overwrite)?;
     let mut file = create_beside(&unseen, options.write.compression)?;
+    let mut known = HashSet::new();
+    for (beside, input) in beside.iter().zip(&mut report.inputs) {
+        if let Some(beside) = beside {
+            beside.write(&mut file, options, &mut known, input)?;
+        }
+    }
     let directory = file.directory(folder)?;
     let bytes = AtomicU64::new(0);
     let tick = |n| {
@@ -120,12 +126,6 @@ pub fn join(
     let n_entries = ntuple.finish(&mut file)?;
     for ((reader, merged), input) in readers.iter().zip(merged).zip(&mut report.inputs) {
         input.ntuples.push((reader.path().to_owned(), merged));
-    }
-    let mut known = HashSet::new();
-    for (beside, input) in beside.iter().zip(&mut report.inputs) {
-        if let Some(beside) = beside {
-            beside.write(&mut file, options, &mut known, input)?;
-        }
     }
     let merged = MergedNTuple {
         n_entries,

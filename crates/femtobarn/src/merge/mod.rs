@@ -17,12 +17,14 @@ mod precision;
 mod proven;
 mod report;
 
+use std::cell::{Cell, OnceCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use femtobarn_histogram::Infos;
 use femtobarn_io::{Aside, ByteSource, HeldSource};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{KnownHeader, Reader, ReaderOptions};
@@ -120,6 +122,8 @@ struct Job<'o> {
     existing: Option<Existing>,
     /// Paths of other objects that were taken.
     taken: HashSet<String>,
+    /// Paths of histograms of the inputs that were looked at.
+    summed: HashSet<String>,
     histograms: Sums,
     /// The top-level fields that are asked for, and numbers of the names and patterns that none fits.
     fields: Patterns<'o>,
@@ -135,17 +139,46 @@ struct Opened {
     source: Arc<dyn ByteSource>,
     metadata: Arc<dyn ByteSource>,
     file: RootFile,
+    infos: OnceCell<Arc<Infos>>,
+    /// Whether the output has its descriptions of classes.
+    is_described: Cell<bool>,
 }
 
 impl Opened {
     fn new(input: &Input) -> Result<Self, RNTupleError> {
         let source = open_source(&input.url)?;
         let metadata: Arc<dyn ByteSource> = HeldSource::with_ends(source.clone(), HEAD, TAIL)?;
-        Ok(Self {
-            file: RootFile::open(metadata.clone())?,
+        let file = RootFile::open(metadata.clone())?;
+        Ok(Self::of(source, metadata, file))
+    }
+
+    fn of(source: Arc<dyn ByteSource>, metadata: Arc<dyn ByteSource>, file: RootFile) -> Self {
+        Self {
             source,
             metadata,
-        })
+            file,
+            infos: OnceCell::new(),
+            is_described: Cell::new(false),
+        }
+    }
+
+    /// How the file describes its classes, read once.
+    fn infos(&self) -> Result<Arc<Infos>, RNTupleError> {
+        if let Some(infos) = self.infos.get() {
+            return Ok(Arc::clone(infos));
+        }
+        let infos = Arc::new(Infos::new(self.file.streamer_infos()?));
+        Ok(Arc::clone(self.infos.get_or_init(|| infos)))
+    }
+
+    /// Has the output describe classes as the file does.
+    fn describe_in(&self, output: &mut FileWriter) -> Result<(), RNTupleError> {
+        if !self.is_described.replace(true) {
+            for info in self.infos()?.all() {
+                output.add_streamer_info(info.clone());
+            }
+        }
+        Ok(())
     }
 }
 
@@ -160,6 +193,7 @@ impl<'o> Job<'o> {
             headers: HashMap::new(),
             existing: None,
             taken: HashSet::new(),
+            summed: HashSet::new(),
             histograms: Sums::default(),
             fields: Patterns::new(options.fields.iter().map(String::as_str)),
             unmatched: (0..options.fields.len()).collect(),
@@ -180,8 +214,8 @@ impl<'o> Job<'o> {
             .filter_map(|input| std::fs::metadata(local(&input.url)).ok());
         self.pulse.n_bytes = sizes.map(|found| found.len()).sum();
         self.check_all(inputs, pulse)?;
-        for input in inputs {
-            self.add(input, pulse)?;
+        for (at, input) in inputs.iter().enumerate() {
+            self.add(at, input, pulse)?;
             self.pulse.files += 1;
             if !pulse(self.pulse) {
                 return Err(RNTupleError::Interrupted);
@@ -190,10 +224,11 @@ impl<'o> Job<'o> {
         Ok(())
     }
 
-    /// Adds all that is in a file, or one ntuple of it.
-    fn add(&mut self, input: &Input, pulse: OnPulse<'_>) -> Result<(), RNTupleError> {
+    /// Adds the ntuples and histograms of a file, or one of it; other objects were brought when it was looked at.
+    fn add(&mut self, at: usize, input: &Input, pulse: OnPulse<'_>) -> Result<(), RNTupleError> {
         let opened = Opened::new(input)?;
-        let mut merged = MergedInput::of(&input.url);
+        let merged = self.report.inputs.get_mut(at);
+        let mut merged = merged.map(std::mem::take).unwrap_or_default();
         for (path, key) in wanted(&opened.file, input.path.as_deref())? {
             if key.is_directory() {
                 self.file.directory(&path)?;
@@ -204,11 +239,11 @@ impl<'o> Job<'o> {
                 self.add_ntuple(&opened, &path, &key, &mut merged, pulse)?;
             } else if is_summed(&key) {
                 self.add_histogram(&opened, &path, &key, &mut merged)?;
-            } else {
-                self.add_other(&opened, &path, &key, &mut merged)?;
             }
         }
-        self.report.inputs.push(merged);
+        if let Some(place) = self.report.inputs.get_mut(at) {
+            *place = merged;
+        }
         Ok(())
     }
 

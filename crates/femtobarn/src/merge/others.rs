@@ -1,12 +1,17 @@
 //! Objects that are no ntuples: histograms are added up, of others the first is taken.
 
-use femtobarn_histogram::{HistogramError, Infos, moved_object};
+use femtobarn_histogram::{HistogramError, moved_object, named_classes};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rootfile::{FileWriter, Key};
+use femtobarn_ttree::is_tree;
 
 use super::histograms::is_summed;
 use super::{Job, MergedInput, Opened, Others};
 use crate::open::RNTUPLE_CLASS;
+
+/// The class of anchors before version 1.0 of the format.
+const OLD_RNTUPLE_CLASS: &str = "ROOT::Experimental::RNTuple";
+const OLD_RNTUPLE: &str = "it was written before version 1.0 of the format, and only the ROOT that wrote it reads it: leave it out (others=\"drop\", --others drop)";
 
 impl Job<'_> {
     /// Adds a histogram to those of its path.
@@ -28,11 +33,10 @@ impl Job<'_> {
             return Err(taken(opened, path, key));
         }
         if let Some((existing, known)) = before {
-            let output = (&existing.opened.file, &mut self.file);
+            let output = (&existing.opened, &mut self.file);
             self.histograms.add(output, path, known)?;
         }
-        self.histograms
-            .add((&opened.file, &mut self.file), path, key)?;
+        self.histograms.add((opened, &mut self.file), path, key)?;
         self.taken.insert(path.to_owned());
         merged.histograms += 1;
         Ok(())
@@ -51,7 +55,9 @@ impl Job<'_> {
             Others::First if self.known.contains_key(path) => {
                 return Err(taken(opened, path, key));
             }
-            Others::First => !self.taken.contains(path) && !self.has(path),
+            Others::First => {
+                !self.taken.contains(path) && !self.summed.contains(path) && !self.has(path)
+            }
             Others::Error | Others::Drop => false,
         };
         if is_first {
@@ -76,15 +82,23 @@ pub(super) fn copy_object(
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let directory = file.directory(folder)?;
     let mut object = opened.file.read_object(key)?;
-    let infos = opened.file.streamer_infos()?;
-    for info in &infos {
-        file.add_streamer_info(info.clone());
+    if let Some(class) = with_data_elsewhere(opened, named_classes(&object))? {
+        return Err(nested(opened, path, key, class));
     }
+    opened.describe_in(file)?;
     let names = (key.class_name.as_str(), name, key.title.as_str());
-    let key_len = file.next_key_len(directory, names)?;
-    if key_len != key.key_len {
-        let key_lens = (key.key_len, key_len);
-        let moved = moved_object(&key.class_name, &object, key_lens, &Infos::new(infos));
+    let (narrow, wide) = (
+        file.next_key_len(directory, names, false)?,
+        file.next_key_len(directory, names, true)?,
+    );
+    if key.key_len == wide {
+        file.write_object_wide(directory, names, &object, settings)?;
+        return Ok(());
+    }
+    if key.key_len != narrow {
+        let key_lens = (key.key_len, narrow);
+        let infos = opened.infos()?;
+        let moved = moved_object(&key.class_name, &object, key_lens, &infos);
         object = moved
             .map_err(|error| cannot_move(opened, path, key, &error))?
             .into();
@@ -112,6 +126,8 @@ pub(super) fn check_named(opened: &Opened, path: &str, key: &Key) -> Result<(), 
     let url = opened.source.url();
     let what = if key.is_directory() {
         format!("{url}:{path} is a directory: name what is in it, or only the file for all of it")
+    } else if key.class_name == OLD_RNTUPLE_CLASS {
+        format!("{url}:{path} is a {OLD_RNTUPLE_CLASS}: {OLD_RNTUPLE}")
     } else if !is_summed(key) && key.class_name != RNTUPLE_CLASS && has_baskets(opened, key)? {
         format!(
             "{url}:{path} is a {}, and no RNTuple: convert it first (fb convert {url}:{path} NEW.root)",
@@ -123,18 +139,32 @@ pub(super) fn check_named(opened: &Opened, path: &str, key: &Key) -> Result<(), 
     Err(RNTupleError::Usage { what })
 }
 
-/// Whether the object is a tree: its data are elsewhere in the file, and would not come with it.
+/// Whether the data of the object are elsewhere in the file, as those of trees are, and would not come with it.
 fn has_baskets(opened: &Opened, key: &Key) -> Result<bool, RNTupleError> {
-    let infos = Infos::new(opened.file.streamer_infos()?);
-    let derives = |base| infos.derives(&key.class_name, base);
+    let class = std::iter::once(key.class_name.as_str());
+    Ok(with_data_elsewhere(opened, class)?.is_some())
+}
+
+/// The first of some classes whose data are elsewhere in the file.
+fn with_data_elsewhere<'c>(
+    opened: &Opened,
+    mut classes: impl Iterator<Item = &'c str>,
+) -> Result<Option<&'c str>, RNTupleError> {
+    let infos = opened.infos()?;
     // the trees of a chain are in other files
-    Ok(derives("TTree") && !derives("TChain"))
+    Ok(classes.find(|&class| {
+        class == RNTUPLE_CLASS
+            || class == OLD_RNTUPLE_CLASS
+            || is_tree(class)
+            || infos.holds(class, "TTree", "TChain")
+    }))
 }
 
 /// The error of an object that is not merged.
 fn refused(opened: &Opened, path: &str, key: &Key) -> RNTupleError {
     let (url, class) = (opened.source.url(), &key.class_name);
     let advice = match has_baskets(opened, key) {
+        _ if key.class_name == OLD_RNTUPLE_CLASS => OLD_RNTUPLE,
         Ok(true) => {
             "its data are in baskets elsewhere in the file: convert it to an RNTuple first (fb convert), or leave it out (others=\"drop\", --others drop)"
         }
@@ -144,6 +174,16 @@ fn refused(opened: &Opened, path: &str, key: &Key) -> RNTupleError {
     };
     RNTupleError::Usage {
         what: format!("{url} has a {class} called {path:?}, which is no RNTuple: {advice}"),
+    }
+}
+
+/// The error of an object that has another one within whose data are elsewhere in the file.
+fn nested(opened: &Opened, path: &str, key: &Key, within: &str) -> RNTupleError {
+    let (url, class) = (opened.source.url(), &key.class_name);
+    RNTupleError::Usage {
+        what: format!(
+            "{url} has a {class} called {path:?} with a {within} in it, whose data are elsewhere in the file and would not come along: leave it out (others=\"drop\", --others drop)"
+        ),
     }
 }
 

@@ -80,7 +80,7 @@ impl FileWriter {
         };
         let Some(object) = object else { return Ok(()) };
         let names = ("TList", "StreamerInfo", title.as_str());
-        let key = self.append_object(names, self.header.begin, &object, 101, 1)?;
+        let key = self.append_object(names, self.header.begin, &object, 101, (1, false))?;
         (self.header.seek_info, self.header.n_bytes_info) = (key.seek_key, key.n_bytes);
         Ok(())
     }

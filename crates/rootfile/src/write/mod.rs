@@ -237,10 +237,36 @@ impl FileWriter {
         object: &[u8],
         settings: u32,
     ) -> Result<Key, RootFileError> {
+        self.add_object(directory, names, object, settings, false)
+    }
+
+    /// Writes an object as [`write_object`](Self::write_object) does, behind a key as it is beyond 2 GB, wherever it is:
+    /// objects that were stored behind such a key stay as they are.
+    ///
+    /// # Errors
+    /// As [`write_object`](Self::write_object).
+    pub fn write_object_wide(
+        &mut self,
+        directory: usize,
+        names: (&str, &str, &str),
+        object: &[u8],
+        settings: u32,
+    ) -> Result<Key, RootFileError> {
+        self.add_object(directory, names, object, settings, true)
+    }
+
+    fn add_object(
+        &mut self,
+        directory: usize,
+        names: (&str, &str, &str),
+        object: &[u8],
+        settings: u32,
+        wide: bool,
+    ) -> Result<Key, RootFileError> {
         let known = self.keys(directory).iter();
         let cycles = known.filter(|key| key.name == names.1).map(|key| key.cycle);
         let cycle = cycles.max().unwrap_or(0).saturating_add(1);
-        let key = self.append_listed(directory, names, object, settings, cycle)?;
+        let key = self.append_listed(directory, names, object, settings, (cycle, wide))?;
         if let Some(folder) = self.folders.get_mut(directory) {
             // the newest cycle first: ROOT takes the first of a name
             let older = folder.keys.iter().position(|known| known.name == key.name);
@@ -272,7 +298,7 @@ impl FileWriter {
         else {
             return self.write_object(directory, names, object, settings);
         };
-        let key = self.append_listed(directory, names, object, settings, cycle)?;
+        let key = self.append_listed(directory, names, object, settings, (cycle, false))?;
         if let Some(folder) = self.folders.get_mut(directory) {
             if let Some(place) = folder.keys.get_mut(at) {
                 *place = key.clone();
@@ -289,7 +315,7 @@ impl FileWriter {
         names: (&str, &str, &str),
         object: &[u8],
         settings: u32,
-        cycle: u16,
+        cycle: (u16, bool),
     ) -> Result<Key, RootFileError> {
         let Some(folder) = self.folders.get(directory) else {
             return Err(RootFileError::KeyNotFound {
@@ -302,7 +328,8 @@ impl FileWriter {
         self.append_object(names, seek_parent, object, settings, cycle)
     }
 
-    /// How long the key is that the next object gets: positions in an object that has references count from its key.
+    /// How long the key is that the next object gets, if it is to be `wide` as beyond 2 GB or may be: positions in an object that
+    /// has references count from its key.
     ///
     /// # Errors
     /// If its names are longer than those of keys can be.
@@ -310,10 +337,11 @@ impl FileWriter {
         &self,
         directory: usize,
         names: (&str, &str, &str),
+        wide: bool,
     ) -> Result<u16, RootFileError> {
         let folder = self.folders.get(directory);
         let seek_parent = folder.map_or(0, |folder| folder.record.seek_dir);
-        self.key(names, seek_parent, (0, 0), 1)
+        self.key_of(names, seek_parent, (0, 0), (1, wide))
             .map(|key| key.key_len)
     }
 
@@ -355,13 +383,23 @@ impl FileWriter {
     /// The key of the next record, with a payload of `stored` bytes.
     fn key(
         &self,
+        names: (&str, &str, &str),
+        seek_parent: u64,
+        sizes: (usize, usize),
+        cycle: u16,
+    ) -> Result<Key, RootFileError> {
+        self.key_of(names, seek_parent, sizes, (cycle, false))
+    }
+
+    fn key_of(
+        &self,
         (class_name, name, title): (&str, &str, &str),
         seek_parent: u64,
         (stored, object_len): (usize, usize),
-        cycle: u16,
+        (cycle, wide): (u16, bool),
     ) -> Result<Key, RootFileError> {
         let seek_key = self.end;
-        let is_wide = is_wide(&[seek_key, seek_parent]);
+        let is_wide = wide || is_wide(&[seek_key, seek_parent]);
         let mut key = Key {
             n_bytes: 0,
             version: if is_wide { 1004 } else { 4 },
@@ -409,7 +447,7 @@ impl FileWriter {
         seek_parent: u64,
         object: &[u8],
         settings: u32,
-        cycle: u16,
+        cycle: (u16, bool),
     ) -> Result<Key, RootFileError> {
         let mut compressed = Vec::new();
         let shrunk = Compressor::new().compress(settings, object, &mut compressed);
@@ -423,7 +461,7 @@ impl FileWriter {
         } else {
             object
         };
-        let key = self.key(names, seek_parent, (payload.len(), object.len()), cycle)?;
+        let key = self.key_of(names, seek_parent, (payload.len(), object.len()), cycle)?;
         self.append(&key, payload)?;
         Ok(key)
     }

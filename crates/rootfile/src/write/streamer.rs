@@ -126,7 +126,7 @@ impl Writer {
                 this.members(element);
                 this.out.u32(version.cast_unsigned());
             }),
-            ElementKind::BasicType => self.plain("TStreamerBasicType", element),
+            ElementKind::BasicType => self.plain("TStreamerBasicType", 2, element),
             ElementKind::BasicPointer(counter) => {
                 self.subclass("TStreamerBasicPointer", 2, |this| {
                     this.counter(element, counter)
@@ -135,11 +135,11 @@ impl Writer {
             ElementKind::Loop(counter) => {
                 self.subclass("TStreamerLoop", 2, |this| this.counter(element, counter));
             }
-            ElementKind::Object => self.plain("TStreamerObject", element),
-            ElementKind::ObjectPointer => self.plain("TStreamerObjectPointer", element),
-            ElementKind::ObjectAny => self.plain("TStreamerObjectAny", element),
-            ElementKind::ObjectAnyPointer => self.plain("TStreamerObjectAnyPointer", element),
-            ElementKind::String => self.plain("TStreamerString", element),
+            ElementKind::Object => self.plain("TStreamerObject", 2, element),
+            ElementKind::ObjectPointer => self.plain("TStreamerObjectPointer", 2, element),
+            ElementKind::ObjectAny => self.plain("TStreamerObjectAny", 2, element),
+            ElementKind::ObjectAnyPointer => self.plain("TStreamerObjectAnyPointer", 1, element),
+            ElementKind::String => self.plain("TStreamerString", 2, element),
             ElementKind::Stl { container, content } => {
                 self.subclass("TStreamerSTL", 3, |this| {
                     this.stl(element, *container, *content)
@@ -167,8 +167,8 @@ impl Writer {
     }
 
     /// An element of a subclass that adds nothing.
-    fn plain(&mut self, class: &'static str, element: &StreamerElement) {
-        self.subclass(class, 2, |this| this.members(element));
+    fn plain(&mut self, class: &'static str, version: u16, element: &StreamerElement) {
+        self.subclass(class, version, |this| this.members(element));
     }
 
     fn counter(&mut self, element: &StreamerElement, counter: &Counter) {
