@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
+use femtobarn::Error;
+use femtobarn::convert::Input;
 use femtobarn::expression::Expression;
 use femtobarn::merge::{
-    Entries, JoinOptions, Level, MergeOptions, Others, Pulse, Unmatched, join, merge as merge_files,
+    Entries, JoinOptions, Level, MergeOptions, MergeReport, OnPulse, Others, Pulse, Unmatched,
+    join, merge as merge_files,
 };
 use femtobarn::write::{Mode, StoredAs};
 use pyo3::prelude::*;
@@ -117,10 +120,22 @@ pub fn merge(
     tick: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let options = merging(given, write)?;
+    reported(py, files, tick, |inputs, pulse| {
+        merge_files(inputs, Path::new(output), &options, pulse)
+    })
+}
+
+/// Brings files to an output, and calls back; gives the report in JSON.
+fn reported(
+    py: Python<'_>,
+    files: Vec<(String, Option<String>)>,
+    tick: Option<Py<PyAny>>,
+    bring: impl FnOnce(&[Input], OnPulse<'_>) -> Result<MergeReport, Error> + Send,
+) -> PyResult<String> {
     let inputs = inputs(files);
     let callback = Callback::new(tick);
     let result = py.detach(|| {
-        merge_files(&inputs, Path::new(output), &options, &|pulse: Pulse| {
+        bring(&inputs, &|pulse: Pulse| {
             callback.call((pulse.files, pulse.n_files, pulse.bytes, pulse.n_bytes))
         })
     });
@@ -160,12 +175,7 @@ pub fn join_columns(
     tick: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let options = joining(given, write)?;
-    let inputs = inputs(files);
-    let callback = Callback::new(tick);
-    let result = py.detach(|| {
-        join(&inputs, Path::new(output), &options, &|pulse: Pulse| {
-            callback.call((pulse.files, pulse.n_files, pulse.bytes, pulse.n_bytes))
-        })
-    });
-    Ok(callback.finish(result)?.to_json().to_string())
+    reported(py, files, tick, |inputs, pulse| {
+        join(inputs, Path::new(output), &options, pulse)
+    })
 }

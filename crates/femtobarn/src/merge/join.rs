@@ -157,6 +157,10 @@ fn attribute_sets(
             let what = format!("{unused} entries of {}", reader.path());
             input.dropped.push((what, "without a match".to_owned()));
         }
+        if reader.descriptor().attribute_sets.is_empty() {
+            inputs.push(input);
+            continue;
+        }
         let places = match entries {
             None => Places::new(std::iter::once(0..reader.n_entries()).collect(), 0),
             Some(entries) => Places::of_entries(entries),

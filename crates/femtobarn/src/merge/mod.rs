@@ -39,6 +39,7 @@ pub use options::{Level, MergeOptions, Others};
 pub use report::{MergeReport, MergedInput, MergedNTuple};
 
 pub(crate) use entries::Chooser;
+pub(crate) use names::no_field;
 
 use self::append::Existing;
 use attributes::{AttributeSets, Places};

@@ -9,7 +9,7 @@ use crate::convert::Input;
 use crate::open::{RNTUPLE_CLASS, reader_of};
 
 /// The error of a name or pattern that no field of any input fits: of the first one that has ntuples, with the nearest names.
-pub(super) fn no_field(inputs: &[Input], name: &str) -> RNTupleError {
+pub(crate) fn no_field(inputs: &[Input], name: &str) -> RNTupleError {
     let first = inputs.first().map_or("", |input| input.url.as_str());
     let (mut url, mut ntuple, mut names) = (first.to_owned(), String::new(), Vec::new());
     for input in inputs {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use femtobarn_io::{ByteSource, HeldSource};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{Reader, ReaderOptions, Tick};
-use femtobarn_rntuple::schema::{FieldId, did_you_mean};
+use femtobarn_rntuple::schema::FieldId;
 use femtobarn_rootfile::RootFile;
 
 pub use report::{Difference, NTupleProof, ProofReport};
@@ -30,7 +30,7 @@ use runs::{Run, runs};
 use values::{Comparer, Task};
 
 use crate::convert::{Input, check_inputs};
-use crate::merge::{Entries, wanted};
+use crate::merge::{Entries, no_field, wanted};
 use crate::open::{HEAD, RNTUPLE_CLASS, TAIL, open_source, reader_of};
 use crate::pattern::{Patterns, matches};
 
@@ -93,7 +93,7 @@ pub(crate) fn prove_found(
 ) -> Result<ProofReport, RNTupleError> {
     let mut report = ProofReport::default();
     let ntuples = open(output)?;
-    check_fields(&ntuples, &options.fields)?;
+    check_fields(output, &ntuples, &options.fields)?;
     check_since(&ntuples, options.since)?;
     for (path, reader) in ntuples {
         let mut job = Job::new(&path, reader, options)?;
@@ -133,20 +133,17 @@ fn check_since(ntuples: &[(String, Arc<Reader>)], since: u64) -> Result<(), RNTu
 }
 
 /// Insists that every name that was given is that of a field.
-fn check_fields(ntuples: &[(String, Arc<Reader>)], fields: &[String]) -> Result<(), RNTupleError> {
+fn check_fields(
+    output: &Input,
+    ntuples: &[(String, Arc<Reader>)],
+    fields: &[String],
+) -> Result<(), RNTupleError> {
     for pattern in fields {
         let mut names = ntuples
             .iter()
             .flat_map(|(_, reader)| reader.descriptor().field_names());
-        if let (false, Some((path, first))) =
-            (names.any(|name| matches(pattern, name)), ntuples.first())
-        {
-            return Err(RNTupleError::NoSuchField {
-                url: first.url().to_owned(),
-                ntuple: path.clone(),
-                name: pattern.clone(),
-                hint: did_you_mean(pattern, first.descriptor().field_names()),
-            });
+        if !names.any(|name| matches(pattern, name)) {
+            return Err(no_field(std::slice::from_ref(output), pattern));
         }
     }
     Ok(())
