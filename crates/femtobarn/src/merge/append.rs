@@ -2,17 +2,15 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 
-use femtobarn_io::{ByteSource, HeldSource};
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::{Reader, ReaderOptions};
+use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::write::{NTupleMerger, WriteOptions};
-use femtobarn_rootfile::{FileWriter, Key, RootFile};
+use femtobarn_rootfile::{FileWriter, Key};
 
 use super::attributes::AttributeSets;
 use super::{Job, MergeOptions, Opened, page_options, wanted};
-use crate::open::{HEAD, RNTUPLE_CLASS, TAIL, reader_of};
+use crate::open::RNTUPLE_CLASS;
 use crate::pattern::Patterns;
 use crate::writable::lock;
 
@@ -32,15 +30,14 @@ pub(super) struct Existing {
 /// If it is no ROOT file, may not be written to, or somebody else adds to it.
 pub(super) fn begin<'o>(output: &Path, options: &'o MergeOptions) -> Result<Job<'o>, RNTupleError> {
     let (sink, source) = lock(&output.to_string_lossy())?;
-    let metadata: Arc<dyn ByteSource> = HeldSource::with_ends(source.clone(), HEAD, TAIL)?;
-    let file = RootFile::open(metadata.clone())?;
-    let writer = FileWriter::update(sink, &file)?;
+    let opened = Opened::of(source)?;
+    let writer = FileWriter::update(sink, &opened.file)?;
     let mut job = Job::new(writer, options);
-    job.report.bytes_before = Some(source.meta().size);
+    job.report.bytes_before = Some(opened.source.meta().size);
     job.existing = Some(Existing {
-        keys: wanted(&file, None)?.into_iter().collect(),
+        keys: wanted(&opened.file, None)?.into_iter().collect(),
         n_entries: HashMap::new(),
-        opened: Opened::of(source, metadata, file),
+        opened,
     });
     Ok(job)
 }
@@ -68,15 +65,7 @@ impl Job<'_> {
         let Some(key) = key.filter(|key| key.class_name == RNTUPLE_CLASS) else {
             return Ok(None);
         };
-        let Opened {
-            source,
-            metadata,
-            file,
-            ..
-        } = &existing.opened;
-        let options = ReaderOptions::default();
-        let (metadata, keys) = ((&**metadata, file), (path, key));
-        let ntuple = reader_of(source.clone(), metadata, keys, options, None)?;
+        let ntuple = existing.opened.reader(path, key, None)?;
         insist_on_all_fields(&ntuple, &self.fields)?;
         existing
             .n_entries

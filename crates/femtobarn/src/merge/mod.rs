@@ -11,23 +11,22 @@ mod histograms;
 mod join;
 mod keys;
 mod names;
+mod opened;
 mod options;
 mod others;
 mod precision;
 mod proven;
 mod report;
 
-use std::cell::{Cell, OnceCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use femtobarn_histogram::Infos;
-use femtobarn_io::{Aside, ByteSource, HeldSource};
+use femtobarn_io::Aside;
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::{KnownHeader, Reader, ReaderOptions};
+use femtobarn_rntuple::read::{KnownHeader, Reader};
 use femtobarn_rntuple::write::{
     Choose, Encodings, MergeOptions as PageOptions, NTupleMerger, Rebuild, WriteOptions,
 };
@@ -40,13 +39,14 @@ pub use report::{MergeReport, MergedInput, MergedNTuple};
 
 pub(crate) use entries::Chooser;
 pub(crate) use names::no_field;
+pub(crate) use opened::Opened;
 
 use self::append::Existing;
 use attributes::{AttributeSets, Places};
 use options::check;
 
 use crate::convert::Input;
-use crate::open::{HEAD, RNTUPLE_CLASS, TAIL, open_source, reader_of};
+use crate::open::RNTUPLE_CLASS;
 use crate::pattern::Patterns;
 use crate::proof::ProofReport;
 use crate::writable::{create_beside, local};
@@ -133,54 +133,6 @@ struct Job<'o> {
     unfitted: HashSet<&'o str>,
     report: MergeReport,
     pulse: Pulse,
-}
-
-/// An input that is open.
-struct Opened {
-    source: Arc<dyn ByteSource>,
-    metadata: Arc<dyn ByteSource>,
-    file: RootFile,
-    infos: OnceCell<Arc<Infos>>,
-    /// Whether the output has its descriptions of classes.
-    is_described: Cell<bool>,
-}
-
-impl Opened {
-    fn new(input: &Input) -> Result<Self, RNTupleError> {
-        let source = open_source(&input.url)?;
-        let metadata: Arc<dyn ByteSource> = HeldSource::with_ends(source.clone(), HEAD, TAIL)?;
-        let file = RootFile::open(metadata.clone())?;
-        Ok(Self::of(source, metadata, file))
-    }
-
-    fn of(source: Arc<dyn ByteSource>, metadata: Arc<dyn ByteSource>, file: RootFile) -> Self {
-        Self {
-            source,
-            metadata,
-            file,
-            infos: OnceCell::new(),
-            is_described: Cell::new(false),
-        }
-    }
-
-    /// How the file describes its classes, read once.
-    fn infos(&self) -> Result<Arc<Infos>, RNTupleError> {
-        if let Some(infos) = self.infos.get() {
-            return Ok(Arc::clone(infos));
-        }
-        let infos = Arc::new(Infos::new(self.file.streamer_infos()?));
-        Ok(Arc::clone(self.infos.get_or_init(|| infos)))
-    }
-
-    /// Has the output describe classes as the file does.
-    fn describe_in(&self, output: &mut FileWriter) -> Result<(), RNTupleError> {
-        if !self.is_described.replace(true) {
-            for info in self.infos()?.all() {
-                output.add_streamer_info(info.clone());
-            }
-        }
-        Ok(())
-    }
 }
 
 impl<'o> Job<'o> {
@@ -303,13 +255,7 @@ impl<'o> Job<'o> {
 
     /// Opens an ntuple; most have the header that the last one had.
     fn reader(&mut self, opened: &Opened, path: &str, key: &Key) -> Result<Reader, RNTupleError> {
-        let reader = reader_of(
-            opened.source.clone(),
-            (&*opened.metadata, &opened.file),
-            (path, key),
-            ReaderOptions::default(),
-            self.headers.get(path),
-        )?;
+        let reader = opened.reader(path, key, self.headers.get(path))?;
         self.headers
             .insert(path.to_owned(), reader.header().clone());
         Ok(reader)

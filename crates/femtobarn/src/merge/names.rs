@@ -1,12 +1,11 @@
 //! What is said of names that no field has.
 
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::ReaderOptions;
 use femtobarn_rntuple::schema::did_you_mean;
 
 use super::{Opened, wanted};
 use crate::convert::Input;
-use crate::open::{RNTUPLE_CLASS, reader_of};
+use crate::open::RNTUPLE_CLASS;
 
 /// The error of a name or pattern that no field of any input fits: of the first one that has ntuples, with the nearest names.
 pub(crate) fn no_field(inputs: &[Input], name: &str) -> RNTupleError {
@@ -52,13 +51,7 @@ fn names_of(input: &Input) -> Result<Vec<(String, Vec<String>)>, RNTupleError> {
         if key.class_name != RNTUPLE_CLASS {
             continue;
         }
-        let reader = reader_of(
-            opened.source.clone(),
-            (&*opened.metadata, &opened.file),
-            (&path, &key),
-            ReaderOptions::default(),
-            None,
-        )?;
+        let reader = opened.reader(&path, &key, None)?;
         let names = reader.paths().iter().flatten().cloned().collect();
         out.push((path, names));
     }

@@ -16,11 +16,9 @@ mod values;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use femtobarn_io::{ByteSource, HeldSource};
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::{Reader, ReaderOptions, Tick};
+use femtobarn_rntuple::read::{Reader, Tick};
 use femtobarn_rntuple::schema::FieldId;
-use femtobarn_rootfile::RootFile;
 
 pub use report::{Difference, NTupleProof, ProofReport};
 
@@ -30,8 +28,8 @@ use runs::{Run, runs};
 use values::{Comparer, Task};
 
 use crate::convert::{Input, check_inputs};
-use crate::merge::{Entries, no_field, wanted};
-use crate::open::{HEAD, RNTUPLE_CLASS, TAIL, open_source, reader_of};
+use crate::merge::{Entries, Opened, no_field, wanted};
+use crate::open::RNTUPLE_CLASS;
 use crate::pattern::{Patterns, matches};
 
 /// How a file is compared with its inputs.
@@ -164,19 +162,12 @@ fn lacking(
     let found = found.ntuples.iter().map(|proof| proof.ntuple.clone());
     let mut known: HashSet<String> = found.collect();
     for input in inputs {
-        let (source, metadata, file) = open_root(&input.url)?;
-        for (path, key) in wanted(&file, input.path.as_deref())? {
+        let opened = Opened::new(input)?;
+        for (path, key) in wanted(&opened.file, input.path.as_deref())? {
             if key.class_name != RNTUPLE_CLASS || known.contains(&path) {
                 continue;
             }
-            let (metadata, names) = ((&*metadata, &file), (path.as_str(), &key));
-            let reader = reader_of(
-                source.clone(),
-                metadata,
-                names,
-                ReaderOptions::default(),
-                None,
-            )?;
+            let reader = opened.reader(&path, &key, None)?;
             let mut names = reader.descriptor().field_names();
             if names.any(|name| fields.takes(name)) {
                 out.push(NTupleProof::lacking(path.clone(), &input.url));
@@ -194,18 +185,11 @@ fn plain(path: &str) -> &str {
 
 /// The ntuples of a file by their paths.
 fn open(output: &Input) -> Result<Vec<(String, Arc<Reader>)>, RNTupleError> {
-    let (source, metadata, file) = open_root(&output.url)?;
+    let opened = Opened::new(output)?;
     let mut out = Vec::new();
-    for (path, key) in wanted(&file, output.path.as_deref())? {
+    for (path, key) in wanted(&opened.file, output.path.as_deref())? {
         if key.class_name == RNTUPLE_CLASS {
-            let options = ReaderOptions::default();
-            let reader = reader_of(
-                source.clone(),
-                (&*metadata, &file),
-                (&path, &key),
-                options,
-                None,
-            )?;
+            let reader = opened.reader(&path, &key, None)?;
             out.push((path, Arc::new(reader)));
         }
     }
@@ -220,19 +204,10 @@ fn open(output: &Input) -> Result<Vec<(String, Arc<Reader>)>, RNTupleError> {
     Ok(out)
 }
 
-type Opened = (Arc<dyn ByteSource>, Arc<dyn ByteSource>, RootFile);
-
-fn open_root(url: &str) -> Result<Opened, RNTupleError> {
-    let source = open_source(url)?;
-    let metadata: Arc<dyn ByteSource> = HeldSource::with_ends(source.clone(), HEAD, TAIL)?;
-    let file = RootFile::open(metadata.clone())?;
-    Ok((source, metadata, file))
-}
-
 /// An ntuple of an input. One that is not named may be missing.
 fn find(input: &Input, path: &str) -> Result<Option<Arc<Reader>>, RNTupleError> {
-    let (source, metadata, file) = open_root(&input.url)?;
-    let key = match file.find(path) {
+    let opened = Opened::new(input)?;
+    let key = match opened.file.find(path) {
         Ok(key) => key,
         Err(_) if input.path.is_none() => return Ok(None),
         Err(error) => return Err(error.into()),
@@ -245,14 +220,7 @@ fn find(input: &Input, path: &str) -> Result<Option<Arc<Reader>>, RNTupleError> 
             ),
         });
     }
-    let options = ReaderOptions::default();
-    let reader = reader_of(
-        source,
-        (&*metadata, &file),
-        (plain(path), &key),
-        options,
-        None,
-    )?;
+    let reader = opened.reader(plain(path), &key, None)?;
     Ok(Some(Arc::new(reader)))
 }
 

@@ -1,0 +1,71 @@
+//! Files that are open.
+
+use std::cell::{Cell, OnceCell};
+use std::sync::Arc;
+
+use femtobarn_histogram::Infos;
+use femtobarn_io::{ByteSource, HeldSource};
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::{KnownHeader, Reader, ReaderOptions};
+use femtobarn_rootfile::{FileWriter, Key, RootFile};
+
+use crate::convert::Input;
+use crate::open::{HEAD, TAIL, open_source, reader_of};
+
+/// An input that is open.
+pub(crate) struct Opened {
+    pub source: Arc<dyn ByteSource>,
+    metadata: Arc<dyn ByteSource>,
+    pub file: RootFile,
+    infos: OnceCell<Arc<Infos>>,
+    /// Whether the output has its descriptions of classes.
+    is_described: Cell<bool>,
+}
+
+impl Opened {
+    pub fn new(input: &Input) -> Result<Self, RNTupleError> {
+        Self::of(open_source(&input.url)?)
+    }
+
+    pub fn of(source: Arc<dyn ByteSource>) -> Result<Self, RNTupleError> {
+        let metadata: Arc<dyn ByteSource> = HeldSource::with_ends(source.clone(), HEAD, TAIL)?;
+        Ok(Self {
+            file: RootFile::open(metadata.clone())?,
+            source,
+            metadata,
+            infos: OnceCell::new(),
+            is_described: Cell::new(false),
+        })
+    }
+
+    /// Opens an ntuple, which may have a header that is known.
+    pub fn reader(
+        &self,
+        path: &str,
+        key: &Key,
+        known: Option<&KnownHeader>,
+    ) -> Result<Reader, RNTupleError> {
+        let metadata = (&*self.metadata, &self.file);
+        let options = ReaderOptions::default();
+        reader_of(self.source.clone(), metadata, (path, key), options, known)
+    }
+
+    /// How the file describes its classes, read once.
+    pub fn infos(&self) -> Result<Arc<Infos>, RNTupleError> {
+        if let Some(infos) = self.infos.get() {
+            return Ok(Arc::clone(infos));
+        }
+        let infos = Arc::new(Infos::new(self.file.streamer_infos()?));
+        Ok(Arc::clone(self.infos.get_or_init(|| infos)))
+    }
+
+    /// Has the output describe classes as the file does.
+    pub fn describe_in(&self, output: &mut FileWriter) -> Result<(), RNTupleError> {
+        if !self.is_described.replace(true) {
+            for info in self.infos()?.all() {
+                output.add_streamer_info(info.clone());
+            }
+        }
+        Ok(())
+    }
+}
