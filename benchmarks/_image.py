@@ -19,11 +19,14 @@ class MissingImageError(Exception):
 
 
 @contextlib.contextmanager
-def mounted(folder: Path, n_bytes: int) -> Iterator[Path]:
-    """A folder on an XFS of this size with reflink=1, in a sparse image in `folder`. Both are gone in the end."""
+def mounted(folder: Path, n_bytes: int, *, filled: bool = False) -> Iterator[Path]:
+    """A folder on an XFS of this size with reflink=1, in an image in `folder`. Both are gone in the end.
+
+    The image is sparse, or has all of its room from the beginning, so that none of it is taken during a run.
+    """
     if os.geteuid() != 0:
         raise MissingImageError("only root may mount a file system: run this as root")
-    for program in ("mkfs.xfs", "losetup", "mount", "umount", "fstrim"):
+    for program in ("mkfs.xfs", "losetup", "mount", "umount"):
         if shutil.which(program) is None:
             raise MissingImageError(f"there is no {program} (Debian: apt-get install xfsprogs)")
     # who ends this by a signal shall find nothing left, as with Ctrl-C
@@ -32,8 +35,11 @@ def mounted(folder: Path, n_bytes: int) -> Iterator[Path]:
         image, place = Path(name) / "xfs.img", Path(name) / "mounted"
         place.mkdir()
         with image.open("wb") as file:
-            file.truncate(n_bytes)
-        step("mkfs.xfs", "-q", "-m", "reflink=1", str(image))
+            if filled:
+                os.posix_fallocate(file.fileno(), 0, n_bytes)
+            else:
+                file.truncate(n_bytes)
+        step("mkfs.xfs", "-q", "-K", "-m", "reflink=1", str(image))
         # what is written shall not be in the cache twice, as the file's and as the image's
         device = step("losetup", "--direct-io=on", "--show", "-f", str(image)).strip()
         try:

@@ -43,8 +43,6 @@ class Merger:
         """What is not measured."""
         remove(self.output)
         os.sync()
-        if self.spec.get("trim"):
-            subprocess.run(["fstrim", self.spec["trim"]], check=True)
         buffer = bytearray(CHUNK)
         for path in self.inputs:
             with path.open("rb", buffering=0) as file:
@@ -105,7 +103,8 @@ class Hadd(Program):
         return {"ROOT": self.version}
 
     def command(self) -> list[str]:
-        return [self.program, "-v", "0", "-f", str(self.output), *map(str, self.inputs)]
+        setting = self.spec.get("compression", "")
+        return [self.program, "-v", "0", f"-f{setting}", str(self.output), *map(str, self.inputs)]
 
 
 class Copy(Program):

@@ -305,9 +305,9 @@ def processor_time() -> tuple[float, float]:
 
 def measured(competitor: Any, spec: dict[str, Any]) -> dict[str, Any]:
     gc.collect()
-    touch_memory(spec.get("touch", 0), spec.get("settle", 0))
     if hasattr(competitor, "prepare"):
         competitor.prepare()
+    touch_memory(spec.get("touch", 0), spec.get("settle", 0))
     reset_peak()
     (before, system_before), resident = processor_time(), status("VmRSS")
     parts = competitor.run()

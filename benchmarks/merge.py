@@ -30,7 +30,8 @@ from _worker import AGC, digests
 FILE_EVENTS = 360_000  # of about 500 MB
 N_FILES = 8
 N_RUNS = 3  # files that differ; the others are copies of them
-IMAGE = 24 << 30  # most bytes of the image: inputs, an output, and as much again until it is trimmed
+IMAGE = 10 << 30  # bytes of the image, at full size: inputs, and an output or other inputs
+LEAST = 1 << 30  # and at least
 FIELDS = ["event", "MET_pt", "Muon_pt"]  # that are compared
 OTHER = 404  # the compression that level L2 makes: lz4, as ROOT has it
 ROOT_ROUNDS = 1  # of what takes minutes
@@ -46,7 +47,10 @@ class Plan:
     def entry(self, competitor: str, label: str, inputs: list[Path], **more: Any) -> Entry:
         own = {key: more.pop(key) for key in ("rounds", "python", "inspect") if key in more}
         spec = {"competitor": competitor, "inputs": list(map(str, inputs)), "output": str(self.output)}
-        spec |= {"ntuple": NTUPLE, "trim": str(self.folder), "threads": 2}
+        spec |= {"ntuple": NTUPLE, "threads": 2}
+        # what is written needs memory in the kernel's cache
+        n_bytes = sum(path.stat().st_size for path in inputs)
+        spec |= {"touch": (n_bytes >> 20) + 512, "settle": self.options.settle}
         return Entry(label, spec | more, fresh=True, **own)
 
     def mergers(self, inputs: list[Path], *, slow: bool, checked: bool) -> list[Entry]:
@@ -69,6 +73,8 @@ class Plan:
                 fb("L2", f", to {OTHER}", given={"compression": OTHER}, rounds=1),
                 fb("L4", rounds=1),
             ]
+        if slow and len(inputs) <= 2:
+            entries.append(self.entry("Hadd", f"hadd, to {OTHER}", inputs, python=root, compression=OTHER, rounds=1))
         return entries
 
     def volumes(self, files: list[Path]) -> list[Table]:
@@ -232,7 +238,11 @@ def all_tables(plan: Plan, runs: list[Path], n_events: int) -> dict[str, list[Ta
         "skim": skim,
     }
     for name in wanted:
+        plan.output.unlink(missing_ok=True)
         tables[name] = makers[name]()
+        if plan.options.json:
+            # what was measured stays, whatever comes
+            plan.options.json.write_text(json.dumps(as_json(tables), indent=1))
     return tables
 
 
@@ -249,7 +259,8 @@ def main() -> None:
     n_events = max(1000, round(FILE_EVENTS * options.scale))
     runs = run_files(base, base.parent, n_events)
     try:
-        with mounted(options.out or base.parent, IMAGE) as folder:
+        n_bytes = max(LEAST, round(IMAGE * options.scale))
+        with mounted(options.out or base.parent, n_bytes, filled=True) as folder:
             tables = all_tables(Plan(folder, options), runs, n_events)
     except MissingImageError as missing:
         print(f"Nothing is measured: {missing}")
@@ -257,8 +268,6 @@ def main() -> None:
     print(as_markdown(tables, options.out or base.parent))
     if options.figure and "volumes" in tables:
         figure(tables["volumes"], options.figure)
-    if options.json:
-        options.json.write_text(json.dumps(as_json(tables), indent=1))
 
 
 if __name__ == "__main__":

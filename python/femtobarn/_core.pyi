@@ -220,6 +220,7 @@ def prove(
     condition: str | None = None,
     since: int = 0,
     fields: list[str] = ...,
+    join: dict[str, Any] | None = None,
     threads: int = 1,
     tick: Tick | None = None,
 ) -> str: ...

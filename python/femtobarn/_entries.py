@@ -1,11 +1,15 @@
-"""Which entries are taken, as users say it."""
+"""Which entries are taken, and which belong together, as users say it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from femtobarn._patterns import patterns
 from femtobarn._steps import as_integer
 from femtobarn.errors import UsageError
 
-__all__ = ["entry_slice"]
+__all__ = ["entry_slice", "joining"]
 
 _BEYOND = 2**62
 
@@ -53,6 +57,38 @@ def entry_slice(entries: slice | range | tuple[int | None, int | None]) -> tuple
     except TypeError:
         raise UsageError(f"entries are counted by integers, not {entries!r}") from None
     return _clipped(first), _clipped(last)
+
+
+def joining(
+    on: str | Iterable[str] | None, fields: Sequence[str | Iterable[str] | None] | None, unmatched: str
+) -> dict[str, Any]:
+    """Return which entries belong together, and which fields are taken, as the core has it.
+
+    Parameters
+    ----------
+    on : str or list of str, optional
+        Fields of integers.
+    fields : list, optional
+        For each ntuple, the top-level fields to take.
+    unmatched : str
+        What becomes of entries of the first ntuple that another one does not have.
+
+    Returns
+    -------
+    dict of str to Any
+        Options of the core.
+
+    Raises
+    ------
+    UsageError
+        If the fields are not those of several ntuples.
+    """
+    given: dict[str, Any] = {"unmatched": unmatched, "on": patterns("on", on)}
+    if fields is not None:
+        if isinstance(fields, str) or not isinstance(fields, Sequence):
+            raise UsageError(f"fields are a list with an item for each ntuple, not {fields!r}")
+        given["fields"] = [patterns("fields", each) for each in fields]
+    return given
 
 
 def _clipped(number: int | None) -> int | None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from femtobarn import _core
 from femtobarn._compat import known_options
+from femtobarn._entries import joining
 from femtobarn._merge import Common, MergeReport, call
 from femtobarn._ntuple import NTuple
-from femtobarn._patterns import patterns
 from femtobarn.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def join_columns(
     others: str = "error",
     compression: Any = None,
     overwrite: bool = False,
+    verify: bool = False,
     threads: int | None = None,
     progress: bool | None = None,
 ) -> MergeReport:
@@ -69,6 +70,9 @@ def join_columns(
         What all pages are to be compressed with (see `recreate`); by default each keeps what it has.
     overwrite : bool
         Whether the output replaces a file that is there already; an input is never replaced.
+    verify : bool
+        Whether the output is read again and compared with the ntuples before it appears, as
+        ``open(output).verify(against=files, beside=True, ...)`` does; what that found is in the report's `proof`.
     threads : int, optional
         Number of threads; by default the variable FEMTOBARN_THREADS, or else all cores.
     progress : bool, optional
@@ -98,12 +102,8 @@ def join_columns(
     for each in files if isinstance(files, (list, tuple)) else [files]:
         if isinstance(each, NTuple) and len(each.files) > 1:
             raise UsageError(f"{each.name!r} is in {len(each.files)} files: merge them first, and join that")
-    given: dict[str, Any] = {"unmatched": unmatched, "on": patterns("on", on), "others": others}
+    given = joining(on, fields, unmatched) | {"others": others, "verify": verify}
     if name is not None:
         given["name"] = name
-    if fields is not None:
-        if isinstance(fields, str) or not isinstance(fields, Sequence):
-            raise UsageError(f"fields are a list with an item for each ntuple, not {fields!r}")
-        given["fields"] = [patterns("fields", each) for each in fields]
     common = Common(None, compression, others, overwrite, threads, progress)
     return call(_core.join_columns, "joining", files, output, given, {}, common)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from femtobarn import _core as core_module
@@ -169,8 +169,11 @@ class NTuple(Readable):
         values: bool = False,
         entries: slice | range | tuple[int | None, int | None] | None = None,
         where: str | None = None,
-        fields: str | Iterable[str] | None = None,
+        fields: str | Iterable[str] | Sequence[str | Iterable[str] | None] | None = None,
         since: SupportsIndex | None = None,
+        beside: bool = False,
+        on: str | Iterable[str] | None = None,
+        unmatched: str | None = None,
         threads: int | None = None,
     ) -> VerifyReport:
         """Check every checksum of everything: metadata and pages; and compare the ntuple with what it was made of.
@@ -188,10 +191,17 @@ class NTuple(Readable):
         where : str, optional
             Of each input, the entries are to be there of which this is true.
         fields : str or list of str, optional
-            The top-level fields that are compared; ``*`` and ``?`` stand for any characters. By default all: of a join
-            those that an input has, of a reshape those whose precision has not changed.
+            The top-level fields that are compared; ``*`` and ``?`` stand for any characters. By default all. With
+            `beside`, a list with an item for each input, as for `join_columns`.
         since : int, optional
             The first entry that is of the inputs: of an append, the number of entries before. By default 0.
+        beside : bool
+            Whether the inputs are side by side, as `join_columns` puts them, instead of one after another.
+        on : str or list of str, optional
+            With `beside`, the fields that say which entries belong together; by default those of the same number do.
+        unmatched : str, optional
+            With `beside`, what became of entries of the first input that another one does not have: "error", which is
+            the default, or "drop".
         threads : int, optional
             Number of threads; by default that of `femtobarn.open`.
 
@@ -211,6 +221,7 @@ class NTuple(Readable):
         (True, [])
         """
         given = {"values": values or None, "entries": entries, "where": where, "fields": fields, "since": since}
+        given |= {"beside": beside or None, "on": on, "unmatched": unmatched}
         if against is None and any(option is not None for option in given.values()):
             raise UsageError(f"{', '.join(given)} are about inputs: name them (against=)")
         with Progress(f"verifying {self.name}", self._progress) as progress:

@@ -7,7 +7,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from femtobarn import _core
-from femtobarn._entries import entry_slice
+from femtobarn._entries import entry_slice, joining
 from femtobarn._patterns import patterns
 from femtobarn.errors import UsageError
 
@@ -38,6 +38,11 @@ def proven(
     if not 0 <= first <= ntuple.num_entries:
         raise UsageError(f"since is one of the {ntuple.num_entries} entries, not {first}")
     [output] = ntuple.files
+    join = None
+    if given["beside"]:
+        join = joining(given["on"], given["fields"], given["unmatched"] or "error")
+    elif given["on"] is not None or given["unmatched"] is not None:
+        raise UsageError("on and unmatched are about inputs that are side by side (beside=True)")
     found = _core.prove(
         output,
         resolve(against),
@@ -45,7 +50,8 @@ def proven(
         entries=None if entries is None else entry_slice(entries),
         condition=given["where"],
         since=first,
-        fields=patterns("fields", given["fields"]),
+        fields=[] if join else patterns("fields", given["fields"]),
+        join=join,
         threads=threads,
         tick=progress.tick,
     )

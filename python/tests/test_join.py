@@ -1,5 +1,7 @@
 """Joining: the fields of ntuples side by side, by the numbers of entries or by keys."""
 
+import json
+
 import awkward as ak
 import numpy as np
 import pytest
@@ -59,6 +61,12 @@ def write(path, array, name, **sizes):
     return path
 
 
+def command(capfd, *args):
+    """What `fb` prints as JSON, and its exit code."""
+    code = fb._core.cli_main([*map(str, args), "--json"])
+    return code, json.loads(capfd.readouterr().out)
+
+
 def assert_is(path, expected):
     nt = fb.open(path)
     assert nt.verify().ok
@@ -105,11 +113,13 @@ def test_entries_with_equal_keys_belong_together(tmp_path, seed, share, shuffled
     a = write(tmp_path / "a.root", LEFT, "Events", cluster_size=60_000)
     b = write(tmp_path / "b.root", KEYED[order], "Friends", cluster_size=60_000)
     output = tmp_path / "out.root"
-    fb.join_columns([a, b], output, on=KEYS, unmatched="drop", overwrite=True)
+    report = fb.join_columns([a, b], output, on=KEYS, unmatched="drop", overwrite=True, verify=True)
     assert_is(output, BOTH[kept])
+    assert report.proof["equal"]
     # the first one gives the order
     fb.join_columns([b, a], output, on=KEYS, overwrite=True, name="joined")
     assert_is(output, BOTH[order])
+    assert fb.open(output).verify(against=[b, a], beside=True, on=KEYS).ok
     assert fb.open(output).name == "joined"
 
 
@@ -150,7 +160,8 @@ def test_shuffled_entries_of_any_type_are_joined(tmp_path):
     events = np.random.default_rng(7).integers(0, n, 2 * n)
     a = write(tmp_path / "a.root", {"event": events, "x": np.arange(2 * n)}, "Events")
     b = write(tmp_path / "b.root", columns[order], "Friends", cluster_size=2000, page_size=200)
-    report = fb.join_columns([a, b], tmp_path / "out.root", on="event", threads=2)
+    report = fb.join_columns([a, b], tmp_path / "out.root", on="event", threads=2, verify=True)
+    assert report.proof["ntuples"][0]["by_value"]
     assert report.inputs[0]["ntuples"]["Events"]["entries"] == 2 * n
     joined = fb.open(tmp_path / "out.root")
     assert joined.verify().ok
@@ -174,8 +185,10 @@ def test_collections_behind_views_that_have_one_name_get_others(tmp_path, dimuon
     muons, numbers, output = (tmp_path / f"{name}.root" for name in ("muons", "numbers", "out"))
     fb.clone(dimuon, muons, fields=["Muon_*"])
     fb.clone(dimuon, numbers, fields="nMuon")
-    report = fb.join_columns([numbers, muons], output)
+    report = fb.join_columns([numbers, muons], output, verify=True)
     assert report.levels["L4"] == 0
+    assert report.proof["equal"]
+    assert report.proof["ntuples"][0]["by_value"] == []
     joined, one = fb.open(output), fb.open(dimuon)
     assert joined.verify().ok
     for name in ("nMuon", "Muon_pt", "Muon_charge"):
@@ -391,3 +404,94 @@ def test_a_list_of_files_is_joined(tmp_path, capfd):
     assert fb.open(tmp_path / "out.root").keys() == ["a", "b"]
     assert fb._core.cli_main(["join", f"{tmp_path}/one.root", f"{tmp_path}/a.root"]) == 2
     assert "two ntuples or more" in capfd.readouterr().err
+
+
+def proof_of(path, *others, **options):
+    return fb.open(path).verify(against=list(others), beside=True, **options)
+
+
+def test_a_join_is_proven_by_its_inputs(tmp_path, capfd):
+    """Of entries that keys have put in another order there was no proof."""
+    a = write(tmp_path / "a.root", LEFT, "Events", cluster_size=9000)
+    order = np.random.default_rng(8).permutation(N)
+    b = write(tmp_path / "b.root", KEYED[order], "Friends", cluster_size=9000)
+    output = tmp_path / "out.root"
+    fields = [None, ["y", "s"]]
+    fb.join_columns([a, b], output, on=KEYS, fields=fields)
+    found = proof_of(output, a, b, on=KEYS, fields=fields)
+    assert (found.ok, found.against["entries"]) == (True, N)
+    assert {item["field"] for item in found.against["by_value"]} == {"run", "event", "x", "v", "y", "s"}
+    more = ["--on", "run,event", "--fields", "*", "--fields", "y,s"]
+    code, found = command(capfd, "verify", output, "--against", a, b, "--beside", *more)
+    assert (code, found["against"]["equal"]) == (0, True)
+    code, found = command(capfd, "join", tmp_path / "again.root", a, b, "--verify", *more)
+    assert (code, found["proof"]["equal"]) == (0, True)
+
+
+def test_a_join_of_equal_clusters_is_proven_by_its_pages(tmp_path):
+    one = write(tmp_path / "one.root", {"x": np.arange(5000)}, "Events")
+    two = write(tmp_path / "two.root", {"y": np.arange(5000) * 0.5}, "Friends")
+    output = tmp_path / "out.root"
+    report = fb.join_columns([one, two], output, verify=True)
+    [proof] = report.proof["ntuples"]
+    assert (proof["by_value"], proof["inputs"][1]["entries"]) == ([], 5000)
+    assert proof["pages_equal"] > 0
+    assert proof_of(output, one, two, values=True).against["pages_equal"] == 0
+
+
+@pytest.mark.parametrize("keys", [None, KEYS])
+def test_what_is_wrong_in_a_join_is_found(tmp_path, keys):
+    order = np.random.default_rng(9).permutation(N) if keys else np.arange(N)
+    right = beside(LEFT[KEYS], RIGHT[["y", "s"]]) if keys else RIGHT[["y", "s"]]
+    a = write(tmp_path / "a.root", LEFT, "Events")
+    b = write(tmp_path / "b.root", right[order], "Friends")
+    expected = beside(LEFT, RIGHT[["y", "s"]])
+
+    def differences(array):
+        output = tmp_path / "wrong.root"
+        fb.write(output, array, name="Events")
+        return proof_of(output, a, b, on=keys)
+
+    assert differences(expected).ok
+    y = ak.to_numpy(expected["y"]).copy()
+    y[1234] += 1
+    [found] = differences(ak.with_field(expected, y, "y")).differences
+    assert (found["field"], found["entry"], found["input_entry"]) == ("y", 1234, int(np.flatnonzero(order == 1234)[0]))
+    # entries that change places, are missing or too many
+    swapped = np.arange(N)
+    swapped[[10, 11]] = 11, 10
+    assert {"event", "x", "y"} <= {item["field"] for item in differences(expected[swapped]).differences}
+    for some, n in ((expected[:-1], N - 1), (ak.concatenate([expected, expected[-1:]]), N + 1)):
+        [found] = differences(some).differences
+        assert (found["field"], found["found"], found["expected"]) == ("", str(n), str(N))
+    # fields that are missing, too many, or something else
+    [found] = differences(expected[[name for name in expected.fields if name != "s"]]).differences
+    assert (found["field"], found["found"]) == ("s", "no such field")
+    report = differences(ak.with_field(expected, np.arange(N), "z"))
+    assert not report
+    [found] = report.against["not_compared"]
+    assert (found["field"], "none of the inputs" in found["reason"]) == ("z", True)
+    [found] = differences(ak.with_field(expected, np.arange(N, dtype="i2"), "y")).differences
+    assert (found["field"], found["found"], found["expected"]) == ("y", "it is std::int16_t", "it is float")
+
+
+def test_proofs_of_joins_say_what_they_cannot_do(tmp_path):
+    a = write(tmp_path / "a.root", {"event": [1, 2], "x": [1, 2]}, "Events")
+    b = write(tmp_path / "b.root", {"event": [2, 3], "y": [1, 2]}, "Friends")
+    output = tmp_path / "out.root"
+    fb.join_columns([a, b], output, on="event", unmatched="drop", verify=True)
+    with pytest.raises(fb.FemtobarnError, match=r"entry 0 .*event 1.* has no match"):
+        proof_of(output, a, b, on="event")
+    assert proof_of(output, a, b, on="event", unmatched="drop").ok
+    for options in ({"since": 1}, {"entries": (0, 1)}, {"where": "x > 1"}):
+        with pytest.raises(fb.FemtobarnError, match="side by side"):
+            proof_of(output, a, b, on="event", unmatched="drop", **options)
+    with pytest.raises(fb.FemtobarnError, match="beside=True"):
+        fb.open(output).verify(against=a, on="event")
+    with pytest.raises(fb.FemtobarnError, match=r"name them \(against=\)"):
+        fb.open(output).verify(beside=True)
+    two = tmp_path / "two.root"
+    fb.write(two, {"x": [1]}, name="one")
+    with fb.update(two) as file:
+        file["two"] = {"x": [1]}
+    assert fb._core.cli_main(["verify", str(two), "--against", str(a), str(b), "--beside"]) == 2

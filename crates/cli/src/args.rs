@@ -128,9 +128,23 @@ pub struct VerifyArgs {
     /// Of each of them, the entries of which this is true
     #[arg(long = "where", value_name = "EXPRESSION")]
     pub condition: Option<String>,
-    /// Compare these top-level fields only, as of a join those that the input has; * and ? stand for any characters
-    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
+    /// Compare these top-level fields only; * and ? stand for any characters; with --beside as in fb join, once for each input
+    #[arg(long, value_name = "PATTERN,…")]
     pub fields: Vec<String>,
+    /// Prove instead that it has the fields of all of them side by side, as fb join makes it
+    #[arg(long)]
+    pub beside: bool,
+    /// With --beside, the fields that say which entries belong together [default: entries of the same number do]
+    #[arg(
+        long,
+        value_name = "FIELD,…",
+        value_delimiter = ',',
+        requires = "beside"
+    )]
+    pub on: Vec<String>,
+    /// With --beside, what became of entries of the first input that another one does not have: error, or drop [default: error]
+    #[arg(long, value_name = "WHAT", requires = "beside", value_parser = ["error", "drop"])]
+    pub unmatched: Option<String>,
     /// The first entry that is of them, as of an append the number of entries before [default: 0]
     #[arg(long, value_name = "ENTRY")]
     pub since: Option<u64>,
@@ -297,6 +311,9 @@ pub struct JoinArgs {
     /// The name of the ntuple that is made [default: that of the first]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+    /// Compare the output with the ntuples before it appears, as `verify --against … --beside` does
+    #[arg(long)]
+    pub verify: bool,
     /// Compression of all pages: zstd, lz4, zlib or lzma with a level, as zstd:5, none, or a number of ROOT's, as 505 [default: each keeps its own]
     #[arg(long, value_name = "CODEC[:LEVEL]")]
     pub compression: Option<String>,

@@ -22,21 +22,15 @@ pub fn run(args: &JoinArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
         ..WriteOptions::default()
     };
     write.compression = compression.unwrap_or(write.compression);
-    let patterns = |text: &String| match text.as_str() {
-        "*" => Vec::new(),
-        text => text.split(',').map(str::to_owned).collect(),
-    };
     let options = JoinOptions {
         name: args.name.clone(),
         on: args.on.clone(),
-        unmatched: match args.unmatched.as_str() {
-            "drop" => Unmatched::Drop,
-            _ => Unmatched::Error,
-        },
-        fields: args.fields.iter().map(patterns).collect(),
+        unmatched: unmatched(&args.unmatched),
+        fields: args.fields.iter().map(|text| patterns(text)).collect(),
         others: others(&args.others),
         compression,
         overwrite: args.force,
+        verify: args.verify,
         write,
     };
     end_gently();
@@ -52,4 +46,19 @@ pub fn run(args: &JoinArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
         print(&report, out)?;
     }
     Ok(code::FINE)
+}
+
+/// Patterns of the fields of one ntuple; none for all.
+pub fn patterns(text: &str) -> Vec<String> {
+    match text {
+        "*" => Vec::new(),
+        text => text.split(',').map(str::to_owned).collect(),
+    }
+}
+
+pub fn unmatched(text: &str) -> Unmatched {
+    match text {
+        "drop" => Unmatched::Drop,
+        _ => Unmatched::Error,
+    }
 }

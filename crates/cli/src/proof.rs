@@ -4,12 +4,13 @@ use std::io::{self, Write};
 
 use femtobarn::convert::Input;
 use femtobarn::expression::Expression;
-use femtobarn::merge::Entries;
+use femtobarn::merge::{Entries, JoinOptions, Unmatched};
 use femtobarn::proof::{NTupleProof, ProofOptions, ProofReport, prove};
 
 use crate::args::VerifyArgs;
 use crate::convert::inputs;
 use crate::failure::{Failure, code};
+use crate::join::{patterns, unmatched};
 use crate::options::entries;
 use crate::output::Output;
 use crate::remarks::{FILES, Remarks, missing};
@@ -27,10 +28,11 @@ pub fn check(args: &VerifyArgs) -> Result<(), Failure> {
         || args.entries.is_some()
         || args.condition.is_some()
         || args.since.is_some()
+        || args.beside
         || !args.fields.is_empty();
     match (args.against.is_empty(), args.targets.as_slice()) {
         (true, _) if is_alone => usage(
-            "--values, --entries, --where, --since and --fields are about inputs: name them with --against",
+            "--values, --entries, --where, --since, --beside and --fields are about inputs: name them with --against",
         ),
         (false, targets) if targets.len() != 1 => {
             usage("with --against there is one output: fb verify OUTPUT --against INPUT…")
@@ -57,19 +59,29 @@ pub fn against(
         (None, Some(text)) => Entries::Where(Expression::parse(text)?),
         (None, None) => Entries::All,
     };
+    let each = args.fields.iter().map(|text| patterns(text));
+    let join = args.beside.then(|| JoinOptions {
+        on: args.on.clone(),
+        unmatched: args
+            .unmatched
+            .as_deref()
+            .map_or_else(Unmatched::default, unmatched),
+        fields: each.clone().collect(),
+        ..JoinOptions::default()
+    });
     let options = ProofOptions {
         values: args.values,
         entries: wanted,
         since: args.since.unwrap_or(0),
-        fields: args.fields.clone(),
+        fields: match join {
+            Some(_) => Vec::new(),
+            None => each.flatten().collect(),
+        },
+        join,
         threads,
     };
-    Ok(Some(prove(
-        &output,
-        &inputs(&args.against, false)?,
-        &options,
-        None,
-    )?))
+    let inputs = inputs(&args.against, args.beside && !args.fields.is_empty())?;
+    Ok(Some(prove(&output, &inputs, &options, None)?))
 }
 
 /// The report for people.

@@ -142,7 +142,7 @@ fn reported(
     Ok(callback.finish(result)?.to_json().to_string())
 }
 
-fn joining(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<JoinOptions> {
+pub fn joining(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<JoinOptions> {
     let mut out = JoinOptions {
         write: options(write)?,
         ..JoinOptions::default()
@@ -157,6 +157,7 @@ fn joining(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<Joi
             "others" => out.others = chosen(&key, &value, OTHERS)?,
             "compression" => out.compression = value.extract()?,
             "overwrite" => out.overwrite = value.extract()?,
+            "verify" => out.verify = value.extract()?,
             other => return Err(usage(format!("there is no option {other:?}"))),
         }
     }

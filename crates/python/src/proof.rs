@@ -5,14 +5,16 @@ use femtobarn::expression::Expression;
 use femtobarn::merge::Entries;
 use femtobarn::proof::{ProofOptions, prove as prove_file};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::callback::Callback;
 use crate::convert::inputs;
 use crate::error::to_python;
+use crate::merge::joining;
 
 /// Compares an ntuple with its inputs; gives what was found, in JSON.
 #[pyfunction]
-#[pyo3(signature = (output, files, *, values = false, entries = None, condition = None, since = 0, fields = Vec::new(), threads = 1, tick = None))]
+#[pyo3(signature = (output, files, *, values = false, entries = None, condition = None, since = 0, fields = Vec::new(), join = None, threads = 1, tick = None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn prove(
     py: Python<'_>,
@@ -23,6 +25,7 @@ pub fn prove(
     condition: Option<&str>,
     since: u64,
     fields: Vec<String>,
+    join: Option<&Bound<'_, PyDict>>,
     threads: usize,
     tick: Option<Py<PyAny>>,
 ) -> PyResult<String> {
@@ -36,6 +39,9 @@ pub fn prove(
         entries,
         since,
         fields,
+        join: join
+            .map(|given| joining(given, &PyDict::new(py)))
+            .transpose()?,
         threads,
     };
     let files = inputs(files);

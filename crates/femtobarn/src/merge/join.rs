@@ -19,10 +19,12 @@ use super::attributes::{AttributeSets, Places};
 use super::keys::{Matches, keys_of, match_keys};
 use super::options::check_free;
 use super::others::{check_other, copy_object, taken};
+use super::proven::{prove_unseen, unseen_ntuple};
 use super::{MergeReport, MergedInput, MergedNTuple, OnPulse, Opened, Others, Pulse, wanted};
 use crate::convert::{Input, check_apart, check_inputs};
 use crate::open::{OpenOptions, open_reader_of, open_source};
 use crate::pattern::Patterns;
+use crate::proof::ProofOptions;
 use crate::writable::create_beside;
 
 /// What becomes of entries of the first ntuple that another one does not have.
@@ -53,6 +55,8 @@ pub struct JoinOptions {
     pub compression: Option<u32>,
     /// Whether the output replaces what is there.
     pub overwrite: bool,
+    /// Whether the output is read and compared with the inputs before it appears.
+    pub verify: bool,
     /// How metadata and new pages are written.
     pub write: WriteOptions,
 }
@@ -63,21 +67,24 @@ pub struct JoinOptions {
 /// If their entries do not belong together, two have a field of one name, or something cannot be read or written: nothing
 /// appears then.
 pub fn join(
-    inputs: &[Input],
+    files: &[Input],
     output: &Path,
     options: &JoinOptions,
     pulse: OnPulse<'_>,
 ) -> Result<MergeReport, RNTupleError> {
     let start = Instant::now();
-    check(inputs, output, options)?;
-    let readers = inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    check(files, output, options)?;
+    let readers = files
+        .iter()
+        .map(open_joined)
+        .collect::<Result<Vec<_>, _>>()?;
     let first = readers
         .first()
         .ok_or_else(|| RNTupleError::internal("nothing to join"))?;
     let name = options.name.as_deref();
     let name = name.unwrap_or(&first.descriptor().name);
     let (folder, own) = name.rsplit_once('/').unwrap_or(("", name));
-    let beside = inputs.iter().zip(&readers);
+    let beside = files.iter().zip(&readers);
     let beside = beside.map(|(input, reader)| Beside::of(input, reader, name, options.others));
     let beside = beside.collect::<Result<Vec<_>, _>>()?;
     let top_level = chosen(&readers, options)?;
@@ -135,6 +142,15 @@ pub fn join(
     report.shared_bytes = report.shared_in(file.sink());
     file.finish()?;
     report.bytes_out = std::fs::metadata(unseen.path()).map_or(0, |found| found.len());
+    if options.verify {
+        let proof = ProofOptions {
+            threads: options.write.threads,
+            join: Some(options.clone()),
+            ..ProofOptions::default()
+        };
+        let output = unseen_ntuple(&unseen, Some(name));
+        report.proof = Some(prove_unseen(&output, files, proof, pulse)?);
+    }
     unseen.appear()?;
     report.output = output.to_owned();
     report.seconds = start.elapsed().as_secs_f64();
@@ -250,7 +266,8 @@ fn check(inputs: &[Input], output: &Path, options: &JoinOptions) -> Result<(), R
     check_free(output, options.overwrite)
 }
 
-fn open(input: &Input) -> Result<Arc<Reader>, RNTupleError> {
+/// The ntuple of an input that is joined.
+pub(crate) fn open_joined(input: &Input) -> Result<Arc<Reader>, RNTupleError> {
     let source = open_source(&input.url)?;
     let found = open_reader_of(source, input.path.as_deref(), OpenOptions::default())?;
     let reader = found.ok_or_else(|| RNTupleError::internal("an ntuple that may be missing"))?;
@@ -267,7 +284,7 @@ fn open(input: &Input) -> Result<Arc<Reader>, RNTupleError> {
 }
 
 /// The fields of each ntuple to take. Keys, which are the same in all, are taken of the first that is asked for them.
-fn chosen(
+pub(crate) fn chosen(
     readers: &[Arc<Reader>],
     options: &JoinOptions,
 ) -> Result<Vec<Vec<FieldId>>, RNTupleError> {
@@ -316,7 +333,7 @@ fn chosen(
 
 /// For each ntuple the numbers of its entries in the output, if they are others, and how many of them are not in it.
 #[expect(clippy::type_complexity, reason = "used once")]
-fn matched(
+pub(crate) fn matched(
     readers: &[Arc<Reader>],
     options: &JoinOptions,
 ) -> Result<(Vec<Option<Vec<u64>>>, Vec<u64>), RNTupleError> {

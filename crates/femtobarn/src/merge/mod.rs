@@ -38,6 +38,7 @@ pub use options::{Level, MergeOptions, Others};
 pub use report::{MergeReport, MergedInput, MergedNTuple};
 
 pub(crate) use entries::Chooser;
+pub(crate) use join::{chosen, matched, open_joined};
 pub(crate) use names::no_field;
 pub(crate) use opened::Opened;
 
@@ -48,7 +49,7 @@ use options::check;
 use crate::convert::Input;
 use crate::open::RNTUPLE_CLASS;
 use crate::pattern::Patterns;
-use crate::proof::ProofReport;
+use crate::proof::{ProofOptions, ProofReport};
 use crate::writable::{create_beside, local};
 use histograms::{Sums, is_summed};
 
@@ -96,7 +97,15 @@ pub fn merge(
         if options.verify {
             report.proof = Some(match report.ntuples.is_empty() {
                 true => ProofReport::default(),
-                false => proven::prove_unseen(unseen.path(), inputs, options, pulse)?,
+                false => {
+                    let proof = ProofOptions {
+                        entries: options.entries.clone(),
+                        threads: options.write.threads,
+                        ..ProofOptions::default()
+                    };
+                    let output = proven::unseen_ntuple(&unseen, None);
+                    proven::prove_unseen(&output, inputs, proof, pulse)?
+                }
             });
         }
         unseen.appear()?;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use femtobarn_io::Aside;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Tick;
 
@@ -9,7 +10,7 @@ use super::{MergeOptions, OnPulse, Pulse};
 use crate::convert::Input;
 use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
-use crate::proof::{NTupleProof, ProofOptions, ProofReport, prove_found};
+use crate::proof::{NTupleProof, ProofOptions, ProofReport, prove, prove_found};
 
 /// Insists that the output is new, and to have the values of the inputs.
 pub(super) fn check(output: &Path, options: &MergeOptions) -> Result<(), RNTupleError> {
@@ -25,27 +26,29 @@ pub(super) fn check(output: &Path, options: &MergeOptions) -> Result<(), RNTuple
     })
 }
 
-/// Reads a file that has no name yet, and compares it with what was merged.
+/// A file that has no name yet, or an ntuple of it.
+pub(super) fn unseen_ntuple(unseen: &Aside, path: Option<&str>) -> Input {
+    Input {
+        url: unseen.path().to_string_lossy().into_owned(),
+        path: path.map(str::to_owned),
+    }
+}
+
+/// Reads a file that has no name yet, and compares it with what it was made of.
 ///
 /// # Errors
 /// If it cannot be read, or anything is not as in the inputs.
 pub(super) fn prove_unseen(
-    file: &Path,
+    output: &Input,
     inputs: &[Input],
-    options: &MergeOptions,
+    options: ProofOptions,
     pulse: OnPulse<'_>,
 ) -> Result<ProofReport, RNTupleError> {
-    let output = Input {
-        url: file.to_string_lossy().into_owned(),
-        path: None,
-    };
-    let proof = ProofOptions {
-        entries: options.entries.clone(),
-        threads: options.write.threads,
-        ..ProofOptions::default()
-    };
     let tick = |_, _| pulse(Pulse::default());
-    let report = prove_found(&output, inputs, &proof, Some(&tick))?;
+    let report = match options.join {
+        Some(_) => prove(output, inputs, &options, Some(&tick))?,
+        None => prove_found(output, inputs, &options, Some(&tick))?,
+    };
     let refused = |ntuple: &str, what: &str| {
         RNTupleError::internal(format!(
             "what was written of {ntuple:?} is not what the inputs have ({what}), and nothing was kept"
@@ -60,9 +63,9 @@ pub(super) fn prove_unseen(
         }
         let files = [(output.url.clone(), Some(proof.ntuple.clone()))];
         let ntuple = NTuple::open(&files, OpenOptions::default())?;
-        let found = ntuple.verify(options.write.threads.max(1), Some(&tick))?;
+        let found = ntuple.verify(options.threads.max(1), Some(&tick))?;
         if let Some(damage) = found.iter().flat_map(|found| &found.damages).next() {
-            check_inputs(proof, inputs, options.write.threads, &tick)?;
+            check_inputs(proof, inputs, &options, &tick)?;
             let what = format!("{}: {}", damage.field, damage.problem);
             return Err(refused(&proof.ntuple, &what));
         }
@@ -74,21 +77,24 @@ pub(super) fn prove_unseen(
 fn check_inputs(
     proof: &NTupleProof,
     inputs: &[Input],
-    threads: usize,
+    options: &ProofOptions,
     tick: Tick<'_>,
 ) -> Result<(), RNTupleError> {
     for input in inputs {
-        let path = input.path.as_ref().unwrap_or(&proof.ntuple);
-        let file = [(input.url.clone(), Some(path.clone()))];
+        let path = match options.join {
+            Some(_) => input.path.clone(),
+            None => input.path.clone().or_else(|| Some(proof.ntuple.clone())),
+        };
+        let file = [(input.url.clone(), path.clone())];
         // an input may lack it
         let Ok(ntuple) = NTuple::open(&file, OpenOptions::default()) else {
             continue;
         };
-        let found = ntuple.verify(threads.max(1), Some(tick))?;
+        let found = ntuple.verify(options.threads.max(1), Some(tick))?;
         if let Some(damage) = found.into_iter().flat_map(|found| found.damages).next() {
             return Err(RNTupleError::Inconsistent {
                 url: input.url.clone(),
-                ntuple: path.clone(),
+                ntuple: path.unwrap_or_default(),
                 what: format!(
                     "the page of field {:?} in cluster {} at offset {}",
                     damage.field, damage.cluster, damage.offset

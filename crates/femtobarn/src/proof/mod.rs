@@ -5,6 +5,7 @@
 //! column in the input is the same page. What the output's checksums say of its pages is what `verify` finds; of the inputs
 //! only the checksums are read. All other values are compared bit by bit, some entries at a time.
 
+mod beside;
 mod clusters;
 mod compare;
 mod fields;
@@ -28,7 +29,7 @@ use runs::{Run, runs};
 use values::{Comparer, Task};
 
 use crate::convert::{Input, check_inputs};
-use crate::merge::{Entries, Opened, no_field, wanted};
+use crate::merge::{Entries, JoinOptions, Opened, no_field, wanted};
 use crate::open::RNTUPLE_CLASS;
 use crate::pattern::{Patterns, matches};
 
@@ -43,6 +44,8 @@ pub struct ProofOptions {
     pub since: u64,
     /// Names or patterns of the top-level fields of the output that are compared; all if empty.
     pub fields: Vec<String>,
+    /// The inputs are side by side, as this joins them, and not one behind the other.
+    pub join: Option<JoinOptions>,
     /// Number of threads.
     pub threads: usize,
 }
@@ -54,13 +57,14 @@ impl Default for ProofOptions {
             entries: Entries::default(),
             since: 0,
             fields: Vec::new(),
+            join: None,
             threads: 1,
         }
     }
 }
 
 /// Compares the ntuples of a file, or the one that is named, with those of its inputs: entries one after another, in the order
-/// of the inputs, of the fields that the output has. Inputs have the ntuple by the same path, or are named with their own. The
+/// of the inputs, or with `join` side by side, of the fields that the output has. Inputs have the ntuple by the same path, or are named with their own. The
 /// output's checksums are not looked at: that is `verify`.
 ///
 /// # Errors
@@ -76,6 +80,9 @@ pub fn prove(
         return Err(RNTupleError::Usage { what });
     }
     check_inputs(inputs)?;
+    if let Some(join) = &options.join {
+        return beside::prove(output, inputs, join, options, tick);
+    }
     let mut report = prove_found(output, inputs, options, tick)?;
     let lacking = lacking(output, inputs, &options.fields, &report)?;
     report.ntuples.extend(lacking);
@@ -267,30 +274,36 @@ impl<'o> Job<'o> {
         let name = format!("{}:{}", input.url(), input.path());
         let theirs = clusters(input)?;
         let runs = runs(input, &theirs, self.options, self.at)?;
-        let n: u64 = runs.iter().map(Run::n_entries).sum();
         let (fields, missing) = self.pair(input, &name);
         let first = self.at;
-        self.at += n;
-        self.report.inputs.push((name.clone(), n));
-        // entries that the output does not have are told at the end
-        let end = self.at.min(self.output.n_entries());
+        self.at += runs.iter().map(Run::n_entries).sum::<u64>();
+        self.report.inputs.push((name.clone(), self.at - first));
+        self.compare(input, (&theirs, &runs), (&fields, &missing), first, tick)
+    }
+
+    /// Compares the entries of the output from the first one of an input on, with runs of its entries. Entries that the output
+    /// does not have are told at the end.
+    fn compare(
+        &mut self,
+        input: &Arc<Reader>,
+        (theirs, runs): (&[Cluster], &[Run]),
+        (fields, missing): (&[FieldPair], &[String]),
+        first: u64,
+        tick: Option<Tick<'_>>,
+    ) -> Result<(), RNTupleError> {
+        let entries = first..self.at.min(self.output.n_entries());
+        let name = format!("{}:{}", input.url(), input.path());
         let mut comparer = Comparer {
             readers: (&self.output, input),
             name: &name,
-            runs: &runs,
-            fields: &fields,
-            missing: &missing,
+            runs,
+            fields,
+            missing,
             threads: self.options.threads,
             tick,
             report: &mut self.report,
         };
-        let tasks = tasks(
-            &self.clusters,
-            &theirs,
-            first..end,
-            self.options,
-            &mut comparer,
-        )?;
+        let tasks = tasks(&self.clusters, theirs, entries, self.options, &mut comparer)?;
         comparer.compare(tasks)
     }
 

@@ -16,6 +16,8 @@ use super::runs::Run;
 
 /// Decoded bytes of a step, in each file.
 const STEP: u64 = 64 << 20;
+/// The same where the entries of the input are in another order: each step may need all of them, so that there are few.
+const UNORDERED_STEP: u64 = 256 << 20;
 /// Bytes of pages that two steps need, in each file.
 const CACHE: u64 = 128 << 20;
 
@@ -197,66 +199,96 @@ impl<'a> Comparer<'a> {
             return Ok(());
         };
         let n = entries.end - entries.start;
-        let runs = self.runs_in(&entries);
+        let mut runs = clipped(self.runs_in(&entries), &entries);
+        let is_in_order = runs.is_sorted_by(|a, b| a.entries.end <= b.entries.start);
         let parts = columns.part(output, 0, &entries);
         let mut size = decoded_bytes(&columns.schema, &parts)?;
-        let theirs = others.first().map(|input| {
-            let hull = hull(runs, &entries);
-            (columns.part(input, 1, &hull), hull)
-        });
-        if let Some((parts, _)) = &theirs {
-            size = size.max(decoded_bytes(&columns.schema, parts)?);
+        if let Some(input) = others.first()
+            && is_in_order
+        {
+            let theirs = columns.part(input, 1, &hull(&runs));
+            size = size.max(decoded_bytes(&columns.schema, &theirs)?);
         }
-        if size > STEP && n > 1 {
+        let step = match is_in_order {
+            true => STEP,
+            false => UNORDERED_STEP,
+        };
+        if size > step && n > 1 {
             let middle = entries.start + n / 2;
             self.steps(readers, columns, entries.start..middle)?;
             return self.steps(readers, columns, middle..entries.end);
         }
-        if let Some(tick) = self.tick
-            && !tick(entries.start, self.report.n_entries)
-        {
-            return Err(RNTupleError::Interrupted);
-        }
-        let [ours, other] = &columns.caches;
-        let read = |parts: &[Part], cache| {
-            let options = ReadOptions {
-                threads: self.threads,
-                cache: Some(cache),
-                ..ReadOptions::default()
-            };
-            read(&columns.schema, parts, &options)
-        };
-        let found = read(&parts, ours)?;
-        match theirs {
+        self.pulse(entries.start)?;
+        let found = self.read(columns, 0, &parts)?;
+        match others.first() {
             None => self.check_zeros(columns, &found, entries.start),
-            Some((parts, hull)) => {
-                let expected = read(&parts, other)?;
-                self.check(columns, (&found, &expected), &entries, hull.start)
+            Some(input) => {
+                runs.sort_by_key(|run| run.entries.start);
+                self.against(input, columns, (&found, entries.start), &runs)
             }
         }
     }
 
+    /// Compares what was found with entries of the input, in the input's order; in halves, if they are too many.
+    fn against(
+        &mut self,
+        input: &Arc<Reader>,
+        columns: &Columns,
+        (found, start): (&Arrays, u64),
+        runs: &[Run],
+    ) -> Result<(), RNTupleError> {
+        let theirs = hull(runs);
+        let parts = columns.part(input, 1, &theirs);
+        if runs.len() > 1 && decoded_bytes(&columns.schema, &parts)? > UNORDERED_STEP {
+            let (first, second) = runs.split_at(runs.len() / 2);
+            self.against(input, columns, (found, start), first)?;
+            return self.against(input, columns, (found, start), second);
+        }
+        self.pulse(start)?;
+        let expected = self.read(columns, 1, &parts)?;
+        self.check(columns, (found, &expected), (start, theirs.start), runs)
+    }
+
+    fn pulse(&self, entry: u64) -> Result<(), RNTupleError> {
+        match self.tick {
+            Some(tick) if !tick(entry, self.report.n_entries) => Err(RNTupleError::Interrupted),
+            _ => Ok(()),
+        }
+    }
+
+    fn read(
+        &self,
+        columns: &Columns,
+        which: usize,
+        parts: &[Part],
+    ) -> Result<Arrays, RNTupleError> {
+        let options = ReadOptions {
+            threads: self.threads,
+            cache: columns.caches.get(which),
+            ..ReadOptions::default()
+        };
+        read(&columns.schema, parts, &options)
+    }
+
+    /// Compares runs of entries: those of the output are there from its entry `start` on, those of the input from `first` on.
     fn check(
         &mut self,
         columns: &Columns,
         (found, expected): (&Arrays, &Arrays),
-        entries: &Range<u64>,
-        first: u64,
+        (start, first): (u64, u64),
+        runs: &[Run],
     ) -> Result<(), RNTupleError> {
         let lacking = || RNTupleError::internal("arrays without values");
         for ((path, node), name) in found.columns().iter().zip(&columns.names) {
             if self.is_done(name) {
                 continue;
             }
-            for run in self.runs_in(entries) {
-                let start = run.output.max(entries.start);
-                let n = run.output_end().min(entries.end) - start;
-                let other = run.entries.start + (start - run.output);
-                let at = (start - entries.start, other - first);
-                let unequal = compare(node, (found, expected), at, n).ok_or_else(lacking)?;
-                if let Some(unequal) = unequal {
-                    let places = (start + unequal.at, Some(other + unequal.at));
-                    self.tell(path, places, unequal);
+            for run in runs {
+                let at = (run.output - start, run.entries.start - first);
+                let unequal = compare(node, (found, expected), at, run.n_entries());
+                if let Some(unequal) = unequal.ok_or_else(lacking)? {
+                    let other = run.entries.start + unequal.at;
+                    self.tell(path, (run.output + unequal.at, Some(other)), unequal);
                     break;
                 }
             }
@@ -299,16 +331,25 @@ fn field_of(path: &str, name: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// From the first to the last entry of the input that entries of the output are.
-fn hull(runs: &[Run], entries: &Range<u64>) -> Range<u64> {
-    let place = |run: &Run, entry: u64| run.entries.start + (entry - run.output);
-    let first = runs
-        .first()
-        .map(|run| place(run, entries.start.max(run.output)));
-    let last = runs
-        .last()
-        .map(|run| place(run, entries.end.min(run.output_end())));
+/// From the first to the last entry of the input that runs have.
+fn hull(runs: &[Run]) -> Range<u64> {
+    let first = runs.iter().map(|run| run.entries.start).min();
+    let last = runs.iter().map(|run| run.entries.end).max();
     first.unwrap_or(0)..last.unwrap_or(0)
+}
+
+/// What of runs is in entries of the output.
+fn clipped(runs: &[Run], entries: &Range<u64>) -> Vec<Run> {
+    let clip = |run: &Run| {
+        let output = run.output.max(entries.start);
+        let first = run.entries.start + (output - run.output);
+        let n = run.output_end().min(entries.end) - output;
+        Run {
+            entries: first..first + n,
+            output,
+        }
+    };
+    runs.iter().map(clip).collect()
 }
 
 /// Tasks of the same fields that follow one another, as one; those without fields are none.
@@ -360,8 +401,14 @@ mod tests {
     fn the_entries_of_an_input_span_those_that_are_not_taken() {
         let run = |entries: Range<u64>, output| Run { entries, output };
         let runs = [run(5..8, 100), run(20..21, 103), run(30..40, 104)];
-        assert_eq!(hull(&runs, &(101..106)), 6..32);
-        assert_eq!(hull(&runs[1..2], &(103..104)), 20..21);
-        assert_eq!(hull(&[], &(3..3)), 0..0);
+        assert_eq!(
+            clipped(&runs, &(101..106)),
+            [run(6..8, 101), run(20..21, 103), run(30..32, 104)]
+        );
+        assert_eq!(hull(&clipped(&runs, &(101..106))), 6..32);
+        assert_eq!(hull(&runs[1..2]), 20..21);
+        assert_eq!(hull(&[]), 0..0);
+        // in another order than in the output
+        assert_eq!(hull(&[run(30..31, 0), run(2..4, 1), run(9..10, 3)]), 2..31);
     }
 }

@@ -1,0 +1,186 @@
+//! The proof of a join: the entries of its inputs are side by side, by their numbers or by their keys.
+//!
+//! Which entries of the inputs belong together is found again, from the inputs alone, so that entries which the output lacks
+//! or has in another order are found, too.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::{Reader, Tick};
+use femtobarn_rntuple::schema::FieldId;
+
+use super::clusters::clusters;
+use super::fields::{Counterpart, FieldPair, counterpart};
+use super::runs::Run;
+use super::{Difference, Job, ProofOptions, ProofReport, open};
+use crate::convert::Input;
+use crate::merge::{Entries, JoinOptions, chosen, matched, open_joined};
+
+/// Compares an ntuple with those that were joined.
+///
+/// # Errors
+/// If something cannot be opened, the entries of the inputs do not belong together, or one of the other options is given.
+pub(super) fn prove(
+    output: &Input,
+    inputs: &[Input],
+    join: &JoinOptions,
+    options: &ProofOptions,
+    tick: Option<Tick<'_>>,
+) -> Result<ProofReport, RNTupleError> {
+    let is_other =
+        !matches!(options.entries, Entries::All) || options.since > 0 || !options.fields.is_empty();
+    if is_other {
+        return Err(RNTupleError::Usage {
+            what: "entries, where and since are about inputs that are one behind the other, and those of a join are side by side".to_owned(),
+        });
+    }
+    let readers = inputs.iter().map(open_joined);
+    let readers = readers.collect::<Result<Vec<_>, _>>()?;
+    let fields = chosen(&readers, join)?;
+    let (entries, _) = matched(&readers, join)?;
+    let (path, reader) = only(output)?;
+    let mut job = Job::new(&path, reader, options)?;
+    for ((reader, fields), entries) in readers.iter().zip(&fields).zip(entries) {
+        job.add_beside(reader, fields, entries, tick)?;
+    }
+    let report = job.finish_beside(&readers, &fields);
+    Ok(ProofReport {
+        ntuples: vec![report],
+    })
+}
+
+/// The ntuple of the output, which is the only one if it is not named.
+fn only(output: &Input) -> Result<(String, Arc<Reader>), RNTupleError> {
+    let mut ntuples = open(output)?;
+    match (ntuples.pop(), ntuples.as_slice()) {
+        (Some(one), []) => Ok(one),
+        (last, others) => {
+            let names = others.iter().chain(&last).map(|(path, _)| path.as_str());
+            let names: Vec<&str> = names.collect();
+            Err(RNTupleError::Usage {
+                what: format!(
+                    "one ntuple is compared with those that were joined, and {} has {} ({}): name one (FILE:NAME)",
+                    output.url,
+                    names.len(),
+                    names.join(", ")
+                ),
+            })
+        }
+    }
+}
+
+impl Job<'_> {
+    /// Compares fields of an input with the whole output: with these of its entries, or all in their order.
+    fn add_beside(
+        &mut self,
+        input: &Arc<Reader>,
+        fields: &[FieldId],
+        entries: Option<Vec<u64>>,
+        tick: Option<Tick<'_>>,
+    ) -> Result<(), RNTupleError> {
+        let name = format!("{}:{}", input.url(), input.path());
+        let theirs = clusters(input)?;
+        let runs = match entries {
+            None => vec![Run {
+                entries: 0..input.n_entries(),
+                output: 0,
+            }],
+            Some(entries) => runs_of(&entries),
+        };
+        self.at = runs.last().map_or(0, Run::output_end);
+        self.report.inputs.push((name.clone(), self.at));
+        let pairs = self.pair_beside(input, &name, fields);
+        self.compare(input, (&theirs, &runs), (&pairs, &[]), 0, tick)
+    }
+
+    /// Fields of an input, all of which the output must have.
+    fn pair_beside(&mut self, input: &Reader, name: &str, fields: &[FieldId]) -> Vec<FieldPair> {
+        let (ours, theirs) = (self.output.descriptor(), input.descriptor());
+        let own: HashMap<&str, FieldId> = ours
+            .top_level
+            .iter()
+            .map(|&id| (ours.field_name(id), id))
+            .collect();
+        let mut pairs = Vec::new();
+        // what is behind views may have another name, and is compared by them
+        for &id in fields.iter().filter(|&&id| !theirs.is_behind_views(id)) {
+            let field = theirs.field_name(id).to_owned();
+            let known = HashMap::from([(field.as_str(), id)]);
+            let found = own.get(field.as_str());
+            let found = found.map(|&own| counterpart(&self.output, own, input, &known));
+            let (found, expected) = match found {
+                Some(Counterpart::Found(pair)) => {
+                    let members = pair.left_out.iter();
+                    let members = members.map(|member| (member.clone(), name.to_owned()));
+                    self.report.left_out.extend(members);
+                    pairs.push(pair);
+                    continue;
+                }
+                Some(Counterpart::Other(found, expected)) => (found, expected),
+                Some(Counterpart::Missing | Counterpart::View(_)) | None => {
+                    ("no such field".to_owned(), "one".to_owned())
+                }
+            };
+            self.report.differences.push(Difference {
+                field,
+                entry: None,
+                input: name.to_owned(),
+                input_entry: None,
+                found,
+                expected,
+            });
+        }
+        pairs
+    }
+
+    /// The report, with the fields of the output that are of no input.
+    fn finish_beside(
+        mut self,
+        inputs: &[Arc<Reader>],
+        fields: &[Vec<FieldId>],
+    ) -> super::NTupleProof {
+        let compared = inputs.iter().zip(fields).flat_map(|(input, fields)| {
+            let names = fields.iter().map(|&id| input.descriptor().field_name(id));
+            names.collect::<Vec<_>>()
+        });
+        let compared: HashSet<&str> = compared.collect();
+        let own = self.output.descriptor();
+        let others = own.top_level.iter().filter(|&&id| !own.is_behind_views(id));
+        let others = others.map(|&id| own.field_name(id));
+        let others = others.filter(|name| !compared.contains(name));
+        let others = others.map(|name| (name.to_owned(), "it is of none of the inputs".to_owned()));
+        self.report.not_compared.extend(others);
+        self.finish()
+    }
+}
+
+/// Entries of an input, in the order of the output, as runs.
+fn runs_of(entries: &[u64]) -> Vec<Run> {
+    let mut out: Vec<Run> = Vec::new();
+    for (&entry, output) in entries.iter().zip(0..) {
+        match out.last_mut() {
+            Some(last) if last.entries.end == entry => last.entries.end += 1,
+            _ => out.push(Run {
+                entries: entry..entry + 1,
+                output,
+            }),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_that_follow_one_another_are_one_run() {
+        let run = |entries: std::ops::Range<u64>, output| Run { entries, output };
+        assert_eq!(
+            runs_of(&[4, 5, 6, 2, 3, 9]),
+            [run(4..7, 0), run(2..4, 3), run(9..10, 5)]
+        );
+        assert_eq!(runs_of(&[]), []);
+    }
+}
