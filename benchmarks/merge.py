@@ -1,7 +1,7 @@
 """Measure merging, cloning and skimming: femtobarn, ROOT's hadd and RDataFrame, cp, and the disk alone, in one run.
 
     python benchmarks/merge.py [--data DIR] [--scale X] [--runs N] [--root-python PYTHON] [--only ...] [--out DIR]
-                               [--figure FILE] [--json FILE]
+                               [--quick] [--figure FILE] [--json FILE]
 
 The files are on an XFS file system with reflink=1, which is made in an image below --out and is gone afterwards: that
 needs root. Every run has a process of its own, and the competitors take turns, once a round, with the inputs in the
@@ -84,7 +84,7 @@ class Plan:
             some = files[:n]
             checked = n == 2
             expected = joined(some) if checked else {}
-            entries = self.mergers(some, slow=True, checked=checked)
+            entries = self.mergers(some, slow=not self.options.quick, checked=checked)
             tables.append(measured(f"{n} files" if n > 1 else "1 file", entries, some, self.options.runs, expected))
         return tables
 
@@ -250,6 +250,7 @@ def main() -> None:
     parser = arguments(__doc__, ["volumes", "numbers", "clone", "skim"], runs=3)
     parser.add_argument("--out", type=Path, help="folder for the image (default: the input's)")
     parser.add_argument("--scale", type=float, default=1, help="size of the files, 1 being 500 MB")
+    parser.add_argument("--quick", action="store_true", help="without levels L2 and L4, which take minutes")
     parser.add_argument("--figure", type=Path, help="where to draw time against volume")
     options = parser.parse_args()
     found = inputs(options, ["zstd"])

@@ -1,8 +1,9 @@
 //! Bytes of other lengths: what spans or points beyond them is put right.
 
+use femtobarn_rootfile::BYTE_COUNT;
+
 use crate::HistogramError;
 use crate::Infos;
-use crate::cursor::BYTE_COUNT;
 use crate::error::unsupported;
 use crate::histogram::Histogram;
 use crate::layout::Layout;

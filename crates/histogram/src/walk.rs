@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 
-use femtobarn_rootfile::{ElementKind, StreamerElement, StreamerInfo};
+use femtobarn_rootfile::{
+    BYTE_COUNT, ElementKind, MEMBER_WISE, StreamedHeader, StreamerElement, StreamerInfo,
+    streamed_text as text,
+};
 
-use crate::cursor::{BYTE_COUNT, Cursor, Header, MEMBER_WISE};
+use crate::cursor::Cursor;
 use crate::error::unsupported;
 use crate::layout::{Labels, Layout, Place};
 use crate::numbers::{Kind, int};
@@ -77,15 +80,19 @@ pub(crate) struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    pub(crate) fn header(&mut self, what: &'static str) -> Result<Header, HistogramError> {
+    pub(crate) fn header(&mut self, what: &'static str) -> Result<StreamedHeader, HistogramError> {
         let header = self.cursor.header(what)?;
-        self.layout.counts.extend(header.end.map(|(_, at)| at));
+        self.layout.counts.extend(header.end.map(|_| header.start));
         Ok(header)
     }
 
     /// Goes to the end of what `header` began: later versions may have more members than are known.
-    pub(crate) fn finish(&mut self, class: &str, header: Header) -> Result<(), HistogramError> {
-        let Some((end, _)) = header.end else {
+    pub(crate) fn finish(
+        &mut self,
+        class: &str,
+        header: StreamedHeader,
+    ) -> Result<(), HistogramError> {
+        let Some(end) = header.end else {
             return Ok(());
         };
         // attributes are numbers
@@ -330,7 +337,7 @@ impl<'a> Walker<'a> {
             }
             return self.finish(&element.type_name, header);
         }
-        let Some((end, _)) = header.end else {
+        let Some(end) = header.end else {
             return unsupported(format!(
                 "member {} of type {} has no size",
                 element.name, element.type_name
@@ -391,10 +398,6 @@ pub fn named_classes(object: &[u8]) -> impl Iterator<Item = &str> {
         let is_name = length > 0 && end.first() == Some(&0);
         is_name.then(|| std::str::from_utf8(name).ok()).flatten()
     })
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// The integer at a place.

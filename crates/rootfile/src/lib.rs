@@ -7,7 +7,7 @@
 //! of streamer infos. All of it is big-endian, and five version numbers say independently of each
 //! other whether offsets have 32 or 64 bits: the file's (≥ 1 000 000), and those of each key,
 //! directory record and free segment (> 1000). What is inside a payload is for others to read,
-//! save for the streamer infos ([`StreamerInfo`]), which describe the classes.
+//! with [`StreamedCursor`], save for the streamer infos ([`StreamerInfo`]), which describe the classes.
 //!
 //! Described by the `TFile`, `TKey`, `TDirectory`, `TStreamerInfo` and `TStreamerElement` pages of
 //! ROOT's reference guide and by `io/doc/TFile` of its sources.
@@ -40,6 +40,7 @@ pub mod fuzz;
 mod header;
 mod key;
 mod object;
+mod streamed;
 mod streamer;
 #[cfg(test)]
 mod tests;
@@ -53,6 +54,10 @@ pub use file::RootFile;
 pub use free::FreeSegment;
 pub use header::FileHeader;
 pub use key::Key;
+pub use streamed::{
+    BYTE_COUNT, MEMBER_WISE, ObjectBase, StreamedCursor, StreamedError, StreamedHeader,
+    streamed_text,
+};
 pub use streamer::{Counter, ElementKind, StreamerElement, StreamerInfo};
 pub use values::{Datime, Uuid};
 pub use walk::Entry;

@@ -4,7 +4,7 @@ use femtobarn_rootfile::{ElementKind, FileWriter, StreamerElement, StreamerInfo}
 
 use super::model::{check_name, unwritable};
 use super::options::{PAGE_LIST, WriteOptions};
-use super::payload::append_envelope;
+use super::payload::Envelopes;
 use crate::RNTupleError;
 use crate::read::Reader;
 use crate::spec::{
@@ -27,6 +27,7 @@ pub(super) struct Catalog {
     options: WriteOptions,
     header: EnvelopeLink,
     header_checksum: u64,
+    envelopes: Envelopes,
     /// Those of the cluster group that is not yet written.
     clusters: Vec<WrittenCluster>,
     /// Pages of these clusters, and lists of pages.
@@ -70,10 +71,12 @@ impl Catalog {
         file.check_name(directory, CLASS, name)?;
         let writer = concat!("femtobarn ", env!("CARGO_PKG_VERSION"));
         let (header, header_checksum) = spec::header(name, &options.description, writer, schema);
+        let mut envelopes = Envelopes::default();
         Ok(Self {
             name: name.to_owned(),
             directory,
-            header: append_envelope(file, &header, options)?,
+            header: envelopes.append(file, &header, options)?,
+            envelopes,
             options: options.clone(),
             header_checksum,
             clusters: Vec::new(),
@@ -103,6 +106,7 @@ impl Catalog {
                 ..options.clone()
             },
             header: descriptor.anchor.header(),
+            envelopes: Envelopes::default(),
             header_checksum: descriptor.header_checksum,
             clusters: Vec::new(),
             n_listed: 0,
@@ -156,7 +160,7 @@ impl Catalog {
         let entry_span = last.summary.end() - min_entry;
         let page_list = spec::page_list(self.header_checksum, &self.clusters);
         let n_clusters = u32::try_from(self.clusters.len()).unwrap_or(u32::MAX);
-        let page_list = append_envelope(file, &page_list, &self.options)?;
+        let page_list = self.envelopes.append(file, &page_list, &self.options)?;
         self.groups.push(ClusterGroup {
             min_entry,
             entry_span,
@@ -196,7 +200,7 @@ impl Catalog {
             &self.groups,
             attribute_sets,
         );
-        let footer = append_envelope(file, &footer, &self.options)?;
+        let footer = self.envelopes.append(file, &footer, &self.options)?;
         Ok(Anchor {
             version_epoch,
             version_major,

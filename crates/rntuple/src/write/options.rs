@@ -33,8 +33,9 @@ pub(super) const SLICE: usize = 16 << 20;
 /// Batches that are larger are converted in parts of about this many bytes.
 pub(super) const PART: usize = 32 << 20;
 
-/// Page lists of this many bytes are written, whatever the number of their clusters.
-pub(super) const PAGE_LIST: usize = 16 << 20;
+/// Page lists of this many bytes in memory are written, whatever the number of their clusters: about half as many in the file
+/// before they are compressed. Who reads some entries reads only those of their groups.
+pub(super) const PAGE_LIST: usize = 1 << 20;
 
 /// What the libraries' contexts of a thread take: of zstd 11 MB at level 505, 18 MB at 509, and 4 MB for byte planes.
 const THREAD: u64 = 24 << 20;

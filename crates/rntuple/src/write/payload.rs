@@ -12,29 +12,43 @@ use super::options::WriteOptions;
 use crate::RNTupleError;
 use crate::spec::{EnvelopeLink, Locator, LocatorKind, WrittenColumn};
 
-/// Appends an envelope, compressed if it becomes smaller.
-pub(super) fn append_envelope(
-    file: &mut FileWriter,
-    envelope: &[u8],
-    options: &WriteOptions,
-) -> Result<EnvelopeLink, RNTupleError> {
-    let mut compressed = Vec::new();
-    let shrunk = Compressor::new().compress(options.compression, envelope, &mut compressed);
-    let stored = if shrunk.map_err(RNTupleError::internal)? {
-        compressed.as_slice()
-    } else {
-        envelope
-    };
-    let offset = append_payload(file, stored, options.max_key_size)?;
-    let locator = Locator {
-        kind: LocatorKind::File,
-        size: stored.len() as u64,
-        offset,
-    };
-    Ok(EnvelopeLink {
-        length: envelope.len() as u64,
-        locator,
-    })
+/// Writes envelopes, with memory that is used again for the next one.
+#[derive(Debug, Default)]
+pub(super) struct Envelopes {
+    compressor: Compressor,
+    compressed: Vec<u8>,
+}
+
+impl Envelopes {
+    /// Appends an envelope, compressed if it becomes smaller.
+    pub fn append(
+        &mut self,
+        file: &mut FileWriter,
+        envelope: &[u8],
+        options: &WriteOptions,
+    ) -> Result<EnvelopeLink, RNTupleError> {
+        let Self {
+            compressor,
+            compressed,
+        } = self;
+        compressed.clear();
+        let shrunk = compressor.compress(options.compression, envelope, compressed);
+        let stored = if shrunk.map_err(RNTupleError::internal)? {
+            compressed.as_slice()
+        } else {
+            envelope
+        };
+        let offset = append_payload(file, stored, options.max_key_size)?;
+        let locator = Locator {
+            kind: LocatorKind::File,
+            size: stored.len() as u64,
+            offset,
+        };
+        Ok(EnvelopeLink {
+            length: envelope.len() as u64,
+            locator,
+        })
+    }
 }
 
 /// Appends a payload. One larger than `most` is cut: the first record ends with the offsets of the others.

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use femtobarn_rootfile::{ElementKind, StreamerElement, StreamerInfo};
+use femtobarn_rootfile::{ElementKind, StreamerElement, StreamerInfo, streamed_text as text};
 
 use super::Infos;
 use super::codes::*;
 use super::value::{Object, ObjectId, Value};
 use crate::TreeError;
-use crate::cursor::{Cursor, text};
+use crate::cursor::Cursor;
 use crate::error::unsupported;
 
 /// The version of TLeaf whose members are known here; there is no later one.
@@ -105,7 +105,7 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
             let Some(end) = end else {
                 return Err(self.cursor.corrupt(WHAT, "the tag of a class", word));
             };
-            self.cursor.seek(end)?;
+            self.cursor.jump(end, WHAT)?;
             return Ok(None);
         };
         let id = self.reserve(&class);
@@ -115,7 +115,7 @@ impl<'s, 'a> ObjectReader<'s, 'a> {
             (Err(error), None) => Err(error),
             (Err(error), Some(_)) if is_of_trees(&class) => Err(error),
             // what is not needed may be what is not understood
-            (_, Some(end)) => self.cursor.seek(end).map(|()| Some(id)),
+            (_, Some(end)) => self.cursor.jump(end, WHAT).map(|()| Some(id)),
             (Ok(()), None) => Ok(Some(id)),
         }
     }

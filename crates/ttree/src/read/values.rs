@@ -1,10 +1,12 @@
 //! Decoding the entries of a basket, value by value, into columns.
 
+use femtobarn_rootfile::MEMBER_WISE;
+
 use super::numbers::numbers;
 use super::op::Op;
 use super::versions::{class_version, is_own_header, version_of};
 use crate::TreeError;
-use crate::cursor::{Cursor, MEMBER_WISE};
+use crate::cursor::Cursor;
 use crate::interp::{Hidden, ListWire, Number, NumberWire, RecordWire, TextWire};
 
 /// Values of one column, in the order of entries.

@@ -1,8 +1,10 @@
 //! Which version of their class objects are of.
 
+use femtobarn_rootfile::MEMBER_WISE;
+
 use super::op::Op;
 use crate::TreeError;
-use crate::cursor::{Cursor, MEMBER_WISE};
+use crate::cursor::Cursor;
 use crate::interp::RecordWire;
 
 /// Whether what comes is the header of an object that fills the entry, and not that of its first member, which fills it,

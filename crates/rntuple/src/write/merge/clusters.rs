@@ -11,22 +11,22 @@ use crate::spec::{ClusterSummary, ColumnPages, LocatorKind, Page, PageList};
 
 /// A cluster of the output.
 #[derive(Debug)]
-pub(super) struct PlannedCluster {
+pub(super) struct PlannedCluster<'a> {
     /// Its number in the input.
     pub number: u64,
     pub n_entries: u64,
     /// Those of the output, in their order; the last ones may be left out.
-    pub columns: Vec<PlannedColumn>,
+    pub columns: Vec<PlannedColumn<'a>>,
 }
 
 /// A column of such a cluster.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PlannedColumn {
+pub(super) struct PlannedColumn<'a> {
     /// The column of the input.
     pub input: u32,
     /// Elements of zero that come first.
     pub zeros: u64,
-    pub pages: Vec<Page>,
+    pub pages: &'a [Page],
     /// None if the cluster uses another representation.
     pub element_offset: Option<u64>,
     pub settings: u32,
@@ -36,7 +36,7 @@ pub(super) struct PlannedColumn {
     is_later: bool,
 }
 
-impl PlannedColumn {
+impl PlannedColumn<'_> {
     /// Whether its pages stay as they are.
     pub fn is_kept(&self) -> bool {
         !self.reencode && !self.recompress
@@ -129,14 +129,14 @@ pub(super) fn clusters(reader: &Reader) -> Result<Vec<Cluster>, RNTupleError> {
 /// Clusters whose pages stay, as those of the output. `n_elements` are those of each column of the output so far, and then
 /// with these; `n_listed` is the number of columns that the last cluster has in its page list: ROOT's merger takes it that
 /// later ones have them, too.
-pub(super) fn plan(
+pub(super) fn plan<'a>(
     reader: &Reader,
     schema: &MergedSchema,
     mapping: &Mapping,
-    clusters: &[Cluster],
+    clusters: &'a [Cluster],
     (n_elements, n_listed): (&mut [u64], &mut usize),
     (compression, settings): (Option<u32>, u32),
-) -> Result<Vec<PlannedCluster>, RNTupleError> {
+) -> Result<Vec<PlannedCluster<'a>>, RNTupleError> {
     let mut seen = vec![0; n_elements.len()];
     let mut out = Vec::with_capacity(clusters.len());
     for cluster in clusters {
@@ -169,21 +169,21 @@ pub(super) fn plan(
     Ok(out)
 }
 
-struct Planner<'a> {
+struct Planner<'a, 'c> {
     /// Those of pages that are made anew and were not there.
     settings: u32,
     reader: &'a Reader,
     schema: &'a MergedSchema,
     field: &'a FieldMapping,
-    cluster: &'a Cluster,
+    cluster: &'c Cluster,
     compression: Option<u32>,
 }
 
-impl Planner<'_> {
+impl<'c> Planner<'_, 'c> {
     /// Plans the columns of a field. `seen` are the elements of the input so far.
     fn plan(
         &self,
-        columns: &mut [PlannedColumn],
+        columns: &mut [PlannedColumn<'c>],
         n_elements: &mut [u64],
         seen: &mut [u64],
     ) -> Result<(), RNTupleError> {
@@ -219,7 +219,7 @@ impl Planner<'_> {
         (own, position): (u32, usize),
         input: Option<u32>,
         way: Option<&Way>,
-        columns: &mut [PlannedColumn],
+        columns: &mut [PlannedColumn<'c>],
         n_elements: &[u64],
         seen: &[u64],
     ) -> Result<u64, RNTupleError> {
@@ -255,7 +255,7 @@ impl Planner<'_> {
         let settings = listed.map(|listed| listed.compression);
         column.input = input.unwrap_or(0);
         column.zeros = zeros - implied;
-        column.pages = pages.to_vec();
+        column.pages = pages;
         column.element_offset = Some(before + implied);
         column.reencode = way.is_some_and(|way| way.reencode);
         column.settings = settings.map_or(self.settings, |settings| {

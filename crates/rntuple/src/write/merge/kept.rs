@@ -26,7 +26,7 @@ impl NTupleMerger {
         &mut self,
         file: &mut FileWriter,
         adding: &mut Adding<'_>,
-        clusters: &[PlannedCluster],
+        clusters: &[PlannedCluster<'_>],
     ) -> Result<Vec<(u64, Vec<WrittenColumn>)>, RNTupleError> {
         let Adding {
             reader,
@@ -46,7 +46,7 @@ impl NTupleMerger {
                 }));
             }
         }
-        let (moved, done) = bring(file, reader, kept, &self.options, *tick)?;
+        let (moved, done) = bring(file, reader, &kept, &self.options, *tick)?;
         merged.levels = merged.levels.and(levels_of(done));
         merged.n_clusters += clusters.len() as u64;
         let mut out = Vec::with_capacity(clusters.len());
@@ -70,7 +70,7 @@ impl NTupleMerger {
         &mut self,
         file: &mut FileWriter,
         reader: &Reader,
-        cluster: &PlannedCluster,
+        cluster: &PlannedCluster<'_>,
         moved: &Moved,
         merged: &mut Merged,
         tick: &(dyn Fn(u64) -> bool + Sync),
@@ -79,6 +79,7 @@ impl NTupleMerger {
         let mut out = Vec::with_capacity(cluster.columns.len());
         for (at, column) in cluster.columns.iter().enumerate() {
             let mut pages = self.zeros(file, at, column, merged)?;
+            pages.reserve_exact(column.pages.len());
             for (number, page) in column.pages.iter().enumerate() {
                 pages.push(match remade.get(&(at, number)) {
                     Some(page) => *page,
@@ -99,7 +100,7 @@ impl NTupleMerger {
         &mut self,
         file: &mut FileWriter,
         at: usize,
-        column: &PlannedColumn,
+        column: &PlannedColumn<'_>,
         merged: &mut Merged,
     ) -> Result<Vec<Page>, RNTupleError> {
         let record = self
@@ -144,7 +145,7 @@ impl NTupleMerger {
         &mut self,
         file: &mut FileWriter,
         reader: &Reader,
-        cluster: &PlannedCluster,
+        cluster: &PlannedCluster<'_>,
         merged: &mut Merged,
         tick: &(dyn Fn(u64) -> bool + Sync),
     ) -> Result<HashMap<(usize, usize), Page>, RNTupleError> {
@@ -199,7 +200,7 @@ impl NTupleMerger {
         &self,
         worker: &mut Remaker,
         reader: &Reader,
-        cluster: &PlannedCluster,
+        cluster: &PlannedCluster<'_>,
         (at, _, page): &(usize, usize, Page),
         stored: &[u8],
     ) -> Result<SealedPage, RNTupleError> {

