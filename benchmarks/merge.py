@@ -48,9 +48,10 @@ class Plan:
         own = {key: more.pop(key) for key in ("rounds", "python", "inspect") if key in more}
         spec = {"competitor": competitor, "inputs": list(map(str, inputs)), "output": str(self.output)}
         spec |= {"ntuple": NTUPLE, "threads": 2}
-        # what is written needs memory in the kernel's cache
+        # what is written needs memory in the kernel's cache; where blocks are shared, next to nothing is
         n_bytes = sum(path.stat().st_size for path in inputs)
-        spec |= {"touch": (n_bytes >> 20) + 512, "settle": self.options.settle}
+        touch = 0 if more.get("options", {}).get("level") == "L0" else (n_bytes >> 20) + 512
+        spec |= {"touch": touch, "settle": self.options.settle}
         return Entry(label, spec | more, fresh=True, **own)
 
     def mergers(self, inputs: list[Path], *, slow: bool, checked: bool) -> list[Entry]:
