@@ -229,6 +229,10 @@ class NTuple(Readable):
         if against is not None:
             with Progress(f"comparing {self.name}", self._progress) as progress:
                 found |= proven(self, against, given, self._threads(threads), progress)
+            for field in dict.fromkeys(damage["field"] for damage in found["damages"]):
+                # what the checksums of these pages say they are, they are not
+                found["against"]["not_compared"].append({"field": field, "reason": "its pages are damaged"})
+                found["against"]["equal"] = False
         return VerifyReport._from_core(found)
 
     # -- Arrow ---------------------------------------------------------------------------------------------

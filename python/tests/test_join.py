@@ -348,8 +348,8 @@ def test_what_does_not_fit_is_an_error_that_says_what_to_do(tmp_path):
         ([a, b], {"on": "run,event"}, r'has no field "run,event"; .*several names are a list'),
         ([a, b], {"on": KEYS, "unmatched": "keep"}, r'unmatched is one of "error", "drop", not "keep"'),
         ([a, b], {"on": KEYS, "fields": "y"}, r"a list with an item for each ntuple"),
-        ([a, b], {"on": KEYS, "fields": ["x"]}, r"fields are given for 1 ntuples, and there are 2: .* for each"),
-        ([a, b], {"on": KEYS, "fields": [None, "y", "y"]}, r"for 3 ntuples, and there are 2"),
+        ([a, b], {"on": KEYS, "fields": ["x"]}, r"fields are given 1 times, and there are 2 ntuples: .* for each"),
+        ([a, b], {"on": KEYS, "fields": [None, "y", "y"]}, r"given 3 times, and there are 2"),
         ([a, b], {"on": KEYS, "others": "keep"}, r"others.*keep"),
     ]:
         with pytest.raises(fb.FemtobarnError, match=message):
@@ -495,3 +495,52 @@ def test_proofs_of_joins_say_what_they_cannot_do(tmp_path):
     with fb.update(two) as file:
         file["two"] = {"x": [1]}
     assert fb._core.cli_main(["verify", str(two), "--against", str(a), str(b), "--beside"]) == 2
+
+
+def test_a_join_that_lacks_members_is_not_proven(tmp_path):
+    """Members that the output had lost were told as left out, and the proof said yes."""
+    records = ak.Array({"e": [1, 2, 3], "r": [{"a": i, "b": 10 * i} for i in range(3)]})
+    records = ak.with_field(records, [[{"pt": 1.0, "eta": 2.0}], [], [{"pt": 3.0, "eta": 4.0}]], "c")
+    a = write(tmp_path / "a.root", records, "T")
+    b = write(tmp_path / "b.root", {"e": [3, 2, 1], "w": [3, 2, 1]}, "T")
+    bad = ak.Array({"e": [1, 2, 3], "r": [{"a": i} for i in range(3)], "w": [1, 2, 3]})
+    bad = ak.with_field(bad, [[{"pt": 1.0}], [], [{"pt": 3.0}]], "c")
+    fb.write(tmp_path / "bad.root", bad, name="T")
+    report = proof_of(tmp_path / "bad.root", a, b, on="e")
+    assert not report
+    assert {item["found"] for item in report.differences} == {"no such field"}
+    assert sorted(item["field"].rpartition(".")[2] for item in report.differences) == ["b", "eta"]
+    code = fb._core.cli_main(["verify", *map(str, (tmp_path / "bad.root", "--against", a, b)), "--beside", "--on", "e"])
+    assert code == 1
+
+
+def test_the_first_difference_in_the_output_is_told(tmp_path):
+    """Where keys had put entries in another order, it was the first in the input's."""
+    events = np.arange(1000)
+    a = write(tmp_path / "a.root", {"e": events, "x": events}, "T")
+    b = write(tmp_path / "b.root", {"e": events[::-1], "w": events[::-1]}, "T", cluster_size=900)
+    wrong = np.where((events == 10) | (events == 900), -1, events)
+    fb.write(tmp_path / "bad.root", {"e": events, "x": events, "w": wrong}, name="T")
+    [found] = proof_of(tmp_path / "bad.root", a, b, on="e").differences
+    assert (found["field"], found["entry"], found["input_entry"], found["found"]) == ("w", 10, 989, "-1")
+
+
+def test_proofs_take_the_inputs_that_joins_take(tmp_path):
+    a = write(tmp_path / "a.root", {"event": [1, 2], "x": [1, 2]}, "T")
+    b = write(tmp_path / "b.root", {"event": [2, 1], "w": [1, 2]}, "T")
+    output = tmp_path / "out.root"
+    fb.join_columns([a, b], output, on="event")
+    assert proof_of(output, a, b, on="event").ok
+    for fields in (["x"], [None, None, ["typo"]]):
+        with pytest.raises(fb.FemtobarnError, match=r"fields are given \d times, and there are 2 ntuples"):
+            proof_of(output, a, b, on="event", fields=fields)
+    with pytest.raises(fb.FemtobarnError, match='both have a field "w"'):
+        proof_of(output, a, b, b, on="event")
+    with pytest.raises(fb.FemtobarnError, match="two ntuples or more"):
+        proof_of(output, a)
+    with pytest.raises(fb.FemtobarnError, match="one of its own inputs"):
+        proof_of(output, a, output, on="event")
+    with pytest.raises(fb.FemtobarnError, match="one of its own inputs"):
+        fb.open(output).verify(against=output)
+    with pytest.raises(fb.FemtobarnError, match="unmatched entries"):
+        fb.join_columns([a, b], tmp_path / "no.root", unmatched="drop", fields=["x", "w"])

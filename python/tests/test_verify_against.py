@@ -220,7 +220,7 @@ def test_swapped_pages_of_one_size_with_right_checksums_are_found(tmp_path, capf
     assert (code, text["ok"], text["ntuples"][0]["ok"]) == (1, False, True)
 
 
-def test_a_flipped_byte_is_found_by_the_output_s_own_checksum(tmp_path):
+def test_a_flipped_byte_is_found_by_the_output_s_own_checksum(tmp_path, capfd):
     path, _ = two_pages(tmp_path)
     output = tmp_path / "out.root"
     fb.merge(path, output)
@@ -228,6 +228,11 @@ def test_a_flipped_byte_is_found_by_the_output_s_own_checksum(tmp_path):
     report = fb.open(output).verify(against=path)
     assert not report.ok
     assert len(report.damages) == 1
+    # what stood beside the page said that it was the input's
+    [item] = report.against["not_compared"]
+    assert (item["reason"], report.against["equal"]) == ("its pages are damaged", False)
+    code, found = command(capfd, output, "--against", path)
+    assert (code, found["against"]["equal"]) == (1, False)
 
 
 def test_one_changed_value_is_found_in_its_place(tmp_path):

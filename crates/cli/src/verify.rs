@@ -54,6 +54,14 @@ pub fn run(
     let mut verdict = verdict(&target, threads).map_err(|failure| failure.advise(&target))?;
     if verdict.can_be_opened() {
         verdict.against = proof::against(&target, args, threads)?;
+        if let Some(report) = &mut verdict.against {
+            let own = verdict.ntuples.iter();
+            for verified in own.filter(|verified| verified.attribute_set_of.is_none()) {
+                for damage in &verified.damages {
+                    report.note_damage(&verified.ntuple, &damage.field);
+                }
+            }
+        }
     }
     if json {
         out.json(&document(&verdict))?;

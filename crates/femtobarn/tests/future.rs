@@ -188,15 +188,17 @@ fn a_field_that_is_skipped_is_not_proven() {
     patched.header()[at..at + 2].copy_from_slice(&77u16.to_le_bytes());
     patched.mend();
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("future.root");
-    std::fs::write(&path, &patched.bytes).unwrap();
-    let file = Input {
-        url: path.to_str().unwrap().to_owned(),
-        path: None,
-    };
+    let [output, input] = ["output.root", "input.root"].map(|name| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, &patched.bytes).unwrap();
+        Input {
+            url: path.to_str().unwrap().to_owned(),
+            path: None,
+        }
+    });
     let report = prove(
-        &file,
-        std::slice::from_ref(&file),
+        &output,
+        std::slice::from_ref(&input),
         &ProofOptions::default(),
         None,
     )

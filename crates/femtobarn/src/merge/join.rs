@@ -249,6 +249,14 @@ fn not_asked_for(reader: &Reader, path: &str, key: &Key) -> RNTupleError {
 }
 
 fn check(inputs: &[Input], output: &Path, options: &JoinOptions) -> Result<(), RNTupleError> {
+    check_joined(inputs, options)?;
+    check_inputs(inputs)?;
+    check_apart(inputs, output)?;
+    check_free(output, options.overwrite)
+}
+
+/// Insists that there are several ntuples, and fields for each if there are any.
+pub(crate) fn check_joined(inputs: &[Input], options: &JoinOptions) -> Result<(), RNTupleError> {
     if inputs.len() < 2 {
         let what = "joining takes two ntuples or more".to_owned();
         return Err(RNTupleError::Usage { what });
@@ -256,14 +264,16 @@ fn check(inputs: &[Input], output: &Path, options: &JoinOptions) -> Result<(), R
     let n = options.fields.len();
     if n > 0 && n != inputs.len() {
         let what = format!(
-            "fields are given for {n} ntuples, and there are {}: give an item for each (None or --fields '*' for all fields)",
+            "fields are given {n} times, and there are {} ntuples: give an item for each (None or --fields '*' for all fields)",
             inputs.len()
         );
         return Err(RNTupleError::Usage { what });
     }
-    check_inputs(inputs)?;
-    check_apart(inputs, output)?;
-    check_free(output, options.overwrite)
+    if options.on.is_empty() && options.unmatched == Unmatched::Drop {
+        let what = "unmatched entries are those whose keys have no match: say by which fields entries are matched (on=[\"run\", \"event\"], --on run,event)".to_owned();
+        return Err(RNTupleError::Usage { what });
+    }
+    Ok(())
 }
 
 /// The ntuple of an input that is joined.

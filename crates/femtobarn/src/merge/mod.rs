@@ -38,7 +38,7 @@ pub use options::{Level, MergeOptions, Others};
 pub use report::{MergeReport, MergedInput, MergedNTuple};
 
 pub(crate) use entries::Chooser;
-pub(crate) use join::{chosen, matched, open_joined};
+pub(crate) use join::{check_joined, chosen, matched, open_joined};
 pub(crate) use names::no_field;
 pub(crate) use opened::Opened;
 

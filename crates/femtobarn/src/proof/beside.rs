@@ -15,7 +15,7 @@ use super::fields::{Counterpart, FieldPair, counterpart};
 use super::runs::Run;
 use super::{Difference, Job, ProofOptions, ProofReport, open};
 use crate::convert::Input;
-use crate::merge::{Entries, JoinOptions, chosen, matched, open_joined};
+use crate::merge::{Entries, JoinOptions, check_joined, chosen, matched, open_joined};
 
 /// Compares an ntuple with those that were joined.
 ///
@@ -35,9 +35,11 @@ pub(super) fn prove(
             what: "entries, where and since are about inputs that are one behind the other, and those of a join are side by side".to_owned(),
         });
     }
+    check_joined(inputs, join)?;
     let readers = inputs.iter().map(open_joined);
     let readers = readers.collect::<Result<Vec<_>, _>>()?;
     let fields = chosen(&readers, join)?;
+    check_names(&readers, &fields)?;
     let (entries, _) = matched(&readers, join)?;
     let (path, reader) = only(output)?;
     let mut job = Job::new(&path, reader, options)?;
@@ -48,6 +50,30 @@ pub(super) fn prove(
     Ok(ProofReport {
         ntuples: vec![report],
     })
+}
+
+/// Insists that no two ntuples were asked for a field of one name, of which one would not be in the output.
+fn check_names(readers: &[Arc<Reader>], fields: &[Vec<FieldId>]) -> Result<(), RNTupleError> {
+    let mut known: HashMap<&str, &Reader> = HashMap::new();
+    for (reader, fields) in readers.iter().zip(fields) {
+        let descriptor = reader.descriptor();
+        let shown = fields.iter().filter(|&&id| !descriptor.is_behind_views(id));
+        for &id in shown {
+            let name = descriptor.field_name(id);
+            if let Some(other) = known.insert(name, reader) {
+                return Err(RNTupleError::Usage {
+                    what: format!(
+                        "{}:{} and {}:{} both have a field {name:?}, and only one of them can be in the output: say of which ntuple it was taken (fields, --fields once for each ntuple)",
+                        other.url(),
+                        other.path(),
+                        reader.url(),
+                        reader.path()
+                    ),
+                });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The ntuple of the output, which is the only one if it is not named.
@@ -110,16 +136,17 @@ impl Job<'_> {
             let found = own.get(field.as_str());
             let found = found.map(|&own| counterpart(&self.output, own, input, &known));
             let (found, expected) = match found {
-                Some(Counterpart::Found(pair)) => {
-                    let members = pair.left_out.iter();
-                    let members = members.map(|member| (member.clone(), name.to_owned()));
-                    self.report.left_out.extend(members);
+                Some(Counterpart::Found(mut pair)) => {
+                    for member in pair.left_out.drain(..) {
+                        self.report.differences.push(lacks(member, name));
+                    }
                     pairs.push(pair);
                     continue;
                 }
                 Some(Counterpart::Other(found, expected)) => (found, expected),
                 Some(Counterpart::Missing | Counterpart::View(_)) | None => {
-                    ("no such field".to_owned(), "one".to_owned())
+                    self.report.differences.push(lacks(field, name));
+                    continue;
                 }
             };
             self.report.differences.push(Difference {
@@ -149,9 +176,26 @@ impl Job<'_> {
         let others = own.top_level.iter().filter(|&&id| !own.is_behind_views(id));
         let others = others.map(|&id| own.field_name(id));
         let others = others.filter(|name| !compared.contains(name));
-        let others = others.map(|name| (name.to_owned(), "it is of none of the inputs".to_owned()));
+        let others = others.map(|name| {
+            (
+                name.to_owned(),
+                "it was asked for of none of the inputs".to_owned(),
+            )
+        });
         self.report.not_compared.extend(others);
         self.finish()
+    }
+}
+
+/// A field of an input, or a member of one, that the output does not have.
+fn lacks(field: String, input: &str) -> Difference {
+    Difference {
+        field,
+        entry: None,
+        input: input.to_owned(),
+        input_entry: None,
+        found: "no such field".to_owned(),
+        expected: "one".to_owned(),
     }
 }
 

@@ -15,6 +15,7 @@ mod text;
 mod values;
 
 use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
@@ -32,6 +33,7 @@ use crate::convert::{Input, check_inputs};
 use crate::merge::{Entries, JoinOptions, Opened, no_field, wanted};
 use crate::open::RNTUPLE_CLASS;
 use crate::pattern::{Patterns, matches};
+use crate::writable::local;
 
 /// How a file is compared with its inputs.
 #[derive(Debug, Clone)]
@@ -80,6 +82,13 @@ pub fn prove(
         return Err(RNTupleError::Usage { what });
     }
     check_inputs(inputs)?;
+    if is_among(output, inputs) {
+        let what = format!(
+            "{} is one of its own inputs: name the files that it was made of",
+            output.url
+        );
+        return Err(RNTupleError::Usage { what });
+    }
     if let Some(join) = &options.join {
         return beside::prove(output, inputs, join, options, tick);
     }
@@ -87,6 +96,24 @@ pub fn prove(
     let lacking = lacking(output, inputs, &options.fields, &report)?;
     report.ntuples.extend(lacking);
     Ok(report)
+}
+
+/// Whether an ntuple would be compared with itself.
+fn is_among(output: &Input, inputs: &[Input]) -> bool {
+    let id = |input: &Input| {
+        let found = std::fs::metadata(local(&input.url)).ok()?;
+        Some((found.dev(), found.ino()))
+    };
+    let own = id(output);
+    // another ntuple of the same file may be what it was made of
+    let may_be = |input: &Input| {
+        let names = input.path.as_ref().zip(output.path.as_ref());
+        names.is_none_or(|(input, output)| plain(input) == plain(output))
+    };
+    let mut same = inputs
+        .iter()
+        .filter(|&input| own.is_some() && id(input) == own);
+    same.any(may_be)
 }
 
 /// The same for the ntuples that the output has, whatever else the inputs have.

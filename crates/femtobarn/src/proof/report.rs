@@ -61,6 +61,19 @@ impl ProofReport {
         self.ntuples.iter().all(NTupleProof::is_equal)
     }
 
+    /// Notes that pages of a field are damaged in the output: what their checksums say they are, they are not.
+    pub fn note_damage(&mut self, ntuple: &str, field: &str) {
+        let mut proofs = self.ntuples.iter_mut();
+        let Some(proof) = proofs.find(|proof| proof.ntuple == ntuple) else {
+            return;
+        };
+        let mut known = proof.not_compared.iter();
+        if !known.any(|(name, _)| name == field) {
+            let reason = "its pages are damaged".to_owned();
+            proof.not_compared.push((field.to_owned(), reason));
+        }
+    }
+
     /// All that is not, with the ntuples.
     pub fn differences(&self) -> impl Iterator<Item = (&str, &Difference)> {
         let ntuples = self.ntuples.iter();

@@ -28,6 +28,12 @@ pub(super) struct Task {
     pub fields: Vec<usize>,
 }
 
+/// A difference, and the entries of the output and of the input in which it is.
+type Known = ((u64, Option<u64>), Unequal);
+
+/// The first of a column, if there is one.
+type First = Option<Known>;
+
 /// Compares values of the output with those of one input.
 pub(super) struct Comparer<'a> {
     /// The output and the input.
@@ -224,7 +230,16 @@ impl<'a> Comparer<'a> {
             None => self.check_zeros(columns, &found, entries.start),
             Some(input) => {
                 runs.sort_by_key(|run| run.entries.start);
-                self.against(input, columns, (&found, entries.start), &runs)
+                let mut firsts = vec![None; columns.names.len()];
+                let found = (&found, entries.start);
+                self.against(input, columns, found, &runs, &mut firsts)?;
+                let all = columns.names.iter().zip(found.0.columns()).zip(firsts);
+                for ((name, (path, _)), first) in all {
+                    if let Some((places, unequal)) = first.filter(|_| !self.is_done(name)) {
+                        self.tell(path, places, unequal);
+                    }
+                }
+                Ok(())
             }
         }
     }
@@ -236,17 +251,19 @@ impl<'a> Comparer<'a> {
         columns: &Columns,
         (found, start): (&Arrays, u64),
         runs: &[Run],
+        firsts: &mut [First],
     ) -> Result<(), RNTupleError> {
         let theirs = hull(runs);
         let parts = columns.part(input, 1, &theirs);
         if runs.len() > 1 && decoded_bytes(&columns.schema, &parts)? > UNORDERED_STEP {
             let (first, second) = runs.split_at(runs.len() / 2);
-            self.against(input, columns, (found, start), first)?;
-            return self.against(input, columns, (found, start), second);
+            self.against(input, columns, (found, start), first, firsts)?;
+            return self.against(input, columns, (found, start), second, firsts);
         }
         self.pulse(start)?;
         let expected = self.read(columns, 1, &parts)?;
-        self.check(columns, (found, &expected), (start, theirs.start), runs)
+        let arrays = (found, &expected);
+        self.check(columns, arrays, (start, theirs.start), runs, firsts)
     }
 
     fn pulse(&self, entry: u64) -> Result<(), RNTupleError> {
@@ -271,25 +288,37 @@ impl<'a> Comparer<'a> {
     }
 
     /// Compares runs of entries: those of the output are there from its entry `start` on, those of the input from `first` on.
+    /// Of each column the first difference in the output is kept.
     fn check(
-        &mut self,
+        &self,
         columns: &Columns,
         (found, expected): (&Arrays, &Arrays),
         (start, first): (u64, u64),
         runs: &[Run],
+        firsts: &mut [First],
     ) -> Result<(), RNTupleError> {
         let lacking = || RNTupleError::internal("arrays without values");
-        for ((path, node), name) in found.columns().iter().zip(&columns.names) {
+        let nodes = found.columns().iter().map(|(_, node)| node);
+        for ((node, name), known) in nodes.zip(&columns.names).zip(firsts) {
             if self.is_done(name) {
                 continue;
             }
             for run in runs {
+                let is_behind = |((entry, _), _): &Known| *entry <= run.output;
+                if known.as_ref().is_some_and(is_behind) {
+                    continue;
+                }
                 let at = (run.output - start, run.entries.start - first);
                 let unequal = compare(node, (found, expected), at, run.n_entries());
                 if let Some(unequal) = unequal.ok_or_else(lacking)? {
-                    let other = run.entries.start + unequal.at;
-                    self.tell(path, (run.output + unequal.at, Some(other)), unequal);
-                    break;
+                    let places = (
+                        run.output + unequal.at,
+                        Some(run.entries.start + unequal.at),
+                    );
+                    let is_first = |((entry, _), _): &Known| places.0 < *entry;
+                    if known.as_ref().is_none_or(is_first) {
+                        *known = Some((places, unequal));
+                    }
                 }
             }
         }
