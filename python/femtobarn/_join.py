@@ -59,7 +59,7 @@ def join_columns(
         What becomes of entries of the first ntuple that another one does not have: "error"; "drop", they are left out,
         and counted in the report.
     name : str, optional
-        The name of the ntuple that is made; by default that of the first.
+        The name of the ntuple that is made, with its directories (``"nano/Events"``); by default that of the first.
     others : str
         What is done with attribute sets of one name in several ntuples, unless they are equal, and with what is in a
         file beside an ntuple that is not named (``"a.root"``; of ``"a.root:Events"`` nothing else is asked for):

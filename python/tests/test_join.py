@@ -1,14 +1,14 @@
 """Joining: the fields of ntuples side by side, by the numbers of entries or by keys."""
 
-import json
-
 import awkward as ak
 import numpy as np
 import pytest
+import uproot
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_merge import mounted  # noqa: F401 (a fixture)
 from test_merge_attributes import SPEC, make, rows, said
+from test_verify_against import command
 
 import femtobarn as fb
 
@@ -59,12 +59,6 @@ BOTH, KEYED = beside(LEFT, RIGHT), beside(LEFT[KEYS], RIGHT)
 def write(path, array, name, **sizes):
     fb.write(path, array, name=name, **sizes)
     return path
-
-
-def command(capfd, *args):
-    """What `fb` prints as JSON, and its exit code."""
-    code = fb._core.cli_main([*map(str, args), "--json"])
-    return code, json.loads(capfd.readouterr().out)
 
 
 def assert_is(path, expected):
@@ -318,7 +312,7 @@ def test_what_is_beside_ntuples_is_not_left_out_in_silence(tmp_path, testdata):
         assert file["fitted"].title == given["fitted"].title
     report = fb.join_columns([a, b], output, others="first", overwrite=True)
     assert [[name for name, _ in item["dropped"]] for item in report.inputs] == [[], dropped[0]]
-    with pytest.raises(fb.UsageError, match=r'a TH1F called "fitted", and another file something else of that name'):
+    with pytest.raises(fb.UsageError, match=r'a TH1F called "fitted", and .* cannot be called "fitted" beside it'):
         fb.join_columns([a, b], tmp_path / "new.root", others="first", name="fitted")
 
 
@@ -348,8 +342,8 @@ def test_what_does_not_fit_is_an_error_that_says_what_to_do(tmp_path):
         ([a, b], {"on": "run,event"}, r'has no field "run,event"; .*several names are a list'),
         ([a, b], {"on": KEYS, "unmatched": "keep"}, r'unmatched is one of "error", "drop", not "keep"'),
         ([a, b], {"on": KEYS, "fields": "y"}, r"a list with an item for each ntuple"),
-        ([a, b], {"on": KEYS, "fields": ["x"]}, r"fields are given 1 times, and there are 2 ntuples: .* for each"),
-        ([a, b], {"on": KEYS, "fields": [None, "y", "y"]}, r"given 3 times, and there are 2"),
+        ([a, b], {"on": KEYS, "fields": ["x"]}, r"fields are given for 1 ntuples, and there are 2: .* for each"),
+        ([a, b], {"on": KEYS, "fields": [None, "y", "y"]}, r"given for 3 ntuples, and there are 2"),
         ([a, b], {"on": KEYS, "others": "keep"}, r"others.*keep"),
     ]:
         with pytest.raises(fb.FemtobarnError, match=message):
@@ -532,7 +526,7 @@ def test_proofs_take_the_inputs_that_joins_take(tmp_path):
     fb.join_columns([a, b], output, on="event")
     assert proof_of(output, a, b, on="event").ok
     for fields in (["x"], [None, None, ["typo"]]):
-        with pytest.raises(fb.FemtobarnError, match=r"fields are given \d times, and there are 2 ntuples"):
+        with pytest.raises(fb.FemtobarnError, match=r"fields are given for \d ntuples, and there are 2"):
             proof_of(output, a, b, on="event", fields=fields)
     with pytest.raises(fb.FemtobarnError, match='both have a field "w"'):
         proof_of(output, a, b, b, on="event")
@@ -544,3 +538,66 @@ def test_proofs_take_the_inputs_that_joins_take(tmp_path):
         fb.open(output).verify(against=output)
     with pytest.raises(fb.FemtobarnError, match="unmatched entries"):
         fb.join_columns([a, b], tmp_path / "no.root", unmatched="drop", fields=["x", "w"])
+
+
+def test_names_of_joins_are_paths(tmp_path):
+    """An input's directory was lost, and a name with slashes too many was reported as it was given."""
+    a = write(tmp_path / "a.root", {"x": [1, 2]}, "d/T")
+    b = write(tmp_path / "b.root", {"y": [3, 4]}, "T")
+    for name, path in [(None, "d/T"), ("/T", "T"), ("/new//N/", "new/N")]:
+        report = fb.join_columns([f"{a}:d/T", b], tmp_path / "out.root", name=name, overwrite=True, verify=True)
+        assert report.entries == {path: 2}
+        assert fb.open(f"{tmp_path / 'out.root'}:{path}").arrays().tolist() == [{"x": 1, "y": 3}, {"x": 2, "y": 4}]
+
+
+@pytest.mark.parametrize("name", ["h", "h/T"])
+def test_a_name_that_an_object_has_is_told(tmp_path, name):
+    """Below an object, it was damage of the output."""
+    a = write(tmp_path / "a.root", {"x": [1, 2]}, "T")
+    with uproot.recreate(tmp_path / "b.root") as file:
+        file["h"] = "a string"
+    fb.merge([write(tmp_path / "c.root", {"y": [3, 4]}, "T"), tmp_path / "b.root"], tmp_path / "d.root", others="first")
+    with pytest.raises(fb.UsageError, match=rf'd\.root has a TObjString called "h", .* "{name}" .*another name'):
+        fb.join_columns([a, tmp_path / "d.root"], tmp_path / "out.root", others="first", name=name)
+    assert not (tmp_path / "out.root").exists()
+
+
+def ticks(raising=False):
+    """Calls of a callback of the core, and it."""
+    calls = []
+
+    def tick(*call):
+        calls.append(call)
+        if raising:
+            raise KeyboardInterrupt
+
+    return calls, tick
+
+
+def test_reading_keys_can_be_interrupted(tmp_path):
+    """Ctrl-C was looked at when the first pages were brought."""
+    a = write(tmp_path / "a.root", LEFT, "Events")
+    b = write(tmp_path / "b.root", KEYED[::-1], "Friends")
+    files = [(str(a), None), (str(b), None)]
+    calls, tick = ticks(raising=True)
+    with pytest.raises(KeyboardInterrupt):
+        fb._core.join_columns(files, str(tmp_path / "out.root"), {"on": KEYS, "fields": [[], ["y"]]}, {}, tick)
+    [(_, all_files, done, total)] = calls
+    assert (all_files, done, total) == (2, 0, a.stat().st_size + b.stat().st_size)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.root", "b.root"]
+
+
+@pytest.mark.parametrize("is_join", [True, False])
+def test_progress_goes_on_while_the_output_is_compared(tmp_path, is_join):
+    """It fell back to nothing of nothing."""
+    a = write(tmp_path / "a.root", LEFT, "T")
+    b = write(tmp_path / "b.root", RIGHT, "T")
+    files, size = [(str(a), None), (str(b), None)], a.stat().st_size + b.stat().st_size
+    calls, tick = ticks()
+    work = fb._core.join_columns if is_join else fb._core.merge
+    files = files if is_join else [files[0], files[0]]
+    # compressed anew, so that values are compared
+    work(files, str(tmp_path / "out.root"), {"verify": True, "compression": 404}, {}, tick)
+    expected = size if is_join else 2 * a.stat().st_size
+    assert {(call[1], call[3]) for call in calls} == {(2, expected)}
+    assert max(call[2] for call in calls) <= expected

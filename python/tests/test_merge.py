@@ -9,6 +9,7 @@ from pathlib import Path
 import awkward as ak
 import numpy as np
 import pytest
+import uproot
 from compare import same
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -325,6 +326,36 @@ def test_a_full_disk_leaves_nothing(mounted):
         # not shared, but written once more, eight times
         fb.merge([folder / "a.root"] * 8, folder / "merged.root", compression="zstd:1")
     assert sorted(path.name for path in folder.iterdir() if path.name != "lost+found") == ["a.root"]
+
+
+ROOTLS = """
+import os, sys
+import ROOT
+open(sys.argv[1], "w").write(str(ROOT.TROOT.GetBinDir()) + "/rootls")
+os._exit(0)
+"""
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("level", ["L1", "L4"])
+def test_rootls_lists_what_was_merged(tmp_path, run_root, level):
+    fb.write(tmp_path / "a.root", {"x": [1, 2]}, name="Events")
+    fb.write(tmp_path / "b.root", {"y": [3]}, name="nano/Runs")
+    with uproot.recreate(tmp_path / "c.root") as file:
+        file["plots/pt"] = np.histogram([1.0, 2.0, 2.0])
+    files = [tmp_path / f"{name}.root" for name in "abc"]
+    fb.merge([*files, *files], tmp_path / "out.root", level=level)
+    run_root(ROOTLS, tmp_path / "rootls")
+    for folder, expected in [
+        ("", {"Events": "ROOT::RNTuple", "nano": "TDirectoryFile", "plots": "TDirectoryFile"}),
+        (":nano", {"Runs": "ROOT::RNTuple"}),
+        (":plots", {"pt": "TH1D"}),
+    ]:
+        command = [(tmp_path / "rootls").read_text(), "-l", f"{tmp_path / 'out.root'}{folder}"]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        lines = [line.split() for line in done.stdout.splitlines()]
+        found = {words[-2].partition(";")[0]: words[0] for words in lines}
+        assert found == expected, done.stdout
 
 
 SUMS = """

@@ -1,5 +1,7 @@
 """Merging many files: headers that are the same or not, and what is looked at before anything is brought."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -96,3 +98,72 @@ def test_an_object_and_an_ntuple_of_one_name_are_an_error(tmp_path, object_first
     files = [str(tmp_path / "object.root"), ntuple]
     with pytest.raises(fb.errors.FemtobarnError, match="called"):
         fb.merge(files if object_first else files[::-1], tmp_path / "out.root", others="first")
+
+
+# Arguments: options, folder. Merges 400 and then all of its files with few handles; prints how much more memory all
+# took. What is held for one cluster is the same in both.
+LIMITED = """
+import ast, resource, sys
+from pathlib import Path
+import femtobarn as fb
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+options, folder = ast.literal_eval(sys.argv[1]), Path(sys.argv[2])
+inputs = sorted((folder / "in").iterdir())
+
+def peak():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+fb.merge(inputs[:400], folder / "first.root", **options)
+before = peak()
+fb.merge(inputs, folder / "out.root", **options)
+print(peak() - before)
+"""
+MANY = 1600
+MEMORY_OF_A_FILE = 8_000  # of the report, and of the output's page lists
+LARGER = {"level": "L4", "cluster_size": "1 MB"}
+
+
+@pytest.mark.parametrize("options", [{}, {"verify": True}, {"compression": "lz4"}, LARGER], ids=str)
+def test_many_files_take_few_handles_and_little_memory(tmp_path, options):
+    if not Path("/proc/self/status").exists():
+        pytest.skip("there is no /proc here, which tells the peak of memory")
+    (tmp_path / "in").mkdir()
+    random = np.random.default_rng(3)
+    columns = {f"x{number}": random.normal(size=500) for number in range(20)}
+    one = Path(make(tmp_path / "one.root", **columns)).read_bytes()
+    for number in range(MANY):
+        (tmp_path / "in" / f"{number:04}.root").write_bytes(one)
+    assert MANY * len(one) > 100_000_000
+    command = [sys.executable, "-c", LIMITED, repr(options), tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 4_000_000 + (MANY - 400) * MEMORY_OF_A_FILE
+    merged = fb.open(tmp_path / "out.root")
+    assert merged.num_entries == 500 * MANY
+    assert np.array_equal(merged["x19"].array()[-500:], columns["x19"])
+
+
+@pytest.mark.parametrize("kind", ["text", "histogram", "ntuple"])
+@pytest.mark.parametrize("way", ["first", "last", "append"])
+def test_a_directory_and_an_object_of_one_name_are_an_error(tmp_path, kind, way):
+    """The newer of them hid the other one, with all that was in it."""
+    below, other = tmp_path / "below.root", tmp_path / "other.root"
+    fb.write(below, {"x": [1]}, "a/h/T")
+    if kind == "ntuple":
+        fb.write(other, {"x": [1]}, "a/h")
+    else:
+        with uproot.recreate(other) as file:
+            file["a/h"] = "text" if kind == "text" else np.histogram([1.0, 2.0])
+    inputs = [below, other] if way == "last" else [other, below]
+    output = tmp_path / "out.root"
+    if way == "append":
+        fb.merge(inputs.pop(0), output, others="first")
+    before = output.read_bytes() if way == "append" else None
+    with pytest.raises(fb.UsageError, match=r'called "a/h.* cannot have both: name the ntuples'):
+        fb.merge(inputs, output, others="first", append=way == "append")
+    assert (output.read_bytes() if output.exists() else None) == before
+    if kind == "text":
+        fb.merge([below, other], tmp_path / "dropped.root", others="drop")
+        assert fb.open(f"{tmp_path / 'dropped.root'}:a/h/T").num_entries == 1

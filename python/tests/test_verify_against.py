@@ -29,8 +29,8 @@ def refuted(path, against, **options):
 
 
 def command(capfd, *args):
-    """What `fb verify` prints as JSON, and its exit code."""
-    code = fb._core.cli_main(["verify", *map(str, args), "--json"])
+    """The exit code of `fb`, and what it prints as JSON."""
+    code = fb._core.cli_main([*map(str, args), "--json"])
     return code, json.loads(capfd.readouterr().out)
 
 
@@ -147,12 +147,12 @@ def test_a_clone_is_proven(inputs, tmp_path, entries, capfd):
     found = proven(output, inputs[0], entries=entries)
     assert found["entries"] == len(wanted)
     span = f"{wanted.start}:{wanted.stop}"
-    code, text = command(capfd, output, "--against", inputs[0], "--entries", span)
+    code, text = command(capfd, "verify", output, "--against", inputs[0], "--entries", span)
     assert (code, text["ok"]) == (0, True)
     if 0 < len(wanted) < 999:
         other = range(wanted.start + 1, wanted.stop + 1) if wanted.stop < 1000 else range(len(wanted))
         assert refuted(output, inputs[0], entries=other)
-        assert command(capfd, output, "--against", inputs[0])[0] == 1
+        assert command(capfd, "verify", output, "--against", inputs[0])[0] == 1
 
 
 def slice_of(entries):
@@ -169,7 +169,7 @@ def test_a_skim_is_proven_by_its_condition(tmp_path, capfd):
         fb.skim([path, path], output, where=text, overwrite=True)
         proven(output, [path, path], where=text)
     assert refuted(output, [path, path], where="any(v > 2.1)")
-    code, found = command(capfd, output, "--against", path, path, "--where", "any(v > 2)")
+    code, found = command(capfd, "verify", output, "--against", path, path, "--where", "any(v > 2)")
     assert (code, found["against"]["equal"]) == (0, True)
 
 
@@ -216,7 +216,7 @@ def test_swapped_pages_of_one_size_with_right_checksums_are_found(tmp_path, capf
     assert fb.open(output).verify().ok
     [found] = refuted(output, path)
     assert (found["field"], found["entry"], found["found"], found["expected"]) == ("x", 0, "4", "0")
-    code, text = command(capfd, output, "--against", path)
+    code, text = command(capfd, "verify", output, "--against", path)
     assert (code, text["ok"], text["ntuples"][0]["ok"]) == (1, False, True)
 
 
@@ -231,7 +231,7 @@ def test_a_flipped_byte_is_found_by_the_output_s_own_checksum(tmp_path, capfd):
     # what stood beside the page said that it was the input's
     [item] = report.against["not_compared"]
     assert (item["reason"], report.against["equal"]) == ("its pages are damaged", False)
-    code, found = command(capfd, output, "--against", path)
+    code, found = command(capfd, "verify", output, "--against", path)
     assert (code, found["against"]["equal"]) == (1, False)
 
 
@@ -323,7 +323,7 @@ def test_wrong_inputs_are_found(inputs, tmp_path, capfd):
         "it is double",
         "it is std::int64_t",
     )
-    code, text = command(capfd, output, "--against", *files)
+    code, text = command(capfd, "verify", output, "--against", *files)
     assert (code, text["against"]["equal"]) == (0, True)
     code = fb._core.cli_main(["verify", str(output), "--against", str(tmp_path / "missing.root")])
     assert code == 3
@@ -337,10 +337,10 @@ def test_every_ntuple_of_a_file_is_proven(tmp_path, capfd):
         file["a"] = {"x": [1, 2]}
         file["dir/b"] = {"y": [3.0]}
     fb.merge([path, path], output)
-    code, found = command(capfd, output, "--against", path, path)
+    code, found = command(capfd, "verify", output, "--against", path, path)
     assert code == 0
     assert {item["ntuple"]: item["entries"] for item in found["against"]["ntuples"]} == {"a": 4, "dir/b": 2}
-    code, found = command(capfd, f"{output}:dir/b", "--against", f"{path}:dir/b", path)
+    code, found = command(capfd, "verify", f"{output}:dir/b", "--against", f"{path}:dir/b", path)
     assert (code, len(found["against"]["ntuples"])) == (0, 1)
     code = fb._core.cli_main(["verify", str(output), "--against", str(path)])
     assert code == 1
@@ -353,15 +353,15 @@ def test_an_ntuple_that_is_not_there_is_told(tmp_path, capfd):
         file["a"] = {"x": [1, 2]}
         file["dir/b"] = {"y": [3.0]}
     fb.merge([f"{path}:a"], output)
-    code, found = command(capfd, output, "--against", path)
+    code, found = command(capfd, "verify", output, "--against", path)
     assert code == 1
     [lacking] = [item for item in found["against"]["ntuples"] if not item["equal"]]
     assert lacking["ntuple"] == "dir/b"
     assert fb._core.cli_main(["verify", str(output), "--against", str(path)]) == 1
     assert f"no such ntuple, and {path} has one" in capfd.readouterr().out
     # only one is meant
-    assert command(capfd, output, "--against", f"{path}:a")[0] == 0
-    assert command(capfd, f"{output}:a", "--against", path)[0] == 0
+    assert command(capfd, "verify", output, "--against", f"{path}:a")[0] == 0
+    assert command(capfd, "verify", f"{output}:a", "--against", path)[0] == 0
 
 
 @pytest.mark.parametrize("mounted", ["xfs"], indirect=True)
@@ -423,7 +423,7 @@ def test_what_was_added_is_proven_alone(inputs, tmp_path, capfd):
     assert proven(output, inputs[2], since=since)["entries_expected"] == 300
     [*_, number] = refuted(output, inputs[2], since=since + 1)
     assert (number["found"], number["expected"]) == ("299", "300")
-    code, _ = command(capfd, f"{output}:Events", "--against", inputs[2], "--since", since)
+    code, _ = command(capfd, "verify", f"{output}:Events", "--against", inputs[2], "--since", since)
     assert code == 0
     with pytest.raises(fb.UsageError, match="since is one of the 1300 entries, not 1301"):
         fb.open(output).verify(against=inputs, since=1301)
@@ -441,7 +441,7 @@ def test_what_was_added_to_several_ntuples_is_proven_by_name(tmp_path, capfd):
     fb.merge(path, output, append=True)
     assert fb._core.cli_main(["verify", str(output), "--against", str(path), "--since", "2"]) == 2
     assert "there are 2: name one" in capfd.readouterr().err
-    assert command(capfd, f"{output}:a", "--against", path, "--since", 2)[0] == 0
+    assert command(capfd, "verify", f"{output}:a", "--against", path, "--since", 2)[0] == 0
     assert fb._core.cli_main(["verify", f"{output}:a", "--against", str(path), "--since", "5"]) == 2
     assert "a has 4 entries" in capfd.readouterr().err
 
@@ -490,7 +490,7 @@ def test_fields_are_proven_alone(inputs, tmp_path, capfd):
     against = proven(output, inputs[0], fields=own)
     assert (against["missing"], against["left_out"]) == ([], [])
     proven(output, f"{friend}:Friend", fields="wei*")
-    code, found = command(capfd, f"{output}:Events", "--against", f"{friend}:Friend", "--fields", "weight")
+    code, found = command(capfd, "verify", f"{output}:Events", "--against", f"{friend}:Friend", "--fields", "weight")
     assert (code, found["against"]["ntuples"][0]["missing"]) == (0, [])
     rough = tmp_path / "rough.root"
     fb.reshape(inputs[0], rough, precision={"x": 12})
@@ -529,3 +529,15 @@ def test_the_report_says_first_what_is_not_as_in_the_inputs(tmp_path):
     damaged = fb.open(output).verify()
     assert "1 page damaged" in damaged._repr_html_()
     assert "all is good" not in damaged._repr_html_()
+
+
+def test_patterns_of_fields_are_all_compared(tmp_path, capfd):
+    """Beside a name, "*" was no pattern."""
+    for name, y in [("a", [3, 4]), ("b", [3, 5])]:
+        fb.write(tmp_path / f"{name}.root", {"x": [1, 2], "y": y}, name="t")
+    files = (tmp_path / "a.root", "--against", tmp_path / "b.root")
+    assert command(capfd, "verify", *files, "--fields", "x")[0] == 0
+    for fields in (["*"], ["*", "x"], ["x,*"], ["x", "y"]):
+        code, found = command(capfd, "verify", *files, *(word for text in fields for word in ("--fields", text)))
+        [differs] = found["against"]["ntuples"][0]["differences"]
+        assert (code, differs["field"]) == (1, "y"), fields

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use femtobarn::merge::{JoinOptions, Unmatched, join};
+use femtobarn::merge::{JoinOptions, join};
 use femtobarn::write::WriteOptions;
 
 use crate::args::JoinArgs;
 use crate::convert::inputs;
 use crate::failure::{Failure, code};
 use crate::merge::{advised, check_output, print};
-use crate::options::{compression, others};
+use crate::options::{compression, others, patterns_of_each, unmatched};
 use crate::output::Output;
 use crate::progress::{Show, end_gently};
 
@@ -26,7 +26,7 @@ pub fn run(args: &JoinArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
         name: args.name.clone(),
         on: args.on.clone(),
         unmatched: unmatched(&args.unmatched),
-        fields: args.fields.iter().map(|text| patterns(text)).collect(),
+        fields: patterns_of_each(&args.fields),
         others: others(&args.others),
         compression,
         overwrite: args.force,
@@ -46,19 +46,4 @@ pub fn run(args: &JoinArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
         print(&report, out)?;
     }
     Ok(code::FINE)
-}
-
-/// Patterns of the fields of one ntuple; none for all.
-pub fn patterns(text: &str) -> Vec<String> {
-    match text {
-        "*" => Vec::new(),
-        text => text.split(',').map(str::to_owned).collect(),
-    }
-}
-
-pub fn unmatched(text: &str) -> Unmatched {
-    match text {
-        "drop" => Unmatched::Drop,
-        _ => Unmatched::Error,
-    }
 }

@@ -1,7 +1,7 @@
 //! What options say, as the library takes it.
 
 use femtobarn::codec::parse_settings;
-use femtobarn::merge::{Entries, Level, Others};
+use femtobarn::merge::{Entries, Level, Others, Unmatched};
 use femtobarn::write::{Mode, StoredAs, WriteOptions};
 
 use crate::args::{Sizes, Threads};
@@ -66,6 +66,28 @@ pub fn others(name: &str) -> Others {
         "drop" => Others::Drop,
         _ => Others::Error,
     }
+}
+
+pub fn unmatched(name: &str) -> Unmatched {
+    match name {
+        "drop" => Unmatched::Drop,
+        _ => Unmatched::Error,
+    }
+}
+
+/// The patterns that texts list, all together.
+pub fn patterns(texts: &[String]) -> Vec<String> {
+    let each = texts.iter().flat_map(|text| text.split(','));
+    each.map(str::to_owned).collect()
+}
+
+/// The patterns that texts list, each for one ntuple; `*` and none stand for all fields.
+pub fn patterns_of_each(texts: &[String]) -> Vec<Vec<String>> {
+    let one = |text: &String| match text.as_str() {
+        "*" => Vec::new(),
+        _ => patterns(std::slice::from_ref(text)),
+    };
+    texts.iter().map(one).collect()
 }
 
 /// The entries of `FIRST:END`.

@@ -89,26 +89,49 @@ impl Show {
         if is_interrupted() {
             return false;
         }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_on || state.0.is_some_and(|last| last.elapsed() < Self::INTERVAL) {
-            return true;
-        }
-        state.0 = Some(Instant::now());
-        let (files, bytes) = (pulse.files, units::bytes(pulse.bytes));
-        // a terminal that is gone is no reason to stop
-        let _ = write!(
-            std::io::stderr(),
-            "\r\x1b[K{files}/{} files, {bytes} of {}",
-            pulse.n_files,
-            units::bytes(pulse.n_bytes)
-        );
+        self.line(|| {
+            let (files, bytes) = (pulse.files, units::bytes(pulse.bytes));
+            format!(
+                "{files}/{} files, {bytes} of {}{}",
+                pulse.n_files,
+                units::bytes(pulse.n_bytes),
+                verifying(pulse.verifying)
+            )
+        });
         true
     }
 
+    /// Shows how much of something is done; says whether to go on.
+    pub fn tick_share(&self, what: &str, done: u64, total: u64) -> bool {
+        if is_interrupted() {
+            return false;
+        }
+        let percent = u128::from(done) * 100 / u128::from(total.max(1));
+        self.line(|| format!("{what}: {percent} %"));
+        true
+    }
+
+    /// Shows a line, unless the last one is too new.
+    fn line(&self, line: impl FnOnce() -> String) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_on && state.0.is_none_or(|last| last.elapsed() >= Self::INTERVAL) {
+            state.0 = Some(Instant::now());
+            // a terminal that is gone is no reason to stop
+            let _ = write!(std::io::stderr(), "\r\x1b[K{}", line());
+        }
+    }
+
+    /// Takes the line away, before something else is printed.
     pub fn end(&self) {
         if self.is_on {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
+    }
+}
+
+impl Drop for Show {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -144,16 +167,19 @@ fn progress(pulses: &BTreeMap<usize, Pulse>, n_files: usize, elapsed: Duration) 
     } else {
         String::new()
     };
-    let verifying = if pulses.values().any(|pulse| pulse.verifying) {
-        ", verifying"
-    } else {
-        ""
-    };
+    let verifying = verifying(pulses.values().any(|pulse| pulse.verifying));
     format!(
         "{files}{} of {}, {entries} entries, {speed:.0} MB/s, {left:.0} s left{verifying}",
         units::bytes(done),
         units::bytes(known)
     )
+}
+
+fn verifying(is_on: bool) -> &'static str {
+    match is_on {
+        true => ", verifying",
+        false => "",
+    }
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use femtobarn::proof::{NTupleProof, ProofOptions, ProofReport, prove};
 use crate::args::VerifyArgs;
 use crate::convert::inputs;
 use crate::failure::{Failure, code};
-use crate::join::{patterns, unmatched};
-use crate::options::entries;
+use crate::options::{entries, patterns, patterns_of_each, unmatched};
 use crate::output::Output;
+use crate::progress::Show;
 use crate::remarks::{FILES, Remarks, missing};
 use crate::table::printable;
 use crate::target::Target;
@@ -46,6 +46,7 @@ pub fn against(
     target: &Target,
     args: &VerifyArgs,
     threads: usize,
+    show: &Show,
 ) -> Result<Option<ProofReport>, Failure> {
     if args.against.is_empty() {
         return Ok(None);
@@ -59,14 +60,13 @@ pub fn against(
         (None, Some(text)) => Entries::Where(Expression::parse(text)?),
         (None, None) => Entries::All,
     };
-    let each = args.fields.iter().map(|text| patterns(text));
     let join = args.beside.then(|| JoinOptions {
         on: args.on.clone(),
         unmatched: args
             .unmatched
             .as_deref()
             .map_or_else(Unmatched::default, unmatched),
-        fields: each.clone().collect(),
+        fields: patterns_of_each(&args.fields),
         ..JoinOptions::default()
     });
     let options = ProofOptions {
@@ -75,13 +75,14 @@ pub fn against(
         since: args.since.unwrap_or(0),
         fields: match join {
             Some(_) => Vec::new(),
-            None => each.flatten().collect(),
+            None => patterns(&args.fields),
         },
         join,
         threads,
     };
     let inputs = inputs(&args.against, args.beside && !args.fields.is_empty())?;
-    Ok(Some(prove(&output, &inputs, &options, None)?))
+    let tick = |done, total| show.tick_share("comparing with the inputs", done, total);
+    Ok(Some(prove(&output, &inputs, &options, Some(&tick))?))
 }
 
 /// The report for people.

@@ -14,6 +14,7 @@ use crate::args::VerifyArgs;
 use crate::failure::{Failure, code, is_damage};
 use crate::open;
 use crate::output::Output;
+use crate::progress::Show;
 use crate::proof;
 use crate::target::Target;
 use crate::verify_text;
@@ -51,18 +52,22 @@ pub fn run(
 ) -> Result<i32, Failure> {
     let target = Target::parse(target)?;
     let threads = args.threads.number()?;
-    let mut verdict = verdict(&target, threads).map_err(|failure| failure.advise(&target))?;
+    let show = Show::new(1, json);
+    let verdict = verdict(&target, threads, &show);
+    let mut verdict = verdict.map_err(|failure| failure.advise(&target))?;
     if verdict.can_be_opened() {
-        verdict.against = proof::against(&target, args, threads)?;
+        verdict.against = proof::against(&target, args, threads, &show)?;
         if let Some(report) = &mut verdict.against {
             let own = verdict.ntuples.iter();
             for verified in own.filter(|verified| verified.attribute_set_of.is_none()) {
-                for damage in &verified.damages {
-                    report.note_damage(&verified.ntuple, &damage.field);
+                let mut proofs = report.ntuples.iter_mut();
+                if let Some(proof) = proofs.find(|proof| proof.ntuple == verified.ntuple) {
+                    proof.note_damage(verified.damages.iter().map(|it| it.field.as_str()));
                 }
             }
         }
     }
+    show.end();
     if json {
         out.json(&document(&verdict))?;
     } else {
@@ -120,7 +125,7 @@ pub fn union(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     out
 }
 
-fn verdict(target: &Target, threads: usize) -> Result<Verdict, Failure> {
+fn verdict(target: &Target, threads: usize, show: &Show) -> Result<Verdict, Failure> {
     let mut verdict = Verdict {
         file: target.file.clone(),
         ntuples: Vec::new(),
@@ -144,7 +149,10 @@ fn verdict(target: &Target, threads: usize) -> Result<Verdict, Failure> {
     }
     for name in names {
         match open::open(&target.file, Some(&name)) {
-            Ok(opened) => with_attributes(&opened.reader, name, threads, target, &mut verdict)?,
+            Ok(opened) => {
+                let job = (threads, target, show);
+                with_attributes(&opened.reader, name, job, &mut verdict)?;
+            }
             Err(error) => {
                 let error = damage(error, target)?;
                 verdict.ntuples.push(unreadable(name, None, error));
@@ -194,17 +202,16 @@ fn unreadable(ntuple: String, attribute_set_of: Option<String>, error: Failure) 
 fn with_attributes(
     reader: &Arc<Reader>,
     name: String,
-    threads: usize,
-    target: &Target,
+    job: (usize, &Target, &Show),
     verdict: &mut Verdict,
 ) -> Result<(), Failure> {
-    let whole = one(reader, name.clone(), None, threads, target)?;
+    let whole = one(reader, name.clone(), None, job)?;
     verdict.ntuples.push(whole);
     for link in &reader.descriptor().attribute_sets {
         let (set, of) = (link.name.clone(), Some(name.clone()));
         let verified = match reader.attribute_set(link) {
-            Ok(reader) => one(&Arc::new(reader), set, of, threads, target)?,
-            Err(error) => unreadable(set, of, damage(error, target)?),
+            Ok(reader) => one(&Arc::new(reader), set, of, job)?,
+            Err(error) => unreadable(set, of, damage(error, job.1)?),
         };
         verdict.ntuples.push(verified);
     }
@@ -215,11 +222,12 @@ fn one(
     reader: &Arc<Reader>,
     ntuple: String,
     attribute_set_of: Option<String>,
-    threads: usize,
-    target: &Target,
+    (threads, target, show): (usize, &Target, &Show),
 ) -> Result<Verified, Failure> {
     let n_entries = reader.n_entries();
-    let mut report = match verify(reader, threads, None) {
+    let what = format!("{ntuple}: verifying");
+    let tick = |done, total| show.tick_share(&what, done, total);
+    let mut report = match verify(reader, threads, Some(&tick)) {
         Ok(report) => report,
         Err(error) => {
             return Ok(Verified {

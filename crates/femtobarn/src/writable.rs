@@ -1,5 +1,6 @@
 //! Files to be written.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -41,6 +42,12 @@ pub(crate) fn create_beside(aside: &Aside, compression: u32) -> Result<FileWrite
 /// The path behind a path or a `file:` URL.
 pub(crate) fn local(url: &str) -> &Path {
     Path::new(url.strip_prefix("file://").unwrap_or(url))
+}
+
+/// What tells a file from every other one; none if there is no such file.
+pub(crate) fn file_id(path: &Path) -> Option<(u64, u64)> {
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
 }
 
 fn write_into(sink: LocalSink, compression: u32) -> Result<FileWriter, RNTupleError> {

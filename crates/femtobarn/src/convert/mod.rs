@@ -24,7 +24,6 @@ mod tables;
 mod tree;
 mod wanted;
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
@@ -42,7 +41,7 @@ pub use many::{Batch, FileReport, Outcome, convert_many};
 pub use output::Format;
 pub use replace::Replace;
 
-use crate::writable::local;
+use crate::writable::{file_id, local};
 use input::{Batches, Source, has_data};
 use output::Sink;
 
@@ -329,12 +328,11 @@ fn check_something(
 
 /// An output that replaces its input would take what else is in that file with it.
 pub(crate) fn check_apart(inputs: &[Input], output: &Path) -> Result<(), RNTupleError> {
-    let id = |path: &Path| std::fs::metadata(path).map(|found| (found.dev(), found.ino()));
-    let Ok(own) = id(output) else {
+    let Some(own) = file_id(output) else {
         return Ok(());
     };
     for input in inputs {
-        if id(local(&input.url)).is_ok_and(|given| given == own) {
+        if file_id(local(&input.url)) == Some(own) {
             let reason =
                 "it is the input, too, and would be replaced: give the output another name";
             return Err(input::misused(&output.to_string_lossy(), reason));
@@ -389,7 +387,7 @@ fn flow(
 }
 
 /// The part of `whole` that `n` of `of` are.
-fn share(whole: u64, n: u64, of: u64) -> u64 {
+pub(crate) fn share(whole: u64, n: u64, of: u64) -> u64 {
     let part = u128::from(whole) * u128::from(n) / u128::from(of.max(1));
     u64::try_from(part).unwrap_or(whole)
 }

@@ -34,8 +34,12 @@ pub(super) fn begin<'o>(output: &Path, options: &'o MergeOptions) -> Result<Job<
     let writer = FileWriter::update(sink, &opened.file)?;
     let mut job = Job::new(writer, options);
     job.report.bytes_before = Some(opened.source.meta().size);
+    let known = wanted(&opened.file, None)?;
+    for (path, key) in &known {
+        job.paths.add(opened.source.url(), path, key)?;
+    }
     job.existing = Some(Existing {
-        keys: wanted(&opened.file, None)?.into_iter().collect(),
+        keys: known.into_iter().collect(),
         n_entries: HashMap::new(),
         opened,
     });

@@ -11,7 +11,7 @@ use femtobarn_rntuple::spec::LinkedAttributeSet;
 use femtobarn_rntuple::write::NTupleMerger;
 use femtobarn_rootfile::FileWriter;
 
-use super::{MergedInput, Others};
+use super::{MergedInput, Others, joined};
 use crate::convert::Attributes;
 
 /// The attribute sets of an ntuple of the output.
@@ -39,14 +39,7 @@ impl Places {
     /// Of entries by the numbers that they have in the input, from the first entry of the output on.
     pub fn of_entries(entries: &[u64]) -> Self {
         if entries.is_sorted_by(|a, b| a < b) {
-            let mut taken: Vec<Range<u64>> = Vec::new();
-            for &entry in entries {
-                match taken.last_mut() {
-                    Some(last) if last.end == entry => last.end += 1,
-                    _ => taken.push(entry..entry + 1),
-                }
-            }
-            return Self::new(taken, 0);
+            return Self::new(joined(entries.iter().map(|&entry| entry..entry + 1)), 0);
         }
         let mut places: Vec<(u64, u64)> = entries.iter().copied().zip(0..).collect();
         places.sort_unstable();

@@ -68,6 +68,7 @@ impl Job<'_> {
                 if self.taken.contains(&path) {
                     return Err(taken(&opened, &path, &key));
                 }
+                self.paths.add(&input.url, &path, &key)?;
                 let at = self.begun(&reader, &path)?;
                 if let Some((_, ntuple)) = self.ntuples.get_mut(at) {
                     ntuple.check(&reader, &|name| self.fields.takes(name))?;
@@ -76,8 +77,11 @@ impl Job<'_> {
                 if self.taken.contains(&path) {
                     return Err(taken(&opened, &path, &key));
                 }
+                self.paths.add(&input.url, &path, &key)?;
                 self.summed.insert(path);
-            } else if !key.is_directory() {
+            } else if key.is_directory() {
+                self.paths.add(&input.url, &path, &key)?;
+            } else {
                 self.add_other(&opened, &path, &key, &mut merged)?;
             }
         }

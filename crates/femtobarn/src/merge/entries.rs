@@ -117,6 +117,18 @@ impl<'e> Chooser<'e> {
     }
 }
 
+/// Ranges as they come, of which those that touch the one before are one with it.
+pub(crate) fn joined(ranges: impl IntoIterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+    let mut out: Vec<Range<u64>> = Vec::new();
+    for range in ranges.into_iter().filter(|range| !range.is_empty()) {
+        match out.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => out.push(range),
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

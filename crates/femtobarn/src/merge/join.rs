@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use femtobarn_io::Aside;
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::Reader;
+use femtobarn_rntuple::read::{Reader, Tick};
 use femtobarn_rntuple::schema::{FieldId, did_you_mean};
 use femtobarn_rntuple::write::{
     JoinedNTuple, MergeOptions as PageOptions, Rebuild, WriteOptions, join_columns,
@@ -17,8 +17,9 @@ use femtobarn_rootfile::{FileWriter, Key};
 
 use super::attributes::{AttributeSets, Places};
 use super::keys::{Matches, keys_of, match_keys};
+use super::names::counted;
 use super::options::check_free;
-use super::others::{check_other, copy_object, taken};
+use super::others::{check_other, copy_object};
 use super::proven::{prove_unseen, unseen_ntuple};
 use super::{MergeReport, MergedInput, MergedNTuple, OnPulse, Opened, Others, Pulse, wanted};
 use crate::convert::{Input, check_apart, check_inputs};
@@ -81,14 +82,17 @@ pub fn join(
     let first = readers
         .first()
         .ok_or_else(|| RNTupleError::internal("nothing to join"))?;
-    let name = options.name.as_deref();
-    let name = name.unwrap_or(&first.descriptor().name);
+    let name = options.name.as_deref().unwrap_or_else(|| first.path());
+    let name: Vec<&str> = name.split('/').filter(|part| !part.is_empty()).collect();
+    let name = name.join("/");
+    let name = name.as_str();
     let (folder, own) = name.rsplit_once('/').unwrap_or(("", name));
     let beside = files.iter().zip(&readers);
     let beside = beside.map(|(input, reader)| Beside::of(input, reader, name, options.others));
     let beside = beside.collect::<Result<Vec<_>, _>>()?;
     let top_level = chosen(&readers, options)?;
-    let (matched, unused) = matched(&readers, options)?;
+    let begun = Pulse::of(files);
+    let (matched, unused) = matched(&readers, options, &|_, _| pulse(begun))?;
     let (sets, inputs) = attribute_sets(&readers, &matched, unused, options.others)?;
     let mut report = MergeReport {
         inputs,
@@ -112,12 +116,8 @@ pub fn join(
     let directory = file.directory(folder)?;
     let bytes = AtomicU64::new(0);
     let tick = |n| {
-        let now = Pulse {
-            n_files: readers.len(),
-            bytes: bytes.fetch_add(n, Ordering::Relaxed) + n,
-            ..Pulse::default()
-        };
-        pulse(now)
+        let bytes = bytes.fetch_add(n, Ordering::Relaxed) + n;
+        pulse(Pulse { bytes, ..begun })
     };
     let pages = PageOptions {
         compression: options.compression,
@@ -170,7 +170,7 @@ fn attribute_sets(
     for ((reader, entries), unused) in readers.iter().zip(matched).zip(unused) {
         let mut input = MergedInput::of(reader.url());
         if unused > 0 {
-            let what = format!("{unused} entries of {}", reader.path());
+            let what = format!("{} of {}", counted(unused), reader.path());
             input.dropped.push((what, "without a match".to_owned()));
         }
         if reader.descriptor().attribute_sets.is_empty() {
@@ -210,7 +210,9 @@ impl Beside {
         for (path, key) in &objects {
             match others {
                 Others::Error => return Err(not_asked_for(reader, path, key)),
-                Others::First if path == name => return Err(taken(&opened, path, key)),
+                Others::First if is_in_way(path, name) => {
+                    return Err(in_way(reader, path, key, name));
+                }
                 Others::First | Others::Drop => check_other(&opened, path, key, others)?,
             }
         }
@@ -235,6 +237,22 @@ impl Beside {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether an object has a path, or would be a directory of it.
+fn is_in_way(object: &str, path: &str) -> bool {
+    let rest = path.strip_prefix(object);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The error of an object that is.
+fn in_way(reader: &Reader, path: &str, key: &Key, name: &str) -> RNTupleError {
+    let (url, class) = (reader.url(), &key.class_name);
+    RNTupleError::Usage {
+        what: format!(
+            "{url} has a {class} called {path:?}, and the ntuple that is made cannot be called {name:?} beside it: give it another name (name=, --name)"
+        ),
     }
 }
 
@@ -264,7 +282,7 @@ pub(crate) fn check_joined(inputs: &[Input], options: &JoinOptions) -> Result<()
     let n = options.fields.len();
     if n > 0 && n != inputs.len() {
         let what = format!(
-            "fields are given {n} times, and there are {} ntuples: give an item for each (None or --fields '*' for all fields)",
+            "fields are given for {n} ntuples, and there are {}: give an item for each (None or --fields '*' for all fields)",
             inputs.len()
         );
         return Err(RNTupleError::Usage { what });
@@ -346,6 +364,7 @@ pub(crate) fn chosen(
 pub(crate) fn matched(
     readers: &[Arc<Reader>],
     options: &JoinOptions,
+    tick: Tick<'_>,
 ) -> Result<(Vec<Option<Vec<u64>>>, Vec<u64>), RNTupleError> {
     let Some((first, others)) = readers.split_first() else {
         return Ok((Vec::new(), Vec::new()));
@@ -355,10 +374,10 @@ pub(crate) fn matched(
         if let Some(other) = others.iter().find(|other| other.n_entries() != n) {
             return Err(RNTupleError::Usage {
                 what: format!(
-                    "{}:{} has {} entries, and {}:{} has {n}: give the fields that say which belong together (on=[\"run\", \"luminosityBlock\", \"event\"], --on run,luminosityBlock,event)",
+                    "{}:{} has {}, and {}:{} has {n}: give the fields that say which belong together (on=[\"run\", \"luminosityBlock\", \"event\"], --on run,luminosityBlock,event)",
                     other.url(),
                     other.path(),
-                    other.n_entries(),
+                    counted(other.n_entries()),
                     first.url(),
                     first.path()
                 ),
@@ -370,10 +389,13 @@ pub(crate) fn matched(
         ));
     }
     let threads = options.write.threads;
-    let wanted = keys_of(first, &options.on, threads)?;
+    let wanted = keys_of(first, &options.on, threads, tick)?;
     let mut matches = Matches::new(first.n_entries());
     for other in others {
-        let keys = keys_of(other, &options.on, threads)?;
+        let keys = keys_of(other, &options.on, threads, tick)?;
+        if !tick(0, 1) {
+            return Err(RNTupleError::Interrupted);
+        }
         let found = match_keys(&wanted, &keys)?;
         matches.add(found, other.n_entries());
     }

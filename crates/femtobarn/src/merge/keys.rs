@@ -10,7 +10,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::{ReadOptions, Reader};
+use femtobarn_rntuple::read::{ReadOptions, Reader, Tick};
 
 use crate::ntuple::NTuple;
 
@@ -55,6 +55,7 @@ pub(super) fn keys_of(
     reader: &Arc<Reader>,
     on: &[String],
     threads: usize,
+    tick: Tick<'_>,
 ) -> Result<Keys, RNTupleError> {
     let ntuple = NTuple::of(vec![reader.clone()]);
     let selection = ntuple.select(Some(on)).map_err(|error| match error {
@@ -73,6 +74,7 @@ pub(super) fn keys_of(
     })?;
     let options = ReadOptions {
         threads,
+        tick: Some(tick),
         ..ReadOptions::default()
     };
     let arrays = ntuple.read(&selection, 0..ntuple.n_entries(), &options)?;

@@ -14,6 +14,7 @@ mod names;
 mod opened;
 mod options;
 mod others;
+mod paths;
 mod precision;
 mod proven;
 mod report;
@@ -37,14 +38,15 @@ pub use join::{JoinOptions, Unmatched, join};
 pub use options::{Level, MergeOptions, Others};
 pub use report::{MergeReport, MergedInput, MergedNTuple};
 
-pub(crate) use entries::Chooser;
+pub(crate) use entries::{Chooser, joined};
 pub(crate) use join::{check_joined, chosen, matched, open_joined};
-pub(crate) use names::no_field;
+pub(crate) use names::{counted, no_field};
 pub(crate) use opened::Opened;
 
 use self::append::Existing;
 use attributes::{AttributeSets, Places};
 use options::check;
+use paths::Paths;
 
 use crate::convert::Input;
 use crate::open::RNTUPLE_CLASS;
@@ -64,6 +66,21 @@ pub struct Pulse {
     pub bytes: u64,
     /// Bytes of the inputs.
     pub n_bytes: u64,
+    /// Whether the output is compared with the inputs, and `bytes` are those that this has come to.
+    pub verifying: bool,
+}
+
+impl Pulse {
+    /// Before anything is done.
+    fn of(inputs: &[Input]) -> Self {
+        let found = |input: &Input| std::fs::metadata(local(&input.url)).ok();
+        let sizes = inputs.iter().filter_map(found).map(|found| found.len());
+        Self {
+            n_files: inputs.len(),
+            n_bytes: sizes.sum(),
+            ..Self::default()
+        }
+    }
 }
 
 /// The least time between two calls.
@@ -130,6 +147,8 @@ struct Job<'o> {
     headers: HashMap<String, KnownHeader>,
     /// What the output had before.
     existing: Option<Existing>,
+    /// Paths of everything.
+    paths: Paths,
     /// Paths of other objects that were taken.
     taken: HashSet<String>,
     /// Paths of histograms of the inputs that were looked at.
@@ -154,6 +173,7 @@ impl<'o> Job<'o> {
             attributes: HashMap::new(),
             headers: HashMap::new(),
             existing: None,
+            paths: Paths::default(),
             taken: HashSet::new(),
             summed: HashSet::new(),
             histograms: Sums::default(),
@@ -170,11 +190,7 @@ impl<'o> Job<'o> {
     }
 
     fn add_all(&mut self, inputs: &[Input], pulse: OnPulse<'_>) -> Result<(), RNTupleError> {
-        self.pulse.n_files = inputs.len();
-        let sizes = inputs
-            .iter()
-            .filter_map(|input| std::fs::metadata(local(&input.url)).ok());
-        self.pulse.n_bytes = sizes.map(|found| found.len()).sum();
+        self.pulse = Pulse::of(inputs);
         self.check_all(inputs, pulse)?;
         for (at, input) in inputs.iter().enumerate() {
             self.add(at, input, pulse)?;
@@ -239,6 +255,9 @@ impl<'o> Job<'o> {
         let mut taken = Vec::new();
         let mut choose = chooser.as_ref().map(|chooser| {
             |range| {
+                if !tick(0) {
+                    return Err(RNTupleError::Interrupted);
+                }
                 let chosen = chooser.choose(range)?;
                 taken.extend_from_slice(&chosen);
                 Ok(chosen)

@@ -1,4 +1,4 @@
-//! What is said of names that no field has.
+//! What messages say of names that no field has, and of numbers.
 
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::schema::did_you_mean;
@@ -56,4 +56,12 @@ fn names_of(input: &Input) -> Result<Vec<(String, Vec<String>)>, RNTupleError> {
         out.push((path, names));
     }
     Ok(out)
+}
+
+/// A number of entries in words.
+pub(crate) fn counted(n: u64) -> String {
+    match n {
+        1 => "1 entry".to_owned(),
+        n => format!("{n} entries"),
+    }
 }

@@ -61,6 +61,7 @@ impl Job<'_> {
             Others::Error | Others::Drop => false,
         };
         if is_first {
+            self.paths.add(opened.source.url(), path, key)?;
             let settings = self.options.write.compression;
             copy_object(&mut self.file, opened, (path, key), settings)?;
             self.taken.insert(path.to_owned());

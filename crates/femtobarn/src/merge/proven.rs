@@ -7,10 +7,10 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Tick;
 
 use super::{MergeOptions, OnPulse, Pulse};
-use crate::convert::Input;
+use crate::convert::{Input, share};
 use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
-use crate::proof::{NTupleProof, ProofOptions, ProofReport, prove, prove_found};
+use crate::proof::{NTupleProof, ProofOptions, ProofReport, prove_found};
 
 /// Insists that the output is new, and to have the values of the inputs.
 pub(super) fn check(output: &Path, options: &MergeOptions) -> Result<(), RNTupleError> {
@@ -44,11 +44,16 @@ pub(super) fn prove_unseen(
     options: ProofOptions,
     pulse: OnPulse<'_>,
 ) -> Result<ProofReport, RNTupleError> {
-    let tick = |_, _| pulse(Pulse::default());
-    let report = match options.join {
-        Some(_) => prove(output, inputs, &options, Some(&tick))?,
-        None => prove_found(output, inputs, &options, Some(&tick))?,
+    let all = Pulse::of(inputs);
+    let tick = |done, total| {
+        pulse(Pulse {
+            files: all.n_files,
+            bytes: share(all.n_bytes, done, total),
+            verifying: true,
+            ..all
+        })
     };
+    let report = prove_found(output, inputs, &options, Some(&tick))?;
     let refused = |ntuple: &str, what: &str| {
         RNTupleError::internal(format!(
             "what was written of {ntuple:?} is not what the inputs have ({what}), and nothing was kept"

@@ -11,8 +11,8 @@ use femtobarn_rntuple::read::{Reader, Tick};
 use femtobarn_rntuple::schema::FieldId;
 
 use super::clusters::clusters;
-use super::fields::{Counterpart, FieldPair, counterpart};
-use super::runs::Run;
+use super::fields::{Counterpart, FieldPair, by_name, counterpart};
+use super::runs::{Run, behind_one_another};
 use super::{Difference, Job, ProofOptions, ProofReport, open};
 use crate::convert::Input;
 use crate::merge::{Entries, JoinOptions, check_joined, chosen, matched, open_joined};
@@ -40,7 +40,7 @@ pub(super) fn prove(
     let readers = readers.collect::<Result<Vec<_>, _>>()?;
     let fields = chosen(&readers, join)?;
     check_names(&readers, &fields)?;
-    let (entries, _) = matched(&readers, join)?;
+    let (entries, _) = matched(&readers, join, tick.unwrap_or(&|_, _| true))?;
     let (path, reader) = only(output)?;
     let mut job = Job::new(&path, reader, options)?;
     for ((reader, fields), entries) in readers.iter().zip(&fields).zip(entries) {
@@ -108,11 +108,8 @@ impl Job<'_> {
         let name = format!("{}:{}", input.url(), input.path());
         let theirs = clusters(input)?;
         let runs = match entries {
-            None => vec![Run {
-                entries: 0..input.n_entries(),
-                output: 0,
-            }],
-            Some(entries) => runs_of(&entries),
+            None => behind_one_another(std::iter::once(0..input.n_entries()), 0),
+            Some(entries) => behind_one_another(entries.into_iter().map(|n| n..n + 1), 0),
         };
         self.at = runs.last().map_or(0, Run::output_end);
         self.report.inputs.push((name.clone(), self.at));
@@ -123,40 +120,27 @@ impl Job<'_> {
     /// Fields of an input, all of which the output must have.
     fn pair_beside(&mut self, input: &Reader, name: &str, fields: &[FieldId]) -> Vec<FieldPair> {
         let (ours, theirs) = (self.output.descriptor(), input.descriptor());
-        let own: HashMap<&str, FieldId> = ours
-            .top_level
-            .iter()
-            .map(|&id| (ours.field_name(id), id))
-            .collect();
+        let (own, known) = (by_name(ours), by_name(theirs));
         let mut pairs = Vec::new();
         // what is behind views may have another name, and is compared by them
         for &id in fields.iter().filter(|&&id| !theirs.is_behind_views(id)) {
             let field = theirs.field_name(id).to_owned();
-            let known = HashMap::from([(field.as_str(), id)]);
             let found = own.get(field.as_str());
             let found = found.map(|&own| counterpart(&self.output, own, input, &known));
-            let (found, expected) = match found {
+            let lacks = |field: &str| Difference::of(field, name, "no such field", "one");
+            let differences = &mut self.report.differences;
+            match found {
                 Some(Counterpart::Found(mut pair)) => {
-                    for member in pair.left_out.drain(..) {
-                        self.report.differences.push(lacks(member, name));
-                    }
+                    differences.extend(pair.left_out.drain(..).map(|member| lacks(&member)));
                     pairs.push(pair);
-                    continue;
                 }
-                Some(Counterpart::Other(found, expected)) => (found, expected),
+                Some(Counterpart::Other(found, expected)) => {
+                    differences.push(Difference::of(&field, name, found, expected));
+                }
                 Some(Counterpart::Missing | Counterpart::View(_)) | None => {
-                    self.report.differences.push(lacks(field, name));
-                    continue;
+                    differences.push(lacks(&field));
                 }
-            };
-            self.report.differences.push(Difference {
-                field,
-                entry: None,
-                input: name.to_owned(),
-                input_entry: None,
-                found,
-                expected,
-            });
+            }
         }
         pairs
     }
@@ -184,47 +168,5 @@ impl Job<'_> {
         });
         self.report.not_compared.extend(others);
         self.finish()
-    }
-}
-
-/// A field of an input, or a member of one, that the output does not have.
-fn lacks(field: String, input: &str) -> Difference {
-    Difference {
-        field,
-        entry: None,
-        input: input.to_owned(),
-        input_entry: None,
-        found: "no such field".to_owned(),
-        expected: "one".to_owned(),
-    }
-}
-
-/// Entries of an input, in the order of the output, as runs.
-fn runs_of(entries: &[u64]) -> Vec<Run> {
-    let mut out: Vec<Run> = Vec::new();
-    for (&entry, output) in entries.iter().zip(0..) {
-        match out.last_mut() {
-            Some(last) if last.entries.end == entry => last.entries.end += 1,
-            _ => out.push(Run {
-                entries: entry..entry + 1,
-                output,
-            }),
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn entries_that_follow_one_another_are_one_run() {
-        let run = |entries: std::ops::Range<u64>, output| Run { entries, output };
-        assert_eq!(
-            runs_of(&[4, 5, 6, 2, 3, 9]),
-            [run(4..7, 0), run(2..4, 3), run(9..10, 5)]
-        );
-        assert_eq!(runs_of(&[]), []);
     }
 }

@@ -28,6 +28,12 @@ pub(super) enum Counterpart {
     Other(String, String),
 }
 
+/// The top-level fields of an ntuple.
+pub(super) fn by_name(descriptor: &Descriptor) -> HashMap<&str, FieldId> {
+    let all = descriptor.top_level.iter();
+    all.map(|&id| (descriptor.field_name(id), id)).collect()
+}
+
 /// Finds a top-level field of the output in an input, of which the top-level fields are known by their names.
 pub(super) fn counterpart(
     output: &Reader,

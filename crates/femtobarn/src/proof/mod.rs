@@ -14,26 +14,24 @@ mod runs;
 mod text;
 mod values;
 
-use std::collections::{HashMap, HashSet};
-use std::os::unix::fs::MetadataExt;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{Reader, Tick};
-use femtobarn_rntuple::schema::FieldId;
 
 pub use report::{Difference, NTupleProof, ProofReport};
 
 use clusters::{Cluster, Pages, clusters, compare_pages};
-use fields::{Counterpart, FieldPair, counterpart};
+use fields::{Counterpart, FieldPair, by_name, counterpart};
 use runs::{Run, runs};
 use values::{Comparer, Task};
 
 use crate::convert::{Input, check_inputs};
-use crate::merge::{Entries, JoinOptions, Opened, no_field, wanted};
+use crate::merge::{Entries, JoinOptions, Opened, counted, no_field, wanted};
 use crate::open::RNTUPLE_CLASS;
 use crate::pattern::{Patterns, matches};
-use crate::writable::local;
+use crate::writable::{file_id, local};
 
 /// How a file is compared with its inputs.
 #[derive(Debug, Clone)]
@@ -66,8 +64,8 @@ impl Default for ProofOptions {
 }
 
 /// Compares the ntuples of a file, or the one that is named, with those of its inputs: entries one after another, in the order
-/// of the inputs, or with `join` side by side, of the fields that the output has. Inputs have the ntuple by the same path, or are named with their own. The
-/// output's checksums are not looked at: that is `verify`.
+/// of the inputs, of the fields that the output has, or with `join` side by side. Inputs have the ntuple by the same path, or
+/// are named with their own. The output's checksums are not looked at: that is `verify`.
 ///
 /// # Errors
 /// If something cannot be opened, or its metadata cannot be read. What differs or cannot be read of the data is in the report.
@@ -89,31 +87,26 @@ pub fn prove(
         );
         return Err(RNTupleError::Usage { what });
     }
-    if let Some(join) = &options.join {
-        return beside::prove(output, inputs, join, options, tick);
-    }
     let mut report = prove_found(output, inputs, options, tick)?;
-    let lacking = lacking(output, inputs, &options.fields, &report)?;
-    report.ntuples.extend(lacking);
+    if options.join.is_none() {
+        let lacking = lacking(output, inputs, &options.fields, &report)?;
+        report.ntuples.extend(lacking);
+    }
     Ok(report)
 }
 
 /// Whether an ntuple would be compared with itself.
 fn is_among(output: &Input, inputs: &[Input]) -> bool {
-    let id = |input: &Input| {
-        let found = std::fs::metadata(local(&input.url)).ok()?;
-        Some((found.dev(), found.ino()))
+    let Some(own) = file_id(local(&output.url)) else {
+        return false;
     };
-    let own = id(output);
     // another ntuple of the same file may be what it was made of
     let may_be = |input: &Input| {
         let names = input.path.as_ref().zip(output.path.as_ref());
         names.is_none_or(|(input, output)| plain(input) == plain(output))
     };
-    let mut same = inputs
-        .iter()
-        .filter(|&input| own.is_some() && id(input) == own);
-    same.any(may_be)
+    let is_same = |input: &&Input| file_id(local(&input.url)) == Some(own);
+    inputs.iter().filter(is_same).any(may_be)
 }
 
 /// The same for the ntuples that the output has, whatever else the inputs have.
@@ -123,6 +116,9 @@ pub(crate) fn prove_found(
     options: &ProofOptions,
     tick: Option<Tick<'_>>,
 ) -> Result<ProofReport, RNTupleError> {
+    if let Some(join) = &options.join {
+        return beside::prove(output, inputs, join, options, tick);
+    }
     let mut report = ProofReport::default();
     let ntuples = open(output)?;
     check_fields(output, &ntuples, &options.fields)?;
@@ -152,9 +148,9 @@ fn check_since(ntuples: &[(String, Arc<Reader>)], since: u64) -> Result<(), RNTu
         _ if since == 0 => return Ok(()),
         [(_, reader)] if since <= reader.n_entries() => return Ok(()),
         [(path, reader)] => format!(
-            "{}:{path} has {} entries, and the first of the inputs cannot be entry {since}",
+            "{}:{path} has {}, and the first of the inputs cannot be entry {since}",
             reader.url(),
-            reader.n_entries()
+            counted(reader.n_entries())
         ),
         _ => format!(
             "the first entry of the inputs (since, --since) is that of one ntuple, and there are {}: name one (FILE:NAME)",
@@ -300,7 +296,7 @@ impl<'o> Job<'o> {
     fn add(&mut self, input: &Arc<Reader>, tick: Option<Tick<'_>>) -> Result<(), RNTupleError> {
         let name = format!("{}:{}", input.url(), input.path());
         let theirs = clusters(input)?;
-        let runs = runs(input, &theirs, self.options, self.at)?;
+        let runs = runs(input, &theirs, self.options, self.at, tick)?;
         let (fields, missing) = self.pair(input, &name);
         let first = self.at;
         self.at += runs.iter().map(Run::n_entries).sum::<u64>();
@@ -338,8 +334,7 @@ impl<'o> Job<'o> {
     fn pair(&mut self, input: &Reader, name: &str) -> (Vec<FieldPair>, Vec<String>) {
         let (mut fields, mut missing) = (Vec::new(), Vec::new());
         let (descriptor, theirs) = (self.output.descriptor(), input.descriptor());
-        let tops = theirs.top_level.iter();
-        let known: HashMap<&str, FieldId> = tops.map(|&id| (theirs.field_name(id), id)).collect();
+        let known = by_name(theirs);
         for &id in &descriptor.top_level {
             let field = descriptor.field_name(id).to_owned();
             if !self.wanted.takes(&field) {
@@ -366,14 +361,10 @@ impl<'o> Job<'o> {
                     self.report.left_out.extend(members);
                     fields.push(pair);
                 }
-                Counterpart::Other(found, expected) => self.report.differences.push(Difference {
-                    field,
-                    entry: None,
-                    input: name.to_owned(),
-                    input_entry: None,
-                    found,
-                    expected,
-                }),
+                Counterpart::Other(found, expected) => {
+                    let difference = Difference::of(&field, name, found, expected);
+                    self.report.differences.push(difference);
+                }
             }
         }
         let own = descriptor.fields.iter();
@@ -390,14 +381,10 @@ impl<'o> Job<'o> {
         let since = self.options.since;
         self.report.n_expected = self.at - since;
         if self.report.n_entries != self.at {
-            self.report.differences.push(Difference {
-                field: String::new(),
-                entry: None,
-                input: String::new(),
-                input_entry: None,
-                found: self.report.n_entries.saturating_sub(since).to_string(),
-                expected: self.report.n_expected.to_string(),
-            });
+            let found = self.report.n_entries.saturating_sub(since).to_string();
+            let expected = self.report.n_expected.to_string();
+            let difference = Difference::of("", "", found, expected);
+            self.report.differences.push(difference);
         }
         self.report
     }

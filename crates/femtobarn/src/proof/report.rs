@@ -61,19 +61,6 @@ impl ProofReport {
         self.ntuples.iter().all(NTupleProof::is_equal)
     }
 
-    /// Notes that pages of a field are damaged in the output: what their checksums say they are, they are not.
-    pub fn note_damage(&mut self, ntuple: &str, field: &str) {
-        let mut proofs = self.ntuples.iter_mut();
-        let Some(proof) = proofs.find(|proof| proof.ntuple == ntuple) else {
-            return;
-        };
-        let mut known = proof.not_compared.iter();
-        if !known.any(|(name, _)| name == field) {
-            let reason = "its pages are damaged".to_owned();
-            proof.not_compared.push((field.to_owned(), reason));
-        }
-    }
-
     /// All that is not, with the ntuples.
     pub fn differences(&self) -> impl Iterator<Item = (&str, &Difference)> {
         let ntuples = self.ntuples.iter();
@@ -96,18 +83,21 @@ impl ProofReport {
 impl NTupleProof {
     /// That of an ntuple of an input that the output does not have.
     pub(super) fn lacking(path: String, input: &str) -> Self {
-        let difference = Difference {
-            field: String::new(),
-            entry: None,
-            input: input.to_owned(),
-            input_entry: None,
-            found: "no such ntuple".to_owned(),
-            expected: "one".to_owned(),
-        };
         Self {
             ntuple: path,
-            differences: vec![difference],
+            differences: vec![Difference::of("", input, "no such ntuple", "one")],
             ..Self::default()
+        }
+    }
+
+    /// Notes that pages of fields are damaged in the output: what their checksums say they are, they are not.
+    pub fn note_damage<'f>(&mut self, fields: impl IntoIterator<Item = &'f str>) {
+        for field in fields {
+            let mut known = self.not_compared.iter();
+            if !known.any(|(name, _)| name == field) {
+                let reason = "its pages are damaged".to_owned();
+                self.not_compared.push((field.to_owned(), reason));
+            }
         }
     }
 
@@ -145,6 +135,23 @@ impl NTupleProof {
 }
 
 impl Difference {
+    /// One that is not about an entry.
+    pub(super) fn of(
+        field: &str,
+        input: &str,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> Self {
+        Self {
+            field: field.to_owned(),
+            entry: None,
+            input: input.to_owned(),
+            input_entry: None,
+            found: found.into(),
+            expected: expected.into(),
+        }
+    }
+
     fn to_json(&self) -> Value {
         json!({
             "field": self.field,

@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::Reader;
+use femtobarn_rntuple::read::{Reader, Tick};
 
 use super::ProofOptions;
 use super::clusters::Cluster;
-use crate::merge::Chooser;
+use crate::merge::{Chooser, joined};
 
 /// Entries of an input that follow one another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,26 +34,50 @@ pub(super) fn runs(
     input: &Arc<Reader>,
     clusters: &[Cluster],
     options: &ProofOptions,
-    mut at: u64,
+    at: u64,
+    tick: Option<Tick<'_>>,
 ) -> Result<Vec<Run>, RNTupleError> {
     let chooser = Chooser::new(&options.entries, input, options.threads)?;
-    let mut out: Vec<Run> = Vec::new();
+    let mut taken = Vec::new();
     for cluster in clusters {
-        let chosen = match &chooser {
-            None => vec![cluster.entries()],
-            Some(chooser) => chooser.choose(cluster.entries())?,
-        };
-        for entries in chosen.into_iter().filter(|entries| !entries.is_empty()) {
-            let n = entries.end - entries.start;
-            match out.last_mut() {
-                Some(last) if last.entries.end == entries.start => last.entries.end = entries.end,
-                _ => out.push(Run {
-                    entries,
-                    output: at,
-                }),
-            }
-            at += n;
+        if tick.is_some_and(|tick| !tick(cluster.entries().start, input.n_entries())) {
+            return Err(RNTupleError::Interrupted);
+        }
+        match &chooser {
+            None => taken.push(cluster.entries()),
+            Some(chooser) => taken.extend(chooser.choose(cluster.entries())?),
         }
     }
-    Ok(out)
+    Ok(behind_one_another(taken, at))
+}
+
+/// Entries of an input that are in the output one after another, from its entry `at` on.
+pub(super) fn behind_one_another(
+    entries: impl IntoIterator<Item = Range<u64>>,
+    mut at: u64,
+) -> Vec<Run> {
+    let run = |entries: Range<u64>| {
+        let output = at;
+        at += entries.end - entries.start;
+        Run { entries, output }
+    };
+    joined(entries).into_iter().map(run).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_that_follow_one_another_are_one_run() {
+        let runs = |entries: &[u64]| behind_one_another(entries.iter().map(|&n| n..n + 1), 0);
+        let run = |entries: Range<u64>, output| Run { entries, output };
+        assert_eq!(
+            runs(&[4, 5, 6, 2, 3, 9]),
+            [run(4..7, 0), run(2..4, 3), run(9..10, 5)]
+        );
+        assert_eq!(runs(&[]), []);
+        let ranges = [0..0, 3..5, 5..5, 5..6, 0..2];
+        assert_eq!(behind_one_another(ranges, 7), [run(3..6, 7), run(0..2, 10)]);
+    }
 }

@@ -28,11 +28,13 @@ pub(super) struct Task {
     pub fields: Vec<usize>,
 }
 
-/// A difference, and the entries of the output and of the input in which it is.
-type Known = ((u64, Option<u64>), Unequal);
-
-/// The first of a column, if there is one.
-type First = Option<Known>;
+/// The first difference of a column, and the entries of the output and of the input in which it is.
+#[derive(Clone)]
+struct First {
+    entry: u64,
+    input_entry: u64,
+    unequal: Unequal,
+}
 
 /// Compares values of the output with those of one input.
 pub(super) struct Comparer<'a> {
@@ -174,14 +176,9 @@ impl<'a> Comparer<'a> {
             (Ok(()), _) => Ok(()),
             (Err(RNTupleError::Interrupted), _) => Err(RNTupleError::Interrupted),
             (Err(error), [(name, _)]) => {
-                self.report.differences.push(Difference {
-                    field: name.clone(),
-                    entry: None,
-                    input: self.name.to_owned(),
-                    input_entry: None,
-                    found: error.with_causes(),
-                    expected: "values that can be compared".to_owned(),
-                });
+                let (found, expected) = (error.with_causes(), "values that can be compared");
+                let difference = Difference::of(name, self.name, found, expected);
+                self.report.differences.push(difference);
                 Ok(())
             }
             (Err(_), _) => {
@@ -235,8 +232,9 @@ impl<'a> Comparer<'a> {
                 self.against(input, columns, found, &runs, &mut firsts)?;
                 let all = columns.names.iter().zip(found.0.columns()).zip(firsts);
                 for ((name, (path, _)), first) in all {
-                    if let Some((places, unequal)) = first.filter(|_| !self.is_done(name)) {
-                        self.tell(path, places, unequal);
+                    if let Some(first) = first.filter(|_| !self.is_done(name)) {
+                        let places = (first.entry, Some(first.input_entry));
+                        self.tell(path, places, first.unequal);
                     }
                 }
                 Ok(())
@@ -251,7 +249,7 @@ impl<'a> Comparer<'a> {
         columns: &Columns,
         (found, start): (&Arrays, u64),
         runs: &[Run],
-        firsts: &mut [First],
+        firsts: &mut [Option<First>],
     ) -> Result<(), RNTupleError> {
         let theirs = hull(runs);
         let parts = columns.part(input, 1, &theirs);
@@ -295,7 +293,7 @@ impl<'a> Comparer<'a> {
         (found, expected): (&Arrays, &Arrays),
         (start, first): (u64, u64),
         runs: &[Run],
-        firsts: &mut [First],
+        firsts: &mut [Option<First>],
     ) -> Result<(), RNTupleError> {
         let lacking = || RNTupleError::internal("arrays without values");
         let nodes = found.columns().iter().map(|(_, node)| node);
@@ -304,21 +302,19 @@ impl<'a> Comparer<'a> {
                 continue;
             }
             for run in runs {
-                let is_behind = |((entry, _), _): &Known| *entry <= run.output;
-                if known.as_ref().is_some_and(is_behind) {
+                let limit = known.as_ref().map_or(u64::MAX, |first| first.entry);
+                if limit <= run.output {
                     continue;
                 }
                 let at = (run.output - start, run.entries.start - first);
                 let unequal = compare(node, (found, expected), at, run.n_entries());
-                if let Some(unequal) = unequal.ok_or_else(lacking)? {
-                    let places = (
-                        run.output + unequal.at,
-                        Some(run.entries.start + unequal.at),
-                    );
-                    let is_first = |((entry, _), _): &Known| places.0 < *entry;
-                    if known.as_ref().is_none_or(is_first) {
-                        *known = Some((places, unequal));
-                    }
+                let unequal = unequal.ok_or_else(lacking)?;
+                if let Some(unequal) = unequal.filter(|it| run.output + it.at < limit) {
+                    *known = Some(First {
+                        entry: run.output + unequal.at,
+                        input_entry: run.entries.start + unequal.at,
+                        unequal,
+                    });
                 }
             }
         }

@@ -1,0 +1,50 @@
+//! The paths of the output: a name is that of a directory or of something else, not of both.
+
+use std::collections::HashSet;
+
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rootfile::Key;
+
+/// Paths that are taken.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    directories: HashSet<String>,
+    objects: HashSet<String>,
+}
+
+impl Paths {
+    /// Adds a directory or object of a file, with the directories that lead to it.
+    ///
+    /// # Errors
+    /// If it cannot have that path. Objects of one path are no error.
+    pub fn add(&mut self, url: &str, path: &str, key: &Key) -> Result<(), RNTupleError> {
+        let class = &key.class_name;
+        let refused = |what: &str| RNTupleError::Usage {
+            what: format!(
+                "{url} has a {class} called {path:?}, and {what}, and one file cannot have both: name the ntuples to merge them alone (FILE:NAME), or leave out what is none (others=\"drop\", --others drop)"
+            ),
+        };
+        let is_known = |known: &HashSet<String>| known.contains(path);
+        if key.is_directory() {
+            if is_known(&self.objects) {
+                return Err(refused("something else has that name"));
+            }
+            self.directories.insert(path.to_owned());
+        } else if is_known(&self.directories) {
+            return Err(refused("a directory has that name"));
+        } else if !is_known(&self.objects) {
+            self.objects.insert(path.to_owned());
+        }
+        let mut above = path;
+        while let Some((folder, _)) = above.rsplit_once('/') {
+            if self.objects.contains(folder) {
+                return Err(refused(&format!("{folder:?} is no directory")));
+            }
+            if !self.directories.insert(folder.to_owned()) {
+                break;
+            }
+            above = folder;
+        }
+        Ok(())
+    }
+}
