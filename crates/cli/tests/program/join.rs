@@ -41,7 +41,7 @@ fn what_does_not_belong_together_is_refused() {
     assert!(message.contains("one key twice"), "{message}");
     let message = refused(&["join", &out, &short, &short, "--fields", "nMuon"]);
     assert!(
-        message.contains("1 times, and there are 2 ntuples"),
+        message.contains("for 1 ntuples, and there are 2"),
         "{message}"
     );
     assert!(!folder.path().join("out.root").exists());
