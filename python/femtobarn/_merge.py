@@ -264,7 +264,7 @@ def call(
     write["threads"] = num_threads(common.threads)
     if common.compression is not None:
         given["compression"] = write["compression"] = compression_settings(common.compression)
-    path = plain_path(output)
+    path = plain_path(output, "second")
     with Progress(f"{verb} into {Path(path).name}", common.progress) as bar:
 
         def tick(num_files: int, all_files: int, done: int, total: int) -> None:

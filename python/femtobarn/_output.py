@@ -48,13 +48,15 @@ def compression_settings(compression: Any) -> int:
     return _core.compression_settings(str(compression))
 
 
-def plain_path(path: Path) -> str:
+def plain_path(path: Path, place: str = "first") -> str:
     """Return a path to be written: with the home folder for ``~``, and without a name of an object in it.
 
     Parameters
     ----------
     path : str or path
         What the user gave.
+    place : str
+        Which of the arguments it is.
 
     Returns
     -------
@@ -67,7 +69,7 @@ def plain_path(path: Path) -> str:
         If it is no path, or ends with the name of an object, as paths to be read may.
     """
     if not isinstance(path, str | os.PathLike):
-        raise UsageError(f"where to write is a path, as 'new.root', and comes first: it is no {type(path).__name__}")
+        raise UsageError(f"where to write is a path, as 'new.root', and comes {place}: it is no {type(path).__name__}")
     text = os.path.expanduser(os.fspath(path))  # noqa: PTH111, for URLs pass
     found = re.fullmatch(r"(.+\.root):([^/\\]+(?:/.*)?)", text, re.IGNORECASE | re.DOTALL)
     if found and not os.path.exists(text):  # noqa: PTH110

@@ -13,6 +13,7 @@ import time
 import awkward as ak
 import numpy as np
 import pytest
+import uproot
 from compare import same
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -595,3 +596,18 @@ def test_root_reads_a_file_whose_append_was_killed_and_one_that_went_on(tmp_path
     text = run_root(ROOT_MAPS, output)
     assert "E R R O R" not in text
     assert "G A P" in text
+
+
+@pytest.mark.parametrize("name", ["hzz_zlib", "hzz_lz4", "delphes_10", "tree_basictypes", "fcc_spring2021", "edm4hep"])
+def test_histograms_are_added_to_files_of_older_versions_of_root(shared, tmp_path, name):
+    """Their classes were not described, as the list of descriptions begins with other bits; the next append failed."""
+    output = tmp_path / "out.root"
+    output.write_bytes((shared / "ttree" / f"{name}.root").read_bytes())
+    with uproot.recreate(tmp_path / "more.root") as file:
+        file["plots/pt"] = np.histogram([1.0, 2.0, 2.0])
+    for n in (1, 2):
+        fb.merge(tmp_path / "more.root", output, append=True, others="drop")
+        after = uproot.open(output)
+        assert after["plots/pt"].values().sum() == 3 * n
+        assert after.file.streamers["TH1D"].keys() == {3}
+    assert fb.merge(f"{output}:plots/pt", tmp_path / "again.root").histograms == 1

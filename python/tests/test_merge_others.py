@@ -342,3 +342,25 @@ def test_what_cannot_be_moved_is_refused(run_root, tmp_path):
     fb.write(tmp_path / "more.root", {"x": np.arange(10)}, name="t")
     with pytest.raises(fb.UsageError, match=r'TCanvas "canvas" .*cannot be put where its key has another length'):
         fb.merge([tmp_path / "more.root", path], output, append=True, others="first")
+
+
+TITLED = """
+import sys, ROOT
+file = ROOT.TFile(sys.argv[1], "RECREATE")
+file.mkdir("plots", "of all events").mkdir("deep", "and deeper").cd()
+ROOT.TNamed("note", "some text").Write()
+file.Close()
+"""
+TITLES = """
+import sys, ROOT
+file = ROOT.TFile(sys.argv[1])
+print(file.Get("plots").GetTitle() + ", " + file.Get("plots/deep").GetTitle())
+"""
+
+
+def test_directories_keep_their_titles(run_root, tmp_path):
+    """They were lost."""
+    path, output = tmp_path / "in.root", tmp_path / "out.root"
+    run_root(TITLED, path)
+    fb.merge([path, path], output, others="first")
+    assert run_root(TITLES, output).strip() == "of all events, and deeper"

@@ -109,6 +109,19 @@ def test_a_file_without_the_column_is_told(written, tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["b.root"]
 
 
+def test_a_condition_on_one_of_several_ntuples_says_how_to_name_it(tmp_path):
+    """It was told when the first of them had been copied, with a hint that did not work."""
+    fb.write(tmp_path / "a.root", {"x": [1, 2, 3]}, name="Events")
+    fb.write(tmp_path / "b.root", {"y": [1]}, name="Runs")
+    both = tmp_path / "both.root"
+    fb.merge([tmp_path / "a.root", tmp_path / "b.root"], both)
+    with pytest.raises(
+        fb.KeyNotFoundError, match=r'Runs has no field "x".*about "Runs", name .*both\.root:NAME'
+    ):
+        fb.skim(both, tmp_path / "out.root", "x > 1")
+    assert fb.skim(f"{both}:Events", tmp_path / "out.root", "x > 1").entries == {"Events": 2}
+
+
 @pytest.mark.parametrize(
     ("where", "message"),
     [

@@ -80,8 +80,14 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
+        let next = match &error {
+            Error::NoSuchField { url, ntuple, .. } if !ntuple.is_empty() => {
+                Some(format!("`fb info {url}:{ntuple}` lists the fields"))
+            }
+            error => step(error.kind()).map(str::to_owned),
+        };
         Self {
-            next: step(error.kind()).map(str::to_owned),
+            next,
             ..Self::new(code_of(&error), error.kind(), error.with_causes())
         }
     }

@@ -57,9 +57,14 @@ pub fn run(args: Vec<String>) -> i32 {
 fn run_with(args: Vec<String>, out: &mut Output<'_>, err: &mut Output<'_>) -> i32 {
     let json = args.iter().any(|arg| arg == "--json");
     let chooses_fields = args.iter().any(|arg| arg == "--fields");
+    let advice = match args.first().map(String::as_str) {
+        _ if chooses_fields => Some(convert::AS_LIST),
+        Some("merge") => Some(merge::OF_HADD),
+        _ => None,
+    };
     let result = match Cli::try_parse_from(std::iter::once("fb".to_owned()).chain(args)) {
         Ok(cli) => dispatch(&cli, out, err),
-        Err(error) => usage(&error, (json, chooses_fields), out),
+        Err(error) => usage(&error, (json, advice), out),
     };
     let result = result.and_then(|code| out.flush().map(|()| code).map_err(Failure::from));
     let code = result.unwrap_or_else(|failure| {
@@ -152,7 +157,7 @@ fn each(
 /// Help and version go to standard output; everything else is wrong usage.
 fn usage(
     error: &clap::Error,
-    (json, chooses_fields): (bool, bool),
+    (json, advice): (bool, Option<&str>),
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
     let text = error.render().to_string();
@@ -170,8 +175,8 @@ fn usage(
             let message = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
             let failure = Failure::new(code::USAGE, "usage", message.to_owned());
             // what stands behind the first of several fields is taken for a file too many
-            let is_list = error.kind() == ErrorKind::UnknownArgument && chooses_fields;
-            let next = is_list.then(|| convert::AS_LIST.to_owned());
+            let advice = advice.filter(|_| error.kind() == ErrorKind::UnknownArgument);
+            let next = advice.map(str::to_owned);
             Err(Failure { next, ..failure })
         }
     }

@@ -49,6 +49,9 @@ pub fn bring(
     Ok(code::FINE)
 }
 
+/// What may be meant by an option that there is not.
+pub const OF_HADD: &str = "options of hadd: -fN is --force --compression N, -fk is --force (pages keep their compression), -a is --append, -j N is --threads N, -O is --level L4, -T is --others drop; -n, -k, -v and -cachesize have no counterpart";
+
 /// The failure of bringing inputs together, with the next step. One of several fields that are chosen may have been taken for a
 /// file.
 pub fn advised(error: Error, inputs: &[Input], is_choosing: bool) -> Failure {

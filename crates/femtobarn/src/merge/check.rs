@@ -1,11 +1,13 @@
 //! Before anything is brought: whether all inputs can be opened, and fit together. A merge of thousands of files shall not
 //! fail at the last.
 
+use std::sync::Arc;
+
 use femtobarn_rntuple::RNTupleError;
 
 use super::names::no_field;
 use super::others::{check_named, taken};
-use super::{Job, MergedInput, OnPulse, Opened, wanted};
+use super::{Chooser, Job, MergedInput, OnPulse, Opened, wanted};
 use crate::convert::Input;
 use crate::open::RNTUPLE_CLASS;
 
@@ -13,9 +15,9 @@ use super::histograms::is_summed;
 
 impl Job<'_> {
     /// Opens all inputs, one after another, and insists that their ntuples fit together, by their headers, and that
-    /// every name that was given is that of something. Page lists and histograms are not looked at. Other objects are brought
-    /// at once: so they are read once, what cannot be brought is told before any page is, and they come before the pages,
-    /// where their keys are as short as in most inputs.
+    /// every name that was given is that of something. Page lists and histograms are not looked at. Directories are made
+    /// and other objects are brought at once: so they are read once, what cannot be brought is told before any page is, and
+    /// they come before the pages, where their keys are as short as in most inputs.
     pub(super) fn check_all(
         &mut self,
         inputs: &[Input],
@@ -51,7 +53,7 @@ impl Job<'_> {
                 check_named(&opened, &path, &key)?;
             }
             if key.class_name == RNTUPLE_CLASS {
-                let reader = self.reader(&opened, &path, &key)?;
+                let reader = Arc::new(self.reader(&opened, &path, &key)?);
                 for name in reader.descriptor().field_names() {
                     if !self.unmatched.is_empty() {
                         for at in self.fields.fitting(name) {
@@ -73,6 +75,8 @@ impl Job<'_> {
                 if let Some((_, ntuple)) = self.ntuples.get_mut(at) {
                     ntuple.check(&reader, &|name| self.fields.takes(name))?;
                 }
+                Chooser::new(&options.entries, &reader, 1)
+                    .map_err(|error| about_one(error, &input.url, &path, is_named))?;
             } else if is_summed(&key) {
                 if self.taken.contains(&path) {
                     return Err(taken(&opened, &path, &key));
@@ -81,11 +85,32 @@ impl Job<'_> {
                 self.summed.insert(path);
             } else if key.is_directory() {
                 self.paths.add(&input.url, &path, &key)?;
+                self.file.directory_titled(&path, &key.title)?;
             } else {
                 self.add_other(&opened, &path, &key, &mut merged)?;
             }
         }
         self.report.inputs.push(merged);
         Ok(())
+    }
+}
+
+/// The error of a condition that an ntuple knows nothing of, beside which another one may be meant.
+fn about_one(error: RNTupleError, url: &str, path: &str, is_named: bool) -> RNTupleError {
+    match error {
+        RNTupleError::NoSuchField {
+            url: file,
+            ntuple,
+            name,
+            hint,
+        } if !is_named => RNTupleError::NoSuchField {
+            hint: format!(
+                "{hint}; a condition is about all ntuples of a file: if not about {path:?}, name the one that it is about ({url}:NAME)"
+            ),
+            url: file,
+            ntuple,
+            name,
+        },
+        other => other,
     }
 }

@@ -208,9 +208,7 @@ impl<'o> Job<'o> {
         let merged = self.report.inputs.get_mut(at);
         let mut merged = merged.map(std::mem::take).unwrap_or_default();
         for (path, key) in wanted(&opened.file, input.path.as_deref())? {
-            if key.is_directory() {
-                self.file.directory(&path)?;
-            } else if key.class_name == RNTUPLE_CLASS && !self.known.contains_key(&path) {
+            if key.class_name == RNTUPLE_CLASS && !self.known.contains_key(&path) {
                 // no file has a field of it that is asked for
                 merged.dropped.push((path, key.class_name));
             } else if key.class_name == RNTUPLE_CLASS {

@@ -17,7 +17,7 @@ pub(super) fn check(output: &Path, options: &MergeOptions) -> Result<(), RNTuple
     let what = if options.append && output.exists() {
         "what is added cannot be proven before it appears: compare it afterwards with the files, from the entry on that was its first (verify(against=files, since=report.entries_before[name]), fb verify OUTPUT:NAME --against FILES --since N)"
     } else if !options.precision.is_empty() {
-        "values of another precision are not those of the inputs: nothing could be proven"
+        "values of another precision are not those of the inputs, and cannot be proven: compare the other fields afterwards (verify(against=…, fields=[…]), fb verify OUTPUT --against INPUT --fields …)"
     } else {
         return Ok(());
     };

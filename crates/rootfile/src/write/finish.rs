@@ -56,6 +56,7 @@ impl FileWriter {
         let title = "Doubly linked list";
         let names = ("TList", "StreamerInfo", title);
         let key_len = self.key(names, self.header.begin, (0, 0), 1)?.key_len;
+        let at = self.header.seek_info;
         let (title, object) = match self.old_infos.take() {
             Some(_) if self.new_infos.is_empty() => return Ok(()),
             // the tags of classes count from the record's beginning: the key must remain as long as it was, so its title,
@@ -63,22 +64,25 @@ impl FileWriter {
             Some((old, old_len)) => {
                 let room = usize::from(old_len) + title.len();
                 let wanted = room.checked_sub(usize::from(key_len));
-                let Some(wanted) = wanted.filter(|&n| n < 255) else {
-                    return Ok(());
-                };
-                let title: String = title
-                    .chars()
-                    .chain(std::iter::repeat(' '))
-                    .take(wanted)
-                    .collect();
+                let title = wanted.filter(|&n| n < 255).map(|wanted| {
+                    let filled = title.chars().chain(std::iter::repeat(' '));
+                    filled.take(wanted).collect()
+                });
                 (title, streamer::extended(old, &self.new_infos, old_len))
             }
             None => (
-                title.to_owned(),
-                Some(streamer::list(&self.new_infos, key_len)),
+                Some(title.to_owned()),
+                streamer::list(&self.new_infos, key_len),
             ),
         };
-        let Some(object) = object else { return Ok(()) };
+        let (title, object): (String, _) =
+            title.zip(object).ok_or_else(|| RootFileError::Corrupt {
+                url: self.sink.url().to_owned(),
+                what: "list of streamer infos",
+                offset: at,
+                expected: "a TList of version 5, to which others can be added".to_owned(),
+                found: "something else".to_owned(),
+            })?;
         let names = ("TList", "StreamerInfo", title.as_str());
         let key = self.append_object(names, self.header.begin, &object, 101, (1, false))?;
         (self.header.seek_info, self.header.n_bytes_info) = (key.seek_key, key.n_bytes);

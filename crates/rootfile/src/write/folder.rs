@@ -24,7 +24,7 @@ impl Folder {
     /// A new directory, whose record is at `seek_dir` behind `n_bytes_name` bytes.
     pub fn new(
         path: String,
-        name: &str,
+        (name, title): (&str, &str),
         now: Datime,
         (seek_dir, n_bytes_name): (u64, u32),
         seek_parent: u64,
@@ -32,7 +32,7 @@ impl Folder {
         Self {
             path,
             name: name.to_owned(),
-            title: String::new(),
+            title: title.to_owned(),
             record: DirectoryRecord {
                 version: 5,
                 created: now,
@@ -102,14 +102,29 @@ impl FileWriter {
     /// # Errors
     /// If something else has that name, it is none (`.`, `..`, or with a `;`), or the sink fails.
     pub fn directory(&mut self, path: &str) -> Result<usize, RootFileError> {
+        self.directory_titled(path, "")
+    }
+
+    /// The same; if it is made, it gets a title, which those above it do not.
+    ///
+    /// # Errors
+    /// As [`directory`](Self::directory).
+    pub fn directory_titled(&mut self, path: &str, title: &str) -> Result<usize, RootFileError> {
         let mut at = 0;
-        for name in names_in(path) {
-            at = self.subdirectory(at, name)?;
+        let mut names = names_in(path).peekable();
+        while let Some(name) = names.next() {
+            let title = names.peek().map_or(title, |_| "");
+            at = self.subdirectory(at, name, title)?;
         }
         Ok(at)
     }
 
-    fn subdirectory(&mut self, parent: usize, name: &str) -> Result<usize, RootFileError> {
+    fn subdirectory(
+        &mut self,
+        parent: usize,
+        name: &str,
+        title: &str,
+    ) -> Result<usize, RootFileError> {
         let Some(above) = self.folders.get(parent) else {
             return Ok(0);
         };
@@ -143,9 +158,9 @@ impl FileWriter {
         }
         let seek_parent = above.record.seek_dir;
         let size = (DIRECTORY_SIZE, DIRECTORY_SIZE);
-        let key = self.key((DIRECTORY, name, ""), seek_parent, size, 1)?;
+        let key = self.key((DIRECTORY, name, title), seek_parent, size, 1)?;
         let place = (key.seek_key, u32::from(key.key_len));
-        let folder = Folder::new(path, name, self.now, place, seek_parent);
+        let folder = Folder::new(path, (name, title), self.now, place, seek_parent);
         self.append(&key, &folder.bytes(self.header.uuid))?;
         if let Some(above) = self.folders.get_mut(parent) {
             above.keys.push(key);

@@ -98,7 +98,7 @@ impl FileWriter {
         writer.append(&key, &names.0)?;
         writer.header.n_bytes_name = n_bytes_name;
         let place = (BEGIN, n_bytes_name);
-        let root = Folder::new(String::new(), name, writer.now, place, 0);
+        let root = Folder::new(String::new(), (name, ""), writer.now, place, 0);
         writer.folders.push(root);
         Ok(writer)
     }

@@ -10,22 +10,41 @@ const CLASS_MASK: u32 = 0x8000_0000;
 const BYTE_COUNT_MASK: u32 = 0x4000_0000;
 /// Added to positions when they become tags.
 const MAP_OFFSET: usize = 2;
-/// What begins a TList without a name: byte count, version, TObject, name. The number of items follows.
+/// What begins a TList without a name: byte count, version, TObject (version, number, bits), name. The number of items follows.
 const HEAD: [u8; 17] = [0x40, 0, 0, 0, 0, 5, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+/// The bit of a TObject that two more bytes follow.
+const IS_REFERENCED: u8 = 1 << 4;
 /// The bits that ROOT sets in a streamer info's TObject.
 const INFO_BITS: u32 = 1 << 16;
 
-/// A list of `infos`, behind a key of `key_len` bytes.
-pub(super) fn list(infos: &[StreamerInfo], key_len: u16) -> Vec<u8> {
+/// A list of `infos`, behind a key of `key_len` bytes; `None` if it is too long.
+pub(super) fn list(infos: &[StreamerInfo], key_len: u16) -> Option<Vec<u8>> {
     let empty = [&HEAD[..], &[0; 4]].concat();
-    extended(empty, infos, key_len).unwrap_or_default()
+    extended(empty, infos, key_len)
 }
 
 /// A list with `infos` behind what is in it; `None` if it does not begin as ROOT's do.
 pub(super) fn extended(old: Vec<u8>, infos: &[StreamerInfo], key_len: u16) -> Option<Vec<u8>> {
-    let (head, rest) = old.split_at_checked(HEAD.len())?;
-    let known = HEAD.get(4..)? == head.get(4..)?;
-    let count = u32::from_be_bytes(*rest.first_chunk().filter(|_| known)?);
+    let &[
+        _,
+        _,
+        _,
+        _,
+        version @ ..,
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        bits,
+        name_len,
+    ] = old.first_chunk::<17>()?;
+    let is_known = HEAD.get(4..8)? == version && bits & IS_REFERENCED == 0 && name_len < 255;
+    let count_at = HEAD.len() + usize::from(name_len);
+    let rest = old.get(count_at..).filter(|_| is_known)?;
+    let count = u32::from_be_bytes(*rest.first_chunk()?);
     let mut out = Writer {
         out: Encoder(old),
         key_len: usize::from(key_len),
@@ -38,7 +57,7 @@ pub(super) fn extended(old: Vec<u8>, infos: &[StreamerInfo], key_len: u16) -> Op
     let mut bytes = out.out.0;
     let n_bytes = u32::try_from(bytes.len() - 4).ok()?;
     let count = count.checked_add(u32::try_from(infos.len()).ok()?)?;
-    for (at, value) in [(0, n_bytes | BYTE_COUNT_MASK), (HEAD.len(), count)] {
+    for (at, value) in [(0, n_bytes | BYTE_COUNT_MASK), (count_at, count)] {
         bytes
             .get_mut(at..at + 4)?
             .copy_from_slice(&value.to_be_bytes());
@@ -200,5 +219,52 @@ impl Writer {
             }
             this.out.string(&element.type_name);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_older_versions_of_root_are_added_to() {
+        // they have bits, and may have a name, where newer ones have none
+        let info = StreamerInfo {
+            name: "Thing".to_owned(),
+            version: 1,
+            checksum: 0,
+            title: String::new(),
+            elements: Vec::new(),
+        };
+        let expected = list(&[info.clone(), info.clone()], 64).unwrap();
+        for (bits, name) in [
+            ([0, 0, 0, 0], ""),
+            ([2, 0, 0, 0], ""),
+            ([3, 0, 0, 8], "infos"),
+        ] {
+            let mut old = list(&[], 64).unwrap();
+            old[12..16].copy_from_slice(&bits);
+            old[16] = name.len().try_into().unwrap();
+            old.splice(17..17, name.bytes());
+            let found = extended(old, &[info.clone(), info.clone()], 64).unwrap();
+            assert_eq!(found[4..12], expected[4..12], "{name}");
+            assert_eq!(found[12..16], bits);
+            let behind = 17 + name.len();
+            assert_eq!(found[behind..behind + 4], [0, 0, 0, 2]);
+            assert_eq!(found.len(), expected.len() + name.len());
+            let n_bytes = u32::from_be_bytes(found[..4].try_into().unwrap());
+            assert_eq!(n_bytes, BYTE_COUNT_MASK | (found.len() as u32 - 4));
+        }
+    }
+
+    #[test]
+    fn what_is_laid_out_in_another_way_is_not_added_to() {
+        let old = list(&[], 64).unwrap();
+        for (at, byte) in [(5, 4), (7, 2), (15, IS_REFERENCED), (16, 255), (16, 9)] {
+            let mut other = old.clone();
+            other[at] = byte;
+            assert!(extended(other, &[], 64).is_none(), "{at}");
+        }
+        assert!(extended(old[..20].to_vec(), &[], 64).is_none());
     }
 }
