@@ -29,10 +29,17 @@ pub(crate) fn no_field(inputs: &[Input], name: &str) -> RNTupleError {
         _ => ", and no other file has it",
     };
     let near = did_you_mean(name, names.iter().map(String::as_str));
+    let whole = match name.split_once('.') {
+        Some((top, _)) if names.iter().any(|known| known == name) => {
+            format!("; fields come along whole: name {top}")
+        }
+        _ => String::new(),
+    };
     let list = match name.split_once(',') {
         Some((one, _)) if names.iter().any(|known| known == one.trim()) => {
             "; several names are a list, [\"a\", \"b\"], and in a shell a,b"
         }
+        _ if !whole.is_empty() => whole.as_str(),
         _ => near.as_str(),
     };
     RNTupleError::NoSuchField {

@@ -35,7 +35,7 @@ fn is_number(name: &str) -> bool {
 
 /// Whether members are those of a pair or tuple: all of `_0`, `_1` and so on in this order, as ROOT names them, or the
 /// numbers alone. A record that has only a `_1`, or a `_0` behind it, is one of members with these names.
-pub(super) fn is_tuple(descriptor: &Descriptor, members: &[FieldId]) -> bool {
+pub(crate) fn is_tuple(descriptor: &Descriptor, members: &[FieldId]) -> bool {
     members.iter().enumerate().all(|(at, &member)| {
         let name = descriptor.field_name(member);
         name.strip_prefix('_').unwrap_or(name) == at.to_string()

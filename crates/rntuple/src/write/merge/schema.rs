@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::RNTupleError;
 use crate::read::Reader;
-use crate::schema::{Descriptor, FieldId};
+use crate::schema::{Descriptor, FieldId, is_tuple};
 use crate::spec::{AliasColumn, ColumnFlags, ColumnRecord, FieldRecord, Role, SchemaDescription};
 use crate::write::model::Limits;
 
@@ -52,7 +52,7 @@ pub(super) fn closure(descriptor: &Descriptor, top_level: &[FieldId]) -> Vec<boo
             continue;
         };
         let is_new = !std::mem::replace(slot, true);
-        if with_items {
+        if with_items || is_new && is_whole(descriptor, id) {
             pending.extend(field.children.iter().map(|&child| (child, true)));
         }
         if is_new {
@@ -80,6 +80,14 @@ pub(super) fn closure(descriptor: &Descriptor, top_level: &[FieldId]) -> Vec<boo
         }
     }
     chosen
+}
+
+/// Whether a field is nothing without any of its members: variants, and pairs and tuples, whose types say what is in them.
+fn is_whole(descriptor: &Descriptor, id: FieldId) -> bool {
+    descriptor.field(id).is_some_and(|field| {
+        let is_counted = || is_tuple(descriptor, &field.children);
+        field.record.role == Role::Variant || field.record.role == Role::Record && is_counted()
+    })
 }
 
 /// Names that fields at the top get instead of their own.
