@@ -253,7 +253,10 @@ mod tests {
             assert_eq!(found[behind..behind + 4], [0, 0, 0, 2]);
             assert_eq!(found.len(), expected.len() + name.len());
             let n_bytes = u32::from_be_bytes(found[..4].try_into().unwrap());
-            assert_eq!(n_bytes, BYTE_COUNT_MASK | (found.len() as u32 - 4));
+            assert_eq!(
+                n_bytes ^ BYTE_COUNT_MASK,
+                u32::try_from(found.len()).unwrap() - 4
+            );
         }
     }
 
