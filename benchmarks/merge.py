@@ -54,7 +54,8 @@ class Plan:
         spec |= {"touch": touch, "settle": self.options.settle}
         return Entry(label, spec | more, fresh=True, **own)
 
-    def mergers(self, inputs: list[Path], *, slow: bool, checked: bool) -> list[Entry]:
+    def mergers(self, inputs: list[Path], *, checked: bool) -> tuple[list[Entry], list[Entry]]:
+        """Who is done in seconds, and who takes minutes."""
         root = self.options.root_python
         look = {"inspect": functools.partial(contents, self.output, NTUPLE, FIELDS)} if checked else {}
 
@@ -69,28 +70,30 @@ class Plan:
             self.entry("Copy", "cp", inputs, folder=True),
             self.entry("DiskWriter", "writing alone", inputs),
         ]
-        if slow:
-            entries[2:2] = [
-                fb("L2", f", to {OTHER}", given={"compression": OTHER}, rounds=1),
-                fb("L4", rounds=1),
-            ]
-        if slow and len(inputs) <= 2:
-            entries.append(self.entry("Hadd", f"hadd, to {OTHER}", inputs, python=root, compression=OTHER, rounds=1))
-        return entries
+        slow = [fb("L2", f", to {OTHER}", given={"compression": OTHER}, rounds=1), fb("L4", rounds=1)]
+        if len(inputs) <= 2:
+            slow.append(self.entry("Hadd", f"hadd, to {OTHER}", inputs, python=root, compression=OTHER, rounds=1))
+        return entries, slow
 
     def volumes(self, files: list[Path]) -> list[Table]:
-        """Half a file set, and more and more of it."""
-        tables = []
+        """One file, and more and more of them. What takes minutes comes last, so that nobody follows upon it."""
+        tables, later = [], []
         for n in (1, 2, 4, 8):
             some = files[:n]
             checked = n == 2
             expected = joined(some) if checked else {}
-            entries = self.mergers(some, slow=not self.options.quick, checked=checked)
+            entries, slow = self.mergers(some, checked=checked)
             tables.append(measured(f"{n} files" if n > 1 else "1 file", entries, some, self.options.runs, expected))
+            later.append(slow)
+        if not self.options.quick:
+            for table, slow in zip(tables, later, strict=True):
+                say(table.heading())
+                alternate(slow, self.options.runs)
+                table.entries.extend(slow)
         return tables
 
     def numbers(self, n: int, files: list[Path]) -> Table:
-        entries = self.mergers(files, slow=False, checked=False)
+        entries, _ = self.mergers(files, checked=False)
         return measured(f"{n} files", entries, files, self.options.runs, {})
 
     def reshaping(self, file: Path, small: Path, *, agc: bool, where: str | None) -> Table:
