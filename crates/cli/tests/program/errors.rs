@@ -55,7 +55,7 @@ fn a_missing_field_lists_the_nearest() {
         let text = told(&[verb, DIMUON, "Muon_ptt"], 3);
         assert!(text.contains("did you mean Muon_pt"), "{text}");
         assert!(
-            text.contains("`fb info testdata/dimuon.root` lists the fields"),
+            text.contains("`fb info testdata/dimuon.root:Events` lists the fields"),
             "{text}"
         );
     }
