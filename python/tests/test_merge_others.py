@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import uproot
 
 import femtobarn as fb
 
@@ -364,3 +365,40 @@ def test_directories_keep_their_titles(run_root, tmp_path):
     run_root(TITLED, path)
     fb.merge([path, path], output, others="first")
     assert run_root(TITLES, output).strip() == "of all events, and deeper"
+
+
+BOTH = """
+import sys, ROOT
+file = ROOT.TFile(sys.argv[1], "RECREATE")
+file.mkdir("a").cd()
+ROOT.TNamed("b", "in it").Write()
+file.cd()
+ROOT.TNamed("other", "beside it").Write("a")
+file.Close()
+"""
+
+
+def test_what_an_output_has_already_is_as_it_is(run_root, tmp_path):
+    """A directory and an object of one name, as ROOT may have them, made every append an error."""
+    output = tmp_path / "out.root"
+    run_root(BOTH, output)
+    fb.write(tmp_path / "nt.root", {"x": [1, 2, 3]}, name="Events")
+    fb.write(tmp_path / "below.root", {"x": [1]}, name="a/T")
+    fb.merge(tmp_path / "nt.root", output, append=True)
+    fb.merge(tmp_path / "below.root", output, append=True)
+    assert [item["path"] for item in fb._core.list_objects(str(output))] == ["a", "a", "a/b", "a/T", "Events"]
+    fb.write(tmp_path / "inside.root", {"x": [1]}, name="Events/T")
+    with pytest.raises(fb.UsageError, match="cannot have both"):
+        fb.merge(tmp_path / "inside.root", output, append=True)
+
+
+def test_an_append_of_what_is_there_changes_nothing(tmp_path):
+    """It was an error: there was nothing to bring."""
+    with uproot.recreate(tmp_path / "s.root") as file:
+        file["note"] = "some text"
+    output = tmp_path / "out.root"
+    fb.write(output, {"x": [1]}, name="Events")
+    for _ in range(2):
+        report = fb.merge(tmp_path / "s.root", output, append=True, others="first")
+    assert report.inputs[0]["dropped"]
+    assert sorted(item["path"] for item in fb._core.list_objects(str(output))) == ["Events", "note"]

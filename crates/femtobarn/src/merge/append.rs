@@ -36,7 +36,7 @@ pub(super) fn begin<'o>(output: &Path, options: &'o MergeOptions) -> Result<Job<
     job.report.bytes_before = Some(opened.source.meta().size);
     let known = wanted(&opened.file, None)?;
     for (path, key) in &known {
-        job.paths.add(opened.source.url(), path, key)?;
+        job.paths.know(path, key);
     }
     job.existing = Some(Existing {
         keys: known.into_iter().collect(),

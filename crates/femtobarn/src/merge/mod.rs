@@ -334,7 +334,11 @@ impl<'o> Job<'o> {
     }
 
     fn finish(mut self) -> Result<MergeReport, RNTupleError> {
-        if self.ntuples.is_empty() && self.taken.is_empty() {
+        // an append may find that all is there already
+        let is_known = self.existing.is_some() && self.options.others == Others::First;
+        let mut inputs = self.report.inputs.iter();
+        let is_known = is_known && inputs.any(|input| !input.dropped.is_empty());
+        if self.ntuples.is_empty() && self.taken.is_empty() && !is_known {
             return Err(RNTupleError::Usage {
                 what: format!(
                     "there is nothing to bring in {}: no RNTuple, and no histogram",

@@ -13,6 +13,17 @@ pub(super) struct Paths {
 }
 
 impl Paths {
+    /// Adds what the output has already, whatever else it has: that is as it is.
+    pub fn know(&mut self, path: &str, key: &Key) {
+        let known = match key.is_directory() {
+            true => &mut self.directories,
+            false => &mut self.objects,
+        };
+        known.insert(path.to_owned());
+        let above = path.match_indices('/').filter_map(|(at, _)| path.get(..at));
+        self.directories.extend(above.map(str::to_owned));
+    }
+
     /// Adds a directory or object of a file, with the directories that lead to it.
     ///
     /// # Errors
@@ -26,18 +37,18 @@ impl Paths {
         };
         let is_known = |known: &HashSet<String>| known.contains(path);
         if key.is_directory() {
-            if is_known(&self.objects) {
+            if is_known(&self.objects) && !is_known(&self.directories) {
                 return Err(refused("something else has that name"));
             }
             self.directories.insert(path.to_owned());
-        } else if is_known(&self.directories) {
+        } else if is_known(&self.directories) && !is_known(&self.objects) {
             return Err(refused("a directory has that name"));
         } else if !is_known(&self.objects) {
             self.objects.insert(path.to_owned());
         }
         let mut above = path;
         while let Some((folder, _)) = above.rsplit_once('/') {
-            if self.objects.contains(folder) {
+            if self.objects.contains(folder) && !self.directories.contains(folder) {
                 return Err(refused(&format!("{folder:?} is no directory")));
             }
             if !self.directories.insert(folder.to_owned()) {
