@@ -1,0 +1,142 @@
+//! What tests of several crates share: real servers, which `scripts/servers.py` starts. For tests only.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    clippy::missing_panics_doc,
+    reason = "it is for tests"
+)]
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// Whether servers can be started; says what is missing, or fails where nothing may be.
+pub fn can_start() -> bool {
+    let found = Command::new("xrootd")
+        .arg("-v")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    if found.is_ok() {
+        return true;
+    }
+    let message = "there is no xrootd (Debian: apt-get install xrootd-server)";
+    assert!(
+        std::env::var_os("FEMTOBARN_REQUIRE_ALL").is_none(),
+        "{message}"
+    );
+    eprintln!("skipped: {message}");
+    false
+}
+
+/// A port that nobody has at the moment.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// Servers that end with the test.
+#[derive(Debug)]
+pub struct Servers {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    /// The port to ask.
+    pub port: u16,
+    /// The folder of each one's files.
+    pub data: Vec<PathBuf>,
+    /// Where all that they have is.
+    pub folder: PathBuf,
+    /// The ports of those that have files.
+    pub servers: Vec<u16>,
+}
+
+impl Servers {
+    /// Servers of a kind that `scripts/servers.py` knows.
+    pub fn start(kind: &str) -> Self {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/servers.py");
+        let mut child = Command::new("python3")
+            .arg(script)
+            .arg(kind)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let about: serde_json::Value = serde_json::from_str(&line).expect("a server that is up");
+        let port = |value: &serde_json::Value| u16::try_from(value.as_u64().unwrap()).unwrap();
+        let path = |value: &serde_json::Value| PathBuf::from(value.as_str().unwrap());
+        Self {
+            input: child.stdin.take(),
+            output,
+            port: port(&about["port"]),
+            data: about["data"].as_array().unwrap().iter().map(path).collect(),
+            folder: path(&about["folder"]),
+            servers: about["servers"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(port)
+                .collect(),
+            child,
+        }
+    }
+
+    fn tell(&mut self, command: &str) {
+        writeln!(self.input.as_mut().unwrap(), "{command}").unwrap();
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        assert_eq!(line, "done\n", "{command}");
+    }
+
+    /// Ends them, as a crash does.
+    pub fn kill(&mut self) {
+        self.tell("kill");
+    }
+
+    /// Starts them again, on the same port.
+    pub fn restart(&mut self) {
+        self.tell("restart");
+    }
+
+    /// The URL of a file.
+    pub fn url(&self, path: &str) -> String {
+        format!("root://127.0.0.1:{}//{path}", self.port)
+    }
+
+    /// Puts a file on one of them.
+    pub fn put_on(&self, server: usize, name: &str, content: &[u8]) {
+        std::fs::write(self.data[server].join(name), content).unwrap();
+    }
+
+    /// Puts a file on the first of them.
+    pub fn put(&self, name: &str, content: &[u8]) {
+        self.put_on(0, name, content);
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        // the end of its input ends it
+        self.input = None;
+        let _ = self.child.wait();
+    }
+}
+
+/// Bytes without short periods.
+pub fn content(size: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let next = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        u8::try_from(state >> 56).unwrap()
+    };
+    std::iter::repeat_with(next).take(size).collect()
+}

@@ -1,0 +1,486 @@
+//! Asking servers: shared connections, redirects, and other servers when one fails.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::OnceCell;
+
+use crate::connection::{Answer, Connection, MOST_ANSWER};
+use crate::protocol::{self, DirEntry, DirListOptions, Mode, QueryKind, Redirect, Request, Stat};
+use crate::{Options, Server, XrootdError, XrootdUrl};
+
+/// The connections of a process, or of a part of it. Cheap to clone; clones share connections.
+#[derive(Debug, Clone, Default)]
+pub struct Client {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    options: Arc<Options>,
+    /// By server and token of a redirect. Who comes first connects, others wait for it.
+    connections: Mutex<HashMap<(Server, String), Arc<Opening>>>,
+}
+
+/// A connection that somebody opens, and others wait for.
+type Opening = OnceCell<Arc<Connection>>;
+
+/// What servers were asked for one request.
+#[derive(Debug, Default)]
+pub(crate) struct Tried {
+    /// Hosts that failed, and why, as redirectors are told.
+    pub hosts: Vec<(String, &'static str)>,
+    /// What each said, for people.
+    pub history: Vec<String>,
+}
+
+impl Tried {
+    /// Notes a failure.
+    pub fn add(&mut self, server: &Server, error: &XrootdError) {
+        if !self.hosts.iter().any(|(host, _)| *host == server.host) {
+            self.hosts.push((server.host.clone(), error.tried_reason()));
+        }
+        self.history.push(error_text(error));
+    }
+
+    /// As redirectors are told.
+    fn opaque(&self) -> Vec<String> {
+        if self.hosts.is_empty() {
+            return Vec::new();
+        }
+        let hosts: Vec<&str> = self.hosts.iter().map(|(host, _)| host.as_str()).collect();
+        let reasons: Vec<&str> = self.hosts.iter().map(|(_, reason)| *reason).collect();
+        vec![format!(
+            "tried={}&triedrc={}",
+            hosts.join(","),
+            reasons.join(",")
+        )]
+    }
+}
+
+/// An error with its causes, on one line.
+fn error_text(error: &XrootdError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        text = format!("{text}: {next}");
+        cause = next.source();
+    }
+    text
+}
+
+/// Where a request was answered.
+pub(crate) struct Answered {
+    pub connection: Arc<Connection>,
+    pub body: Bytes,
+}
+
+impl Client {
+    /// A client with limits and settings of its own.
+    pub fn new(options: Options) -> Self {
+        let shared = Shared {
+            options: Arc::new(options),
+            ..Shared::default()
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Its limits and settings.
+    pub fn options(&self) -> &Options {
+        &self.shared.options
+    }
+
+    /// A connection to a server, shared with all that ask it.
+    async fn connection(
+        &self,
+        server: &Server,
+        token: &str,
+    ) -> Result<Arc<Connection>, XrootdError> {
+        let key = (server.clone(), token.to_owned());
+        let cell = {
+            let connections = self.shared.connections.lock();
+            let mut connections = connections.unwrap_or_else(PoisonError::into_inner);
+            // those that were lost are replaced
+            connections.retain(|_, cell| cell.get().is_none_or(|found| found.is_alive()));
+            connections.entry(key).or_default().clone()
+        };
+        let connect = || async {
+            let options = self.shared.options.clone();
+            Connection::open(server, token, options).await.map(Arc::new)
+        };
+        cell.get_or_try_init(connect).await.cloned()
+    }
+
+    /// Asks the server of a URL, and those that it names, until one answers. `request` makes the request of a path with opaque
+    /// data. Who has failed before is in `tried`, and who fails now comes there.
+    pub(crate) async fn ask(
+        &self,
+        url: &XrootdUrl,
+        doing: &str,
+        tried: &mut Tried,
+        request: impl Fn(String) -> Request,
+    ) -> Result<Answered, XrootdError> {
+        let options = &self.shared.options;
+        for attempt in 0..=options.most_retries {
+            let mut asked = url.server.clone();
+            match self.follow(url, doing, tried, &mut asked, &request).await {
+                Ok(answered) => return Ok(answered),
+                Err(error) => {
+                    // a server that was asked directly is the only one there is
+                    let others = asked != url.server;
+                    let again = others || matches!(error, XrootdError::Lost { .. });
+                    if !error.is_of_the_server() || !again || attempt == options.most_retries {
+                        return Err(self.exhausted(doing, tried, error));
+                    }
+                    if others {
+                        tried.add(&asked, &error);
+                    } else {
+                        tried.history.push(error_text(&error));
+                    }
+                }
+            }
+        }
+        Err(XrootdError::Usage {
+            what: format!("{doing}: no attempt was allowed (most_retries)"),
+        })
+    }
+
+    /// An error, with what was tried before it.
+    fn exhausted(&self, doing: &str, tried: &Tried, error: XrootdError) -> XrootdError {
+        if tried.history.is_empty() {
+            return error;
+        }
+        let mut history = tried.history.clone();
+        history.push(error_text(&error));
+        XrootdError::Exhausted {
+            doing: doing.to_owned(),
+            history: history.join("; then "),
+            source: Box::new(error),
+        }
+    }
+
+    /// Asks, and follows redirects; `asked` is who was asked last.
+    async fn follow(
+        &self,
+        url: &XrootdUrl,
+        doing: &str,
+        tried: &Tried,
+        asked: &mut Server,
+        request: &impl Fn(String) -> Request,
+    ) -> Result<Answered, XrootdError> {
+        let most = self.shared.options.most_redirects;
+        let mut target = url.clone();
+        let (mut opaque, mut token) = (tried.opaque(), String::new());
+        let mut servers = vec![target.server.to_string()];
+        loop {
+            asked.clone_from(&target.server);
+            let connection = self.connection(&target.server, &token).await?;
+            let path = target.with_opaque(&opaque);
+            let request = request(path);
+            let answer = connection.ask(&request, Bytes::new(), MOST_ANSWER, doing);
+            match answer.await? {
+                Answer::Ok(body) => return Ok(Answered { connection, body }),
+                Answer::Error(code, message) => {
+                    return Err(connection.refused(doing, code, message));
+                }
+                Answer::Redirect(to) => {
+                    token.clone_from(&to.token);
+                    target = redirected(&target, to, &mut opaque)?;
+                    servers.push(target.server.to_string());
+                    if servers.len() > most + 1 {
+                        return Err(XrootdError::Redirects {
+                            doing: doing.to_owned(),
+                            most,
+                            servers: servers.join(", "),
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is at a path.
+    ///
+    /// # Errors
+    /// If there is nothing, or nobody answers.
+    pub async fn stat(&self, url: &XrootdUrl) -> Result<Stat, XrootdError> {
+        let doing = format!("stat {}", url.path);
+        let answered = self
+            .simple(url, &doing, |path| Request::Stat { path })
+            .await?;
+        let found = protocol::stat(&answered.body);
+        found.map_err(|source| answered.connection.malformed(&doing, source))
+    }
+
+    /// What is in a folder, with what `stat` says of it, in the order of the names. Of a redirector, what all of its servers
+    /// have.
+    ///
+    /// # Errors
+    /// If there is no such folder, or nobody answers.
+    pub async fn list(&self, url: &XrootdUrl) -> Result<Vec<DirEntry>, XrootdError> {
+        let doing = format!("dirlist {}", url.path);
+        let options = DirListOptions { with_stat: true };
+        let mut found: Vec<DirEntry> = Vec::new();
+        for server in self.servers_of(url).await? {
+            let at = XrootdUrl {
+                server,
+                ..url.clone()
+            };
+            let request = |path| Request::DirList { path, options };
+            let answered = self.simple(&at, &doing, request).await?;
+            let entries = protocol::dir_entries(&answered.body);
+            found.extend(entries.map_err(|source| answered.connection.malformed(&doing, source))?);
+        }
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        found.dedup_by(|a, b| a.name == b.name);
+        Ok(found)
+    }
+
+    /// The servers that have a folder: the one of the URL, or if that is a redirector, those that it names.
+    async fn servers_of(&self, url: &XrootdUrl) -> Result<Vec<Server>, XrootdError> {
+        let connection = self.connection(&url.server, "").await?;
+        if !connection.protocol.flags.is_manager() {
+            return Ok(vec![url.server.clone()]);
+        }
+        let found = self.locate(url, false).await?;
+        let servers = found.iter().filter_map(|address| {
+            let server = Server::parse(address, url.server.tls).ok()?;
+            Some(Server {
+                user: url.server.user.clone(),
+                ..server
+            })
+        });
+        Ok(servers.collect())
+    }
+
+    /// Addresses of servers that have a file or folder.
+    ///
+    /// # Errors
+    /// If none has it, or nobody answers.
+    pub async fn locate(&self, url: &XrootdUrl, refresh: bool) -> Result<Vec<String>, XrootdError> {
+        let doing = format!("locate {}", url.path);
+        let request = |path| Request::Locate { path, refresh };
+        let answered = self.simple(url, &doing, request).await?;
+        Ok(protocol::locations(&answered.body))
+    }
+
+    /// The checksum of a file as its server has it: how it was made, and its digits.
+    ///
+    /// # Errors
+    /// If the server has none, or nobody answers.
+    pub async fn checksum(&self, url: &XrootdUrl) -> Result<(String, String), XrootdError> {
+        let doing = format!("query checksum {}", url.path);
+        let request = |argument| Request::Query {
+            kind: QueryKind::Checksum,
+            argument,
+        };
+        let answered = self.simple(url, &doing, request).await?;
+        let text = String::from_utf8_lossy(&answered.body);
+        let text = text.trim_end_matches('\0').trim();
+        let (kind, digits) = text.split_once(' ').unwrap_or((text, ""));
+        Ok((kind.to_owned(), digits.to_owned()))
+    }
+
+    /// What a server says of its configuration: a line for each name, which is the name itself where it does not know it.
+    ///
+    /// # Errors
+    /// If nobody answers.
+    pub async fn configuration(
+        &self,
+        server: &Server,
+        names: &[&str],
+    ) -> Result<Vec<String>, XrootdError> {
+        let connection = self.connection(server, "").await?;
+        configuration(&connection, names).await
+    }
+
+    /// Makes a folder, and those above it.
+    ///
+    /// # Errors
+    /// If there is one, or the server will not.
+    pub async fn make_folder(&self, url: &XrootdUrl) -> Result<(), XrootdError> {
+        let doing = format!("mkdir {}", url.path);
+        let request = |path| Request::Mkdir {
+            path,
+            mode: Mode::FOLDER,
+            with_parents: true,
+        };
+        self.simple(url, &doing, request).await.map(drop)
+    }
+
+    /// Gives a file or folder another path on its server.
+    ///
+    /// # Errors
+    /// If there is nothing, or the server will not.
+    pub async fn rename(&self, url: &XrootdUrl, to: &str) -> Result<(), XrootdError> {
+        let doing = format!("mv {} {to}", url.path);
+        let request = |from: String| Request::Mv {
+            from,
+            to: to.to_owned(),
+        };
+        self.simple(url, &doing, request).await.map(drop)
+    }
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// If there is none, or the server will not.
+    pub async fn remove(&self, url: &XrootdUrl) -> Result<(), XrootdError> {
+        let doing = format!("rm {}", url.path);
+        self.simple(url, &doing, |path| Request::Rm { path })
+            .await
+            .map(drop)
+    }
+
+    /// Removes an empty folder.
+    ///
+    /// # Errors
+    /// If there is none, it is not empty, or the server will not.
+    pub async fn remove_folder(&self, url: &XrootdUrl) -> Result<(), XrootdError> {
+        let doing = format!("rmdir {}", url.path);
+        self.simple(url, &doing, |path| Request::Rmdir { path })
+            .await
+            .map(drop)
+    }
+
+    async fn simple(
+        &self,
+        url: &XrootdUrl,
+        doing: &str,
+        request: impl Fn(String) -> Request,
+    ) -> Result<Answered, XrootdError> {
+        self.ask(url, doing, &mut Tried::default(), request).await
+    }
+}
+
+/// What a server says of its configuration.
+pub(crate) async fn configuration(
+    connection: &Connection,
+    names: &[&str],
+) -> Result<Vec<String>, XrootdError> {
+    let argument = names.join(" ");
+    let doing = format!("query config {argument}");
+    let request = Request::Query {
+        kind: QueryKind::Config,
+        argument,
+    };
+    let body = connection
+        .demand(&request, Bytes::new(), MOST_ANSWER, &doing)
+        .await?;
+    let text = String::from_utf8_lossy(&body);
+    let lines = text.trim_end_matches('\0').lines();
+    Ok(lines.map(str::to_owned).collect())
+}
+
+/// Where a redirect leads. What it adds to the path is added to `opaque`.
+fn redirected(
+    from: &XrootdUrl,
+    to: Redirect,
+    opaque: &mut Vec<String>,
+) -> Result<XrootdUrl, XrootdError> {
+    if to.port < 0 {
+        let url = XrootdUrl::parse(&to.host)?;
+        return Ok(XrootdUrl {
+            // one without a path names only the server
+            path: if url.path == "/" {
+                from.path.clone()
+            } else {
+                url.path
+            },
+            opaque: if url.opaque.is_empty() {
+                from.opaque.clone()
+            } else {
+                url.opaque
+            },
+            server: Server {
+                user: url.server.user.or_else(|| from.server.user.clone()),
+                tls: url.server.tls || from.server.tls,
+                ..url.server
+            },
+        });
+    }
+    if !to.opaque.is_empty() {
+        opaque.push(to.opaque);
+    }
+    let port = match to.port {
+        0 => from.server.port,
+        port => u16::try_from(port).map_err(|_| XrootdError::Url {
+            url: to.host.clone(),
+            what: format!("a redirect names the port {port}"),
+        })?,
+    };
+    let host = to
+        .host
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .to_owned();
+    Ok(XrootdUrl {
+        server: Server {
+            host,
+            port,
+            ..from.server.clone()
+        },
+        ..from.clone()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn to(host: &str, port: i32, opaque: &str) -> Redirect {
+        Redirect {
+            host: host.to_owned(),
+            port,
+            opaque: opaque.to_owned(),
+            token: String::new(),
+        }
+    }
+
+    #[test]
+    fn redirects_keep_who_asks_and_what_is_asked_for() {
+        let from = XrootdUrl::parse("roots://me@redirector:1//store/f?authz=x").unwrap();
+        let mut opaque = Vec::new();
+        let found = redirected(&from, to("[::1]", 1095, "cgi=1"), &mut opaque).unwrap();
+        assert_eq!(
+            (found.server.to_string().as_str(), found.server.tls),
+            ("[::1]:1095", true)
+        );
+        assert_eq!(found.server.user.as_deref(), Some("me"));
+        assert_eq!(found.with_opaque(&opaque), "/store/f?authz=x&cgi=1");
+        let found =
+            redirected(&from, to("root://other//else?a=b", -1, ""), &mut Vec::new()).unwrap();
+        assert_eq!(
+            (found.path.as_str(), found.opaque.as_str()),
+            ("/else", "a=b")
+        );
+        assert!(redirected(&from, to("h", 99999, ""), &mut Vec::new()).is_err());
+    }
+
+    #[test]
+    fn redirectors_are_told_who_was_tried_and_why() {
+        let mut tried = Tried::default();
+        assert_eq!(tried.opaque(), Vec::<String>::new());
+        let server = Server::parse("ds1:1094", false).unwrap();
+        let error = XrootdError::Lost {
+            server: server.to_string(),
+            doing: "open".to_owned(),
+            why: "reset".to_owned(),
+        };
+        tried.add(&server, &error);
+        tried.add(&server, &error);
+        let other = Server::parse("ds2", false).unwrap();
+        let missing = XrootdError::Server {
+            server: other.to_string(),
+            doing: "open".to_owned(),
+            code: crate::Code::NOT_FOUND,
+            message: String::new(),
+        };
+        tried.add(&other, &missing);
+        assert_eq!(tried.opaque(), ["tried=ds1,ds2&triedrc=srverr,enoent"]);
+        assert_eq!(tried.history.len(), 3);
+    }
+}

@@ -1,0 +1,32 @@
+//! XRootD: a codec of its messages, and an asynchronous client. Knows no ROOT files.
+//!
+//! [`protocol`] turns requests into bytes and bytes into answers, without I/O. [`Client`] speaks it: it shares connections,
+//! follows redirects, waits where servers ask for it, and opens files again on other servers when one fails.
+//!
+//! # Invariants
+//!
+//! - An answer has just the bytes that were asked for, or is an error; what a server says of lengths is compared with what was
+//!   asked for before memory is taken for it.
+//! - A request whose future is dropped costs its connection nothing: what is answered is thrown away when it comes.
+//! - Credentials are in no error, and in no text that a `Debug` gives.
+
+pub mod fuzz;
+pub mod protocol;
+
+mod auth;
+mod client;
+mod connection;
+mod error;
+mod file;
+mod options;
+mod streams;
+mod tls;
+mod token;
+mod url;
+
+pub use client::Client;
+pub use error::{Code, XrootdError};
+pub use file::{File, Limits, OpenOptions};
+pub use options::Options;
+pub use protocol::{DirEntry, Stat};
+pub use url::{Server, XrootdUrl};

@@ -1,0 +1,500 @@
+//! What a client sends.
+
+use super::VERSION;
+
+/// An open file, as the server knows it. Zero is a number as any other.
+pub type FileHandle = [u8; 4];
+
+/// A range of a file that is read in a vector read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Element {
+    /// The file.
+    pub handle: FileHandle,
+    /// The first byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub length: u32,
+}
+
+/// How a file is opened (`XOpenRequestOption`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OpenFlags(pub u16);
+
+impl OpenFlags {
+    /// What is there is deleted first.
+    pub const DELETE: Self = Self(0x0002);
+    /// Although others have it open.
+    pub const FORCE: Self = Self(0x0004);
+    /// Only if there is no such file.
+    pub const NEW: Self = Self(0x0008);
+    /// To read.
+    pub const READ: Self = Self(0x0010);
+    /// To read and write.
+    pub const UPDATE: Self = Self(0x0020);
+    /// Answers may come later.
+    pub const ASYNC: Self = Self(0x0040);
+    /// What a redirector knows of the file is looked up anew.
+    pub const REFRESH: Self = Self(0x0080);
+    /// Folders are made where they are missing.
+    pub const MAKE_PATH: Self = Self(0x0100);
+    /// The answer has what `stat` says.
+    pub const RETURN_STAT: Self = Self(0x0400);
+    /// The file is kept only if it is closed.
+    pub const KEEP_ON_CLOSE: Self = Self(0x1000);
+
+    /// Both.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// Permissions of a new file or folder, as in POSIX.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mode(pub u16);
+
+impl Mode {
+    /// Everybody may read, the owner may write.
+    pub const FILE: Self = Self(0o644);
+    /// The same of a folder.
+    pub const FOLDER: Self = Self(0o755);
+}
+
+/// What is listed of a folder (`XDirlistRequestOption`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DirListOptions {
+    /// What `stat` says of each entry, too.
+    pub with_stat: bool,
+}
+
+/// What is asked of a server (`XQueryType`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as in the protocol")]
+pub enum QueryKind {
+    Stats,
+    Checksum,
+    Space,
+    Config,
+}
+
+impl QueryKind {
+    fn code(self) -> u16 {
+        match self {
+            Self::Stats => 1,
+            Self::Checksum => 3,
+            Self::Space => 5,
+            Self::Config => 7,
+        }
+    }
+}
+
+/// A request, without the number of its stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as in the protocol")]
+pub enum Request {
+    Protocol {
+        /// Whether the connection can change to TLS.
+        able_tls: bool,
+        /// Whether it wants to.
+        want_tls: bool,
+    },
+    Login {
+        process: i32,
+        user: String,
+        /// Opaque data, such as the token of a redirect.
+        token: String,
+    },
+    Auth {
+        kind: [u8; 4],
+        credentials: Vec<u8>,
+    },
+    Bind {
+        session: [u8; 16],
+    },
+    EndSession {
+        session: [u8; 16],
+    },
+    Ping,
+    Open {
+        path: String,
+        flags: OpenFlags,
+        mode: Mode,
+    },
+    Close {
+        handle: FileHandle,
+    },
+    Read {
+        handle: FileHandle,
+        offset: u64,
+        length: u32,
+        /// The parallel stream that the data shall come by; 0 for this one.
+        path_id: u8,
+    },
+    ReadV {
+        elements: Vec<Element>,
+        path_id: u8,
+    },
+    PgRead {
+        handle: FileHandle,
+        offset: u64,
+        length: u32,
+        /// Whether the pages had wrong checksums when they came first.
+        is_retry: bool,
+    },
+    Write {
+        handle: FileHandle,
+        offset: u64,
+        /// Bytes that follow the request.
+        length: u32,
+    },
+    PgWrite {
+        handle: FileHandle,
+        offset: u64,
+        /// Bytes that follow the request, with the checksums.
+        length: u32,
+        is_retry: bool,
+    },
+    Sync {
+        handle: FileHandle,
+    },
+    TruncateOpen {
+        handle: FileHandle,
+        size: u64,
+    },
+    Truncate {
+        path: String,
+        size: u64,
+    },
+    Stat {
+        path: String,
+    },
+    StatOpen {
+        handle: FileHandle,
+    },
+    DirList {
+        path: String,
+        options: DirListOptions,
+    },
+    Locate {
+        path: String,
+        refresh: bool,
+    },
+    Query {
+        kind: QueryKind,
+        argument: String,
+    },
+    Mkdir {
+        path: String,
+        mode: Mode,
+        with_parents: bool,
+    },
+    Mv {
+        from: String,
+        to: String,
+    },
+    Rm {
+        path: String,
+    },
+    Rmdir {
+        path: String,
+    },
+}
+
+impl Request {
+    /// The number of the request (`XRequestTypes`).
+    pub fn code(&self) -> u16 {
+        match self {
+            Self::Auth { .. } => 3000,
+            Self::Query { .. } => 3001,
+            Self::Close { .. } => 3003,
+            Self::DirList { .. } => 3004,
+            Self::Protocol { .. } => 3006,
+            Self::Login { .. } => 3007,
+            Self::Mkdir { .. } => 3008,
+            Self::Mv { .. } => 3009,
+            Self::Open { .. } => 3010,
+            Self::Ping => 3011,
+            Self::Read { .. } => 3013,
+            Self::Rm { .. } => 3014,
+            Self::Rmdir { .. } => 3015,
+            Self::Sync { .. } => 3016,
+            Self::Stat { .. } | Self::StatOpen { .. } => 3017,
+            Self::Write { .. } => 3019,
+            Self::EndSession { .. } => 3023,
+            Self::Bind { .. } => 3024,
+            Self::ReadV { .. } => 3025,
+            Self::PgWrite { .. } => 3026,
+            Self::Locate { .. } => 3027,
+            Self::Truncate { .. } | Self::TruncateOpen { .. } => 3028,
+            Self::PgRead { .. } => 3030,
+        }
+    }
+
+    /// Its name in the protocol, for messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Auth { .. } => "auth",
+            Self::Query { .. } => "query",
+            Self::Close { .. } => "close",
+            Self::DirList { .. } => "dirlist",
+            Self::Protocol { .. } => "protocol",
+            Self::Login { .. } => "login",
+            Self::Mkdir { .. } => "mkdir",
+            Self::Mv { .. } => "mv",
+            Self::Open { .. } => "open",
+            Self::Ping => "ping",
+            Self::Read { .. } => "read",
+            Self::Rm { .. } => "rm",
+            Self::Rmdir { .. } => "rmdir",
+            Self::Sync { .. } => "sync",
+            Self::Stat { .. } | Self::StatOpen { .. } => "stat",
+            Self::Write { .. } => "write",
+            Self::EndSession { .. } => "endsess",
+            Self::Bind { .. } => "bind",
+            Self::ReadV { .. } => "readv",
+            Self::PgWrite { .. } => "pgwrite",
+            Self::Locate { .. } => "locate",
+            Self::Truncate { .. } | Self::TruncateOpen { .. } => "truncate",
+            Self::PgRead { .. } => "pgread",
+        }
+    }
+
+    /// The bytes of the request on a stream. The data of `Write` and `PgWrite` are to follow them.
+    ///
+    /// # Errors
+    /// If it has more bytes than the protocol can say.
+    pub fn encode(&self, stream: [u8; 2]) -> Result<Vec<u8>, super::Malformed> {
+        let mut body = [0; 16];
+        let mut payload = Vec::new();
+        self.fill(&mut Fields(&mut body), &mut payload);
+        let follows = match self {
+            Self::Write { length, .. } | Self::PgWrite { length, .. } => *length as usize,
+            _ => 0,
+        };
+        let length = i32::try_from(payload.len().saturating_add(follows)).map_err(|_| {
+            super::Malformed::new("length of a request", "at most 2 GiB", payload.len())
+        })?;
+        let mut out = Vec::with_capacity(24 + payload.len());
+        out.extend_from_slice(&stream);
+        out.extend_from_slice(&self.code().to_be_bytes());
+        out.extend_from_slice(&body);
+        out.extend_from_slice(&length.to_be_bytes());
+        out.extend_from_slice(&payload);
+        Ok(out)
+    }
+
+    /// The sixteen bytes that each request has in its own way, and what follows the header.
+    fn fill(&self, body: &mut Fields<'_>, payload: &mut Vec<u8>) {
+        match self {
+            Self::Protocol { able_tls, want_tls } => {
+                body.put(0, &VERSION.to_be_bytes());
+                // security requirements are asked for; after the request a login is expected
+                body.put(
+                    4,
+                    &[1 | u8::from(*able_tls) << 1 | u8::from(*want_tls) << 2, 3],
+                );
+            }
+            Self::Login {
+                process,
+                user,
+                token,
+            } => {
+                body.put(0, &process.to_be_bytes());
+                let user = user.as_bytes();
+                body.put(4, user.get(..8).unwrap_or(user));
+                // full URLs, several protocols, re-reads at redirects, both kinds of addresses; asynchronous answers, version 5
+                body.put(12, &[0, 1 | 2 | 4 | 8, 0x80 | 5, 0]);
+                payload.extend_from_slice(token.as_bytes());
+            }
+            Self::Auth { kind, credentials } => {
+                body.put(12, kind);
+                payload.extend_from_slice(credentials);
+            }
+            Self::Bind { session } | Self::EndSession { session } => body.put(0, session),
+            Self::Ping => {}
+            Self::Open { path, flags, mode } => {
+                body.put(0, &mode.0.to_be_bytes());
+                body.put(2, &flags.0.to_be_bytes());
+                payload.extend_from_slice(path.as_bytes());
+            }
+            Self::Close { handle } | Self::Sync { handle } => body.put(0, handle),
+            Self::Read {
+                handle,
+                offset,
+                length,
+                path_id,
+            } => {
+                body.put(0, handle);
+                body.put(4, &offset.to_be_bytes());
+                body.put(12, &length.to_be_bytes());
+                if *path_id != 0 {
+                    payload.extend_from_slice(&[*path_id, 0, 0, 0, 0, 0, 0, 0]);
+                }
+            }
+            Self::ReadV { elements, path_id } => {
+                body.put(15, &[*path_id]);
+                for element in elements {
+                    payload.extend_from_slice(&element.handle);
+                    payload.extend_from_slice(&element.length.to_be_bytes());
+                    payload.extend_from_slice(&element.offset.to_be_bytes());
+                }
+            }
+            Self::PgRead {
+                handle,
+                offset,
+                length,
+                is_retry,
+            } => {
+                body.put(0, handle);
+                body.put(4, &offset.to_be_bytes());
+                body.put(12, &length.to_be_bytes());
+                if *is_retry {
+                    payload.extend_from_slice(&[0, 1]);
+                }
+            }
+            Self::Write { handle, offset, .. } => {
+                body.put(0, handle);
+                body.put(4, &offset.to_be_bytes());
+            }
+            Self::PgWrite {
+                handle,
+                offset,
+                is_retry,
+                ..
+            } => {
+                body.put(0, handle);
+                body.put(4, &offset.to_be_bytes());
+                body.put(13, &[u8::from(*is_retry)]);
+            }
+            Self::TruncateOpen { handle, size } => {
+                body.put(0, handle);
+                body.put(4, &size.to_be_bytes());
+            }
+            Self::Truncate { path, size } => {
+                body.put(4, &size.to_be_bytes());
+                payload.extend_from_slice(path.as_bytes());
+            }
+            Self::Stat { path } | Self::Rm { path } | Self::Rmdir { path } => {
+                payload.extend_from_slice(path.as_bytes());
+            }
+            Self::StatOpen { handle } => body.put(12, handle),
+            Self::DirList { path, options } => {
+                body.put(15, &[u8::from(options.with_stat) << 1]);
+                payload.extend_from_slice(path.as_bytes());
+            }
+            Self::Locate { path, refresh } => {
+                let options: u16 = if *refresh { 0x0080 } else { 0 };
+                body.put(0, &options.to_be_bytes());
+                payload.extend_from_slice(path.as_bytes());
+            }
+            Self::Query { kind, argument } => {
+                body.put(0, &kind.code().to_be_bytes());
+                payload.extend_from_slice(argument.as_bytes());
+            }
+            Self::Mkdir {
+                path,
+                mode,
+                with_parents,
+            } => {
+                body.put(0, &[u8::from(*with_parents)]);
+                body.put(14, &mode.0.to_be_bytes());
+                payload.extend_from_slice(path.as_bytes());
+            }
+            Self::Mv { from, to } => {
+                let length = i16::try_from(from.len()).unwrap_or(0);
+                body.put(14, &length.to_be_bytes());
+                payload.extend_from_slice(from.as_bytes());
+                payload.push(b' ');
+                payload.extend_from_slice(to.as_bytes());
+            }
+        }
+    }
+}
+
+/// The sixteen bytes of a request that are its own.
+struct Fields<'a>(&'a mut [u8; 16]);
+
+impl Fields<'_> {
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        if let Some(place) = self.0.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    }
+}
+
+/// What is sent first, before any request.
+pub fn handshake() -> [u8; 20] {
+    let mut out = [0; 20];
+    let (_, rest) = out.split_at_mut(12);
+    let (four, rest) = rest.split_at_mut(4);
+    four.copy_from_slice(&4_i32.to_be_bytes());
+    rest.copy_from_slice(&2012_i32.to_be_bytes());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(request: &Request) -> Vec<u8> {
+        request.encode([0x12, 0x34]).unwrap()
+    }
+
+    #[test]
+    fn requests_have_the_layout_of_the_protocol() {
+        let read = Request::Read {
+            handle: [1, 2, 3, 4],
+            offset: 0x0102_0304_0506_0708,
+            length: 9,
+            path_id: 0,
+        };
+        let expected = [
+            0x12, 0x34, 0x0b, 0xc5, 1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 9, 0, 0, 0, 0,
+        ];
+        assert_eq!(bytes(&read), expected);
+        let element = Element {
+            handle: [9, 0, 0, 1],
+            offset: 256,
+            length: 3,
+        };
+        let readv = bytes(&Request::ReadV {
+            elements: vec![element],
+            path_id: 0,
+        });
+        assert_eq!(readv.len(), 24 + 16);
+        assert_eq!(readv[20..24], 16_i32.to_be_bytes());
+        assert_eq!(
+            readv[24..],
+            [9, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 1, 0]
+        );
+        let open = bytes(&Request::Open {
+            path: "/a".to_owned(),
+            flags: OpenFlags::READ.and(OpenFlags::RETURN_STAT),
+            mode: Mode(0),
+        });
+        assert_eq!(open[4..8], [0, 0, 0x04, 0x10]);
+        assert_eq!(&open[24..], b"/a");
+    }
+
+    #[test]
+    fn data_that_follow_are_counted() {
+        let write = bytes(&Request::Write {
+            handle: [0; 4],
+            offset: 5,
+            length: 1000,
+        });
+        assert_eq!(write.len(), 24);
+        assert_eq!(write[20..], 1000_i32.to_be_bytes());
+        let too_long = Request::Write {
+            handle: [0; 4],
+            offset: 5,
+            length: u32::MAX,
+        };
+        assert!(too_long.encode([0, 0]).is_err());
+    }
+
+    #[test]
+    fn the_handshake_is_that_of_a_client() {
+        assert_eq!(handshake()[12..], [0, 0, 0, 4, 0, 0, 0x07, 0xdc]);
+    }
+}

@@ -1,0 +1,676 @@
+//! What a server answers.
+
+use bytes::Bytes;
+
+use super::cursor::{Cursor, text};
+use super::{Element, FileHandle, HEADER_LENGTH, Malformed, PAGE};
+
+/// The number of a session, by which parallel streams join it.
+pub type SessionId = [u8; 16];
+
+/// What an answer is (`XResponseType`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// All of it, or the rest.
+    Ok,
+    /// A part of it.
+    OkSoFar,
+    /// Something that was not asked for, or an answer that was to come later.
+    Attention,
+    /// The authentication goes on.
+    AuthMore,
+    /// An error.
+    Error,
+    /// Another server is to be asked.
+    Redirect,
+    /// The same is to be asked again, later.
+    Wait,
+    /// The answer will come later.
+    WaitForResponse,
+    /// An answer with a checksum, and data behind it.
+    Status,
+}
+
+/// The header of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// The stream of the request.
+    pub stream: [u8; 2],
+    /// What it is.
+    pub status: Status,
+    /// Bytes that follow.
+    pub length: usize,
+}
+
+impl Header {
+    /// Reads a header.
+    ///
+    /// # Errors
+    /// If it has a status that there is not, or a length below zero.
+    pub fn parse(bytes: &[u8; HEADER_LENGTH]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new("header", bytes);
+        let stream = cursor.array()?;
+        let status = match cursor.u16()? {
+            0 => Status::Ok,
+            4000 => Status::OkSoFar,
+            4001 => Status::Attention,
+            4002 => Status::AuthMore,
+            4003 => Status::Error,
+            4004 => Status::Redirect,
+            4005 => Status::Wait,
+            4006 => Status::WaitForResponse,
+            4007 => Status::Status,
+            other => return Err(Malformed::new("status", "0 or 4000 to 4007", other)),
+        };
+        Ok(Self {
+            stream,
+            status,
+            length: cursor.length()?,
+        })
+    }
+}
+
+/// What a server is, and what it can and demands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Flags(pub u32);
+
+#[expect(missing_docs, reason = "named as in the protocol")]
+impl Flags {
+    pub fn is_server(self) -> bool {
+        self.0 & 0x1 != 0
+    }
+
+    pub fn is_manager(self) -> bool {
+        self.0 & 0x2 != 0
+    }
+
+    pub fn has_tls(self) -> bool {
+        self.0 & 0x8000_0000 != 0
+    }
+
+    pub fn go_to_tls(self) -> bool {
+        self.0 & 0x4000_0000 != 0
+    }
+
+    /// Whether the login, or all that follows it, must be under TLS.
+    pub fn demands_tls(self) -> bool {
+        self.0 & (0x0400_0000 | 0x0800_0000) != 0
+    }
+
+    pub fn supports_page_io(self) -> bool {
+        self.0 & 0x0020_0000 != 0
+    }
+}
+
+/// The answer to `protocol`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Protocol {
+    /// The version of the protocol, as 0x520.
+    pub version: i32,
+    /// What the server is.
+    pub flags: Flags,
+    /// How many kinds of requests must be signed: 0 for none (`kXR_secNone`).
+    pub security_level: u8,
+}
+
+/// Reads the answer to `protocol`.
+///
+/// # Errors
+/// If it is too short.
+pub fn protocol(body: &[u8]) -> Result<Protocol, Malformed> {
+    let mut cursor = Cursor::new("answer to protocol", body);
+    let (version, flags) = (cursor.i32()?, cursor.u32()?);
+    // what follows is tagged: 'B' for interfaces, 'S' for security
+    let mut security_level = 0;
+    while let [tag, ..] = *cursor.rest() {
+        match tag {
+            b'B' => {
+                cursor.bytes(2)?;
+                let length = cursor.u16()?;
+                cursor.bytes(usize::from(length))?;
+            }
+            b'S' => {
+                let [_, _, _, _, level, _] = cursor.array()?;
+                security_level = level;
+                break;
+            }
+            _ => break,
+        }
+    }
+    Ok(Protocol {
+        version,
+        flags: Flags(flags),
+        security_level,
+    })
+}
+
+/// The answer to `login`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Login {
+    /// The session.
+    pub session: SessionId,
+    /// The kinds of authentication that the server takes, with their parameters, in its order; none if it wants none.
+    pub authentication: Vec<(String, String)>,
+}
+
+/// Reads the answer to `login`.
+///
+/// # Errors
+/// If it is too short.
+pub fn login(body: &[u8]) -> Result<Login, Malformed> {
+    let mut cursor = Cursor::new("answer to login", body);
+    let session = cursor.array()?;
+    let all = cursor.text();
+    let kinds = all.split('&').filter_map(|part| part.strip_prefix("P="));
+    let kinds = kinds.map(|part| part.split_once(',').unwrap_or((part, "")));
+    let authentication = kinds
+        .map(|(kind, parameters)| (kind.trim().to_owned(), parameters.to_owned()))
+        .collect();
+    Ok(Login {
+        session,
+        authentication,
+    })
+}
+
+/// What `stat` says of a file or folder.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stat {
+    /// What identifies it on its server.
+    pub id: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// `XStatRespFlags`.
+    pub flags: u32,
+    /// When it was changed, in seconds since 1970.
+    pub modified: i64,
+}
+
+impl Stat {
+    /// Whether it is a folder.
+    pub fn is_folder(&self) -> bool {
+        self.flags & 2 != 0
+    }
+
+    /// Whether it is something that is neither file nor folder.
+    pub fn is_other(&self) -> bool {
+        self.flags & 4 != 0
+    }
+
+    /// Whether it is on tape or the like.
+    pub fn is_offline(&self) -> bool {
+        self.flags & 8 != 0
+    }
+
+    /// Whether it may be read.
+    pub fn is_readable(&self) -> bool {
+        self.flags & 16 != 0
+    }
+}
+
+/// Reads what `stat` answers: numbers with spaces between them.
+///
+/// # Errors
+/// If there are too few, or one is no number.
+pub fn stat(body: &[u8]) -> Result<Stat, Malformed> {
+    stat_of(&text(body))
+}
+
+fn stat_of(line: &str) -> Result<Stat, Malformed> {
+    let wrong = || Malformed::new("answer to stat", "id, size, flags and time", line);
+    let mut parts = line.split_ascii_whitespace();
+    let mut next = || parts.next().ok_or_else(wrong);
+    let id = next()?.to_owned();
+    Ok(Stat {
+        id,
+        size: next()?.parse().map_err(|_| wrong())?,
+        flags: next()?.parse().map_err(|_| wrong())?,
+        modified: next()?.parse().map_err(|_| wrong())?,
+    })
+}
+
+/// The answer to `open`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// The file.
+    pub handle: FileHandle,
+    /// What `stat` says of it, if that was asked for.
+    pub stat: Option<Stat>,
+}
+
+/// Reads the answer to `open`.
+///
+/// # Errors
+/// If it is too short.
+pub fn opened(body: &[u8]) -> Result<Opened, Malformed> {
+    let mut cursor = Cursor::new("answer to open", body);
+    let handle = cursor.array()?;
+    if cursor.rest().is_empty() {
+        return Ok(Opened { handle, stat: None });
+    }
+    // size and type of a compression that nobody has
+    cursor.bytes(8)?;
+    let info = cursor.text();
+    let stat = (!info.is_empty()).then(|| stat_of(&info)).transpose()?;
+    Ok(Opened { handle, stat })
+}
+
+/// An entry of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirEntry {
+    /// Its name.
+    pub name: String,
+    /// What `stat` says of it, if that was asked for and the server can.
+    pub stat: Option<Stat>,
+}
+
+/// Reads the answer to `dirlist`: names, or if the server gives it, names and what `stat` says in turn, behind an entry for the
+/// folder itself.
+///
+/// # Errors
+/// If what is said of an entry is not what `stat` says.
+pub fn dir_entries(body: &[u8]) -> Result<Vec<DirEntry>, Malformed> {
+    let all = text(body);
+    let mut lines = all.lines();
+    let Some(rest) = all.strip_prefix(".\n0 0 0 0\n").or_else(|| {
+        // an empty folder
+        (all.trim_end() == ".\n0 0 0 0").then_some("")
+    }) else {
+        let names = lines.by_ref().filter(|name| !name.is_empty());
+        let entry = |name: &str| DirEntry {
+            name: name.to_owned(),
+            stat: None,
+        };
+        return Ok(names.map(entry).collect());
+    };
+    let mut lines = rest.lines().filter(|line| !line.is_empty());
+    let mut out = Vec::new();
+    while let Some(name) = lines.next() {
+        let found = lines.next();
+        let line =
+            found.ok_or_else(|| Malformed::new("answer to dirlist", "a line of numbers", name))?;
+        out.push(DirEntry {
+            name: name.to_owned(),
+            stat: Some(stat_of(line)?),
+        });
+    }
+    Ok(out)
+}
+
+/// Reads the answer to `locate`: where a file is, servers before managers.
+pub fn locations(body: &[u8]) -> Vec<String> {
+    let all = text(body);
+    let mut found: Vec<(bool, String)> = all
+        .split_ascii_whitespace()
+        .filter_map(|part| {
+            // a kind (S and s servers, M and m managers), an access (r, w), and the address
+            let (kind, rest) = part.split_at_checked(1)?;
+            let (_, address) = rest.split_at_checked(1)?;
+            Some((!kind.eq_ignore_ascii_case("s"), address.to_owned()))
+        })
+        .collect();
+    found.sort_by_key(|(is_manager, _)| *is_manager);
+    found.into_iter().map(|(_, address)| address).collect()
+}
+
+/// Cuts the answer to a vector read, which is the elements' own headers and bytes in turn.
+///
+/// # Errors
+/// If it has other elements than those that were asked for, in another order, or of another length.
+pub fn readv(body: &Bytes, elements: &[Element]) -> Result<Vec<Bytes>, Malformed> {
+    let mut at = 0;
+    let mut out = Vec::with_capacity(elements.len());
+    for element in elements {
+        let rest = body.get(at..).unwrap_or_default();
+        let mut cursor = Cursor::new("answer to readv", rest);
+        let handle: FileHandle = cursor.array()?;
+        let (length, offset) = (cursor.length()?, cursor.u64()?);
+        if (handle, length as u64, offset)
+            != (element.handle, u64::from(element.length), element.offset)
+        {
+            return Err(Malformed::new(
+                "element of a vector read",
+                format!("{} bytes at {}", element.length, element.offset),
+                format!("{length} bytes at {offset}"),
+            ));
+        }
+        cursor.bytes(length)?;
+        at += 16;
+        out.push(body.slice(at..at + length));
+        at += length;
+    }
+    match body.len() - at {
+        0 => Ok(out),
+        more => Err(Malformed::new("bytes behind a vector read", 0, more)),
+    }
+}
+
+/// Reads an error: its number (`XErrorCode`) and what the server says.
+///
+/// # Errors
+/// If it is too short.
+pub fn error(body: &[u8]) -> Result<(i32, String), Malformed> {
+    let mut cursor = Cursor::new("error", body);
+    Ok((cursor.i32()?, cursor.text()))
+}
+
+/// Where to ask instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redirect {
+    /// A host, or with a `port` below zero a whole URL.
+    pub host: String,
+    /// The port; 0 for the usual one.
+    pub port: i32,
+    /// What is to be added to the path of the request.
+    pub opaque: String,
+    /// What is to be said at the login.
+    pub token: String,
+}
+
+/// Reads a redirect.
+///
+/// # Errors
+/// If it names no host.
+pub fn redirect(body: &[u8]) -> Result<Redirect, Malformed> {
+    let mut cursor = Cursor::new("redirect", body);
+    let port = cursor.i32()?;
+    let all = cursor.text();
+    if port < 0 {
+        return match all.is_empty() {
+            true => Err(Malformed::new("redirect", "a URL", "nothing")),
+            false => Ok(Redirect {
+                host: all,
+                port,
+                opaque: String::new(),
+                token: String::new(),
+            }),
+        };
+    }
+    let mut parts = all.splitn(3, '?');
+    let mut next = || parts.next().unwrap_or_default().to_owned();
+    let (host, opaque, token) = (next(), next(), next());
+    if host.is_empty() {
+        return Err(Malformed::new("redirect", "a host", "nothing"));
+    }
+    Ok(Redirect {
+        host,
+        port,
+        opaque,
+        token,
+    })
+}
+
+/// How long to wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// Seconds.
+    pub seconds: u32,
+    /// What the server says of it.
+    pub message: String,
+}
+
+/// Reads how long to wait: for a request that is to be sent again, or for an answer.
+///
+/// # Errors
+/// If it is too short.
+pub fn wait(body: &[u8]) -> Result<Wait, Malformed> {
+    let mut cursor = Cursor::new("wait", body);
+    Ok(Wait {
+        seconds: u32::try_from(cursor.i32()?).unwrap_or(0),
+        message: cursor.text(),
+    })
+}
+
+/// Reads something that was not asked for: none if it is of no importance, or the answer to a request that was to wait for it.
+///
+/// # Errors
+/// If it is too short, or the answer in it is.
+pub fn attention(body: &Bytes) -> Result<Option<(Header, Bytes)>, Malformed> {
+    const RESPONSE: i32 = 5008;
+    let mut cursor = Cursor::new("attention", body);
+    if cursor.i32()? != RESPONSE {
+        return Ok(None);
+    }
+    cursor.bytes(4)?;
+    let header = Header::parse(&cursor.array()?)?;
+    let data = cursor.bytes(header.length)?;
+    Ok(Some((header, body.slice_ref(data))))
+}
+
+/// What an answer with a checksum says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatusBody {
+    /// The stream of the request.
+    pub stream: [u8; 2],
+    /// The number of the request, counted from the first (3000).
+    pub request: u8,
+    /// Whether more follows.
+    pub is_partial: bool,
+    /// Bytes of data behind it.
+    pub n_data: usize,
+    /// Where the data are in the file.
+    pub offset: u64,
+}
+
+/// Reads the body of an answer with a checksum, and compares that.
+///
+/// # Errors
+/// If it is too short, or the checksum is not that of its bytes.
+pub fn status_body(body: &[u8]) -> Result<StatusBody, Malformed> {
+    let mut cursor = Cursor::new("status", body);
+    let expected = cursor.u32()?;
+    let found = crc32c::crc32c(cursor.rest());
+    if found != expected {
+        let hex = |sum| format!("{sum:#010x}");
+        return Err(Malformed::new(
+            "checksum of a status",
+            hex(expected),
+            hex(found),
+        ));
+    }
+    let stream = cursor.array()?;
+    let [request, kind] = cursor.array()?;
+    cursor.bytes(4)?;
+    let n_data = cursor.length()?;
+    Ok(StatusBody {
+        stream,
+        request,
+        is_partial: kind == 1,
+        n_data,
+        offset: cursor.u64()?,
+    })
+}
+
+/// Pages that came, and which of them are damaged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageRead {
+    /// The bytes, without the checksums.
+    pub bytes: Vec<u8>,
+    /// Offsets in the file of pages whose checksums are not those of their bytes, and their lengths.
+    pub damaged: Vec<(u64, usize)>,
+}
+
+/// Takes the checksums (CRC32C) out of the data of `pgread`: one before each page, of which the first and the last may be parts.
+///
+/// # Errors
+/// If the data end within a checksum.
+pub fn page_read(offset: u64, data: &[u8]) -> Result<PageRead, Malformed> {
+    let mut cursor = Cursor::new("pages", data);
+    let mut out = PageRead {
+        bytes: Vec::with_capacity(data.len()),
+        damaged: Vec::new(),
+    };
+    let mut at = offset;
+    while !cursor.rest().is_empty() {
+        let expected = cursor.u32()?;
+        let most = PAGE - at % PAGE;
+        let n = usize::try_from(most).unwrap_or(0).min(cursor.rest().len());
+        let page = cursor.bytes(n)?;
+        if crc32c::crc32c(page) != expected {
+            out.damaged.push((at, n));
+        }
+        out.bytes.extend_from_slice(page);
+        at += n as u64;
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_read_and_wrong_ones_refused() {
+        let header = Header::parse(&[1, 2, 0x0f, 0xa0, 0, 0, 1, 0]).unwrap();
+        assert_eq!(
+            (header.stream, header.status, header.length),
+            ([1, 2], Status::OkSoFar, 256)
+        );
+        assert!(Header::parse(&[1, 2, 0, 9, 0, 0, 0, 0]).is_err());
+        assert!(Header::parse(&[1, 2, 0, 0, 0xff, 0, 0, 0]).is_err());
+    }
+
+    #[test]
+    fn a_protocol_answer_says_what_the_server_demands() {
+        let mut body = vec![0, 0, 5, 0x20, 0xc4, 0, 0, 1];
+        let found = protocol(&body).unwrap();
+        assert!(found.flags.is_server() && found.flags.has_tls() && found.flags.go_to_tls());
+        assert!(found.flags.demands_tls() && !found.flags.is_manager());
+        body.extend_from_slice(&[b'B', 0, 0, 4, b'e', b'0', 0, 0]);
+        body.extend_from_slice(&[b'S', 0, 0, 0, 3, 0]);
+        assert_eq!(protocol(&body).unwrap().security_level, 3);
+        assert!(protocol(&body[..7]).is_err());
+    }
+
+    #[test]
+    fn a_login_names_the_kinds_of_authentication_in_their_order() {
+        let mut body = vec![7; 16];
+        body.extend_from_slice(b"&P=ztn,0:4096:&P=sss,0.13:/etc/k&P=unix\0");
+        let found = login(&body).unwrap();
+        let kinds: Vec<_> = found
+            .authentication
+            .iter()
+            .map(|(a, b)| (a.as_str(), b.as_str()))
+            .collect();
+        assert_eq!(
+            kinds,
+            [("ztn", "0:4096:"), ("sss", "0.13:/etc/k"), ("unix", "")]
+        );
+        assert_eq!(login(&[7; 16]).unwrap().authentication, []);
+        assert!(login(&[7; 15]).is_err());
+    }
+
+    #[test]
+    fn stats_are_numbers_in_words() {
+        let found = stat(b"140730 1024 51 1700000000 1 2 0644 u g\0").unwrap();
+        assert_eq!((found.size, found.modified), (1024, 1_700_000_000));
+        assert!(found.is_folder() && found.is_readable() && !found.is_offline());
+        for wrong in ["", "1 2", "1 x 3 4", "1 -5 0 0"] {
+            assert!(stat(wrong.as_bytes()).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn folders_are_listed_with_and_without_stat() {
+        let names = dir_entries(b"a\nb c\n\0").unwrap();
+        assert_eq!(
+            names.iter().map(|e| e.name.as_str()).collect::<Vec<_>>(),
+            ["a", "b c"]
+        );
+        let found = dir_entries(b".\n0 0 0 0\na\n1 5 16 9\nd\n2 0 19 9\0").unwrap();
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].stat.as_ref().unwrap().size, 5);
+        assert!(found[1].stat.as_ref().unwrap().is_folder());
+        assert_eq!(dir_entries(b".\n0 0 0 0\0").unwrap(), []);
+        assert_eq!(dir_entries(b"").unwrap(), []);
+        assert!(dir_entries(b".\n0 0 0 0\na\n").is_err());
+    }
+
+    #[test]
+    fn servers_come_before_managers() {
+        let found = locations(b"Mr[::1]:1094 Sw[::ffff:10.0.0.1]:1095 sr10.0.0.2:1094\0");
+        assert_eq!(
+            found,
+            ["[::ffff:10.0.0.1]:1095", "10.0.0.2:1094", "[::1]:1094"]
+        );
+    }
+
+    #[test]
+    fn a_vector_read_has_just_the_elements_that_were_asked_for() {
+        let element = |offset, length| Element {
+            handle: [0, 0, 0, 1],
+            offset,
+            length,
+        };
+        let wanted = [element(10, 3), element(0, 0), element(1 << 40, 2)];
+        let mut body = Vec::new();
+        for (element, data) in wanted.iter().zip(["abc", "", "de"]) {
+            body.extend_from_slice(&element.handle);
+            body.extend_from_slice(&element.length.to_be_bytes());
+            body.extend_from_slice(&element.offset.to_be_bytes());
+            body.extend_from_slice(data.as_bytes());
+        }
+        let body = Bytes::from(body);
+        assert_eq!(readv(&body, &wanted).unwrap(), ["abc", "", "de"]);
+        assert!(readv(&body, &wanted[..2]).is_err());
+        assert!(readv(&body.slice(..body.len() - 1), &wanted).is_err());
+        assert!(readv(&body, &[element(10, 4), element(0, 0), element(1 << 40, 2)]).is_err());
+    }
+
+    #[test]
+    fn redirects_name_a_host_or_a_url() {
+        let body = |port: i32, text: &str| [&port.to_be_bytes()[..], text.as_bytes()].concat();
+        let found = redirect(&body(1095, "ds1?&a=b?token")).unwrap();
+        assert_eq!((found.host.as_str(), found.port), ("ds1", 1095));
+        assert_eq!(
+            (found.opaque.as_str(), found.token.as_str()),
+            ("&a=b", "token")
+        );
+        let found = redirect(&body(-1, "root://h:1//f?x=1")).unwrap();
+        assert_eq!(found.host, "root://h:1//f?x=1");
+        assert!(redirect(&body(1095, "")).is_err());
+        assert!(redirect(&[0, 0]).is_err());
+    }
+
+    #[test]
+    fn an_answer_that_comes_later_is_in_an_attention() {
+        let mut body = 5008_i32.to_be_bytes().to_vec();
+        body.extend_from_slice(&[0; 4]);
+        body.extend_from_slice(&[3, 4, 0, 0, 0, 0, 0, 2, b'h', b'i']);
+        let (header, data) = attention(&Bytes::from(body.clone())).unwrap().unwrap();
+        assert_eq!((header.stream, &data[..]), ([3, 4], &b"hi"[..]));
+        body.pop();
+        assert!(attention(&Bytes::from(body)).is_err());
+        let other = Bytes::from(5002_i32.to_be_bytes().to_vec());
+        assert_eq!(attention(&other).unwrap(), None);
+    }
+
+    #[test]
+    fn pages_are_compared_with_their_checksums() {
+        let (offset, bytes) = (4000_u64, vec![5_u8; 5000]);
+        let mut data = Vec::new();
+        let mut at = 0;
+        for n in [96, 4096, 808] {
+            let page = &bytes[at..at + n];
+            data.extend_from_slice(&crc32c::crc32c(page).to_be_bytes());
+            data.extend_from_slice(page);
+            at += n;
+        }
+        let found = page_read(offset, &data).unwrap();
+        assert_eq!((found.bytes, found.damaged), (bytes.clone(), vec![]));
+        data[4 + 96 + 4 + 7] ^= 1;
+        let found = page_read(offset, &data).unwrap();
+        assert_eq!(found.damaged, [(4096, 4096)]);
+        assert!(page_read(offset, &data[..102]).is_err());
+        let mut status = [0, 0, 0, 0, 1, 2, 30, 1, 0, 0, 0, 0, 0, 0, 0x10, 0].to_vec();
+        status.extend_from_slice(&4000_u64.to_be_bytes());
+        let sum = crc32c::crc32c(&status[4..]).to_be_bytes();
+        status[..4].copy_from_slice(&sum);
+        let found = status_body(&status).unwrap();
+        assert_eq!(
+            (found.n_data, found.offset, found.is_partial),
+            (4096, 4000, true)
+        );
+        status[10] ^= 1;
+        assert!(status_body(&status).is_err());
+    }
+}

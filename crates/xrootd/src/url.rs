@@ -1,0 +1,209 @@
+//! URLs: `root://[user@]host[:port]//path[?opaque]`.
+
+use std::fmt;
+use std::net::Ipv6Addr;
+
+use crate::XrootdError;
+
+/// The port of servers that name none.
+const PORT: u16 = 1094;
+
+/// A server, and who asks it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Server {
+    /// Name or address; those of version 6 without brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// Who asks, if the URL says it.
+    pub user: Option<String>,
+    /// Whether the connection must be under TLS (`roots://`).
+    pub tls: bool,
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl Server {
+    /// A server by what stands between `//` and the path.
+    pub(crate) fn parse(text: &str, tls: bool) -> Result<Self, &'static str> {
+        let (user, address) = match text.rsplit_once('@') {
+            Some((user, address)) => (Some(user.split(':').next().unwrap_or(user)), address),
+            None => (None, text),
+        };
+        let (host, port) = match address.strip_prefix('[') {
+            Some(rest) => {
+                let (host, rest) = rest.split_once(']').ok_or("an address without its ]")?;
+                (host, rest.strip_prefix(':'))
+            }
+            None if address.matches(':').count() > 1 => (address, None),
+            None => match address.split_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (address, None),
+            },
+        };
+        if host.is_empty() {
+            return Err("it names no server");
+        }
+        let port = port.filter(|port| !port.is_empty());
+        let port = port.map_or(Ok(PORT), |port| {
+            port.parse().map_err(|_| "its port is none")
+        });
+        Ok(Self {
+            host: plain_address(host),
+            port: port?,
+            user: user.filter(|user| !user.is_empty()).map(str::to_owned),
+            tls,
+        })
+    }
+}
+
+/// A host as it can be connected to: servers write addresses of version 4 as `::10.0.0.1` or `::ffff:10.0.0.1`.
+fn plain_address(host: &str) -> String {
+    let parsed: Option<Ipv6Addr> = host.parse().ok();
+    let inner = parsed.filter(|address| address.to_bits() > 0xffff);
+    match inner.and_then(|address| address.to_ipv4()) {
+        Some(address) => address.to_string(),
+        None => host.to_owned(),
+    }
+}
+
+/// A file or folder on a server.
+#[derive(Clone, PartialEq, Eq)]
+pub struct XrootdUrl {
+    /// The server.
+    pub server: Server,
+    /// The path, which begins with a slash.
+    pub path: String,
+    /// What follows the question mark, for the server; may have credentials in it.
+    pub opaque: String,
+}
+
+impl fmt::Debug for XrootdUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// As a URL, without what follows the question mark.
+impl fmt::Display for XrootdUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.server.tls { "roots" } else { "root" };
+        write!(f, "{scheme}://{}/{}", self.server, self.path)
+    }
+}
+
+impl XrootdUrl {
+    /// Reads a URL of `root`, `xroot`, `roots` or `xroots`.
+    ///
+    /// # Errors
+    /// If it has another scheme, or names no server or no path.
+    pub fn parse(url: &str) -> Result<Self, XrootdError> {
+        let wrong = |what: &str| XrootdError::Url {
+            url: url.split('?').next().unwrap_or_default().to_owned(),
+            what: what.to_owned(),
+        };
+        let (scheme, rest) = url
+            .split_once("://")
+            .ok_or_else(|| wrong("it has no scheme"))?;
+        let tls = match scheme.to_ascii_lowercase().as_str() {
+            "root" | "xroot" => false,
+            "roots" | "xroots" => true,
+            _ => return Err(wrong("it has another scheme")),
+        };
+        let (rest, opaque) = rest.split_once('?').unwrap_or((rest, ""));
+        let (server, path) = rest
+            .split_once('/')
+            .ok_or_else(|| wrong("it names no path"))?;
+        // root://host//path has the path /path, and so has root://host/path
+        let path = path.trim_start_matches('/');
+        Ok(Self {
+            server: Server::parse(server, tls).map_err(wrong)?,
+            path: format!("/{path}"),
+            opaque: opaque.to_owned(),
+        })
+    }
+
+    /// The path with opaque data, own and others, as requests have it.
+    pub(crate) fn with_opaque(&self, more: &[String]) -> String {
+        let own = std::iter::once(self.opaque.as_str());
+        let parts = own.chain(more.iter().map(String::as_str));
+        let parts = parts.map(|part| part.trim_matches('&'));
+        let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+        match parts.is_empty() {
+            true => self.path.clone(),
+            false => format!("{}?{}", self.path, parts.join("&")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_name_server_path_and_opaque_data() {
+        let url = XrootdUrl::parse("root://me@eos.cern.ch//eos/f.root?authz=secret&x=1").unwrap();
+        assert_eq!(
+            (url.server.host.as_str(), url.server.port),
+            ("eos.cern.ch", 1094)
+        );
+        assert_eq!(url.server.user.as_deref(), Some("me"));
+        assert_eq!(
+            (url.path.as_str(), url.opaque.as_str()),
+            ("/eos/f.root", "authz=secret&x=1")
+        );
+        assert_eq!(
+            url.with_opaque(&["&tried=a".to_owned()]),
+            "/eos/f.root?authz=secret&x=1&tried=a"
+        );
+        // what may be secret is in no message
+        assert_eq!(format!("{url} {url:?}").matches("secret").count(), 0);
+        let url = XrootdUrl::parse("roots://[::1]:2000/f").unwrap();
+        assert!(url.server.tls);
+        assert_eq!(
+            (url.server.to_string().as_str(), url.path.as_str()),
+            ("[::1]:2000", "/f")
+        );
+        assert_eq!(url.with_opaque(&[]), "/f");
+        for (text, expected) in [
+            ("[::127.0.0.1]:1", "127.0.0.1:1"),
+            ("[::ffff:10.0.0.1]:1", "10.0.0.1:1"),
+            ("[::1]:1", "[::1]:1"),
+            ("[2001:db8::1]:1", "[2001:db8::1]:1"),
+        ] {
+            assert_eq!(Server::parse(text, false).unwrap().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_no_url_is_told() {
+        for url in [
+            "root:/x",
+            "http://h//f",
+            "root://h",
+            "root:///f",
+            "root://h:x//f",
+            "root://[::1//f",
+        ] {
+            assert!(
+                matches!(XrootdUrl::parse(url), Err(XrootdError::Url { .. })),
+                "{url}"
+            );
+        }
+        let message = XrootdUrl::parse("root://h:99999//f?authz=secret")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            message.contains("its port is none") && !message.contains("secret"),
+            "{message}"
+        );
+    }
+}

@@ -1,0 +1,362 @@
+"""Real servers for tests and benchmarks: on free ports of this machine, in folders of their own.
+
+    python scripts/servers.py KIND
+
+Imported, it gives classes; as a program, it starts one, says in a line of JSON where it is, and then obeys lines of its
+input (`kill`, `restart`), each answered by a line, until that ends: then it ends the server and removes its files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+_PATIENCE = 60.0  # seconds until a server must be up
+_TRIES = 5  # another program may take a free port first
+
+
+def free_port() -> int:
+    """Return a port that nobody has at the moment."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+class ServerError(RuntimeError):
+    """A server did not come up; the message is the end of its log."""
+
+
+class _Program:
+    """A program of XRootD, which runs as the user that Debian made for it."""
+
+    def __init__(self, name: str, instance: str, config: Path) -> None:
+        self._log = config.with_suffix(".log")
+        own(config.parent)
+        command = [name, *(["-R", "xrootd"] if os.geteuid() == 0 else [])]
+        # without a file for its number, cmsd looks for one of its own in /tmp
+        command += ["-n", instance, "-c", str(config), "-l", str(self._log), "-s", str(config.with_suffix(".pid"))]
+        nothing = subprocess.DEVNULL
+        self._process = subprocess.Popen(command, cwd=config.parent, stdin=nothing, stdout=nothing, stderr=nothing)
+
+    def log(self) -> str:
+        """All that it has said."""
+        # it puts its logs into a folder of the instance's name
+        found = sorted(self._log.parent.rglob(self._log.name))
+        return "".join(path.read_text(errors="replace") for path in found)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def own(folder: Path) -> None:
+    """Give a folder, and what is in it, to the user that servers run as."""
+    folder.chmod(0o755)
+    if os.geteuid() != 0:
+        return
+    user = pwd.getpwnam("xrootd")
+    for path in [folder, *folder.rglob("*")]:
+        os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
+
+
+def _temporary() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="servers-"))
+    folder.chmod(0o755)
+    return folder
+
+
+def _wait(is_up: Callable[[], bool], log: Callable[[], str]) -> None:
+    end = time.monotonic() + _PATIENCE
+    while not is_up():
+        if time.monotonic() > end:
+            raise ServerError(log()[-4000:])
+        time.sleep(0.02)
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as client:
+        client.settimeout(0.2)
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+class Xrootd:
+    """One server of the files of a folder.
+
+    Parameters
+    ----------
+    more : callable, optional
+        Gives what else its configuration says, for the server's folder.
+    """
+
+    def __init__(self, more: Callable[[Path], str] | None = None) -> None:
+        self.folder = _temporary()
+        self.data = self.folder / "data"
+        self.data.mkdir()
+        self._more = more(self.folder) if more is not None else ""
+        for attempt in range(_TRIES):
+            self.port = free_port()
+            self._program = self._start()
+            try:
+                self._wait()
+            except ServerError:
+                if attempt == _TRIES - 1:
+                    self.close()
+                    raise
+                self._program.kill()
+            else:
+                return
+
+    @property
+    def url(self) -> str:
+        """Where its files are, without a slash at the end."""
+        return f"root://127.0.0.1:{self.port}/"
+
+    def log(self) -> str:
+        """All that it has said."""
+        return self._program.log()
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write a file."""
+        path = self.data / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        own(self.data)
+
+    def kill(self) -> None:
+        """End it, as a crash does."""
+        self._program.kill()
+
+    def restart(self) -> None:
+        """Start it again, on the same port."""
+        self.kill()
+        self._program = self._start()
+        self._wait()
+
+    def close(self) -> None:
+        """End it, and remove its files."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def about(self) -> dict[str, object]:
+        """Where it is."""
+        return {"port": self.port, "data": [str(self.data)], "folder": str(self.folder), "servers": [self.port]}
+
+    def _start(self) -> _Program:
+        config = self.folder / "server.cfg"
+        config.write_text(
+            f"""xrd.port {self.port}
+xrd.network nodnr
+all.role server
+oss.localroot {self.data}
+all.export /
+all.adminpath {self.folder}/admin
+all.pidpath {self.folder}/run
+all.sitename TEST
+xrootd.async on
+xrootd.chksum max 2 adler32 crc32c
+{self._more}
+"""
+        )
+        log = config.with_suffix(".log")
+        for old in self.folder.rglob(log.name):
+            old.unlink()
+        return _Program("xrootd", "one", config)
+
+    def _wait(self) -> None:
+        def is_up() -> bool:
+            log = self._program.log()
+            if "initialization failed" in log:
+                raise ServerError(log[-4000:])
+            return "initialization completed" in log and _answers(self.port)
+
+        _wait(is_up, self._program.log)
+
+
+def sss(folder: Path) -> str:
+    """Configure a server that wants a shared key, which it makes as ``keytab``."""
+    keytab = folder / "keytab"
+    key = "00112233445566778899aabbccddeeff" * 2
+    keytab.write_text(f"0 u:anybody g:anygroup n:test N:6912345 c:1700000000 e:0 f:0 k:{key}\n")
+    keytab.chmod(0o600)
+    return f"xrootd.seclib libXrdSec.so\nsec.protocol sss -s {keytab}\n"
+
+
+def tls(folder: Path, demanded: str = "all") -> str:
+    """Configure a server with TLS, and make its certificate ``cert.pem``, which is its own authority.
+
+    Parameters
+    ----------
+    folder : Path
+        The server's folder.
+    demanded : str
+        What is only done under TLS: "all" or "none".
+
+    Returns
+    -------
+    str
+        Lines of its configuration.
+    """
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    command += ["-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"]
+    subprocess.run([*command, "-out", certificate, "-keyout", key], check=True, capture_output=True)
+    key.chmod(0o600)
+    return (
+        f"xrd.tls {certificate} {key}\nxrd.tlsca certfile {certificate}\nxrootd.tls capable {demanded}\n"
+        "xrootd.seclib libXrdSec.so\nsec.protocol unix\n"
+    )
+
+
+def _tls_capable(folder: Path) -> str:
+    return tls(folder, "none")
+
+
+class Cluster:
+    """A redirector, and two servers behind it."""
+
+    def __init__(self) -> None:
+        self.folder = _temporary()
+        self.port, manager = free_port(), free_port()
+        self.servers = [free_port(), free_port()]
+        self.data = [self.folder / name / "data" for name in ("ds0", "ds1")]
+        self._programs = []
+        for name, port in zip(("mgr", "ds0", "ds1"), (self.port, *self.servers), strict=True):
+            place = self.folder / name
+            for part in ("data", "admin", "run"):
+                (place / part).mkdir(parents=True)
+            for program, own_port in (("cmsd", manager if name == "mgr" else "any"), ("xrootd", port)):
+                config = place / f"{program}.cfg"
+                config.write_text(
+                    f"""all.manager localhost:{manager}
+all.role {"manager" if name == "mgr" else "server"}
+xrd.port {own_port}
+xrd.network nodnr
+oss.localroot {place}/data
+all.export /
+all.adminpath {place}/admin
+all.pidpath {place}/run
+cms.delay startup 5 servers 1 lookup 2
+cms.space min 1m 1m
+"""
+                )
+                own(self.folder)
+                self._programs.append(_Program(program, name, config))
+        _wait(lambda: all(map(_answers, (self.port, *self.servers))), self.log)
+        # the redirector's manager says when a server has logged in
+        _wait(lambda: self._programs[0].log().count("logged in") >= 2, self.log)
+
+    @property
+    def url(self) -> str:
+        """Where its files are, without a slash at the end."""
+        return f"root://127.0.0.1:{self.port}/"
+
+    def log(self) -> str:
+        """All that its programs have said."""
+        return "".join(program.log() for program in self._programs)
+
+    def put(self, server: int, name: str, content: bytes) -> None:
+        """Write a file on one of the servers."""
+        (self.data[server] / name).write_bytes(content)
+        own(self.data[server])
+
+    def kill(self) -> None:
+        """End all of it."""
+        for program in self._programs:
+            program.kill()
+
+    def close(self) -> None:
+        """End it, and remove its files."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def about(self) -> dict[str, object]:
+        """Where it is."""
+        data = [str(path) for path in self.data]
+        return {"port": self.port, "data": data, "folder": str(self.folder), "servers": self.servers}
+
+
+def cache_of(origin: int) -> Callable[[Path], str]:
+    """Configure a proxy that keeps what it has read (XCache), of a server on a port of this machine."""
+    return lambda folder: (
+        f"ofs.osslib libXrdPss.so\npss.cachelib default\npss.origin 127.0.0.1:{origin}\npfc.ram 1g\n# in {folder}\n"
+    )
+
+
+class Cache:
+    """A proxy that keeps what it has read (XCache), and the server that has the files."""
+
+    def __init__(self) -> None:
+        self.origin = Xrootd()
+        try:
+            self.proxy = Xrootd(cache_of(self.origin.port))
+        except ServerError:
+            self.origin.close()
+            raise
+
+    @property
+    def url(self) -> str:
+        """Where its files are, without a slash at the end."""
+        return self.proxy.url
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write a file on the server."""
+        self.origin.put(name, content)
+
+    def kill(self) -> None:
+        """End both."""
+        self.proxy.kill()
+        self.origin.kill()
+
+    def close(self) -> None:
+        """End both, and remove their files."""
+        self.proxy.close()
+        self.origin.close()
+
+    def about(self) -> dict[str, object]:
+        """Where they are."""
+        return {**self.origin.about(), "port": self.proxy.port}
+
+
+KINDS: dict[str, Callable[[], Xrootd | Cluster | Cache]] = {
+    "xrootd": lambda: Xrootd(),
+    "sss": lambda: Xrootd(sss),
+    "tls": lambda: Xrootd(tls),
+    "tls-capable": lambda: Xrootd(_tls_capable),
+    "cluster": lambda: Cluster(),
+    "cache": lambda: Cache(),
+}
+
+
+def main() -> None:
+    """Start a server for another program."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("kind", choices=KINDS)
+    server = KINDS[parser.parse_args().kind]()
+    try:
+        print(json.dumps(server.about()), flush=True)
+        for line in sys.stdin:
+            match line.strip(), server:
+                case "kill", _:
+                    server.kill()
+                case "restart", Xrootd():
+                    server.restart()
+                case command, _:
+                    raise SystemExit(f"there is no {command!r}")
+            print("done", flush=True)
+    finally:
+        server.close()
+
+
+if __name__ == "__main__":
+    main()
