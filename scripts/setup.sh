@@ -34,6 +34,11 @@ if [ "$(id -u)" = 0 ] && ! command -v strace >/dev/null; then
     apt_install strace
 fi
 
+# Remote files are tested on real servers.
+if [ "$(id -u)" = 0 ] && ! { command -v xrootd && command -v cmsd && command -v xrdcp && command -v openssl; } >/dev/null; then
+    apt_install xrootd-server xrootd-client openssl
+fi
+
 if ! command -v rustc >/dev/null || ! command -v cargo >/dev/null; then
     say "missing: cargo and rustc, at least $oldest_rust (https://rustup.rs)"
     exit 1

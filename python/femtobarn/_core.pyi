@@ -20,6 +20,7 @@ __all__ = [
     "compression_settings",
     "convert",
     "convert_many",
+    "expand_url",
     "join_columns",
     "list_objects",
     "merge",
@@ -225,4 +226,5 @@ def prove(
     tick: Tick | None = None,
 ) -> str: ...
 def list_objects(url: str) -> list[dict[str, Any]]: ...
+def expand_url(url: str) -> list[str]: ...
 def cli_main(args: list[str]) -> int: ...

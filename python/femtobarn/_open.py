@@ -25,6 +25,7 @@ Files: TypeAlias = "str | os.PathLike[str] | NTuple | Mapping[Any, Any] | Iterab
 
 _TABLES = (".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")
 
+_REMOTE = ("root", "roots", "xroot", "xroots")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _AFTER_ROOT = re.compile(r"(.+\.root(?:\.\d+)?):(.*)", re.IGNORECASE | re.DOTALL)
 _BRACES = re.compile(r"{([^{}]*,[^{}]*)}")
@@ -53,7 +54,7 @@ def open(
 
         - ``"file.root:Events"``, also ``"file.root:folder/Events"`` and ``"file.root:Events;2"`` for an older cycle;
         - ``"file.root"`` or a `pathlib.Path`, if the file holds one ntuple only;
-        - a URL ``file:///…`` in place of the path; this version reads local files only;
+        - a URL in place of the path: ``file:///…``, or ``root://server//…`` for files of XRootD servers;
         - a glob such as ``"data/*.root:Events"``, with ``**`` and ``{a,b}``, its files in alphabetic order;
         - a dict ``{path: name}``;
         - an ntuple that is open already, which stands for its files;
@@ -254,9 +255,11 @@ def _clean_object(name: str) -> str | None:
 def _expand(path: str) -> Sequence[str]:
     scheme = _SCHEME.match(path)
     if scheme is not None:
+        if scheme.group(1).lower() in _REMOTE:
+            return _expand_remote(path)
         if scheme.group(1).lower() != "file":
             shown = path.partition("?")[0]  # what is behind may be a secret
-            raise UsageError(f"{shown}: this version reads local files, not {scheme.group(1)}://")
+            raise UsageError(f"{shown}: this version reads local files and root://, not {scheme.group(1)}://")
         path = unquote(urlsplit(path).path)
     path = os.path.expanduser(path)
     if not glob.has_magic(path) and _BRACES.search(path) is None:
@@ -269,6 +272,15 @@ def _expand(path: str) -> Sequence[str]:
         reason = "" if os.path.isdir(folder) else f": there is no folder {folder!r}"
         raise NotFoundError(f"no file matches {path!r}{reason}")
     return list(dict.fromkeys(matches))
+
+
+def _expand_remote(url: str) -> Sequence[str]:
+    found: list[str] = []
+    for variant in _braces(url):
+        found += _core.expand_url(variant)
+    if not found:
+        raise NotFoundError(f"no file fits {url.partition('?')[0]!r}")
+    return list(dict.fromkeys(found))
 
 
 def _glob(path: str) -> list[str]:

@@ -40,7 +40,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// List everything in a file: ntuples, trees, histograms, directories, with all cycles
+    /// List everything in a file, or in a folder of a server (URL/): ntuples, trees, histograms, directories, with all cycles
     Ls(LsArgs),
     /// Show an ntuple's schema, sizes, compression, clusters and version
     Info(InfoArgs),

@@ -13,6 +13,7 @@ mod completion;
 mod convert;
 mod explain;
 mod failure;
+mod folder;
 mod head;
 mod info;
 mod info_json;

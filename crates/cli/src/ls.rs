@@ -6,6 +6,7 @@ use femtobarn::ttree::is_tree;
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, code};
+use crate::folder;
 use crate::layout;
 use crate::open;
 use crate::output::Output;
@@ -37,6 +38,9 @@ pub fn run(
     json: bool,
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
+    if folder::is_folder(file) {
+        return folder::run(file, json, out);
+    }
     let target = Target::parse(file)?;
     if target.name.is_some() && target.exists() {
         let message = format!("ls takes a file alone: `fb ls {}`", target.file);

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use femtobarn::schema::nearest_within;
+use femtobarn::url::{expand, is_pattern, is_remote, split_remote};
 
 use crate::failure::{Failure, code};
 
@@ -22,9 +23,15 @@ impl Target {
             file: file.into(),
             name: None,
         };
+        if is_remote(text) {
+            let (file, name) = split_remote(text);
+            let name = name.map(str::to_owned);
+            return Ok(Self { file, name });
+        }
         let (scheme, rest) = split_scheme(text);
         if let Some(scheme) = scheme.filter(|&scheme| scheme != "file") {
-            let message = format!("{text}: this version reads local files, not {scheme}://");
+            let message =
+                format!("{text}: this version reads local files and root://, not {scheme}://");
             return Err(Failure::new(code::NOT_THERE, "unsupported-url", message));
         }
         if Path::new(rest).exists() {
@@ -46,6 +53,16 @@ impl Target {
     /// None if no file fits.
     pub fn parse_pattern(text: &str) -> Result<Vec<Self>, Failure> {
         let target = Self::parse(text)?;
+        if is_remote(&target.file) {
+            if !is_pattern(&target.file) {
+                return Ok(vec![target]);
+            }
+            let found = expand(&target.file)?.into_iter().map(|file| Self {
+                file,
+                name: target.name.clone(),
+            });
+            return Ok(found.collect());
+        }
         if !target.file.contains(['*', '?', '[']) || target.exists() {
             return Ok(vec![target]);
         }
@@ -72,7 +89,7 @@ impl Target {
 
     /// Whether there is such a file.
     pub fn exists(&self) -> bool {
-        self.path().exists()
+        is_remote(&self.file) || self.path().exists()
     }
 
     /// A file beside the missing one with nearly its name, and of a kind that can be read.
@@ -177,9 +194,14 @@ mod tests {
 
     #[test]
     fn other_schemes_are_refused_by_name() {
-        let failure = Target::parse("root://host//data.root:Events").unwrap_err();
+        let failure = Target::parse("gopher://host/data.root:Events").unwrap_err();
         assert_eq!((failure.code, failure.kind), (3, "unsupported-url"));
-        assert!(failure.message.contains("root://"), "{}", failure.message);
+        assert!(failure.message.contains("gopher://"), "{}", failure.message);
+        let remote = parsed("root://host//data.root:Events");
+        assert_eq!(
+            remote,
+            ("root://host//data.root".into(), Some("Events".into()))
+        );
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod pattern;
 pub mod proof;
 mod settle;
 mod sizes;
+pub mod url;
 mod writable;
 
 pub use femtobarn_codec as codec;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use femtobarn_io::{ByteSource, HeldSource, LocalSource};
+use femtobarn_io::{ByteSource, HeldSource, LocalSource, XrootdSource};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{KnownHeader, Reader, ReaderOptions};
 use femtobarn_rntuple::spec::Anchor;
 use femtobarn_rootfile::{Key, RootFile, RootFileError};
 
+use crate::url::is_remote;
 use crate::writable::local;
 
 /// Class name of an ntuple's key.
@@ -33,8 +34,11 @@ pub struct OpenOptions {
     pub allow_missing: bool,
 }
 
-/// Opens the source behind a path or a `file:` URL.
+/// Opens the source behind a path or a URL: `file`, or `root`, `roots`, `xroot` and `xroots` for XRootD.
 pub fn open_source(url: &str) -> Result<Arc<dyn ByteSource>, RNTupleError> {
+    if is_remote(url) {
+        return Ok(XrootdSource::open(url)?);
+    }
     Ok(LocalSource::open(local(url))?)
 }
 
@@ -64,7 +68,10 @@ fn while_it_grows<T>(
         let source = open_source(url)?;
         let size = source.meta().size;
         let result = open(source);
-        let has_changed = || std::fs::metadata(local(url)).is_ok_and(|now| now.len() != size);
+        let has_changed = || {
+            let now = std::fs::metadata(local(url));
+            !is_remote(url) && now.is_ok_and(|now| now.len() != size)
+        };
         if result.is_ok() || tries == MOST_TRIES || !has_changed() {
             return result;
         }

@@ -123,6 +123,20 @@ pub enum IoError {
         /// What the operating system said.
         source: io::Error,
     },
+    /// Waiting for it was ended.
+    #[error("interrupted while waiting for {url}")]
+    Interrupted {
+        /// The source.
+        url: String,
+    },
+    /// A server, or the way to it, failed.
+    #[error("cannot read {url}")]
+    Remote {
+        /// The source.
+        url: String,
+        /// What was tried, and what each server said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// Something has the name of a new file, which is not to replace it.
     #[error("{url} is there already, and is not replaced")]
     Exists {
@@ -204,6 +218,8 @@ impl IoError {
             Self::ShortRead { .. } => "short-read",
             Self::Changed { .. } => "file-changed",
             Self::Read { .. } => "read-failed",
+            Self::Remote { .. } => "remote-failed",
+            Self::Interrupted { .. } => "interrupted",
             Self::Exists { .. } | Self::NoFolder { .. } | Self::Create { .. } => "create-failed",
             Self::Write { .. } | Self::Replaced { .. } => "write-failed",
             Self::TooLarge { .. } => "range-too-large",
@@ -239,6 +255,8 @@ impl IoError {
             | Self::ShortRead { url, .. }
             | Self::Changed { url }
             | Self::Read { url, .. }
+            | Self::Remote { url, .. }
+            | Self::Interrupted { url }
             | Self::Exists { url }
             | Self::NoFolder { url, .. }
             | Self::Create { url, .. }

@@ -1,7 +1,8 @@
 //! Byte sources, layers over them, the coalescing of ranges, and byte sinks. Knows no file format.
 //!
 //! A [`ByteSource`] is anything with a size whose bytes can be read by range: a local file ([`LocalSource`]), memory
-//! ([`MemorySource`]), or a layer that wraps another source and is one itself ([`RecordSource`], [`HeldSource`]).
+//! ([`MemorySource`]), a file of a server ([`XrootdSource`]), or a layer that wraps another source and is one itself
+//! ([`RecordSource`], [`HeldSource`]).
 //! Vector reads are the only read: one call of [`ByteSource::read_ranges`] is one request to the storage, and each
 //! source declares in its [`SourceCost`] how requests to it should be cut. [`coalesce`] cuts them.
 //!
@@ -33,6 +34,8 @@ pub mod conformance;
 mod coalesce;
 mod error;
 mod layer;
+mod remote;
+mod runtime;
 mod sink;
 mod source;
 mod threads;
@@ -40,6 +43,8 @@ mod threads;
 pub use coalesce::{Request, coalesce};
 pub use error::IoError;
 pub use layer::{HeldSource, RecordSource};
+pub use remote::{RemoteEntry, list_folder};
+pub use runtime::while_waiting;
 pub use sink::{Aside, ByteSink, LocalSink, MemorySink, Transferred, wanted_name};
-pub use source::{ByteSource, LocalSource, MemorySource, SourceCost, SourceMeta};
+pub use source::{ByteSource, LocalSource, MemorySource, SourceCost, SourceMeta, XrootdSource};
 pub use threads::on_threads;

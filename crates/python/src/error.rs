@@ -1,14 +1,34 @@
 //! Errors as the classes of `femtobarn.errors`.
 
+use std::sync::Mutex;
+
 use femtobarn::Error;
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
+
+use crate::callback::locked;
+
+/// What a signal has raised while a server was waited for.
+static RAISED: Mutex<Option<PyErr>> = Mutex::new(None);
+
+/// Looks for signals, which Python handles on its main thread only; says whether to go on.
+pub fn goes_on() -> bool {
+    Python::attach(|py| match py.check_signals() {
+        Ok(()) => true,
+        Err(error) => {
+            locked(&RAISED).get_or_insert(error);
+            false
+        }
+    })
+}
 
 /// The Python exception of an error: its class by kind, its message with all causes.
 pub fn to_python(error: Error) -> PyErr {
-    if let Error::Interrupted = error {
-        return pyo3::exceptions::PyKeyboardInterrupt::new_err("interrupted");
-    }
     let kind = error.kind();
+    if kind == "interrupted" {
+        let raised = locked(&RAISED).take();
+        return raised.unwrap_or_else(|| PyKeyboardInterrupt::new_err("interrupted"));
+    }
     let class = class_of(&error);
     new(class, kind, error.with_causes())
 }

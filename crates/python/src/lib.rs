@@ -44,6 +44,16 @@ mod _core {
     #[pymodule_export]
     use crate::write::{AttributeSet, FileWriter, NTupleWriter, compression_settings};
 
+    /// The files that a URL of a server stands for: itself, or those that fit its pattern.
+    #[pyfunction]
+    fn expand_url(py: Python<'_>, url: &str) -> PyResult<Vec<String>> {
+        if !femtobarn::url::is_pattern(url) {
+            return Ok(vec![url.to_owned()]);
+        }
+        py.detach(|| femtobarn::url::expand(url))
+            .map_err(crate::error::to_python)
+    }
+
     /// Runs the program `fb` with these arguments (without the program's name); gives its exit code.
     #[pyfunction]
     fn cli_main(py: Python<'_>, args: Vec<String>) -> i32 {
@@ -52,6 +62,7 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        femtobarn::io::while_waiting(crate::error::goes_on);
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -153,6 +153,11 @@ pub enum RNTupleError {
 }
 
 impl RNTupleError {
+    /// Whether somebody wanted it to end.
+    pub fn is_interrupted(&self) -> bool {
+        self.kind() == "interrupted"
+    }
+
     /// The error of what cannot be.
     pub fn internal(what: impl ToString) -> Self {
         Self::Internal {

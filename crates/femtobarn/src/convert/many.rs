@@ -175,7 +175,7 @@ fn one(
     }
     match convert_or_failed(std::slice::from_ref(input), output, &options, tick) {
         Ok(done) => Outcome::Converted(Box::new(done)),
-        Err(failed) if matches!(failed.error, RNTupleError::Interrupted) => Outcome::Interrupted,
+        Err(failed) if failed.error.is_interrupted() => Outcome::Interrupted,
         Err(failed) => Outcome::Failed {
             n_entries: if failed.is_of_input {
                 n_entries(input)

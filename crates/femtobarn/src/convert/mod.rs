@@ -158,8 +158,7 @@ impl Failed {
                 | E::NoSuchField { .. }
                 | E::AmbiguousNTuple { .. }
                 | E::Unwritable { .. }
-                | E::Interrupted
-        );
+        ) && !error.is_interrupted();
         Self {
             is_of_input,
             ..error.into()

@@ -174,7 +174,7 @@ impl<'a> Comparer<'a> {
         let done = opened.and_then(|opened| self.steps(readers, &opened, entries.clone()));
         match (done, columns.as_slice()) {
             (Ok(()), _) => Ok(()),
-            (Err(RNTupleError::Interrupted), _) => Err(RNTupleError::Interrupted),
+            (Err(error), _) if error.is_interrupted() => Err(error),
             (Err(error), [(name, _)]) => {
                 let (found, expected) = (error.with_causes(), "values that can be compared");
                 let difference = Difference::of(name, self.name, found, expected);

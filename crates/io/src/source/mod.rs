@@ -14,11 +14,14 @@ mod handles;
 mod local;
 mod map;
 mod memory;
+mod xrootd;
 
 pub(crate) use map::is_local;
 
 pub use local::LocalSource;
 pub use memory::MemorySource;
+pub use xrootd::XrootdSource;
+pub(crate) use xrootd::list as list_xrootd;
 
 /// Something with a size whose bytes can be read by range. Immutable: the bytes do not change while it is open.
 pub trait ByteSource: Send + Sync + Debug {

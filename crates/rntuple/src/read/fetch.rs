@@ -13,7 +13,7 @@ use femtobarn_io::{ByteSource, coalesce};
 
 use super::engine::{Progress, ReadOptions};
 use super::plan::Part;
-use super::queue::Queue;
+use super::queue::{Next, Queue};
 use super::stats::{Stats, add, elapsed};
 use crate::RNTupleError;
 use crate::encoding::Scratch;
@@ -162,7 +162,11 @@ fn drain<J: Fetched>(
     tick: &dyn Fn() -> Result<(), RNTupleError>,
 ) -> Result<(), RNTupleError> {
     let mut buffer = Scratch::default();
-    while let Some((mut work, bytes)) = queue.next() {
+    while let Some(next) = queue.next() {
+        let Next::Work(mut work, bytes) = next else {
+            tick()?;
+            continue;
+        };
         let Some(part) = parts.get(work.part) else {
             return Err(RNTupleError::internal("the plan names what is not there"));
         };

@@ -3,11 +3,23 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::fetch::Work;
 use super::plan::Part;
+
+/// How long nothing is said to who waits.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// What a thread that decodes is to do.
+pub(super) enum Next<J> {
+    /// This, with its bytes where they were fetched ahead.
+    Work(Work<J>, Option<Bytes>),
+    /// Ask whether to go on.
+    Nothing,
+}
 
 #[derive(Debug)]
 struct State<J> {
@@ -49,26 +61,29 @@ impl<J> Queue<J> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next work, with its bytes where they were fetched ahead; none at the end.
-    pub fn next(&self) -> Option<(Work<J>, Option<Bytes>)> {
+    /// The next work, with its bytes where they were fetched ahead; none at the end. Who waits is told so now and then.
+    pub fn next(&self) -> Option<Next<J>> {
         let mut state = self.lock();
         loop {
             if state.stopped {
                 return None;
             }
             if !self.fetched_ahead {
-                return state.waiting.pop_front().map(|work| (work, None));
+                let work = state.waiting.pop_front();
+                return work.map(|work| Next::Work(work, None));
             }
             if let Some((work, bytes)) = state.ready.pop_front() {
-                return Some((work, Some(bytes)));
+                return Some(Next::Work(work, Some(bytes)));
             }
             if state.waiting.is_empty() && state.fetching == 0 {
                 return None;
             }
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            let waited = self.changed.wait_timeout(state, PATIENCE);
+            let (woken, result) = waited.unwrap_or_else(PoisonError::into_inner);
+            if result.timed_out() {
+                return Some(Next::Nothing);
+            }
+            state = woken;
         }
     }
 

@@ -1,0 +1,53 @@
+//! `fb ls URL/`: what is in a folder of a server.
+
+use std::time::UNIX_EPOCH;
+
+use femtobarn::Error;
+use femtobarn::io::{RemoteEntry, list_folder};
+use femtobarn::url::is_remote;
+use serde_json::{Value, json};
+
+use crate::failure::{Failure, code};
+use crate::layout;
+use crate::output::Output;
+use crate::table::Table;
+use crate::units;
+
+/// Whether a name is that of a folder of a server: with a slash at its end.
+pub fn is_folder(name: &str) -> bool {
+    let path = name.split('?').next().unwrap_or_default();
+    is_remote(name) && path.ends_with('/')
+}
+
+pub fn run(url: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+    let entries = list_folder(url).map_err(Error::from)?;
+    if json {
+        let entries: Vec<Value> = entries.iter().map(entry_json).collect();
+        out.json(&json!({"folder": url.split('?').next(), "entries": entries}))?;
+        return Ok(code::FINE);
+    }
+    let mut table = Table::new(&["name", "size"], &[1], &[0]);
+    for entry in &entries {
+        let (slash, size) = match entry.is_folder {
+            true => ("/", String::new()),
+            false => ("", entry.size.map_or(String::new(), units::bytes)),
+        };
+        table.push(vec![format!("{}{slash}", entry.name), size]);
+    }
+    if !table.is_empty() {
+        table.write(layout::width(), out)?;
+    }
+    Ok(code::FINE)
+}
+
+fn entry_json(entry: &RemoteEntry) -> Value {
+    let modified = entry
+        .modified
+        .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    json!({
+        "name": entry.name,
+        "is_folder": entry.is_folder,
+        "bytes": entry.size.filter(|_| !entry.is_folder),
+        "modified": modified.map(|since| since.as_secs()),
+    })
+}

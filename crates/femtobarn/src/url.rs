@@ -1,0 +1,182 @@
+//! URLs of files that are not on this machine.
+
+use femtobarn_io::{IoError, RemoteEntry, list_folder};
+use glob::Pattern;
+
+use crate::Error;
+
+/// The schemes of servers whose files can be read.
+const REMOTE: [&str; 4] = ["root", "roots", "xroot", "xroots"];
+
+/// The scheme of a URL, in small letters, if it is one.
+pub fn scheme(text: &str) -> Option<String> {
+    let (scheme, _) = text.split_once("://")?;
+    let mut letters = scheme.chars();
+    let begins = letters
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic());
+    let goes_on = letters.all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    (begins && goes_on).then(|| scheme.to_ascii_lowercase())
+}
+
+/// Whether a file is on a server whose files can be read.
+pub fn is_remote(text: &str) -> bool {
+    scheme(text).is_some_and(|scheme| REMOTE.contains(&scheme.as_str()))
+}
+
+/// Splits `URL:NAME`: the name follows `.root:`, or else the last colon behind the server. Colons of the server and of what
+/// follows a question mark stay in the URL.
+pub fn split_remote(text: &str) -> (String, Option<&str>) {
+    let (text, query) = match text.split_once('?') {
+        Some((text, query)) => (text, format!("?{query}")),
+        None => (text, String::new()),
+    };
+    let start = text.find("://").map_or(0, |at| at + 3);
+    let path = text.get(start..).and_then(|rest| rest.find('/'));
+    let path = path.map_or(text.len(), |at| start + at);
+    let below = text.get(path..).unwrap_or_default().to_ascii_lowercase();
+    let colon = match below.rfind(".root:") {
+        Some(at) => Some(path + at + 5),
+        None if below.ends_with(".root") => None,
+        None => below.rfind(':').map(|at| path + at),
+    };
+    let parts = colon.and_then(|at| Some((text.get(..at)?, text.get(at + 1..)?)));
+    match parts {
+        Some((url, name)) => {
+            let name = name.trim_matches('/');
+            (format!("{url}{query}"), (!name.is_empty()).then_some(name))
+        }
+        None => (format!("{text}{query}"), None),
+    }
+}
+
+/// Whether a URL has a pattern in its path (`*`, `[]`, `**`). A question mark begins what is for the server.
+pub fn is_pattern(url: &str) -> bool {
+    let (path, _) = url.split_once('?').unwrap_or((url, ""));
+    path.contains(['*', '['])
+}
+
+/// The files that a URL with a pattern stands for, in the order of their names: `*` and `[]` stand for parts of a name, `**` for
+/// any folders.
+///
+/// # Errors
+/// If a pattern is none, or a folder cannot be listed. That nothing fits is none.
+pub fn expand(url: &str) -> Result<Vec<String>, Error> {
+    let (text, query) = match url.split_once('?') {
+        Some((text, query)) => (text, format!("?{query}")),
+        None => (url, String::new()),
+    };
+    let start = text.find("://").map_or(0, |at| at + 3);
+    let path = text.get(start..).and_then(|rest| rest.find('/'));
+    let (server, path) = text.split_at(path.map_or(text.len(), |at| start + at));
+    let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
+    let mut found = Vec::new();
+    let place = Place {
+        folder: format!("{server}/"),
+        query: &query,
+    };
+    place.add(&names, &mut found)?;
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// A folder in which names are looked for.
+struct Place<'q> {
+    /// Its URL, without a slash at the end that is not the server's.
+    folder: String,
+    query: &'q str,
+}
+
+impl Place<'_> {
+    fn below(&self, name: &str) -> Self {
+        Place {
+            folder: format!("{}/{name}", self.folder),
+            query: self.query,
+        }
+    }
+
+    fn url(&self) -> String {
+        format!("{}{}", self.folder, self.query)
+    }
+
+    fn list(&self) -> Result<Vec<RemoteEntry>, Error> {
+        match list_folder(&self.url()) {
+            // in a folder that is not there is nothing
+            Err(IoError::NotFound { .. }) => Ok(Vec::new()),
+            found => Ok(found?),
+        }
+    }
+
+    fn add(&self, names: &[&str], found: &mut Vec<String>) -> Result<(), Error> {
+        let Some((&name, rest)) = names.split_first() else {
+            return Ok(());
+        };
+        // names that stand for themselves need no list, up to the last pattern
+        if !name.contains(['*', '[']) && rest.iter().any(|name| name.contains(['*', '['])) {
+            return self.below(name).add(rest, found);
+        }
+        if name == "**" {
+            self.add(rest, found)?;
+            for entry in self.list()?.iter().filter(|entry| entry.is_folder) {
+                self.below(&entry.name).add(names, found)?;
+            }
+            return Ok(());
+        }
+        let pattern = Pattern::new(name).map_err(|error| Error::Usage {
+            what: format!("{}/{name} is no pattern: {error}", self.folder),
+        })?;
+        let fitting = self.list()?;
+        for entry in fitting.iter().filter(|entry| pattern.matches(&entry.name)) {
+            let below = self.below(&entry.name);
+            match rest {
+                [] if !entry.is_folder => found.push(below.url()),
+                [] => {}
+                rest if entry.is_folder => below.add(rest, found)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_can_be_read_is_remote() {
+        assert!(is_remote("root://h//f") && is_remote("ROOTS://h//f"));
+        assert!(!is_remote("/root://h") && !is_remote("file:///f") && !is_remote("gopher://h/f"));
+        assert_eq!(scheme("https://h/f").as_deref(), Some("https"));
+        assert_eq!(scheme("a b://h"), None);
+    }
+
+    #[test]
+    fn what_is_for_the_server_is_no_pattern() {
+        assert!(is_pattern("root://h//store/*.root") && is_pattern("root://h//run[0-9]/a.root"));
+        assert!(!is_pattern("root://h//a.root?authz=*") && !is_pattern("root://h//a.root"));
+    }
+
+    #[test]
+    fn a_name_follows_the_file_and_no_port() {
+        let split = |text: &str| {
+            let (url, name) = split_remote(text);
+            (url, name.map(str::to_owned))
+        };
+        let expected = |url: &str, name: Option<&str>| (url.to_owned(), name.map(str::to_owned));
+        let url = "root://h:1094//store/a.root";
+        assert_eq!(split(url), expected(url, None));
+        assert_eq!(
+            split(&format!("{url}:dir/Events")),
+            expected(url, Some("dir/Events"))
+        );
+        assert_eq!(split(&format!("{url}:")), expected(url, None));
+        assert_eq!(split("root://h//f:t"), expected("root://h//f", Some("t")));
+        assert_eq!(split("root://h:1094"), expected("root://h:1094", None));
+        assert_eq!(
+            split("root://h//a.root:E?authz=x:y"),
+            expected("root://h//a.root?authz=x:y", Some("E"))
+        );
+    }
+}

@@ -1,0 +1,221 @@
+"""Files of XRootD servers: as those of this machine, by real servers."""
+
+import json
+import multiprocessing
+import pickle
+import shutil
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import servers
+import uproot
+from compare import same
+
+import femtobarn as fb
+
+TREES = ["hzz_zlib", "nanoaod_v5_1000", "edm4hep", "tree_with_doubly_jagged"]
+
+
+@pytest.fixture(scope="module")
+def server(testdata, need_program):
+    """A server of the project's own files."""
+    need_program("xrootd")
+    server = servers.Xrootd()
+    for path in [testdata / "dimuon.root", *sorted((testdata / "rntuple").glob("*.root"))]:
+        shutil.copy(path, server.data / path.name)
+    servers.own(server.data)
+    yield server
+    server.close()
+
+
+def ntuples(path):
+    with uproot.open(path) as file:
+        names = file.classnames(cycle=False).items()
+        return [name for name, kind in names if kind == "ROOT::RNTuple"]
+
+
+def test_all_files_are_as_on_disk(server):
+    n_ntuples = 0
+    for path in sorted(server.data.glob("*.root")):
+        for name in ntuples(path):
+            try:
+                expected = fb.open({path: name})
+            except fb.FemtobarnError as error:
+                with pytest.raises(type(error)):
+                    fb.open({f"{server.url}/{path.name}": name})
+                continue
+            found = fb.open({f"{server.url}/{path.name}": name})
+            assert found.typenames() == expected.typenames()
+            assert same(found.arrays(), expected.arrays())
+            assert found.verify().ok == expected.verify().ok
+            n_ntuples += 1
+    assert n_ntuples > 50
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_trees_are_as_on_disk(server, shared, name):
+    path = shared / "ttree" / f"{name}.root"
+    server.put(path.name, path.read_bytes())
+    with uproot.open(path) as file:
+        trees = [tree for tree, kind in file.classnames(cycle=False).items() if kind == "TTree"]
+    for tree in trees:
+        found, expected = (fb.open({file: tree}) for file in (f"{server.url}/{path.name}", path))
+        fields = expected.keys(recursive=False)[:100]
+        assert same(found.arrays(fields), expected.arrays(fields))
+
+
+def test_few_requests_are_made(server):
+    """Reading is one vector read, with the ranges and bytes that `explain` says."""
+    nt = fb.open(f"{server.url}/dimuon.root")
+    plan = nt.explain(["Muon_pt", "nMuon"])
+    before = nt.metrics
+    nt.arrays(["Muon_pt", "nMuon"])
+    after = nt.metrics
+    assert after.requests - before.requests == 1
+    assert after.ranges - before.ranges == plan.requests
+    assert after.bytes_read - before.bytes_read == plan.bytes_read
+    assert plan.bytes_read <= 1.05 * plan.bytes_needed
+
+
+def test_many_files_and_steps(server, dimuon):
+    url = f"{server.url}/dimuon.root"
+    expected = fb.open([dimuon] * 3).arrays(["Muon_pt"])
+    assert same(fb.open([url] * 3).arrays(["Muon_pt"]), expected)
+    n = sum(len(batch) for batch in fb.iterate([url] * 3, ["Muon_pt"], step_size=5000))
+    assert n == len(expected)
+    assert same(fb.concatenate([url, dimuon], ["nMuon"]), fb.concatenate([dimuon] * 2, ["nMuon"]))
+
+
+def test_what_is_open_can_be_pickled(server, dimuon):
+    nt = pickle.loads(pickle.dumps(fb.open(f"{server.url}/dimuon.root:Events")))
+    assert same(nt.arrays(["nMuon"]), fb.open(dimuon).arrays(["nMuon"]))
+
+
+def _sum(nt, queue):
+    queue.put(int(np.sum(nt.arrays(["nMuon"], library="np")["nMuon"])))
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_what_is_open_can_be_read_after_a_fork(server):
+    """Connections belong to the process that has made them."""
+    nt = fb.open(f"{server.url}/dimuon.root")
+    expected = int(np.sum(nt.arrays(["nMuon"], library="np")["nMuon"]))
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    children = [context.Process(target=_sum, args=(nt, queue)) for _ in range(2)]
+    for child in children:
+        child.start()
+    assert [queue.get(timeout=60) for _ in children] == [expected] * 2
+    for child in children:
+        child.join(timeout=60)
+    assert int(np.sum(nt.arrays(["nMuon"], library="np")["nMuon"])) == expected
+
+
+def test_what_is_not_there_is_told(server):
+    with pytest.raises(FileNotFoundError, match=r"root://127\.0\.0\.1:\d+//none\.root"):
+        fb.open(f"{server.url}/none.root")
+    port = servers.free_port()
+    start = time.monotonic()
+    with pytest.raises(fb.FemtobarnError, match=rf"root://127\.0\.0\.1:{port}//a\.root.*refused"):
+        fb.open(f"root://127.0.0.1:{port}//a.root:Events")
+    assert time.monotonic() - start < 10
+    with pytest.raises(fb.FemtobarnError, match="no-such-host"):
+        fb.open("root://no-such-host.invalid//a.root")
+
+
+def test_secrets_are_in_no_message(server):
+    with pytest.raises(fb.NotFoundError) as missing:
+        fb.open(f"{server.url}/none.root?authz=SECRET")
+    nt = fb.open(f"{server.url}/dimuon.root?authz=SECRET")
+    with pytest.raises(fb.FemtobarnError) as raised:
+        nt.arrays(["nothing"])
+    assert "SECRET" not in f"{missing.value} {raised.value} {nt!r} {nt.metrics!r}"
+
+
+def test_the_program_reads_them(server, capfd):
+    assert fb._core.cli_main(["ls", f"{server.url}/dimuon.root"]) == 0
+    assert "Events" in capfd.readouterr().out
+    assert fb._core.cli_main(["verify", f"{server.url}/dimuon.root:Events"]) == 0
+    assert fb._core.cli_main(["head", f"{server.url}/dimuon.root"]) == 0
+    capfd.readouterr()
+    assert fb._core.cli_main(["ls", f"{server.url}/none.root"]) == 3
+    assert "no such file" in capfd.readouterr().err
+
+
+def test_patterns_and_folders_are_listed(server, capfd):
+    for name in ("runs/a/1.root", "runs/a/2.root", "runs/b/deep/1.root", "runs/b/note.txt"):
+        server.put(name, (server.data / "dimuon.root").read_bytes())
+    files = {
+        "runs/a/*.root": ["runs/a/1.root", "runs/a/2.root"],
+        "runs/*/1.root": ["runs/a/1.root"],
+        "runs/**/1.root": ["runs/a/1.root", "runs/b/deep/1.root"],
+        "runs/[ab]/*": ["runs/a/1.root", "runs/a/2.root", "runs/b/note.txt"],
+        "runs/{a,b/deep}/1.root": ["runs/a/1.root", "runs/b/deep/1.root"],
+    }
+    for pattern, expected in files.items():
+        opened = fb.open(f"{server.url}/{pattern}:Events")
+        assert [path for path, _ in opened.files] == [f"{server.url}/{path}" for path in expected]
+    for pattern in ("runs/c*/1.root", "none/*.root"):
+        with pytest.raises(FileNotFoundError, match="no file fits"):
+            fb.open(f"{server.url}/{pattern}")
+    assert fb._core.cli_main(["ls", "--json", f"{server.url}/runs/b/"]) == 0
+    entries = json.loads(capfd.readouterr().out)["entries"]
+    assert [(entry["name"], entry["is_folder"]) for entry in entries] == [("deep", True), ("note.txt", False)]
+    assert fb._core.cli_main(["ls", f"{server.url}/none/"]) == 3
+    assert fb._core.cli_main(["info", f"{server.url}/runs/a/*.root"]) == 0
+
+
+def test_they_are_inputs_of_merges_and_conversions(server, dimuon, tmp_path):
+    url = f"{server.url}/dimuon.root"
+    report = fb.merge([url, dimuon], tmp_path / "merged.root", verify=True)
+    assert report.entries == {"Events": 24_000}
+    assert fb.open(tmp_path / "merged.root").verify(against=[dimuon, url]).ok
+    fb.skim(url, tmp_path / "skimmed.root", where="nMuon >= 2", verify=True)
+    fb.convert(url, tmp_path / "table.parquet")
+    assert (tmp_path / "table.parquet").stat().st_size > 0
+
+
+def test_a_server_that_comes_back_is_read_on(testdata, need_program):
+    need_program("xrootd")
+    server = servers.Xrootd()
+    try:
+        server.put("dimuon.root", (testdata / "dimuon.root").read_bytes())
+        nt = fb.open(f"{server.url}/dimuon.root")
+        server.restart()
+        assert len(nt.arrays(["nMuon"])) == 12_000
+        # another file in its place is no continuation
+        time.sleep(1.1)
+        server.put("dimuon.root", (testdata / "dimuon.root").read_bytes())
+        server.restart()
+        with pytest.raises(fb.FemtobarnError, match="has changed"):
+            nt.arrays(["Muon_pt"])
+    finally:
+        server.close()
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+import femtobarn as fb
+threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    fb.open(sys.argv[1])
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_ctrl_c_ends_waiting(tmp_path):
+    """A server that says nothing was waited for to the end."""
+    import socket
+
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"root://127.0.0.1:{silent.getsockname()[1]}//a.root"
+        start = time.monotonic()
+        done = subprocess.run([sys.executable, "-c", INTERRUPTED, url], capture_output=True, text=True, timeout=60)
+        assert (done.stdout.strip(), done.returncode) == ("interrupted", 0), done.stderr
+        assert time.monotonic() - start < 5
