@@ -21,6 +21,7 @@ __all__ = [
     "convert",
     "convert_many",
     "expand_url",
+    "is_remote",
     "join_columns",
     "list_objects",
     "merge",
@@ -222,9 +223,11 @@ def prove(
     since: int = 0,
     fields: list[str] = ...,
     join: dict[str, Any] | None = None,
+    damaged: list[str] = [],
     threads: int = 1,
     tick: Tick | None = None,
 ) -> str: ...
 def list_objects(url: str) -> list[dict[str, Any]]: ...
+def is_remote(url: str) -> bool: ...
 def expand_url(url: str) -> list[str]: ...
 def cli_main(args: list[str]) -> int: ...

@@ -228,11 +228,8 @@ class NTuple(Readable):
             found = self._core.verify(threads=self._threads(threads), tick=progress.tick)
         if against is not None:
             with Progress(f"comparing {self.name}", self._progress) as progress:
+                given["damaged"] = [damage["field"] for damage in found["damages"]]
                 found |= proven(self, against, given, self._threads(threads), progress)
-            for field in dict.fromkeys(damage["field"] for damage in found["damages"]):
-                # what the checksums of these pages say they are, they are not
-                found["against"]["not_compared"].append({"field": field, "reason": "its pages are damaged"})
-                found["against"]["equal"] = False
         return VerifyReport._from_core(found)
 
     # -- Arrow ---------------------------------------------------------------------------------------------

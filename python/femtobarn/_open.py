@@ -25,7 +25,6 @@ Files: TypeAlias = "str | os.PathLike[str] | NTuple | Mapping[Any, Any] | Iterab
 
 _TABLES = (".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")
 
-_REMOTE = ("root", "roots", "xroot", "xroots")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _AFTER_ROOT = re.compile(r"(.+\.root(?:\.\d+)?):(.*)", re.IGNORECASE | re.DOTALL)
 _BRACES = re.compile(r"{([^{}]*,[^{}]*)}")
@@ -255,7 +254,7 @@ def _clean_object(name: str) -> str | None:
 def _expand(path: str) -> Sequence[str]:
     scheme = _SCHEME.match(path)
     if scheme is not None:
-        if scheme.group(1).lower() in _REMOTE:
+        if _core.is_remote(path):
             return _expand_remote(path)
         if scheme.group(1).lower() != "file":
             shown = path.partition("?")[0]  # what is behind may be a secret

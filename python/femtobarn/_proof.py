@@ -52,6 +52,7 @@ def proven(
         since=first,
         fields=[] if join else patterns("fields", given["fields"]),
         join=join,
+        damaged=given["damaged"],
         threads=threads,
         tick=progress.tick,
     )

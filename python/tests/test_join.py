@@ -562,6 +562,18 @@ def test_a_name_that_an_object_has_is_told(tmp_path, name):
     assert not (tmp_path / "out.root").exists()
 
 
+def test_a_directory_and_an_object_of_one_name_are_told(tmp_path):
+    """Of two files, the object hid the directory."""
+    for name, inside in [("a", "h/note"), ("b", "h")]:
+        with uproot.recreate(tmp_path / f"{name}-other.root") as file:
+            file[inside] = "some text"
+        part = write(tmp_path / f"{name}-part.root", {name: [1, 2]}, "T")
+        fb.merge([part, tmp_path / f"{name}-other.root"], tmp_path / f"{name}.root", others="first")
+    with pytest.raises(fb.UsageError, match='called "h", and a directory has that name'):
+        fb.join_columns([tmp_path / "a.root", tmp_path / "b.root"], tmp_path / "out.root", others="first")
+    assert not (tmp_path / "out.root").exists()
+
+
 def ticks(raising=False):
     """Calls of a callback of the core, and it."""
     calls = []

@@ -126,6 +126,14 @@ def test_what_is_not_there_is_told(server):
         fb.open("root://no-such-host.invalid//a.root")
 
 
+def test_a_server_that_is_away_is_no_damage(capfd):
+    """The program said that the file was corrupt."""
+    url = f"root://127.0.0.1:{servers.free_port()}//a.root"
+    for verb in ("ls", "info", "verify"):
+        assert fb._core.cli_main([verb, "--json", f"{url}:Events" if verb != "ls" else url]) == 3
+        assert json.loads(capfd.readouterr().err)["error"]["kind"] == "remote-failed"
+
+
 def test_secrets_are_in_no_message(server):
     with pytest.raises(fb.NotFoundError) as missing:
         fb.open(f"{server.url}/none.root?authz=SECRET")

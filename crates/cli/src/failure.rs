@@ -112,9 +112,8 @@ pub fn code_of(error: &Error) -> i32 {
         | "schema-mismatch" | "needs-rebuild" | "unwritable-field" => code::USAGE,
         "create-failed" | "write-failed" | "file-busy" | "file-changed" | "no-ntuple"
         | "file-not-found" | "permission-denied" | "open-failed" | "not-a-file" | "read-failed"
-        | "key-not-found" | "not-a-directory" | "no-such-field" | "not-an-rntuple" | "memory" => {
-            code::NOT_THERE
-        }
+        | "remote-failed" | "key-not-found" | "not-a-directory" | "no-such-field"
+        | "not-an-rntuple" | "memory" => code::NOT_THERE,
         "interrupted" => code::INTERRUPTED,
         _ => code::CORRUPT,
     }

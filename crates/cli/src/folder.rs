@@ -4,7 +4,6 @@ use std::time::UNIX_EPOCH;
 
 use femtobarn::Error;
 use femtobarn::io::{RemoteEntry, list_folder};
-use femtobarn::url::is_remote;
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, code};
@@ -12,12 +11,6 @@ use crate::layout;
 use crate::output::Output;
 use crate::table::Table;
 use crate::units;
-
-/// Whether a name is that of a folder of a server: with a slash at its end.
-pub fn is_folder(name: &str) -> bool {
-    let path = name.split('?').next().unwrap_or_default();
-    is_remote(name) && path.ends_with('/')
-}
 
 pub fn run(url: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
     let entries = list_folder(url).map_err(Error::from)?;

@@ -58,6 +58,7 @@ pub fn run(args: Vec<String>) -> i32 {
 fn run_with(args: Vec<String>, out: &mut Output<'_>, err: &mut Output<'_>) -> i32 {
     let json = args.iter().any(|arg| arg == "--json");
     let chooses_fields = args.iter().any(|arg| arg == "--fields");
+    // what stands behind the first of several fields is taken for a file too many
     let advice = match args.first().map(String::as_str) {
         _ if chooses_fields => Some(convert::AS_LIST),
         Some("merge") => Some(merge::OF_HADD),
@@ -175,7 +176,6 @@ fn usage(
         _ => {
             let message = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
             let failure = Failure::new(code::USAGE, "usage", message.to_owned());
-            // what stands behind the first of several fields is taken for a file too many
             let advice = advice.filter(|_| error.kind() == ErrorKind::UnknownArgument);
             let next = advice.map(str::to_owned);
             Err(Failure { next, ..failure })

@@ -3,6 +3,7 @@
 use femtobarn::RNTUPLE_CLASS;
 use femtobarn::rootfile::{Entry, RootFile};
 use femtobarn::ttree::is_tree;
+use femtobarn::url::is_folder;
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, code};
@@ -38,7 +39,7 @@ pub fn run(
     json: bool,
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
-    if folder::is_folder(file) {
+    if is_folder(file) {
         return folder::run(file, json, out);
     }
     let target = Target::parse(file)?;

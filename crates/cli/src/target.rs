@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use femtobarn::schema::nearest_within;
-use femtobarn::url::{expand, is_pattern, is_remote, split_remote};
+use femtobarn::url::{expand, is_remote, split_remote};
 
 use crate::failure::{Failure, code};
 
@@ -54,9 +54,6 @@ impl Target {
     pub fn parse_pattern(text: &str) -> Result<Vec<Self>, Failure> {
         let target = Self::parse(text)?;
         if is_remote(&target.file) {
-            if !is_pattern(&target.file) {
-                return Ok(vec![target]);
-            }
             let found = expand(&target.file)?.into_iter().map(|file| Self {
                 file,
                 name: target.name.clone(),

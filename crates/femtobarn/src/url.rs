@@ -24,56 +24,60 @@ pub fn is_remote(text: &str) -> bool {
     scheme(text).is_some_and(|scheme| REMOTE.contains(&scheme.as_str()))
 }
 
+/// A URL in its parts: the server with its scheme, the path, and what is for the server, with its question mark.
+fn parts(url: &str) -> (&str, &str, &str) {
+    let (text, query) = url.split_at(url.find('?').unwrap_or(url.len()));
+    let start = text.find("://").map_or(0, |at| at + 3);
+    let path = text.get(start..).and_then(|rest| rest.find('/'));
+    let (server, path) = text.split_at(path.map_or(text.len(), |at| start + at));
+    (server, path, query)
+}
+
 /// Splits `URL:NAME`: the name follows `.root:`, or else the last colon behind the server. Colons of the server and of what
 /// follows a question mark stay in the URL.
 pub fn split_remote(text: &str) -> (String, Option<&str>) {
-    let (text, query) = match text.split_once('?') {
-        Some((text, query)) => (text, format!("?{query}")),
-        None => (text, String::new()),
-    };
-    let start = text.find("://").map_or(0, |at| at + 3);
-    let path = text.get(start..).and_then(|rest| rest.find('/'));
-    let path = path.map_or(text.len(), |at| start + at);
-    let below = text.get(path..).unwrap_or_default().to_ascii_lowercase();
+    let (server, path, query) = parts(text);
+    let below = path.to_ascii_lowercase();
     let colon = match below.rfind(".root:") {
-        Some(at) => Some(path + at + 5),
+        Some(at) => Some(at + 5),
         None if below.ends_with(".root") => None,
-        None => below.rfind(':').map(|at| path + at),
+        None => below.rfind(':'),
     };
-    let parts = colon.and_then(|at| Some((text.get(..at)?, text.get(at + 1..)?)));
-    match parts {
-        Some((url, name)) => {
-            let name = name.trim_matches('/');
-            (format!("{url}{query}"), (!name.is_empty()).then_some(name))
-        }
-        None => (format!("{text}{query}"), None),
-    }
+    let parts = colon.and_then(|at| Some((path.get(..at)?, path.get(at + 1..)?)));
+    let (path, name) = parts.unwrap_or((path, ""));
+    let name = name.trim_matches('/');
+    (
+        format!("{server}{path}{query}"),
+        (!name.is_empty()).then_some(name),
+    )
 }
 
-/// Whether a URL has a pattern in its path (`*`, `[]`, `**`). A question mark begins what is for the server.
-pub fn is_pattern(url: &str) -> bool {
-    let (path, _) = url.split_once('?').unwrap_or((url, ""));
-    path.contains(['*', '['])
+/// Whether a URL is that of a folder of a server: with a slash at the end of its path.
+pub fn is_folder(url: &str) -> bool {
+    let (_, path, _) = parts(url);
+    is_remote(url) && path.ends_with('/')
 }
 
-/// The files that a URL with a pattern stands for, in the order of their names: `*` and `[]` stand for parts of a name, `**` for
-/// any folders.
+/// Whether a path or a name has a pattern in it (`*`, `[]`, `**`). A question mark begins what is for the server.
+fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '['])
+}
+
+/// The files that a URL stands for: itself, or where there is a pattern in its path, those that fit, in the order of their names:
+/// `*` and `[]` stand for parts of a name, `**` for any folders.
 ///
 /// # Errors
 /// If a pattern is none, or a folder cannot be listed. That nothing fits is none.
 pub fn expand(url: &str) -> Result<Vec<String>, Error> {
-    let (text, query) = match url.split_once('?') {
-        Some((text, query)) => (text, format!("?{query}")),
-        None => (url, String::new()),
-    };
-    let start = text.find("://").map_or(0, |at| at + 3);
-    let path = text.get(start..).and_then(|rest| rest.find('/'));
-    let (server, path) = text.split_at(path.map_or(text.len(), |at| start + at));
+    let (server, path, query) = parts(url);
+    if !is_pattern(path) {
+        return Ok(vec![url.to_owned()]);
+    }
     let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
     let mut found = Vec::new();
     let place = Place {
         folder: format!("{server}/"),
-        query: &query,
+        query,
     };
     place.add(&names, &mut found)?;
     found.sort_unstable();
@@ -109,16 +113,28 @@ impl Place<'_> {
     }
 
     fn add(&self, names: &[&str], found: &mut Vec<String>) -> Result<(), Error> {
+        // names that stand for themselves need no list, up to the last pattern
+        match names {
+            [name, rest @ ..] if !is_pattern(name) && rest.iter().any(|name| is_pattern(name)) => {
+                self.below(name).add(rest, found)
+            }
+            names => self.add_of(&self.list()?, names, found),
+        }
+    }
+
+    /// The same, of what is in it.
+    fn add_of(
+        &self,
+        entries: &[RemoteEntry],
+        names: &[&str],
+        found: &mut Vec<String>,
+    ) -> Result<(), Error> {
         let Some((&name, rest)) = names.split_first() else {
             return Ok(());
         };
-        // names that stand for themselves need no list, up to the last pattern
-        if !name.contains(['*', '[']) && rest.iter().any(|name| name.contains(['*', '['])) {
-            return self.below(name).add(rest, found);
-        }
         if name == "**" {
-            self.add(rest, found)?;
-            for entry in self.list()?.iter().filter(|entry| entry.is_folder) {
+            self.add_of(entries, rest, found)?;
+            for entry in entries.iter().filter(|entry| entry.is_folder) {
                 self.below(&entry.name).add(names, found)?;
             }
             return Ok(());
@@ -126,8 +142,7 @@ impl Place<'_> {
         let pattern = Pattern::new(name).map_err(|error| Error::Usage {
             what: format!("{}/{name} is no pattern: {error}", self.folder),
         })?;
-        let fitting = self.list()?;
-        for entry in fitting.iter().filter(|entry| pattern.matches(&entry.name)) {
+        for entry in entries.iter().filter(|entry| pattern.matches(&entry.name)) {
             let below = self.below(&entry.name);
             match rest {
                 [] if !entry.is_folder => found.push(below.url()),
@@ -154,6 +169,7 @@ mod tests {
 
     #[test]
     fn what_is_for_the_server_is_no_pattern() {
+        let is_pattern = |url| is_pattern(parts(url).1);
         assert!(is_pattern("root://h//store/*.root") && is_pattern("root://h//run[0-9]/a.root"));
         assert!(!is_pattern("root://h//a.root?authz=*") && !is_pattern("root://h//a.root"));
     }
@@ -174,6 +190,9 @@ mod tests {
         assert_eq!(split(&format!("{url}:")), expected(url, None));
         assert_eq!(split("root://h//f:t"), expected("root://h//f", Some("t")));
         assert_eq!(split("root://h:1094"), expected("root://h:1094", None));
+        assert!(
+            is_folder("root://h//f/?a=b") && !is_folder("root://h//f?a=b/") && !is_folder("/f/")
+        );
         assert_eq!(
             split("root://h//a.root:E?authz=x:y"),
             expected("root://h//a.root?authz=x:y", Some("E"))

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
+use tokio::time::{Instant, interval_at};
 
 use crate::IoError;
 
@@ -14,8 +15,8 @@ const THREADS: usize = 2;
 /// How often it is asked whether to go on.
 const PULSE: Duration = Duration::from_millis(100);
 
-/// The runtime, and the process that made it: after a fork its threads are gone.
-static RUNTIME: Mutex<Option<(u32, Arc<Runtime>)>> = Mutex::new(None);
+/// After a fork its threads are gone.
+static RUNTIME: PerProcess<Arc<Runtime>> = PerProcess::new();
 
 static GOES_ON: OnceLock<fn() -> bool> = OnceLock::new();
 
@@ -33,7 +34,8 @@ pub(crate) fn wait_for<T>(url: &str, work: impl Future<Output = T>) -> Result<T,
     let runtime = runtime().map_err(|source| IoError::from_open(url, source))?;
     runtime.block_on(async {
         tokio::pin!(work);
-        let mut pulse = tokio::time::interval(PULSE);
+        // most work is done before it is asked at all
+        let mut pulse = interval_at(Instant::now() + PULSE, PULSE);
         loop {
             tokio::select! {
                 done = &mut work => return Ok(done),
@@ -53,21 +55,36 @@ pub(crate) fn process() -> u32 {
     std::process::id()
 }
 
-fn runtime() -> std::io::Result<Arc<Runtime>> {
-    let mut shared = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
-    match &*shared {
-        Some((process, runtime)) if *process == std::process::id() => Ok(runtime.clone()),
-        _ => {
-            let made = Builder::new_multi_thread()
-                .worker_threads(THREADS)
-                .thread_name("femtobarn-io")
-                .enable_all()
-                .build()?;
-            let made = Arc::new(made);
-            let old = shared.replace((std::process::id(), made.clone()));
-            // to drop one whose threads are gone would wait for them
-            std::mem::forget(old);
-            Ok(made)
+/// Something that a process makes once and shares, and that is of no use to its children.
+pub(crate) struct PerProcess<T>(Mutex<Option<(u32, T)>>);
+
+impl<T: Clone> PerProcess<T> {
+    pub const fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    /// That of this process, which is made if it is not there. The parent's is forgotten: to drop it would wait for threads that
+    /// a fork has not brought along, or close connections that are the parent's.
+    pub fn get<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*shared {
+            Some((owner, found)) if *owner == process() => Ok(found.clone()),
+            _ => {
+                let made = make()?;
+                std::mem::forget(shared.replace((process(), made.clone())));
+                Ok(made)
+            }
         }
     }
+}
+
+fn runtime() -> std::io::Result<Arc<Runtime>> {
+    RUNTIME.get(|| {
+        let made = Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("femtobarn-io")
+            .enable_all()
+            .build();
+        made.map(Arc::new)
+    })
 }

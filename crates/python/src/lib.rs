@@ -44,12 +44,15 @@ mod _core {
     #[pymodule_export]
     use crate::write::{AttributeSet, FileWriter, NTupleWriter, compression_settings};
 
+    /// Whether a file is on a server whose files can be read.
+    #[pyfunction]
+    fn is_remote(url: &str) -> bool {
+        femtobarn::url::is_remote(url)
+    }
+
     /// The files that a URL of a server stands for: itself, or those that fit its pattern.
     #[pyfunction]
     fn expand_url(py: Python<'_>, url: &str) -> PyResult<Vec<String>> {
-        if !femtobarn::url::is_pattern(url) {
-            return Ok(vec![url.to_owned()]);
-        }
         py.detach(|| femtobarn::url::expand(url))
             .map_err(crate::error::to_python)
     }

@@ -12,9 +12,9 @@ use crate::convert::inputs;
 use crate::error::to_python;
 use crate::merge::joining;
 
-/// Compares an ntuple with its inputs; gives what was found, in JSON.
+/// Compares an ntuple, in which fields may be `damaged`, with its inputs; gives what was found, in JSON.
 #[pyfunction]
-#[pyo3(signature = (output, files, *, values = false, entries = None, condition = None, since = 0, fields = Vec::new(), join = None, threads = 1, tick = None))]
+#[pyo3(signature = (output, files, *, values = false, entries = None, condition = None, since = 0, fields = Vec::new(), join = None, damaged = Vec::new(), threads = 1, tick = None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn prove(
     py: Python<'_>,
@@ -26,6 +26,7 @@ pub fn prove(
     since: u64,
     fields: Vec<String>,
     join: Option<&Bound<'_, PyDict>>,
+    damaged: Vec<String>,
     threads: usize,
     tick: Option<Py<PyAny>>,
 ) -> PyResult<String> {
@@ -52,5 +53,9 @@ pub fn prove(
         let tick = |done, total| callback.call((done, total));
         prove_file(&output, &files, &options, Some(&tick))
     });
-    Ok(callback.finish(result)?.to_json().to_string())
+    let mut report = callback.finish(result)?;
+    for proof in &mut report.ntuples {
+        proof.note_damage(damaged.iter().map(String::as_str));
+    }
+    Ok(report.to_json().to_string())
 }

@@ -38,7 +38,7 @@ pub(crate) fn credentials(
         "ztn" => match Token::discover() {
             Some(token) => ztn(&token),
             None => Err(
-                "there is no token in BEARER_TOKEN, BEARER_TOKEN_FILE, $XDG_RUNTIME_DIR/bt_u<uid> or /tmp/bt_u<uid>"
+                "there is no token in BEARER_TOKEN, BEARER_TOKEN_FILE, or bt_u<uid> in $XDG_RUNTIME_DIR or the folder for temporary files"
                     .to_owned(),
             ),
         },

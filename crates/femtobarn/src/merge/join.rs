@@ -20,6 +20,7 @@ use super::keys::{Matches, keys_of, match_keys};
 use super::names::counted;
 use super::options::check_free;
 use super::others::{check_other, copy_object};
+use super::paths::Paths;
 use super::proven::{prove_unseen, unseen_ntuple};
 use super::{MergeReport, MergedInput, MergedNTuple, OnPulse, Opened, Others, Pulse, wanted};
 use crate::convert::{Input, check_apart, check_inputs};
@@ -107,7 +108,7 @@ pub fn join(
     let ntuples: Vec<_> = ntuples.collect();
     let mut unseen = Aside::create(output, options.overwrite)?;
     let mut file = create_beside(&unseen, options.write.compression)?;
-    let mut known = HashSet::new();
+    let mut known = (HashSet::new(), Paths::default());
     for (beside, input) in beside.iter().zip(&mut report.inputs) {
         if let Some(beside) = beside {
             beside.write(&mut file, options, &mut known, input)?;
@@ -224,11 +225,12 @@ impl Beside {
         &'b self,
         file: &mut FileWriter,
         options: &JoinOptions,
-        known: &mut HashSet<&'b str>,
+        (known, paths): &mut (HashSet<&'b str>, Paths),
         input: &mut MergedInput,
     ) -> Result<(), RNTupleError> {
         for (path, key) in &self.objects {
             if options.others == Others::First && known.insert(path) {
+                paths.add(self.opened.source.url(), path, key)?;
                 let settings = options.write.compression;
                 copy_object(file, &self.opened, (path, key), settings)?;
             } else {

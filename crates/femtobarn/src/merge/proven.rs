@@ -99,12 +99,10 @@ fn check_inputs(
         if let Some(damage) = found.into_iter().flat_map(|found| found.damages).next() {
             return Err(RNTupleError::Inconsistent {
                 url: input.url.clone(),
-                ntuple: match (path, ntuple.readers()) {
-                    (Some(path), _) => path,
-                    (None, readers) => readers
-                        .first()
-                        .map_or(String::new(), |r| r.path().to_owned()),
-                },
+                ntuple: path.unwrap_or_else(|| {
+                    let reader = ntuple.readers().first();
+                    reader.map_or(String::new(), |reader| reader.path().to_owned())
+                }),
                 what: format!(
                     "the page of field {:?} in cluster {} at offset {}",
                     damage.field, damage.cluster, damage.offset

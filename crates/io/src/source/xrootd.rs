@@ -1,5 +1,6 @@
 //! Files of XRootD servers.
 
+use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,23 +10,15 @@ use femtobarn_xrootd::{
     Client, Code, DirEntry, File, OpenOptions, Options, Stat, XrootdError, XrootdUrl,
 };
 
-use crate::runtime::{process, wait_for};
+use crate::runtime::{PerProcess, process, wait_for};
 use crate::{ByteSource, IoError, RemoteEntry, SourceCost, SourceMeta};
 
-/// The client that all sources of the process share, and the process.
-static CLIENT: Mutex<Option<(u32, Client)>> = Mutex::new(None);
+/// The client that all sources of the process share.
+static CLIENT: PerProcess<Client> = PerProcess::new();
 
 fn client() -> Client {
-    let mut shared = CLIENT.lock().unwrap_or_else(PoisonError::into_inner);
-    match &*shared {
-        Some((owner, client)) if *owner == process() => client.clone(),
-        _ => {
-            let made = Client::new(Options::from_environment());
-            // connections that a fork has brought along belong to the parent
-            std::mem::forget(shared.replace((process(), made.clone())));
-            made
-        }
-    }
+    let made = CLIENT.get(|| Ok(Client::new(Options::from_environment())));
+    made.unwrap_or_else(|never: Infallible| match never {})
 }
 
 /// A file of an XRootD server (`root://`, `roots://`). A vector read is one `readv` for each 1024 ranges; ranges of more than

@@ -25,23 +25,9 @@ pub(super) fn list(infos: &[StreamerInfo], key_len: u16) -> Option<Vec<u8>> {
 
 /// A list with `infos` behind what is in it; `None` if it does not begin as ROOT's do.
 pub(super) fn extended(old: Vec<u8>, infos: &[StreamerInfo], key_len: u16) -> Option<Vec<u8>> {
-    let &[
-        _,
-        _,
-        _,
-        _,
-        version @ ..,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        bits,
-        name_len,
-    ] = old.first_chunk::<17>()?;
-    let is_known = HEAD.get(4..8)? == version && bits & IS_REFERENCED == 0 && name_len < 255;
+    let head: &[u8; HEAD.len()] = old.first_chunk()?;
+    let (bits, name_len) = (head[15], head[16]);
+    let is_known = HEAD[4..8] == head[4..8] && bits & IS_REFERENCED == 0 && name_len < 255;
     let count_at = HEAD.len() + usize::from(name_len);
     let rest = old.get(count_at..).filter(|_| is_known)?;
     let count = u32::from_be_bytes(*rest.first_chunk()?);
