@@ -60,12 +60,12 @@ class _Program:
         self._process.wait()
 
 
-def own(folder: Path) -> None:
+def own(folder: Path, name: str = "xrootd") -> None:
     """Give a folder, and what is in it, to the user that servers run as."""
     folder.chmod(0o755)
     if os.geteuid() != 0:
         return
-    user = pwd.getpwnam("xrootd")
+    user = pwd.getpwnam(name)
     for path in [folder, *folder.rglob("*")]:
         os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
 
@@ -152,6 +152,10 @@ class Xrootd:
         """Where it is."""
         return {"port": self.port, "data": [str(self.data)], "folder": str(self.folder), "servers": [self.port]}
 
+    def _lines(self) -> str:
+        """What else its configuration says."""
+        return self._more
+
     def _start(self) -> _Program:
         config = self.folder / "server.cfg"
         config.write_text(
@@ -165,7 +169,7 @@ all.pidpath {self.folder}/run
 all.sitename TEST
 xrootd.async on
 xrootd.chksum max 2 adler32 crc32c
-{self._more}
+{self._lines()}
 """
         )
         log = config.with_suffix(".log")
@@ -181,6 +185,30 @@ xrootd.chksum max 2 adler32 crc32c
             return "initialization completed" in log and _answers(self.port)
 
         _wait(is_up, self._program.log)
+
+
+class XrdHttp(Xrootd):
+    """A server of XRootD whose files are to be had by HTTP and WebDAV, too."""
+
+    _http_port = (0, 0)  # which one the server with the first number has
+
+    @property
+    def url(self) -> str:
+        """Where its files are, without a slash at the end."""
+        return f"http://127.0.0.1:{self._http_port[1]}"
+
+    def about(self) -> dict[str, object]:
+        """Where it is."""
+        return {**super().about(), "port": self._http_port[1]}
+
+    def _lines(self) -> str:
+        if self._http_port[0] != self.port:
+            self._http_port = (self.port, free_port())
+        return f"{self._more}xrd.protocol XrdHttp:{self._http_port[1]} libXrdHttp.so\n"
+
+    def _wait(self) -> None:
+        super()._wait()
+        _wait(lambda: _answers(self._http_port[1]), self.log)
 
 
 def sss(folder: Path) -> str:
@@ -207,19 +235,161 @@ def tls(folder: Path, demanded: str = "all") -> str:
     str
         Lines of its configuration.
     """
-    certificate, key = folder / "cert.pem", folder / "key.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    command += ["-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"]
-    subprocess.run([*command, "-out", certificate, "-keyout", key], check=True, capture_output=True)
-    key.chmod(0o600)
+    certificate, key = certify(folder)
     return (
         f"xrd.tls {certificate} {key}\nxrd.tlsca certfile {certificate}\nxrootd.tls capable {demanded}\n"
         "xrootd.seclib libXrdSec.so\nsec.protocol unix\n"
     )
 
 
+def certify(folder: Path) -> tuple[Path, Path]:
+    """Make a certificate ``cert.pem``, which is its own authority, and its key."""
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    command += ["-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"]
+    subprocess.run([*command, "-out", certificate, "-keyout", key], check=True, capture_output=True)
+    key.chmod(0o600)
+    return certificate, key
+
+
 def _tls_capable(folder: Path) -> str:
     return tls(folder, "none")
+
+
+# Where nginx and its modules keep what they write down for themselves.
+_NGINX_FOLDERS = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+_NGINX_PROPFIND = Path("/usr/lib/nginx/modules/ngx_http_dav_ext_module.so")
+
+
+class Nginx:
+    """One server of the files of a folder, by HTTP.
+
+    The same files are below ``/`` (with pages of folders), ``/dav/`` (WebDAV), ``/whole/`` (no parts of files),
+    ``/few/`` (no more than four parts at once), ``/moved/`` (redirects to ``/``), ``/signed/`` (only with
+    ``?sig=a%2Fb%3D``), ``/token/`` (only with the token ``good``), ``/private/`` (only for ``me`` with ``secret``).
+    What it was asked is in ``access.log``, a line for each request: method, URL, status, range, tag, authorization.
+
+    Parameters
+    ----------
+    has_tls : bool
+        Whether it speaks TLS, and HTTP/2.
+    """
+
+    def __init__(self, has_tls: bool = False) -> None:
+        self.folder = _temporary()
+        self.data = self.folder / "data"
+        self.data.mkdir()
+        for name in _NGINX_FOLDERS:
+            (self.folder / name).mkdir()
+        self._scheme, self._tls = "http", ""
+        if has_tls:
+            certificate, key = certify(self.folder)
+            self._scheme = "https"
+            self._tls = f"ssl_certificate {certificate}; ssl_certificate_key {key};"
+        (self.folder / "users").write_text("me:{PLAIN}secret\n")
+        for attempt in range(_TRIES):
+            self.port = free_port()
+            self._process = self._start()
+            try:
+                self._wait()
+            except ServerError:
+                if attempt == _TRIES - 1:
+                    self.close()
+                    raise
+                self.kill()
+            else:
+                return
+
+    @property
+    def url(self) -> str:
+        """Where its files are, without a slash at the end."""
+        return f"{self._scheme}://127.0.0.1:{self.port}"
+
+    def log(self) -> str:
+        """All that it has said."""
+        path = self.folder / "error.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write a file."""
+        path = self.data / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+    def kill(self) -> None:
+        """End it."""
+        # by a signal that its main process hands on to the one that works
+        self._process.terminate()
+        self._process.wait()
+
+    def restart(self) -> None:
+        """Start it again, on the same port."""
+        self.kill()
+        self._process = self._start()
+        self._wait()
+
+    def close(self) -> None:
+        """End it, and remove its files."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def about(self) -> dict[str, object]:
+        """Where it is."""
+        return {"port": self.port, "data": [str(self.data)], "folder": str(self.folder), "servers": [self.port]}
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        config = self.folder / "nginx.conf"
+        config.write_text(self._config())
+        own(self.folder, "www-data")
+        nothing = subprocess.DEVNULL
+        command = ["nginx", "-p", str(self.folder), "-c", str(config), "-e", str(self.folder / "error.log")]
+        return subprocess.Popen(command, cwd=self.folder, stdin=nothing, stdout=nothing, stderr=nothing)
+
+    def _wait(self) -> None:
+        def is_up() -> bool:
+            if self._process.poll() is not None:
+                raise ServerError(self.log()[-4000:])
+            return _answers(self.port)
+
+        _wait(is_up, self.log)
+
+    def _config(self) -> str:
+        folders = "\n".join(f"{name}_temp_path {self.folder}/{name};" for name in _NGINX_FOLDERS)
+        has_propfind = _NGINX_PROPFIND.exists()
+        same = f"alias {self.data}/;"
+        return f"""
+{f"load_module {_NGINX_PROPFIND};" if has_propfind else ""}
+{"user www-data;" if os.geteuid() == 0 else ""}
+daemon off;
+worker_processes 1;
+pid {self.folder}/nginx.pid;
+error_log {self.folder}/error.log info;
+events {{ worker_connections 1024; }}
+http {{
+    log_format asked '$request_method $request_uri $status "$http_range" "$http_if_match" "$http_authorization"';
+    access_log {self.folder}/access.log asked;
+    client_max_body_size 0;
+    {folders}
+    server {{
+        listen 127.0.0.1:{self.port} {"ssl http2" if self._tls else ""};
+        {self._tls}
+        root {self.data};
+        autoindex on;
+        location /dav/ {{
+            {same} autoindex off;
+            dav_methods PUT DELETE MKCOL COPY MOVE;
+            {"dav_ext_methods PROPFIND OPTIONS;" if has_propfind else ""}
+            create_full_put_path on;
+        }}
+        location /whole/ {{ {same} max_ranges 0; }}
+        location /few/ {{ {same} max_ranges 4; }}
+        location /moved/ {{ rewrite ^/moved/(.*)$ $scheme://$http_host/$1 redirect; }}
+        location /signed/ {{ if ($arg_sig != "a%2Fb%3D") {{ return 403; }} {same} }}
+        location /token/ {{ if ($http_authorization != "Bearer good") {{ return 401; }} {same} }}
+        location /private/ {{ auth_basic files; auth_basic_user_file {self.folder}/users; {same} }}
+    }}
+}}
+"""
 
 
 class Cluster:
@@ -328,11 +498,14 @@ class Cache:
         return {**self.origin.about(), "port": self.proxy.port}
 
 
-KINDS: dict[str, Callable[[], Xrootd | Cluster | Cache]] = {
+KINDS: dict[str, Callable[[], Xrootd | Nginx | Cluster | Cache]] = {
     "xrootd": lambda: Xrootd(),
     "sss": lambda: Xrootd(sss),
     "tls": lambda: Xrootd(tls),
     "tls-capable": lambda: Xrootd(_tls_capable),
+    "xrdhttp": lambda: XrdHttp(),
+    "nginx": lambda: Nginx(),
+    "nginx-tls": lambda: Nginx(has_tls=True),
     "cluster": lambda: Cluster(),
     "cache": lambda: Cache(),
 }
@@ -349,7 +522,7 @@ def main() -> None:
             match line.strip(), server:
                 case "kill", _:
                     server.kill()
-                case "restart", Xrootd():
+                case "restart", Xrootd() | Nginx():
                     server.restart()
                 case command, _:
                     raise SystemExit(f"there is no {command!r}")

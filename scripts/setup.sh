@@ -36,7 +36,10 @@ fi
 
 # Remote files are tested on real servers.
 if [ "$(id -u)" = 0 ] && ! { command -v xrootd && command -v cmsd && command -v xrdcp && command -v openssl; } >/dev/null; then
-    apt_install xrootd-server xrootd-client openssl
+    apt_install xrootd-server xrootd-server-plugins xrootd-client openssl
+fi
+if [ "$(id -u)" = 0 ] && ! { command -v nginx && [ -e /usr/lib/nginx/modules/ngx_http_dav_ext_module.so ]; } >/dev/null; then
+    apt_install nginx-light libnginx-mod-http-dav-ext
 fi
 
 if ! command -v rustc >/dev/null || ! command -v cargo >/dev/null; then

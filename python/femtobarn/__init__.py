@@ -11,11 +11,12 @@ The names and arguments are those of uproot, so that a user of uproot reads with
 from __future__ import annotations
 
 from femtobarn._convert import ConvertReport, convert
-from femtobarn._explain import Cluster, Metrics, Plan, VerifyReport
+from femtobarn._explain import Cluster, Plan, VerifyReport
 from femtobarn._field import Field
 from femtobarn._join import join_columns
 from femtobarn._many import concatenate, iterate
 from femtobarn._merge import MergeReport, merge
+from femtobarn._metrics import Metrics, Request, SourceMetrics
 from femtobarn._ntuple import NTuple
 from femtobarn._open import open
 from femtobarn._report import Report
@@ -59,7 +60,9 @@ __all__ = [
     "Plan",
     "Projected",
     "Report",
+    "Request",
     "ResourceError",
+    "SourceMetrics",
     "Type",
     "UnreadableWarning",
     "UsageError",

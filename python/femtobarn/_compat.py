@@ -33,7 +33,7 @@ _OPEN = frozenset(
         "use_threads",
     }
 )
-_OPEN_HERE = ("progress", "verify_checksums", "memory_map")
+_OPEN_HERE = ("progress", "verify_checksums", "memory_map", "storage_options")
 _READ = frozenset(
     {
         "array_cache",

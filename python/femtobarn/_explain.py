@@ -1,4 +1,4 @@
-"""What reading will cost, what it did cost, and what is broken: value classes over the core's numbers."""
+"""What reading will cost, and what is broken: value classes over the core's numbers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from femtobarn._repr import format_bytes, format_seconds, format_table, html_table, plural
+from femtobarn._repr import format_bytes, format_table, html_table, plural
 
-__all__ = ["Cluster", "Metrics", "Plan", "VerifyReport"]
+__all__ = ["Cluster", "Plan", "Value", "VerifyReport", "overhead_of"]
 
 
-class _Value:
+class Value:
     """What the classes here have in common: they come from the core's dicts, and go back to dicts."""
 
     @classmethod
@@ -34,7 +34,7 @@ class _Value:
 
 
 @dataclass(frozen=True)
-class Cluster(_Value):
+class Cluster(Value):
     """A cluster: consecutive entries whose pages stand together.
 
     Parameters
@@ -63,7 +63,7 @@ class Cluster(_Value):
 
 
 @dataclass(frozen=True, repr=False)
-class Plan(_Value):
+class Plan(Value):
     """What a read will do; `explain` makes it.
 
     Parameters
@@ -72,9 +72,9 @@ class Plan(_Value):
         Entries that are read.
     clusters, pages : int
         Clusters that the entries are in, and pages that are decoded.
-    ranges, requests : int
-        Page ranges, which are the byte ranges of the pages, and the requests that they are fetched with. One request
-        may fetch many of them at once.
+    ranges, vectors, requests : int
+        Page ranges, which are the byte ranges of the pages, the vector reads that they are fetched with, and the
+        requests that these are, as the server counts them: one for each vector read where the server takes vectors.
     bytes_needed : int
         Bytes of the pages.
     bytes_read : int
@@ -85,6 +85,8 @@ class Plan(_Value):
         Rounds of reading, one after the other: more than one where offsets must be known first.
     exact : bool
         Whether all this is exact; if not, it is an upper bound.
+    fetched_by : tuple of str
+        How the requests are cut and how many there are at once: what the sources' own costs and the settings came to.
     per_column : tuple of dict
         Pages and bytes of each column.
     notes : tuple of str
@@ -95,12 +97,14 @@ class Plan(_Value):
     clusters: int = 0
     pages: int = 0
     ranges: int = 0
+    vectors: int = 0
     requests: int = 0
     bytes_needed: int = 0
     bytes_read: int = 0
     bytes_decoded: int = 0
     rounds: int = 1
     exact: bool = True
+    fetched_by: tuple[str, ...] = ()
     per_column: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -113,7 +117,7 @@ class Plan(_Value):
     @property
     def overhead(self) -> float:
         """Bytes that are read without need, as a fraction of those needed."""
-        return _overhead(self.bytes_read, self.bytes_needed)
+        return overhead_of(self.bytes_read, self.bytes_needed)
 
     def __repr__(self) -> str:
         lines = [
@@ -122,6 +126,7 @@ class Plan(_Value):
             f"{plural(self.ranges, 'page range')} in {plural(self.requests, 'request')}",
             f"{format_bytes(self.bytes_needed)} needed, {format_bytes(self.bytes_read)} read "
             f"({self.overhead:.1%} more), {format_bytes(self.bytes_decoded)} decoded",
+            *self.fetched_by,
         ]
         if self.per_column:
             lines.append(_table(self.per_column, max_cell=60))
@@ -132,67 +137,7 @@ class Plan(_Value):
 
 
 @dataclass(frozen=True, repr=False)
-class Metrics(_Value):
-    """What was really read since an ntuple was opened.
-
-    Parameters
-    ----------
-    requests, ranges : int
-        Requests, and the ranges read: byte ranges that the requests asked for, each of one page or of neighbours.
-    bytes_read, bytes_needed : int
-        Bytes that were fetched, and those of them that were wanted.
-    pages, cached_pages : int
-        Pages that were decoded, and pages that an iteration had still in memory.
-    bytes_decompressed, bytes_decoded : int
-        Bytes that decompression gave, and bytes of the arrays that came out.
-    io_seconds, decompress_seconds, decode_seconds : float
-        Time in each, in seconds, summed over threads.
-    """
-
-    requests: int = 0
-    ranges: int = 0
-    bytes_read: int = 0
-    bytes_needed: int = 0
-    pages: int = 0
-    cached_pages: int = 0
-    bytes_decompressed: int = 0
-    bytes_decoded: int = 0
-    io_seconds: float = 0.0
-    decompress_seconds: float = 0.0
-    decode_seconds: float = 0.0
-
-    @classmethod
-    def _from_core(cls, values: Mapping[str, Any]) -> Self:
-        """Return an object of the core's numbers, its nanoseconds as seconds."""
-        seconds = {
-            name.removesuffix("_ns") + "_seconds": value / 1e9 for name, value in values.items() if name.endswith("_ns")
-        }
-        return super()._from_core({**values, **seconds})
-
-    @property
-    def overhead(self) -> float:
-        """Bytes that were read without need, as a fraction of those needed."""
-        return _overhead(self.bytes_read, self.bytes_needed)
-
-    def __repr__(self) -> str:
-        return "\n".join(
-            [
-                f"Metrics: {plural(self.requests, 'request')}, {plural(self.ranges, 'range')} read: "
-                f"{format_bytes(self.bytes_read)} ({self.overhead:.1%} more than needed)",
-                f"{plural(self.pages, 'page')}: {format_bytes(self.bytes_decompressed)} decompressed, "
-                f"{format_bytes(self.bytes_decoded)} decoded",
-                f"time, summed over threads: {format_seconds(self.io_seconds)} I/O, "
-                f"{format_seconds(self.decompress_seconds)} decompression, "
-                f"{format_seconds(self.decode_seconds)} decoding",
-            ]
-        )
-
-    def _repr_html_(self) -> str:
-        return _html(repr(self), ())
-
-
-@dataclass(frozen=True, repr=False)
-class VerifyReport(_Value):
+class VerifyReport(Value):
     """What `verify` found. It is true if nothing is bad.
 
     Parameters
@@ -288,7 +233,8 @@ def _count(difference: Mapping[str, Any]) -> str:
     )
 
 
-def _overhead(n_read: int, n_needed: int) -> float:
+def overhead_of(n_read: int, n_needed: int) -> float:
+    """Return the bytes that are read without need as a fraction of those needed."""
     return max(0, n_read - n_needed) / n_needed if n_needed else 0.0
 
 
@@ -297,6 +243,8 @@ def _frozen(value: Any) -> Any:
 
 
 def _thawed(value: Any) -> Any:
+    if isinstance(value, Value):
+        return value.to_dict()
     if isinstance(value, Mapping):
         return {str(key): _thawed(item) for key, item in value.items()}
     return [_thawed(item) for item in value] if isinstance(value, (tuple, list)) else value

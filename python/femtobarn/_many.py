@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
@@ -213,8 +216,7 @@ def _iterate(
     global_offset = 0
     implied: str | None = None  # the name that nobody gave: it must be the same in all files
     named: dict[str, str] = {}  # what the names that were given mean: the same in all files
-    for source in sources:
-        nt = source if isinstance(source, NTuple) else open_pairs([source], allow_missing=allow_missing, **opening)
+    for source, nt in _opened(sources, {**opening, "allow_missing": allow_missing}):
         if not nt.files:
             continue
         if isinstance(source, tuple) and source[1] is None:
@@ -229,6 +231,36 @@ def _iterate(
         steps = request.steps(nt, paths, global_offset)
         yield from steps if report else without_reports(steps)
         global_offset += nt.num_entries
+
+
+_AHEAD = 4  # files that are opened in the background while one is read
+
+
+def _opened(sources: list[_Source], opening: dict[str, Any]) -> Iterator[tuple[_Source, NTuple]]:
+    """Give files one after the other, of which the next ones are opened meanwhile; none is kept."""
+    if len(sources) < 2:
+        for source in sources:
+            yield source, _open(source, opening)
+        return
+    waiting = iter(sources)
+    ahead: deque[tuple[_Source, Future[NTuple]]] = deque()
+    with ThreadPoolExecutor(_AHEAD, thread_name_prefix="femtobarn-open") as pool:
+        try:
+            while True:
+                for source in itertools.islice(waiting, _AHEAD + 1 - len(ahead)):
+                    ahead.append((source, pool.submit(_open, source, opening)))
+                if not ahead:
+                    return
+                source, future = ahead.popleft()
+                yield source, future.result()
+                del future
+        finally:
+            # what nobody waits for any more is not begun
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _open(source: _Source, opening: dict[str, Any]) -> NTuple:
+    return source if isinstance(source, NTuple) else open_pairs([source], **opening)
 
 
 def _check_meaning(nt: NTuple, expressions: str | Iterable[str] | None, named: dict[str, str]) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from femtobarn import _core as core_module
-from femtobarn._explain import Cluster, Metrics, VerifyReport
+from femtobarn._explain import Cluster, VerifyReport
 from femtobarn._field import Field
+from femtobarn._metrics import Metrics
 from femtobarn._progress import Progress
 from femtobarn._proof import proven
 from femtobarn._reading import Readable
@@ -53,12 +55,14 @@ class NTuple(Readable):
         progress: bool | None = None,
         reopen: Mapping[str, Any] | None = None,
         attribute_of: tuple[NTuple, str] | None = None,
+        since: tuple[float, float] | None = None,
     ) -> None:
         if not isinstance(core, core_module.NTuple):
             raise UsageError("ntuples are opened by fb.open")
         self._opened: core_module.NTuple | None = core
         self._default_threads = threads
         self._final_metrics: Metrics | None = None
+        self._since = since or (time.monotonic(), time.process_time())
         self._progress = progress
         self._reopen = dict(reopen or {})
         self._attribute_of = attribute_of
@@ -145,7 +149,11 @@ class NTuple(Readable):
         >>> nt.metrics.bytes_read > 0
         True
         """
-        return self._final_metrics or Metrics._from_core(self._core.metrics())
+        if self._final_metrics is not None:
+            return self._final_metrics
+        real, cpu = time.monotonic() - self._since[0], time.process_time() - self._since[1]
+        times = {"real_seconds": real, "cpu_seconds": cpu, "summary": self._core.summary(real, cpu)}
+        return Metrics._from_core({**self._core.metrics(), **times})
 
     @property
     def attributes(self) -> dict[str, NTuple]:

@@ -6,6 +6,7 @@ import glob
 import itertools
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -18,7 +19,7 @@ from femtobarn.errors import FormatError, NotFoundError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Files", "open", "open_pairs", "resolve", "split_object"]
+__all__ = ["Files", "open", "open_pairs", "resolve", "settings_of", "split_object"]
 
 Files: TypeAlias = "str | os.PathLike[str] | NTuple | Mapping[Any, Any] | Iterable[Any]"
 """A path with or without ":name", a glob, a dict from paths to names, an open ntuple, or a list of these."""
@@ -40,6 +41,7 @@ def open(
     verify_checksums: bool = True,
     memory_map: bool = True,
     allow_missing: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> NTuple:
     """Open an RNTuple, in one file or in many.
@@ -53,7 +55,8 @@ def open(
 
         - ``"file.root:Events"``, also ``"file.root:folder/Events"`` and ``"file.root:Events;2"`` for an older cycle;
         - ``"file.root"`` or a `pathlib.Path`, if the file holds one ntuple only;
-        - a URL in place of the path: ``file:///…``, or ``root://server//…`` for files of XRootD servers;
+        - a URL in place of the path: ``file:///…``, ``root://server//…`` for files of XRootD servers, ``https://…`` or
+          ``davs://…`` of HTTP and WebDAV servers;
         - a glob such as ``"data/*.root:Events"``, with ``**`` and ``{a,b}``, its files in alphabetic order;
         - a dict ``{path: name}``;
         - an ntuple that is open already, which stands for its files;
@@ -68,6 +71,9 @@ def open(
         Whether local files may be mapped into memory.
     allow_missing : bool
         Whether files without the ntuple are skipped.
+    storage_options : dict, optional
+        Settings of how servers are asked, as ``{"request_timeout": 20, "largest_gap": "4 KiB"}``: names and values as
+        in the guide on remote files. They come before those of the environment and of the file of settings.
     **options
         uproot's own tuning options, such as ``num_workers``, are accepted and have no effect.
 
@@ -81,7 +87,7 @@ def open(
     NotFoundError
         If a file does not exist (a `FileNotFoundError`).
     UsageError
-        If a file is not local, as ``root://…``, ``https://…`` and ``s3://…``.
+        If a file's URL has a scheme that is not known, or a storage option says nonsense.
     KeyNotFoundError
         If a file has no such ntuple (a `KeyError`); the message names those that it has.
     FormatError
@@ -107,6 +113,7 @@ def open(
         verify_checksums=verify_checksums,
         memory_map=memory_map,
         allow_missing=allow_missing,
+        storage_options=storage_options,
     )
 
 
@@ -118,20 +125,50 @@ def open_pairs(
     verify_checksums: bool = True,
     memory_map: bool = True,
     allow_missing: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> NTuple:
     """Open what `resolve` returned; the options are those of `open`."""
+    since = (time.monotonic(), time.process_time())
+    reopen: dict[str, Any] = {"verify_checksums": verify_checksums, "memory_map": memory_map}
+    if storage_options is not None:
+        reopen["settings"] = settings_of(storage_options)
     try:
-        opened = _core.NTuple.open(
-            pairs, verify_checksums=verify_checksums, memory_map=memory_map, allow_missing=allow_missing
-        )
+        opened = _core.NTuple.open(pairs, allow_missing=allow_missing, **reopen)
     except FormatError as error:
         table = next((path for path, _ in pairs if path.lower().endswith(_TABLES)), None)
         if error.kind != "not-a-root-file" or table is None:
             raise
         hint = f"fb.convert({table!r}, 'name.root') makes a ROOT file of a table"
         raise FormatError(f"{error}; {hint}", kind=error.kind) from None
-    reopen = {"verify_checksums": verify_checksums, "memory_map": memory_map}
-    return NTuple(opened, threads=threads, progress=progress, reopen=reopen)
+    return NTuple(opened, threads=threads, progress=progress, reopen=reopen, since=since)
+
+
+def settings_of(storage_options: Mapping[str, Any]) -> dict[str, str]:
+    """Return settings as the core takes them.
+
+    Parameters
+    ----------
+    storage_options : dict
+        Names, and texts, numbers or truth values.
+
+    Returns
+    -------
+    dict
+        The same as texts.
+
+    Raises
+    ------
+    UsageError
+        If it is no dict, or a value is something else.
+    """
+    if not isinstance(storage_options, Mapping):
+        raise UsageError(f"storage_options is a dict of settings, not {type(storage_options).__name__}")
+    out = {}
+    for name, value in storage_options.items():
+        if not isinstance(value, (str, int, float)):
+            raise UsageError(f"a storage option is a text, a number, True or False: {name!r} is not")
+        out[str(name)] = str(value).lower() if isinstance(value, bool) else str(value)
+    return out
 
 
 def split_object(text: str) -> tuple[str, str | None]:
@@ -258,7 +295,9 @@ def _expand(path: str) -> Sequence[str]:
             return _expand_remote(path)
         if scheme.group(1).lower() != "file":
             shown = path.partition("?")[0]  # what is behind may be a secret
-            raise UsageError(f"{shown}: this version reads local files and root://, not {scheme.group(1)}://")
+            raise UsageError(
+                f"{shown}: this version reads no {scheme.group(1)}://, but local files, root:// and https://"
+            )
         path = unquote(urlsplit(path).path)
     path = os.path.expanduser(path)
     if not glob.has_magic(path) and _BRACES.search(path) is None:

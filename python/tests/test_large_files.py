@@ -68,4 +68,5 @@ def test_an_ntuple_behind_gigabytes_is_read(files, end):
     assert ak.num(arrays.halves).to_list() == (expected % 5).tolist()
     assert ak.flatten(arrays.halves).to_list() == np.repeat(expected * 0.5, expected % 5).tolist()
     assert nt.verify().ok
-    assert nt.metrics.bytes_read < 100_000
+    # with both ends of the file, which are read when it is opened
+    assert nt.metrics.bytes_read < 500_000

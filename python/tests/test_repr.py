@@ -126,7 +126,7 @@ def test_plans_metrics_and_reports_are_readable_and_go_to_json(dimuon):
 
 def test_texts_say_which_ranges_are_counted(nt):
     assert "9 page ranges in 3 requests" in repr(nt.explain(["Muon_pt", "Muon_eta"]))
-    assert "ranges read: " in repr(nt.metrics)
+    assert "range read: " in repr(nt.metrics)
 
 
 def test_a_plan_without_entries_has_no_columns_without_names(nt):

@@ -34,6 +34,9 @@ pub struct Cli {
     /// Print JSON
     #[arg(long, global = true)]
     pub json: bool,
+    /// Say on standard error what was read: bytes, requests, times, rates
+    #[arg(long, global = true)]
+    pub stats: bool,
     #[command(subcommand)]
     pub verb: Verb,
 }

@@ -74,12 +74,14 @@ fn document(opened: &Opened, plan: &Explanation, entries: std::ops::Range<u64>) 
         "clusters": plan.clusters,
         "pages": plan.pages,
         "ranges": plan.ranges,
+        "vectors": plan.vectors,
         "requests": plan.requests,
         "bytes_needed": plan.bytes_needed,
         "bytes_read": plan.bytes_read,
         "bytes_decoded": plan.bytes_decoded,
         "rounds": plan.rounds,
         "exact": plan.exact,
+        "fetched_by": plan.cutting(),
         "per_column": columns.collect::<Vec<_>>(),
         "notes": notes(plan),
     })
@@ -110,6 +112,9 @@ fn write(
         bytes(plan.bytes_read),
         bytes(plan.bytes_decoded)
     )?;
+    for line in plan.cutting() {
+        writeln!(out, "{line}")?;
+    }
     let table = columns(plan);
     if !table.is_empty() {
         writeln!(out)?;

@@ -3,7 +3,7 @@
 use std::time::UNIX_EPOCH;
 
 use femtobarn::Error;
-use femtobarn::io::{RemoteEntry, list_folder};
+use femtobarn::io::{RemoteEntry, Settings, list_folder};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, code};
@@ -13,7 +13,7 @@ use crate::table::Table;
 use crate::units;
 
 pub fn run(url: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
-    let entries = list_folder(url).map_err(Error::from)?;
+    let entries = list_folder(url, &Settings::of(url)).map_err(Error::from)?;
     if json {
         let entries: Vec<Value> = entries.iter().map(entry_json).collect();
         out.json(&json!({"folder": url.split('?').next(), "entries": entries}))?;

@@ -30,6 +30,7 @@ mod remarks;
 mod reshape;
 mod schema;
 mod selection;
+mod stats;
 mod table;
 mod target;
 mod units;
@@ -65,6 +66,7 @@ fn run_with(args: Vec<String>, out: &mut Output<'_>, err: &mut Output<'_>) -> i3
         _ => None,
     };
     let result = match Cli::try_parse_from(std::iter::once("fb".to_owned()).chain(args)) {
+        Ok(cli) if cli.stats => stats::run(&cli, out, err),
         Ok(cli) => dispatch(&cli, out, err),
         Err(error) => usage(&error, (json, advice), out),
     };

@@ -30,8 +30,9 @@ impl Target {
         }
         let (scheme, rest) = split_scheme(text);
         if let Some(scheme) = scheme.filter(|&scheme| scheme != "file") {
-            let message =
-                format!("{text}: this version reads local files and root://, not {scheme}://");
+            let message = format!(
+                "{text}: this version reads no {scheme}://, but local files, root:// and https://"
+            );
             return Err(Failure::new(code::NOT_THERE, "unsupported-url", message));
         }
         if Path::new(rest).exists() {

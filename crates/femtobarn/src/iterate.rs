@@ -22,8 +22,8 @@ pub struct StepsOptions {
     pub prefetch: bool,
     /// Most bytes of decoded pages that are kept for the next step.
     pub page_cache: u64,
-    /// Most fetched bytes that wait to be decoded.
-    pub in_flight: u64,
+    /// Most fetched bytes that wait to be decoded; none for what the source says.
+    pub in_flight: Option<u64>,
 }
 
 impl Default for StepsOptions {
@@ -33,7 +33,7 @@ impl Default for StepsOptions {
             threads: 1,
             prefetch: true,
             page_cache: 256 << 20,
-            in_flight: 64 << 20,
+            in_flight: None,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use femtobarn_io::ByteSource;
+use femtobarn_io::{ByteSource, Usage};
 use femtobarn_rntuple::array::{Arrays, arrow_schema};
 use femtobarn_rntuple::read::{
     Binding, Explanation, Part, ReadOptions, ReadSchema, Reader, Tick, VerifyReport, decoded_bytes,
@@ -98,7 +98,7 @@ impl NTuple {
                 else {
                     break;
                 };
-                let reader = open_reader(url, path.as_deref(), options);
+                let reader = open_reader(url, path.as_deref(), &options);
                 opened
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
@@ -131,7 +131,7 @@ impl NTuple {
         path: Option<&str>,
         options: OpenOptions,
     ) -> Result<Self, RNTupleError> {
-        let reader = open_reader_of(source, path, options)?;
+        let reader = open_reader_of(source, path, &options)?;
         Ok(Self::of(reader.into_iter().map(Arc::new).collect()))
     }
 
@@ -364,6 +364,12 @@ impl NTuple {
             }
         }
         Ok(out)
+    }
+
+    /// What was read of each file since it was opened.
+    pub fn usage(&self) -> Vec<Usage> {
+        let sources = self.readers.iter().map(|reader| reader.source());
+        sources.filter_map(|source| Usage::of(&**source)).collect()
     }
 
     /// Counters of all reads of all files.

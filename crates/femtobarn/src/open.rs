@@ -1,14 +1,16 @@
 //! Opening files and finding ntuples in them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use femtobarn_io::{ByteSource, HeldSource, LocalSource, XrootdSource};
+use femtobarn_io::{
+    ByteSource, HeldSource, LocalSource, MeteredSource, Settings, is_remote, open_remote,
+};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{KnownHeader, Reader, ReaderOptions};
 use femtobarn_rntuple::spec::Anchor;
 use femtobarn_rootfile::{Key, RootFile, RootFileError};
 
-use crate::url::is_remote;
 use crate::writable::local;
 
 /// Class name of an ntuple's key.
@@ -26,20 +28,27 @@ const MOST_HINTS: usize = 5;
 const MOST_TRIES: usize = 10;
 
 /// How files are opened.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
     /// How pages are read.
     pub reader: ReaderOptions,
     /// Leave out files that have no such ntuple.
     pub allow_missing: bool,
+    /// Settings of how servers are asked, before those of environment and file.
+    pub settings: BTreeMap<String, String>,
 }
 
-/// Opens the source behind a path or a URL: `file`, or `root`, `roots`, `xroot` and `xroots` for XRootD.
+/// Opens the source behind a path or a URL (see [`open_remote`]), with the settings of environment and file.
 pub fn open_source(url: &str) -> Result<Arc<dyn ByteSource>, RNTupleError> {
-    if is_remote(url) {
-        return Ok(XrootdSource::open(url)?);
-    }
-    Ok(LocalSource::open(local(url))?)
+    open_source_with(url, &Settings::of(url))
+}
+
+fn open_source_with(url: &str, settings: &Settings) -> Result<Arc<dyn ByteSource>, RNTupleError> {
+    let source = match is_remote(url) {
+        true => open_remote(url, settings)?,
+        false => LocalSource::open(local(url))?,
+    };
+    Ok(MeteredSource::of(source, settings)?)
 }
 
 /// Opens a ROOT file.
@@ -52,7 +61,7 @@ pub fn look_into<T>(
     url: &str,
     look: impl Fn(&RootFile) -> Result<T, RNTupleError>,
 ) -> Result<T, RNTupleError> {
-    while_it_grows(url, |source| {
+    while_it_grows(url, &Settings::of(url), |source| {
         look(&RootFile::open(HeldSource::with_ends(source, HEAD, TAIL)?)?)
     })
 }
@@ -61,11 +70,12 @@ pub fn look_into<T>(
 /// lead to places behind that: if it fails and the size is another one by now, it is opened again.
 fn while_it_grows<T>(
     url: &str,
+    settings: &Settings,
     open: impl Fn(Arc<dyn ByteSource>) -> Result<T, RNTupleError>,
 ) -> Result<T, RNTupleError> {
     let mut tries = 0;
     loop {
-        let source = open_source(url)?;
+        let source = open_source_with(url, settings)?;
         let size = source.meta().size;
         let result = open(source);
         let has_changed = || {
@@ -84,15 +94,18 @@ fn while_it_grows<T>(
 pub(crate) fn open_reader(
     url: &str,
     path: Option<&str>,
-    options: OpenOptions,
+    options: &OpenOptions,
 ) -> Result<Option<Reader>, RNTupleError> {
-    while_it_grows(url, |source| open_reader_of(source, path, options))
+    let settings = Settings::new(url, options.settings.clone())?;
+    while_it_grows(url, &settings, |source| {
+        open_reader_of(source, path, options)
+    })
 }
 
 pub(crate) fn open_reader_of(
     source: Arc<dyn ByteSource>,
     path: Option<&str>,
-    options: OpenOptions,
+    options: &OpenOptions,
 ) -> Result<Option<Reader>, RNTupleError> {
     let metadata: Arc<dyn ByteSource> = HeldSource::with_ends(source.clone(), HEAD, TAIL)?;
     let file = RootFile::open(metadata.clone())?;
@@ -267,7 +280,7 @@ mod tests {
         let url = file.path().to_str().unwrap();
         let look = |grows: usize| {
             let (tries, sizes) = (Cell::new(0), Cell::new(Vec::new()));
-            let result = while_it_grows(url, |source| {
+            let result = while_it_grows(url, &Settings::default(), |source| {
                 tries.set(tries.get() + 1);
                 let mut seen = sizes.take();
                 seen.push(source.meta().size);

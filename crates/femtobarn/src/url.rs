@@ -1,28 +1,10 @@
 //! URLs of files that are not on this machine.
 
-use femtobarn_io::{IoError, RemoteEntry, list_folder};
+use femtobarn_io::{IoError, RemoteEntry, Settings, list_folder};
+pub use femtobarn_io::{is_remote, scheme};
 use glob::Pattern;
 
 use crate::Error;
-
-/// The schemes of servers whose files can be read.
-const REMOTE: [&str; 4] = ["root", "roots", "xroot", "xroots"];
-
-/// The scheme of a URL, in small letters, if it is one.
-pub fn scheme(text: &str) -> Option<String> {
-    let (scheme, _) = text.split_once("://")?;
-    let mut letters = scheme.chars();
-    let begins = letters
-        .next()
-        .is_some_and(|first| first.is_ascii_alphabetic());
-    let goes_on = letters.all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
-    (begins && goes_on).then(|| scheme.to_ascii_lowercase())
-}
-
-/// Whether a file is on a server whose files can be read.
-pub fn is_remote(text: &str) -> bool {
-    scheme(text).is_some_and(|scheme| REMOTE.contains(&scheme.as_str()))
-}
 
 /// A URL in its parts: the server with its scheme, the path, and what is for the server, with its question mark.
 fn parts(url: &str) -> (&str, &str, &str) {
@@ -73,11 +55,13 @@ pub fn expand(url: &str) -> Result<Vec<String>, Error> {
     if !is_pattern(path) {
         return Ok(vec![url.to_owned()]);
     }
+    let settings = Settings::of(url);
     let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
     let mut found = Vec::new();
     let place = Place {
         folder: format!("{server}/"),
         query,
+        settings: &settings,
     };
     place.add(&names, &mut found)?;
     found.sort_unstable();
@@ -90,6 +74,7 @@ struct Place<'q> {
     /// Its URL, without a slash at the end that is not the server's.
     folder: String,
     query: &'q str,
+    settings: &'q Settings,
 }
 
 impl Place<'_> {
@@ -97,6 +82,20 @@ impl Place<'_> {
         Place {
             folder: format!("{}/{name}", self.folder),
             query: self.query,
+            settings: self.settings,
+        }
+    }
+
+    /// The name of something that was listed, as it stands in URLs of the server.
+    fn encoded(&self, name: &str) -> String {
+        let is_http =
+            scheme(&self.folder).is_some_and(|s| s.starts_with("http") || s.starts_with("dav"));
+        match is_http {
+            true => name
+                .replace('%', "%25")
+                .replace('#', "%23")
+                .replace('?', "%3F"),
+            false => name.to_owned(),
         }
     }
 
@@ -105,7 +104,7 @@ impl Place<'_> {
     }
 
     fn list(&self) -> Result<Vec<RemoteEntry>, Error> {
-        match list_folder(&self.url()) {
+        match list_folder(&self.url(), self.settings) {
             // in a folder that is not there is nothing
             Err(IoError::NotFound { .. }) => Ok(Vec::new()),
             found => Ok(found?),
@@ -135,7 +134,8 @@ impl Place<'_> {
         if name == "**" {
             self.add_of(entries, rest, found)?;
             for entry in entries.iter().filter(|entry| entry.is_folder) {
-                self.below(&entry.name).add(names, found)?;
+                let below = self.below(&self.encoded(&entry.name));
+                below.add(names, found)?;
             }
             return Ok(());
         }
@@ -143,7 +143,7 @@ impl Place<'_> {
             what: format!("{}/{name} is no pattern: {error}", self.folder),
         })?;
         for entry in entries.iter().filter(|entry| pattern.matches(&entry.name)) {
-            let below = self.below(&entry.name);
+            let below = self.below(&self.encoded(&entry.name));
             match rest {
                 [] if !entry.is_folder => found.push(below.url()),
                 [] => {}

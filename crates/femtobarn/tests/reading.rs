@@ -102,6 +102,7 @@ impl ByteSource for Distant {
             largest_request: 2000,
             most_ranges: 3,
             concurrency: 4,
+            ..SourceCost::default()
         }
     }
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
@@ -122,7 +123,7 @@ fn requests_in_flight_give_the_same_arrays_within_any_budget() {
             for (threads, in_flight) in [(1, 1), (2, 5000), (3, 64 << 20)] {
                 let options = ReadOptions {
                     threads,
-                    in_flight,
+                    in_flight: Some(in_flight),
                     ..ReadOptions::default()
                 };
                 assert_eq!(

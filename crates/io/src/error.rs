@@ -18,6 +18,14 @@ pub enum IoError {
         /// The source.
         url: String,
     },
+    /// A server does not let us read it.
+    #[error("permission denied: {url}: {why}")]
+    Refused {
+        /// The source.
+        url: String,
+        /// Who was asked, and what it said.
+        why: String,
+    },
     /// It can be read, and may not be written to.
     #[error(
         "permission denied: {url} may not be written to: change its permissions, or make a new file"
@@ -185,6 +193,22 @@ pub enum IoError {
         /// The length asked for.
         found: u64,
     },
+    /// A setting is none, or says nonsense.
+    #[error("setting for {url}: {what}")]
+    Setting {
+        /// What it is for, or the file of settings.
+        url: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// It has a scheme of which nothing is known.
+    #[error(
+        "{url}: no files are read from there: there are file, root, roots, http, https, dav and davs"
+    )]
+    UnknownScheme {
+        /// What was to be opened.
+        url: String,
+    },
     /// A source answered a vector read with the wrong number of buffers.
     #[error(
         "wrong answer to a vector read from {url} at {offset}: expected {expected} ranges, found {found}"
@@ -207,9 +231,10 @@ impl IoError {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NotFound { .. } => "file-not-found",
-            Self::PermissionDenied { .. } | Self::ReadOnly { .. } | Self::FolderReadOnly { .. } => {
-                "permission-denied"
-            }
+            Self::PermissionDenied { .. }
+            | Self::Refused { .. }
+            | Self::ReadOnly { .. }
+            | Self::FolderReadOnly { .. } => "permission-denied",
             Self::Busy { .. } => "file-busy",
             Self::Open { .. } => "open-failed",
             Self::NotAFile { .. } => "not-a-file",
@@ -224,6 +249,8 @@ impl IoError {
             Self::Write { .. } | Self::Replaced { .. } => "write-failed",
             Self::TooLarge { .. } => "range-too-large",
             Self::WrongAnswer { .. } => "wrong-answer",
+            Self::Setting { .. } => "usage",
+            Self::UnknownScheme { .. } => "unsupported-url",
         }
     }
 
@@ -244,6 +271,7 @@ impl IoError {
         match self {
             Self::NotFound { url, .. }
             | Self::PermissionDenied { url, .. }
+            | Self::Refused { url, .. }
             | Self::ReadOnly { url }
             | Self::FolderReadOnly { url, .. }
             | Self::Busy { url }
@@ -262,7 +290,9 @@ impl IoError {
             | Self::Create { url, .. }
             | Self::Write { url, .. }
             | Self::TooLarge { url, .. }
-            | Self::WrongAnswer { url, .. } => url,
+            | Self::WrongAnswer { url, .. }
+            | Self::Setting { url, .. }
+            | Self::UnknownScheme { url } => url,
         }
     }
 }

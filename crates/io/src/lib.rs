@@ -1,7 +1,7 @@
 //! Byte sources, layers over them, the coalescing of ranges, and byte sinks. Knows no file format.
 //!
 //! A [`ByteSource`] is anything with a size whose bytes can be read by range: a local file ([`LocalSource`]), memory
-//! ([`MemorySource`]), a file of a server ([`XrootdSource`]), or a layer that wraps another source and is one itself
+//! ([`MemorySource`]), a file of a server ([`XrootdSource`], [`HttpSource`]), or a layer that wraps another source and is one itself
 //! ([`RecordSource`], [`HeldSource`]).
 //! Vector reads are the only read: one call of [`ByteSource::read_ranges`] is one request to the storage, and each
 //! source declares in its [`SourceCost`] how requests to it should be cut. [`coalesce`] cuts them.
@@ -13,7 +13,7 @@
 //!
 //! The readers above decompress and decode on threads of their own, so a read that blocks its thread costs nothing that
 //! more threads would not give back, and callers stay free of an async runtime. A source that is asynchronous inside
-//! (HTTP, XRootD, an object store) bridges inside `read_ranges`: it starts all the ranges of the call on its own
+//! (HTTP, XRootD) bridges inside `read_ranges`: it starts all the ranges of the call on its own
 //! runtime and waits for them there. Concurrency across calls comes from threads; [`SourceCost::concurrency`] says how
 //! many calls at once are worth having in flight.
 //!
@@ -30,21 +30,33 @@
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+pub mod units;
 
 mod coalesce;
 mod error;
 mod layer;
+mod meter;
 mod remote;
 mod runtime;
+mod settings;
 mod sink;
 mod source;
 mod threads;
+mod usage;
 
 pub use coalesce::{Request, coalesce};
 pub use error::IoError;
-pub use layer::{HeldSource, RecordSource};
-pub use remote::{RemoteEntry, list_folder};
+pub use layer::{HeldSource, MeteredSource, RecordSource};
+pub use meter::{Meter, Metered, Span, Stage, Traffic, beginning};
+pub use remote::{
+    OpenOther, RemoteEntry, is_remote, list_folder, open_remote, read_others_with, scheme,
+};
 pub use runtime::while_waiting;
+pub use settings::{SETTINGS, Settings};
 pub use sink::{Aside, ByteSink, LocalSink, MemorySink, Transferred, wanted_name};
-pub use source::{ByteSource, LocalSource, MemorySource, SourceCost, SourceMeta, XrootdSource};
+pub use source::{
+    ByteSource, HttpError, HttpSource, LocalSource, MemorySource, SourceCost, SourceMeta,
+    XrootdSource,
+};
 pub use threads::on_threads;
+pub use usage::{Usage, rates, summary, watch_all, watched};

@@ -14,6 +14,7 @@ mod metadata;
 mod ntuple;
 mod proof;
 mod steps;
+mod usage;
 mod write;
 
 /// The extension module.

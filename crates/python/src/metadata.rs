@@ -209,6 +209,7 @@ pub fn explanation<'py>(py: Python<'py>, plan: &Explanation) -> PyResult<Bound<'
         ("clusters", plan.clusters),
         ("pages", plan.pages),
         ("ranges", plan.ranges),
+        ("vectors", plan.vectors),
         ("requests", plan.requests),
         ("bytes_needed", plan.bytes_needed),
         ("bytes_read", plan.bytes_read),
@@ -219,6 +220,7 @@ pub fn explanation<'py>(py: Python<'py>, plan: &Explanation) -> PyResult<Bound<'
         dict.set_item(name, number)?;
     }
     dict.set_item("exact", plan.exact)?;
+    dict.set_item("fetched_by", plan.cutting())?;
     let list = PyList::empty(py);
     for column in &plan.columns {
         let entry = PyDict::new(py);

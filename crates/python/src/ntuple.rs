@@ -1,7 +1,9 @@
 //! An ntuple of one or many files.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use femtobarn::read::{Reader, ReaderOptions};
 use femtobarn::{Error, OpenOptions, ReadOptions, Selection, Steps, StepsOptions};
@@ -14,6 +16,7 @@ use crate::callback::Callback;
 use crate::error::{new, to_python};
 use crate::metadata;
 use crate::steps::{BatchIterator, BatchReader};
+use crate::usage;
 
 /// One or many files as one ntuple; immutable and safe to use from many threads.
 #[pyclass(frozen, module = "femtobarn._core")]
@@ -25,13 +28,14 @@ pub struct NTuple {
 impl NTuple {
     /// Opens files: URL, and path of the ntuple or None where a file holds just one.
     #[staticmethod]
-    #[pyo3(signature = (files, *, verify_checksums = true, memory_map = true, allow_missing = false))]
+    #[pyo3(signature = (files, *, verify_checksums = true, memory_map = true, allow_missing = false, settings = None))]
     fn open(
         py: Python<'_>,
         files: Vec<(String, Option<String>)>,
         verify_checksums: bool,
         memory_map: bool,
         allow_missing: bool,
+        settings: Option<BTreeMap<String, String>>,
     ) -> PyResult<Self> {
         let options = OpenOptions {
             reader: ReaderOptions {
@@ -39,6 +43,7 @@ impl NTuple {
                 memory_map,
             },
             allow_missing,
+            settings: settings.unwrap_or_default(),
         };
         let inner = py
             .detach(|| femtobarn::NTuple::open(&files, options))
@@ -205,7 +210,19 @@ impl NTuple {
         for (name, value) in self.inner.metrics() {
             dict.set_item(name, value)?;
         }
+        let sources = usage::sources(py, &self.inner.usage())?;
+        dict.set_item("sources", sources)?;
         Ok(dict)
+    }
+
+    /// What was read of all files in some lines; real and processor time in seconds.
+    fn summary(&self, real: f64, processor: f64) -> String {
+        let [real, processor] = [real, processor].map(Duration::try_from_secs_f64);
+        femtobarn::io::summary(
+            &self.inner.usage(),
+            real.unwrap_or_default(),
+            processor.unwrap_or_default(),
+        )
     }
 
     #[pyo3(signature = (*, threads = 1, tick = None))]

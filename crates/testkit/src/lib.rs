@@ -14,9 +14,18 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Whether servers can be started; says what is missing, or fails where nothing may be.
+/// Whether servers of XRootD can be started; says what is missing, or fails where nothing may be.
 pub fn can_start() -> bool {
-    let found = Command::new("xrootd")
+    is_there("xrootd", "xrootd-server")
+}
+
+/// Whether nginx can be started; says what is missing, or fails where nothing may be.
+pub fn can_start_nginx() -> bool {
+    is_there("nginx", "nginx-light libnginx-mod-http-dav-ext")
+}
+
+fn is_there(program: &str, packages: &str) -> bool {
+    let found = Command::new(program)
         .arg("-v")
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -24,7 +33,7 @@ pub fn can_start() -> bool {
     if found.is_ok() {
         return true;
     }
-    let message = "there is no xrootd (Debian: apt-get install xrootd-server)";
+    let message = format!("there is no {program} (Debian: apt-get install {packages})");
     assert!(
         std::env::var_os("FEMTOBARN_REQUIRE_ALL").is_none(),
         "{message}"
@@ -108,6 +117,16 @@ impl Servers {
     /// The URL of a file.
     pub fn url(&self, path: &str) -> String {
         format!("root://127.0.0.1:{}//{path}", self.port)
+    }
+
+    /// The URL of a file of a server that speaks HTTP.
+    pub fn http_url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}/{path}", self.port)
+    }
+
+    /// The URL of a file of a server that speaks HTTP under TLS.
+    pub fn https_url(&self, path: &str) -> String {
+        format!("https://127.0.0.1:{}/{path}", self.port)
     }
 
     /// Puts a file on one of them.

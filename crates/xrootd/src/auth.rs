@@ -35,7 +35,7 @@ pub(crate) fn credentials(
         "ztn" if !asker.is_tls => {
             Err("tokens are sent under TLS only: write roots:// for root://".to_owned())
         }
-        "ztn" => match Token::discover() {
+        "ztn" => match asker.options.token.clone().or_else(Token::discover) {
             Some(token) => ztn(&token),
             None => Err(
                 "there is no token in BEARER_TOKEN, BEARER_TOKEN_FILE, or bt_u<uid> in $XDG_RUNTIME_DIR or the folder for temporary files"

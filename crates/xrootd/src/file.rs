@@ -1,7 +1,8 @@
 //! An open file: vector reads and writes, on whichever server has it.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::future::try_join_all;
@@ -114,6 +115,10 @@ pub struct File {
     stat: Stat,
     session: Mutex<Session>,
     is_closed: bool,
+    /// Those that the last read went by.
+    known_limits: OnceLock<Limits>,
+    asked: AtomicU64,
+    asked_again: AtomicU64,
 }
 
 impl Drop for File {
@@ -162,6 +167,9 @@ impl File {
             stat,
             session: Mutex::new(session),
             is_closed: false,
+            known_limits: OnceLock::new(),
+            asked: AtomicU64::new(0),
+            asked_again: AtomicU64::new(0),
         })
     }
 
@@ -186,6 +194,7 @@ impl File {
     /// If a range is not in the file, or no server gives its bytes.
     pub async fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, XrootdError> {
         let limits = self.limits().await?;
+        let _ = self.known_limits.set(limits);
         let reads = reads(ranges, limits);
         let parts = reads.iter().map(|(read, _)| self.read(read));
         let parts = try_join_all(parts).await?;
@@ -198,6 +207,17 @@ impl File {
             }
         }
         Ok(out.into_iter().map(joined).collect())
+    }
+
+    /// How many requests a read of these ranges is.
+    pub fn n_requests(&self, ranges: &[Range<u64>]) -> usize {
+        let limits = self.known_limits.get().copied();
+        reads(ranges, limits.unwrap_or_default()).len()
+    }
+
+    /// How many requests for bytes there were, and how many of them were made again after a failure.
+    pub fn asked(&self) -> (u64, u64) {
+        (self.asked.load(Relaxed), self.asked_again.load(Relaxed))
     }
 
     /// What the server takes in one vector read.
@@ -233,6 +253,8 @@ impl File {
         let most = self.client.options().most_retries;
         for attempt in 0..=most {
             let session = self.session().await;
+            self.asked.fetch_add(1, Relaxed);
+            self.asked_again.fetch_add(u64::from(attempt > 0), Relaxed);
             let error = match self.read_once(&session, read).await {
                 Ok(bytes) => return Ok(bytes),
                 Err(error) => error,

@@ -29,4 +29,6 @@ pub use error::{Code, XrootdError};
 pub use file::{File, Limits, OpenOptions};
 pub use options::Options;
 pub use protocol::{DirEntry, Stat};
+pub use tls::config as tls_config;
+pub use token::Token;
 pub use url::{Server, XrootdUrl};

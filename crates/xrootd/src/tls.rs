@@ -25,7 +25,7 @@ pub(crate) async fn upgrade(
         server: server.to_string(),
         why,
     };
-    let config = config(options).map_err(failed)?;
+    let config = config(options.authorities.as_deref()).map_err(failed)?;
     let name = ServerName::try_from(server.host.clone())
         .map_err(|_| failed("its name is none that a certificate can have".to_owned()))?;
     let connector = TlsConnector::from(Arc::new(config));
@@ -33,9 +33,13 @@ pub(crate) async fn upgrade(
     connected.map_err(|error| failed(error.to_string()))
 }
 
-fn config(options: &Options) -> Result<ClientConfig, String> {
+/// TLS with the certificates of these authorities (a file or a folder), or of those of the system and of the grid.
+///
+/// # Errors
+/// If there are none, in words.
+pub fn config(authorities: Option<&Path>) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
-    match &options.authorities {
+    match authorities {
         Some(place) => {
             if add(&mut roots, place) == 0 {
                 return Err(format!("{} has no certificates", place.display()));

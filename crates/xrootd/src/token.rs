@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// A token. No `Debug` shows it.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Token(String);
+pub struct Token(String);
 
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -15,6 +15,12 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
+    /// The token of a text; none if there is nothing in it.
+    pub fn of(text: &str) -> Option<Self> {
+        let text = text.trim();
+        (!text.is_empty()).then(|| Self(text.to_owned()))
+    }
+
     /// The token as it is sent.
     pub fn secret(&self) -> &str {
         &self.0
@@ -48,11 +54,6 @@ impl Token {
     fn read(path: &Path) -> Option<Self> {
         let text = std::fs::read_to_string(path).ok()?;
         Self::of(&text)
-    }
-
-    fn of(text: &str) -> Option<Self> {
-        let text = text.trim();
-        (!text.is_empty()).then(|| Self(text.to_owned()))
     }
 }
 

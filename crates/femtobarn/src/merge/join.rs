@@ -299,7 +299,7 @@ pub(crate) fn check_joined(inputs: &[Input], options: &JoinOptions) -> Result<()
 /// The ntuple of an input that is joined.
 pub(crate) fn open_joined(input: &Input) -> Result<Arc<Reader>, RNTupleError> {
     let source = open_source(&input.url)?;
-    let found = open_reader_of(source, input.path.as_deref(), OpenOptions::default())?;
+    let found = open_reader_of(source, input.path.as_deref(), &OpenOptions::default())?;
     let reader = found.ok_or_else(|| RNTupleError::internal("an ntuple that may be missing"))?;
     if reader.storage().is_some() {
         return Err(RNTupleError::Usage {

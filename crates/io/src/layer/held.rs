@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::meter::{Meter, Traffic};
 use crate::{ByteSource, IoError, SourceCost, SourceMeta};
 
 /// Serves from memory what lies inside of the ranges that it holds. What does not lie inside of one of them is passed on,
@@ -140,6 +141,18 @@ impl ByteSource for HeldSource {
 
     fn peek(&self, range: &Range<u64>) -> Option<Bytes> {
         self.held(range)
+    }
+
+    fn n_requests(&self, ranges: &[Range<u64>]) -> u64 {
+        self.inner.n_requests(ranges)
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        self.inner.traffic()
+    }
+
+    fn meter(&self) -> Option<&Meter> {
+        self.inner.meter()
     }
 
     fn will_need(&self, ranges: &[Range<u64>]) {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
+use crate::meter::{Meter, Traffic};
 use crate::{ByteSource, IoError, SourceCost, SourceMeta};
 
 /// Records every vector read, for tests that assert what an operation costs and for metrics.
@@ -76,6 +77,18 @@ impl ByteSource for RecordSource {
         self.lock()
             .push(vec![offset..offset.saturating_add(buffer.len() as u64)]);
         self.inner.read_into(offset, buffer)
+    }
+
+    fn n_requests(&self, ranges: &[Range<u64>]) -> u64 {
+        self.inner.n_requests(ranges)
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        self.inner.traffic()
+    }
+
+    fn meter(&self) -> Option<&Meter> {
+        self.inner.meter()
     }
 
     fn will_need(&self, ranges: &[Range<u64>]) {

@@ -142,6 +142,7 @@ impl ByteSource for LocalSource {
             largest_request: 1 << 20,
             most_ranges: 1024,
             concurrency: 1,
+            ..SourceCost::default()
         }
     }
 

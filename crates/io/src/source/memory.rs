@@ -61,6 +61,7 @@ impl ByteSource for MemorySource {
             largest_request: u64::MAX,
             most_ranges: usize::MAX,
             concurrency: 1,
+            ..SourceCost::default()
         }
     }
 

@@ -9,8 +9,10 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 use crate::IoError;
+use crate::meter::{Meter, Stage, Traffic};
 
 mod handles;
+mod http;
 mod local;
 mod map;
 mod memory;
@@ -18,6 +20,8 @@ mod xrootd;
 
 pub(crate) use map::is_local;
 
+pub(crate) use http::list as list_http;
+pub use http::{HttpError, HttpSource};
 pub use local::LocalSource;
 pub use memory::MemorySource;
 pub use xrootd::XrootdSource;
@@ -61,6 +65,26 @@ pub trait ByteSource: Send + Sync + Debug {
 
     /// The file behind the source, where it is one of this machine.
     fn file(&self) -> Option<Result<Arc<File>, IoError>> {
+        None
+    }
+
+    /// How many requests a vector read of these ranges is, as its server counts them.
+    fn n_requests(&self, ranges: &[Range<u64>]) -> u64 {
+        ranges.len() as u64
+    }
+
+    /// What its server was really asked; none where nobody counts.
+    fn traffic(&self) -> Option<Traffic> {
+        None
+    }
+
+    /// What was read so far, and when; none where nobody counts.
+    fn meter(&self) -> Option<&Meter> {
+        None
+    }
+
+    /// The same source, for reads of another stage; none where nobody asks what reads are for.
+    fn at_stage(&self, _stage: Stage) -> Option<Arc<dyn ByteSource>> {
         None
     }
 
@@ -172,10 +196,14 @@ pub struct SourceCost {
     pub largest_gap: u64,
     /// The largest request that is useful, in bytes; more than that is better cut.
     pub largest_request: u64,
+    /// The most bytes that one vector read should hold.
+    pub largest_vector: u64,
     /// The most ranges that one vector read should hold.
     pub most_ranges: usize,
-    /// How many reads at once are useful.
+    /// How many vector reads at once are useful, at most.
     pub concurrency: usize,
+    /// The most bytes to fetch before those that came are used.
+    pub in_flight: u64,
 }
 
 impl Default for SourceCost {
@@ -184,8 +212,10 @@ impl Default for SourceCost {
         Self {
             largest_gap: 64 << 10,
             largest_request: 16 << 20,
+            largest_vector: 8 << 20,
             most_ranges: 1024,
             concurrency: 4,
+            in_flight: 64 << 20,
         }
     }
 }

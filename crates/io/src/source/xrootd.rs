@@ -2,23 +2,65 @@
 
 use std::convert::Infallible;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use femtobarn_xrootd::{
-    Client, Code, DirEntry, File, OpenOptions, Options, Stat, XrootdError, XrootdUrl,
+    Client, Code, DirEntry, File, OpenOptions, Options, Stat, Token, XrootdError, XrootdUrl,
 };
 
+use crate::meter::Traffic;
+use crate::remote::public;
 use crate::runtime::{PerProcess, process, wait_for};
-use crate::{ByteSource, IoError, RemoteEntry, SourceCost, SourceMeta};
+use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceMeta};
 
-/// The client that all sources of the process share.
-static CLIENT: PerProcess<Client> = PerProcess::new();
+/// The clients that all sources of the process share, one for all that have the same settings.
+static CLIENTS: PerProcess<Arc<Clients>> = PerProcess::new();
 
-fn client() -> Client {
-    let made = CLIENT.get(|| Ok(Client::new(Options::from_environment())));
-    made.unwrap_or_else(|never: Infallible| match never {})
+type Clients = Mutex<Vec<(Options, Client)>>;
+
+fn client(settings: &Settings) -> Result<Client, IoError> {
+    let options = options(settings)?;
+    let clients = CLIENTS.get(|| Ok(Arc::default()));
+    let clients = clients.unwrap_or_else(|never: Infallible| match never {});
+    let mut clients = clients.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = clients.iter().find(|(known, _)| *known == options);
+    if let Some((_, client)) = known {
+        return Ok(client.clone());
+    }
+    let client = Client::new(options.clone());
+    clients.push((options, client.clone()));
+    Ok(client)
+}
+
+fn options(settings: &Settings) -> Result<Options, IoError> {
+    let usual = Options::from_environment();
+    let path = |name| Ok::<_, IoError>(settings.text(name)?.map(PathBuf::from));
+    let token = settings.text("bearer_token")?;
+    Ok(Options {
+        connect_timeout: settings
+            .seconds("connect_timeout")?
+            .unwrap_or(usual.connect_timeout),
+        request_timeout: settings
+            .seconds("request_timeout")?
+            .unwrap_or(usual.request_timeout),
+        longest_wait: settings
+            .seconds("longest_wait")?
+            .unwrap_or(usual.longest_wait),
+        most_redirects: settings
+            .number("most_redirects")?
+            .unwrap_or(usual.most_redirects),
+        most_retries: settings
+            .number("most_retries")?
+            .unwrap_or(usual.most_retries),
+        user: settings.text("user")?,
+        checksums: settings.flag("checksums")?,
+        authorities: path("authorities")?.or(usual.authorities),
+        sss_keytab: path("sss_keytab")?.or(usual.sss_keytab),
+        token: token.as_deref().and_then(Token::of),
+    })
 }
 
 /// A file of an XRootD server (`root://`, `roots://`). A vector read is one `readv` for each 1024 ranges; ranges of more than
@@ -28,6 +70,7 @@ pub struct XrootdSource {
     /// As people see it, without what may be secret.
     url: String,
     target: XrootdUrl,
+    settings: Settings,
     /// The file, and the process that opened it.
     file: Mutex<(u32, Arc<File>)>,
     meta: SourceMeta,
@@ -38,9 +81,9 @@ impl XrootdSource {
     ///
     /// # Errors
     /// If the URL is none, there is no such file, it may not be read, or no server answers.
-    pub fn open(url: &str) -> Result<Arc<Self>, IoError> {
+    pub fn open(url: &str, settings: &Settings) -> Result<Arc<Self>, IoError> {
         let target = XrootdUrl::parse(url).map_err(|error| failed(url, error))?;
-        let file = open(&target, url)?;
+        let file = open(&target, url, settings)?;
         let stat = file.stat();
         if stat.is_folder() || stat.is_other() {
             return Err(IoError::NotAFile {
@@ -55,6 +98,7 @@ impl XrootdSource {
         Ok(Arc::new(Self {
             url: public(url),
             target,
+            settings: settings.clone(),
             meta: SourceMeta {
                 size: stat.size,
                 modified: modified(stat),
@@ -67,7 +111,7 @@ impl XrootdSource {
     fn file(&self) -> Result<Arc<File>, IoError> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if file.0 != process() {
-            let again = open(&self.target, &self.url)?;
+            let again = open(&self.target, &self.url, &self.settings)?;
             let modified = modified(again.stat());
             if again.stat().size != self.meta.size || modified != self.meta.modified {
                 let url = self.url.clone();
@@ -95,15 +139,10 @@ fn modified(stat: &Stat) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }
 
-/// A URL without what may be secret in it.
-fn public(url: &str) -> String {
-    url.split('?').next().unwrap_or_default().to_owned()
-}
-
 /// What is in a folder of a server.
-pub(crate) fn list(url: &str) -> Result<Vec<RemoteEntry>, IoError> {
+pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, IoError> {
     let target = XrootdUrl::parse(url).map_err(|error| failed(url, error))?;
-    let client = client();
+    let client = client(settings)?;
     let found = wait_for(&public(url), client.list(&target))?;
     let entry = |entry: DirEntry| RemoteEntry {
         is_folder: entry.stat.as_ref().is_some_and(Stat::is_folder),
@@ -115,8 +154,8 @@ pub(crate) fn list(url: &str) -> Result<Vec<RemoteEntry>, IoError> {
     Ok(found.into_iter().map(entry).collect())
 }
 
-fn open(target: &XrootdUrl, url: &str) -> Result<Arc<File>, IoError> {
-    let client = client();
+fn open(target: &XrootdUrl, url: &str, settings: &Settings) -> Result<Arc<File>, IoError> {
+    let client = client(settings)?;
     let opened = File::open(&client, target.clone(), OpenOptions::Read);
     let file = wait_for(&public(url), opened)?.map_err(|error| failed(url, error))?;
     Ok(Arc::new(file))
@@ -157,7 +196,19 @@ impl ByteSource for XrootdSource {
             largest_request: 64 << 20,
             most_ranges: 1024,
             concurrency: 8,
+            ..SourceCost::default()
         }
+    }
+
+    fn n_requests(&self, ranges: &[Range<u64>]) -> u64 {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.1.n_requests(ranges) as u64
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let (requests, retries) = file.1.asked();
+        Some(Traffic { requests, retries })
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
@@ -187,7 +238,7 @@ mod tests {
         crate::conformance::check(&|content| {
             let name = format!("f{}", number.fetch_add(1, Ordering::Relaxed));
             server.put(&name, &content);
-            XrootdSource::open(&server.url(&name)).unwrap()
+            XrootdSource::open(&server.url(&name), &Settings::default()).unwrap()
         });
     }
 
@@ -202,7 +253,7 @@ mod tests {
             ("none?authz=secret", "file-not-found"),
             ("folder", "not-a-file"),
         ] {
-            let error = XrootdSource::open(&server.url(name)).unwrap_err();
+            let error = XrootdSource::open(&server.url(name), &Settings::default()).unwrap_err();
             assert_eq!(error.kind(), kind, "{error}");
             assert!(!error.to_string().contains("secret"), "{error}");
         }

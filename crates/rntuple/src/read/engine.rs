@@ -20,8 +20,8 @@ pub type Tick<'a> = &'a dyn Fn(u64, u64) -> bool;
 pub struct ReadOptions<'a> {
     /// Threads that decode, the caller's included.
     pub threads: usize,
-    /// Most fetched bytes that wait to be decoded.
-    pub in_flight: u64,
+    /// Most fetched bytes that wait to be decoded; none for what the source says.
+    pub in_flight: Option<u64>,
     /// Decoded pages that steps of an iteration share.
     pub cache: Option<&'a PageCache>,
     /// Progress.
@@ -32,7 +32,7 @@ impl Default for ReadOptions<'_> {
     fn default() -> Self {
         Self {
             threads: 1,
-            in_flight: 64 << 20,
+            in_flight: None,
             cache: None,
             tick: None,
         }

@@ -214,6 +214,9 @@ impl Context<'_> {
         add(&self.stats.ranges, ranges.len() as u64);
         add(&self.stats.bytes_read, total);
         add(&self.stats.bytes_needed, total);
+        if let Some(meter) = self.source.meter() {
+            meter.note_used(total);
+        }
         add(&self.stats.io_ns, elapsed(start));
         Ok(bytes)
     }

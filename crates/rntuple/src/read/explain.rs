@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use femtobarn_io::SourceCost;
+use femtobarn_io::units::bytes;
+
 use super::fetch;
 use super::plan::{self, Extent, Part, segments};
 use super::selection::ReadSchema;
@@ -32,7 +35,9 @@ pub struct Explanation {
     pub pages: u64,
     /// Distinct byte ranges of pages.
     pub ranges: u64,
-    /// Requests after coalescing.
+    /// Vector reads.
+    pub vectors: u64,
+    /// What they are to the server: requests.
     pub requests: u64,
     /// Bytes of the pages, with their checksums.
     pub bytes_needed: u64,
@@ -45,6 +50,8 @@ pub struct Explanation {
     /// Whether all of this is exact; else it is an upper bound, as what lies below collections of a partly read
     /// cluster is known only when their offsets are.
     pub exact: bool,
+    /// How the requests are cut: of each source that is another one in that.
+    pub costs: Vec<SourceCost>,
     /// Cost of each column.
     pub columns: Vec<ColumnCost>,
 }
@@ -207,16 +214,48 @@ fn of_storage(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTupl
 }
 
 impl Explanation {
+    /// How the requests are cut, in a line for each source that is another one in that.
+    pub fn cutting(&self) -> Vec<String> {
+        let line = |cost: &SourceCost| {
+            let gap = match cost.largest_gap {
+                0 => "no gap is read".to_owned(),
+                gap => format!("gaps of up to {} are read", bytes(gap)),
+            };
+            if cost.concurrency <= 1 {
+                let request = match cost.largest_request {
+                    u64::MAX => "of any size".to_owned(),
+                    most => format!("of at most {}", bytes(most)),
+                };
+                return format!("reads {request}, one for each thread at a time; {gap}");
+            }
+            format!(
+                "vector reads of at most {} in {} ranges, up to {} at once as bandwidth and delay ask for it, at most {} \
+                 ahead; {gap}",
+                bytes(cost.largest_vector),
+                cost.most_ranges,
+                cost.concurrency,
+                bytes(cost.in_flight),
+            )
+        };
+        self.costs.iter().map(line).collect()
+    }
+
     /// Counts the requests for ranges of a part; a range that is wanted more than once is read once.
     fn add_ranges(&mut self, part: &Part, mut ranges: Vec<Range<u64>>) {
         ranges.sort_unstable_by_key(|range| (range.start, range.end));
         ranges.dedup();
-        let (requests, bytes) = fetch::cost_of(&**part.reader.source(), &ranges);
+        let source = &**part.reader.source();
+        let fetch = fetch::cost_of(source, &ranges);
+        let cost = source.cost();
+        if !self.costs.contains(&cost) {
+            self.costs.push(cost);
+        }
         self.ranges += ranges.len() as u64;
         let sizes = ranges.iter().map(|range| range.end - range.start);
         self.bytes_needed += sizes.sum::<u64>();
-        self.requests += requests;
-        self.bytes_read += bytes;
+        self.vectors += fetch.vectors;
+        self.requests += fetch.requests;
+        self.bytes_read += fetch.bytes;
     }
 }
 

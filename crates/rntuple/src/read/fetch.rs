@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
-use femtobarn_io::{ByteSource, coalesce};
+use femtobarn_io::{ByteSource, SourceCost, coalesce};
 
 use super::engine::{Progress, ReadOptions};
 use super::plan::Part;
@@ -90,6 +90,59 @@ pub fn requests<J: Fetched>(parts: &[Part], jobs: Vec<J>) -> Vec<Work<J>> {
     out
 }
 
+/// Cuts works, in their order, into those that are read together: of one file, as many bytes and ranges as its source takes
+/// in one vector read, and no more bytes than `budget`. Those of a source that reads one by one stay alone.
+fn batches<J>(parts: &[Part], work: Vec<Work<J>>, budget: u64) -> Vec<Vec<Work<J>>> {
+    let mut out: Vec<Vec<Work<J>>> = Vec::new();
+    let mut bytes = 0u64;
+    for work in work {
+        let cost = parts.get(work.part).map(|part| part.reader.source().cost());
+        let n_bytes = work.n_bytes();
+        let fits = |last: &Vec<Work<J>>| {
+            let same = last
+                .first()
+                .is_some_and(|first| first.part == work.part && !first.split && !work.split);
+            let cut = cost.as_ref().map(Cut::of);
+            same && cut.is_some_and(|cut| cut.takes(last.len(), bytes, n_bytes, budget))
+        };
+        match out.last_mut() {
+            Some(last) if fits(last) => {
+                bytes = bytes.saturating_add(n_bytes);
+                last.push(work);
+            }
+            _ => {
+                bytes = n_bytes;
+                out.push(vec![work]);
+            }
+        }
+    }
+    out
+}
+
+/// What one vector read takes.
+#[derive(Clone, Copy)]
+struct Cut {
+    most_ranges: usize,
+    most_bytes: u64,
+}
+
+impl Cut {
+    fn of(cost: &SourceCost) -> Self {
+        // who reads for itself reads one range at a time
+        let is_alone = cost.concurrency <= 1;
+        Self {
+            most_ranges: if is_alone { 1 } else { cost.most_ranges },
+            most_bytes: cost.largest_vector,
+        }
+    }
+
+    /// Whether a range of `more` bytes still fits in behind `n` ranges of `bytes` bytes.
+    fn takes(self, n: usize, bytes: u64, more: u64, budget: u64) -> bool {
+        let most = self.most_bytes.min(budget);
+        n < self.most_ranges && bytes.saturating_add(more) <= most
+    }
+}
+
 fn length(range: &Range<u64>) -> u64 {
     range.end.saturating_sub(range.start)
 }
@@ -104,7 +157,10 @@ pub fn run<J: Fetched, D: Decode<J>>(
 ) -> Result<(), RNTupleError> {
     let n_waiting = fetchers(parts, &work);
     let threads = options.threads.clamp(1, work.len().max(1));
-    let queue = Queue::new(work, n_waiting > 0, options.in_flight);
+    let costs = parts.iter().map(|part| part.reader.source().cost());
+    let most_ahead = costs.map(|cost| cost.in_flight).max().unwrap_or(0);
+    let budget = options.in_flight.unwrap_or(most_ahead).max(1);
+    let queue = Queue::new(batches(parts, work, budget), n_waiting > 0, budget);
     let failure: Mutex<Option<RNTupleError>> = Mutex::new(None);
     let fail = |error: RNTupleError| {
         failure
@@ -210,7 +266,8 @@ fn drain<J: Fetched>(
                     .inconsistent(&what, range.end - range.start, stored.len()));
             };
             if last.as_ref() != Some(&range) {
-                add(&worker.stats().bytes_needed, range.end - range.start);
+                part.reader
+                    .note_needed(worker.stats(), range.end - range.start);
             }
             worker.decode(job, page)?;
             last = Some(range);
@@ -245,7 +302,7 @@ fn fetch<J>(parts: &[Part], queue: &Queue<J>) -> Result<(), RNTupleError> {
         if batch.iter().any(|work| work.split) {
             for work in batch {
                 let bytes = read_blob(part, &work, part.reader.stats())?;
-                queue.put(work, bytes);
+                queue.put_all(std::iter::once((work, bytes)));
             }
             continue;
         }
@@ -253,9 +310,12 @@ fn fetch<J>(parts: &[Part], queue: &Queue<J>) -> Result<(), RNTupleError> {
         let start = Instant::now();
         let answers = part.reader.source().read_ranges(&ranges)?;
         let n_bytes = batch.iter().map(Work::n_bytes).sum();
-        count(part.reader.stats(), 1, ranges.len() as u64, n_bytes, start);
-        for (work, bytes) in batch.into_iter().zip(answers) {
-            queue.put(work, bytes);
+        let requests = part.reader.source().n_requests(&ranges);
+        let n_ranges = ranges.len() as u64;
+        count(part.reader.stats(), requests, n_ranges, n_bytes, start);
+        let rate = queue.put_all(batch.into_iter().zip(answers));
+        if let (Some(rate), Some(meter)) = (rate, part.reader.source().meter()) {
+            meter.note_rate(rate);
         }
     }
     Ok(())
@@ -266,11 +326,41 @@ pub fn total_bytes<J>(work: &[Work<J>]) -> u64 {
     work.iter().map(Work::n_bytes).sum()
 }
 
-/// For a plan's summary: number of requests, and bytes they fetch.
-pub fn cost_of(source: &dyn ByteSource, ranges: &[Range<u64>]) -> (u64, u64) {
-    let requests = coalesce(ranges, &source.cost());
-    (
-        requests.len() as u64,
-        requests.iter().map(|r| r.range.end - r.range.start).sum(),
-    )
+/// What fetching costs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FetchCost {
+    /// Vector reads.
+    pub vectors: u64,
+    /// What they are to the server: requests.
+    pub requests: u64,
+    /// Bytes that are fetched.
+    pub bytes: u64,
+}
+
+/// For a plan's summary: what fetching these ranges costs, cut as [`run`] cuts them.
+pub fn cost_of(source: &dyn ByteSource, ranges: &[Range<u64>]) -> FetchCost {
+    let cost = source.cost();
+    let cut = Cut::of(&cost);
+    let mut out = FetchCost::default();
+    let mut vector: Vec<Range<u64>> = Vec::new();
+    let mut bytes = 0;
+    let mut end = |vector: &mut Vec<Range<u64>>| {
+        out.vectors += u64::from(!vector.is_empty());
+        out.requests += source.n_requests(vector);
+        vector.clear();
+    };
+    let mut total = 0;
+    for request in coalesce(ranges, &cost) {
+        let n_bytes = length(&request.range);
+        total += n_bytes;
+        if !cut.takes(vector.len(), bytes, n_bytes, cost.in_flight) {
+            end(&mut vector);
+            bytes = 0;
+        }
+        bytes = bytes.saturating_add(n_bytes);
+        vector.push(request.range);
+    }
+    end(&mut vector);
+    out.bytes = total;
+    out
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use femtobarn_io::{ByteSource, HeldSource};
+use femtobarn_io::{ByteSource, HeldSource, Stage};
 
 use super::Reader;
 use crate::RNTupleError;
@@ -91,7 +91,9 @@ impl Reader {
             let stored = self.groups.get(i)?.stored.clone()?;
             Some((link_range(link), stored))
         });
-        let known = HeldSource::new(self.source().clone(), held.collect());
+        let source = self.source().at_stage(Stage::Lists);
+        let source = source.unwrap_or_else(|| self.source().clone());
+        let known = HeldSource::new(source, held.collect());
         let context = self.context(&known);
         let envelopes = context.envelopes(&links, "page list")?;
         let header_checksum = self.descriptor().header_checksum;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use femtobarn_io::on_threads;
+
 use super::decode::page_error;
 use super::reader::Reader;
 use super::selection::Binding;
@@ -54,8 +56,26 @@ impl Segment {
     }
 }
 
+/// Threads that ask for page lists, each of another file.
+const ASKING: usize = 16;
+
+/// Fetches page lists that are not there yet, those of several files at the same time where waiting for one would take long.
+fn load_lists(parts: &[Part]) -> Result<(), RNTupleError> {
+    let is_far = |part: &&Part| part.reader.source().cost().concurrency > 1;
+    let far: Vec<&Part> = parts.iter().filter(is_far).collect();
+    if far.len() < 2 {
+        return Ok(());
+    }
+    let mut threads = vec![(); far.len().min(ASKING)];
+    on_threads(&mut threads, far, |(), part| {
+        part.reader.page_lists(part.start..part.stop).map(drop)
+    })?;
+    Ok(())
+}
+
 /// Cuts the parts at cluster borders; the clusters must cover every entry just once.
 pub fn segments(parts: &[Part]) -> Result<Vec<Segment>, RNTupleError> {
+    load_lists(parts)?;
     let mut out = Vec::new();
     for (index, part) in parts.iter().enumerate() {
         if part.start >= part.stop {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -12,6 +12,9 @@ use super::plan::Part;
 
 /// How long nothing is said to who waits.
 const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Over how long the rate of a source is measured.
+const WINDOW: Duration = Duration::from_secs(1);
 
 /// What a thread that decodes is to do.
 pub(super) enum Next<J> {
@@ -23,11 +26,14 @@ pub(super) enum Next<J> {
 
 #[derive(Debug)]
 struct State<J> {
-    waiting: VecDeque<Work<J>>,
+    /// What is read together, in the order in which it is to be read.
+    waiting: VecDeque<Vec<Work<J>>>,
     ready: VecDeque<(Work<J>, Bytes)>,
-    /// Work that a waiting thread has taken and not put back.
-    fetching: usize,
+    /// Vector reads that are under way.
+    reading: usize,
     in_flight: u64,
+    /// When the last reads began, and what they gave.
+    window: Option<(Instant, u64)>,
     stopped: bool,
 }
 
@@ -41,12 +47,13 @@ pub(super) struct Queue<J> {
 }
 
 impl<J> Queue<J> {
-    pub fn new(work: Vec<Work<J>>, fetched_ahead: bool, budget: u64) -> Self {
+    pub fn new(work: Vec<Vec<Work<J>>>, fetched_ahead: bool, budget: u64) -> Self {
         let state = State {
             waiting: work.into(),
             ready: VecDeque::new(),
-            fetching: 0,
+            reading: 0,
             in_flight: 0,
+            window: None,
             stopped: false,
         };
         Self {
@@ -69,13 +76,14 @@ impl<J> Queue<J> {
                 return None;
             }
             if !self.fetched_ahead {
-                let work = state.waiting.pop_front();
+                // one that is read here is alone
+                let work = state.waiting.pop_front()?.pop();
                 return work.map(|work| Next::Work(work, None));
             }
             if let Some((work, bytes)) = state.ready.pop_front() {
                 return Some(Next::Work(work, Some(bytes)));
             }
-            if state.waiting.is_empty() && state.fetching == 0 {
+            if state.waiting.is_empty() && state.reading == 0 {
                 return None;
             }
             let waited = self.changed.wait_timeout(state, PATIENCE);
@@ -87,55 +95,48 @@ impl<J> Queue<J> {
         }
     }
 
-    /// Work for one vector read: of one file, as many ranges as its source takes, within the budget.
+    /// Work for one vector read, as soon as its bytes are within the budget and no more reads are under way than are worth
+    /// it.
     pub fn take_batch(&self, parts: &[Part]) -> Option<Vec<Work<J>>> {
         let mut state = self.lock();
         loop {
-            if state.stopped || state.waiting.is_empty() {
+            if state.stopped {
                 return None;
             }
-            let next = state.waiting.front().map_or(0, Work::n_bytes);
-            if state.in_flight == 0 || state.in_flight.saturating_add(next) <= self.budget {
-                break;
+            let next = state.waiting.front()?;
+            let bytes: u64 = next.iter().map(Work::n_bytes).sum();
+            let fits = state.in_flight.saturating_add(bytes) <= self.budget;
+            if state.in_flight == 0 || fits && state.reading < depth_of(next, parts) {
+                state.in_flight += bytes;
+                state.reading += 1;
+                state.window.get_or_insert_with(|| (Instant::now(), 0));
+                return state.waiting.pop_front();
             }
             state = self
                 .changed
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
-        let mut batch: Vec<Work<J>> = Vec::new();
-        let cost = state
-            .waiting
-            .front()
-            .and_then(|work| parts.get(work.part))
-            .map(|p| p.reader.source().cost());
-        let most = cost.map_or(1, |cost| cost.most_ranges.max(1));
-        // one read takes its share of the budget, so that others are in flight beside it
-        let share = self.budget / cost.map_or(1, |cost| cost.concurrency.max(1)) as u64;
-        let mut bytes = 0u64;
-        while let Some(work) = state.waiting.front() {
-            let fits = batch.first().is_none_or(|first| {
-                first.part == work.part
-                    && !first.split
-                    && !work.split
-                    && bytes.saturating_add(work.n_bytes()) <= share
-            });
-            if !fits || batch.len() >= most {
-                break;
-            }
-            bytes += work.n_bytes();
-            batch.extend(state.waiting.pop_front());
-        }
-        state.in_flight += bytes;
-        state.fetching += batch.len();
-        Some(batch)
     }
 
-    pub fn put(&self, work: Work<J>, bytes: Bytes) {
+    /// Puts what one vector read gave. Gives the rate at which bytes came lately, in bytes a second, if that is known.
+    pub fn put_all(&self, found: impl Iterator<Item = (Work<J>, Bytes)>) -> Option<u64> {
         let mut state = self.lock();
-        state.fetching -= 1;
-        state.ready.push_back((work, bytes));
+        state.reading -= 1;
+        let mut n_bytes = 0;
+        for (work, bytes) in found {
+            n_bytes += work.n_bytes();
+            state.ready.push_back((work, bytes));
+        }
         self.changed.notify_all();
+        let (start, before) = state.window?;
+        let (sum, elapsed) = (before + n_bytes, start.elapsed());
+        state.window = Some(match elapsed > WINDOW {
+            true => (Instant::now(), 0),
+            false => (start, sum),
+        });
+        let rate = u128::from(sum) * 1000 / elapsed.as_millis().max(1);
+        u64::try_from(rate).ok()
     }
 
     /// A work's bytes are no longer held.
@@ -152,7 +153,7 @@ impl<J> Queue<J> {
             .unwrap_or(usize::MAX)
             .max(1);
         let state = self.lock();
-        let work = state.waiting.get(distance.min(8))?;
+        let work = state.waiting.get(distance.min(8))?.first()?;
         Some((work.part, vec![work.range.clone()]))
     }
 
@@ -160,4 +161,17 @@ impl<J> Queue<J> {
         self.lock().stopped = true;
         self.changed.notify_all();
     }
+}
+
+/// How many vector reads are worth having under way, for the file that comes next.
+fn depth_of<J>(next: &[Work<J>], parts: &[Part]) -> usize {
+    let part = next.first().and_then(|work| parts.get(work.part));
+    part.map_or(1, |part| {
+        let source = part.reader.source();
+        let cost = source.cost();
+        match source.meter() {
+            Some(meter) => meter.depth(&cost),
+            None => cost.concurrency,
+        }
+    })
 }

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use femtobarn_io::ByteSource;
+use femtobarn_io::{ByteSource, Stage};
 
 use super::envelopes::Context;
 use super::groups::Group;
 use super::known::{KnownHeader, describe};
-use super::stats::Stats;
+use super::stats::{Stats, add};
 use super::storage::Storage;
 use crate::RNTupleError;
 use crate::schema::{Descriptor, FieldId, FieldNames, did_you_mean};
@@ -88,7 +88,7 @@ impl Reader {
                 .map(|group| Group::new(metadata, &group.page_list, anchor.max_key_size))
                 .collect(),
             path: path.to_owned(),
-            source,
+            source: source.at_stage(Stage::Data).unwrap_or(source),
             options,
             descriptor,
             stats,
@@ -113,7 +113,7 @@ impl Reader {
             header: KnownHeader::none(&descriptor),
             groups: groups.collect(),
             path: path.to_owned(),
-            source,
+            source: source.at_stage(Stage::Data).unwrap_or(source),
             options,
             descriptor,
             stats: Arc::new(Stats::default()),
@@ -173,6 +173,14 @@ impl Reader {
     /// Counters of all reads.
     pub fn stats(&self) -> &Arc<Stats> {
         &self.stats
+    }
+
+    /// Counts bytes that were wanted.
+    pub(super) fn note_needed(&self, stats: &Stats, n_bytes: u64) {
+        add(&stats.bytes_needed, n_bytes);
+        if let Some(meter) = self.source.meter() {
+            meter.note_used(n_bytes);
+        }
     }
 
     /// Names of the fields as members.

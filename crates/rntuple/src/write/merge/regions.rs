@@ -157,6 +157,7 @@ pub(super) fn bring(
         largest_request: most.saturating_sub(block.unwrap_or(0)),
         most_ranges: usize::MAX,
         concurrency: 1,
+        ..SourceCost::default()
     };
     let regions: Vec<Range<u64>> = coalesce(&ranges, &cost)
         .into_iter()

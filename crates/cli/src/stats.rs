@@ -1,0 +1,32 @@
+//! `--stats`: what a verb has read.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use femtobarn::io::{summary, watch_all, watched};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::args::Cli;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Does what the verb says, and then says what was read.
+pub fn run(cli: &Cli, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32, Failure> {
+    watch_all();
+    let (start, before) = (Instant::now(), processor());
+    let result = crate::dispatch(cli, out, err);
+    let text = summary(
+        &watched(),
+        start.elapsed(),
+        processor().saturating_sub(before),
+    );
+    out.flush()?;
+    writeln!(err, "{text}")?;
+    result
+}
+
+/// Processor time of this process so far.
+fn processor() -> Duration {
+    let now = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::try_from(now).unwrap_or_default()
+}

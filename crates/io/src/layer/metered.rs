@@ -1,0 +1,156 @@
+//! A layer that counts and remembers what is read of a source, and by which its requests are cut as settings say.
+
+use std::fs::File;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use crate::meter::{Meter, Stage, Traffic};
+use crate::usage::watch;
+use crate::{ByteSource, IoError, Settings, SourceCost, SourceMeta};
+
+/// A source whose reads are counted. All stages of one share their counters.
+#[derive(Debug)]
+pub struct MeteredSource {
+    inner: Arc<Watched>,
+    cost: SourceCost,
+    stage: Stage,
+}
+
+/// A source and its counters, which outlive it where somebody watches.
+#[derive(Debug)]
+struct Watched {
+    source: Arc<dyn ByteSource>,
+    meter: Arc<Meter>,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.meter.close(self.source.traffic());
+    }
+}
+
+impl MeteredSource {
+    /// Counts the reads of a source, which is being opened, with the costs that `settings` say.
+    ///
+    /// # Errors
+    /// If a setting says nonsense.
+    pub fn of(
+        inner: Arc<dyn ByteSource>,
+        settings: &Settings,
+    ) -> Result<Arc<dyn ByteSource>, IoError> {
+        let cost = settings.cost(inner.cost())?;
+        let meter = Arc::new(Meter::of(inner.url()));
+        watch(inner.url(), inner.meta().size, &meter);
+        Ok(Arc::new(Self {
+            inner: Arc::new(Watched {
+                source: inner,
+                meter,
+            }),
+            cost,
+            stage: Stage::Open,
+        }))
+    }
+}
+
+impl ByteSource for MeteredSource {
+    fn url(&self) -> &str {
+        self.inner.source.url()
+    }
+
+    fn meta(&self) -> &SourceMeta {
+        self.inner.source.meta()
+    }
+
+    fn cost(&self) -> SourceCost {
+        self.cost
+    }
+
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
+        let start = Instant::now();
+        let answers = self.inner.source.read_ranges(ranges);
+        if !ranges.is_empty() {
+            self.inner
+                .meter
+                .note(self.stage, start, ranges, answers.is_ok());
+        }
+        answers
+    }
+
+    fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<(), IoError> {
+        let start = Instant::now();
+        let range = offset..offset.saturating_add(buffer.len() as u64);
+        let read = self.inner.source.read_into(offset, buffer);
+        self.inner
+            .meter
+            .note(self.stage, start, &[range], read.is_ok());
+        read
+    }
+
+    fn will_need(&self, ranges: &[Range<u64>]) {
+        self.inner.source.will_need(ranges);
+    }
+
+    fn peek(&self, range: &Range<u64>) -> Option<Bytes> {
+        self.inner.source.peek(range)
+    }
+
+    fn file(&self) -> Option<Result<Arc<File>, IoError>> {
+        self.inner.source.file()
+    }
+
+    fn map(&self) -> Option<Bytes> {
+        self.inner.source.map()
+    }
+
+    fn n_requests(&self, ranges: &[Range<u64>]) -> u64 {
+        self.inner.source.n_requests(ranges)
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        self.inner.source.traffic()
+    }
+
+    fn meter(&self) -> Option<&Meter> {
+        Some(&self.inner.meter)
+    }
+
+    fn at_stage(&self, stage: Stage) -> Option<Arc<dyn ByteSource>> {
+        Some(Arc::new(Self {
+            inner: self.inner.clone(),
+            cost: self.cost,
+            stage,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemorySource;
+
+    #[test]
+    fn stages_share_their_counters_and_settings_say_the_cost() {
+        let settings = |value: &str| {
+            let given = [("largest_gap".to_owned(), value.to_owned())].into();
+            Settings::new("mem:x", given).unwrap()
+        };
+        let memory = || MemorySource::new("mem:x", b"0123456789".to_vec());
+        let source = MeteredSource::of(memory(), &settings("3 KiB")).unwrap();
+        assert_eq!(source.cost().largest_gap, 3072);
+        source.read_ranges(&[0..2, 4..5]).unwrap();
+        let data = source.at_stage(Stage::Data).unwrap();
+        data.read_into(3, &mut [0; 4]).unwrap();
+        data.read_ranges(&[9..11]).unwrap_err();
+        let meter = source.meter().unwrap();
+        assert_eq!(
+            (meter.now().vectors, meter.now().bytes, meter.now().failed),
+            (3, 9, 1)
+        );
+        let stages: Vec<Stage> = meter.spans().iter().map(|span| span.stage).collect();
+        assert_eq!(stages, [Stage::Open, Stage::Data, Stage::Data]);
+        assert!(MeteredSource::of(memory(), &settings("much")).is_err());
+    }
+}

@@ -1,0 +1,292 @@
+//! What was asked of a source, and when.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::SourceCost;
+
+/// Most ranges of which it is remembered when they were read; counters go on behind.
+const MOST_REMEMBERED: usize = 200_000;
+
+/// When this process first asked what time it is; times of reads are counted from here.
+static BEGINNING: LazyLock<(Instant, SystemTime)> =
+    LazyLock::new(|| (Instant::now(), SystemTime::now()));
+
+/// What a read was for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// What opening needs: both ends of the file, headers, footers.
+    Open,
+    /// Lists of pages, and what else tells where pages are.
+    Lists,
+    /// Pages, baskets, and objects.
+    Data,
+}
+
+impl Stage {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Lists => "lists",
+            Self::Data => "data",
+        }
+    }
+}
+
+/// One vector read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// What it was for.
+    pub stage: Stage,
+    /// When it began, after [`beginning`].
+    pub start: Duration,
+    /// How long it took.
+    pub duration: Duration,
+    /// What was asked for.
+    pub ranges: Vec<Range<u64>>,
+    /// Whether it was answered.
+    pub is_answered: bool,
+}
+
+/// The time from which spans are counted.
+#[must_use]
+pub fn beginning() -> SystemTime {
+    BEGINNING.1
+}
+
+/// What a server was really asked, retries included: what its own log would say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Requests for bytes.
+    pub requests: u64,
+    /// Requests that were made again after a failure.
+    pub retries: u64,
+}
+
+/// The counters of [`Traffic`], for sources.
+#[derive(Debug, Default)]
+pub(crate) struct TrafficCounters {
+    requests: AtomicU64,
+    retries: AtomicU64,
+}
+
+impl TrafficCounters {
+    /// Notes a request.
+    pub fn ask(&self) {
+        self.requests.fetch_add(1, Relaxed);
+    }
+
+    /// Notes that one is made again.
+    pub fn retry(&self) {
+        self.retries.fetch_add(1, Relaxed);
+    }
+
+    /// What they say now.
+    pub fn now(&self) -> Traffic {
+        Traffic {
+            requests: self.requests.load(Relaxed),
+            retries: self.retries.load(Relaxed),
+        }
+    }
+}
+
+/// How quick the way to a server is, as measured by all files that are read from it.
+#[derive(Debug, Default)]
+pub(crate) struct Way {
+    /// Nanoseconds of the quickest read; none yet is 0.
+    quickest: AtomicU64,
+    /// Bytes a second while data were read, or 0.
+    rate: AtomicU64,
+}
+
+impl Way {
+    /// That to the server of a URL.
+    pub fn to(url: &str) -> Arc<Self> {
+        static WAYS: Mutex<BTreeMap<String, Arc<Way>>> = Mutex::new(BTreeMap::new());
+        let server = match url.split_once("://") {
+            Some((scheme, rest)) => {
+                let host = rest.split(['/', '?']).next().unwrap_or_default();
+                format!("{scheme}://{host}")
+            }
+            None => String::new(),
+        };
+        let mut ways = WAYS.lock().unwrap_or_else(PoisonError::into_inner);
+        ways.entry(server).or_default().clone()
+    }
+}
+
+/// Counters of a source's reads, and the reads themselves as long as they are not too many.
+#[derive(Debug, Default)]
+pub struct Meter {
+    vectors: AtomicU64,
+    ranges: AtomicU64,
+    bytes: AtomicU64,
+    used: AtomicU64,
+    failed: AtomicU64,
+    waiting: AtomicU64,
+    /// What the server was asked, as soon as the source is closed.
+    traffic: Mutex<Option<Traffic>>,
+    way: Arc<Way>,
+    remembered: AtomicUsize,
+    spans: Mutex<Vec<Span>>,
+}
+
+/// What a [`Meter`] has counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Metered {
+    /// Vector reads.
+    pub vectors: u64,
+    /// Ranges in them.
+    pub ranges: u64,
+    /// Bytes that were asked for.
+    pub bytes: u64,
+    /// Those of them that somebody wanted: the others were between, or came with the ends of the file.
+    pub used: u64,
+    /// Vector reads that failed.
+    pub failed: u64,
+    /// Time in them, summed over threads.
+    pub waiting: Duration,
+}
+
+impl Meter {
+    /// That of a new source.
+    pub(crate) fn of(url: &str) -> Self {
+        Self {
+            way: Way::to(url),
+            ..Self::default()
+        }
+    }
+
+    /// Notes a vector read that began at `start` and has just ended.
+    pub fn note(&self, stage: Stage, start: Instant, ranges: &[Range<u64>], is_answered: bool) {
+        let duration = start.elapsed();
+        let nanoseconds = nanoseconds(duration);
+        let bytes = ranges.iter().map(|r| r.end.saturating_sub(r.start)).sum();
+        self.vectors.fetch_add(1, Relaxed);
+        self.ranges.fetch_add(ranges.len() as u64, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+        self.waiting.fetch_add(nanoseconds, Relaxed);
+        if is_answered {
+            let quicker = |known| (known == 0 || nanoseconds < known).then_some(nanoseconds.max(1));
+            let _ = self.way.quickest.fetch_update(Relaxed, Relaxed, quicker);
+        } else {
+            self.failed.fetch_add(1, Relaxed);
+        }
+        if self.remembered.fetch_add(ranges.len(), Relaxed) < MOST_REMEMBERED {
+            let span = Span {
+                stage,
+                start: start.saturating_duration_since(BEGINNING.0),
+                duration,
+                ranges: ranges.to_vec(),
+                is_answered,
+            };
+            let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+            spans.push(span);
+        }
+    }
+
+    /// Notes that so many of the bytes that were read were wanted.
+    pub fn note_used(&self, bytes: u64) {
+        self.used.fetch_add(bytes, Relaxed);
+    }
+
+    /// Notes what a source's server was asked until it was closed.
+    pub(crate) fn close(&self, traffic: Option<Traffic>) {
+        *self.traffic.lock().unwrap_or_else(PoisonError::into_inner) = traffic;
+    }
+
+    /// What the server of a source was asked that is closed.
+    pub(crate) fn traffic(&self) -> Option<Traffic> {
+        *self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes at which rate data came lately, in bytes a second.
+    pub fn note_rate(&self, rate: u64) {
+        self.way.rate.store(rate, Relaxed);
+    }
+
+    /// How many vector reads are worth having in flight: what the way to the source holds, which is its bandwidth times
+    /// its delay, both as measured, in vector reads, and one more that is answered meanwhile. Before anything is known,
+    /// half of what the source can.
+    #[must_use]
+    pub fn depth(&self, cost: &SourceCost) -> usize {
+        let (rate, delay) = (self.way.rate.load(Relaxed), self.way.quickest.load(Relaxed));
+        let most = cost.concurrency.max(1);
+        if rate == 0 || delay == 0 {
+            return most.div_ceil(2);
+        }
+        let held = u128::from(rate) * u128::from(delay) / 1_000_000_000;
+        let vectors = held / u128::from(cost.largest_vector.max(1));
+        usize::try_from(vectors).map_or(most, |n| n.saturating_add(2).min(most))
+    }
+
+    /// What it has counted.
+    #[must_use]
+    pub fn now(&self) -> Metered {
+        Metered {
+            vectors: self.vectors.load(Relaxed),
+            ranges: self.ranges.load(Relaxed),
+            bytes: self.bytes.load(Relaxed),
+            used: self.used.load(Relaxed),
+            failed: self.failed.load(Relaxed),
+            waiting: Duration::from_nanos(self.waiting.load(Relaxed)),
+        }
+    }
+
+    /// The vector reads that are remembered, in the order of their ends: all, if they are as many as are counted.
+    #[must_use]
+    pub fn spans(&self) -> Vec<Span> {
+        self.spans
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_depth_is_what_the_way_to_the_source_holds() {
+        let meter = Meter::default();
+        let cost = SourceCost {
+            concurrency: 8,
+            largest_vector: 1_000_000,
+            ..SourceCost::default()
+        };
+        assert_eq!(meter.depth(&cost), 4);
+        meter.way.quickest.store(50_000_000, Relaxed);
+        for (rate, depth) in [(1_000_000, 2), (100_000_000, 7), (10_000_000_000, 8)] {
+            meter.note_rate(rate);
+            assert_eq!(meter.depth(&cost), depth, "{rate}");
+        }
+    }
+
+    #[test]
+    fn what_is_read_is_counted_and_failures_are_told_apart() {
+        let meter = Meter::default();
+        meter.note(Stage::Open, Instant::now(), &[0..10, 20..25], true);
+        meter.note(Stage::Data, Instant::now(), &[0..1], false);
+        let now = meter.now();
+        assert_eq!(
+            (now.vectors, now.ranges, now.bytes, now.failed),
+            (2, 3, 16, 1)
+        );
+        let spans = meter.spans();
+        assert_eq!(
+            (spans.len(), spans[0].stage, spans[1].is_answered),
+            (2, Stage::Open, false)
+        );
+        assert!(meter.way.quickest.load(Relaxed) > 0);
+    }
+}

@@ -1,0 +1,366 @@
+//! Settings of how servers are asked: by argument, by environment, and by a file.
+//!
+//! A setting is a name and a text. It is looked for, in this order, among those that were given for one file, in the
+//! variable `FEMTOBARN_<NAME>`, in the part of the file of settings whose title is the longest beginning of the URL, and at
+//! the top of that file. The file is the one that `FEMTOBARN_CONFIG` names, or `femtobarn/config.toml` in the user's folder
+//! for settings (`XDG_CONFIG_HOME`, `~/.config`).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use crate::units::parse_bytes;
+use crate::{IoError, SourceCost};
+
+/// A setting that there is: its name, and what it says.
+pub const SETTINGS: &[(&str, &str)] = &[
+    (
+        "connect_timeout",
+        "seconds that a connection may take, with login (10)",
+    ),
+    (
+        "request_timeout",
+        "seconds without any byte of an answer (60)",
+    ),
+    (
+        "longest_wait",
+        "seconds that a server may make us wait for one request (600)",
+    ),
+    ("most_redirects", "redirects that one request follows (16)"),
+    (
+        "most_retries",
+        "times that a request is tried again after a failure that may pass (3)",
+    ),
+    (
+        "concurrency",
+        "vector reads of one file at once: the prefetch depth, at most (by protocol)",
+    ),
+    (
+        "in_flight",
+        "bytes that are fetched ahead of their decoding, at most (64 MiB)",
+    ),
+    (
+        "largest_gap",
+        "bytes between two ranges that are read rather than skipped (by protocol)",
+    ),
+    (
+        "largest_request",
+        "bytes of a range that neighbours are put together to (by protocol)",
+    ),
+    (
+        "largest_vector",
+        "bytes of the ranges of one vector read (8 MiB)",
+    ),
+    ("user", "the name that is said to XRootD servers"),
+    (
+        "checksums",
+        "whether XRootD servers send checksums of what they send (false)",
+    ),
+    (
+        "authorities",
+        "certificates of authorities, a file or a folder (those of the system and of the grid)",
+    ),
+    ("sss_keytab", "the key table of sss (~/.xrd/sss.keytab)"),
+    (
+        "bearer_token",
+        "the token for https, davs and XRootD (found as WLCG's profile says)",
+    ),
+];
+
+/// Settings for one URL.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Settings {
+    given: Arc<BTreeMap<String, String>>,
+    url: String,
+}
+
+/// Values may be secrets.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.given.keys()).finish()
+    }
+}
+
+impl Settings {
+    /// Those for a URL, of which some are given.
+    ///
+    /// # Errors
+    /// If a name is none of [`SETTINGS`].
+    pub fn new(url: &str, given: BTreeMap<String, String>) -> Result<Self, IoError> {
+        for name in given.keys() {
+            check_name(name, url)?;
+        }
+        Ok(Self {
+            given: Arc::new(given),
+            url: url.split('?').next().unwrap_or_default().to_owned(),
+        })
+    }
+
+    /// Those for a URL, none of which is given.
+    #[must_use]
+    pub fn of(url: &str) -> Self {
+        Self {
+            url: url.split('?').next().unwrap_or_default().to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// What a setting says; none if nobody says anything.
+    ///
+    /// # Errors
+    /// If the file of settings is none.
+    pub fn text(&self, name: &str) -> Result<Option<String>, IoError> {
+        if let Some(given) = self.given.get(name) {
+            return Ok(Some(given.clone()));
+        }
+        let variable = std::env::var(format!("FEMTOBARN_{}", name.to_uppercase()));
+        if let Ok(text) = variable
+            && !text.trim().is_empty()
+        {
+            return Ok(Some(text.trim().to_owned()));
+        }
+        Ok(file()?.text(&self.url, name))
+    }
+
+    /// A setting that is a number, or whatever else is written in one word.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn number<T: FromStr>(&self, name: &'static str) -> Result<Option<T>, IoError> {
+        self.parsed(name, "a number", |text| text.parse().ok())
+    }
+
+    /// A setting that is a number of bytes, as `16 MiB`, `16M` or `16777216`.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn bytes(&self, name: &'static str) -> Result<Option<u64>, IoError> {
+        self.parsed(name, "a number of bytes, as 16 MiB", parse_bytes)
+    }
+
+    /// A setting that is a number of seconds.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn seconds(&self, name: &'static str) -> Result<Option<Duration>, IoError> {
+        self.parsed(name, "a number of seconds", |text| {
+            Duration::try_from_secs_f64(text.parse().ok()?).ok()
+        })
+    }
+
+    /// A setting that is true or false.
+    ///
+    /// # Errors
+    /// If it is neither.
+    pub fn flag(&self, name: &'static str) -> Result<bool, IoError> {
+        let found = self.parsed(name, "true or false", |text| {
+            match text.to_lowercase().as_str() {
+                "1" | "true" | "yes" | "on" => Some(true),
+                "0" | "false" | "no" | "off" => Some(false),
+                _ => None,
+            }
+        })?;
+        Ok(found.unwrap_or_default())
+    }
+
+    /// The costs of a source, with those that settings say.
+    ///
+    /// # Errors
+    /// If one is nonsense.
+    pub fn cost(&self, own: SourceCost) -> Result<SourceCost, IoError> {
+        let bytes = |name, own: u64| Ok::<_, IoError>(self.bytes(name)?.unwrap_or(own));
+        Ok(SourceCost {
+            largest_gap: bytes("largest_gap", own.largest_gap)?,
+            largest_request: bytes("largest_request", own.largest_request)?.max(1),
+            largest_vector: bytes("largest_vector", own.largest_vector)?.max(1),
+            in_flight: bytes("in_flight", own.in_flight)?.max(1),
+            concurrency: self
+                .number("concurrency")?
+                .unwrap_or(own.concurrency)
+                .max(1),
+            ..own
+        })
+    }
+
+    fn parsed<T>(
+        &self,
+        name: &'static str,
+        expected: &'static str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, IoError> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        match parse(&text) {
+            Some(value) => Ok(Some(value)),
+            None => Err(IoError::Setting {
+                url: self.url.clone(),
+                what: format!("{name} is {expected}, not {text:?}"),
+            }),
+        }
+    }
+}
+
+fn check_name(name: &str, place: &str) -> Result<(), IoError> {
+    if SETTINGS.iter().any(|(known, _)| *known == name) {
+        return Ok(());
+    }
+    let known: Vec<&str> = SETTINGS.iter().map(|(known, _)| *known).collect();
+    Err(IoError::Setting {
+        url: place.to_owned(),
+        what: format!(
+            "there is no setting {name:?}; there are {}",
+            known.join(", ")
+        ),
+    })
+}
+
+/// The file of settings.
+#[derive(Debug, Default)]
+struct SettingsFile {
+    /// At its top.
+    top: BTreeMap<String, String>,
+    /// For URLs that begin with a text.
+    parts: Vec<(String, BTreeMap<String, String>)>,
+}
+
+impl SettingsFile {
+    fn parse(text: &str, path: &str) -> Result<Self, IoError> {
+        let failed = |what: String| IoError::Setting {
+            url: path.to_owned(),
+            what,
+        };
+        let table: toml::Table = text
+            .parse()
+            .map_err(|error: toml::de::Error| failed(error.to_string()))?;
+        let mut out = Self::default();
+        let plain = |name: String, value: toml::Value| {
+            check_name(&name, path)?;
+            let text = match value {
+                toml::Value::String(text) => text,
+                toml::Value::Integer(number) => number.to_string(),
+                toml::Value::Float(number) => number.to_string(),
+                toml::Value::Boolean(flag) => flag.to_string(),
+                _ => return Err(failed(format!("{name} is a text, a number, true or false"))),
+            };
+            Ok((name, text))
+        };
+        for (name, value) in table {
+            match value {
+                toml::Value::Table(part) => {
+                    let part: Result<_, _> = part.into_iter().map(|(n, v)| plain(n, v)).collect();
+                    out.parts.push((name, part?));
+                }
+                value => {
+                    let (name, text) = plain(name, value)?;
+                    out.top.insert(name, text);
+                }
+            }
+        }
+        // the longest beginning first
+        out.parts
+            .sort_by_key(|(start, _)| std::cmp::Reverse(start.len()));
+        Ok(out)
+    }
+
+    fn text(&self, url: &str, name: &str) -> Option<String> {
+        let fitting = self
+            .parts
+            .iter()
+            .filter(|(start, _)| url.starts_with(start.as_str()));
+        let own = fitting.map(|(_, part)| part).chain([&self.top]);
+        own.filter_map(|part| part.get(name)).next().cloned()
+    }
+}
+
+/// The file of settings of this process, read once. That it is none is told at each use.
+fn file() -> Result<&'static SettingsFile, IoError> {
+    static FILE: OnceLock<Result<SettingsFile, (String, String)>> = OnceLock::new();
+    let read = || {
+        let named = std::env::var_os("FEMTOBARN_CONFIG").filter(|name| !name.is_empty());
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let usual = || {
+            let folder = variable("XDG_CONFIG_HOME").map(PathBuf::from);
+            let folder = folder.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".config")));
+            Some(folder?.join("femtobarn/config.toml"))
+        };
+        let Some(path) = named.clone().map(PathBuf::from).or_else(usual) else {
+            return Ok(SettingsFile::default());
+        };
+        let place = path.display().to_string();
+        match std::fs::read_to_string(&path) {
+            Ok(text) => SettingsFile::parse(&text, &place).map_err(|error| match error {
+                IoError::Setting { url, what } => (url, what),
+                other => (place, other.to_string()),
+            }),
+            // one that nobody named need not be there
+            Err(_) if named.is_none() => Ok(SettingsFile::default()),
+            Err(error) => Err((place, error.to_string())),
+        }
+    };
+    FILE.get_or_init(read)
+        .as_ref()
+        .map_err(|(url, what)| IoError::Setting {
+            url: url.clone(),
+            what: what.clone(),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_beginning_of_a_url_counts() {
+        let text = "user = 'a'\nmost_retries = 7\n['s3://b']\nuser = 'b'\nchecksums = true\n['s3://b/c']\nuser = 'c'\n";
+        let file = SettingsFile::parse(text, "config.toml").unwrap();
+        let user = |url| file.text(url, "user").unwrap();
+        assert_eq!(
+            (user("s3://b/c/x"), user("s3://b/d"), user("s3://x")),
+            ("c".into(), "b".into(), "a".into())
+        );
+        assert_eq!(file.text("s3://b/c/x", "checksums").unwrap(), "true");
+        assert_eq!(file.text("s3://b/c/x", "most_retries").unwrap(), "7");
+        assert_eq!(file.text("s3://x", "checksums"), None);
+        for (text, said) in [
+            ("usr = 1", "usr"),
+            ("user = []", "user"),
+            ("x", "config.toml"),
+        ] {
+            let error = SettingsFile::parse(text, "config.toml").unwrap_err();
+            assert!(error.to_string().contains(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_given_counts_and_nonsense_is_an_error() {
+        let given = |name: &str, value: &str| {
+            Settings::new(
+                "s3://b/f?secret",
+                [(name.to_owned(), value.to_owned())].into(),
+            )
+        };
+        let settings = given("largest_gap", "8 MiB").unwrap();
+        assert_eq!(settings.bytes("largest_gap").unwrap(), Some(8 << 20));
+        assert_eq!(settings.seconds("longest_wait").unwrap(), None);
+        assert!(!settings.flag("checksums").unwrap());
+        let error = given("largest_gap", "big")
+            .unwrap()
+            .bytes("largest_gap")
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "setting for s3://b/f: largest_gap is a number of bytes, as 16 MiB, not \"big\""
+        );
+        assert!(
+            given("largestgap", "1")
+                .unwrap_err()
+                .to_string()
+                .contains("largest_gap")
+        );
+        assert!(!format!("{settings:?}").contains('8'));
+    }
+}

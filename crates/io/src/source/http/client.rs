@@ -1,0 +1,174 @@
+//! What all files of HTTP servers share in a process: connections, and what was learned of servers.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use femtobarn_xrootd::tls_config;
+use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
+use reqwest::{Url, redirect};
+use tokio::sync::Semaphore;
+
+use crate::runtime::PerProcess;
+use crate::{IoError, Settings};
+
+/// Requests at once to one server.
+const CONCURRENCY: usize = 16;
+
+/// How long a connection that nobody uses stays. Servers keep them for 60 s or more, and it is cheaper to close one in time
+/// than to find it closed.
+const IDLE: Duration = Duration::from_secs(50);
+
+/// Windows of HTTP/2: one for an answer and one for all of a connection. 64 MiB fill a line of 5 Gbit/s with a round trip of
+/// 100 ms; no more than what was asked for comes in any case.
+const STREAM_WINDOW: u32 = 8 << 20;
+const CONNECTION_WINDOW: u32 = 64 << 20;
+
+/// The clients of the process, one for all files that have the same limits.
+static CLIENTS: PerProcess<Arc<Mutex<Vec<Arc<Client>>>>> = PerProcess::new();
+
+/// What settings say of how servers are asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Limits {
+    pub connect_timeout: Duration,
+    pub request_timeout: Duration,
+    pub longest_wait: Duration,
+    pub most_redirects: usize,
+    pub most_retries: usize,
+    pub concurrency: usize,
+    pub authorities: Option<PathBuf>,
+}
+
+impl Limits {
+    pub fn of(settings: &Settings, is_of_the_grid: bool) -> Result<Self, IoError> {
+        let seconds = |name, usual| {
+            let found = settings.seconds(name)?;
+            Ok::<_, IoError>(found.unwrap_or(Duration::from_secs(usual)))
+        };
+        let count = |name, usual| Ok::<_, IoError>(settings.number(name)?.unwrap_or(usual));
+        let named = settings.text("authorities")?.map(PathBuf::from);
+        // the grid's folder of certificates does not know who vouches for other servers
+        let grid = || std::env::var_os("X509_CERT_DIR").map(PathBuf::from);
+        Ok(Self {
+            connect_timeout: seconds("connect_timeout", 10)?,
+            request_timeout: seconds("request_timeout", 60)?,
+            longest_wait: seconds("longest_wait", 600)?,
+            most_redirects: count("most_redirects", 16)?,
+            most_retries: count("most_retries", 3)?,
+            concurrency: count("concurrency", CONCURRENCY)?.clamp(1, 1024),
+            authorities: named.or_else(|| is_of_the_grid.then(grid).flatten()),
+        })
+    }
+}
+
+/// Connections to servers, and what is known about these.
+pub(super) struct Client {
+    pub limits: Limits,
+    pub http: reqwest::Client,
+    hosts: Mutex<BTreeMap<String, Arc<Host>>>,
+}
+
+impl Client {
+    /// The one of this process that has these limits.
+    pub fn shared(limits: &Limits, url: &str) -> Result<Arc<Self>, IoError> {
+        let clients = CLIENTS.get(|| Ok(Arc::default()));
+        let clients = clients.unwrap_or_else(|never: Infallible| match never {});
+        let mut clients = clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = clients.iter().find(|known| known.limits == *limits) {
+            return Ok(Arc::clone(known));
+        }
+        let failed = |what: String| IoError::Setting {
+            url: url.to_owned(),
+            what,
+        };
+        let client = Arc::new(Self::new(limits.clone()).map_err(failed)?);
+        clients.push(Arc::clone(&client));
+        Ok(client)
+    }
+
+    fn new(limits: Limits) -> Result<Self, String> {
+        let mut tls = tls_config(limits.authorities.as_deref())?;
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        // ranges are of the file as it is, and not of something that was compressed on the way
+        let plain = (ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let http = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
+            // who may see credentials is decided at each redirect
+            .redirect(redirect::Policy::none())
+            .referer(false)
+            // XRootD's server does not know "range" and "depth", only "Range" and "Depth"
+            .http1_title_case_headers()
+            .user_agent(concat!("femtobarn/", env!("CARGO_PKG_VERSION")))
+            .default_headers(HeaderMap::from_iter([plain]))
+            .connect_timeout(limits.connect_timeout)
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(limits.concurrency)
+            .http2_initial_stream_window_size(STREAM_WINDOW)
+            .http2_initial_connection_window_size(CONNECTION_WINDOW)
+            .build();
+        Ok(Self {
+            http: http.map_err(|error| error.without_url().to_string())?,
+            limits,
+            hosts: Mutex::default(),
+        })
+    }
+
+    /// What is known of a URL's server.
+    pub fn host(&self, url: &Url) -> Arc<Host> {
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let host = hosts
+            .entry(server(url))
+            .or_insert_with(|| Arc::new(Host::new(self.limits.concurrency)));
+        Arc::clone(host)
+    }
+}
+
+/// The server of a URL, as errors name it.
+pub(super) fn server(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+/// A server.
+pub(super) struct Host {
+    /// One for each request at a time.
+    pub permits: Semaphore,
+    /// Whether it gives the last bytes of a file whose size is not known.
+    pub suffixes: Learned,
+    /// Whether it answers a request of many ranges with these.
+    pub many: Learned,
+}
+
+impl Host {
+    fn new(concurrency: usize) -> Self {
+        Self {
+            permits: Semaphore::new(concurrency),
+            suffixes: Learned::default(),
+            many: Learned::default(),
+        }
+    }
+}
+
+/// Something that a server can or cannot, which shows when it is first asked for it.
+#[derive(Debug, Default)]
+pub(super) struct Learned(AtomicU8);
+
+impl Learned {
+    /// None if it was not asked yet.
+    pub fn get(&self) -> Option<bool> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            said => Some(said == 1),
+        }
+    }
+
+    pub fn set(&self, can: bool) {
+        self.0.store(if can { 1 } else { 2 }, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,283 @@
+//! What went wrong when a server was asked, and whether it may go better the next time.
+
+use std::fmt;
+use std::time::Duration;
+
+use reqwest::StatusCode;
+
+use crate::IoError;
+
+use super::client::Limits;
+
+/// The wait before the second try, doubled for each further one.
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
+
+/// What to do where a server wants to know who asks.
+const ADVICE: &str = "who asks is said by a token (the setting bearer_token, or the variable BEARER_TOKEN; not without TLS), or by user and password in the URL";
+
+/// One try that failed: who was asked for what, and what came of it.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub server: String,
+    pub doing: String,
+    pub why: Why,
+    /// How long the server wants us to wait.
+    pub wait: Option<Duration>,
+}
+
+/// Why a try failed.
+#[derive(Debug)]
+pub(super) enum Why {
+    /// There is no connection, and the reason is not one that passes.
+    NoTrust(String),
+    /// There is no connection.
+    Unreachable(String),
+    /// Nothing came for too long.
+    Silent(Duration),
+    /// The connection ended.
+    Lost(String),
+    /// The server says that it cannot or will not.
+    Status(StatusCode),
+    /// What it sent is not what was asked for.
+    Lied(String),
+    /// It is another file now.
+    Changed(String),
+    /// Servers send us from one to another.
+    Redirects(usize),
+    /// It names a folder.
+    Folder,
+    /// The server gives whole files only, and this one is too large for that.
+    OnlyWhole(Option<u64>),
+}
+
+/// How often something is tried again that failed in a way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Again {
+    Never,
+    Once,
+    AsOftenAsMayBe,
+}
+
+impl Why {
+    fn again(&self) -> Again {
+        match self {
+            // a server that refuses connections may be starting just now
+            Self::Unreachable(_) => Again::Once,
+            Self::Silent(_) | Self::Lost(_) => Again::AsOftenAsMayBe,
+            Self::Status(status) => match status.as_u16() {
+                408 | 425 | 429 | 500 | 502..=504 => Again::AsOftenAsMayBe,
+                _ => Again::Never,
+            },
+            _ => Again::Never,
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoTrust(why) => write!(f, "no TLS: {why}"),
+            Self::Unreachable(why) => write!(f, "cannot connect: {why}"),
+            Self::Silent(waited) => write!(f, "nothing came for {} s", waited.as_secs_f32()),
+            Self::Lost(why) => write!(f, "the connection was lost: {why}"),
+            Self::Status(status) => write!(f, "{status}"),
+            Self::Lied(what) => write!(f, "wrong answer: {what}"),
+            Self::Changed(what) => write!(f, "the file has changed: {what}"),
+            Self::Redirects(most) => write!(f, "more than {most} redirects"),
+            Self::Folder => f.write_str("it is a folder"),
+            Self::OnlyWhole(size) => {
+                f.write_str("the server gives no parts of files, and this one is too large to be read whole")?;
+                if let Some(size) = size {
+                    write!(f, " ({size} bytes)")?;
+                }
+                f.write_str(": download it first, as with curl, and read the copy")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            server, doing, why, ..
+        } = self;
+        write!(f, "{server}: {doing}: {why}")
+    }
+}
+
+/// What was tried, in its order, and what each server said.
+#[derive(Debug)]
+pub struct HttpError {
+    failures: Vec<Failure>,
+}
+
+impl fmt::Display for HttpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, failure) in self.failures.iter().enumerate() {
+            let before = if number == 0 { "" } else { "; then " };
+            write!(f, "{before}{failure}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for HttpError {}
+
+impl From<Failure> for HttpError {
+    fn from(failure: Failure) -> Self {
+        Self {
+            failures: vec![failure],
+        }
+    }
+}
+
+impl HttpError {
+    /// The status that ended it, if it was one.
+    pub(super) fn status(&self) -> Option<u16> {
+        match self.failures.last()?.why {
+            Why::Status(status) => Some(status.as_u16()),
+            _ => None,
+        }
+    }
+
+    /// The error of a source.
+    pub(super) fn of(self, url: &str) -> IoError {
+        let url = url.to_owned();
+        match self.failures.last().map(|failure| &failure.why) {
+            Some(Why::Changed(_)) => IoError::Changed { url },
+            Some(Why::Folder) => IoError::NotAFile {
+                url,
+                found: "a folder",
+            },
+            Some(Why::Status(status)) if matches!(status.as_u16(), 404 | 410) => {
+                IoError::NotFound { url }
+            }
+            Some(Why::Status(status)) if matches!(status.as_u16(), 401 | 403) => {
+                let why = format!("{self}: {ADVICE}");
+                IoError::Refused { url, why }
+            }
+            _ => IoError::Remote {
+                url,
+                source: Box::new(self),
+            },
+        }
+    }
+}
+
+/// What has failed so far of one thing that is done, and when it is given up.
+#[derive(Debug)]
+pub(super) struct Patience<'a> {
+    limits: &'a Limits,
+    failures: Vec<Failure>,
+    waited: Duration,
+}
+
+impl<'a> Patience<'a> {
+    pub fn new(limits: &'a Limits) -> Self {
+        Self {
+            limits,
+            failures: Vec::new(),
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// Waits until it is time to try again.
+    ///
+    /// # Errors
+    /// If it is not to be tried again; then with all that was said.
+    pub async fn after(&mut self, failure: Failure) -> Result<(), HttpError> {
+        let pause = self.pause(&failure);
+        self.failures.push(failure);
+        let Some(pause) = pause else {
+            let failures = std::mem::take(&mut self.failures);
+            return Err(HttpError { failures });
+        };
+        self.waited += pause;
+        tokio::time::sleep(pause).await;
+        Ok(())
+    }
+
+    /// How long to wait after a failure; none if it is the last.
+    fn pause(&self, failure: &Failure) -> Option<Duration> {
+        let once = |failure: &Failure| failure.why.again() == Again::Once;
+        let goes_on = match failure.why.again() {
+            Again::Never => false,
+            Again::Once => !self.failures.iter().any(once),
+            Again::AsOftenAsMayBe => true,
+        };
+        if !goes_on || self.failures.len() >= self.limits.most_retries {
+            return None;
+        }
+        let pause = failure.wait.unwrap_or_else(|| backoff(self.failures.len()));
+        (self.waited + pause <= self.limits.longest_wait).then_some(pause)
+    }
+}
+
+/// Longer from try to try, and not the same for all who wait for the same server.
+fn backoff(tries: usize) -> Duration {
+    let doubled = FIRST_WAIT * (1 << tries.min(10));
+    let chance = getrandom::u32().unwrap_or(u32::MAX / 2);
+    doubled
+        .min(LONGEST_BACKOFF)
+        .mul_f64(0.5 + f64::from(chance) / f64::from(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Settings;
+
+    use super::*;
+
+    fn failure(why: Why) -> Failure {
+        let (server, doing) = ("h".to_owned(), "GET".to_owned());
+        Failure {
+            server,
+            doing,
+            why,
+            wait: None,
+        }
+    }
+
+    fn tries(mut next: impl FnMut() -> Why) -> usize {
+        let limits = Limits::of(&Settings::default(), false).unwrap();
+        let mut patience = Patience::new(&limits);
+        while patience.pause(&failure(next())).is_some() {
+            patience.failures.push(failure(next()));
+        }
+        patience.failures.len() + 1
+    }
+
+    #[test]
+    fn what_may_pass_is_tried_again() {
+        let status = |code| move || Why::Status(StatusCode::from_u16(code).unwrap());
+        assert_eq!(tries(|| Why::Lost(String::new())), 4);
+        assert_eq!(tries(|| Why::Unreachable(String::new())), 2);
+        assert_eq!(tries(|| Why::NoTrust(String::new())), 1);
+        assert_eq!(
+            (tries(status(503)), tries(status(429)), tries(status(404))),
+            (4, 4, 1)
+        );
+    }
+
+    #[test]
+    fn a_server_that_wants_too_much_patience_is_given_up() {
+        let limits = Limits::of(&Settings::default(), false).unwrap();
+        let patience = Patience::new(&limits);
+        let wait = |seconds| Failure {
+            wait: Some(Duration::from_secs(seconds)),
+            ..failure(Why::Status(StatusCode::SERVICE_UNAVAILABLE))
+        };
+        assert_eq!(patience.pause(&wait(600)), Some(Duration::from_secs(600)));
+        assert_eq!(patience.pause(&wait(601)), None);
+    }
+
+    #[test]
+    fn waits_grow_and_differ() {
+        for tries in [0, 3, 50] {
+            let usual = (FIRST_WAIT * (1 << tries.min(10))).min(LONGEST_BACKOFF);
+            let found = backoff(tries);
+            assert!(found >= usual / 2 && found <= usual * 3 / 2, "{found:?}");
+        }
+    }
+}

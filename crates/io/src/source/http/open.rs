@@ -1,0 +1,212 @@
+//! Opening a file: its beginning and its end, by two requests at once, which say also how large it is and which version.
+
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::future::try_join;
+use reqwest::Method;
+use reqwest::header::RANGE;
+
+use super::answer::{self, ContentRange, Version};
+use super::client::server;
+use super::failure::{Failure, HttpError, Why};
+use super::request::{Answer, Call, Question};
+
+/// A file of which a server does not give parts is read whole if it is not larger.
+const LARGEST_WHOLE: usize = 16 << 20;
+
+/// How many bytes of the beginning and of the end are read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ends {
+    pub head: u64,
+    pub tail: u64,
+}
+
+/// A file that was opened, and what is known of its bytes.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub version: Version,
+    pub held: Vec<(Range<u64>, Bytes)>,
+}
+
+/// Opens a file. No `HEAD` is sent, which not all servers know, and which would be a round trip more.
+pub(super) async fn open(call: Call<'_>, ends: Ends) -> Result<Opened, HttpError> {
+    let host = call.client.host(&call.target.place());
+    let head = head(call, ends.head);
+    let (head, tail) = match host.suffixes.get() {
+        // the end is asked for when the size is known
+        Some(false) => (head.await?, None),
+        _ => try_join(head, async { Ok(tail(call, ends.tail).await) }).await?,
+    };
+    let mut opened = head;
+    if let Some((version, range, bytes)) = tail
+        // another version came from another server, or in between: what is read later will tell
+        && version == opened.version
+    {
+        opened.held.push((range, bytes));
+    }
+    Ok(joined(opened))
+}
+
+/// Makes one of both ends where they meet.
+fn joined(mut opened: Opened) -> Opened {
+    if let [(first, head), (last, tail)] = opened.held.as_slice()
+        && last.start <= first.end
+        && first.start <= last.start
+        && let Ok(kept) = usize::try_from(last.start - first.start)
+    {
+        let mut whole = BytesMut::with_capacity(kept.saturating_add(tail.len()));
+        whole.extend_from_slice(head.get(..kept).unwrap_or_default());
+        whole.extend_from_slice(tail);
+        let range = first.start..last.end.max(first.end);
+        if whole.len() as u64 == range.end - range.start {
+            opened.held = vec![(range, whole.freeze())];
+        }
+    }
+    opened
+}
+
+fn question(doing: String, range: &str) -> Question {
+    Question::new(Method::GET, doing).with(RANGE, range)
+}
+
+async fn head(call: Call<'_>, length: u64) -> Result<Opened, HttpError> {
+    let mut patience = call.patience();
+    loop {
+        match try_head(call, length.max(1)).await {
+            Ok(opened) => return Ok(opened),
+            Err(failure) => {
+                patience.after(failure).await?;
+                call.traffic.retry();
+            }
+        }
+    }
+}
+
+async fn try_head(call: Call<'_>, length: u64) -> Result<Opened, Failure> {
+    let host = call.client.host(&call.target.place());
+    let _permit = host.permits.acquire().await;
+    match part(call, length).await? {
+        Head::Opened(opened) => Ok(opened),
+        Head::Shorter(size) => match part(call, size).await? {
+            Head::Opened(opened) => Ok(opened),
+            Head::Shorter(_) => Err(shrunk(call)),
+        },
+    }
+}
+
+fn shrunk(call: Call<'_>) -> Failure {
+    Failure {
+        server: server(&call.target.place()),
+        doing: "its first bytes".to_owned(),
+        why: Why::Changed("it became shorter".to_owned()),
+        wait: None,
+    }
+}
+
+/// The beginning of a file, or its size, by which to ask again.
+enum Head {
+    Opened(Opened),
+    Shorter(u64),
+}
+
+async fn part(call: Call<'_>, length: u64) -> Result<Head, Failure> {
+    let first = 0..length;
+    let doing = format!("its first {length} bytes");
+    let mut answer = call
+        .ask(&question(doing, &answer::ranges(&[first])))
+        .await?;
+    let said = ContentRange::of(answer.headers());
+    let empty = |answer: &Answer| Opened {
+        version: Version::of(0, answer.headers()),
+        held: Vec::new(),
+    };
+    match (answer.status(), said) {
+        (200, _) => whole(&mut answer).await.map(Head::Opened),
+        // nothing of a file of no bytes can be given
+        (416, None | Some(ContentRange { total: Some(0), .. })) => Ok(Head::Opened(empty(&answer))),
+        (206, Some(ContentRange { total: Some(0), .. })) => Ok(Head::Opened(empty(&answer))),
+        (206, Some(ContentRange { total: None, .. })) => {
+            Err(answer.lied("it does not say how large the file is"))
+        }
+        (
+            206,
+            Some(ContentRange {
+                range: Some(range),
+                total: Some(total),
+            }),
+        ) => {
+            // XRootD's server repeats what was asked for if that ends behind the file, and then sends nothing
+            if total < length && range == (0..length) {
+                return Ok(Head::Shorter(total));
+            }
+            let expected = 0..length.min(total);
+            if range != expected {
+                return Err(answer.lied(format!("{range:?} of {total}, and not {expected:?}")));
+            }
+            let version = Version::of(total, answer.headers());
+            let bytes = body(&mut answer, &expected).await?;
+            let held = vec![(expected, bytes)];
+            Ok(Head::Opened(Opened { version, held }))
+        }
+        _ => Err(answer.unexpected()),
+    }
+}
+
+/// A file that comes whole, as one that is small does, or any of a server that gives no parts.
+async fn whole(answer: &mut Answer) -> Result<Opened, Failure> {
+    let length = answer::length(answer.headers());
+    let too_large = |size| Why::OnlyWhole(size);
+    if length.is_some_and(|length| length > LARGEST_WHOLE as u64) {
+        return Err(answer.failure(too_large(length)));
+    }
+    let Some(bytes) = answer.whole(LARGEST_WHOLE).await? else {
+        return Err(answer.failure(too_large(None)));
+    };
+    let size = bytes.len() as u64;
+    Ok(Opened {
+        version: Version::of(size, answer.headers()),
+        held: vec![(0..size, bytes)],
+    })
+}
+
+/// The bytes of a range that is not longer than what was asked for.
+async fn body(answer: &mut Answer, range: &Range<u64>) -> Result<Bytes, Failure> {
+    let expected = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+    let mut bytes = BytesMut::with_capacity(expected);
+    answer.fill(&mut bytes, expected).await?;
+    Ok(bytes.freeze())
+}
+
+/// The end of a file, if the server gives it though nobody knows how large the file is. If it does not, the end is read later.
+async fn tail(call: Call<'_>, length: u64) -> Option<(Version, Range<u64>, Bytes)> {
+    let host = call.client.host(&call.target.place());
+    let question = question(
+        format!("its last {length} bytes"),
+        &format!("bytes=-{length}"),
+    );
+    let _permit = host.permits.acquire().await;
+    let mut answer = call.ask(&question).await.ok()?;
+    let said = ContentRange::of(answer.headers());
+    let can = match (answer.status(), said) {
+        (
+            206,
+            Some(ContentRange {
+                range: Some(range),
+                total: Some(total),
+            }),
+        ) => {
+            let expected = total.saturating_sub(length)..total;
+            (range == expected).then_some((expected, total))
+        }
+        _ => None,
+    };
+    // small files come whole from servers that could do otherwise
+    let is_small = answer::length(answer.headers()).is_some_and(|size| size <= length);
+    if can.is_some() || !is_small {
+        host.suffixes.set(can.is_some());
+    }
+    let (range, total) = can?;
+    let bytes = body(&mut answer, &range).await.ok()?;
+    Some((Version::of(total, answer.headers()), range, bytes))
+}

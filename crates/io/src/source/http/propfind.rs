@@ -1,0 +1,163 @@
+//! What a WebDAV server says is in a folder (RFC 4918, 9.1). Pure.
+
+use std::time::SystemTime;
+
+use quick_xml::Reader;
+use quick_xml::events::{BytesRef, Event};
+
+use crate::RemoteEntry;
+
+/// Something a server tells about: where it is, and what it is.
+#[derive(Debug, Default)]
+struct Resource {
+    path: Vec<String>,
+    is_folder: bool,
+    size: Option<u64>,
+    modified: Option<SystemTime>,
+}
+
+/// What is in the folder of a path.
+///
+/// # Errors
+/// If it is no folder, or what the server sent is no answer, in words.
+pub(super) fn entries(body: &str, folder: &str) -> Result<Vec<RemoteEntry>, String> {
+    let all = resources(body)?;
+    let asked = segments(folder);
+    // behind a proxy, paths may begin with something else; the folder comes first then
+    let itself = all.iter().find(|found| found.path == asked).or(all.first());
+    let itself = itself.ok_or("a list without anything in it, not even the folder")?;
+    if !itself.is_folder {
+        return Err("it is not a folder".to_owned());
+    }
+    let child = |found: &Resource| {
+        let (name, parent) = found.path.split_last()?;
+        (parent == itself.path).then(|| RemoteEntry {
+            name: name.clone(),
+            is_folder: found.is_folder,
+            size: found.size.filter(|_| !found.is_folder),
+            modified: found.modified,
+        })
+    };
+    Ok(all.iter().filter_map(child).collect())
+}
+
+fn resources(body: &str) -> Result<Vec<Resource>, String> {
+    let mut reader = Reader::from_str(body);
+    let (mut out, mut now, mut text) = (Vec::new(), Resource::default(), String::new());
+    loop {
+        let event = reader.read_event().map_err(|error| error.to_string())?;
+        match event {
+            Event::Start(start) => {
+                text.clear();
+                match start.local_name().as_ref() {
+                    b"response" => now = Resource::default(),
+                    b"collection" => now.is_folder = true,
+                    _ => {}
+                }
+            }
+            Event::Empty(empty) if empty.local_name().as_ref() == b"collection" => {
+                now.is_folder = true;
+            }
+            Event::Text(part) => text.push_str(&part.decode().map_err(|e| e.to_string())?),
+            Event::CData(part) => text.push_str(&part.decode().map_err(|e| e.to_string())?),
+            Event::GeneralRef(name) => text.extend(character(&name)),
+            Event::End(end) => match end.local_name().as_ref() {
+                b"href" if now.path.is_empty() => now.path = segments(text.trim()),
+                b"getcontentlength" => now.size = text.trim().parse().ok().or(now.size),
+                b"getlastmodified" => {
+                    now.modified = httpdate::parse_http_date(text.trim()).ok().or(now.modified);
+                }
+                b"response" => out.push(std::mem::take(&mut now)),
+                _ => {}
+            },
+            Event::Eof => return Ok(out),
+            _ => {}
+        }
+    }
+}
+
+fn character(name: &BytesRef<'_>) -> Option<char> {
+    if let Ok(Some(character)) = name.resolve_char_ref() {
+        return Some(character);
+    }
+    named(&name.decode().ok()?)
+}
+
+/// A character that has a name in XML and in HTML.
+pub(super) fn named(name: &str) -> Option<char> {
+    match name {
+        "amp" => Some('&'),
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        "quot" => Some('"'),
+        "apos" | "#39" => Some('\''),
+        _ => None,
+    }
+}
+
+/// The names in a path, or in that of a URL.
+pub(super) fn segments(path: &str) -> Vec<String> {
+    let path = match path.split_once("://") {
+        Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
+        None => path,
+    };
+    let names = path.split('/').filter(|name| !name.is_empty());
+    names.map(decoded).collect()
+}
+
+/// A name without its percent signs. One that is none of an encoding stays, as servers that encode nothing send it.
+fn decoded(name: &str) -> String {
+    let mut out = Vec::with_capacity(name.len());
+    let mut rest = name.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let digits = behind.get(..2).filter(|_| *first == b'%');
+        let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        out.push(byte.unwrap_or(*first));
+        rest = match byte {
+            Some(_) => behind.get(2..).unwrap_or_default(),
+            None => behind,
+        };
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &str = r#"<?xml version="1.0"?><D:multistatus xmlns:D="DAV:" xmlns:x="DAV:">
+<D:response><D:href>http://h/a/b/</D:href><D:propstat><D:prop><D:resourcetype><D:collection/></D:resourcetype></D:prop></D:propstat></D:response>
+<D:response><D:href>/a/b/c%20&amp;d%2.root</D:href><D:propstat><D:prop><x:getcontentlength>12</x:getcontentlength>
+<D:getlastmodified>Sun, 06 Nov 1994 08:49:37 GMT</D:getlastmodified><D:resourcetype/></D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat>
+<D:propstat><D:prop><D:getcontentlength/></D:prop><D:status>HTTP/1.1 404 Not Found</D:status></D:propstat></D:response>
+<D:response><D:href>/a/b/sub/</D:href><D:propstat><D:prop><D:getcontentlength>4096</D:getcontentlength><D:resourcetype><D:collection></D:collection></D:resourcetype></D:prop></D:propstat></D:response>
+<D:response><D:href>/a/b/sub/deep</D:href></D:response>
+</D:multistatus>"#;
+
+    #[test]
+    fn what_is_in_a_folder_is_found() {
+        for folder in ["/a/b/", "/a//b", "/other/"] {
+            let found = entries(BODY, folder).unwrap();
+            let shown: Vec<_> = found
+                .iter()
+                .map(|e| (e.name.as_str(), e.is_folder, e.size))
+                .collect();
+            assert_eq!(
+                shown,
+                [("c &d%2.root", false, Some(12)), ("sub", true, None)]
+            );
+            assert!(found[0].modified.is_some() && found[1].modified.is_none());
+        }
+    }
+
+    #[test]
+    fn what_is_no_list_is_told() {
+        let file = "<m><response><href>/f</href></response></m>";
+        assert_eq!(entries(file, "/f").unwrap_err(), "it is not a folder");
+        for body in ["", "<html>", "<a></b>", "<m/>"] {
+            assert!(entries(body, "/").is_err(), "{body}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Reading ranges: one request for each, many at once, or one for many where the server does that well.
+
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::future::{BoxFuture, FutureExt, try_join_all};
+use reqwest::Method;
+use reqwest::header::{IF_MATCH, RANGE};
+
+use super::answer::{self, ContentRange, Version};
+use super::client::Host;
+use super::failure::{Failure, HttpError, Why};
+use super::multipart;
+use super::plan::{Piece, groups};
+use super::request::{Answer, Call, Question};
+
+/// A file that is read.
+#[derive(Clone, Copy)]
+pub(super) struct Reading<'a> {
+    pub call: Call<'a>,
+    pub version: &'a Version,
+}
+
+impl<'a> Reading<'a> {
+    /// Reads pieces that are not empty and do not overlap.
+    pub async fn pieces(self, pieces: Vec<Piece>) -> Result<Vec<(Piece, Bytes)>, HttpError> {
+        let host = self.call.client.host(&self.call.target.place());
+        let at_once = self.call.client.limits.concurrency;
+        let plan = groups(pieces, at_once, host.many.get());
+        let host = &host;
+        let single = plan
+            .single
+            .into_iter()
+            .map(|piece| self.alone(host, piece).boxed());
+        let many = plan
+            .many
+            .into_iter()
+            .map(|group| self.group(host, group).boxed());
+        let jobs: Vec<BoxFuture<'_, _>> = many.chain(single).collect();
+        Ok(try_join_all(jobs).await?.into_iter().flatten().collect())
+    }
+
+    async fn alone(self, host: &Host, piece: Piece) -> Result<Vec<(Piece, Bytes)>, HttpError> {
+        let bytes = self.range(host, &piece).await?;
+        Ok(vec![(piece, bytes)])
+    }
+
+    fn question(self, ranges: &[Range<u64>]) -> Question {
+        let doing = match ranges {
+            [one] => format!(
+                "{} bytes at {}",
+                one.end.saturating_sub(one.start),
+                one.start
+            ),
+            many => format!("{} ranges", many.len()),
+        };
+        let question = Question::new(Method::GET, doing).with(RANGE, &answer::ranges(ranges));
+        match self.version.strong_etag() {
+            Some(etag) => question.with(IF_MATCH, etag),
+            None => question,
+        }
+    }
+
+    /// Reads a range. What has come before something fails is kept.
+    async fn range(self, host: &Host, range: &Range<u64>) -> Result<Bytes, HttpError> {
+        let mut bytes = BytesMut::new();
+        let mut patience = self.call.patience();
+        loop {
+            match self.try_range(host, range, &mut bytes).await {
+                Ok(()) => return Ok(bytes.freeze()),
+                Err(failure) => {
+                    patience.after(failure).await?;
+                    self.call.traffic.retry();
+                }
+            }
+        }
+    }
+
+    async fn try_range(
+        self,
+        host: &Host,
+        range: &Range<u64>,
+        bytes: &mut BytesMut,
+    ) -> Result<(), Failure> {
+        let rest = range.start + bytes.len() as u64..range.end;
+        let _permit = host.permits.acquire().await;
+        let question = self.question(std::slice::from_ref(&rest));
+        let mut answer = self.call.ask(&question).await?;
+        let is_sized = self.check_range(&answer, &rest)?;
+        let expected = usize::try_from(rest.end - rest.start).unwrap_or(usize::MAX);
+        bytes.reserve(expected);
+        let all = bytes.len().saturating_add(expected);
+        answer.fill(bytes, all).await?;
+        // without a length, only now it is seen whether that was all
+        if !is_sized && answer.next().await?.is_some() {
+            return Err(answer.lied(format!("more than {expected} bytes")));
+        }
+        Ok(())
+    }
+
+    /// Whether an answer has a range and nothing else; gives whether it says how long it is.
+    fn check_range(self, answer: &Answer, range: &Range<u64>) -> Result<bool, Failure> {
+        let said = ContentRange::of(answer.headers());
+        self.check(answer, said.as_ref().and_then(|said| said.total))?;
+        match (answer.status(), said.and_then(|said| said.range)) {
+            (206, Some(found)) if found == *range => {}
+            (206, Some(found)) => {
+                return Err(answer.lied(format!("bytes {found:?}, and not {range:?}")));
+            }
+            _ => return Err(answer.unexpected()),
+        }
+        let expected = range.end - range.start;
+        let length = answer::length(answer.headers());
+        match length.filter(|length| *length != expected) {
+            Some(length) => Err(answer.lied(format!("{length} bytes, and not {expected}"))),
+            None => Ok(length.is_some()),
+        }
+    }
+
+    /// Whether an answer is of the version that was opened.
+    fn check(self, answer: &Answer, total: Option<u64>) -> Result<(), Failure> {
+        if !self.version.agrees(total, answer.headers()) {
+            let what = "another size, tag or time".to_owned();
+            return Err(answer.failure(Why::Changed(what)));
+        }
+        // it is inside of the file that was opened
+        if answer.status() == 416 {
+            let what = "it has not these bytes".to_owned();
+            return Err(answer.failure(Why::Changed(what)));
+        }
+        Ok(())
+    }
+
+    /// Reads several pieces by one request; those that it does not give by others.
+    async fn group(self, host: &Host, group: Vec<Piece>) -> Result<Vec<(Piece, Bytes)>, HttpError> {
+        let parts = match self.try_group(host, &group).await {
+            Ok(parts) => parts,
+            Err(failure) if matches!(failure.why, Why::Changed(_)) => return Err(failure.into()),
+            // each of the others has its own tries
+            Err(_) => Vec::new(),
+        };
+        let mut found = Vec::with_capacity(group.len());
+        let mut missing = Vec::new();
+        for piece in group {
+            let part = parts.iter().find(|(range, ..)| *range == piece);
+            match part {
+                Some((_, _, bytes)) => found.push((piece, bytes.clone())),
+                None => missing.push(piece),
+            }
+        }
+        let missing = missing.into_iter().map(|piece| self.alone(host, piece));
+        found.extend(try_join_all(missing).await?.into_iter().flatten());
+        Ok(found)
+    }
+
+    async fn try_group(
+        self,
+        host: &Host,
+        group: &[Piece],
+    ) -> Result<Vec<multipart::Part>, Failure> {
+        let _permit = host.permits.acquire().await;
+        let mut answer = self.call.ask(&self.question(group)).await?;
+        self.check(
+            &answer,
+            ContentRange::of(answer.headers()).and_then(|said| said.total),
+        )?;
+        let boundary = answer::boundary(answer.headers());
+        let Some(boundary) = boundary.filter(|_| answer.status() == 206) else {
+            // the whole file, or one range that covers all: it is dropped before its body comes
+            host.many.set(false);
+            return Ok(Vec::new());
+        };
+        let parts = self.parts(&mut answer, &boundary, group).await?;
+        let is_other =
+            |(_, total, _): &multipart::Part| total.is_some_and(|t| t != self.version.size);
+        if parts.iter().any(is_other) {
+            return Err(answer.failure(Why::Changed("another size".to_owned())));
+        }
+        host.many.set(parts.len() == group.len());
+        Ok(parts)
+    }
+
+    /// The parts of an answer; nothing if it is longer than what was asked for can be.
+    async fn parts(
+        self,
+        answer: &mut Answer,
+        boundary: &str,
+        group: &[Piece],
+    ) -> Result<Vec<multipart::Part>, Failure> {
+        let lengths = group
+            .iter()
+            .map(|piece| piece.end - piece.start + multipart::MOST_AROUND);
+        let most = usize::try_from(lengths.sum::<u64>() + multipart::MOST_AROUND);
+        let mut body = BytesMut::new();
+        loop {
+            match answer.next().await {
+                Ok(Some(chunk)) if body.len() + chunk.len() > most.unwrap_or(usize::MAX) => {
+                    return Ok(Vec::new());
+                }
+                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+                // of a body that was cut, the parts that are complete are used
+                Ok(None) | Err(_) => break,
+            }
+        }
+        Ok(multipart::parts(&body.freeze(), boundary))
+    }
+}

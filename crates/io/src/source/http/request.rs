@@ -1,0 +1,295 @@
+//! Asking a server once: redirects, credentials, and what its answer is.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::{Bytes, BytesMut};
+use reqwest::header::{CONTENT_RANGE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::{Method, Response, StatusCode, Url};
+use tokio::time::timeout;
+
+use super::answer;
+use super::client::{Client, server};
+use super::failure::{Failure, HttpError, Patience, Why};
+use super::target::Target;
+use crate::meter::TrafficCounters;
+
+/// What a server is asked.
+#[derive(Debug, Clone)]
+pub(super) struct Question {
+    pub method: Method,
+    pub headers: HeaderMap,
+    /// In words, for errors.
+    pub doing: String,
+}
+
+impl Question {
+    pub fn new(method: Method, doing: String) -> Self {
+        let headers = HeaderMap::new();
+        Self {
+            method,
+            headers,
+            doing,
+        }
+    }
+
+    pub fn with(mut self, name: HeaderName, value: &str) -> Self {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.insert(name, value);
+        }
+        self
+    }
+}
+
+/// An answer whose head is there, and whose body is to come.
+pub(super) struct Answer {
+    response: Response,
+    server: String,
+    doing: String,
+    patience: Duration,
+}
+
+impl Answer {
+    pub fn status(&self) -> u16 {
+        self.response.status().as_u16()
+    }
+
+    pub fn headers(&self) -> &HeaderMap {
+        self.response.headers()
+    }
+
+    /// Where it came from.
+    pub fn place(&self) -> &Url {
+        self.response.url()
+    }
+
+    pub fn failure(&self, why: Why) -> Failure {
+        Failure {
+            server: self.server.clone(),
+            doing: self.doing.clone(),
+            why,
+            wait: None,
+        }
+    }
+
+    pub fn lied(&self, what: impl Into<String>) -> Failure {
+        self.failure(Why::Lied(what.into()))
+    }
+
+    /// An answer that is none to what was asked.
+    pub fn unexpected(&self) -> Failure {
+        let range = answer::text(self.headers(), CONTENT_RANGE).map(|range| format!(" ({range})"));
+        let status = self.response.status();
+        self.lied(format!("{status}{}", range.unwrap_or_default()))
+    }
+
+    /// The next bytes of the body.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        match timeout(self.patience, self.response.chunk()).await {
+            Ok(Ok(chunk)) => Ok(chunk),
+            Ok(Err(error)) => Err(self.failure(Why::Lost(cause(error)))),
+            Err(_) => Err(self.failure(Why::Silent(self.patience))),
+        }
+    }
+
+    /// Adds bytes of the body to `buffer`, until there are `expected` in it. If less comes, what came is in it.
+    pub async fn fill(&mut self, buffer: &mut BytesMut, expected: usize) -> Result<(), Failure> {
+        while buffer.len() < expected {
+            let Some(chunk) = self.next().await? else {
+                let why = format!("{} bytes came, and {expected} were expected", buffer.len());
+                return Err(self.failure(Why::Lost(why)));
+            };
+            let wanted = chunk.len().min(expected - buffer.len());
+            buffer.extend_from_slice(chunk.get(..wanted).unwrap_or_default());
+            if wanted < chunk.len() {
+                return Err(self.lied(format!(
+                    "more than the {expected} bytes that were asked for"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The whole body, if it is not longer than `most`.
+    pub async fn whole(&mut self, most: usize) -> Result<Option<Bytes>, Failure> {
+        let mut out = BytesMut::new();
+        while let Some(chunk) = self.next().await? {
+            if out.len() + chunk.len() > most {
+                return Ok(None);
+            }
+            out.extend_from_slice(&chunk);
+        }
+        Ok(Some(out.freeze()))
+    }
+}
+
+/// A server's file that is asked for something.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'a> {
+    pub client: &'a Client,
+    pub target: &'a Target,
+    pub traffic: &'a TrafficCounters,
+}
+
+impl<'a> Call<'a> {
+    pub fn patience(&self) -> Patience<'a> {
+        Patience::new(&self.client.limits)
+    }
+
+    /// Asks until there is an answer.
+    pub async fn insist(&self, question: &Question) -> Result<Answer, HttpError> {
+        let mut patience = self.patience();
+        loop {
+            match self.ask(question).await {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => {
+                    patience.after(failure).await?;
+                    self.traffic.retry();
+                }
+            }
+        }
+    }
+
+    /// Asks once. A place that redirects had led to and that fails now is left for the URL itself, and a server that asks for
+    /// a token is asked again with one.
+    pub async fn ask(&self, question: &Question) -> Result<Answer, Failure> {
+        let mut place = self.target.place();
+        loop {
+            let has_sent_token = self.target.token(&place).is_some();
+            let (last, found) = self.follow(place.clone(), question).await;
+            let failure = match found {
+                Ok(answer) => {
+                    self.target.remember(&last);
+                    return Ok(answer);
+                }
+                Err(failure) => failure,
+            };
+            let status = match failure.why {
+                Why::Status(status) => status.as_u16(),
+                _ => 0,
+            };
+            let is_lost = matches!(status, 400 | 401 | 403 | 404 | 410)
+                || matches!(failure.why, Why::Unreachable(_) | Why::NoTrust(_));
+            let is_back = is_lost && self.target.forget(&place);
+            let is_refused =
+                matches!(status, 401 | 403) && !has_sent_token && self.target.refused(&last);
+            if !is_back && !is_refused {
+                return Err(failure);
+            }
+            place = self.target.place();
+        }
+    }
+
+    /// Asks, from this place on where redirects lead; gives the last place, too.
+    async fn follow(&self, start: Url, question: &Question) -> (Url, Result<Answer, Failure>) {
+        let mut place = start;
+        for _ in 0..=self.client.limits.most_redirects {
+            let answer = match self.send(&place, question).await {
+                Ok(answer) => answer,
+                Err(failure) => return (place, Err(failure)),
+            };
+            if !matches!(answer.status(), 301 | 302 | 303 | 307 | 308) {
+                return (place, judged(answer));
+            }
+            let location = answer::text(answer.headers(), LOCATION);
+            let Some(next) = location.and_then(|location| self.target.next(&place, location))
+            else {
+                return (place, Err(answer.lied("a redirect to nowhere")));
+            };
+            if next.path().strip_suffix('/') == Some(place.path()) && !self.target.is_folder() {
+                return (place, Err(answer.failure(Why::Folder)));
+            }
+            place = next;
+        }
+        let why = Why::Redirects(self.client.limits.most_redirects);
+        let failure = failure(&place, question, why);
+        (place, Err(failure))
+    }
+
+    async fn send(&self, place: &Url, question: &Question) -> Result<Answer, Failure> {
+        let request = self
+            .client
+            .http
+            .request(question.method.clone(), place.clone());
+        let mut request = request.headers(question.headers.clone());
+        if let Some(token) = self.target.token(place) {
+            request = request.bearer_auth(token.secret());
+        }
+        let limits = &self.client.limits;
+        // making the connection has a limit of its own
+        let patience = limits.request_timeout + limits.connect_timeout;
+        self.traffic.ask();
+        let response = match timeout(patience, request.send()).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(failure(place, question, unsent(error))),
+            Err(_) => return Err(failure(place, question, Why::Silent(patience))),
+        };
+        Ok(Answer {
+            response,
+            server: server(place),
+            doing: question.doing.clone(),
+            patience: limits.request_timeout,
+        })
+    }
+}
+
+fn failure(place: &Url, question: &Question, why: Why) -> Failure {
+    Failure {
+        server: server(place),
+        doing: question.doing.clone(),
+        why,
+        wait: None,
+    }
+}
+
+/// Whether an answer has what was asked for, or says why not.
+fn judged(answer: Answer) -> Result<Answer, Failure> {
+    let status = answer.response.status();
+    if status == StatusCode::PRECONDITION_FAILED {
+        let what = "it has another tag".to_owned();
+        return Err(answer.failure(Why::Changed(what)));
+    }
+    if !status.is_success() && status != StatusCode::RANGE_NOT_SATISFIABLE {
+        let wait = answer::retry_after(answer.headers(), SystemTime::now());
+        return Err(Failure {
+            wait,
+            ..answer.failure(Why::Status(status))
+        });
+    }
+    match answer::packing(answer.headers()) {
+        Some(packing) => Err(answer.lied(format!(
+            "it is packed ({packing}), though asked for as it is"
+        ))),
+        None => Ok(answer),
+    }
+}
+
+/// Why no answer came.
+fn unsent(error: reqwest::Error) -> Why {
+    let is_connect = error.is_connect();
+    if is_connect && is_of_tls(&error) {
+        return Why::NoTrust(cause(error));
+    }
+    if is_connect {
+        return Why::Unreachable(cause(error));
+    }
+    Why::Lost(cause(error))
+}
+
+fn is_of_tls(error: &(dyn std::error::Error + 'static)) -> bool {
+    // an error of the system hides what it is made of from its own source
+    let io = error.downcast_ref::<std::io::Error>();
+    let inner = io.and_then(std::io::Error::get_ref);
+    error.is::<rustls::Error>()
+        || inner.is_some_and(|inner| is_of_tls(inner))
+        || error.source().is_some_and(is_of_tls)
+}
+
+/// What is at the bottom of an error: what is above it says the URL, and that it failed.
+fn cause(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut last: &dyn std::error::Error = &error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
+}

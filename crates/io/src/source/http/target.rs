@@ -1,0 +1,285 @@
+//! A URL, where it leads at the moment, and who may see the credentials for it.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use femtobarn_xrootd::Token;
+use reqwest::Url;
+
+use crate::remote::public;
+use crate::{IoError, Settings, scheme};
+
+/// How long it is believed that a redirect leads to the same place: what was signed for a client is often valid for some
+/// minutes only, and a server that is asked again may know a better place.
+const REDIRECT_LASTS: Duration = Duration::from_secs(120);
+
+/// Where tokens come from if none is given.
+pub(super) trait FindToken: Send + Sync {
+    /// The one that a variable says or names.
+    fn named(&self) -> Option<Token>;
+    /// The one that is found as WLCG's profile says.
+    fn any(&self) -> Option<Token>;
+}
+
+/// The variables and files of this process.
+pub(super) struct Discover;
+
+impl FindToken for Discover {
+    fn named(&self) -> Option<Token> {
+        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        // with these, nothing else is looked at
+        let is_named = is_set("BEARER_TOKEN") || is_set("BEARER_TOKEN_FILE");
+        is_named.then(Token::discover).flatten()
+    }
+
+    fn any(&self) -> Option<Token> {
+        Token::discover()
+    }
+}
+
+/// A URL of a server.
+pub(super) struct Target {
+    /// As people see it, without what may be secret.
+    pub url: String,
+    start: Url,
+    is_dav: bool,
+    given: Option<Token>,
+    find: Box<dyn FindToken>,
+    /// Whether the server has refused to answer without a token.
+    wants_token: AtomicBool,
+    moved: Mutex<Option<(Url, Instant)>>,
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Target").field(&self.url).finish()
+    }
+}
+
+impl Target {
+    pub fn parse(url: &str, settings: &Settings) -> Result<Self, IoError> {
+        Self::with(url, settings, Box::new(Discover))
+    }
+
+    pub fn with(url: &str, settings: &Settings, find: Box<dyn FindToken>) -> Result<Self, IoError> {
+        let shown = public(url);
+        let is_dav = is_dav(url);
+        let parsed = with_http(url).and_then(|url| Url::parse(&url).ok());
+        let Some(start) = parsed.filter(Url::has_host) else {
+            return Err(IoError::Setting {
+                what: "it is no URL (as https://host[:port]/path)".to_owned(),
+                url: shown,
+            });
+        };
+        Ok(Self {
+            url: shown,
+            start,
+            is_dav,
+            given: settings
+                .text("bearer_token")?
+                .as_deref()
+                .and_then(Token::of),
+            find,
+            wants_token: AtomicBool::new(false),
+            moved: Mutex::default(),
+        })
+    }
+
+    /// Whether it names a folder.
+    pub fn is_folder(&self) -> bool {
+        self.start.path().ends_with('/')
+    }
+
+    /// Makes it name a folder.
+    pub fn into_folder(mut self) -> Self {
+        if !self.is_folder() {
+            let path = format!("{}/", self.start.path());
+            self.start.set_path(&path);
+        }
+        self
+    }
+
+    /// Where to ask: where redirects have led to, if that was not long ago.
+    pub fn place(&self) -> Url {
+        let moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*moved {
+            Some((place, since)) if since.elapsed() < REDIRECT_LASTS => place.clone(),
+            _ => self.start.clone(),
+        }
+    }
+
+    /// Says where redirects have led to.
+    pub fn remember(&self, place: &Url) {
+        let mut moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *moved {
+            _ if *place == self.start => *moved = None,
+            Some((known, _)) if known == place => {}
+            _ => *moved = Some((place.clone(), Instant::now())),
+        }
+    }
+
+    /// Goes back to where it begins; false if it is there.
+    pub fn forget(&self, place: &Url) -> bool {
+        *self.moved.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *place != self.start
+    }
+
+    /// Where a redirect leads to. The user and password of the URL stay with its server.
+    pub fn next(&self, place: &Url, location: &str) -> Option<Url> {
+        let mut next = place.join(location).ok()?;
+        let is_http = matches!(next.scheme(), "http" | "https") && next.has_host();
+        let (user, password) = if next.origin() == self.start.origin() {
+            (self.start.username(), self.start.password())
+        } else {
+            ("", None)
+        };
+        let named = next.set_username(user).and(next.set_password(password));
+        next.set_fragment(None);
+        (is_http && named.is_ok()).then_some(next)
+    }
+
+    /// The token that is sent to a place: only to the server that the URL names, only where nobody can listen, and, unless it
+    /// was given for this purpose or the URL's scheme is the grid's, only after the server has asked for it. So a variable that
+    /// is set for one site is not told to every server that has a file.
+    pub fn token(&self, place: &Url) -> Option<Token> {
+        let has_login = !self.start.username().is_empty() || self.start.password().is_some();
+        if has_login || place.origin() != self.start.origin() || !is_private(place) {
+            return None;
+        }
+        let found = || match (self.is_dav, self.wants_token.load(Ordering::Relaxed)) {
+            (true, _) => self.find.any(),
+            (false, true) => self.find.named(),
+            (false, false) => None,
+        };
+        self.given.clone().or_else(found)
+    }
+
+    /// Says that the server has refused to answer without a token; true if there is one for it.
+    pub fn refused(&self, place: &Url) -> bool {
+        self.wants_token.store(true, Ordering::Relaxed);
+        self.token(place).is_some()
+    }
+}
+
+/// Whether a URL has a scheme of the grid.
+pub(super) fn is_dav(url: &str) -> bool {
+    scheme(url).is_some_and(|scheme| scheme.starts_with("dav"))
+}
+
+/// A URL with its scheme as servers know it.
+fn with_http(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    let scheme = match scheme(url)?.as_str() {
+        "http" | "dav" => "http",
+        "https" | "davs" => "https",
+        _ => return None,
+    };
+    Some(format!("{scheme}://{rest}"))
+}
+
+/// Whether what is sent there can be read by nobody else: by TLS, or because it does not leave this machine.
+fn is_private(place: &Url) -> bool {
+    let host = place.host_str().unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    place.scheme() == "https"
+        || host == "localhost"
+        || address.is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Fixed;
+
+    impl FindToken for Fixed {
+        fn named(&self) -> Option<Token> {
+            Token::of("named")
+        }
+
+        fn any(&self) -> Option<Token> {
+            Token::of("any")
+        }
+    }
+
+    fn target(url: &str, given: Option<&str>) -> Target {
+        let given = given.map(|token| ("bearer_token".to_owned(), token.to_owned()));
+        let settings = Settings::new(url, given.into_iter().collect()).unwrap();
+        Target::with(url, &settings, Box::new(Fixed)).unwrap()
+    }
+
+    #[test]
+    fn tokens_go_only_where_they_may() {
+        // the URL, what is given, where to ask, what is sent at once, and what after it was refused
+        for (url, given, place, at_once, refused) in [
+            ("davs://h/f", None, "https://h/f", Some("any"), Some("any")),
+            ("https://h/f", None, "https://h/f", None, Some("named")),
+            (
+                "https://h/f",
+                Some("mine"),
+                "https://h/f",
+                Some("mine"),
+                Some("mine"),
+            ),
+            ("https://h/f", Some("mine"), "https://h:444/f", None, None),
+            ("davs://h/f", Some("mine"), "https://other/f", None, None),
+            ("davs://h/f", Some("mine"), "http://h/f", None, None),
+            ("http://h/f", Some("mine"), "http://h/f", None, None),
+            ("dav://h/f", None, "http://h/f", None, None),
+            (
+                "dav://127.0.0.1:8/f",
+                None,
+                "http://127.0.0.1:8/f",
+                Some("any"),
+                Some("any"),
+            ),
+            (
+                "http://[::1]:8/f",
+                None,
+                "http://[::1]:8/f",
+                None,
+                Some("named"),
+            ),
+            ("https://me:pw@h/f", Some("mine"), "https://h/f", None, None),
+        ] {
+            let target = target(url, given);
+            let place = Url::parse(place).unwrap();
+            let sent = || target.token(&place).map(|token| token.secret().to_owned());
+            assert_eq!(sent().as_deref(), at_once, "{url} at {place}");
+            assert_eq!(target.refused(&place), refused.is_some(), "{url}");
+            assert_eq!(sent().as_deref(), refused, "{url} at {place}");
+        }
+    }
+
+    #[test]
+    fn logins_stay_with_their_server() {
+        let target = target("https://me:pw@h/a/f?sig=a%2Fb+c%3D", None);
+        let start = target.place();
+        assert_eq!(start.query(), Some("sig=a%2Fb+c%3D"));
+        for (location, next) in [
+            ("g?x=%2F", Some("https://me:pw@h/a/g?x=%2F")),
+            ("https://h/z#part", Some("https://me:pw@h/z")),
+            ("https://who:what@other/z", Some("https://other/z")),
+            ("http://h/z", Some("http://h/z")),
+            ("ftp://h/z", None),
+            ("https://", None),
+        ] {
+            let found = target.next(&start, location);
+            assert_eq!(found.as_ref().map(Url::as_str), next);
+        }
+        assert!(!format!("{target:?}").contains("pw"));
+    }
+
+    #[test]
+    fn the_place_of_a_redirect_is_used_until_it_fails() {
+        let target = target("http://h/f", None);
+        let moved = Url::parse("http://g/f?signed").unwrap();
+        target.remember(&moved);
+        assert_eq!(target.place(), moved);
+        assert!(target.forget(&moved));
+        assert_eq!(target.place(), target.start);
+        assert!(!target.forget(&target.place()));
+    }
+}

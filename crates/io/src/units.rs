@@ -1,0 +1,96 @@
+//! Numbers of bytes as people write and read them.
+
+const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
+
+/// A number of bytes with three digits and a decimal unit.
+#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+pub fn bytes(n: u64) -> String {
+    if n < 1000 {
+        return format!("{n} B");
+    }
+    let mut value = n as f64 / 1000.0;
+    let mut units = UNITS.iter();
+    let mut unit = units.next().unwrap_or(&"");
+    while value >= 999.5 {
+        let Some(next) = units.next() else { break };
+        value /= 1000.0;
+        unit = next;
+    }
+    format!("{value:.*} {unit}", decimals(value))
+}
+
+/// A number of bytes from text as `128MiB`, `1.5 GB` or `1000`; none if it is no such thing.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit() && c != '.');
+    let unit = text.get(digits.len()..)?.trim().to_ascii_lowercase();
+    let (letters, base) = match unit.strip_suffix("ib") {
+        Some(letters) if !letters.is_empty() => (letters, 1024.0f64),
+        _ => (unit.trim_end_matches('b'), 1000.0),
+    };
+    let power = match letters {
+        "" => 0,
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        _ => return None,
+    };
+    let value: f64 = digits.parse().ok()?;
+    let bytes = value * base.powi(power);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked right before"
+    )]
+    (bytes.is_finite() && (0.0..1e18).contains(&bytes)).then_some(bytes as u64)
+}
+
+/// How many digits behind the point make three.
+pub fn decimals(value: f64) -> usize {
+    if value < 9.995 {
+        2
+    } else if value < 99.95 {
+        1
+    } else {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_three_digits() {
+        for (n, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "1.00 kB"),
+            (1536, "1.54 kB"),
+            (9_999, "10.0 kB"),
+            (255_567, "256 kB"),
+            (999_500, "1.00 MB"),
+            (2_500_000_000, "2.50 GB"),
+            (u64::MAX, "18.4 EB"),
+        ] {
+            assert_eq!(bytes(n), text);
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in [
+            ("12", 12),
+            ("16 MiB", 16 << 20),
+            ("2k", 2000),
+            ("1GiB", 1 << 30),
+            ("1.5 MB", 1_500_000),
+        ] {
+            assert_eq!(parse_bytes(text), Some(bytes), "{text}");
+        }
+        for text in ["", "-1", "1 X", "MiB", "99999999999999999999"] {
+            assert_eq!(parse_bytes(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What was read of sources, as dicts.
+
+use std::time::UNIX_EPOCH;
+
+use femtobarn::io::{Span, Usage, beginning};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+/// A dict for each source.
+pub fn sources<'py>(py: Python<'py>, usages: &[Usage]) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for usage in usages {
+        let dict = PyDict::new(py);
+        dict.set_item("url", &usage.url)?;
+        dict.set_item("size", usage.size)?;
+        dict.set_item("requests", usage.traffic.requests)?;
+        dict.set_item("retries", usage.traffic.retries)?;
+        dict.set_item("vectors", usage.metered.vectors)?;
+        dict.set_item("ranges", usage.metered.ranges)?;
+        dict.set_item("bytes_read", usage.metered.bytes)?;
+        dict.set_item("bytes_used", usage.metered.used)?;
+        dict.set_item("failed", usage.metered.failed)?;
+        dict.set_item("waiting_seconds", usage.metered.waiting.as_secs_f64())?;
+        let spans = PyList::empty(py);
+        for span in &usage.spans {
+            spans.append(entry(py, span)?)?;
+        }
+        dict.set_item("spans", spans)?;
+        list.append(dict)?;
+    }
+    Ok(list)
+}
+
+fn entry<'py>(py: Python<'py>, span: &Span) -> PyResult<Bound<'py, PyDict>> {
+    let beginning = beginning().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let ranges = span.ranges.iter().map(|range| (range.start, range.end));
+    let dict = PyDict::new(py);
+    dict.set_item("stage", span.stage.name())?;
+    dict.set_item("start", (beginning + span.start).as_secs_f64())?;
+    dict.set_item("seconds", span.duration.as_secs_f64())?;
+    dict.set_item("ranges", ranges.collect::<Vec<_>>())?;
+    dict.set_item("answered", span.is_answered)?;
+    Ok(dict)
+}

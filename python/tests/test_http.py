@@ -1,0 +1,180 @@
+"""Files of HTTP and WebDAV servers: as those of this machine, by real servers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import servers
+from compare import same
+
+import femtobarn as fb
+
+PROGRAM = [sys.executable, "-c", "import sys; from femtobarn._cli import main; sys.exit(main())"]
+TREES = ["hzz_zlib", "nanoaod_v5_1000", "tree_with_doubly_jagged"]
+
+
+@pytest.fixture(scope="module")
+def server(testdata, need_program):
+    """An nginx with the project's own files."""
+    need_program("nginx")
+    server = servers.Nginx()
+    for path in [testdata / "dimuon.root", *sorted((testdata / "rntuple").glob("*.root"))]:
+        shutil.copy(path, server.data / path.name)
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def xrdhttp(testdata, need_program):
+    """An XRootD server that speaks HTTP."""
+    need_program("xrootd")
+    server = servers.KINDS["xrdhttp"]()
+    shutil.copy(testdata / "dimuon.root", server.data / "dimuon.root")
+    servers.own(server.data)
+    yield server
+    server.close()
+
+
+def asked(server):
+    """Ranges of the requests that the server has noted."""
+    lines = (server.folder / "access.log").read_text().splitlines()
+    return [re.search(r'"(?:bytes=)?([^"]*)"', line)[1] for line in lines]
+
+
+def test_all_files_are_as_on_disk(server):
+    n_ntuples = 0
+    for path in sorted(server.data.glob("*.root")):
+        try:
+            expected = fb.open(path)
+        except fb.FemtobarnError as error:
+            with pytest.raises(type(error)):
+                fb.open(f"{server.url}/{path.name}")
+            continue
+        found = fb.open(f"{server.url}/{path.name}")
+        assert same(found.arrays(), expected.arrays())
+        assert found.verify().ok == expected.verify().ok
+        n_ntuples += 1
+    assert n_ntuples > 40
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_trees_are_as_on_disk(server, shared, name):
+    path = shared / "ttree" / f"{name}.root"
+    shutil.copy(path, server.data / path.name)
+    expected = fb.open(path)
+    fields = expected.keys(recursive=False)[:100]
+    assert same(fb.open(f"{server.url}/{path.name}").arrays(fields), expected.arrays(fields))
+
+
+def test_what_is_counted_is_what_the_server_was_asked(server):
+    """Opening is two requests at once; then there are those that `explain` says, for just the bytes that it says."""
+    before = len(asked(server))
+    nt = fb.open(f"{server.url}/dimuon.root")
+    assert len(asked(server)) - before == 2 == nt.metrics.requests
+    shutil.copy(server.data / "dimuon.root", server.data / "long.root")
+    with fb.recreate(server.data / "long.root", compression=None) as file:
+        for step in range(20):
+            values = np.random.default_rng(step).random(100_000)
+            columns = {"x": values, "y": values + 1, "z": -values}
+            if step == 0:
+                events = file.mkrntuple("Events", columns)
+            events.extend(columns)
+            events.commit_cluster()
+    nt = fb.open(f"{server.url}/long.root")
+    plan = nt.explain(["x", "z"])
+    before, metrics = len(asked(server)), nt.metrics
+    array = nt.arrays(["x", "z"], library="np")
+    ranges = [tuple(map(int, part.split("-"))) for line in asked(server)[before:] for part in line.split(",")]
+    assert len(array["x"]) == 2_000_000
+    assert len(asked(server)) - before == plan.requests == nt.metrics.requests - metrics.requests
+    assert (
+        sum(stop - start + 1 for start, stop in ranges) == plan.bytes_read == nt.metrics.bytes_read - metrics.bytes_read
+    )
+    assert plan.bytes_read <= 1.05 * plan.bytes_needed
+
+
+def test_xrootds_http_is_read_as_well(xrdhttp, dimuon):
+    for url in (xrdhttp.url, xrdhttp.url.replace("http", "dav")):
+        found = fb.open(f"{url}/dimuon.root:Events")
+        assert same(found.arrays(), fb.open(dimuon).arrays())
+
+
+def test_patterns_and_many_files(server, dimuon):
+    folder = server.data / "many"
+    folder.mkdir(exist_ok=True)
+    for name in ("a 1.root", "a%20.root", "b#?.root"):
+        shutil.copy(dimuon, folder / name)
+    found = fb.open(f"{server.url}/many/*.root:Events")
+    assert found.num_entries == 36_000
+    steps = list(fb.iterate(f"{server.url}/many/*.root", ["nMuon"], step_size=5000))
+    assert sum(map(len, steps)) == 36_000
+    assert fb.open(f"{server.url}/many/a*.root").num_entries == 24_000
+
+
+def test_what_is_for_the_server_arrives_and_is_shown_to_nobody(server):
+    url = f"{server.url}/signed/dimuon.root?sig=a%2Fb%3D"
+    nt = fb.open({url: "Events"})
+    assert len(nt.arrays(["nMuon"])) == 12_000
+    assert "sig=" not in f"{nt!r} {nt.metrics.to_dict()}"
+    with pytest.raises(fb.FileError) as raised:
+        fb.open(f"{server.url}/signed/dimuon.root?sig=wrong")
+    assert "wrong" not in str(raised.value)
+    assert isinstance(raised.value, PermissionError) or raised.value.kind == "permission-denied"
+
+
+def test_tokens_and_redirects(server):
+    with pytest.raises(fb.FileError):
+        fb.open(f"{server.url}/token/dimuon.root")
+    nt = fb.open(f"{server.url}/token/dimuon.root", storage_options={"bearer_token": "good"})
+    assert nt.num_entries == 12_000
+    assert fb.open(f"{server.url}/moved/dimuon.root").num_entries == 12_000
+    with pytest.raises(fb.NotFoundError):
+        fb.open(f"{server.url}/none.root")
+
+
+def test_inputs_of_merges_and_conversions(server, tmp_path, shared):
+    url = f"{server.url}/dimuon.root"
+    report = fb.merge([url, f"{url}:Events"], tmp_path / "merged.root", verify=True)
+    assert report is not None
+    assert fb.open(tmp_path / "merged.root").num_entries == 24_000
+    shutil.copy(shared / "ttree" / "hzz_zlib.root", server.data / "hzz.root")
+    fb.convert(f"{server.url}/hzz.root", tmp_path / "hzz.root")
+    assert fb.open(tmp_path / "hzz.root").num_entries == fb.open(server.data / "hzz.root").num_entries
+
+
+def test_the_program_reads_them(server):
+    def run(*arguments):
+        done = subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    code, out, _ = run("ls", "--json", f"{server.url}/")
+    names = [entry["name"] for entry in json.loads(out)["entries"]]
+    assert (code, "dimuon.root" in names) == (0, True)
+    code, out, error = run("--stats", "info", f"{server.url}/dimuon.root:Events")
+    assert (code, "12,000" in out) == (0, True)
+    assert "requests in" in error
+    assert run("verify", f"{server.url}/dimuon.root")[0] == 0
+    code, _, error = run("info", f"{server.url}/none.root")
+    assert (code, "no such file" in error) == (3, True)
+
+
+def test_a_file_that_was_replaced_is_told(server, dimuon):
+    path = server.data / "replaced.root"
+    shutil.copy(dimuon, path)
+    shutil.copy(server.data / "long.root", path)
+    nt = fb.open(f"{server.url}/replaced.root")
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.unlink()
+    path.write_bytes(content)
+    os.utime(path, (1e9, 1e9))
+    with pytest.raises(fb.FileError, match="changed") as raised:
+        nt.arrays()
+    assert raised.value.kind == "file-changed"
