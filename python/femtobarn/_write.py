@@ -47,7 +47,7 @@ def create(path: Path, *, compression: Any = "zstd:5", threads: int | None = Non
         If there is a file already, or none can be made.
     """
     name = root_path(path)
-    if os.path.lexists(name.removeprefix("file://")):
+    if not _core.is_remote(name) and os.path.lexists(name.removeprefix("file://")):
         raise FileError(f"{name} is there already: fb.recreate replaces it, fb.update adds to it", kind="create-failed")
     settings = compression_settings(compression)
     return FileWriter(_core.FileWriter.create(name, settings, False), settings, num_threads(threads))

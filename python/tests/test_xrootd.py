@@ -1,5 +1,6 @@
 """Files of XRootD servers: as those of this machine, by real servers."""
 
+import contextlib
 import json
 import multiprocessing
 import pickle
@@ -227,3 +228,36 @@ def test_ctrl_c_ends_waiting(tmp_path):
         done = subprocess.run([sys.executable, "-c", INTERRUPTED, url], capture_output=True, text=True, timeout=60)
         assert (done.stdout.strip(), done.returncode) == ("interrupted", 0), done.stderr
         assert time.monotonic() - start < 5
+
+
+def test_files_are_written_to_servers(server, tmp_path):
+    """Complete under their name or not at all; ROOT's own client gets what was written."""
+    url = f"{server.url}/written/new.root"
+    columns = {"n": np.arange(300_000), "x": np.random.default_rng(1).random(300_000)}
+    with fb.recreate(url) as file:
+        file.mkdir("runs")["Runs"] = {"run": [1, 2]}
+        events = file.mkrntuple("Events", columns)
+        events.extend(columns)
+        assert not (server.data / "written" / "new.root").exists()
+    assert [path.name for path in (server.data / "written").iterdir()] == ["new.root"]
+    found = fb.open(f"{url}:Events").arrays(library="np")
+    assert all(np.array_equal(found[name], columns[name]) for name in columns)
+    assert fb.open(f"{url}:runs/Runs").num_entries == 2
+    copy = tmp_path / "copy.root"
+    subprocess.run(["xrdcp", "-s", f"{server.url}//written/new.root", copy], check=True, timeout=60)
+    assert fb.open(f"{copy}:Events").verify().ok
+    with uproot.open(copy) as file:
+        assert np.array_equal(file["Events"].arrays(["x"], library="np")["x"], columns["x"])
+
+    with contextlib.suppress(ZeroDivisionError), fb.recreate(url) as file:
+        file["Events"] = {"n": [1]}
+        _ = 1 / 0
+    assert sorted(path.name for path in (server.data / "written").iterdir()) == ["new.root"]
+    assert fb.open(f"{url}:Events").num_entries == 300_000
+    with pytest.raises(fb.FileError) as raised:
+        fb.create(url)
+    assert raised.value.kind == "create-failed"
+    with pytest.raises(fb.FileError, match="not added to"):
+        fb.update(url)
+    fb.write(f"{server.url}/written/other.root", {"n": [1, 2, 3]})
+    assert fb.open(f"{server.url}/written/other.root").num_entries == 3

@@ -4,7 +4,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use femtobarn_io::{Aside, ByteSink, ByteSource, LocalSink};
+use femtobarn_io::{
+    Aside, ByteSink, ByteSource, IoError, LocalSink, Settings, create_remote, is_remote,
+};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rootfile::{FileWriter, RootFile, Uuid};
 
@@ -17,7 +19,10 @@ use crate::open::open_source;
 /// # Errors
 /// If no file can be made there.
 pub fn create_file(url: &str, compression: u32) -> Result<FileWriter, RNTupleError> {
-    let sink = LocalSink::create(local(url))?;
+    let sink: Arc<dyn ByteSink> = match is_remote(url) {
+        true => create_remote(url, true, &Settings::of(url))?,
+        false => Arc::new(LocalSink::create(local(url))?),
+    };
     write_into(sink, compression)
 }
 
@@ -26,7 +31,10 @@ pub fn create_file(url: &str, compression: u32) -> Result<FileWriter, RNTupleErr
 /// # Errors
 /// If there is something of that name, or no file can be made there.
 pub fn create_new_file(url: &str, compression: u32) -> Result<FileWriter, RNTupleError> {
-    let sink = LocalSink::create_new(local(url))?;
+    let sink: Arc<dyn ByteSink> = match is_remote(url) {
+        true => create_remote(url, false, &Settings::of(url))?,
+        false => Arc::new(LocalSink::create_new(local(url))?),
+    };
     write_into(sink, compression)
 }
 
@@ -36,7 +44,7 @@ pub fn create_new_file(url: &str, compression: u32) -> Result<FileWriter, RNTupl
 /// If writing fails.
 pub(crate) fn create_beside(aside: &Aside, compression: u32) -> Result<FileWriter, RNTupleError> {
     let sink = LocalSink::beside(aside)?;
-    write_into(sink, compression)
+    write_into(Arc::new(sink), compression)
 }
 
 /// The path behind a path or a `file:` URL.
@@ -50,12 +58,12 @@ pub(crate) fn file_id(path: &Path) -> Option<(u64, u64)> {
     Some((found.dev(), found.ino()))
 }
 
-fn write_into(sink: LocalSink, compression: u32) -> Result<FileWriter, RNTupleError> {
+fn write_into(sink: Arc<dyn ByteSink>, compression: u32) -> Result<FileWriter, RNTupleError> {
     let name = local(sink.url())
         .file_name()
         .map(|name| name.to_string_lossy().into_owned());
     let name = name.unwrap_or_default();
-    let writer = FileWriter::create(Arc::new(sink), &name, compression, Uuid::random())?;
+    let writer = FileWriter::create(sink, &name, compression, Uuid::random())?;
     Ok(writer)
 }
 
@@ -64,6 +72,13 @@ fn write_into(sink: LocalSink, compression: u32) -> Result<FileWriter, RNTupleEr
 /// # Errors
 /// If there is no such file, or it is none of ROOT's, or may not be written to.
 pub fn update_file(url: &str) -> Result<FileWriter, RNTupleError> {
+    if is_remote(url) {
+        let (url, why) = (
+            url.to_owned(),
+            "files of servers are not added to: write a new one",
+        );
+        return Err(IoError::NotWritten { url, why }.into());
+    }
     let (sink, source) = lock(url)?;
     let file = RootFile::open(source)?;
     Ok(FileWriter::update(sink, &file)?)

@@ -193,6 +193,22 @@ pub enum IoError {
         /// The length asked for.
         found: u64,
     },
+    /// A server, or the way to it, failed while a file was written there.
+    #[error("cannot write {url}")]
+    Sending {
+        /// The sink.
+        url: String,
+        /// What was tried, and what the server said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Files are not written there, or not so.
+    #[error("{url}: {why}")]
+    NotWritten {
+        /// What was to be written.
+        url: String,
+        /// Why, and what to do.
+        why: &'static str,
+    },
     /// A setting is none, or says nonsense.
     #[error("setting for {url}: {what}")]
     Setting {
@@ -249,6 +265,8 @@ impl IoError {
             Self::Write { .. } | Self::Replaced { .. } => "write-failed",
             Self::TooLarge { .. } => "range-too-large",
             Self::WrongAnswer { .. } => "wrong-answer",
+            Self::Sending { .. } => "write-failed",
+            Self::NotWritten { .. } => "unsupported-url",
             Self::Setting { .. } => "usage",
             Self::UnknownScheme { .. } => "unsupported-url",
         }
@@ -291,6 +309,8 @@ impl IoError {
             | Self::Write { url, .. }
             | Self::TooLarge { url, .. }
             | Self::WrongAnswer { url, .. }
+            | Self::Sending { url, .. }
+            | Self::NotWritten { url, .. }
             | Self::Setting { url, .. }
             | Self::UnknownScheme { url } => url,
         }

@@ -7,7 +7,7 @@
 //! source declares in its [`SourceCost`] how requests to it should be cut. [`coalesce`] cuts them.
 //!
 //! A [`ByteSink`] is written by position, and what was written appears as a whole: a local file ([`LocalSink`]), which
-//! stands beside its name until then ([`Aside`]), or memory ([`MemorySink`]).
+//! stands beside its name until then ([`Aside`]), one of a server ([`XrootdSink`]), or memory ([`MemorySink`]).
 //!
 //! # Why the trait is synchronous
 //!
@@ -49,11 +49,12 @@ pub use error::IoError;
 pub use layer::{HeldSource, MeteredSource, RecordSource};
 pub use meter::{Meter, Metered, Span, Stage, Traffic, beginning};
 pub use remote::{
-    OpenOther, RemoteEntry, is_remote, list_folder, open_remote, read_others_with, scheme,
+    OpenOther, RemoteEntry, create_remote, is_remote, list_folder, open_remote, read_others_with,
+    scheme,
 };
 pub use runtime::while_waiting;
 pub use settings::{SETTINGS, Settings};
-pub use sink::{Aside, ByteSink, LocalSink, MemorySink, Transferred, wanted_name};
+pub use sink::{Aside, ByteSink, LocalSink, MemorySink, Transferred, XrootdSink, wanted_name};
 pub use source::{
     ByteSource, HttpError, HttpSource, LocalSource, MemorySource, SourceCost, SourceMeta,
     XrootdSource,

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use crate::source::{self, HttpSource, XrootdSource};
-use crate::{ByteSource, IoError, Settings};
+use crate::{ByteSink, ByteSource, IoError, Settings, XrootdSink};
 
 /// How files of a scheme are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +66,26 @@ pub fn open_remote(url: &str, settings: &Settings) -> Result<Arc<dyn ByteSource>
         },
         None => return Err(unknown(url)),
     })
+}
+
+/// Makes a file of a server, to be written.
+///
+/// # Errors
+/// If files are not written to servers of its scheme, there is something of that name which is not to be replaced, nothing
+/// may be made there, or no server answers.
+pub fn create_remote(
+    url: &str,
+    replaces: bool,
+    settings: &Settings,
+) -> Result<Arc<dyn ByteSink>, IoError> {
+    match protocol(url) {
+        Some(Protocol::Xrootd) => Ok(Arc::new(XrootdSink::create(url, replaces, settings)?)),
+        Some(_) => Err(IoError::NotWritten {
+            url: public(url),
+            why: "files are written to this machine and to root://, and not there",
+        }),
+        None => Err(unknown(url)),
+    }
 }
 
 fn unknown(url: &str) -> IoError {

@@ -91,7 +91,7 @@ fn what_is_no_root_file_is_4() {
     );
     assert_eq!(failure(&["ls", "testdata"], 3)["kind"], "not-a-file");
     assert_eq!(
-        failure(&["ls", "https://example.org/a.root"], 3)["kind"],
+        failure(&["ls", "gopher://example.org/a.root"], 3)["kind"],
         "unsupported-url"
     );
 }

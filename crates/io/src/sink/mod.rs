@@ -5,6 +5,7 @@ mod local;
 mod memory;
 mod reflink;
 mod transfer;
+mod xrootd;
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -13,6 +14,7 @@ pub use aside::{Aside, wanted_name};
 pub use local::LocalSink;
 pub use memory::MemorySink;
 pub use transfer::Transferred;
+pub use xrootd::XrootdSink;
 
 use crate::{ByteSource, IoError};
 

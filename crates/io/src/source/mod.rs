@@ -25,7 +25,7 @@ pub use http::{HttpError, HttpSource};
 pub use local::LocalSource;
 pub use memory::MemorySource;
 pub use xrootd::XrootdSource;
-pub(crate) use xrootd::list as list_xrootd;
+pub(crate) use xrootd::{client as xrootd_client, list as list_xrootd};
 
 /// Something with a size whose bytes can be read by range. Immutable: the bytes do not change while it is open.
 pub trait ByteSource: Send + Sync + Debug {

@@ -21,7 +21,8 @@ static CLIENTS: PerProcess<Arc<Clients>> = PerProcess::new();
 
 type Clients = Mutex<Vec<(Options, Client)>>;
 
-fn client(settings: &Settings) -> Result<Client, IoError> {
+/// The client for these settings.
+pub(crate) fn client(settings: &Settings) -> Result<Client, IoError> {
     let options = options(settings)?;
     let clients = CLIENTS.get(|| Ok(Arc::default()));
     let clients = clients.unwrap_or_else(|never: Infallible| match never {});

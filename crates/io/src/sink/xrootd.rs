@@ -1,0 +1,265 @@
+//! Files that are written to XRootD servers.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use femtobarn_xrootd::{Client, Code, File, OpenOptions, XrootdError, XrootdUrl};
+
+use super::ByteSink;
+use crate::remote::public;
+use crate::runtime::{process, wait_for};
+use crate::source::xrootd_client;
+use crate::{IoError, Settings};
+
+/// A file of an XRootD server, written at any place. It stands beside its name until [`ByteSink::commit`], which gives it
+/// that: other readers see all of it, or nothing. Dropped before, it is removed; that of a process that was killed stays,
+/// and is called `.<name>.partial-<process>-<number>`.
+#[derive(Debug)]
+pub struct XrootdSink {
+    /// As people see it, without what may be secret.
+    url: String,
+    wanted: XrootdUrl,
+    aside: XrootdUrl,
+    client: Client,
+    replaces: bool,
+    /// The process that may use it.
+    owner: u32,
+    /// None once it is complete.
+    file: Mutex<Option<Arc<File>>>,
+    /// One past the last byte that was written.
+    end: AtomicU64,
+}
+
+impl XrootdSink {
+    /// Makes a file; folders that are missing are made as well.
+    ///
+    /// # Errors
+    /// If there is something of that name which is not to be replaced, nothing may be made there, or no server answers.
+    pub fn create(url: &str, replaces: bool, settings: &Settings) -> Result<Self, IoError> {
+        let shown = public(url);
+        let failed = |error| failed(&shown, error);
+        let wanted = XrootdUrl::parse(url).map_err(failed)?;
+        let client = xrootd_client(settings)?;
+        let aside = XrootdUrl {
+            path: beside(&wanted.path),
+            ..wanted.clone()
+        };
+        let open = async {
+            check_free(&client, &wanted, replaces).await?;
+            File::open(&client, aside.clone(), OpenOptions::CreateNew).await
+        };
+        let file = match wait_for(&shown, open)? {
+            Err(XrootdError::Server { code, .. }) if code == Code::EXISTS => {
+                return Err(IoError::Exists { url: shown });
+            }
+            opened => opened.map_err(failed)?,
+        };
+        Ok(Self {
+            url: shown,
+            wanted,
+            aside,
+            client,
+            replaces,
+            owner: process(),
+            file: Mutex::new(Some(Arc::new(file))),
+            end: AtomicU64::new(0),
+        })
+    }
+
+    fn file(&self) -> Result<Arc<File>, IoError> {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = file.as_ref().filter(|_| self.owner == process());
+        own.cloned().ok_or_else(|| {
+            let why = "it is complete, or another process writes it";
+            failed(&self.url, usage(why.to_owned()))
+        })
+    }
+
+    /// Insists that all is there, and gives it its name.
+    async fn appear(&self, file: &File) -> Result<(), XrootdError> {
+        file.sync().await?;
+        let expected = self.end.load(Relaxed);
+        let found = self.client.stat(&self.aside).await?.size;
+        if found != expected {
+            let what = format!("{expected} bytes were written, and {found} are there");
+            return Err(usage(what));
+        }
+        check_free(&self.client, &self.wanted, self.replaces).await?;
+        self.client.rename(&self.aside, &self.wanted.path).await
+    }
+}
+
+fn usage(what: String) -> XrootdError {
+    XrootdError::Usage { what }
+}
+
+/// Where a file stands that is not complete.
+fn beside(path: &str) -> String {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let number = COUNTER.fetch_add(1, Relaxed);
+    format!("{folder}/.{name}.partial-{}-{number}", process())
+}
+
+/// Insists that nothing has the name, if it is not to be replaced, and that it is no folder's.
+async fn check_free(client: &Client, url: &XrootdUrl, replaces: bool) -> Result<(), XrootdError> {
+    let taken = |code, message: &str| XrootdError::Server {
+        server: url.server.to_string(),
+        doing: format!("writing of {}", url.path),
+        code,
+        message: message.to_owned(),
+    };
+    match client.stat(url).await {
+        Ok(stat) if stat.is_folder() => Err(taken(Code::IS_FOLDER, "it is a folder")),
+        Ok(_) if !replaces => Err(taken(Code::EXISTS, "it is there already")),
+        Err(XrootdError::Server { code, .. }) if code == Code::NOT_FOUND => Ok(()),
+        found => found.map(drop),
+    }
+}
+
+fn failed(url: &str, error: XrootdError) -> IoError {
+    let url = url.to_owned();
+    match &error {
+        XrootdError::Server { code, .. } if *code == Code::NOT_AUTHORIZED => {
+            IoError::ReadOnly { url }
+        }
+        XrootdError::Server { code, .. } if *code == Code::EXISTS => IoError::Exists { url },
+        XrootdError::Server { code, .. } if *code == Code::IS_FOLDER => IoError::NotAFile {
+            url,
+            found: "a folder",
+        },
+        _ => IoError::Sending {
+            url,
+            source: Box::new(error),
+        },
+    }
+}
+
+impl ByteSink for XrootdSink {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), IoError> {
+        let file = self.file()?;
+        let end = offset.saturating_add(bytes.len() as u64);
+        let written = file.write(offset, Bytes::copy_from_slice(bytes));
+        wait_for(&self.url, written)?.map_err(|error| failed(&self.url, error))?;
+        self.end.fetch_max(end, Relaxed);
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), IoError> {
+        let file = self.file()?;
+        wait_for(&self.url, file.sync())?.map_err(|error| failed(&self.url, error))
+    }
+
+    fn commit(&self) -> Result<(), IoError> {
+        let file = self.file()?;
+        let appeared = wait_for(&self.url, self.appear(&file))?;
+        appeared.map_err(|error| failed(&self.url, error))?;
+        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(())
+    }
+}
+
+impl Drop for XrootdSink {
+    fn drop(&mut self) {
+        let file = self.file.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Some(file) = file.take() else { return };
+        if self.owner != process() {
+            // it is for the process that writes it
+            std::mem::forget(file);
+            return;
+        }
+        drop(file);
+        // nobody is left to tell
+        let _ = wait_for(&self.url, self.client.remove(&self.aside));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use femtobarn_testkit::{Servers, can_start, content};
+
+    use super::*;
+
+    fn create(server: &Servers, name: &str, replaces: bool) -> Result<XrootdSink, IoError> {
+        XrootdSink::create(&server.url(name), replaces, &Settings::default())
+    }
+
+    fn names(server: &Servers, folder: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(server.data[0].join(folder)).unwrap();
+        entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn files_appear_when_they_are_complete_or_not_at_all() {
+        if !can_start() {
+            return;
+        }
+        let server = Servers::start("xrootd");
+        let bytes = content(20 << 20);
+        let sink = create(&server, "a/b/new", false).unwrap();
+        std::thread::scope(|scope| {
+            for (number, part) in bytes
+                .chunks(3 << 20)
+                .enumerate()
+                .collect::<Vec<_>>()
+                .iter()
+                .rev()
+            {
+                let (sink, number, part) = (&sink, *number, *part);
+                scope.spawn(move || sink.write_at((number as u64) * (3 << 20), part).unwrap());
+            }
+        });
+        assert!(names(&server, "a/b").iter().all(|name| name != "new"));
+        sink.commit().unwrap();
+        assert!(sink.write_at(0, b"late").is_err());
+        drop(sink);
+        assert_eq!(names(&server, "a/b"), ["new"]);
+        assert!(std::fs::read(server.data[0].join("a/b/new")).unwrap() == bytes);
+
+        drop({
+            let sink = create(&server, "a/b/new", true).unwrap();
+            sink.write_at(0, b"never").unwrap();
+            sink
+        });
+        assert_eq!(names(&server, "a/b"), ["new"]);
+        let again = create(&server, "a/b/new", true).unwrap();
+        again.write_at(3, b"def").unwrap();
+        again.write_at(0, b"abc").unwrap();
+        again.commit().unwrap();
+        assert_eq!(
+            std::fs::read(server.data[0].join("a/b/new")).unwrap(),
+            b"abcdef"
+        );
+    }
+
+    #[test]
+    fn what_is_there_is_replaced_only_where_it_may() {
+        if !can_start() {
+            return;
+        }
+        let server = Servers::start("xrootd");
+        server.put("old", b"old");
+        let error = create(&server, "old", false).unwrap_err();
+        assert!(matches!(error, IoError::Exists { .. }), "{error}");
+        std::fs::create_dir(server.data[0].join("folder")).unwrap();
+        let error = create(&server, "folder", true).unwrap_err();
+        assert!(matches!(error, IoError::NotAFile { .. }), "{error}");
+        // somebody else was quicker
+        let late = create(&server, "new", false).unwrap();
+        late.write_at(0, b"late").unwrap();
+        server.put("new", b"first");
+        assert!(matches!(late.commit(), Err(IoError::Exists { .. })));
+        drop(late);
+        assert_eq!(std::fs::read(server.data[0].join("new")).unwrap(), b"first");
+        let mut left = names(&server, "");
+        left.sort();
+        assert_eq!(left, ["folder", "new", "old"]);
+    }
+}
