@@ -58,6 +58,11 @@ $(STAMPS)/root: pyproject.toml scripts/requirements.py $(STAMPS)/venv
 	    && echo 'ROOT cannot be installed here: the tests against it are skipped'; }
 	touch $@
 
+# Object stores, for tests: their building takes minutes, once.
+$(STAMPS)/stores: scripts/setup_stores.sh $(STAMPS)/venv
+	scripts/setup_stores.sh $(BIN)/python
+	touch $@
+
 $(STAMPS)/fuzz: $(STAMPS)/venv
 	$(CARGO) install --quiet --locked --root $(VENV)/cargo cargo-fuzz
 	touch $@
@@ -110,11 +115,11 @@ test: test-rust test-python test-examples test-docs test-wheel ## run all tests
 
 .PHONY: test-rust
 # In the release profile, whose dependencies are compiled for the package already.
-test-rust: $(STAMPS)/venv ## unit, property and documentation tests of the crates
+test-rust: $(STAMPS)/venv $(STAMPS)/stores ## unit, property and documentation tests of the crates
 	$(CARGO) test --release --locked --no-fail-fast --workspace --exclude femtobarn-python
 
 .PHONY: test-python
-test-python: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root ## tests of the package, against uproot and ROOT
+test-python: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root $(STAMPS)/stores ## tests of the package, against uproot and ROOT
 	$(BIN)/python -m pytest
 
 .PHONY: test-examples

@@ -68,6 +68,14 @@ def need_program():
 
 
 @pytest.fixture(scope="session")
+def need_store():
+    """A function that insists on an object store."""
+    import object_servers
+
+    return lambda name: object_servers.find(name) or missing(f"{name} is not there: scripts/setup_stores.sh makes it")
+
+
+@pytest.fixture(scope="session")
 def cargo():
     """The path of cargo."""
     return shutil.which("cargo") or missing("cargo is not installed")

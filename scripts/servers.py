@@ -3,7 +3,8 @@
     python scripts/servers.py KIND
 
 Imported, it gives classes; as a program, it starts one, says in a line of JSON where it is, and then obeys lines of its
-input (`kill`, `restart`), each answered by a line, until that ends: then it ends the server and removes its files.
+input (`kill`, `restart`, `put NAME FILE`), each answered by a line, until that ends: then it ends the server and
+removes its files.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 _PATIENCE = 60.0  # seconds until a server must be up
 _TRIES = 5  # another program may take a free port first
@@ -498,7 +500,27 @@ class Cache:
         return {**self.origin.about(), "port": self.proxy.port}
 
 
-KINDS: dict[str, Callable[[], Xrootd | Nginx | Cluster | Cache]] = {
+class Server(Protocol):
+    """What all of them have."""
+
+    def kill(self) -> None:
+        """End it, as a crash does."""
+
+    def close(self) -> None:
+        """End it, and remove its files."""
+
+    def about(self) -> dict[str, object]:
+        """Where it is."""
+
+
+def _object_store(name: str, *arguments: object) -> Server:
+    import object_servers
+
+    server: Server = getattr(object_servers, name)(*arguments)
+    return server
+
+
+KINDS: dict[str, Callable[[], Server]] = {
     "xrootd": lambda: Xrootd(),
     "sss": lambda: Xrootd(sss),
     "tls": lambda: Xrootd(tls),
@@ -508,6 +530,10 @@ KINDS: dict[str, Callable[[], Xrootd | Nginx | Cluster | Cache]] = {
     "nginx-tls": lambda: Nginx(has_tls=True),
     "cluster": lambda: Cluster(),
     "cache": lambda: Cache(),
+    "minio": lambda: _object_store("Minio"),
+    "minio-tls": lambda: _object_store("Minio", True),
+    "azurite": lambda: _object_store("Azurite"),
+    "fake-gcs": lambda: _object_store("FakeGcs"),
 }
 
 
@@ -524,6 +550,11 @@ def main() -> None:
                     server.kill()
                 case "restart", Xrootd() | Nginx():
                     server.restart()
+                case command, store if command.startswith("put ") and hasattr(store, "put"):
+                    # from the file with its content, as which it ends
+                    name, _, place = command.removeprefix("put ").rpartition(" ")
+                    store.put(name, Path(place).read_bytes())
+                    Path(place).unlink()
                 case command, _:
                     raise SystemExit(f"there is no {command!r}")
             print("done", flush=True)

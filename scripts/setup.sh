@@ -41,7 +41,6 @@ fi
 if [ "$(id -u)" = 0 ] && ! { command -v nginx && [ -e /usr/lib/nginx/modules/ngx_http_dav_ext_module.so ]; } >/dev/null; then
     apt_install nginx-light libnginx-mod-http-dav-ext
 fi
-
 if ! command -v rustc >/dev/null || ! command -v cargo >/dev/null; then
     say "missing: cargo and rustc, at least $oldest_rust (https://rustup.rs)"
     exit 1

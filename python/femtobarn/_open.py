@@ -56,7 +56,7 @@ def open(
         - ``"file.root:Events"``, also ``"file.root:folder/Events"`` and ``"file.root:Events;2"`` for an older cycle;
         - ``"file.root"`` or a `pathlib.Path`, if the file holds one ntuple only;
         - a URL in place of the path: ``file:///…``, ``root://server//…`` for files of XRootD servers, ``https://…`` or
-          ``davs://…`` of HTTP and WebDAV servers;
+          ``davs://…`` of HTTP and WebDAV servers, ``s3://bucket/…``, ``gs://…`` and ``az://…`` of object stores;
         - a glob such as ``"data/*.root:Events"``, with ``**`` and ``{a,b}``, its files in alphabetic order;
         - a dict ``{path: name}``;
         - an ntuple that is open already, which stands for its files;
@@ -296,7 +296,7 @@ def _expand(path: str) -> Sequence[str]:
         if scheme.group(1).lower() != "file":
             shown = path.partition("?")[0]  # what is behind may be a secret
             raise UsageError(
-                f"{shown}: this version reads no {scheme.group(1)}://, but local files, root:// and https://"
+                f"{shown}: this version reads no {scheme.group(1)}://, but local files, root://, https:// and s3://"
             )
         path = unquote(urlsplit(path).path)
     path = os.path.expanduser(path)

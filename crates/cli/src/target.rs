@@ -31,7 +31,7 @@ impl Target {
         let (scheme, rest) = split_scheme(text);
         if let Some(scheme) = scheme.filter(|&scheme| scheme != "file") {
             let message = format!(
-                "{text}: this version reads no {scheme}://, but local files, root:// and https://"
+                "{text}: this version reads no {scheme}://, but local files, root://, https:// and s3://"
             );
             return Err(Failure::new(code::NOT_THERE, "unsupported-url", message));
         }

@@ -26,6 +26,14 @@ pub enum IoError {
         /// Who was asked, and what it said.
         why: String,
     },
+    /// An object store has no such bucket or container.
+    #[error("no such file: {url}: there is no bucket {bucket}")]
+    NoBucket {
+        /// The source.
+        url: String,
+        /// The bucket.
+        bucket: String,
+    },
     /// It can be read, and may not be written to.
     #[error(
         "permission denied: {url} may not be written to: change its permissions, or make a new file"
@@ -219,7 +227,7 @@ pub enum IoError {
     },
     /// It has a scheme of which nothing is known.
     #[error(
-        "{url}: no files are read from there: there are file, root, roots, http, https, dav and davs"
+        "{url}: no files are read from there: there are file, root, roots, http, https, dav, davs, s3, gs and az"
     )]
     UnknownScheme {
         /// What was to be opened.
@@ -246,7 +254,7 @@ impl IoError {
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::NotFound { .. } => "file-not-found",
+            Self::NotFound { .. } | Self::NoBucket { .. } => "file-not-found",
             Self::PermissionDenied { .. }
             | Self::Refused { .. }
             | Self::ReadOnly { .. }
@@ -290,6 +298,7 @@ impl IoError {
             Self::NotFound { url, .. }
             | Self::PermissionDenied { url, .. }
             | Self::Refused { url, .. }
+            | Self::NoBucket { url, .. }
             | Self::ReadOnly { url }
             | Self::FolderReadOnly { url, .. }
             | Self::Busy { url }

@@ -1,13 +1,15 @@
 //! Byte sources, layers over them, the coalescing of ranges, and byte sinks. Knows no file format.
 //!
 //! A [`ByteSource`] is anything with a size whose bytes can be read by range: a local file ([`LocalSource`]), memory
-//! ([`MemorySource`]), a file of a server ([`XrootdSource`], [`HttpSource`]), or a layer that wraps another source and is one itself
+//! ([`MemorySource`]), a file of a server ([`XrootdSource`], [`HttpSource`]), an object of an object store
+//! ([`ObjectSource`]), or a layer that wraps another source and is one itself
 //! ([`RecordSource`], [`HeldSource`]).
 //! Vector reads are the only read: one call of [`ByteSource::read_ranges`] is one request to the storage, and each
 //! source declares in its [`SourceCost`] how requests to it should be cut. [`coalesce`] cuts them.
 //!
 //! A [`ByteSink`] is written by position, and what was written appears as a whole: a local file ([`LocalSink`]), which
-//! stands beside its name until then ([`Aside`]), one of a server ([`XrootdSink`]), or memory ([`MemorySink`]).
+//! stands beside its name until then ([`Aside`]), one of a server ([`XrootdSink`]), an object of an
+//! object store ([`ObjectSink`]), or memory ([`MemorySink`]).
 //!
 //! # Why the trait is synchronous
 //!
@@ -36,6 +38,7 @@ mod coalesce;
 mod error;
 mod layer;
 mod meter;
+mod object;
 mod remote;
 mod runtime;
 mod settings;
@@ -54,10 +57,12 @@ pub use remote::{
 };
 pub use runtime::while_waiting;
 pub use settings::{SETTINGS, Settings};
-pub use sink::{Aside, ByteSink, LocalSink, MemorySink, Transferred, XrootdSink, wanted_name};
+pub use sink::{
+    Aside, ByteSink, LocalSink, MemorySink, ObjectSink, Transferred, XrootdSink, wanted_name,
+};
 pub use source::{
-    ByteSource, HttpError, HttpSource, LocalSource, MemorySource, SourceCost, SourceMeta,
-    XrootdSource,
+    ByteSource, HttpError, HttpSource, LocalSource, MemorySource, ObjectSource, SourceCost,
+    SourceMeta, XrootdSource,
 };
 pub use threads::on_threads;
 pub use usage::{Usage, rates, summary, watch_all, watched};

@@ -3,14 +3,15 @@
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use crate::source::{self, HttpSource, XrootdSource};
-use crate::{ByteSink, ByteSource, IoError, Settings, XrootdSink};
+use crate::source::{self, HttpSource, ObjectSource, XrootdSource};
+use crate::{ByteSink, ByteSource, IoError, ObjectSink, Settings, XrootdSink};
 
 /// How files of a scheme are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Protocol {
     Xrootd,
     Http,
+    Object,
     /// By what somebody brought: see [`read_others_with`].
     Other,
 }
@@ -42,6 +43,7 @@ fn protocol(url: &str) -> Option<Protocol> {
         "file" => None,
         "root" | "roots" | "xroot" | "xroots" => Some(Protocol::Xrootd),
         "http" | "https" | "dav" | "davs" => Some(Protocol::Http),
+        "s3" | "s3a" | "gs" | "gcs" | "az" | "azure" | "abfs" | "abfss" => Some(Protocol::Object),
         _ => OTHERS.get().map(|_| Protocol::Other),
     }
 }
@@ -60,6 +62,7 @@ pub fn open_remote(url: &str, settings: &Settings) -> Result<Arc<dyn ByteSource>
     Ok(match protocol(url) {
         Some(Protocol::Xrootd) => XrootdSource::open(url, settings)?,
         Some(Protocol::Http) => HttpSource::open(url, settings)?,
+        Some(Protocol::Object) => ObjectSource::open(url, settings)?,
         Some(Protocol::Other) => match OTHERS.get() {
             Some(open) => open(url, settings)?,
             None => return Err(unknown(url)),
@@ -80,9 +83,10 @@ pub fn create_remote(
 ) -> Result<Arc<dyn ByteSink>, IoError> {
     match protocol(url) {
         Some(Protocol::Xrootd) => Ok(Arc::new(XrootdSink::create(url, replaces, settings)?)),
+        Some(Protocol::Object) => Ok(Arc::new(ObjectSink::create(url, replaces, settings)?)),
         Some(_) => Err(IoError::NotWritten {
             url: public(url),
-            why: "files are written to this machine and to root://, and not there",
+            why: "files are written to this machine, to root://, s3://, gs:// and az://, and not there",
         }),
         None => Err(unknown(url)),
     }
@@ -122,7 +126,8 @@ pub struct RemoteEntry {
     pub modified: Option<SystemTime>,
 }
 
-/// What is in a folder of a server, in the order of the names; of a redirector of XRootD, what all of its servers have.
+/// What is in a folder of a server, in the order of the names; of a redirector of XRootD, what all of its servers have; of
+/// an object store, what begins with the folder's name, up to the next slash.
 ///
 /// # Errors
 /// If its server has no lists, there is no such folder, it may not be read, or no server answers.
@@ -130,6 +135,7 @@ pub fn list_folder(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, I
     let mut found = match protocol(url) {
         Some(Protocol::Xrootd) => source::list_xrootd(url, settings),
         Some(Protocol::Http) => source::list_http(url, settings),
+        Some(Protocol::Object) => source::list_objects(url, settings),
         _ => Err(unknown(url)),
     }?;
     found.sort_by(|a, b| a.name.cmp(&b.name));

@@ -50,6 +50,14 @@ pub(crate) fn wait_for<T>(url: &str, work: impl Future<Output = T>) -> Result<T,
     })
 }
 
+/// Does asynchronous work of clearing up, which nobody ends but the time that it may take.
+pub(crate) fn clear_up(limit: Duration, work: impl Future<Output = ()>) {
+    if let Ok(runtime) = runtime() {
+        // who clears up can do nothing about it if it takes longer
+        let _ = runtime.block_on(async { tokio::time::timeout(limit, work).await });
+    }
+}
+
 /// The number of the process whose runtime that is: what was opened by another one is not to be used in this one.
 pub(crate) fn process() -> u32 {
     std::process::id()

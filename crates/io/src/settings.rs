@@ -68,6 +68,20 @@ pub const SETTINGS: &[(&str, &str)] = &[
         "bearer_token",
         "the token for https, davs and XRootD (found as WLCG's profile says)",
     ),
+    ("endpoint", "the server of an object store"),
+    ("region", "the region of an object store"),
+    ("profile", "the profile of ~/.aws"),
+    (
+        "anonymous",
+        "whether an object store is asked without credentials (false)",
+    ),
+    ("access_key_id", "the key of an object store"),
+    ("secret_access_key", "the secret of that key"),
+    ("session_token", "the token of a session of an object store"),
+    (
+        "part_size",
+        "bytes of a part of an upload to an object store (16 MiB)",
+    ),
 ];
 
 /// Settings for one URL.

@@ -30,10 +30,29 @@ fn is_there(program: &str, packages: &str) -> bool {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status();
-    if found.is_ok() {
-        return true;
-    }
-    let message = format!("there is no {program} (Debian: apt-get install {packages})");
+    found.is_ok() || is_missing(program, &format!("Debian: apt-get install {packages}"))
+}
+
+/// Whether an object store (`minio`, `azurite` or `fake-gcs-server`) can be started; says what is missing, or fails where
+/// nothing may be.
+pub fn can_store(program: &str) -> bool {
+    let found = Command::new("python3")
+        .arg(script("object_servers.py"))
+        .arg(program)
+        .stdout(Stdio::null())
+        .status();
+    found.is_ok_and(|status| status.success())
+        || is_missing(program, "scripts/setup_stores.sh makes it")
+}
+
+fn script(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts");
+    folder.join(name)
+}
+
+/// Says that a program is not there: false.
+fn is_missing(program: &str, how: &str) -> bool {
+    let message = format!("there is no {program} ({how})");
     assert!(
         std::env::var_os("FEMTOBARN_REQUIRE_ALL").is_none(),
         "{message}"
@@ -62,14 +81,17 @@ pub struct Servers {
     pub folder: PathBuf,
     /// The ports of those that have files.
     pub servers: Vec<u16>,
+    /// Where an object store is asked.
+    pub endpoint: String,
+    /// The key of an object store, and its secret.
+    pub keys: (String, String),
 }
 
 impl Servers {
     /// Servers of a kind that `scripts/servers.py` knows.
     pub fn start(kind: &str) -> Self {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/servers.py");
         let mut child = Command::new("python3")
-            .arg(script)
+            .arg(script("servers.py"))
             .arg(kind)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -81,6 +103,7 @@ impl Servers {
         let about: serde_json::Value = serde_json::from_str(&line).expect("a server that is up");
         let port = |value: &serde_json::Value| u16::try_from(value.as_u64().unwrap()).unwrap();
         let path = |value: &serde_json::Value| PathBuf::from(value.as_str().unwrap());
+        let text = |name: &str| about[name].as_str().unwrap_or_default().to_owned();
         Self {
             input: child.stdin.take(),
             output,
@@ -93,6 +116,8 @@ impl Servers {
                 .iter()
                 .map(port)
                 .collect(),
+            endpoint: text("endpoint"),
+            keys: (text("access_key_id"), text("secret_access_key")),
             child,
         }
     }
@@ -112,6 +137,13 @@ impl Servers {
     /// Starts them again, on the same port.
     pub fn restart(&mut self) {
         self.tell("restart");
+    }
+
+    /// Puts an object into a store: its bucket, a slash, and its key.
+    pub fn store(&mut self, name: &str, content: &[u8]) {
+        let place = self.folder.join("content");
+        std::fs::write(&place, content).unwrap();
+        self.tell(&format!("put {name} {}", place.display()));
     }
 
     /// The URL of a file.

@@ -3,6 +3,8 @@
 mod aside;
 mod local;
 mod memory;
+mod object;
+mod parts;
 mod reflink;
 mod transfer;
 mod xrootd;
@@ -13,6 +15,7 @@ use std::ops::Range;
 pub use aside::{Aside, wanted_name};
 pub use local::LocalSink;
 pub use memory::MemorySink;
+pub use object::ObjectSink;
 pub use transfer::Transferred;
 pub use xrootd::XrootdSink;
 

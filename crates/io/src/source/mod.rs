@@ -16,6 +16,7 @@ mod http;
 mod local;
 mod map;
 mod memory;
+mod object;
 mod xrootd;
 
 pub(crate) use map::is_local;
@@ -24,6 +25,8 @@ pub(crate) use http::list as list_http;
 pub use http::{HttpError, HttpSource};
 pub use local::LocalSource;
 pub use memory::MemorySource;
+pub use object::ObjectSource;
+pub(crate) use object::list as list_objects;
 pub use xrootd::XrootdSource;
 pub(crate) use xrootd::{client as xrootd_client, list as list_xrootd};
 

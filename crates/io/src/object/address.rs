@@ -1,0 +1,124 @@
+//! What a URL of an object store names: a kind of store, a bucket, and a key in it. Pure.
+
+use object_store::path::Path;
+
+use crate::IoError;
+use crate::remote::{public, scheme};
+
+/// Which protocol a store speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    S3,
+    Google,
+    Azure,
+}
+
+/// An object, or a folder of them: what begins with its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// As people see it, without what may be secret.
+    pub url: String,
+    pub kind: Kind,
+    /// The bucket, which Azure calls a container.
+    pub bucket: String,
+    /// The host of an account of Azure, where the URL names it.
+    pub host: Option<String>,
+    pub key: Path,
+    /// Whether it ends as a folder does, and can be no object.
+    pub is_folder: bool,
+}
+
+impl Address {
+    /// Takes a URL apart, as fsspec and the crate `object_store` write them. A key is taken as it is: `%20` in it is no space.
+    pub fn parse(url: &str) -> Result<Self, IoError> {
+        let failed = |why: &str| IoError::Remote {
+            url: public(url),
+            source: why.into(),
+        };
+        let kind = match scheme(url).as_deref() {
+            Some("s3" | "s3a") => Kind::S3,
+            Some("gs" | "gcs") => Kind::Google,
+            Some("az" | "azure" | "abfs" | "abfss") => Kind::Azure,
+            _ => return Err(IoError::UnknownScheme { url: public(url) }),
+        };
+        let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+        if rest.contains(['?', '#']) {
+            return Err(failed("the URL of an object has no ? and no #"));
+        }
+        let (server, key) = rest.split_once('/').unwrap_or((rest, ""));
+        let (bucket, host) = match server.split_once('@') {
+            Some((container, host)) if kind == Kind::Azure => (container, Some(host.to_owned())),
+            _ => (server, None),
+        };
+        if bucket.is_empty() || bucket.contains(['@', ':']) {
+            return Err(failed(
+                "expected a bucket and a key, as s3://bucket/key; the server is a setting, endpoint",
+            ));
+        }
+        let parsed = Path::parse(key).map_err(|error| failed(&error.to_string()))?;
+        Ok(Self {
+            url: public(url),
+            kind,
+            bucket: bucket.to_owned(),
+            host,
+            is_folder: key.is_empty() || key.ends_with('/'),
+            key: parsed,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_those_of_other_programs() {
+        for (url, kind, bucket, host, key) in [
+            ("s3://b/a/k.root", Kind::S3, "b", None, "a/k.root"),
+            ("S3A://b/a%20b c", Kind::S3, "b", None, "a%20b c"),
+            ("gs://b/k", Kind::Google, "b", None, "k"),
+            ("gcs://b/k", Kind::Google, "b", None, "k"),
+            ("az://c/k", Kind::Azure, "c", None, "k"),
+            ("azure://c/k", Kind::Azure, "c", None, "k"),
+            ("abfs://c/k", Kind::Azure, "c", None, "k"),
+            (
+                "abfss://c@me.dfs.core.windows.net/k",
+                Kind::Azure,
+                "c",
+                Some("me.dfs.core.windows.net"),
+                "k",
+            ),
+        ] {
+            let found = Address::parse(url).unwrap();
+            assert_eq!(
+                (found.kind, &*found.bucket, found.host.as_deref()),
+                (kind, bucket, host)
+            );
+            assert_eq!(found.key.as_ref(), key);
+            assert!(!found.is_folder);
+        }
+        for folder in ["s3://b", "s3://b/", "s3://b/a/"] {
+            assert!(Address::parse(folder).unwrap().is_folder, "{folder}");
+        }
+    }
+
+    #[test]
+    fn what_names_no_object_is_told() {
+        for (url, said) in [
+            ("s3://", "as s3://bucket/key"),
+            ("s3://key:secret@b/k", "as s3://bucket/key"),
+            ("s3://host:9000/b/k", "endpoint"),
+            ("s3://b/a//k", "Path"),
+            ("s3://b/../k", ".."),
+            ("s3://b/k?token=secret", "no ?"),
+        ] {
+            let error = Address::parse(url).unwrap_err();
+            let cause = std::error::Error::source(&error).unwrap().to_string();
+            assert!(cause.contains(said), "{url}: {cause}");
+            assert!(
+                !format!("{error}{cause}").contains("secret"),
+                "{error} {cause}"
+            );
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Object stores: which one a URL names, how it is asked, and what its errors mean. Sources and sinks are made of it.
+
+mod address;
+mod client;
+mod failure;
+mod options;
+mod profile;
+mod store;
+
+pub(crate) use address::{Address, Kind};
+pub(crate) use failure::{created, is_unsatisfiable, read};
+pub(crate) use options::Options;
+pub(crate) use store::{Store, store};
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

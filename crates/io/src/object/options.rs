@@ -1,0 +1,329 @@
+//! How a store is asked: what settings, the environment and profiles say, in this order. Two of the same are one store.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use object_store::aws::AmazonS3ConfigKey as S3Key;
+use object_store::azure::AzureConfigKey as AzureKey;
+use object_store::gcp::GoogleConfigKey as GoogleKey;
+
+use super::profile::Profile;
+use super::{Address, Kind};
+use crate::{IoError, Settings};
+
+/// Requests at once to one store. Each one is at 85 to 90 MB/s at most, after 100 to 200 ms without any byte: 32 requests
+/// of 8 MiB are 1 GB/s.
+const AT_ONCE: usize = 32;
+
+/// The variables of a process.
+pub(crate) type Environment = BTreeMap<String, String>;
+
+/// How a store is asked.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub kind: Kind,
+    pub bucket: String,
+    pub host: Option<String>,
+    /// In the names of the crate `object_store`.
+    pub config: BTreeMap<String, String>,
+    pub connect_timeout: Duration,
+    pub request_timeout: Duration,
+    pub most_retries: usize,
+    pub at_once: usize,
+    pub authorities: Option<PathBuf>,
+}
+
+/// The keys of an account of AWS.
+#[derive(Default)]
+struct Keys {
+    id: Option<String>,
+    secret: Option<String>,
+    token: Option<String>,
+}
+
+impl Options {
+    /// Those for an object, in this process.
+    ///
+    /// # Errors
+    /// If a setting says nonsense, or a profile that is named is not there.
+    pub fn of(address: &Address, settings: &Settings) -> Result<Self, IoError> {
+        let text = |variable: (std::ffi::OsString, std::ffi::OsString)| {
+            Some((
+                variable.0.into_string().ok()?,
+                variable.1.into_string().ok()?,
+            ))
+        };
+        let environment = std::env::vars_os().filter_map(text).collect();
+        Self::with(address, settings, &environment)
+    }
+
+    /// Those for an object, with these variables.
+    pub fn with(
+        address: &Address,
+        settings: &Settings,
+        environment: &Environment,
+    ) -> Result<Self, IoError> {
+        let (connect, request) = (
+            settings.seconds("connect_timeout")?,
+            settings.seconds("request_timeout")?,
+        );
+        let mut config = match address.kind {
+            Kind::S3 => s3(address, settings, environment)?,
+            Kind::Google => google(settings, environment)?,
+            Kind::Azure => azure(settings, environment)?,
+        };
+        let endpoint = [S3Key::S3Endpoint.as_ref(), S3Key::Endpoint.as_ref()]
+            .into_iter()
+            .chain([GoogleKey::BaseUrl.as_ref(), AzureKey::Endpoint.as_ref()])
+            .find_map(|name| config.get(name));
+        if endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")) {
+            config.insert("allow_http".to_owned(), "true".to_owned());
+        }
+        Ok(Self {
+            kind: address.kind,
+            bucket: address.bucket.clone(),
+            host: address.host.clone(),
+            config,
+            connect_timeout: connect.unwrap_or(Duration::from_secs(10)),
+            request_timeout: request.unwrap_or(Duration::from_secs(60)),
+            most_retries: settings.number("most_retries")?.unwrap_or(3),
+            at_once: settings.number("concurrency")?.unwrap_or(AT_ONCE).max(1),
+            authorities: settings.text("authorities")?.map(PathBuf::from),
+        })
+    }
+}
+
+/// What the environment says, in the names of `object_store`.
+fn of_environment<K: std::str::FromStr + AsRef<str>>(
+    environment: &Environment,
+    prefix: &str,
+) -> BTreeMap<String, String> {
+    let own = environment
+        .iter()
+        .filter(|(name, value)| name.starts_with(prefix) && !value.is_empty());
+    own.filter_map(|(name, value)| {
+        let key: K = name.to_ascii_lowercase().parse().ok()?;
+        Some((key.as_ref().to_owned(), value.clone()))
+    })
+    .collect()
+}
+
+/// Puts settings in the place of what the environment says.
+fn replace(
+    config: &mut BTreeMap<String, String>,
+    settings: &Settings,
+    names: &[(&str, &str)],
+) -> Result<(), IoError> {
+    for (setting, name) in names {
+        if let Some(value) = settings.text(setting)? {
+            config.insert((*name).to_owned(), value);
+        }
+    }
+    Ok(())
+}
+
+fn s3(
+    address: &Address,
+    settings: &Settings,
+    environment: &Environment,
+) -> Result<BTreeMap<String, String>, IoError> {
+    let mut config = of_environment::<S3Key>(environment, "AWS_");
+    // it is the name of the URL that counts
+    config.remove(S3Key::Bucket.as_ref());
+    let given = settings.text("profile")?;
+    let named = given.clone().or_else(|| {
+        let named = environment.get("AWS_PROFILE");
+        named.filter(|name| !name.is_empty()).cloned()
+    });
+    let profile = profile(address, named.as_deref(), environment)?;
+    if let Some(region) = profile.get("region")
+        && !config.contains_key(S3Key::Region.as_ref())
+    {
+        let region = region.to_owned();
+        config
+            .entry(S3Key::DefaultRegion.as_ref().to_owned())
+            .or_insert(region);
+    }
+    if let Some(endpoint) = profile.get("endpoint_url")
+        && !config.contains_key(S3Key::S3Endpoint.as_ref())
+    {
+        let endpoint = endpoint.to_owned();
+        config
+            .entry(S3Key::Endpoint.as_ref().to_owned())
+            .or_insert(endpoint);
+    }
+    let names = [
+        ("endpoint", S3Key::S3Endpoint.as_ref()),
+        ("region", S3Key::Region.as_ref()),
+    ];
+    replace(&mut config, settings, &names)?;
+    if settings.flag("anonymous")? {
+        set_keys(&mut config, Keys::default());
+        config.insert(S3Key::SkipSignature.as_ref().to_owned(), "true".to_owned());
+        return Ok(config);
+    }
+    if let Some(keys) = keys(&config, settings, &profile, given.is_some())? {
+        set_keys(&mut config, keys);
+    } else if named.is_some()
+        && !config.contains_key(S3Key::AccessKeyId.as_ref())
+        && let Some(way) = profile.other_way()
+    {
+        let name = named.unwrap_or_default();
+        return Err(refused(
+            address,
+            &format!(
+                "the profile {name} has {way}, which is not supported: give keys, as by eval \"$(aws configure export-credentials --profile {name} --format env)\""
+            ),
+        ));
+    }
+    Ok(config)
+}
+
+/// Keys that count more than those of the environment, or that are there where it has none: of the settings, of a profile
+/// that they name, or of another profile.
+fn keys(
+    config: &BTreeMap<String, String>,
+    settings: &Settings,
+    profile: &Profile,
+    is_given: bool,
+) -> Result<Option<Keys>, IoError> {
+    let own = Keys {
+        id: settings.text("access_key_id")?,
+        secret: settings.text("secret_access_key")?,
+        token: settings.text("session_token")?,
+    };
+    if own.id.is_some() || own.secret.is_some() {
+        return Ok(Some(own));
+    }
+    let others = [S3Key::AccessKeyId, S3Key::WebIdentityTokenFile];
+    let has_others = others.iter().any(|key| config.contains_key(key.as_ref()));
+    if profile.get("aws_access_key_id").is_none() || (has_others && !is_given) {
+        return Ok(None);
+    }
+    let text = |name| profile.get(name).map(str::to_owned);
+    Ok(Some(Keys {
+        id: text("aws_access_key_id"),
+        secret: text("aws_secret_access_key"),
+        token: text("aws_session_token"),
+    }))
+}
+
+/// All three at once: the token of one pair of keys is none of another.
+fn set_keys(config: &mut BTreeMap<String, String>, keys: Keys) {
+    for (key, value) in [
+        (S3Key::AccessKeyId, keys.id),
+        (S3Key::SecretAccessKey, keys.secret),
+        (S3Key::Token, keys.token),
+    ] {
+        match value {
+            Some(value) => config.insert(key.as_ref().to_owned(), value),
+            None => config.remove(key.as_ref()),
+        };
+    }
+}
+
+/// The profile of a name, which must be there; without a name, the usual one, if it is.
+fn profile(
+    address: &Address,
+    name: Option<&str>,
+    environment: &Environment,
+) -> Result<Profile, IoError> {
+    let home = environment.get("HOME").map(PathBuf::from);
+    let read = |variable: &str, usual: &str| {
+        let named = environment.get(variable).filter(|path| !path.is_empty());
+        let place = match named {
+            Some(path) => PathBuf::from(path),
+            None => home.clone().unwrap_or_default().join(usual),
+        };
+        // one that is not there says nothing
+        std::fs::read_to_string(place).unwrap_or_default()
+    };
+    let credentials = read("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials");
+    let config = read("AWS_CONFIG_FILE", ".aws/config");
+    let found = Profile::find(name.unwrap_or("default"), &credentials, &config);
+    match (found, name) {
+        (Some(profile), _) => Ok(profile),
+        (None, None) => Ok(Profile::default()),
+        (None, Some(name)) => Err(IoError::Setting {
+            url: address.url.clone(),
+            what: format!(
+                "there is no profile {name} in ~/.aws/credentials and ~/.aws/config, or in the files that AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE name"
+            ),
+        }),
+    }
+}
+
+fn google(
+    settings: &Settings,
+    environment: &Environment,
+) -> Result<BTreeMap<String, String>, IoError> {
+    let mut config = of_environment::<GoogleKey>(environment, "GOOGLE_");
+    config.remove(GoogleKey::Bucket.as_ref());
+    let account = GoogleKey::ServiceAccount.as_ref();
+    if let Some(path) = environment.get("SERVICE_ACCOUNT") {
+        config.entry(account.to_owned()).or_insert(path.clone());
+    }
+    let key = GoogleKey::ServiceAccountKey.as_ref();
+    if settings.text("secret_access_key")?.is_some() {
+        config.remove(account);
+    }
+    let names = [
+        ("endpoint", GoogleKey::BaseUrl.as_ref()),
+        ("secret_access_key", key),
+    ];
+    replace(&mut config, settings, &names)?;
+    if settings.flag("anonymous")? {
+        let credentials = [account, key, GoogleKey::ApplicationCredentials.as_ref()];
+        config.retain(|name, _| !credentials.contains(&name.as_str()));
+        config.insert(
+            GoogleKey::SkipSignature.as_ref().to_owned(),
+            "true".to_owned(),
+        );
+    }
+    Ok(config)
+}
+
+fn azure(
+    settings: &Settings,
+    environment: &Environment,
+) -> Result<BTreeMap<String, String>, IoError> {
+    let mut config = of_environment::<AzureKey>(environment, "AZURE_");
+    config.remove(AzureKey::ContainerName.as_ref());
+    for name in ["MSI_ENDPOINT", "IDENTITY_ENDPOINT"] {
+        if let Some(endpoint) = environment.get(name) {
+            let entry = config.entry(AzureKey::MsiEndpoint.as_ref().to_owned());
+            entry.or_insert(endpoint.clone());
+        }
+    }
+    let key = AzureKey::AccessKey.as_ref();
+    let token = AzureKey::SasKey.as_ref();
+    if settings.text("session_token")?.is_some() {
+        // a key would count more
+        config.remove(key);
+    }
+    let names = [
+        ("endpoint", AzureKey::Endpoint.as_ref()),
+        ("access_key_id", AzureKey::AccountName.as_ref()),
+        ("secret_access_key", key),
+        ("session_token", token),
+    ];
+    replace(&mut config, settings, &names)?;
+    if settings.flag("anonymous")? {
+        config.insert(
+            AzureKey::SkipSignature.as_ref().to_owned(),
+            "true".to_owned(),
+        );
+    }
+    Ok(config)
+}
+
+fn refused(address: &Address, why: &str) -> IoError {
+    IoError::Refused {
+        url: address.url.clone(),
+        why: why.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+use super::*;
+
+/// What is asked of S3 with these settings, in an environment with these files of AWS.
+fn asked(
+    given: &[(&str, &str)],
+    variables: &[(&str, &str)],
+    files: [&str; 2],
+) -> Result<BTreeMap<String, String>, IoError> {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join(".aws");
+    std::fs::create_dir(&place).unwrap();
+    std::fs::write(place.join("credentials"), files[0]).unwrap();
+    std::fs::write(place.join("config"), files[1]).unwrap();
+    let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let mut environment: Environment = variables.iter().map(pair).collect();
+    let home = folder.path().to_str().unwrap().to_owned();
+    environment.insert("HOME".to_owned(), home);
+    let address = Address::parse("s3://b/k").unwrap();
+    let settings = Settings::new("s3://b/k", given.iter().map(pair).collect()).unwrap();
+    Ok(Options::with(&address, &settings, &environment)?.config)
+}
+
+const FILES: [&str; 2] = [
+    "[default]\naws_access_key_id=D\naws_secret_access_key=d\n[other]\naws_access_key_id=O\naws_secret_access_key=o\naws_session_token=t\n",
+    "[default]\nregion=eu-west-3\nendpoint_url=http://h\n[profile sso]\nsso_session=x\n",
+];
+
+#[test]
+fn settings_count_before_the_environment_and_that_before_profiles() {
+    let environment = [
+        ("AWS_ACCESS_KEY_ID", "E"),
+        ("AWS_SECRET_ACCESS_KEY", "e"),
+        ("AWS_SESSION_TOKEN", "s"),
+    ];
+    let id = |config: &BTreeMap<String, String>| config["aws_access_key_id"].clone();
+    let config = asked(&[], &[], FILES).unwrap();
+    assert_eq!(id(&config), "D");
+    assert_eq!(config["aws_default_region"], "eu-west-3");
+    assert_eq!(config["aws_endpoint"], "http://h");
+    assert_eq!(config["allow_http"], "true");
+
+    let named = [&environment[..], &[("AWS_PROFILE", "other")]].concat();
+    let config = asked(&[], &named, FILES).unwrap();
+    assert_eq!(id(&config), "E");
+    let config = asked(&[("profile", "other")], &environment, FILES).unwrap();
+    assert_eq!(
+        (id(&config), &*config["aws_session_token"]),
+        ("O".into(), "t")
+    );
+    let own = [("access_key_id", "S"), ("secret_access_key", "s")];
+    let config = asked(&own, &environment, FILES).unwrap();
+    assert_eq!(id(&config), "S");
+    assert!(!config.contains_key("aws_session_token"));
+    let config = asked(&[("anonymous", "true")], &environment, FILES).unwrap();
+    assert!(!config.contains_key("aws_access_key_id"));
+    assert_eq!(config["aws_skip_signature"], "true");
+}
+
+#[test]
+fn endpoints_of_the_environment_count_before_those_of_profiles() {
+    for variable in ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"] {
+        let config = asked(&[], &[(variable, "https://e")], FILES).unwrap();
+        assert!(
+            config.values().any(|value| value == "https://e"),
+            "{variable}"
+        );
+        assert!(!config.contains_key("allow_http"));
+    }
+    let given = [("endpoint", "https://s")];
+    let config = asked(&given, &[("AWS_ENDPOINT_URL_S3", "https://e")], FILES).unwrap();
+    assert_eq!(config["aws_endpoint_url_s3"], "https://s");
+}
+
+#[test]
+fn profiles_that_are_of_no_use_are_told() {
+    let error = asked(&[("profile", "none")], &[], FILES).unwrap_err();
+    assert!(
+        error.to_string().contains("there is no profile none"),
+        "{error}"
+    );
+    let error = asked(&[], &[("AWS_PROFILE", "sso")], FILES).unwrap_err();
+    assert!(error.to_string().contains("export-credentials"), "{error}");
+}

@@ -1,0 +1,274 @@
+//! The stores that all sources and sinks of a process share, one for all that are asked in the same way.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::path::Path as FilePath;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as S3Key};
+use object_store::azure::{AzureConfigKey as AzureKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as GoogleKey};
+use object_store::multipart::MultipartStore;
+use object_store::{ObjectStore, RetryConfig};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+
+use super::client::Connector;
+use super::failure::NO_CREDENTIALS;
+use super::{Address, Kind, Options, failure};
+use crate::IoError;
+use crate::runtime::{PerProcess, wait_for};
+
+/// Stores that are remembered: who has more buckets, or gets new keys every hour, makes connections again.
+const MOST: usize = 64;
+
+type Stores = Vec<(Options, Arc<Store>)>;
+
+static STORES: PerProcess<Arc<Mutex<Stores>>> = PerProcess::new();
+
+/// A bucket, with who asks it.
+pub(crate) struct Store {
+    pub objects: Arc<dyn ObjectStore>,
+    pub parts: Arc<dyn MultipartStore>,
+    /// Requests at once.
+    pub slots: Arc<Semaphore>,
+    /// How often something is tried again.
+    pub most_retries: usize,
+    #[cfg(test)]
+    pub requests: Arc<std::sync::atomic::AtomicUsize>,
+}
+
+/// The store that has an object, asked in this way.
+///
+/// # Errors
+/// If there are no credentials, or the configuration makes no sense.
+pub(crate) fn store(address: &Address, options: &Options) -> Result<Arc<Store>, IoError> {
+    let stores = STORES.get(|| Ok(Arc::default()));
+    let stores = stores.unwrap_or_else(|never: Infallible| match never {});
+    let stores = || stores.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = |stores: &Stores| {
+        let known = stores.iter().find(|(known, _)| known == options);
+        known.map(|(_, store)| store.clone())
+    };
+    if let Some(store) = known(&stores()) {
+        return Ok(store);
+    }
+    if let Some(places) = asks_machine(options) {
+        find_machine(address, &places)?;
+    }
+    let made = make(options).map_err(|error| failure::read(address, error))?;
+    let mut stores = stores();
+    if let Some(store) = known(&stores) {
+        return Ok(store);
+    }
+    let store = Arc::new(made);
+    if stores.len() >= MOST {
+        stores.remove(0);
+    }
+    stores.push((options.clone(), store.clone()));
+    Ok(store)
+}
+
+fn make(options: &Options) -> object_store::Result<Store> {
+    let connector = Connector {
+        connect_timeout: options.connect_timeout,
+        request_timeout: options.request_timeout,
+        authorities: options.authorities.clone(),
+        #[cfg(test)]
+        requests: Arc::default(),
+    };
+    let retry = RetryConfig {
+        max_retries: options.most_retries,
+        ..RetryConfig::default()
+    };
+    #[cfg(test)]
+    let requests = connector.requests.clone();
+    let (objects, parts): (Arc<dyn ObjectStore>, Arc<dyn MultipartStore>) = match options.kind {
+        Kind::S3 => both(s3(options, connector, retry)?),
+        Kind::Google => both(google(options, connector, retry)?),
+        Kind::Azure => both(azure(options, connector, retry)?),
+    };
+    Ok(Store {
+        objects,
+        parts,
+        slots: Arc::new(Semaphore::new(options.at_once)),
+        most_retries: options.most_retries,
+        #[cfg(test)]
+        requests,
+    })
+}
+
+fn both<S: ObjectStore + MultipartStore>(
+    store: S,
+) -> (Arc<dyn ObjectStore>, Arc<dyn MultipartStore>) {
+    let store = Arc::new(store);
+    (store.clone(), store)
+}
+
+/// Each configuration with its key.
+fn pairs<K: FromStr<Err = object_store::Error>>(
+    config: &BTreeMap<String, String>,
+) -> object_store::Result<Vec<(K, String)>> {
+    let pair = |(name, value): (&String, &String)| Ok((name.parse()?, value.clone()));
+    config.iter().map(pair).collect()
+}
+
+fn s3(
+    options: &Options,
+    connector: Connector,
+    retry: RetryConfig,
+) -> object_store::Result<object_store::aws::AmazonS3> {
+    let builder = AmazonS3Builder::new().with_client_options(connector.options());
+    let builder = pairs::<S3Key>(&options.config)?
+        .into_iter()
+        .fold(builder, |builder, (key, value)| {
+            builder.with_config(key, value)
+        });
+    builder
+        .with_bucket_name(&options.bucket)
+        .with_retry(retry)
+        .with_http_connector(connector)
+        .build()
+}
+
+fn google(
+    options: &Options,
+    connector: Connector,
+    retry: RetryConfig,
+) -> object_store::Result<object_store::gcp::GoogleCloudStorage> {
+    let builder = GoogleCloudStorageBuilder::new().with_client_options(connector.options());
+    let builder = pairs::<GoogleKey>(&options.config)?
+        .into_iter()
+        .fold(builder, |builder, (key, value)| {
+            builder.with_config(key, value)
+        });
+    builder
+        .with_bucket_name(&options.bucket)
+        .with_retry(retry)
+        .with_http_connector(connector)
+        .build()
+}
+
+fn azure(
+    options: &Options,
+    connector: Connector,
+    retry: RetryConfig,
+) -> object_store::Result<object_store::azure::MicrosoftAzure> {
+    let builder = MicrosoftAzureBuilder::new().with_client_options(connector.options());
+    let builder = pairs::<AzureKey>(&options.config)?
+        .into_iter()
+        .fold(builder, |builder, (key, value)| {
+            builder.with_config(key, value)
+        });
+    let builder = match &options.host {
+        // the account is in it
+        Some(host) => builder.with_url(format!("abfss://{}@{host}/", options.bucket)),
+        None => builder.with_container_name(&options.bucket),
+    };
+    builder
+        .with_retry(retry)
+        .with_http_connector(connector)
+        .build()
+}
+
+/// Where a cloud gives credentials to its machines, if nothing else says who asks.
+fn asks_machine(options: &Options) -> Option<Vec<String>> {
+    let has = |name: &str| options.config.contains_key(name);
+    let is_set = |name: &str| {
+        let value = options.config.get(name);
+        value.is_some_and(|value| value.parse() == Ok(true))
+    };
+    let usual = "169.254.169.254:80".to_owned();
+    match options.kind {
+        Kind::S3 => {
+            let others = [
+                S3Key::AccessKeyId,
+                S3Key::SecretAccessKey,
+                S3Key::WebIdentityTokenFile,
+                S3Key::ContainerCredentialsRelativeUri,
+                S3Key::ContainerCredentialsFullUri,
+            ];
+            let is_known = others.iter().any(|key| has(key.as_ref()));
+            let own = options.config.get(S3Key::MetadataEndpoint.as_ref());
+            let place = own.map_or(usual, |own| host_of(own));
+            (!is_known && !is_set(S3Key::SkipSignature.as_ref())).then(|| vec![place])
+        }
+        Kind::Google => {
+            let others = [GoogleKey::ServiceAccount, GoogleKey::ServiceAccountKey];
+            let others = others.map(|key| has(key.as_ref()));
+            let is_known = others.contains(&true)
+                || has(GoogleKey::ApplicationCredentials.as_ref())
+                || has_google_file();
+            let places = vec!["metadata.google.internal:80".to_owned(), usual];
+            (!is_known && !is_set(GoogleKey::SkipSignature.as_ref())).then_some(places)
+        }
+        Kind::Azure => {
+            let others = [
+                AzureKey::AccessKey,
+                AzureKey::SasKey,
+                AzureKey::Token,
+                AzureKey::ClientSecret,
+                AzureKey::FederatedTokenFile,
+                AzureKey::FabricTokenServiceUrl,
+                AzureKey::MsiEndpoint,
+                AzureKey::CredentialType,
+            ];
+            let is_known = others.iter().any(|key| has(key.as_ref()))
+                || [
+                    AzureKey::UseAzureCli,
+                    AzureKey::UseEmulator,
+                    AzureKey::SkipSignature,
+                ]
+                .iter()
+                .any(|key| is_set(key.as_ref()));
+            (!is_known).then(|| vec![usual])
+        }
+    }
+}
+
+/// Whether there are the credentials that `gcloud auth application-default login` leaves.
+fn has_google_file() -> bool {
+    let home = std::env::var_os("HOME").unwrap_or_default();
+    let place = ".config/gcloud/application_default_credentials.json";
+    FilePath::new(&home).join(place).exists()
+}
+
+/// Host and port of a URL.
+fn host_of(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = rest.split('/').next().unwrap_or_default();
+    match host.contains(':') {
+        true => host.to_owned(),
+        false => format!("{host}:80"),
+    }
+}
+
+/// Looks whether a cloud gives credentials to this machine: outside of one, nobody answers, and to wait for that would take
+/// as long as all tries together.
+fn find_machine(address: &Address, places: &[String]) -> Result<(), IoError> {
+    let is_off = std::env::var("AWS_EC2_METADATA_DISABLED");
+    let is_off = address.kind == Kind::S3 && is_off.is_ok_and(|value| value == "true");
+    let look = async {
+        for place in places {
+            let connected = tokio::time::timeout(Duration::from_secs(1), TcpStream::connect(place));
+            if matches!(connected.await, Ok(Ok(_))) {
+                return true;
+            }
+        }
+        false
+    };
+    if !is_off && wait_for(&address.url, look)? {
+        return Ok(());
+    }
+    let what = match address.kind {
+        Kind::S3 => "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile of ~/.aws",
+        Kind::Google => "GOOGLE_APPLICATION_CREDENTIALS, or gcloud auth application-default login",
+        Kind::Azure => "AZURE_STORAGE_ACCOUNT_KEY, or AZURE_STORAGE_SAS_TOKEN",
+    };
+    Err(IoError::Refused {
+        url: address.url.clone(),
+        why: format!("{NO_CREDENTIALS} ({what})"),
+    })
+}

@@ -1,0 +1,344 @@
+//! Objects of object stores, uploaded in parts.
+
+mod commit;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use object_store::multipart::PartId;
+use object_store::{
+    Attribute, Attributes, Error, MultipartId, ObjectStoreExt, PutMultipartOptions,
+};
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::task::{JoinError, JoinSet};
+
+use super::ByteSink;
+use super::parts::{Layout, Part};
+use crate::object::{self, Address, Kind, Options, Store};
+use crate::runtime::{clear_up, process, wait_for};
+use crate::{IoError, Settings};
+
+/// Bytes of a part, unless a setting says something else: later ones grow, so that 10,000 of them are enough.
+const PART_SIZE: u64 = 16 << 20;
+
+/// What a setting may say: stores take no smaller parts, and each one that is not complete is held in memory.
+const PART_SIZES: std::ops::RangeInclusive<u64> = (5 << 20)..=(1 << 30);
+
+/// Parts on their way at once, each of which is held in memory.
+const UPLOADS: usize = 4;
+
+/// A server says nothing while a part is sent to it, which takes longer than any answer.
+const PATIENCE: u32 = 10;
+
+/// What taking back an upload may take.
+const CLEARING_UP: Duration = Duration::from_secs(5);
+
+const OF_ANOTHER: &str = "another process has begun it";
+
+/// The metadata that says who made an object.
+const MAKER: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("femtobarnmaker"));
+
+/// An object of an object store (`s3://`, `gs://`, `az://`), which appears with [`ByteSink::commit`], complete, or not at
+/// all. What is written is cut into parts; a part all of whose bytes are there is sent while others are written, a few at
+/// once: a write that completes one more waits. All others are held in memory until the commit, and bytes that were never
+/// written are zeros then. What was sent can no longer be written to: that is an error. An object that is no larger than one
+/// part is a single request.
+///
+/// Dropped without commit, the upload is taken back. That of a process that was killed stays with the store, which charges for
+/// it: a rule of the bucket removes such uploads (on S3, `AbortIncompleteMultipartUpload`).
+pub struct ObjectSink {
+    address: Address,
+    replaces: bool,
+    store: Arc<Store>,
+    /// The process that may use it.
+    owner: u32,
+    layout: Layout,
+    slots: Arc<Semaphore>,
+    upload: OnceCell<MultipartId>,
+    /// What tells this object from one that somebody else has made.
+    maker: String,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Parts whose bytes are not all there.
+    held: BTreeMap<u64, Part>,
+    /// Parts that were sent, or are being sent.
+    sent: BTreeMap<u64, Option<PartId>>,
+    on_the_way: JoinSet<Result<(u64, PartId), Error>>,
+    /// Where the last byte ends.
+    size: u64,
+    /// Whether nothing may be written any more, and whether the object is there.
+    is_closed: bool,
+    is_there: bool,
+    /// Why there will be no object.
+    failure: Option<Failure>,
+}
+
+enum Failure {
+    /// What a store said, and nobody has heard.
+    Untold(Error),
+    /// What was told, in words.
+    Told(String),
+}
+
+impl fmt::Debug for ObjectSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = &self.address;
+        f.debug_struct("ObjectSink")
+            .field("address", address)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ObjectSink {
+    /// A sink that makes an object, in the place of the one that has its name only if it `replaces` that.
+    ///
+    /// # Errors
+    /// If the URL is none, the object is there and not to be replaced, or no server answers.
+    pub fn create(url: &str, replaces: bool, settings: &Settings) -> Result<Self, IoError> {
+        let address = Address::parse(url)?;
+        if address.is_folder {
+            let (url, found) = (address.url, "a folder");
+            return Err(IoError::NotAFile { url, found });
+        }
+        let first = settings.bytes("part_size")?.unwrap_or(PART_SIZE);
+        if !PART_SIZES.contains(&first) {
+            return Err(IoError::Setting {
+                url: address.url,
+                what: format!("part_size is at least 5 MiB and at most 1 GiB, not {first} bytes"),
+            });
+        }
+        let mut options = Options::of(&address, settings)?;
+        options.request_timeout *= PATIENCE;
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(|error| IoError::Create {
+            url: address.url.clone(),
+            source: io::Error::other(error.to_string()),
+        })?;
+        let sink = Self {
+            store: object::store(&address, &options)?,
+            replaces,
+            owner: process(),
+            layout: Layout::new(first),
+            slots: Arc::new(Semaphore::new(match settings.number("concurrency")? {
+                Some(number) => std::cmp::max(number, 1),
+                None => UPLOADS,
+            })),
+            upload: OnceCell::new(),
+            maker: random.iter().map(|byte| format!("{byte:02x}")).collect(),
+            state: Mutex::default(),
+            address,
+        };
+        sink.wait(sink.check_free())?;
+        Ok(sink)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, IoError> {
+        let done = wait_for(&self.address.url, work)?;
+        done.map_err(|error| object::created(&self.address, error))
+    }
+
+    fn refused(&self, offset: u64, expected: usize, why: &str) -> IoError {
+        IoError::Write {
+            url: self.address.url.clone(),
+            offset,
+            expected: expected as u64,
+            source: io::Error::other(why.to_owned()),
+        }
+    }
+
+    /// Insists on that nothing has the name, unless it is to be replaced.
+    async fn check_free(&self) -> Result<(), Error> {
+        if self.replaces {
+            return Ok(());
+        }
+        match self.store.objects.head(&self.address.key).await {
+            Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => Err(Error::AlreadyExists {
+                path: self.address.key.to_string(),
+                source: "it is there".into(),
+            }),
+        }
+    }
+
+    /// Begins the upload, at its first part.
+    async fn begin(&self) -> Result<MultipartId, Error> {
+        let (parts, key) = (&self.store.parts, &self.address.key);
+        if self.address.kind == Kind::Azure {
+            // it takes metadata only when all is there, and by another way
+            return parts.create_multipart(key).await;
+        }
+        let options = PutMultipartOptions {
+            attributes: self.made_here(),
+            ..PutMultipartOptions::default()
+        };
+        parts.create_multipart_opts(key, options).await
+    }
+
+    fn made_here(&self) -> Attributes {
+        Attributes::from_iter([(MAKER, self.maker.clone())])
+    }
+
+    /// Sends a part, as soon as not too many are on their way.
+    fn send(&self, index: u64, bytes: Vec<u8>) -> Result<(), IoError> {
+        let started = self.wait(async {
+            let slot = self.slots.clone().acquire_owned().await;
+            let id = self.upload.get_or_try_init(|| self.begin()).await?.clone();
+            let (store, key) = (self.store.clone(), self.address.key.clone());
+            let number = usize::try_from(index).unwrap_or(usize::MAX);
+            self.lock().on_the_way.spawn(async move {
+                let sent = store.parts.put_part(&key, &id, number, bytes.into());
+                let part = sent.await?;
+                drop(slot);
+                Ok((index, part))
+            });
+            Ok(())
+        });
+        if let Err(error) = &started {
+            let failure = Failure::Told(error.to_string());
+            self.lock().failure.get_or_insert(failure);
+        }
+        started
+    }
+
+    /// Writes to the part that has the first of these bytes; gives it if it is complete now.
+    fn write_part(&self, index: u64, at: u64, bytes: &[u8]) -> Result<Option<Part>, IoError> {
+        let refused = |why| Err(self.refused(at, bytes.len(), why));
+        let range = self.layout.range(index);
+        let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        let start = usize::try_from(at - range.start).unwrap_or(usize::MAX);
+        let mut state = self.lock();
+        if state.is_closed {
+            return refused("the object was committed");
+        }
+        state.note_sent();
+        if let Some(error) = state.failure() {
+            return Err(object::created(&self.address, error));
+        }
+        if state.sent.contains_key(&index) {
+            return refused("all bytes of this part of the upload were written, and it was sent");
+        }
+        let part = state.held.entry(index).or_insert_with(|| Part::new(length));
+        if !part.write(start, bytes) {
+            return refused("it is not in this part of the upload");
+        }
+        let is_complete = part.is_complete();
+        state.size = state.size.max(at + bytes.len() as u64);
+        if !is_complete {
+            return Ok(None);
+        }
+        state.sent.insert(index, None);
+        Ok(state.held.remove(&index))
+    }
+}
+
+impl State {
+    /// Takes in what was sent by now.
+    fn note_sent(&mut self) {
+        while let Some(done) = self.on_the_way.try_join_next() {
+            self.note(done);
+        }
+    }
+
+    fn note(&mut self, done: Result<Result<(u64, PartId), Error>, JoinError>) {
+        let failure = match done {
+            Ok(Ok((index, part))) => {
+                self.sent.insert(index, Some(part));
+                return;
+            }
+            Ok(Err(error)) => Failure::Untold(error),
+            Err(error) => Failure::Told(error.to_string()),
+        };
+        self.failure.get_or_insert(failure);
+    }
+
+    /// Why there will be no object: as the store said it, and to whom asks again in short.
+    fn failure(&mut self) -> Option<Error> {
+        let failure = self.failure.take()?;
+        let (error, text) = match failure {
+            Failure::Untold(error) => {
+                let text = error.to_string();
+                (error, text)
+            }
+            Failure::Told(text) => (generic(text.clone()), text),
+        };
+        self.failure = Some(Failure::Told(text));
+        Some(error)
+    }
+}
+
+fn generic(what: String) -> Error {
+    Error::Generic {
+        store: "upload",
+        source: what.into(),
+    }
+}
+
+impl ByteSink for ObjectSink {
+    fn url(&self) -> &str {
+        &self.address.url
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), IoError> {
+        if self.owner != process() {
+            return Err(self.refused(offset, bytes.len(), OF_ANOTHER));
+        }
+        let (mut at, mut rest) = (offset, bytes);
+        while !rest.is_empty() {
+            let Some(index) = self.layout.index(at) else {
+                return Err(self.refused(at, rest.len(), "no object is larger than 5 TiB"));
+            };
+            let left = usize::try_from(self.layout.range(index).end - at).unwrap_or(usize::MAX);
+            let (piece, more) = rest.split_at(left.min(rest.len()));
+            if let Some(part) = self.write_part(index, at, piece)? {
+                self.send(index, part.into_bytes(usize::MAX))?;
+            }
+            at += piece.len() as u64;
+            rest = more;
+        }
+        Ok(())
+    }
+
+    /// Nothing survives anything before the commit.
+    fn sync(&self) -> Result<(), IoError> {
+        Ok(())
+    }
+
+    fn commit(&self) -> Result<(), IoError> {
+        self.finish()
+    }
+}
+
+impl Drop for ObjectSink {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let mut on_the_way = mem::take(&mut state.on_the_way);
+        if self.owner != process() {
+            // to end what the parent does is not for its child
+            mem::forget(on_the_way);
+            return;
+        }
+        let (false, Some(id)) = (state.is_there, self.upload.get()) else {
+            return;
+        };
+        let (store, key) = (&self.store, &self.address.key);
+        clear_up(CLEARING_UP, async {
+            on_the_way.shutdown().await;
+            // one that stays is for the rule of the bucket
+            let _ = store.parts.abort_multipart(key, id).await;
+        });
+    }
+}

@@ -1,0 +1,93 @@
+"""Objects of object stores: as files of this machine, by a real MinIO."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import object_servers
+import pytest
+from compare import same
+
+import femtobarn as fb
+
+
+@pytest.fixture(scope="module")
+def store(need_store):
+    need_store("minio")
+    server = object_servers.Minio()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def settings(store, monkeypatch):
+    """Settings by which the store is found, which the environment has, too."""
+    about = store.about()
+    found = {name: str(about[name]) for name in ("endpoint", "access_key_id", "secret_access_key")}
+    monkeypatch.setenv("FEMTOBARN_ENDPOINT", found["endpoint"])
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", found["access_key_id"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", found["secret_access_key"])
+    return found
+
+
+def test_objects_are_as_files(store, settings, testdata, shared):
+    paths = [testdata / "dimuon.root", shared / "ttree" / "hzz_zlib.root"]
+    for path in paths:
+        store.put(f"private/{path.name}", path.read_bytes())
+        found = fb.open(f"s3://private/{path.name}")
+        assert same(found.arrays(), fb.open(path).arrays())
+    nt = fb.open("s3://private/dimuon.root")
+    assert nt.metrics.requests == 2
+
+
+def test_settings_may_be_arguments(store, settings, testdata, monkeypatch):
+    store.put("private/one.root", (testdata / "dimuon.root").read_bytes())
+    for name in ("FEMTOBARN_ENDPOINT", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    nt = fb.open("s3://private/one.root:Events", storage_options=settings)
+    assert nt.num_entries == 12_000
+    wrong = {**settings, "secret_access_key": "not the secret"}
+    with pytest.raises(fb.FileError) as raised:
+        fb.open("s3://private/one.root:Events", storage_options=wrong)
+    assert raised.value.kind == "permission-denied"
+    assert "not the secret" not in str(raised.value)
+
+
+def test_objects_are_written_complete_or_not_at_all(store, settings, tmp_path, monkeypatch):
+    monkeypatch.setenv("FEMTOBARN_PART_SIZE", "5 MiB")
+    url = "s3://private/new/large.root"
+    columns = {"x": np.random.default_rng(1).random(2_000_000), "n": np.arange(2_000_000)}
+    with fb.recreate(url, compression=None) as file:
+        file.mkdir("runs")["Runs"] = {"run": [1, 2]}
+        file["Events"] = columns
+        with pytest.raises(fb.NotFoundError):
+            fb.open(url)
+    nt = fb.open(f"{url}:Events")
+    found = nt.arrays(library="np")
+    assert all(np.array_equal(found[name], columns[name]) for name in columns)
+    assert fb.open(f"{url}:runs/Runs").num_entries == 2
+    assert nt.verify().ok
+    assert nt.metrics.sources[0].size > 30_000_000
+    with contextlib.suppress(ZeroDivisionError), fb.recreate(url) as file:
+        file["Events"] = {"n": [1]}
+        _ = 1 / 0
+    assert fb.open(f"{url}:Events").num_entries == 2_000_000
+    with pytest.raises(fb.FileError):
+        fb.create(url)
+
+
+def test_patterns_merges_and_plans(store, settings, testdata, tmp_path):
+    for name in ("a", "b"):
+        store.put(f"private/many/{name}.root", (testdata / "dimuon.root").read_bytes())
+    nt = fb.open("s3://private/many/*.root:Events")
+    assert nt.num_entries == 24_000
+    fb.merge(["s3://private/many/*.root"], tmp_path / "merged.root", verify=True)
+    assert fb.open(tmp_path / "merged.root").num_entries == 24_000
+    with fb.recreate("s3://private/plan.root", compression=None) as file:
+        file["Events"] = {name: np.random.default_rng(1).random(500_000) for name in "xyz"}
+    nt = fb.open("s3://private/plan.root")
+    plan, before = nt.explain(["x", "z"]), nt.metrics
+    nt.arrays(["x", "z"])
+    assert nt.metrics.requests - before.requests == plan.requests
+    assert nt.metrics.bytes_read - before.bytes_read == plan.bytes_read <= 1.05 * plan.bytes_needed

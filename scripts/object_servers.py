@@ -1,0 +1,303 @@
+"""Object stores for tests, as `servers.py` starts them: MinIO (S3), Azurite (Azure) and fake-gcs-server (Google)."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import hashlib
+import hmac
+import http.client
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import sys
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from servers import ServerError, _answers, _temporary, _wait, free_port, tls
+
+_TRIES = 5  # another program may take a free port first
+_REGION = "us-east-1"
+_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "femtobarn"
+
+# What Azurite's documents say: the one account that it has.
+_AZURITE_ACCOUNT = "devstoreaccount1"
+_AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+
+def find(name: str) -> str | None:
+    """Return where `scripts/setup_stores.sh` or `go install` has put a program; none if it is not there."""
+    if found := shutil.which(name):
+        return found
+    folders = [os.environ.get("GOBIN"), str(_CACHE / "bin"), str(_CACHE / "node_modules" / ".bin")]
+    if shutil.which("go"):
+        gopath = subprocess.run(["go", "env", "GOPATH"], capture_output=True, text=True, check=False).stdout.strip()
+        folders.append(f"{gopath}/bin")
+    places = os.pathsep.join(folder for folder in folders if folder)
+    return shutil.which(name, path=places)
+
+
+class _Store:
+    """A program that stores objects, in a folder of its own, with two buckets."""
+
+    buckets = ("private", "public")
+    program = ""
+    certificates: Path | None = None
+
+    def __init__(self) -> None:
+        found = find(self.program)
+        if found is None:
+            raise ServerError(f"there is no {self.program}: scripts/setup_stores.sh installs it")
+        self.folder = _temporary()
+        self.data = self.folder / "data"
+        self.data.mkdir()
+        for attempt in range(_TRIES):
+            self.port = free_port()
+            self._log = (self.folder / "log").open("wb")
+            command, environment = self._command(found)
+            self._process = subprocess.Popen(
+                command,
+                cwd=self.folder,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=subprocess.STDOUT,
+            )
+            try:
+                _wait(self._is_up, self.log)
+                self._prepare()
+            except ServerError:
+                if attempt == _TRIES - 1:
+                    self.close()
+                    raise
+                self.kill()
+            else:
+                return
+
+    def _command(self, program: str) -> tuple[Sequence[str | Path], Mapping[str, str]]:
+        """How it is started, and with which variables."""
+        raise NotImplementedError
+
+    def _prepare(self) -> None:
+        """Do what it needs before it can be used."""
+
+    def _is_up(self) -> bool:
+        if self._process.poll() is not None:
+            raise ServerError(self.log()[-4000:])
+        return _answers(self.port)
+
+    def log(self) -> str:
+        """All that it has said."""
+        return (self.folder / "log").read_text(errors="replace")
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write an object: its bucket, a slash, and its key."""
+        raise NotImplementedError
+
+    def kill(self) -> None:
+        """End it, as a crash does."""
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        """End it, and remove its files."""
+        self.kill()
+        self._log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def request(self, method: str, path: str, query: str, body: bytes, headers: Mapping[str, str]) -> bytes:
+        """Ask it something; what is no success is an error."""
+        connection: http.client.HTTPConnection
+        if self.certificates is None:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        else:
+            context = ssl.create_default_context(cafile=str(self.certificates))
+            connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=context)
+        try:
+            connection.request(method, f"{path}?{query}" if query else path, body, dict(headers))
+            answer = connection.getresponse()
+            content = answer.read()
+        except OSError as error:
+            raise ServerError(f"{method} {path}: {error}") from error
+        finally:
+            connection.close()
+        if answer.status >= 300:
+            raise ServerError(f"{method} {path}: {answer.status} {content[:2000]!r}")
+        return content
+
+    def about(self) -> dict[str, object]:
+        """Where it is, and who may ask it."""
+        scheme = "http" if self.certificates is None else "https"
+        return {
+            "port": self.port,
+            "data": [str(self.data)],
+            "folder": str(self.folder),
+            "servers": [self.port],
+            "endpoint": f"{scheme}://127.0.0.1:{self.port}",
+            "access_key_id": "",
+            "secret_access_key": "",
+        }
+
+
+class Minio(_Store):
+    """A server of S3, with a bucket `private` and a bucket `public`, which everybody may read.
+
+    Parameters
+    ----------
+    is_secure : bool
+        Whether it speaks TLS, with the certificate `cert.pem` in its folder, which is its own authority.
+    """
+
+    program = "minio"
+    key = "testing-key"
+    secret = "testing-secret"
+
+    def __init__(self, is_secure: bool = False) -> None:
+        self._is_secure = is_secure
+        super().__init__()
+
+    def _command(self, program: str) -> tuple[Sequence[str | Path], Mapping[str, str]]:
+        # a bucket is a folder
+        for bucket in self.buckets:
+            (self.data / bucket).mkdir(exist_ok=True)
+        certificates = self.folder / "certs"
+        certificates.mkdir(exist_ok=True)
+        if self._is_secure and self.certificates is None:
+            tls(self.folder)
+            self.certificates = self.folder / "cert.pem"
+            shutil.copy(self.certificates, certificates / "public.crt")
+            shutil.copy(self.folder / "key.pem", certificates / "private.key")
+        command = [program, "server", "--quiet", "--address", f"127.0.0.1:{self.port}"]
+        variables = {
+            "MINIO_ROOT_USER": self.key,
+            "MINIO_ROOT_PASSWORD": self.secret,
+            "MINIO_UPDATE": "off",
+            "MINIO_BROWSER": "off",
+        }
+        return [*command, "--certs-dir", certificates, self.data], variables
+
+    def _prepare(self) -> None:
+        # it answers before it is ready
+        def is_ready() -> bool:
+            try:
+                self.request("GET", "/minio/health/ready", "", b"", {})
+            except ServerError:
+                return False
+            return True
+
+        _wait(is_ready, self.log)
+        actions = {
+            "s3:GetObject": "arn:aws:s3:::public/*",
+            "s3:ListBucket": "arn:aws:s3:::public",
+        }
+        statement = [
+            {"Effect": "Allow", "Principal": {"AWS": ["*"]}, "Action": [action], "Resource": [resource]}
+            for action, resource in actions.items()
+        ]
+        policy = json.dumps({"Version": "2012-10-17", "Statement": statement})
+        self._signed("PUT", "/public", "policy=", policy.encode())
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write an object: its bucket, a slash, and its key."""
+        self._signed("PUT", f"/{urllib.parse.quote(name)}", "", content)
+
+    def _signed(self, method: str, path: str, query: str, body: bytes) -> bytes:
+        """Ask with a signature of version 4, as AWS describes it."""
+        now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
+        scope = f"{now[:8]}/{_REGION}/s3/aws4_request"
+        headers = {
+            "host": f"127.0.0.1:{self.port}",
+            "x-amz-content-sha256": hashlib.sha256(body).hexdigest(),
+            "x-amz-date": now,
+        }
+        names = ";".join(headers)
+        lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
+        canonical = "\n".join([method, path, query, lines, names, headers["x-amz-content-sha256"]])
+        digest = hashlib.sha256(canonical.encode()).hexdigest()
+        key = f"AWS4{self.secret}".encode()
+        for part in [*scope.split("/"), f"AWS4-HMAC-SHA256\n{now}\n{scope}\n{digest}"]:
+            key = hmac.digest(key, part.encode(), "sha256")
+        credential = f"Credential={self.key}/{scope}, SignedHeaders={names}, Signature={key.hex()}"
+        headers["authorization"] = f"AWS4-HMAC-SHA256 {credential}"
+        return self.request(method, path, query, body, headers)
+
+    def about(self) -> dict[str, object]:
+        """Where it is, and who may ask it."""
+        return {**super().about(), "access_key_id": self.key, "secret_access_key": self.secret}
+
+
+class Azurite(_Store):
+    """A server of Azure's protocol, with two containers; `public` may be read by everybody."""
+
+    program = "azurite-blob"
+
+    def _command(self, program: str) -> tuple[Sequence[str | Path], Mapping[str, str]]:
+        command = [program, "--blobHost", "127.0.0.1", "--blobPort", str(self.port), "--location", str(self.data)]
+        return [*command, "--silent", "--disableTelemetry", "--skipApiVersionCheck"], {}
+
+    def _prepare(self) -> None:
+        for bucket in self.buckets:
+            more = {"x-ms-blob-public-access": "container"} if bucket == "public" else {}
+            self._signed("PUT", f"/{_AZURITE_ACCOUNT}/{bucket}", {"restype": "container"}, b"", more)
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write an object: its container, a slash, and its key."""
+        path = f"/{_AZURITE_ACCOUNT}/{urllib.parse.quote(name)}"
+        self._signed("PUT", path, {}, content, {"x-ms-blob-type": "BlockBlob"})
+
+    def _signed(self, method: str, path: str, query: Mapping[str, str], body: bytes, more: Mapping[str, str]) -> None:
+        """Ask with a shared key, as Azure describes it."""
+        now = datetime.datetime.now(datetime.UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
+        own = {**more, "x-ms-date": now, "x-ms-version": "2021-08-06"}
+        length = str(len(body)) if body else ""
+        lines = [method, "", "", length, "", "application/octet-stream", *[""] * 6]
+        lines += [f"{name}:{value}" for name, value in sorted(own.items())]
+        lines += [f"/{_AZURITE_ACCOUNT}{path}", *[f"{name}:{value}" for name, value in sorted(query.items())]]
+        signature = hmac.digest(base64.b64decode(_AZURITE_KEY), "\n".join(lines).encode(), "sha256")
+        own["authorization"] = f"SharedKey {_AZURITE_ACCOUNT}:{base64.b64encode(signature).decode()}"
+        own["content-type"] = "application/octet-stream"
+        self.request(method, path, urllib.parse.urlencode(query), body, own)
+
+    def about(self) -> dict[str, object]:
+        """Where it is, and who may ask it."""
+        about = super().about()
+        keys = {"access_key_id": _AZURITE_ACCOUNT, "secret_access_key": _AZURITE_KEY}
+        return {**about, **keys, "endpoint": f"{about['endpoint']}/{_AZURITE_ACCOUNT}"}
+
+
+class FakeGcs(_Store):
+    """A server of Google's protocol, which lets everybody in."""
+
+    program = "fake-gcs-server"
+
+    def _command(self, program: str) -> tuple[Sequence[str | Path], Mapping[str, str]]:
+        place = f"127.0.0.1:{self.port}"
+        command = [program, "-scheme", "http", "-host", "127.0.0.1", "-port", str(self.port), "-backend", "memory"]
+        return [*command, "-public-host", place, "-external-url", f"http://{place}", "-log-level", "error"], {}
+
+    def _prepare(self) -> None:
+        for bucket in self.buckets:
+            body = json.dumps({"name": bucket}).encode()
+            self.request("POST", "/storage/v1/b", "project=test", body, {"content-type": "application/json"})
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write an object: its bucket, a slash, and its key."""
+        bucket, key = name.split("/", 1)
+        query = urllib.parse.urlencode({"uploadType": "media", "name": key})
+        kind = {"content-type": "application/octet-stream"}
+        self.request("POST", f"/upload/storage/v1/b/{bucket}/o", query, content, kind)
+
+
+def main() -> None:
+    """Say where a program is, and fail if it is nowhere."""
+    place = find(sys.argv[1])
+    if place is None:
+        sys.exit(1)
+    print(place)
+
+
+if __name__ == "__main__":
+    main()
