@@ -56,16 +56,16 @@ class _Store:
         self.data.mkdir()
         for attempt in range(_TRIES):
             self.port = free_port()
-            self._log = (self.folder / "log").open("wb")
             command, environment = self._command(found)
-            self._process = subprocess.Popen(
-                command,
-                cwd=self.folder,
-                env={**os.environ, **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=subprocess.STDOUT,
-            )
+            with (self.folder / "log").open("wb") as log:
+                self._process = subprocess.Popen(
+                    command,
+                    cwd=self.folder,
+                    env={**os.environ, **environment},
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                )
             try:
                 _wait(self._is_up, self.log)
                 self._prepare()
@@ -105,7 +105,6 @@ class _Store:
     def close(self) -> None:
         """End it, and remove its files."""
         self.kill()
-        self._log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def request(self, method: str, path: str, query: str, body: bytes, headers: Mapping[str, str]) -> bytes:

@@ -174,7 +174,7 @@ def concatenate(
     else:
         pairs: list[tuple[str, str | None]] = []
         for source in sources:
-            pairs += source.files if isinstance(source, NTuple) else [source]
+            pairs += source._core.origins() if isinstance(source, NTuple) else [source]
         nt = open_pairs(pairs, allow_missing=allow_missing, **opening)
     return nt.arrays(
         expressions,

@@ -302,7 +302,7 @@ class NTuple(Readable):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._attribute_of is not None:
             return _reopen_attribute, self._attribute_of
-        files = [(_absolute(path), name) for path, name in self._core.files]
+        files = [(_absolute(path), name) for path, name in self._core.origins()]
         return _reopen, (files, self._default_threads, self._progress, self._reopen)
 
     # -- as text -------------------------------------------------------------------------------------------

@@ -244,7 +244,7 @@ def _pairs(files: object) -> Iterator[tuple[str, str | None]]:
     if isinstance(files, NTuple):
         if files._attribute_of is not None:
             raise UsageError(f"{files.name!r} is an attribute set, which is opened by its ntuple (attributes)")
-        yield from files.files
+        yield from files._core.origins()
     elif isinstance(files, str):
         path, name = split_object(files)
         yield from ((match, name) for match in _expand(path))

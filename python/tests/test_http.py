@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -123,6 +124,9 @@ def test_what_is_for_the_server_arrives_and_is_shown_to_nobody(server):
     nt = fb.open({url: "Events"})
     assert len(nt.arrays(["nMuon"])) == 12_000
     assert "sig=" not in f"{nt!r} {nt.metrics.to_dict()}"
+    # who opens it again must have it, too
+    assert pickle.loads(pickle.dumps(nt)).num_entries == 12_000
+    assert len(fb.concatenate([nt, nt], ["nMuon"])) == 24_000
     with pytest.raises(fb.FileError) as raised:
         fb.open(f"{server.url}/signed/dimuon.root?sig=wrong")
     assert "wrong" not in str(raised.value)

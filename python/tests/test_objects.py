@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 
 import numpy as np
 import object_servers
 import pytest
+import servers
 from compare import same
 
 import femtobarn as fb
@@ -91,3 +94,33 @@ def test_patterns_merges_and_plans(store, settings, testdata, tmp_path):
     nt.arrays(["x", "z"])
     assert nt.metrics.requests - before.requests == plan.requests
     assert nt.metrics.bytes_read - before.bytes_read == plan.bytes_read <= 1.05 * plan.bytes_needed
+
+
+def test_files_are_copied_between_stores(store, settings, testdata, tmp_path, need_program):
+    """From this machine to a store, on to an XRootD server, and back: the same bytes."""
+    need_program("xrootd")
+    program = [sys.executable, "-c", "import sys; from femtobarn._cli import main; sys.exit(main())", "cp"]
+
+    def copy(*arguments):
+        done = subprocess.run([*program, *map(str, arguments)], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    content = np.random.default_rng(1).bytes(40_000_000)
+    (tmp_path / "a.bin").write_bytes(content)
+    server = servers.Xrootd()
+    try:
+        steps = [tmp_path / "a.bin", "s3://private/copies/", f"{server.url}/b/c.bin", tmp_path / "back.bin"]
+        sources = [steps[0], "s3://private/copies/a.bin", steps[2]]
+        for source, destination in zip(sources, steps[1:], strict=True):
+            code, said = copy("--verify", source, destination)
+            assert (code, "the same in the copy" in said) == (0, True), said
+        assert (tmp_path / "back.bin").read_bytes() == content
+        assert copy(steps[0], steps[2])[0] == 2
+        assert copy("-f", steps[0], steps[2])[0] == 0
+        code, said = copy("s3://private/none", tmp_path / "none")
+        assert (code, "no such file" in said) == (3, True)
+        assert not (tmp_path / "none").exists()
+        code, said = copy("s3://private/copies/*", f"{server.url}/b/c.bin", tmp_path / "missing.bin")
+        assert code == 2
+    finally:
+        server.close()

@@ -65,9 +65,27 @@ pub enum Verb {
     Reshape(ReshapeArgs),
     /// Copy the entries of which a condition is true
     Skim(SkimArgs),
+    /// Copy files from anywhere to anywhere, byte for byte: paths, root://, https:// (from there), s3://, gs://, az://
+    Cp(CopyArgs),
     /// Print the completion script of a shell
     #[command(alias = "completions")]
     Completion(CompletionArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct CopyArgs {
+    /// The files
+    #[arg(value_name = "FILE", required = true, num_args = 1.., value_hint = ValueHint::FilePath)]
+    pub sources: Vec<String>,
+    /// The copy, or a folder for copies (of a URL: with a slash at the end)
+    #[arg(value_name = "DESTINATION", value_hint = ValueHint::AnyPath)]
+    pub destination: String,
+    /// Replace a file that is there already
+    #[arg(short = 'f', long)]
+    pub force: bool,
+    /// Read the copy, and compare it byte by byte; exit code 1 if it is another file
+    #[arg(long)]
+    pub verify: bool,
 }
 
 #[derive(Debug, Args)]

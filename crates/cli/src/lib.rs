@@ -11,6 +11,7 @@
 mod args;
 mod completion;
 mod convert;
+mod copy;
 mod explain;
 mod failure;
 mod folder;
@@ -105,6 +106,7 @@ fn dispatch(cli: &Cli, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32
         Verb::Clone(args) => reshape::clone(args, cli.json, out),
         Verb::Reshape(args) => reshape::reshape(args, cli.json, out),
         Verb::Skim(args) => reshape::skim(args, cli.json, out),
+        Verb::Cp(args) => copy::run(args, cli.json, out),
         Verb::Completion(args) => completion::run(args, out),
     }
 }

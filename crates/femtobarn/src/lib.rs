@@ -12,6 +12,7 @@
 
 mod common;
 pub mod convert;
+mod copy;
 pub mod expression;
 mod iterate;
 pub mod merge;
@@ -34,6 +35,7 @@ pub use femtobarn_rootfile as rootfile;
 pub use femtobarn_ttree as ttree;
 
 pub use common::LeftOut;
+pub use copy::{Copied, CopyOptions, copy, destination};
 pub use iterate::{Steps, StepsOptions};
 pub use ntuple::{NTuple, Selection};
 pub use open::{OpenOptions, RNTUPLE_CLASS, look_into, open_file, open_source};

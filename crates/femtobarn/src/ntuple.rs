@@ -22,6 +22,8 @@ const OPENING_THREADS: usize = 8;
 #[derive(Debug)]
 pub struct NTuple {
     readers: Vec<Arc<Reader>>,
+    /// The URL of each as it was given, with what may be secret in it.
+    urls: Vec<String>,
     /// First entry of each file, and the number of entries behind the last.
     starts: Vec<u64>,
     left_out: RwLock<Arc<LeftOut>>,
@@ -112,15 +114,19 @@ impl NTuple {
             work();
         });
         let mut readers = Vec::with_capacity(files.len());
-        for reader in opened
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
-            .into_values()
-        {
-            readers.extend(reader?.map(Arc::new));
+        let mut urls = Vec::with_capacity(files.len());
+        let opened = opened.into_inner();
+        for (index, reader) in opened.unwrap_or_else(PoisonError::into_inner) {
+            if let (Some(reader), Some((url, _))) = (reader?, files.get(index)) {
+                readers.push(Arc::new(reader));
+                urls.push(url.clone());
+            }
         }
         let named = files.iter().any(|(_, path)| path.is_some());
-        let ntuple = Self::of(readers);
+        let ntuple = Self {
+            urls,
+            ..Self::of(readers)
+        };
         ntuple.check_together(named)?;
         Ok(ntuple)
     }
@@ -144,9 +150,18 @@ impl NTuple {
         }
         Self {
             left_out: RwLock::new(Arc::new(LeftOut::new(&readers))),
+            urls: readers
+                .iter()
+                .map(|reader| reader.url().to_owned())
+                .collect(),
             readers,
             starts,
         }
+    }
+
+    /// The URL of each file as it was given, for who opens it again: with what may be secret in it.
+    pub fn urls(&self) -> &[String] {
+        &self.urls
     }
 
     /// Files that were not meant to be one ntuple: of other names that nobody gave, or without any common field.

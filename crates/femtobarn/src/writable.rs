@@ -19,11 +19,7 @@ use crate::open::open_source;
 /// # Errors
 /// If no file can be made there.
 pub fn create_file(url: &str, compression: u32) -> Result<FileWriter, RNTupleError> {
-    let sink: Arc<dyn ByteSink> = match is_remote(url) {
-        true => create_remote(url, true, &Settings::of(url))?,
-        false => Arc::new(LocalSink::create(local(url))?),
-    };
-    write_into(sink, compression)
+    write_into(create_sink(url, true)?, compression)
 }
 
 /// A new ROOT file of a name that nothing has. Of several that are made at the same time, the first that is finished appears.
@@ -31,11 +27,18 @@ pub fn create_file(url: &str, compression: u32) -> Result<FileWriter, RNTupleErr
 /// # Errors
 /// If there is something of that name, or no file can be made there.
 pub fn create_new_file(url: &str, compression: u32) -> Result<FileWriter, RNTupleError> {
-    let sink: Arc<dyn ByteSink> = match is_remote(url) {
-        true => create_remote(url, false, &Settings::of(url))?,
-        false => Arc::new(LocalSink::create_new(local(url))?),
-    };
-    write_into(sink, compression)
+    write_into(create_sink(url, false)?, compression)
+}
+
+/// A new file of this machine or of a server.
+pub(crate) fn create_sink(url: &str, replaces: bool) -> Result<Arc<dyn ByteSink>, IoError> {
+    if is_remote(url) {
+        return create_remote(url, replaces, &Settings::of(url));
+    }
+    Ok(Arc::new(match replaces {
+        true => LocalSink::create(local(url))?,
+        false => LocalSink::create_new(local(url))?,
+    }))
 }
 
 /// A new ROOT file that gets its name from somebody else.

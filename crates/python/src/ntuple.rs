@@ -87,6 +87,13 @@ impl NTuple {
             .collect()
     }
 
+    /// The files as they were given, for opening them again: with what may be secret in their URLs.
+    fn origins(&self) -> Vec<(String, String)> {
+        let urls = self.inner.urls().iter().cloned();
+        let paths = self.inner.readers().iter().map(|r| r.path().to_owned());
+        urls.zip(paths).collect()
+    }
+
     /// Number of entries of each file.
     fn file_entries(&self) -> Vec<u64> {
         self.inner

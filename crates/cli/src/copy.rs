@@ -1,0 +1,89 @@
+//! `fb cp`: files from anywhere to anywhere, byte for byte.
+
+use std::io::Write;
+use std::time::Instant;
+
+use femtobarn::{Copied, CopyOptions, copy, destination};
+use serde_json::json;
+
+use crate::args::CopyArgs;
+use crate::failure::{Failure, code};
+use crate::output::Output;
+use crate::progress::{Show, end_gently};
+use crate::table::printable;
+use crate::target::Target;
+use crate::units;
+
+pub fn run(args: &CopyArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+    let mut files = Vec::new();
+    for source in &args.sources {
+        let found = Target::parse_pattern(source)?;
+        if found.is_empty() {
+            let message = format!("no file fits {source}");
+            return Err(Failure::new(code::NOT_THERE, "file-not-found", message));
+        }
+        files.extend(found.into_iter().map(|target| target.to_string()));
+    }
+    let is_folder = destination("x", &args.destination) != args.destination;
+    if files.len() > 1 && !is_folder {
+        let message = format!(
+            "{} files go into a folder, and {} is none: a URL's ends with a slash",
+            files.len(),
+            args.destination
+        );
+        return Err(Failure::new(code::USAGE, "usage", message));
+    }
+    end_gently();
+    let show = Show::new(files.len(), json);
+    let options = CopyOptions {
+        overwrite: args.force,
+        verify: args.verify,
+    };
+    let mut worst = code::FINE;
+    for from in &files {
+        let (to, start) = (destination(from, &args.destination), Instant::now());
+        let tick = |done, total| show.tick_share(from, done, total);
+        let copied = copy(from, &to, options, &tick)?;
+        show.end();
+        if copied.differs_at.is_some() {
+            worst = code::DAMAGED;
+        }
+        if json {
+            out.json(&document(from, &to, copied, start.elapsed().as_secs_f64()))?;
+        } else {
+            writeln!(out, "{}", printable(&line(from, &to, copied, args.verify)))?;
+        }
+    }
+    Ok(worst)
+}
+
+fn line(from: &str, to: &str, copied: Copied, verified: bool) -> String {
+    let [from, to] = [from, to].map(public);
+    let size = units::bytes(copied.n_bytes);
+    match copied.differs_at {
+        Some(at) => {
+            format!("{to} is NO copy of {from}: it differs within 16 MiB from byte {at} on")
+        }
+        None if verified => format!("{from} -> {to}: {size}, the same in the copy"),
+        None => format!("{from} -> {to}: {size}"),
+    }
+}
+
+fn document(from: &str, to: &str, copied: Copied, seconds: f64) -> serde_json::Value {
+    json!({
+        "from": public(from),
+        "to": public(to),
+        "bytes": copied.n_bytes,
+        "shared": copied.transferred.cloned,
+        "seconds": seconds,
+        "differs_at": copied.differs_at,
+    })
+}
+
+/// A path, or a URL without what is for its server.
+fn public(url: &str) -> &str {
+    match url.contains("://") {
+        true => url.split('?').next().unwrap_or_default(),
+        false => url,
+    }
+}

@@ -1,0 +1,243 @@
+//! Copying files from anywhere to anywhere, byte for byte.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use femtobarn_io::{ByteSource, IoError, Transferred, is_remote, on_threads};
+use femtobarn_rntuple::RNTupleError;
+
+use crate::open::open_source;
+use crate::writable::{create_sink, local};
+
+/// Bytes that are brought by one thread at a time.
+const PIECE: u64 = 16 << 20;
+
+/// Pieces that are under way at once.
+const AT_ONCE: usize = 8;
+
+/// How a file is copied.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CopyOptions {
+    /// Replace a file that is there already.
+    pub overwrite: bool,
+    /// Read the copy, and compare it with the file, byte by byte.
+    pub verify: bool,
+}
+
+/// What was copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Copied {
+    /// Bytes.
+    pub n_bytes: u64,
+    /// How they got there.
+    pub transferred: Transferred,
+    /// Where the copy is another file, within a piece of 16 MiB, if it was read and is.
+    pub differs_at: Option<u64>,
+}
+
+/// Where the copy of a file goes: into a folder (of a URL, one with a slash at the end), or to the name itself.
+pub fn destination(from: &str, to: &str) -> String {
+    let is_folder = match is_remote(to) {
+        true => to.split('?').next().is_some_and(|to| to.ends_with('/')),
+        false => to.ends_with('/') || local(to).is_dir(),
+    };
+    if !is_folder {
+        return to.to_owned();
+    }
+    let from = if is_remote(from) {
+        from.split('?').next().unwrap_or_default()
+    } else {
+        from
+    };
+    let name = from.rsplit('/').next().unwrap_or_default();
+    let (folder, query) = to.split_at(to.find('?').filter(|_| is_remote(to)).unwrap_or(to.len()));
+    format!("{}/{name}{query}", folder.trim_end_matches('/'))
+}
+
+/// Copies a file. The copy appears when it is complete, or not at all. `tick` is given the bytes that are done and all; `false`
+/// ends the copying.
+///
+/// # Errors
+/// If the file cannot be read, the copy cannot be written, or something has its name and is not to be replaced.
+pub fn copy(
+    from: &str,
+    to: &str,
+    options: CopyOptions,
+    tick: &(dyn Fn(u64, u64) -> bool + Sync),
+) -> Result<Copied, RNTupleError> {
+    let source = open_source(from)?;
+    let size = source.meta().size;
+    let is_itself = !is_remote(from) && !is_remote(to) && same_file(local(from), local(to));
+    if is_itself {
+        let what = format!("{from} and {to} are the same file");
+        return Err(RNTupleError::Usage { what });
+    }
+    let sink = create_sink(to, options.overwrite)?;
+    let (done, goes_on) = (AtomicU64::new(0), AtomicBool::new(true));
+    let block = sink.share_block(&*source).is_some();
+    // what the system itself copies is best done at once
+    let piece = if source.file().is_some() && !is_remote(to) {
+        u64::MAX
+    } else {
+        PIECE
+    };
+    let mut threads = vec![(); AT_ONCE];
+    let moved = on_threads(&mut threads, pieces(size, piece), |(), range| {
+        if !goes_on.load(Relaxed) {
+            return Err(interrupted(from));
+        }
+        let moved = sink.transfer(&*source, &range, range.start, block)?;
+        let so_far = done.fetch_add(range.end - range.start, Relaxed) + range.end - range.start;
+        goes_on.fetch_and(tick(so_far, size), Relaxed);
+        Ok(moved)
+    })?;
+    if !goes_on.load(Relaxed) {
+        return Err(interrupted(from).into());
+    }
+    sink.sync()?;
+    sink.commit()?;
+    let differs_at = match options.verify {
+        true => compare(&*source, to, tick)?,
+        false => None,
+    };
+    Ok(Copied {
+        n_bytes: size,
+        differs_at,
+        transferred: moved
+            .into_iter()
+            .fold(Transferred::default(), Transferred::and),
+    })
+}
+
+fn interrupted(url: &str) -> IoError {
+    let url = url.to_owned();
+    IoError::Interrupted { url }
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    let [one, other] = [one, other].map(|path| path.canonicalize().ok());
+    one.is_some() && one == other
+}
+
+fn pieces(size: u64, piece: u64) -> Vec<Range<u64>> {
+    let mut out = Vec::new();
+    let mut start = 0;
+    while start < size {
+        let end = size.min(start.saturating_add(piece));
+        out.push(start..end);
+        start = end;
+    }
+    out
+}
+
+/// Reads a copy, and compares it with what it is one of: where it is another, if it is.
+fn compare(
+    source: &dyn ByteSource,
+    copy: &str,
+    tick: &(dyn Fn(u64, u64) -> bool + Sync),
+) -> Result<Option<u64>, RNTupleError> {
+    let other = open_source(copy)?;
+    let size = source.meta().size;
+    if other.meta().size != size {
+        return Ok(Some(size.min(other.meta().size)));
+    }
+    let done = AtomicU64::new(0);
+    let mut threads = vec![(); AT_ONCE];
+    let found = on_threads(&mut threads, pieces(size, PIECE), |(), range| {
+        let ranges = std::slice::from_ref(&range);
+        let is_same = source.read_ranges(ranges)? == other.read_ranges(ranges)?;
+        let so_far = done.fetch_add(range.end - range.start, Relaxed) + range.end - range.start;
+        match tick(so_far, size) {
+            true => Ok((!is_same).then_some(range.start)),
+            false => Err(interrupted(copy)),
+        }
+    })?;
+    Ok(found.into_iter().flatten().min())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_the_file_and_appears_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let content: Vec<u8> = (0..40_000_000_u32).map(|i| (i % 251) as u8).collect();
+        std::fs::write(at("a"), &content).unwrap();
+        std::fs::write(at("empty"), "").unwrap();
+        let verify = CopyOptions {
+            verify: true,
+            ..CopyOptions::default()
+        };
+        for name in ["a", "empty"] {
+            let to = at(&format!("copy of {name}"));
+            let copied = copy(&at(name), &to, verify, &|_, _| true).unwrap();
+            assert_eq!(copied.differs_at, None);
+            assert!(std::fs::read(&to).unwrap() == std::fs::read(at(name)).unwrap());
+            assert_eq!(
+                copy(&at(name), &to, verify, &|_, _| true)
+                    .unwrap_err()
+                    .kind(),
+                "create-failed"
+            );
+        }
+        let again = CopyOptions {
+            overwrite: true,
+            ..verify
+        };
+        assert!(copy(&at("empty"), &at("copy of a"), again, &|_, _| true).is_ok());
+        assert_eq!(std::fs::metadata(at("copy of a")).unwrap().len(), 0);
+        assert_eq!(
+            copy(&at("a"), &at("a"), again, &|_, _| true)
+                .unwrap_err()
+                .kind(),
+            "usage"
+        );
+        assert_eq!(
+            copy(&at("a"), &at("b"), verify, &|_, _| false)
+                .unwrap_err()
+                .kind(),
+            "interrupted"
+        );
+        assert!(!Path::new(&at("b")).exists());
+        std::fs::write(at("c"), &content[..content.len() - 1]).unwrap();
+        let source = open_source(&at("a")).unwrap();
+        assert_eq!(
+            compare(&*source, &at("c"), &|_, _| true).unwrap(),
+            Some(39_999_999)
+        );
+        let mut other = content;
+        other[20_000_000] ^= 1;
+        std::fs::write(at("c"), &other).unwrap();
+        assert_eq!(
+            compare(&*source, &at("c"), &|_, _| true).unwrap(),
+            Some(PIECE)
+        );
+    }
+
+    #[test]
+    fn what_goes_into_a_folder_keeps_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().to_str().unwrap();
+        for (from, to, expected) in [
+            ("x/a.root", "b.root", "b.root".to_owned()),
+            ("x/a.root", place, format!("{place}/a.root")),
+            (
+                "root://h//x/a.root?authz=s",
+                place,
+                format!("{place}/a.root"),
+            ),
+            ("x/a.root", "s3://b/c/", "s3://b/c/a.root".to_owned()),
+            (
+                "x/a.root",
+                "root://h//c/?k=v",
+                "root://h//c/a.root?k=v".to_owned(),
+            ),
+            ("x/a.root", "s3://b/c", "s3://b/c".to_owned()),
+        ] {
+            assert_eq!(destination(from, to), expected);
+        }
+    }
+}
