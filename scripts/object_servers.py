@@ -14,12 +14,12 @@ import ssl
 import subprocess
 import sys
 import urllib.parse
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from servers import ServerError, _answers, _temporary, _wait, free_port, tls
+from servers import Server, ServerError, answers, tls, wait_until
 
-_TRIES = 5  # another program may take a free port first
 _REGION = "us-east-1"
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "femtobarn"
 
@@ -40,7 +40,7 @@ def find(name: str) -> str | None:
     return shutil.which(name, path=places)
 
 
-class _Store:
+class _Store(Server):
     """A program that stores objects, in a folder of its own, with two buckets."""
 
     buckets = ("private", "public")
@@ -51,61 +51,47 @@ class _Store:
         found = find(self.program)
         if found is None:
             raise ServerError(f"there is no {self.program}: scripts/setup_stores.sh installs it")
-        self.folder = _temporary()
-        self.data = self.folder / "data"
-        self.data.mkdir()
-        for attempt in range(_TRIES):
-            self.port = free_port()
-            command, environment = self._command(found)
-            with (self.folder / "log").open("wb") as log:
-                self._process = subprocess.Popen(
-                    command,
-                    cwd=self.folder,
-                    env={**os.environ, **environment},
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                )
-            try:
-                _wait(self._is_up, self.log)
-                self._prepare()
-            except ServerError:
-                if attempt == _TRIES - 1:
-                    self.close()
-                    raise
-                self.kill()
-            else:
-                return
+        self._found = found
+        super().__init__()
+        self._begin()
 
+    def _start(self) -> None:
+        command, environment = self._command(self._found)
+        with (self.folder / "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                command,
+                cwd=self.folder,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    def _wait(self) -> None:
+        wait_until(self._is_up, self.log)
+        self._prepare()
+
+    @abstractmethod
     def _command(self, program: str) -> tuple[Sequence[str | Path], Mapping[str, str]]:
         """How it is started, and with which variables."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _prepare(self) -> None:
         """Do what it needs before it can be used."""
 
     def _is_up(self) -> bool:
         if self._process.poll() is not None:
             raise ServerError(self.log()[-4000:])
-        return _answers(self.port)
+        return answers(self.port)
 
     def log(self) -> str:
         """All that it has said."""
         return (self.folder / "log").read_text(errors="replace")
 
-    def put(self, name: str, content: bytes) -> None:
-        """Write an object: its bucket, a slash, and its key."""
-        raise NotImplementedError
-
     def kill(self) -> None:
         """End it, as a crash does."""
         self._process.kill()
         self._process.wait()
-
-    def close(self) -> None:
-        """End it, and remove its files."""
-        self.kill()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     def request(self, method: str, path: str, query: str, body: bytes, headers: Mapping[str, str]) -> bytes:
         """Ask it something; what is no success is an error."""
@@ -131,10 +117,7 @@ class _Store:
         """Where it is, and who may ask it."""
         scheme = "http" if self.certificates is None else "https"
         return {
-            "port": self.port,
-            "data": [str(self.data)],
-            "folder": str(self.folder),
-            "servers": [self.port],
+            **super().about(),
             "endpoint": f"{scheme}://127.0.0.1:{self.port}",
             "access_key_id": "",
             "secret_access_key": "",
@@ -187,7 +170,7 @@ class Minio(_Store):
                 return False
             return True
 
-        _wait(is_ready, self.log)
+        wait_until(is_ready, self.log)
         actions = {
             "s3:GetObject": "arn:aws:s3:::public/*",
             "s3:ListBucket": "arn:aws:s3:::public",

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -78,7 +79,8 @@ def _temporary() -> Path:
     return folder
 
 
-def _wait(is_up: Callable[[], bool], log: Callable[[], str]) -> None:
+def wait_until(is_up: Callable[[], bool], log: Callable[[], str]) -> None:
+    """Wait until a server is up; if it takes too long, the end of its log is the error."""
     end = time.monotonic() + _PATIENCE
     while not is_up():
         if time.monotonic() > end:
@@ -86,13 +88,80 @@ def _wait(is_up: Callable[[], bool], log: Callable[[], str]) -> None:
         time.sleep(0.02)
 
 
-def _answers(port: int) -> bool:
+def answers(port: int) -> bool:
+    """Tell whether somebody listens on a port of this machine."""
     with socket.socket() as client:
         client.settimeout(0.2)
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
-class Xrootd:
+class Server(ABC):
+    """A program that serves the files of a folder of its own, on a free port."""
+
+    port = 0
+
+    def __init__(self) -> None:
+        self.folder = _temporary()
+        self.data = self.folder / "data"
+        self.data.mkdir()
+
+    def _begin(self) -> None:
+        """Start it, on another port if somebody else has taken the first."""
+        for attempt in range(_TRIES):
+            self.port = free_port()
+            self._start()
+            try:
+                self._wait()
+            except ServerError:
+                if attempt == _TRIES - 1:
+                    self.close()
+                    raise
+                self.kill()
+            else:
+                return
+
+    @abstractmethod
+    def _start(self) -> None:
+        """Start the program."""
+
+    @abstractmethod
+    def _wait(self) -> None:
+        """Wait until it can be used; a `ServerError` if that will never be."""
+
+    @abstractmethod
+    def log(self) -> str:
+        """All that it has said."""
+
+    @abstractmethod
+    def put(self, name: str, content: bytes) -> None:
+        """Write a file."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """End it."""
+
+    def restart(self) -> None:
+        """Start it again, on the same port."""
+        self.kill()
+        self._start()
+        self._wait()
+
+    def close(self) -> None:
+        """End it, and remove its files."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def about(self) -> dict[str, object]:
+        """Where it is."""
+        return {"port": self.port, "data": [str(self.data)], "folder": str(self.folder), "servers": [self.port]}
+
+    def _write(self, name: str, content: bytes) -> None:
+        path = self.data / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+class Xrootd(Server):
     """One server of the files of a folder.
 
     Parameters
@@ -102,22 +171,9 @@ class Xrootd:
     """
 
     def __init__(self, more: Callable[[Path], str] | None = None) -> None:
-        self.folder = _temporary()
-        self.data = self.folder / "data"
-        self.data.mkdir()
+        super().__init__()
         self._more = more(self.folder) if more is not None else ""
-        for attempt in range(_TRIES):
-            self.port = free_port()
-            self._program = self._start()
-            try:
-                self._wait()
-            except ServerError:
-                if attempt == _TRIES - 1:
-                    self.close()
-                    raise
-                self._program.kill()
-            else:
-                return
+        self._begin()
 
     @property
     def url(self) -> str:
@@ -130,35 +186,18 @@ class Xrootd:
 
     def put(self, name: str, content: bytes) -> None:
         """Write a file."""
-        path = self.data / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        self._write(name, content)
         own(self.data)
 
     def kill(self) -> None:
         """End it, as a crash does."""
         self._program.kill()
 
-    def restart(self) -> None:
-        """Start it again, on the same port."""
-        self.kill()
-        self._program = self._start()
-        self._wait()
-
-    def close(self) -> None:
-        """End it, and remove its files."""
-        self.kill()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def about(self) -> dict[str, object]:
-        """Where it is."""
-        return {"port": self.port, "data": [str(self.data)], "folder": str(self.folder), "servers": [self.port]}
-
     def _lines(self) -> str:
         """What else its configuration says."""
         return self._more
 
-    def _start(self) -> _Program:
+    def _start(self) -> None:
         config = self.folder / "server.cfg"
         config.write_text(
             f"""xrd.port {self.port}
@@ -177,16 +216,16 @@ xrootd.chksum max 2 adler32 crc32c
         log = config.with_suffix(".log")
         for old in self.folder.rglob(log.name):
             old.unlink()
-        return _Program("xrootd", "one", config)
+        self._program = _Program("xrootd", "one", config)
 
     def _wait(self) -> None:
         def is_up() -> bool:
             log = self._program.log()
             if "initialization failed" in log:
                 raise ServerError(log[-4000:])
-            return "initialization completed" in log and _answers(self.port)
+            return "initialization completed" in log and answers(self.port)
 
-        _wait(is_up, self._program.log)
+        wait_until(is_up, self._program.log)
 
 
 class XrdHttp(Xrootd):
@@ -210,7 +249,7 @@ class XrdHttp(Xrootd):
 
     def _wait(self) -> None:
         super()._wait()
-        _wait(lambda: _answers(self._http_port[1]), self.log)
+        wait_until(lambda: answers(self._http_port[1]), self.log)
 
 
 def sss(folder: Path) -> str:
@@ -263,7 +302,7 @@ _NGINX_FOLDERS = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 _NGINX_PROPFIND = Path("/usr/lib/nginx/modules/ngx_http_dav_ext_module.so")
 
 
-class Nginx:
+class Nginx(Server):
     """One server of the files of a folder, by HTTP.
 
     The same files are below ``/`` (with pages of folders), ``/dav/`` (WebDAV), ``/whole/`` (no parts of files),
@@ -278,9 +317,7 @@ class Nginx:
     """
 
     def __init__(self, has_tls: bool = False) -> None:
-        self.folder = _temporary()
-        self.data = self.folder / "data"
-        self.data.mkdir()
+        super().__init__()
         for name in _NGINX_FOLDERS:
             (self.folder / name).mkdir()
         self._scheme, self._tls = "http", ""
@@ -289,18 +326,7 @@ class Nginx:
             self._scheme = "https"
             self._tls = f"ssl_certificate {certificate}; ssl_certificate_key {key};"
         (self.folder / "users").write_text("me:{PLAIN}secret\n")
-        for attempt in range(_TRIES):
-            self.port = free_port()
-            self._process = self._start()
-            try:
-                self._wait()
-            except ServerError:
-                if attempt == _TRIES - 1:
-                    self.close()
-                    raise
-                self.kill()
-            else:
-                return
+        self._begin()
 
     @property
     def url(self) -> str:
@@ -314,9 +340,7 @@ class Nginx:
 
     def put(self, name: str, content: bytes) -> None:
         """Write a file."""
-        path = self.data / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        self._write(name, content)
 
     def kill(self) -> None:
         """End it."""
@@ -324,36 +348,21 @@ class Nginx:
         self._process.terminate()
         self._process.wait()
 
-    def restart(self) -> None:
-        """Start it again, on the same port."""
-        self.kill()
-        self._process = self._start()
-        self._wait()
-
-    def close(self) -> None:
-        """End it, and remove its files."""
-        self.kill()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def about(self) -> dict[str, object]:
-        """Where it is."""
-        return {"port": self.port, "data": [str(self.data)], "folder": str(self.folder), "servers": [self.port]}
-
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> None:
         config = self.folder / "nginx.conf"
         config.write_text(self._config())
         own(self.folder, "www-data")
         nothing = subprocess.DEVNULL
         command = ["nginx", "-p", str(self.folder), "-c", str(config), "-e", str(self.folder / "error.log")]
-        return subprocess.Popen(command, cwd=self.folder, stdin=nothing, stdout=nothing, stderr=nothing)
+        self._process = subprocess.Popen(command, cwd=self.folder, stdin=nothing, stdout=nothing, stderr=nothing)
 
     def _wait(self) -> None:
         def is_up() -> bool:
             if self._process.poll() is not None:
                 raise ServerError(self.log()[-4000:])
-            return _answers(self.port)
+            return answers(self.port)
 
-        _wait(is_up, self.log)
+        wait_until(is_up, self.log)
 
     def _config(self) -> str:
         folders = "\n".join(f"{name}_temp_path {self.folder}/{name};" for name in _NGINX_FOLDERS)
@@ -424,9 +433,9 @@ cms.space min 1m 1m
                 )
                 own(self.folder)
                 self._programs.append(_Program(program, name, config))
-        _wait(lambda: all(map(_answers, (self.port, *self.servers))), self.log)
+        wait_until(lambda: all(map(answers, (self.port, *self.servers))), self.log)
         # the redirector's manager says when a server has logged in
-        _wait(lambda: self._programs[0].log().count("logged in") >= 2, self.log)
+        wait_until(lambda: self._programs[0].log().count("logged in") >= 2, self.log)
 
     @property
     def url(self) -> str:
@@ -500,7 +509,7 @@ class Cache:
         return {**self.origin.about(), "port": self.proxy.port}
 
 
-class Server(Protocol):
+class Running(Protocol):
     """What all of them have."""
 
     def kill(self) -> None:
@@ -513,14 +522,14 @@ class Server(Protocol):
         """Where it is."""
 
 
-def _object_store(name: str, *arguments: object) -> Server:
+def _object_store(name: str, *arguments: object) -> Running:
     import object_servers
 
-    server: Server = getattr(object_servers, name)(*arguments)
+    server: Running = getattr(object_servers, name)(*arguments)
     return server
 
 
-KINDS: dict[str, Callable[[], Server]] = {
+KINDS: dict[str, Callable[[], Running]] = {
     "xrootd": lambda: Xrootd(),
     "sss": lambda: Xrootd(sss),
     "tls": lambda: Xrootd(tls),

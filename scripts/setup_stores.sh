@@ -8,32 +8,28 @@ python=$1
 say() { printf 'set-up: %s\n' "$*" >&2; }
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/femtobarn
-go_install() {
-    local name=$1 what=$2
+# make NAME TOOL WHERE_TO_GET_IT WHAT COMMAND...: makes a program that is not there yet
+make() {
+    local name=$1 tool=$2 site=$3 what=$4
+    shift 4
     if "$python" "$(dirname "$0")/object_servers.py" "$name" >/dev/null 2>&1; then
         return
     fi
-    if ! command -v go >/dev/null; then
-        say "missing: $name, whose tests are skipped. It is built by go (https://go.dev/dl): go install $what"
+    if ! command -v "$tool" >/dev/null; then
+        say "missing: $name, whose tests are skipped. It needs $tool ($site): $tool install $what"
         return
     fi
-    say "building $what into $cache/bin, which takes some minutes"
-    GOBIN=$cache/bin nice go install "$what" || say "could not build $what: its tests are skipped"
+    say "making $what in $cache, which may take some minutes"
+    mkdir -p "$cache"
+    "$@" "$what" >/dev/null || say "could not make $what: its tests are skipped"
+}
+
+go_install() {
+    make "$1" go https://go.dev/dl "$2" env GOBIN="$cache/bin" nice go install
 }
 
 npm_install() {
-    local name=$1 what=$2
-    if "$python" "$(dirname "$0")/object_servers.py" "$name" >/dev/null 2>&1; then
-        return
-    fi
-    if ! command -v npm >/dev/null; then
-        say "missing: $name, whose tests are skipped. It needs npm (https://nodejs.org): npm install $what"
-        return
-    fi
-    say "installing $what into $cache/node_modules"
-    mkdir -p "$cache"
-    npm install --silent --no-audit --no-fund --prefix "$cache" "$what" >/dev/null \
-        || say "could not install $what: its tests are skipped"
+    make "$1" npm https://nodejs.org "$2" npm install --silent --no-audit --no-fund --prefix "$cache"
 }
 
 go_install minio github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c

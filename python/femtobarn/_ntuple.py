@@ -152,8 +152,7 @@ class NTuple(Readable):
         if self._final_metrics is not None:
             return self._final_metrics
         real, cpu = time.monotonic() - self._since[0], time.process_time() - self._since[1]
-        times = {"real_seconds": real, "cpu_seconds": cpu, "summary": self._core.summary(real, cpu)}
-        return Metrics._from_core({**self._core.metrics(), **times})
+        return Metrics._from_core({**self._core.metrics(real, cpu), "real_seconds": real, "cpu_seconds": cpu})
 
     @property
     def attributes(self) -> dict[str, NTuple]:

@@ -153,9 +153,9 @@ def test_inputs_of_merges_and_conversions(server, tmp_path, shared):
     assert fb.open(tmp_path / "hzz.root").num_entries == fb.open(server.data / "hzz.root").num_entries
 
 
-def test_the_program_reads_them(server):
+def test_the_program_reads_them(server, tmp_path):
     def run(*arguments):
-        done = subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, check=False)
+        done = subprocess.run([*PROGRAM, *map(str, arguments)], capture_output=True, text=True, check=False)
         return done.returncode, done.stdout, done.stderr
 
     code, out, _ = run("ls", "--json", f"{server.url}/")
@@ -165,6 +165,9 @@ def test_the_program_reads_them(server):
     assert (code, "12,000" in out) == (0, True)
     assert "requests in" in error
     assert run("verify", f"{server.url}/dimuon.root")[0] == 0
+    for name, code in [("dimuon.root", 0), ("none.root", 3), ("nobody*.root", 3)]:
+        found, out, error = run("cp", f"{server.url}/signed/{name}?sig=a%2Fb%3D", tmp_path / "copy.root")
+        assert (found, "sig=" in out + error) == (code, False), out + error
     code, _, error = run("info", f"{server.url}/none.root")
     assert (code, "no such file" in error) == (3, True)
 

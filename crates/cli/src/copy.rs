@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::time::Instant;
 
+use femtobarn::io::public;
 use femtobarn::{Copied, CopyOptions, copy, destination};
 use serde_json::json;
 
@@ -19,7 +20,7 @@ pub fn run(args: &CopyArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
     for source in &args.sources {
         let found = Target::parse_pattern(source)?;
         if found.is_empty() {
-            let message = format!("no file fits {source}");
+            let message = format!("no file fits {}", public(source));
             return Err(Failure::new(code::NOT_THERE, "file-not-found", message));
         }
         files.extend(found.into_iter().map(|target| target.to_string()));
@@ -29,7 +30,7 @@ pub fn run(args: &CopyArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
         let message = format!(
             "{} files go into a folder, and {} is none: a URL's ends with a slash",
             files.len(),
-            args.destination
+            public(&args.destination)
         );
         return Err(Failure::new(code::USAGE, "usage", message));
     }
@@ -42,7 +43,7 @@ pub fn run(args: &CopyArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
     let mut worst = code::FINE;
     for from in &files {
         let (to, start) = (destination(from, &args.destination), Instant::now());
-        let tick = |done, total| show.tick_share(from, done, total);
+        let tick = |done, total| show.tick_share(&public(from), done, total);
         let copied = copy(from, &to, options, &tick)?;
         show.end();
         if copied.differs_at.is_some() {
@@ -78,12 +79,4 @@ fn document(from: &str, to: &str, copied: Copied, seconds: f64) -> serde_json::V
         "seconds": seconds,
         "differs_at": copied.differs_at,
     })
-}
-
-/// A path, or a URL without what is for its server.
-fn public(url: &str) -> &str {
-    match url.contains("://") {
-        true => url.split('?').next().unwrap_or_default(),
-        false => url,
-    }
 }

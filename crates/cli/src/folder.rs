@@ -3,7 +3,7 @@
 use std::time::UNIX_EPOCH;
 
 use femtobarn::Error;
-use femtobarn::io::{RemoteEntry, Settings, list_folder};
+use femtobarn::io::{RemoteEntry, Settings, list_folder, public};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, code};
@@ -16,7 +16,7 @@ pub fn run(url: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> 
     let entries = list_folder(url, &Settings::of(url)).map_err(Error::from)?;
     if json {
         let entries: Vec<Value> = entries.iter().map(entry_json).collect();
-        out.json(&json!({"folder": url.split('?').next(), "entries": entries}))?;
+        out.json(&json!({"folder": public(url), "entries": entries}))?;
         return Ok(code::FINE);
     }
     let mut table = Table::new(&["name", "size"], &[1], &[0]);

@@ -8,6 +8,7 @@ use femtobarn_io::{ByteSource, IoError, Transferred, is_remote, on_threads};
 use femtobarn_rntuple::RNTupleError;
 
 use crate::open::open_source;
+use crate::url::{is_folder, split_query};
 use crate::writable::{create_sink, local};
 
 /// Bytes that are brought by one thread at a time.
@@ -38,20 +39,17 @@ pub struct Copied {
 
 /// Where the copy of a file goes: into a folder (of a URL, one with a slash at the end), or to the name itself.
 pub fn destination(from: &str, to: &str) -> String {
-    let is_folder = match is_remote(to) {
-        true => to.split('?').next().is_some_and(|to| to.ends_with('/')),
-        false => to.ends_with('/') || local(to).is_dir(),
-    };
+    let is_folder = is_folder(to) || !is_remote(to) && (to.ends_with('/') || local(to).is_dir());
     if !is_folder {
         return to.to_owned();
     }
-    let from = if is_remote(from) {
-        from.split('?').next().unwrap_or_default()
-    } else {
-        from
+    // of a path, a question mark is a part
+    let split = |text| match is_remote(text) {
+        true => split_query(text),
+        false => (text, ""),
     };
+    let ((from, _), (folder, query)) = (split(from), split(to));
     let name = from.rsplit('/').next().unwrap_or_default();
-    let (folder, query) = to.split_at(to.find('?').filter(|_| is_remote(to)).unwrap_or(to.len()));
     format!("{}/{name}{query}", folder.trim_end_matches('/'))
 }
 

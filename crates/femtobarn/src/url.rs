@@ -6,9 +6,14 @@ use glob::Pattern;
 
 use crate::Error;
 
+/// A URL, and what is for the server, with its question mark.
+pub(crate) fn split_query(url: &str) -> (&str, &str) {
+    url.split_at(url.find('?').unwrap_or(url.len()))
+}
+
 /// A URL in its parts: the server with its scheme, the path, and what is for the server, with its question mark.
 fn parts(url: &str) -> (&str, &str, &str) {
-    let (text, query) = url.split_at(url.find('?').unwrap_or(url.len()));
+    let (text, query) = split_query(url);
     let start = text.find("://").map_or(0, |at| at + 3);
     let path = text.get(start..).and_then(|rest| rest.find('/'));
     let (server, path) = text.split_at(path.map_or(text.len(), |at| start + at));

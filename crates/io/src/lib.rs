@@ -52,8 +52,8 @@ pub use error::IoError;
 pub use layer::{HeldSource, MeteredSource, RecordSource};
 pub use meter::{Meter, Metered, Span, Stage, Traffic, beginning};
 pub use remote::{
-    OpenOther, RemoteEntry, create_remote, is_remote, list_folder, open_remote, read_others_with,
-    scheme,
+    OpenOther, RemoteEntry, create_remote, is_remote, list_folder, open_remote, public,
+    read_others_with, scheme,
 };
 pub use runtime::while_waiting;
 pub use settings::{SETTINGS, Settings};

@@ -97,11 +97,12 @@ fn unknown(url: &str) -> IoError {
     IoError::UnknownScheme { url }
 }
 
-/// A URL without what may be secret in it: what is for the server, and a password.
-pub(crate) fn public(url: &str) -> String {
+/// A URL without what may be secret in it: what is for the server, and a password. A path is itself.
+#[must_use]
+pub fn public(url: &str) -> String {
     let text = url.split('?').next().unwrap_or_default();
     let Some((scheme, rest)) = text.split_once("://") else {
-        return text.to_owned();
+        return url.to_owned();
     };
     let (server, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     match server.rsplit_once('@') {

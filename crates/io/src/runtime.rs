@@ -1,5 +1,6 @@
 //! The runtime on which asynchronous sources do their work, one for the process, and how to end waiting for it.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -84,6 +85,51 @@ impl<T: Clone> PerProcess<T> {
             }
         }
     }
+}
+
+/// What a process makes once for each way in which servers are asked, and shares; who has very many of them makes some again.
+pub(crate) struct PerSettings<K, V>(PerProcess<Arc<Pairs<K, V>>>);
+
+type Pairs<K, V> = Mutex<Vec<(K, V)>>;
+
+impl<K: PartialEq + Clone, V: Clone> PerSettings<K, V> {
+    /// Most that are remembered.
+    const MOST: usize = 64;
+
+    pub const fn new() -> Self {
+        Self(PerProcess::new())
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&mut Vec<(K, V)>) -> T) -> T {
+        let all = self.0.get(|| Ok(Arc::default()));
+        let all = all.unwrap_or_else(|never: Infallible| match never {});
+        look(&mut all.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// That of these settings, if it is there.
+    pub fn known(&self, settings: &K) -> Option<V> {
+        self.with(|all| found(all, settings))
+    }
+
+    /// That of these settings, which is made if it is not there; others wait for that.
+    pub fn get<E>(&self, settings: &K, make: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
+        self.with(|all| {
+            if let Some(known) = found(all, settings) {
+                return Ok(known);
+            }
+            let made = make()?;
+            if all.len() >= Self::MOST {
+                all.remove(0);
+            }
+            all.push((settings.clone(), made.clone()));
+            Ok(made)
+        })
+    }
+}
+
+fn found<K: PartialEq, V: Clone>(all: &[(K, V)], settings: &K) -> Option<V> {
+    let known = all.iter().find(|(known, _)| known == settings);
+    known.map(|(_, found)| found.clone())
 }
 
 fn runtime() -> std::io::Result<Arc<Runtime>> {

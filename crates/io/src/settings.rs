@@ -12,6 +12,7 @@ use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::remote::public;
 use crate::units::parse_bytes;
 use crate::{IoError, SourceCost};
 
@@ -84,6 +85,15 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ),
 ];
 
+/// Limits of asking; the settings of their names say what they are.
+pub(crate) struct Limits {
+    pub connect_timeout: Duration,
+    pub request_timeout: Duration,
+    pub longest_wait: Duration,
+    pub most_redirects: usize,
+    pub most_retries: usize,
+}
+
 /// Settings for one URL.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Settings {
@@ -109,7 +119,7 @@ impl Settings {
         }
         Ok(Self {
             given: Arc::new(given),
-            url: url.split('?').next().unwrap_or_default().to_owned(),
+            url: public(url),
         })
     }
 
@@ -117,7 +127,7 @@ impl Settings {
     #[must_use]
     pub fn of(url: &str) -> Self {
         Self {
-            url: url.split('?').next().unwrap_or_default().to_owned(),
+            url: public(url),
             ..Self::default()
         }
     }
@@ -178,6 +188,25 @@ impl Settings {
             }
         })?;
         Ok(found.unwrap_or_default())
+    }
+
+    /// The limits of asking, which are the same for all protocols.
+    ///
+    /// # Errors
+    /// If one is nonsense.
+    pub(crate) fn limits(&self) -> Result<Limits, IoError> {
+        let seconds = |name, usual| {
+            let found = self.seconds(name)?;
+            Ok::<_, IoError>(found.unwrap_or(Duration::from_secs(usual)))
+        };
+        let count = |name, usual| Ok::<_, IoError>(self.number(name)?.unwrap_or(usual));
+        Ok(Limits {
+            connect_timeout: seconds("connect_timeout", 10)?,
+            request_timeout: seconds("request_timeout", 60)?,
+            longest_wait: seconds("longest_wait", 600)?,
+            most_redirects: count("most_redirects", 16)?,
+            most_retries: count("most_retries", 3)?,
+        })
     }
 
     /// The costs of a source, with those that settings say.

@@ -212,24 +212,23 @@ impl NTuple {
         metadata::explanation(py, &py.detach(compute).map_err(to_python)?)
     }
 
-    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    /// What was read of all files, also in some lines; real and processor time in seconds.
+    fn metrics<'py>(
+        &self,
+        py: Python<'py>,
+        real: f64,
+        processor: f64,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for (name, value) in self.inner.metrics() {
             dict.set_item(name, value)?;
         }
-        let sources = usage::sources(py, &self.inner.usage())?;
-        dict.set_item("sources", sources)?;
+        let usages = self.inner.usage();
+        dict.set_item("sources", usage::sources(py, &usages)?)?;
+        let [real, processor] = [real, processor]
+            .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
+        dict.set_item("summary", femtobarn::io::summary(&usages, real, processor))?;
         Ok(dict)
-    }
-
-    /// What was read of all files in some lines; real and processor time in seconds.
-    fn summary(&self, real: f64, processor: f64) -> String {
-        let [real, processor] = [real, processor].map(Duration::try_from_secs_f64);
-        femtobarn::io::summary(
-            &self.inner.usage(),
-            real.unwrap_or_default(),
-            processor.unwrap_or_default(),
-        )
     }
 
     #[pyo3(signature = (*, threads = 1, tick = None))]

@@ -13,7 +13,7 @@ use crate::{ByteSource, IoError, SourceCost, SourceMeta};
 #[derive(Debug)]
 pub struct HeldSource {
     inner: Arc<dyn ByteSource>,
-    held: Vec<(Range<u64>, Bytes)>,
+    held: Vec<Held>,
 }
 
 impl HeldSource {
@@ -55,13 +55,37 @@ impl HeldSource {
 
     /// The bytes of `range`, if they are held.
     fn held(&self, range: &Range<u64>) -> Option<Bytes> {
-        let (at, bytes) = self
-            .held
-            .iter()
-            .find(|(at, _)| at.start <= range.start && range.end <= at.end)?;
-        let start = usize::try_from(range.start - at.start).ok()?;
-        let length = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
-        Some(bytes.slice(start..start + length))
+        let (_, bytes) = find_held(&self.held, range)?;
+        Some(bytes)
+    }
+}
+
+/// A range whose bytes are in memory.
+pub(crate) type Held = (Range<u64>, Bytes);
+
+/// The bytes of `range`, if it lies inside of one that is held, and the number of that.
+pub(crate) fn find_held(held: &[Held], range: &Range<u64>) -> Option<(usize, Bytes)> {
+    let is_around = |(at, _): &Held| at.start <= range.start && range.end <= at.end;
+    let number = held.iter().position(is_around)?;
+    let (at, bytes) = held.get(number)?;
+    let start = usize::try_from(range.start - at.start).ok()?;
+    let length = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
+    let end = start
+        .checked_add(length)
+        .filter(|end| *end <= bytes.len())?;
+    Some((number, bytes.slice(start..end)))
+}
+
+/// Both ends of a source; in one piece where they meet.
+pub(crate) fn joined_ends(head: Held, tail: Held) -> Vec<Held> {
+    let before = tail.0.start.checked_sub(head.0.start);
+    let meet = tail.0.start <= head.0.end && head.0.end <= tail.0.end;
+    let before = before
+        .filter(|_| meet)
+        .and_then(|n| usize::try_from(n).ok());
+    match before.and_then(|before| head.1.get(..before)) {
+        Some(first) => vec![(head.0.start..tail.0.end, [first, &tail.1].concat().into())],
+        None => vec![head, tail],
     }
 }
 

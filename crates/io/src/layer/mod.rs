@@ -5,5 +5,6 @@ mod metered;
 mod record;
 
 pub use held::HeldSource;
+pub(crate) use held::{Held, find_held, joined_ends};
 pub use metered::MeteredSource;
 pub use record::RecordSource;

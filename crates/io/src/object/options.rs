@@ -64,10 +64,7 @@ impl Options {
         settings: &Settings,
         environment: &Environment,
     ) -> Result<Self, IoError> {
-        let (connect, request) = (
-            settings.seconds("connect_timeout")?,
-            settings.seconds("request_timeout")?,
-        );
+        let limits = settings.limits()?;
         let mut config = match address.kind {
             Kind::S3 => s3(address, settings, environment)?,
             Kind::Google => google(settings, environment)?,
@@ -85,9 +82,9 @@ impl Options {
             bucket: address.bucket.clone(),
             host: address.host.clone(),
             config,
-            connect_timeout: connect.unwrap_or(Duration::from_secs(10)),
-            request_timeout: request.unwrap_or(Duration::from_secs(60)),
-            most_retries: settings.number("most_retries")?.unwrap_or(3),
+            connect_timeout: limits.connect_timeout,
+            request_timeout: limits.request_timeout,
+            most_retries: limits.most_retries,
             at_once: settings.number("concurrency")?.unwrap_or(AT_ONCE).max(1),
             authorities: settings.text("authorities")?.map(PathBuf::from),
         })

@@ -1,10 +1,9 @@
 //! The stores that all sources and sinks of a process share, one for all that are asked in the same way.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::path::Path as FilePath;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as S3Key};
@@ -19,14 +18,9 @@ use super::client::Connector;
 use super::failure::NO_CREDENTIALS;
 use super::{Address, Kind, Options, failure};
 use crate::IoError;
-use crate::runtime::{PerProcess, wait_for};
+use crate::runtime::{PerSettings, wait_for};
 
-/// Stores that are remembered: who has more buckets, or gets new keys every hour, makes connections again.
-const MOST: usize = 64;
-
-type Stores = Vec<(Options, Arc<Store>)>;
-
-static STORES: PerProcess<Arc<Mutex<Stores>>> = PerProcess::new();
+static STORES: PerSettings<Options, Arc<Store>> = PerSettings::new();
 
 /// A bucket, with who asks it.
 pub(crate) struct Store {
@@ -45,30 +39,28 @@ pub(crate) struct Store {
 /// # Errors
 /// If there are no credentials, or the configuration makes no sense.
 pub(crate) fn store(address: &Address, options: &Options) -> Result<Arc<Store>, IoError> {
-    let stores = STORES.get(|| Ok(Arc::default()));
-    let stores = stores.unwrap_or_else(|never: Infallible| match never {});
-    let stores = || stores.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = |stores: &Stores| {
-        let known = stores.iter().find(|(known, _)| known == options);
-        known.map(|(_, store)| store.clone())
-    };
-    if let Some(store) = known(&stores()) {
-        return Ok(store);
+    if let Some(known) = STORES.known(options) {
+        return Ok(known);
     }
     if let Some(places) = asks_machine(options) {
         find_machine(address, &places)?;
     }
-    let made = make(options).map_err(|error| failure::read(address, error))?;
-    let mut stores = stores();
-    if let Some(store) = known(&stores) {
-        return Ok(store);
-    }
-    let store = Arc::new(made);
-    if stores.len() >= MOST {
-        stores.remove(0);
-    }
-    stores.push((options.clone(), store.clone()));
-    Ok(store)
+    STORES.get(options, || match make(options) {
+        Ok(made) => Ok(Arc::new(made)),
+        Err(error) => Err(failure::read(address, error)),
+    })
+}
+
+/// A builder of one kind of store with all that is the same for each: their builders have the same methods, and no trait.
+macro_rules! configured {
+    ($builder:ty, $key:ty, $options:expr, $connector:expr, $retry:expr) => {{
+        let new = <$builder>::new().with_client_options($connector.options());
+        pairs::<$key>(&$options.config)?
+            .into_iter()
+            .fold(new, |builder, (key, value)| builder.with_config(key, value))
+            .with_retry($retry)
+            .with_http_connector($connector)
+    }};
 }
 
 fn make(options: &Options) -> object_store::Result<Store> {
@@ -86,9 +78,29 @@ fn make(options: &Options) -> object_store::Result<Store> {
     #[cfg(test)]
     let requests = connector.requests.clone();
     let (objects, parts): (Arc<dyn ObjectStore>, Arc<dyn MultipartStore>) = match options.kind {
-        Kind::S3 => both(s3(options, connector, retry)?),
-        Kind::Google => both(google(options, connector, retry)?),
-        Kind::Azure => both(azure(options, connector, retry)?),
+        Kind::S3 => {
+            let builder = configured!(AmazonS3Builder, S3Key, options, connector, retry);
+            both(builder.with_bucket_name(&options.bucket).build()?)
+        }
+        Kind::Google => {
+            let builder = configured!(
+                GoogleCloudStorageBuilder,
+                GoogleKey,
+                options,
+                connector,
+                retry
+            );
+            both(builder.with_bucket_name(&options.bucket).build()?)
+        }
+        Kind::Azure => {
+            let builder = configured!(MicrosoftAzureBuilder, AzureKey, options, connector, retry);
+            let builder = match &options.host {
+                // the account is in it
+                Some(host) => builder.with_url(format!("abfss://{}@{host}/", options.bucket)),
+                None => builder.with_container_name(&options.bucket),
+            };
+            both(builder.build()?)
+        }
     };
     Ok(Store {
         objects,
@@ -113,64 +125,6 @@ fn pairs<K: FromStr<Err = object_store::Error>>(
 ) -> object_store::Result<Vec<(K, String)>> {
     let pair = |(name, value): (&String, &String)| Ok((name.parse()?, value.clone()));
     config.iter().map(pair).collect()
-}
-
-fn s3(
-    options: &Options,
-    connector: Connector,
-    retry: RetryConfig,
-) -> object_store::Result<object_store::aws::AmazonS3> {
-    let builder = AmazonS3Builder::new().with_client_options(connector.options());
-    let builder = pairs::<S3Key>(&options.config)?
-        .into_iter()
-        .fold(builder, |builder, (key, value)| {
-            builder.with_config(key, value)
-        });
-    builder
-        .with_bucket_name(&options.bucket)
-        .with_retry(retry)
-        .with_http_connector(connector)
-        .build()
-}
-
-fn google(
-    options: &Options,
-    connector: Connector,
-    retry: RetryConfig,
-) -> object_store::Result<object_store::gcp::GoogleCloudStorage> {
-    let builder = GoogleCloudStorageBuilder::new().with_client_options(connector.options());
-    let builder = pairs::<GoogleKey>(&options.config)?
-        .into_iter()
-        .fold(builder, |builder, (key, value)| {
-            builder.with_config(key, value)
-        });
-    builder
-        .with_bucket_name(&options.bucket)
-        .with_retry(retry)
-        .with_http_connector(connector)
-        .build()
-}
-
-fn azure(
-    options: &Options,
-    connector: Connector,
-    retry: RetryConfig,
-) -> object_store::Result<object_store::azure::MicrosoftAzure> {
-    let builder = MicrosoftAzureBuilder::new().with_client_options(connector.options());
-    let builder = pairs::<AzureKey>(&options.config)?
-        .into_iter()
-        .fold(builder, |builder, (key, value)| {
-            builder.with_config(key, value)
-        });
-    let builder = match &options.host {
-        // the account is in it
-        Some(host) => builder.with_url(format!("abfss://{}@{host}/", options.bucket)),
-        None => builder.with_container_name(&options.bucket),
-    };
-    builder
-        .with_retry(retry)
-        .with_http_connector(connector)
-        .build()
 }
 
 /// Where a cloud gives credentials to its machines, if nothing else says who asks.

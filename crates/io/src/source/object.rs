@@ -10,6 +10,7 @@ use futures_util::StreamExt;
 use futures_util::future::{join, try_join_all};
 use object_store::{GetOptions, GetRange, GetResult, ObjectMeta, ObjectStoreExt};
 
+use crate::layer::{Held, find_held, joined_ends};
 use crate::meter::{Traffic, TrafficCounters};
 use crate::object::{self, Address, Kind, Options, Store};
 use crate::runtime::{PerProcess, wait_for};
@@ -31,7 +32,7 @@ pub struct ObjectSource {
     store: PerProcess<Arc<Store>>,
     meta: SourceMeta,
     /// The two ends, or all of it.
-    held: Vec<(Range<u64>, Bytes)>,
+    held: Vec<Held>,
     traffic: TrafficCounters,
 }
 
@@ -81,12 +82,8 @@ impl ObjectSource {
         if range.is_empty() {
             return Some(Bytes::new());
         }
-        let is_inside =
-            |(at, _): &&(Range<u64>, Bytes)| at.start <= range.start && range.end <= at.end;
-        let (at, bytes) = self.held.iter().find(is_inside)?;
-        let start = usize::try_from(range.start - at.start).ok()?;
-        let end = usize::try_from(range.end - at.start).ok()?;
-        (end <= bytes.len()).then(|| bytes.slice(start..end))
+        let (_, bytes) = find_held(&self.held, range)?;
+        Some(bytes)
     }
 
     /// One range. A body that breaks is asked for again from where it broke, as often as it brings something.
@@ -162,7 +159,7 @@ fn of_object(meta: &ObjectMeta) -> SourceMeta {
     }
 }
 
-type Opened = (SourceMeta, Vec<(Range<u64>, Bytes)>);
+type Opened = (SourceMeta, Vec<Held>);
 
 /// Opens an object; again if it was replaced between the requests for its ends.
 async fn opened(
@@ -205,7 +202,7 @@ async fn ends(store: &Store, address: &Address) -> object_store::Result<Option<O
         }
         (Err(error), _) | (_, Err(error)) => return Err(error),
     };
-    Ok((tail.0 == head.0).then(|| (tail.0, held(head.1, tail.1))))
+    Ok((tail.0 == head.0).then(|| (tail.0, joined_ends(head.1, tail.1))))
 }
 
 /// As [`ends`], of a store that gives no end of what it has not said the size of.
@@ -226,7 +223,7 @@ async fn known_first(store: &Store, address: &Address) -> object_store::Result<O
     Ok(is_same.then(|| (meta, found.into_iter().map(|(_, held)| held).collect())))
 }
 
-type End = (SourceMeta, (Range<u64>, Bytes));
+type End = (SourceMeta, Held);
 
 async fn end(
     store: &Store,
@@ -270,19 +267,6 @@ async fn whole(answer: GetResult, most: u64) -> object_store::Result<Bytes> {
         store,
         source: format!("expected {expected} bytes, found {found}").into(),
     })
-}
-
-/// Two ends; in one piece if they meet.
-fn held(head: (Range<u64>, Bytes), tail: (Range<u64>, Bytes)) -> Vec<(Range<u64>, Bytes)> {
-    if tail.0.start == 0 {
-        return vec![tail];
-    }
-    let beyond = head.0.end.checked_sub(tail.0.start);
-    let rest = beyond.and_then(|skip| tail.1.get(usize::try_from(skip).ok()?..));
-    match rest {
-        Some(rest) => vec![(0..tail.0.end, [&head.1, rest].concat().into())],
-        None => vec![head, tail],
-    }
 }
 
 /// What is in a folder of a bucket: what begins with its name, up to the next slash.

@@ -1,6 +1,5 @@
 //! Files of XRootD servers.
 
-use std::convert::Infallible;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,49 +12,28 @@ use femtobarn_xrootd::{
 
 use crate::meter::Traffic;
 use crate::remote::public;
-use crate::runtime::{PerProcess, process, wait_for};
+use crate::runtime::{PerSettings, process, wait_for};
 use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceMeta};
 
 /// The clients that all sources of the process share, one for all that have the same settings.
-static CLIENTS: PerProcess<Arc<Clients>> = PerProcess::new();
-
-type Clients = Mutex<Vec<(Options, Client)>>;
+static CLIENTS: PerSettings<Options, Client> = PerSettings::new();
 
 /// The client for these settings.
 pub(crate) fn client(settings: &Settings) -> Result<Client, IoError> {
     let options = options(settings)?;
-    let clients = CLIENTS.get(|| Ok(Arc::default()));
-    let clients = clients.unwrap_or_else(|never: Infallible| match never {});
-    let mut clients = clients.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = clients.iter().find(|(known, _)| *known == options);
-    if let Some((_, client)) = known {
-        return Ok(client.clone());
-    }
-    let client = Client::new(options.clone());
-    clients.push((options, client.clone()));
-    Ok(client)
+    CLIENTS.get(&options, || Ok(Client::new(options.clone())))
 }
 
 fn options(settings: &Settings) -> Result<Options, IoError> {
-    let usual = Options::from_environment();
+    let (usual, limits) = (Options::from_environment(), settings.limits()?);
     let path = |name| Ok::<_, IoError>(settings.text(name)?.map(PathBuf::from));
     let token = settings.text("bearer_token")?;
     Ok(Options {
-        connect_timeout: settings
-            .seconds("connect_timeout")?
-            .unwrap_or(usual.connect_timeout),
-        request_timeout: settings
-            .seconds("request_timeout")?
-            .unwrap_or(usual.request_timeout),
-        longest_wait: settings
-            .seconds("longest_wait")?
-            .unwrap_or(usual.longest_wait),
-        most_redirects: settings
-            .number("most_redirects")?
-            .unwrap_or(usual.most_redirects),
-        most_retries: settings
-            .number("most_retries")?
-            .unwrap_or(usual.most_retries),
+        connect_timeout: limits.connect_timeout,
+        request_timeout: limits.request_timeout,
+        longest_wait: limits.longest_wait,
+        most_redirects: limits.most_redirects,
+        most_retries: limits.most_retries,
         user: settings.text("user")?,
         checksums: settings.flag("checksums")?,
         authorities: path("authorities")?.or(usual.authorities),

@@ -210,9 +210,6 @@ impl Context<'_> {
         let start = std::time::Instant::now();
         let bytes = self.source.read_ranges(ranges)?;
         let total: u64 = ranges.iter().map(|r| r.end - r.start).sum();
-        add(&self.stats.requests, 1);
-        add(&self.stats.ranges, ranges.len() as u64);
-        add(&self.stats.bytes_read, total);
         add(&self.stats.bytes_needed, total);
         if let Some(meter) = self.source.meter() {
             meter.note_used(total);

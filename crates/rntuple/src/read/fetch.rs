@@ -251,7 +251,7 @@ fn drain<J: Fetched>(
                 })?;
                 let start = Instant::now();
                 part.reader.source().read_into(work.range.start, buffer)?;
-                count(worker.stats(), 1, 1, n_bytes, start);
+                add(&worker.stats().io_ns, elapsed(start));
                 buffer
             }
         };
@@ -286,13 +286,6 @@ fn read_blob<J>(part: &Part, work: &Work<J>, stats: &Stats) -> Result<Bytes, RNT
     Ok(bytes)
 }
 
-fn count(stats: &Stats, requests: u64, ranges: u64, n_bytes: u64, start: Instant) {
-    add(&stats.requests, requests);
-    add(&stats.ranges, ranges);
-    add(&stats.bytes_read, n_bytes);
-    add(&stats.io_ns, elapsed(start));
-}
-
 /// One thread that waits for reads.
 fn fetch<J>(parts: &[Part], queue: &Queue<J>) -> Result<(), RNTupleError> {
     while let Some(batch) = queue.take_batch(parts) {
@@ -309,10 +302,7 @@ fn fetch<J>(parts: &[Part], queue: &Queue<J>) -> Result<(), RNTupleError> {
         let ranges: Vec<Range<u64>> = batch.iter().map(|work| work.range.clone()).collect();
         let start = Instant::now();
         let answers = part.reader.source().read_ranges(&ranges)?;
-        let n_bytes = batch.iter().map(Work::n_bytes).sum();
-        let requests = part.reader.source().n_requests(&ranges);
-        let n_ranges = ranges.len() as u64;
-        count(part.reader.stats(), requests, n_ranges, n_bytes, start);
+        add(&part.reader.stats().io_ns, elapsed(start));
         let rate = queue.put_all(batch.into_iter().zip(answers));
         if let (Some(rate), Some(meter)) = (rate, part.reader.source().meter()) {
             meter.note_rate(rate);

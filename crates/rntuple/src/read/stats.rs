@@ -23,12 +23,6 @@ macro_rules! stats {
 }
 
 stats! {
-    /// Vector reads issued.
-    requests,
-    /// Contiguous ranges in them.
-    ranges,
-    /// Bytes fetched.
-    bytes_read,
     /// Bytes of the pages and envelopes that were wanted.
     bytes_needed,
     /// Pages decoded.

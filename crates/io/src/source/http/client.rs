@@ -1,7 +1,6 @@
 //! What all files of HTTP servers share in a process: connections, and what was learned of servers.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +11,7 @@ use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
 use reqwest::{Url, redirect};
 use tokio::sync::Semaphore;
 
-use crate::runtime::PerProcess;
+use crate::runtime::PerSettings;
 use crate::{IoError, Settings};
 
 /// Requests at once to one server.
@@ -28,7 +27,7 @@ const STREAM_WINDOW: u32 = 8 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 
 /// The clients of the process, one for all files that have the same limits.
-static CLIENTS: PerProcess<Arc<Mutex<Vec<Arc<Client>>>>> = PerProcess::new();
+static CLIENTS: PerSettings<Limits, Arc<Client>> = PerSettings::new();
 
 /// What settings say of how servers are asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,21 +43,17 @@ pub(super) struct Limits {
 
 impl Limits {
     pub fn of(settings: &Settings, is_of_the_grid: bool) -> Result<Self, IoError> {
-        let seconds = |name, usual| {
-            let found = settings.seconds(name)?;
-            Ok::<_, IoError>(found.unwrap_or(Duration::from_secs(usual)))
-        };
-        let count = |name, usual| Ok::<_, IoError>(settings.number(name)?.unwrap_or(usual));
+        let (limits, concurrency) = (settings.limits()?, settings.number("concurrency")?);
         let named = settings.text("authorities")?.map(PathBuf::from);
         // the grid's folder of certificates does not know who vouches for other servers
         let grid = || std::env::var_os("X509_CERT_DIR").map(PathBuf::from);
         Ok(Self {
-            connect_timeout: seconds("connect_timeout", 10)?,
-            request_timeout: seconds("request_timeout", 60)?,
-            longest_wait: seconds("longest_wait", 600)?,
-            most_redirects: count("most_redirects", 16)?,
-            most_retries: count("most_retries", 3)?,
-            concurrency: count("concurrency", CONCURRENCY)?.clamp(1, 1024),
+            connect_timeout: limits.connect_timeout,
+            request_timeout: limits.request_timeout,
+            longest_wait: limits.longest_wait,
+            most_redirects: limits.most_redirects,
+            most_retries: limits.most_retries,
+            concurrency: concurrency.unwrap_or(CONCURRENCY).clamp(1, 1024),
             authorities: named.or_else(|| is_of_the_grid.then(grid).flatten()),
         })
     }
@@ -74,19 +69,13 @@ pub(super) struct Client {
 impl Client {
     /// The one of this process that has these limits.
     pub fn shared(limits: &Limits, url: &str) -> Result<Arc<Self>, IoError> {
-        let clients = CLIENTS.get(|| Ok(Arc::default()));
-        let clients = clients.unwrap_or_else(|never: Infallible| match never {});
-        let mut clients = clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = clients.iter().find(|known| known.limits == *limits) {
-            return Ok(Arc::clone(known));
-        }
-        let failed = |what: String| IoError::Setting {
-            url: url.to_owned(),
-            what,
-        };
-        let client = Arc::new(Self::new(limits.clone()).map_err(failed)?);
-        clients.push(Arc::clone(&client));
-        Ok(client)
+        CLIENTS.get(limits, || match Self::new(limits.clone()) {
+            Ok(client) => Ok(Arc::new(client)),
+            Err(what) => Err(IoError::Setting {
+                url: url.to_owned(),
+                what,
+            }),
+        })
     }
 
     fn new(limits: Limits) -> Result<Self, String> {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
+use crate::layer::{Held, find_held};
 use crate::meter::{Traffic, TrafficCounters};
 use crate::runtime::wait_for;
 use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceMeta};
@@ -48,7 +49,7 @@ pub struct HttpSource {
     version: Version,
     meta: SourceMeta,
     /// What came when it was opened, until somebody has taken it.
-    held: Mutex<Vec<(Range<u64>, Bytes)>>,
+    held: Mutex<Vec<Held>>,
     traffic: TrafficCounters,
 }
 
@@ -95,14 +96,9 @@ impl HttpSource {
     /// The bytes of a range, if they are held. An end is given up with its last reader: who asks for just that holds it.
     fn held(&self, range: &Range<u64>) -> Option<Bytes> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = held
-            .iter()
-            .position(|(at, _)| at.start <= range.start && range.end <= at.end)?;
-        let (at, bytes) = held.get(number)?;
-        let start = usize::try_from(range.start - at.start).ok()?;
-        let end = usize::try_from(range.end.checked_sub(at.start)?).ok()?;
-        let is_end = at == range && range.end - range.start < self.meta.size;
-        let found = bytes.slice(start..end);
+        let (number, found) = find_held(&held, range)?;
+        let is_whole = held.get(number).is_some_and(|(at, _)| at == range);
+        let is_end = is_whole && range.end - range.start < self.meta.size;
         if is_end {
             held.swap_remove(number);
         }
@@ -167,10 +163,7 @@ impl ByteSource for HttpSource {
 
     fn n_requests(&self, ranges: &[Range<u64>]) -> u64 {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_held = |range: &Range<u64>| {
-            held.iter()
-                .any(|(at, _)| at.start <= range.start && range.end <= at.end)
-        };
+        let is_held = |range: &Range<u64>| range.is_empty() || find_held(&held, range).is_some();
         let missing: Vec<Range<u64>> = ranges.iter().filter(|r| !is_held(r)).cloned().collect();
         let Ok(client) = Client::shared(&self.limits, &self.target.url) else {
             return missing.len() as u64;

@@ -11,6 +11,7 @@ use super::answer::{self, ContentRange, Version};
 use super::client::server;
 use super::failure::{Failure, HttpError, Why};
 use super::request::{Answer, Call, Question};
+use crate::layer::{Held, joined_ends};
 
 /// A file of which a server does not give parts is read whole if it is not larger.
 const LARGEST_WHOLE: usize = 16 << 20;
@@ -26,7 +27,7 @@ pub(super) struct Ends {
 #[derive(Debug)]
 pub(super) struct Opened {
     pub version: Version,
-    pub held: Vec<(Range<u64>, Bytes)>,
+    pub held: Vec<Held>,
 }
 
 /// Opens a file. No `HEAD` is sent, which not all servers know, and which would be a round trip more.
@@ -43,27 +44,12 @@ pub(super) async fn open(call: Call<'_>, ends: Ends) -> Result<Opened, HttpError
         // another version came from another server, or in between: what is read later will tell
         && version == opened.version
     {
-        opened.held.push((range, bytes));
+        opened.held = match opened.held.pop() {
+            Some(head) => joined_ends(head, (range, bytes)),
+            None => vec![(range, bytes)],
+        };
     }
-    Ok(joined(opened))
-}
-
-/// Makes one of both ends where they meet.
-fn joined(mut opened: Opened) -> Opened {
-    if let [(first, head), (last, tail)] = opened.held.as_slice()
-        && last.start <= first.end
-        && first.start <= last.start
-        && let Ok(kept) = usize::try_from(last.start - first.start)
-    {
-        let mut whole = BytesMut::with_capacity(kept.saturating_add(tail.len()));
-        whole.extend_from_slice(head.get(..kept).unwrap_or_default());
-        whole.extend_from_slice(tail);
-        let range = first.start..last.end.max(first.end);
-        if whole.len() as u64 == range.end - range.start {
-            opened.held = vec![(range, whole.freeze())];
-        }
-    }
-    opened
+    Ok(opened)
 }
 
 fn question(doing: String, range: &str) -> Question {
