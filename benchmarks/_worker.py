@@ -26,8 +26,9 @@ AGC = (
     *("Jet_pt", "Jet_eta", "Jet_phi", "Jet_mass", "Jet_btagCSVV2", "Jet_jetId"),
 )
 TREE_TASKS = {"TouchAll": "root_tree.cxx", "TreeLoop": "root_tree.cxx"}
+REMOTE_TASKS = {"AgcSumsOfFiles": "root_remote.cxx"}
 NTUPLE_TASKS = {"Loop": "root_loop.cxx", "Open": "root_loop.cxx", "AgcSums": "root_rdf.cxx", "Write": "root_write.cxx"}
-ROOT_SOURCES = TREE_TASKS | NTUPLE_TASKS
+ROOT_SOURCES = TREE_TASKS | NTUPLE_TASKS | REMOTE_TASKS
 COLUMNS = {"all": None, "agc": list(AGC)}
 HERE = Path(__file__).resolve().parent
 
@@ -254,9 +255,10 @@ def competitor_of(spec: dict[str, Any]) -> Any:
     if spec["competitor"] in READERS:
         return READERS[spec["competitor"]](spec)
     import _mergers
+    import _remotes
     import _writers
 
-    module = _mergers if hasattr(_mergers, spec["competitor"]) else _writers
+    module = next(module for module in (_mergers, _remotes, _writers) if hasattr(module, spec["competitor"]))
     return getattr(module, spec["competitor"])(spec)
 
 

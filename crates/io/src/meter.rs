@@ -211,14 +211,13 @@ impl Meter {
     }
 
     /// How many vector reads are worth having in flight: what the way to the source holds, which is its bandwidth times
-    /// its delay, both as measured, in vector reads, and one more that is answered meanwhile. Before anything is known,
-    /// half of what the source can.
+    /// its delay, both as measured, in vector reads, and two more. Before anything is known, what the source can.
     #[must_use]
     pub fn depth(&self, cost: &SourceCost) -> usize {
         let (rate, delay) = (self.way.rate.load(Relaxed), self.way.quickest.load(Relaxed));
         let most = cost.concurrency.max(1);
         if rate == 0 || delay == 0 {
-            return most.div_ceil(2);
+            return most;
         }
         let held = u128::from(rate) * u128::from(delay) / 1_000_000_000;
         let vectors = held / u128::from(cost.largest_vector.max(1));
@@ -264,7 +263,7 @@ mod tests {
             largest_vector: 1_000_000,
             ..SourceCost::default()
         };
-        assert_eq!(meter.depth(&cost), 4);
+        assert_eq!(meter.depth(&cost), 8);
         meter.way.quickest.store(50_000_000, Relaxed);
         for (rate, depth) in [(1_000_000, 2), (100_000_000, 7), (10_000_000_000, 8)] {
             meter.note_rate(rate);

@@ -109,7 +109,15 @@ impl Client {
         };
         let connect = || async {
             let options = self.shared.options.clone();
-            Connection::open(server, token, options).await.map(Arc::new)
+            let connection = Arc::new(Connection::open(server, token, options).await?);
+            if !connection.protocol.flags.is_manager() {
+                // the answer is there when the first file is open, and no read waits for it
+                let asked = connection.clone();
+                connection
+                    .runtime
+                    .spawn(async move { asked.limits().await });
+            }
+            Ok(connection)
         };
         cell.get_or_try_init(connect).await.cloned()
     }
@@ -294,7 +302,7 @@ impl Client {
         names: &[&str],
     ) -> Result<Vec<String>, XrootdError> {
         let connection = self.connection(server, "").await?;
-        configuration(&connection, names).await
+        connection.configuration(names).await
     }
 
     /// Makes a folder, and those above it.
@@ -354,25 +362,6 @@ impl Client {
     ) -> Result<Answered, XrootdError> {
         self.ask(url, doing, &mut Tried::default(), request).await
     }
-}
-
-/// What a server says of its configuration.
-pub(crate) async fn configuration(
-    connection: &Connection,
-    names: &[&str],
-) -> Result<Vec<String>, XrootdError> {
-    let argument = names.join(" ");
-    let doing = format!("query config {argument}");
-    let request = Request::Query {
-        kind: QueryKind::Config,
-        argument,
-    };
-    let body = connection
-        .demand(&request, Bytes::new(), MOST_ANSWER, &doing)
-        .await?;
-    let text = String::from_utf8_lossy(&body);
-    let lines = text.trim_end_matches('\0').lines();
-    Ok(lines.map(str::to_owned).collect())
 }
 
 /// Where a redirect leads. What it adds to the path is added to `opaque`.

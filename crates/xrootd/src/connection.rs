@@ -14,7 +14,8 @@ use tokio::time::timeout;
 use crate::auth::{Asker, credentials};
 use crate::file::Limits;
 use crate::protocol::{
-    self, HEADER_LENGTH, Header, Malformed, Protocol, Redirect, Request, Status, handshake,
+    self, HEADER_LENGTH, Header, Malformed, Protocol, QueryKind, Redirect, Request, Status,
+    handshake,
 };
 use crate::streams::{Reply, Streams};
 use crate::{Code, Options, Server, XrootdError};
@@ -55,7 +56,7 @@ pub(crate) struct Connection {
     /// What it was opened by, and its requests are made by.
     pub runtime: Handle,
     /// What the server says of vector reads, once it was asked.
-    pub limits: OnceCell<Limits>,
+    limits: OnceCell<Limits>,
 }
 
 impl Drop for Connection {
@@ -142,6 +143,43 @@ impl Connection {
     /// Whether it can be used.
     pub fn is_alive(&self) -> bool {
         self.streams.lost().is_none()
+    }
+
+    /// What the server takes in one vector read, which it is asked once.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub async fn limits(&self) -> Result<Limits, XrootdError> {
+        let ask = || async {
+            match self
+                .configuration(&["readv_iov_max", "readv_ior_max"])
+                .await
+            {
+                Ok(lines) => Ok(Limits::parse(&lines)),
+                // who does not say it has the limits of the protocol
+                Err(XrootdError::Server { .. }) => Ok(Limits::default()),
+                Err(error) => Err(error),
+            }
+        };
+        self.limits.get_or_try_init(ask).await.copied()
+    }
+
+    /// What the server says of its configuration: a line for each name, which is the name itself where it does not know it.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub async fn configuration(&self, names: &[&str]) -> Result<Vec<String>, XrootdError> {
+        let argument = names.join(" ");
+        let doing = format!("query config {argument}");
+        let request = Request::Query {
+            kind: QueryKind::Config,
+            argument,
+        };
+        let body = self.demand(&request, Bytes::new(), MOST_ANSWER, &doing);
+        let text = body.await?;
+        let text = String::from_utf8_lossy(&text);
+        let lines = text.trim_end_matches('\0').lines();
+        Ok(lines.map(str::to_owned).collect())
     }
 
     /// Asks, and waits for the answer of at most so many bytes; asks again when the server wants that.

@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::future::try_join_all;
 use tokio::sync::Mutex;
 
-use crate::client::{Client, Tried, configuration};
+use crate::client::{Client, Tried};
 use crate::connection::Connection;
 use crate::protocol::{
     self, Element, FileHandle, LARGEST_ELEMENT, MOST_ELEMENTS, Mode, OpenFlags, PAGE, Request, Stat,
@@ -78,7 +78,7 @@ impl Default for Limits {
 
 impl Limits {
     /// By what the server says of its configuration.
-    fn parse(lines: &[String]) -> Self {
+    pub(crate) fn parse(lines: &[String]) -> Self {
         let number = |at: usize| {
             lines
                 .get(at)
@@ -225,19 +225,8 @@ impl File {
     /// # Errors
     /// If it does not answer.
     pub async fn limits(&self) -> Result<Limits, XrootdError> {
-        let session = self.session().await;
-        let connection = &session.connection;
-        let ask = || async {
-            let lines = configuration(connection, &["readv_iov_max", "readv_ior_max"]).await;
-            match lines {
-                Ok(lines) => Ok(Limits::parse(&lines)),
-                // who does not say it has the limits of the protocol
-                Err(XrootdError::Server { .. }) => Ok(Limits::default()),
-                Err(error) => Err(error),
-            }
-        };
-        match connection.limits.get_or_try_init(ask).await {
-            Ok(limits) => Ok(*limits),
+        match self.session().await.connection.limits().await {
+            Ok(limits) => Ok(limits),
             // the reads will say what is wrong, and go to another server
             Err(error) if error.is_of_the_server() => Ok(Limits::default()),
             Err(error) => Err(error),

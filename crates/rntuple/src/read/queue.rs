@@ -32,7 +32,8 @@ struct State<J> {
     /// Vector reads that are under way.
     reading: usize,
     in_flight: u64,
-    /// When the last reads began, and what they gave.
+    /// Since when bytes are counted that come, and how many these are: since a read ended, for until the first one has,
+    /// time passes that is delay.
     window: Option<(Instant, u64)>,
     stopped: bool,
 }
@@ -109,7 +110,6 @@ impl<J> Queue<J> {
             if state.in_flight == 0 || fits && state.reading < depth_of(next, parts) {
                 state.in_flight += bytes;
                 state.reading += 1;
-                state.window.get_or_insert_with(|| (Instant::now(), 0));
                 return state.waiting.pop_front();
             }
             state = self
@@ -119,7 +119,8 @@ impl<J> Queue<J> {
         }
     }
 
-    /// Puts what one vector read gave. Gives the rate at which bytes came lately, in bytes a second, if that is known.
+    /// Puts what one vector read gave. Gives the rate at which bytes came, in bytes a second, whenever that was measured for
+    /// long enough: small reads at the beginning say nothing of it.
     pub fn put_all(&self, found: impl Iterator<Item = (Work<J>, Bytes)>) -> Option<u64> {
         let mut state = self.lock();
         state.reading -= 1;
@@ -129,12 +130,16 @@ impl<J> Queue<J> {
             state.ready.push_back((work, bytes));
         }
         self.changed.notify_all();
-        let (start, before) = state.window?;
+        let Some((start, before)) = state.window else {
+            state.window = Some((Instant::now(), 0));
+            return None;
+        };
         let (sum, elapsed) = (before + n_bytes, start.elapsed());
-        state.window = Some(match elapsed > WINDOW {
-            true => (Instant::now(), 0),
-            false => (start, sum),
-        });
+        if elapsed < WINDOW {
+            state.window = Some((start, sum));
+            return None;
+        }
+        state.window = Some((Instant::now(), 0));
         let rate = u128::from(sum) * 1000 / elapsed.as_millis().max(1);
         u64::try_from(rate).ok()
     }

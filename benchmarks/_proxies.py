@@ -1,0 +1,197 @@
+"""What stands between a reader and a server: Toxiproxy, which adds latency, and a proxy that counts requests."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import struct
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from typing import Any
+
+XROOTD_HELLO, XROOTD_HEADER = 20, 24  # bytes that a client sends first, and of each of its requests
+READ, READV, PGREAD = 3013, 3025, 3030
+ELEMENT = 16  # bytes that describe one range of a vector read
+
+
+class Latency:
+    """A Toxiproxy of our own, whose proxies each add a latency to all that a server sends.
+
+    Parameters
+    ----------
+    program : str
+        Toxiproxy's server.
+    """
+
+    def __init__(self, program: str) -> None:
+        self._port = free_port()
+        command = [program, "-host", "127.0.0.1", "-port", str(self._port)]
+        nothing = subprocess.DEVNULL
+        self._process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
+        end = time.monotonic() + 20
+        while True:
+            try:
+                self._ask("GET", "version")
+                return
+            except urllib.error.URLError:
+                if time.monotonic() > end:
+                    self.close()
+                    raise
+                time.sleep(0.05)
+
+    def to(self, port: int, milliseconds: int) -> int:
+        """A port that leads to a server, with so much latency there and back."""
+        own = free_port()
+        name = str(own)
+        proxy = {"name": name, "listen": f"127.0.0.1:{own}", "upstream": f"127.0.0.1:{port}", "enabled": True}
+        self._ask("POST", "proxies", proxy)
+        if milliseconds:
+            toxic = {"type": "latency", "stream": "downstream", "attributes": {"latency": milliseconds, "jitter": 0}}
+            self._ask("POST", f"proxies/{name}/toxics", toxic)
+        return own
+
+    def _ask(self, method: str, path: str, body: Any = None) -> None:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self._port}/{path}", data=data, method=method)
+        urllib.request.urlopen(request, timeout=10).close()
+
+    def close(self) -> None:
+        """End it."""
+        self._process.terminate()
+        self._process.wait()
+
+
+class Counting:
+    """A proxy that counts what a client asks a server for, and how many bytes the server sends.
+
+    Parameters
+    ----------
+    port : int
+        The server's.
+    is_xrootd : bool
+        Whether it speaks XRootD's protocol; else it is HTTP/1.1 without bodies of requests.
+    """
+
+    def __init__(self, port: int, is_xrootd: bool) -> None:
+        self._target, self._is_xrootd = port, is_xrootd
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self._lock = threading.Lock()
+        self._found: Counter[str] = Counter()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def take(self) -> dict[str, int]:
+        """What was counted since the last time."""
+        with self._lock:
+            found, self._found = self._found, Counter()
+        return dict(found)
+
+    def close(self) -> None:
+        """Take no more connections."""
+        self._listener.close()
+
+    def _count(self, **found: int) -> None:
+        with self._lock:
+            self._found.update(found)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self._target))
+            self._count(connections=1)
+            for run in (self._upstream, self._downstream):
+                threading.Thread(target=run, args=(client, server), daemon=True).start()
+
+    def _downstream(self, client: socket.socket, server: socket.socket) -> None:
+        while data := received(server):
+            self._count(bytes=len(data))
+            if not sent(client, data):
+                break
+        ended(client)
+
+    def _upstream(self, client: socket.socket, server: socket.socket) -> None:
+        requests = XrootdRequests() if self._is_xrootd else HttpRequests()
+        while data := received(client):
+            for found in requests.of(data):
+                self._count(**found)
+            if not sent(server, data):
+                break
+        ended(server)
+
+
+class XrootdRequests:
+    """Tells the requests of one connection, as their bytes come: all, and those for data."""
+
+    def __init__(self) -> None:
+        self._rest, self._skip = b"", XROOTD_HELLO
+
+    def of(self, data: bytes) -> list[dict[str, int]]:
+        self._rest += data
+        found = []
+        while True:
+            dropped = min(self._skip, len(self._rest))
+            self._rest, self._skip = self._rest[dropped:], self._skip - dropped
+            if self._skip or len(self._rest) < XROOTD_HEADER:
+                return found
+            kind, length = struct.unpack_from(">H", self._rest, 2)[0], struct.unpack_from(">i", self._rest, 20)[0]
+            one = {"messages": 1}
+            if kind in {READ, READV, PGREAD}:
+                one |= {"requests": 1, "ranges": length // ELEMENT if kind == READV else 1}
+            found.append(one)
+            self._skip = XROOTD_HEADER + length
+
+
+class HttpRequests:
+    """Tells the requests of one connection, as their bytes come: all, and those for data."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def of(self, data: bytes) -> list[dict[str, int]]:
+        self._rest += data
+        *heads, self._rest = self._rest.split(b"\r\n\r\n")
+        found = []
+        for head in heads:
+            one = {"messages": 1}
+            if head.startswith(b"GET "):
+                ranges = re.search(rb"\r\nrange: *bytes=([^\r]*)", head, re.IGNORECASE)
+                one |= {"requests": 1, "ranges": ranges[1].count(b",") + 1 if ranges else 1}
+            found.append(one)
+        return found
+
+
+def received(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(1 << 18)
+    except OSError:
+        return b""
+
+
+def sent(connection: socket.socket, data: bytes) -> bool:
+    try:
+        connection.sendall(data)
+    except OSError:
+        return False
+    return True
+
+
+def ended(connection: socket.socket) -> None:
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass  # it has ended already
+
+
+def free_port() -> int:
+    """A port that nobody has at the moment."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

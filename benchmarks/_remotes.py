@@ -1,0 +1,153 @@
+"""Competitors that read files of servers. Every run is the first of its process with its server.
+
+Before it, each reads the same by another way to the server, so that all that it needs is loaded.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from _worker import AGC, Parts, flat_sum
+
+
+class Remote:
+    """Reads the columns of several files of a server into arrays."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self.spec = spec
+        self.urls, self.options = spec["urls"], spec.get("options", {})
+        self.columns = list(AGC)
+
+    def read(self, urls: list[str], options: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+    def prepare(self) -> None:
+        self.read(**self.spec["warm_up"])
+
+    def run(self) -> Parts:
+        start = time.perf_counter()
+        self.read(self.urls, self.options)
+        return {"read": time.perf_counter() - start}
+
+    def sums(self, read: Any) -> list[float]:
+        return [flat_sum(read[name]) for name in AGC]
+
+    def check(self) -> dict[str, Any]:
+        return {"sums": self.sums(self.read(self.urls, self.options))}
+
+
+class FemtobarnRemote(Remote):
+    def versions(self) -> dict[str, str]:
+        import femtobarn
+
+        return {"femtobarn": femtobarn.__version__}
+
+    def read(self, urls: list[str], options: dict[str, Any]) -> Any:
+        import femtobarn as fb
+
+        files = [f"{url}:{self.spec['ntuple']}" for url in urls]
+        return fb.concatenate(files, self.columns, **options)
+
+    def check(self) -> dict[str, Any]:
+        import femtobarn as fb
+
+        files = [f"{url}:{self.spec['ntuple']}" for url in self.urls]
+        nt = fb.open(files, **self.options)
+        array = nt.arrays(self.columns)
+        plan = nt.explain(self.columns)
+        reads = [
+            [file, start, stop]
+            for file, source in enumerate(nt.metrics.sources)
+            for span in source.spans
+            for start, stop in span.ranges
+        ]
+        return {"sums": self.sums(array), "needed": plan.bytes_needed, "plan": plan.requests, "reads": reads}
+
+
+class UprootRemote(Remote):
+    def versions(self) -> dict[str, str]:
+        import uproot
+
+        return {"uproot": uproot.__version__}
+
+    def read(self, urls: list[str], options: dict[str, Any]) -> Any:
+        import uproot
+
+        files = [f"{url}:{self.spec['ntuple']}" for url in urls]
+        return uproot.concatenate(files, self.columns, **options)
+
+
+class RdfRemote(Remote):
+    """RDataFrame; its functions are compiled by ACLiC with -O3."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        import _worker
+
+        super().__init__(spec)
+        self.root = _worker.Root({**spec, "path": "", "task": "AgcSumsOfFiles"})
+        import ROOT
+
+        ROOT.gEnv.SetValue("Path.ForceRemote", 1)  # else it looks for files of servers of this machine on its disk
+
+    def versions(self) -> dict[str, str]:
+        return self.root.versions()
+
+    def read(self, urls: list[str], options: dict[str, Any]) -> Any:
+        import ROOT
+
+        files = ROOT.std.vector["std::string"](urls)
+        return list(self.root.function(files, self.spec["ntuple"], self.spec["threads"]))
+
+    def sums(self, read: Any) -> list[float]:
+        return [float(value) for value in read]
+
+
+class Curl(Remote):
+    """curl, which gets given ranges of files and throws them away: so many requests at once, each for one range."""
+
+    def versions(self) -> dict[str, str]:
+        said = subprocess.run(["curl", "--version"], capture_output=True, text=True, check=True).stdout
+        return {"curl": said.split()[1]}
+
+    def read(self, urls: list[str], options: dict[str, Any]) -> Any:
+        lines = []
+        for file, first, length in self.spec["reads"]:
+            lines += [f'url = "{urls[file]}"', f"range = {first}-{first + length - 1}", 'output = "/dev/null"', "next"]
+        with tempfile.NamedTemporaryFile("w", suffix=".curl") as config:
+            config.write("\n".join(lines[:-1]) + "\n")
+            config.flush()
+            command = ["curl", "--silent", "--fail", "--no-progress-meter", "--parallel", "--parallel-immediate"]
+            command += ["--parallel-max", str(self.spec["at_once"]), "--config", config.name]
+            subprocess.run(command, check=True)
+
+    def prepare(self) -> None:
+        pass  # each run is a process of its own
+
+    def check(self) -> dict[str, Any]:
+        self.read(self.urls, self.options)
+        return {}
+
+
+class Copier(Remote):
+    """A program that copies whole files into a folder, all of them in one process."""
+
+    n_bytes = 0
+
+    def versions(self) -> dict[str, str]:
+        return {}
+
+    def prepare(self) -> None:
+        pass  # each run is a process of its own
+
+    def read(self, urls: list[str], options: dict[str, Any]) -> Any:
+        with tempfile.TemporaryDirectory(dir=self.spec["folder"]) as folder:
+            command = [*self.spec["command"], *urls, f"{folder}/"]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.n_bytes = sum(path.stat().st_size for path in Path(folder).iterdir())
+
+    def told(self) -> dict[str, Any]:
+        return {"bytes": self.n_bytes}
