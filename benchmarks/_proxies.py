@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import socket
@@ -184,10 +185,8 @@ def sent(connection: socket.socket, data: bytes) -> bool:
 
 
 def ended(connection: socket.socket) -> None:
-    try:
+    with contextlib.suppress(OSError):  # it may have ended already
         connection.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass  # it has ended already
 
 
 def free_port() -> int:

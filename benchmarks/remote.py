@@ -3,11 +3,12 @@
     python benchmarks/remote.py [--data DIR] [--runs N] [--root-python PYTHON] [--only ...] [--rtt 0 10 50]
                                 [--json FILE] [--figure FILE]
 
-The 15 columns of the Analysis Grand Challenge in four files of 100,000 events, as RNTuple and as TTree, from XRootD, nginx
-and MinIO on this machine, behind a Toxiproxy that adds latency. Every run is a process of its own, which reads the same
-once by another way before, so that all is loaded, and asks the server for the first time when it is measured; who takes
-part runs in turn, once a round. What each asks a server for is counted once, by a proxy. uproot and RDataFrame are those
-of --root-python. Prints a Markdown report, and always ends with 0. README.md beside this file says more.
+The 15 columns of the Analysis Grand Challenge in four files of 100,000 events, as RNTuple and as TTree, from XRootD,
+nginx and MinIO on this machine, behind a Toxiproxy that adds latency. Every run is a process of its own, which reads
+the same once by another way before, so that all is loaded, and asks the server for the first time when it is measured;
+who takes part runs in turn, once a round. What each asks a server for is counted once, by a proxy. uproot and
+RDataFrame are those of --root-python. Prints a Markdown report, and always ends with 0. README.md beside this file
+says more.
 """
 
 from __future__ import annotations

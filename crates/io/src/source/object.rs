@@ -315,9 +315,8 @@ impl ByteSource for ObjectSource {
             // Of 16 MiB, the 4 that fit would be 190 MB/s; of 2 MiB, 32 would be 380 MB/s, at four times the price of requests.
             largest_request: 8 << 20,
             // a read waits for all of its ranges before any is decoded
-            most_ranges: 8,
+            most_ranges: 16,
             concurrency: 8,
-            // eight ranges of a request each
             largest_vector: 64 << 20,
             ..SourceCost::default()
         }

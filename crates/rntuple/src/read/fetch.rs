@@ -11,6 +11,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use femtobarn_io::{ByteSource, SourceCost, coalesce};
 
+use super::ahead::Ahead;
 use super::engine::{Progress, ReadOptions};
 use super::plan::Part;
 use super::queue::{Next, Queue};
@@ -92,7 +93,7 @@ pub fn requests<J: Fetched>(parts: &[Part], jobs: Vec<J>) -> Vec<Work<J>> {
 
 /// Cuts works, in their order, into those that are read together: of one file, as many bytes and ranges as its source takes
 /// in one vector read, and no more bytes than `budget`. Those of a source that reads one by one stay alone.
-fn batches<J>(parts: &[Part], work: Vec<Work<J>>, budget: u64) -> Vec<Vec<Work<J>>> {
+pub(super) fn batches<J>(parts: &[Part], work: Vec<Work<J>>, budget: u64) -> Vec<Vec<Work<J>>> {
     let mut out: Vec<Vec<Work<J>>> = Vec::new();
     let mut bytes = 0u64;
     for work in work {
@@ -147,19 +148,26 @@ fn length(range: &Range<u64>) -> u64 {
     range.end.saturating_sub(range.start)
 }
 
-/// Fetches and decodes everything on the caller's thread and `threads - 1` others, each with a decoder of its own.
+/// The most bytes that may wait to be decoded.
+pub(super) fn budget_of(parts: &[Part], options: &ReadOptions<'_>) -> u64 {
+    let costs = parts.iter().map(|part| part.reader.source().cost());
+    let most_ahead = costs.map(|cost| cost.in_flight).max().unwrap_or(0);
+    options.in_flight.unwrap_or(most_ahead).max(1)
+}
+
+/// Fetches and decodes everything on the caller's thread and `threads - 1` others, each with a decoder of its own. What is
+/// read ahead is taken from there, and what is not, is read ahead as soon as all of this is asked for.
 pub fn run<J: Fetched, D: Decode<J>>(
     parts: &[Part],
     work: Vec<Work<J>>,
+    ahead: Option<&Ahead>,
     options: &ReadOptions<'_>,
     progress: &Progress,
     decoder: impl Fn() -> D + Sync,
 ) -> Result<(), RNTupleError> {
     let n_waiting = fetchers(parts, &work);
     let threads = options.threads.clamp(1, work.len().max(1));
-    let costs = parts.iter().map(|part| part.reader.source().cost());
-    let most_ahead = costs.map(|cost| cost.in_flight).max().unwrap_or(0);
-    let budget = options.in_flight.unwrap_or(most_ahead).max(1);
+    let budget = budget_of(parts, options);
     let queue = Queue::new(batches(parts, work, budget), n_waiting > 0, budget);
     let failure: Mutex<Option<RNTupleError>> = Mutex::new(None);
     let fail = |error: RNTupleError| {
@@ -182,7 +190,7 @@ pub fn run<J: Fetched, D: Decode<J>>(
     std::thread::scope(|scope| {
         for _ in 0..n_waiting {
             scope.spawn(|| {
-                if let Err(error) = fetch(parts, &queue) {
+                if let Err(error) = fetch(parts, ahead, &queue) {
                     fail(error);
                 }
             });
@@ -287,9 +295,10 @@ fn read_blob<J>(part: &Part, work: &Work<J>, stats: &Stats) -> Result<Bytes, RNT
 }
 
 /// One thread that waits for reads.
-fn fetch<J>(parts: &[Part], queue: &Queue<J>) -> Result<(), RNTupleError> {
+fn fetch<J>(parts: &[Part], ahead: Option<&Ahead>, queue: &Queue<J>) -> Result<(), RNTupleError> {
     while let Some(batch) = queue.take_batch(parts) {
-        let Some(part) = batch.first().and_then(|work| parts.get(work.part)) else {
+        let part_id = batch.first().map_or(usize::MAX, |work| work.part);
+        let Some(part) = parts.get(part_id) else {
             return Err(RNTupleError::internal("the plan names what is not there"));
         };
         if batch.iter().any(|work| work.split) {
@@ -301,12 +310,21 @@ fn fetch<J>(parts: &[Part], queue: &Queue<J>) -> Result<(), RNTupleError> {
         }
         let ranges: Vec<Range<u64>> = batch.iter().map(|work| work.range.clone()).collect();
         let start = Instant::now();
-        let answers = part.reader.source().read_ranges(&ranges)?;
-        add(&part.reader.stats().io_ns, elapsed(start));
+        let answers = match ahead.and_then(|ahead| ahead.take(part_id, &ranges)) {
+            Some(answers) => answers?,
+            None => {
+                let answers = part.reader.source().read_ranges(&ranges)?;
+                add(&part.reader.stats().io_ns, elapsed(start));
+                answers
+            }
+        };
         let rate = queue.put_all(batch.into_iter().zip(answers));
         if let (Some(rate), Some(meter)) = (rate, part.reader.source().meter()) {
             meter.note_rate(rate);
         }
+    }
+    if let Some(ahead) = ahead {
+        ahead.begin();
     }
     Ok(())
 }

@@ -59,7 +59,7 @@ impl<'a> Rounds<'a> {
             .total
             .fetch_add(fetch::total_bytes(&work), Relaxed);
         let (parts, cache) = (self.parts, self.options.cache);
-        fetch::run(parts, work, self.options, &self.progress, || {
+        fetch::run(parts, work, None, self.options, &self.progress, || {
             Worker::new(parts, cache)
         })?;
         Ok(probes)

@@ -5,6 +5,7 @@
 //! collection of which only some entries are wanted waits until that collection's offsets are there. Each such round is
 //! planned, coalesced into requests, fetched and decoded by all threads straight into the result's buffers.
 
+mod ahead;
 mod cache;
 mod decode;
 mod engine;

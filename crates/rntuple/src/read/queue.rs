@@ -169,7 +169,7 @@ impl<J> Queue<J> {
 }
 
 /// How many vector reads are worth having under way, for the file that comes next.
-fn depth_of<J>(next: &[Work<J>], parts: &[Part]) -> usize {
+pub(super) fn depth_of<J>(next: &[Work<J>], parts: &[Part]) -> usize {
     let part = next.first().and_then(|work| parts.get(work.part));
     part.map_or(1, |part| {
         let source = part.reader.source();

@@ -9,6 +9,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
+pub use super::ahead::{Ahead, Needed};
 pub use super::engine::Progress;
 pub use super::fetch::{Decode, Fetched, Work, cost_of, requests, run, total_bytes};
 pub use super::memory::Slabs;

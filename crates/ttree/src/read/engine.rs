@@ -2,16 +2,18 @@
 
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::array::SlotData;
-use femtobarn_rntuple::read::storage::{Fetched, Progress, requests, run, total_bytes};
+use femtobarn_rntuple::read::storage::{
+    Ahead, Fetched, Needed, Progress, requests, run, total_bytes,
+};
 use femtobarn_rntuple::read::{Part, ReadOptions, ReadSchema};
 
 use super::counts::Counters;
 use super::job::Job;
 use super::origin::{Origin, origin};
 use super::pieces::PiecedBranches;
-use super::storage::{TreeStorage, tree_of};
+use super::storage::{TreeStorage, baskets_of, tree_of};
 use super::worker::Worker;
-use crate::model::{Branch, BranchId};
+use crate::model::{Branch, BranchId, Place};
 
 /// Reads the entries of all parts into slots.
 pub(crate) fn read(
@@ -37,8 +39,11 @@ pub(crate) fn read(
         options,
         progress,
     };
-    let found = read.first_round()?;
-    read.second_round(&found)
+    let ahead = Ahead::new(parts, read.needed_later()?, options);
+    ahead.meanwhile(parts, || {
+        let found = read.first_round(&ahead)?;
+        read.second_round(&found, &ahead)
+    })
 }
 
 /// A read, and where each slot's elements come from.
@@ -60,21 +65,55 @@ pub(super) struct Found {
 
 impl<'a> Read<'a> {
     /// Counters, and branches whose baskets must be put together.
-    fn first_round(&self) -> Result<Found, RNTupleError> {
+    fn first_round(&self, ahead: &Ahead) -> Result<Found, RNTupleError> {
         let mut counters = self.plan_counters()?;
         let mut pieced = self.plan_pieces()?;
         let mut jobs = Vec::new();
         self.counter_jobs(&mut counters, &mut jobs)?;
         self.piece_jobs(&mut pieced, &mut jobs)?;
-        self.run(jobs)
+        self.run_after(jobs, Some(ahead))
             .map_err(|error| self.explained(error, &pieced))?;
         self.correct(&mut counters)?;
         self.sum_up(&mut counters)?;
         Ok(Found { counters, pieced })
     }
 
+    /// The baskets of the second round, if only counters are read before them. An iteration has some in memory, and reads its
+    /// next step while the last one is used.
+    fn needed_later(&self) -> Result<Vec<Needed>, RNTupleError> {
+        let origins = || self.origins.iter().flatten();
+        let waits = origins().any(|origin| matches!(origin, Origin::Counted { .. }));
+        let has_more = origins().any(|origin| matches!(origin, Origin::Pieces { .. }));
+        if self.options.cache.is_some() || !waits || has_more {
+            return Ok(Vec::new());
+        }
+        let mut needed = Vec::new();
+        for origins in &self.origins {
+            for (id, (origin, part)) in origins.iter().zip(self.parts).enumerate() {
+                let (Origin::Fixed { branch, .. } | Origin::Counted { branch, .. }) = *origin
+                else {
+                    continue;
+                };
+                let own = baskets_of(self.branch(id, branch)?, part.start, part.stop);
+                needed.extend(own.filter_map(|wanted| match wanted.basket.place {
+                    Place::File { offset, n_bytes } => Some(Needed {
+                        part: id,
+                        range: offset..offset.saturating_add(n_bytes),
+                    }),
+                    Place::Tree { .. } => None,
+                }));
+            }
+        }
+        Ok(needed)
+    }
+
     /// Does what is to be done with baskets, on all threads.
     pub fn run(&self, jobs: Vec<Job<'_>>) -> Result<(), RNTupleError> {
+        self.run_after(jobs, None)
+    }
+
+    /// The same, with what is read ahead for now and for later.
+    pub fn run_after(&self, jobs: Vec<Job<'_>>, ahead: Option<&Ahead>) -> Result<(), RNTupleError> {
         let (parts, cache) = (self.parts, self.options.cache);
         let mut left = Vec::with_capacity(jobs.len());
         let mut worker = Worker::new(parts, cache);
@@ -86,7 +125,7 @@ impl<'a> Read<'a> {
         }
         let work = requests(parts, left);
         self.progress.expect(total_bytes(&work));
-        run(parts, work, self.options, self.progress, || {
+        run(parts, work, ahead, self.options, self.progress, || {
             Worker::new(parts, cache)
         })
     }

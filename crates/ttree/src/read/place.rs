@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::array::SlotData;
-use femtobarn_rntuple::read::storage::Slabs;
+use femtobarn_rntuple::read::storage::{Ahead, Slabs};
 use femtobarn_rntuple::schema::{DType, SlotKind};
 
 use super::copy::{Copier, Copy};
@@ -17,7 +17,11 @@ use crate::model::BranchId;
 
 impl Read<'_> {
     /// Decodes what can be decoded straight into its place, and copies the rest there.
-    pub fn second_round(&self, found: &Found) -> Result<Vec<SlotData>, RNTupleError> {
+    pub fn second_round(
+        &self,
+        found: &Found,
+        ahead: &Ahead,
+    ) -> Result<Vec<SlotData>, RNTupleError> {
         let slots = || self.schema.slots.as_slice().iter();
         let mut sizes = Vec::with_capacity(self.origins.len());
         for (slot, origins) in slots().zip(&self.origins) {
@@ -41,7 +45,7 @@ impl Read<'_> {
                 _ => copies.push(Copy::Offsets { origins, buffer }),
             }
         }
-        self.run(jobs)?;
+        self.run_after(jobs, Some(ahead))?;
         let copier = Copier {
             parts: self.parts,
             found,

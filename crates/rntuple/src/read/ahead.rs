@@ -1,0 +1,200 @@
+//! Reading before there is a plan: which bytes will be needed is known sooner than where they go.
+//!
+//! The places of a list's items follow from counters that are stored elsewhere. While these are read, the first vector reads
+//! of the items are under way already, cut just as the plan will cut them: nothing is read that would not have been.
+
+use std::ops::Range;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use bytes::Bytes;
+use femtobarn_io::IoError;
+
+use super::engine::ReadOptions;
+use super::fetch::{Fetched, batches, budget_of, requests};
+use super::plan::Part;
+use super::queue::depth_of;
+use super::stats::{add, elapsed};
+
+/// Bytes of a file that will be needed.
+#[derive(Debug)]
+pub struct Needed {
+    /// Index of the file's part.
+    pub part: usize,
+    /// Where they are.
+    pub range: Range<u64>,
+}
+
+impl Fetched for Needed {
+    fn part(&self) -> usize {
+        self.part
+    }
+
+    fn range(&self) -> Range<u64> {
+        self.range.clone()
+    }
+}
+
+/// One vector read, and how far it is.
+#[derive(Debug)]
+struct Vector {
+    part: usize,
+    ranges: Vec<Range<u64>>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Waits,
+    IsRead,
+    Here(Result<Vec<Bytes>, IoError>),
+    /// Somebody has it, or reads it by himself.
+    Gone,
+}
+
+/// The vector reads, in their order.
+#[derive(Debug)]
+struct Vectors {
+    all: Vec<Vector>,
+    may_begin: bool,
+}
+
+/// Vector reads that are made before anybody asks for their bytes.
+#[derive(Debug)]
+pub struct Ahead {
+    vectors: Mutex<Vectors>,
+    changed: Condvar,
+    at_once: usize,
+}
+
+/// Lets threads go that wait to begin, when this is dropped.
+struct End<'a>(&'a Ahead);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        for vector in &mut self.0.lock().all {
+            if matches!(vector.state, State::Waits) {
+                vector.state = State::Gone;
+            }
+        }
+        self.0.begin();
+    }
+}
+
+impl Ahead {
+    /// The first of the vector reads for these bytes, as many as are worth having in flight and fit into the budget of a read;
+    /// none for sources that answer at once.
+    pub fn new(parts: &[Part], needed: Vec<Needed>, options: &ReadOptions<'_>) -> Self {
+        let budget = budget_of(parts, options);
+        let answers_at_once = |part: &Part| part.reader.source().cost().concurrency <= 1;
+        let mut at_once = 0;
+        let mut vectors = Vec::new();
+        let mut n_bytes = 0u64;
+        for batch in batches(parts, requests(parts, needed), budget) {
+            let Some(part) = batch.first().map(|work| work.part) else {
+                break;
+            };
+            n_bytes = batch
+                .iter()
+                .map(|work| work.n_bytes())
+                .fold(n_bytes, u64::saturating_add);
+            let is_whole = batch.iter().all(|work| !work.split);
+            let depth = depth_of(&batch, parts);
+            at_once = at_once.max(depth);
+            if n_bytes > budget
+                || !is_whole
+                || vectors.len() >= depth
+                || parts.get(part).is_none_or(answers_at_once)
+            {
+                break;
+            }
+            vectors.push(Vector {
+                part,
+                ranges: batch.iter().map(|work| work.range.clone()).collect(),
+                state: State::Waits,
+            });
+        }
+        Self {
+            at_once: at_once.min(vectors.len()),
+            vectors: Mutex::new(Vectors {
+                all: vectors,
+                may_begin: false,
+            }),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vectors> {
+        self.vectors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads while something is done, as soon as that lets it [begin](Self::begin). What is not begun by its end is not read.
+    pub fn meanwhile<T>(&self, parts: &[Part], work: impl FnOnce() -> T) -> T {
+        std::thread::scope(|scope| {
+            for _ in 0..self.at_once {
+                scope.spawn(|| while self.read_one(parts) {});
+            }
+            let _end = End(self);
+            work()
+        })
+    }
+
+    /// What has to come first is asked for.
+    pub(super) fn begin(&self) {
+        self.lock().may_begin = true;
+        self.changed.notify_all();
+    }
+
+    /// Makes the first read that nobody has begun; says whether there was one.
+    fn read_one(&self, parts: &[Part]) -> bool {
+        let mut vectors = self.lock();
+        while !vectors.may_begin {
+            let waited = self.changed.wait(vectors);
+            vectors = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        let waits = |vector: &Vector| matches!(vector.state, State::Waits);
+        let Some(at) = vectors.all.iter().position(waits) else {
+            return false;
+        };
+        let Some((part, ranges)) = vectors.all.get_mut(at).and_then(|vector| {
+            vector.state = State::IsRead;
+            Some((parts.get(vector.part)?, vector.ranges.clone()))
+        }) else {
+            return false;
+        };
+        drop(vectors);
+        let start = Instant::now();
+        let answer = part.reader.source().read_ranges(&ranges);
+        add(&part.reader.stats().io_ns, elapsed(start));
+        if let Some(vector) = self.lock().all.get_mut(at) {
+            vector.state = State::Here(answer);
+        }
+        self.changed.notify_all();
+        true
+    }
+
+    /// What a vector read gave, once it is there; none if nobody makes it here.
+    pub(super) fn take(
+        &self,
+        part: usize,
+        ranges: &[Range<u64>],
+    ) -> Option<Result<Vec<Bytes>, IoError>> {
+        let mut vectors = self.lock();
+        let at = vectors
+            .all
+            .iter()
+            .position(|vector| vector.part == part && vector.ranges == ranges)?;
+        loop {
+            let vector = vectors.all.get_mut(at)?;
+            if let State::IsRead = vector.state {
+                let waited = self.changed.wait(vectors);
+                vectors = waited.unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            return match std::mem::replace(&mut vector.state, State::Gone) {
+                State::Here(answer) => Some(answer),
+                State::Waits | State::IsRead | State::Gone => None,
+            };
+        }
+    }
+}
