@@ -58,7 +58,7 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ("user", "the name that is said to XRootD servers"),
     (
         "checksums",
-        "whether XRootD servers send checksums of what they send (false)",
+        "whether bytes go to and from XRootD servers with checksums (false)",
     ),
     (
         "authorities",

@@ -104,8 +104,8 @@ pub enum XrootdError {
         /// The last error.
         source: Box<XrootdError>,
     },
-    /// The bytes that came are not those that the server has sent, by its checksums.
-    #[error("{server}: {doing}: checksum mismatch at {offset}, also when it was read again")]
+    /// Bytes were damaged on their way, by their checksums.
+    #[error("{server}: {doing}: checksum mismatch at {offset}, also when it was tried again")]
     Checksum {
         /// The server.
         server: String,

@@ -29,6 +29,7 @@ pub fn answers(data: &[u8]) {
     let _ = protocol::wait(data);
     let _ = protocol::attention(&body);
     let _ = protocol::status_body(data);
+    let _ = protocol::page_written(data);
     let _ = protocol::page_read(u64::from(data.first().copied().unwrap_or(0)) << 8, data);
     let element = |offset, length| Element {
         handle: [0; 4],

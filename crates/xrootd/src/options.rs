@@ -26,7 +26,7 @@ pub struct Options {
     pub token: Option<Token>,
     /// The key table of `sss`; none for that of the user.
     pub sss_keytab: Option<PathBuf>,
-    /// Whether bytes are read with checksums (`pgread`), where the server can.
+    /// Whether bytes are read and written with checksums (`pgread`, `pgwrite`).
     pub checksums: bool,
 }
 

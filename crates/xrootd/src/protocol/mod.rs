@@ -11,8 +11,8 @@ pub use request::{
 };
 pub use response::{
     DirEntry, Flags, Header, Login, Opened, PageRead, Protocol, Redirect, SessionId, Stat, Status,
-    StatusBody, Wait, attention, dir_entries, error, locations, login, opened, page_read, protocol,
-    readv, redirect, stat, status_body, wait,
+    StatusBody, Wait, attention, dir_entries, error, locations, login, opened, page_length,
+    page_read, page_write, page_written, protocol, readv, redirect, stat, status_body, wait,
 };
 
 /// The version of the protocol that is spoken.

@@ -502,14 +502,59 @@ pub fn page_read(offset: u64, data: &[u8]) -> Result<PageRead, Malformed> {
     let mut at = offset;
     while !cursor.rest().is_empty() {
         let expected = cursor.u32()?;
-        let most = PAGE - at % PAGE;
-        let n = usize::try_from(most).unwrap_or(0).min(cursor.rest().len());
+        let n = page_length(at, cursor.rest().len());
         let page = cursor.bytes(n)?;
         if crc32c::crc32c(page) != expected {
             out.damaged.push((at, n));
         }
         out.bytes.extend_from_slice(page);
         at += n as u64;
+    }
+    Ok(out)
+}
+
+/// Puts checksums (CRC32C) into data for `pgwrite`, as [`page_read`] takes them out.
+#[must_use]
+pub fn page_write(offset: u64, data: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(data.len() + data.len() / 1000 + 8);
+    let mut rest = data;
+    let mut at = offset;
+    while !rest.is_empty() {
+        let (page, behind) = rest.split_at(page_length(at, rest.len()));
+        out.extend_from_slice(&crc32c::crc32c(page).to_be_bytes());
+        out.extend_from_slice(page);
+        at += page.len() as u64;
+        rest = behind;
+    }
+    out
+}
+
+/// Bytes from a place to the end of its page, or of the data that begin there.
+#[must_use]
+pub fn page_length(offset: u64, left: usize) -> usize {
+    usize::try_from(PAGE - offset % PAGE).unwrap_or(0).min(left)
+}
+
+/// Where the pages are that came to the server with wrong checksums, of the data of an answer to `pgwrite`.
+///
+/// # Errors
+/// If the data are not what the protocol says, or their own checksum is wrong.
+pub fn page_written(data: &[u8]) -> Result<Vec<u64>, Malformed> {
+    if data.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut cursor = Cursor::new("pages that came damaged", data);
+    let expected = cursor.u32()?;
+    let found = crc32c::crc32c(cursor.rest());
+    if found != expected {
+        let what = "checksum of the list of damaged pages";
+        return Err(Malformed::new(what, expected, found));
+    }
+    // lengths of the first and the last, which follow from their places
+    cursor.bytes(4)?;
+    let mut out = Vec::with_capacity(cursor.rest().len() / 8);
+    while !cursor.rest().is_empty() {
+        out.push(cursor.u64()?);
     }
     Ok(out)
 }
@@ -642,6 +687,34 @@ mod tests {
         assert!(attention(&Bytes::from(body)).is_err());
         let other = Bytes::from(5002_i32.to_be_bytes().to_vec());
         assert_eq!(attention(&other).unwrap(), None);
+    }
+
+    #[test]
+    fn pages_that_are_written_have_the_checksums_that_reading_wants() {
+        for (offset, length) in [
+            (0, 0),
+            (0, 1),
+            (0, 4096),
+            (100, 9000),
+            (4095, 2),
+            (8192, 12288),
+        ] {
+            let data: Vec<u8> = (0..length).map(|i| (i % 251) as u8).collect();
+            let pages = page_read(offset, &page_write(offset, &data)).unwrap();
+            assert_eq!((pages.bytes, pages.damaged), (data, vec![]));
+        }
+    }
+
+    #[test]
+    fn pages_that_came_damaged_are_named() {
+        let mut rest = vec![0, 0, 0, 0];
+        rest.extend_from_slice(&8192u64.to_be_bytes());
+        let mut told = crc32c::crc32c(&rest).to_be_bytes().to_vec();
+        told.extend_from_slice(&rest);
+        assert_eq!(page_written(&told).unwrap(), [8192]);
+        assert_eq!(page_written(&[]).unwrap(), [0u64; 0]);
+        told[9] ^= 1;
+        assert!(page_written(&told).is_err());
     }
 
     #[test]
