@@ -95,8 +95,8 @@ docs: $(STAMPS)/build $(STAMPS)/docs ## build the documentation into docs/_build
 	@echo 'docs/_build/html/index.html'
 
 .PHONY: bench
-bench: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root ## measure reading, writing, converting and merging against uproot, ROOT and the limit
-	for script in read read_tree write convert merge many_inputs; do $(BIN)/python benchmarks/$$script.py; done
+bench: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root $(STAMPS)/stores ## measure reading, writing, converting and merging against uproot, ROOT and the limit
+	for script in read read_tree write convert merge many_inputs remote; do $(BIN)/python benchmarks/$$script.py; done
 
 # Without a sanitizer the stable compiler will do; the crates' own checks are what the targets look at.
 FUZZ_SECONDS ?= 60
