@@ -63,7 +63,7 @@ def test_every_kind_of_url_is_read_as_the_file(memory, archive, dimuon, nginx):
         f"zip://runs/dimuon.root::{archive}",
         f"zip://runs/dimuon.root:Events::file://{archive}",
         f"simplecache::{nginx.url}/dimuon.root:Events",
-        f"blockcache::{nginx.url}/dimuon.root:Events",
+        f"filecache::{nginx.url}/dimuon.root:Events",
     ):
         nt = fb.open(url)
         assert same(nt.arrays(), expected), url

@@ -52,8 +52,8 @@ pub use error::IoError;
 pub use layer::{HeldSource, MeteredSource, RecordSource};
 pub use meter::{Meter, Metered, Span, Stage, Traffic, beginning};
 pub use remote::{
-    Others, RemoteEntry, create_remote, is_for_others, is_remote, list_folder, open_remote,
-    others_for, public, read_others_with, scheme,
+    OpenOther, Others, RemoteEntry, create_remote, is_for_others, is_remote, list_folder,
+    open_remote, others_for, public, read_others_with, scheme,
 };
 pub use runtime::while_waiting;
 pub use settings::{SETTINGS, SETTINGS_FOR_ALL, STORAGE_OPTIONS, Settings};

@@ -16,11 +16,14 @@ enum Protocol {
     Other,
 }
 
+/// Opens a file of a scheme that is not known here.
+pub type OpenOther = fn(&str, &Settings) -> Result<Arc<dyn ByteSource>, IoError>;
+
 /// What reads files of schemes that are not known here.
 #[derive(Debug, Clone, Copy)]
 pub struct Others {
     /// Opens a file.
-    pub open: fn(&str, &Settings) -> Result<Arc<dyn ByteSource>, IoError>,
+    pub open: OpenOther,
     /// Says what is in a folder.
     pub list: fn(&str, &Settings) -> Result<Vec<RemoteEntry>, IoError>,
     /// Gives the URLs of the files that fit a pattern.
