@@ -35,6 +35,7 @@ pub mod conformance;
 pub mod units;
 
 mod coalesce;
+mod doctor;
 mod error;
 mod layer;
 mod meter;
@@ -48,6 +49,7 @@ mod threads;
 mod usage;
 
 pub use coalesce::{Request, coalesce};
+pub use doctor::{Check, Outcome, examine};
 pub use error::IoError;
 pub use layer::{HeldSource, MeteredSource, RecordSource};
 pub use meter::{Meter, Metered, Span, Stage, Traffic, beginning};

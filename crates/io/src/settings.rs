@@ -188,6 +188,22 @@ impl Settings {
         Ok(file()?.text(&self.url, name))
     }
 
+    /// Where a setting is said, in words; none if nobody says anything.
+    ///
+    /// # Errors
+    /// If the file of settings is none.
+    pub fn place(&self, name: &str) -> Result<Option<String>, IoError> {
+        if self.given.contains_key(name) {
+            return Ok(Some("given".to_owned()));
+        }
+        let variable = format!("FEMTOBARN_{}", name.to_uppercase());
+        if std::env::var(&variable).is_ok_and(|text| !text.trim().is_empty()) {
+            return Ok(Some(variable));
+        }
+        let found = file()?.text(&self.url, name);
+        Ok(found.map(|_| "the file of settings".to_owned()))
+    }
+
     /// A setting that is a number, or whatever else is written in one word.
     ///
     /// # Errors
