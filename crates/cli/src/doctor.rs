@@ -1,6 +1,7 @@
 //! `fb doctor`: what is between here and a file.
 
 use std::io::Write;
+use std::time::Duration;
 
 use femtobarn::io::{Check, Outcome, Settings, examine, public};
 use serde_json::{Value, json};
@@ -44,7 +45,7 @@ fn result(outcome: Outcome) -> &'static str {
 }
 
 fn time(check: &Check) -> String {
-    let milliseconds = |time: std::time::Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
+    let milliseconds = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1e3);
     check.time.map_or_else(String::new, milliseconds)
 }
 

@@ -24,7 +24,9 @@ pub fn reach(way: &mut Way, url: &str, place: &Place, settings: &Settings) -> Op
     let (host, port) = (place.host.trim_matches(['[', ']']), place.port);
     let found = way.step("addresses", || {
         let limit = settings.limits()?.connect_timeout;
-        let found = wait_for(url, timeout(limit, lookup_host((host, port))))?;
+        let found = wait_for(url, async {
+            timeout(limit, lookup_host((host, port))).await
+        })?;
         let advice = "check the server's name, and the network of this machine";
         let found = match found {
             Ok(Ok(found)) => found,
@@ -100,7 +102,7 @@ pub fn tls(
             let (session, why) = tls_session(stream, host, authorities).await;
             Ok::<_, String>((session, why, start.elapsed()))
         };
-        let done = wait_for(url, timeout(limit, shake))?;
+        let done = wait_for(url, async { timeout(limit, shake).await })?;
         let waited = format!("no answer for {} s", limit.as_secs_f32());
         let done = done.unwrap_or(Err(waited));
         match done {
