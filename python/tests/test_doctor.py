@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,10 @@ import servers
 import femtobarn as fb
 
 PROGRAM = [sys.executable, "-c", "import sys; from femtobarn._cli import main; sys.exit(main())"]
+# the second, where some authority of the machine has the same name
+UNTRUSTED = re.compile(
+    "invalid peer certificate: (UnknownIssuer|BadSignature).*; certificate of CN=localhost, by CN=localhost"
+)
 READING = ["latency", "throughput", "settings"]
 
 
@@ -89,7 +94,7 @@ def test_xrootd(xrootd):
     assert "adler32 " in checks["file"]["note"]
     assert "1024 ranges (readv_iov_max)" in checks["vector reads"]["note"]
     assert checks["latency"]["seconds"] > 0
-    assert "256 kB in 1 vector reads" in checks["throughput"]["note"]
+    assert "256 kB in 1 vector read" in checks["throughput"]["note"]
     assert "concurrency 8, " in checks["settings"]["note"]
     checks = fine(url, FEMTOBARN_CONCURRENCY="3")
     assert "concurrency 3 (FEMTOBARN_CONCURRENCY), " in checks["settings"]["note"]
@@ -106,8 +111,7 @@ def test_tls_and_logins_of_xrootd(xrootd):
     assert "certificate of CN=localhost, by CN=localhost, until 20" in checks["TLS"]["note"]
     assert checks["authentication"]["note"] == "it takes unix; unix was used"
     check = failed("TLS", url)
-    assert "UnknownIssuer" in check["note"]
-    assert "certificate of CN=localhost" in check["note"]
+    assert UNTRUSTED.match(check["note"])
     assert "FEMTOBARN_AUTHORITIES" in check["advice"]
     server, url = xrootd(servers.sss)
     check = failed("authentication", url, XrdSecSSSKT=str(server.folder / "none"))
@@ -171,7 +175,7 @@ def test_https(testdata, need_program):
         assert checks["protocol"]["note"].startswith("HTTP/2.0")
         assert "certificate of CN=localhost" in checks["TLS"]["note"]
         check = failed("TLS", f"{server.url}/dimuon.root")
-        assert "UnknownIssuer" in check["note"]
+        assert UNTRUSTED.match(check["note"])
         assert "FEMTOBARN_AUTHORITIES" in check["advice"]
         check = failed("TLS", f"{server.url}/dimuon.root", FEMTOBARN_AUTHORITIES="/nowhere")
         assert "/nowhere has no certificates" in check["note"]

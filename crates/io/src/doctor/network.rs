@@ -127,7 +127,8 @@ pub fn agreed(session: &TlsSession) -> String {
 
 /// Why there is no TLS, with the certificate that was shown.
 pub fn untrusted(session: &TlsSession, why: String) -> Failed {
-    let advice = if why.contains("UnknownIssuer") {
+    // of an authority that nobody knows, or that has the name of one
+    let advice = if why.contains("UnknownIssuer") || why.contains("BadSignature") {
         "name who vouches for the server, a file or a folder of certificates: by the setting authorities (FEMTOBARN_AUTHORITIES)"
     } else if why.contains("Expired") {
         "the certificate's time is over, or the clock of this machine is wrong"

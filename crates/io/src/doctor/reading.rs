@@ -61,8 +61,9 @@ pub fn examine(way: &mut Way, source: Option<Opened>, settings: &Settings, n_byt
         let (n_read, n_vectors) = read(source, cost?, n_bytes)?;
         let time = start.elapsed();
         let rate = n_read as f64 / time.as_secs_f64().max(1e-9) / 1e6;
+        let plural = if n_vectors == 1 { "" } else { "s" };
         let note = format!(
-            "{rate:.1} MB/s: {} in {n_vectors} vector reads",
+            "{rate:.1} MB/s: {} in {n_vectors} vector read{plural}",
             bytes(n_read)
         );
         Ok(Found::new((), note).taking(Some(time)))
