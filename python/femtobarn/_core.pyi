@@ -6,6 +6,8 @@ from typing import Any, final
 from femtobarn._core_types import ConvertTick, FieldRecord, FieldSpec, MergeTick, Node, Tick
 
 __all__ = [
+    "SETTINGS",
+    "SETTINGS_FOR_ALL",
     "AttributeSet",
     "Batch",
     "BatchIterator",
@@ -26,6 +28,8 @@ __all__ = [
     "list_objects",
     "merge",
     "prove",
+    "public_url",
+    "split_url",
 ]
 
 @final

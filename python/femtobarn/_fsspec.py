@@ -119,7 +119,8 @@ class File:
         self._options = options
         # a child opens its file system again: threads, connections and places in files are the parent's
         self._process = os.getpid()
-        self._lock = threading.Lock()
+        # and so is a lock that one of its threads had
+        self._locks: dict[int, threading.Lock] = {}
         self._fs, self._path = _file_system(url, options)
         with _told(url, options, self._fs):
             # what was remembered may be older than what is there
@@ -153,7 +154,8 @@ class File:
             If it cannot be read, or the file is another one by now.
         """
         # one that is not made for threads is read by one at a time, while another decodes
-        with contextlib.nullcontext() if self._is_free else self._lock:
+        lock = self._locks.setdefault(os.getpid(), threading.Lock())
+        with contextlib.nullcontext() if self._is_free else lock:
             fs = self._of_this_process()
             starts, ends = map(list, zip(*ranges, strict=True))
             try:
