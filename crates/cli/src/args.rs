@@ -15,7 +15,7 @@ code is then 1 if any is damaged, else the highest. --json prints one document f
 
 Exit codes:
   0  fine
-  1  the data are bad: verify found damage, or values that are not those of the inputs
+  1  the data are bad: verify found damage, or values that are not those of the inputs; or doctor found what fails
   2  wrong usage: what was asked for makes no sense, or the files do not go together
   3  the file, the object or the field is not there, or cannot be read or written
   4  the file is corrupt, or of a kind that this version does not read
