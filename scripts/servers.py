@@ -283,6 +283,67 @@ def tls(folder: Path, demanded: str = "all") -> str:
     )
 
 
+def gsi(folder: Path) -> str:
+    """Configure a server that wants X.509 proxies, and make an authority in ``grid`` and a proxy ``grid/proxy.pem``.
+
+    Its name is localhost, as its certificate says. Who has the proxy is told by `grid_environment`.
+    """
+    grid = folder / "grid"
+    grid.mkdir()
+
+    def openssl(*arguments: object) -> str:
+        command = ["openssl", *map(str, arguments)]
+        return subprocess.run(command, check=True, capture_output=True, text=True, cwd=grid).stdout.strip()
+
+    (grid / "host.ext").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\nbasicConstraints=critical,CA:FALSE\n")
+    (grid / "user.ext").write_text("basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n")
+    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/DC=test/CN=ca",
+            "-keyout", "ca.key", "-out", "ca.pem")  # fmt: skip
+    for name, subject in (("host", "/DC=test/CN=localhost"), ("user", "/DC=test/CN=someone")):
+        openssl(
+            "req", "-newkey", "rsa:2048", "-nodes", "-subj", subject, "-keyout", f"{name}.key", "-out", f"{name}.csr"
+        )
+        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
+                "-days", "2", "-extfile", f"{name}.ext", "-out", f"{name}.pem")  # fmt: skip
+    number = openssl("x509", "-in", "ca.pem", "-noout", "-hash")
+    shutil.copy(grid / "ca.pem", grid / f"{number}.0")
+    policy = "access_id_CA X509 '/DC=test/CN=ca'\npos_rights globus CA:sign\ncond_subjects globus '\"/DC=test/*\"'\n"
+    (grid / f"{number}.signing_policy").write_text(policy)
+    (grid / "mapfile").write_text('"/DC=test/CN=someone" someone\n')
+    for key in grid.glob("*.key"):
+        key.chmod(0o400)
+    # it takes paths as those of the folder that PWD names
+    command: list[str | Path] = [
+        "xrdgsiproxy",
+        "init",
+        "-cert",
+        grid / "user.pem",
+        "-key",
+        grid / "user.key",
+        "-certdir",
+        grid,
+    ]
+    command += ["-out", grid / "proxy.pem"]
+    subprocess.run([*command, "-valid", "24:00"], check=True, capture_output=True, cwd=grid, stdin=subprocess.DEVNULL)
+    return (
+        "xrootd.seclib libXrdSec.so\n"
+        f"sec.protocol gsi -certdir:{grid} -cert:{grid}/host.pem -key:{grid}/host.key -crl:0 -gridmap:{grid}/mapfile\n"
+    )
+
+
+def grid_environment(folder: Path, proxy: Path) -> dict[str, str]:
+    """Return the variables by which a client has the proxy of a server with `gsi`.
+
+    Parameters
+    ----------
+    folder : Path
+        The server's folder.
+    proxy : Path
+        A copy of its ``grid/proxy.pem``, which belongs to the client's user.
+    """
+    return {"X509_CERT_DIR": str(folder / "grid"), "X509_USER_PROXY": str(proxy)}
+
+
 def certify(folder: Path) -> tuple[Path, Path]:
     """Make a certificate ``cert.pem``, which is its own authority, and its key."""
     certificate, key = folder / "cert.pem", folder / "key.pem"
@@ -532,6 +593,7 @@ def _object_store(name: str, *arguments: object) -> Running:
 KINDS: dict[str, Callable[[], Running]] = {
     "xrootd": lambda: Xrootd(),
     "sss": lambda: Xrootd(sss),
+    "gsi": lambda: Xrootd(gsi),
     "tls": lambda: Xrootd(tls),
     "tls-capable": lambda: Xrootd(_tls_capable),
     "xrdhttp": lambda: XrdHttp(),

@@ -6,6 +6,8 @@ from typing import Any, final
 from femtobarn._core_types import ConvertTick, FieldRecord, FieldSpec, MergeTick, Node, Tick
 
 __all__ = [
+    "SETTINGS",
+    "SETTINGS_FOR_ALL",
     "AttributeSet",
     "Batch",
     "BatchIterator",
@@ -26,6 +28,8 @@ __all__ = [
     "list_objects",
     "merge",
     "prove",
+    "public_url",
+    "split_url",
 ]
 
 @final
@@ -184,6 +188,8 @@ class AttributeSet:
     def finish(self) -> None: ...
 
 __version__: str
+SETTINGS: list[str]
+SETTINGS_FOR_ALL: list[str]
 
 def compression_settings(text: str) -> int: ...
 def convert(
@@ -231,5 +237,7 @@ def prove(
 ) -> str: ...
 def list_objects(url: str) -> list[dict[str, Any]]: ...
 def is_remote(url: str) -> bool: ...
-def expand_url(url: str) -> list[str]: ...
+def split_url(text: str) -> tuple[str, str | None]: ...
+def public_url(url: str) -> str: ...
+def expand_url(url: str, settings: dict[str, str] | None = None) -> list[str]: ...
 def cli_main(args: list[str]) -> int: ...

@@ -107,7 +107,7 @@ def iterate(
         num_threads(threads) if threads is not None else None,
         prefetch,
     )
-    return _iterate(list(_sources(files)), opening, request, report, allow_missing)
+    return _iterate(list(_sources(files, opening.get("storage_options"))), opening, request, report, allow_missing)
 
 
 def concatenate(
@@ -168,7 +168,7 @@ def concatenate(
     24000
     """
     opening, reading = split_open_options(options)
-    sources = list(_sources(files))
+    sources = list(_sources(files, opening.get("storage_options")))
     if len(sources) == 1 and isinstance(sources[0], NTuple):
         nt = sources[0]
     else:
@@ -277,7 +277,7 @@ def _check_meaning(nt: NTuple, expressions: str | Iterable[str] | None, named: d
                 )
 
 
-def _sources(files: object) -> Iterator[_Source]:
+def _sources(files: object, storage_options: Mapping[str, Any] | None) -> Iterator[_Source]:
     if isinstance(files, NTuple):
         yield files
     elif (
@@ -287,6 +287,6 @@ def _sources(files: object) -> Iterator[_Source]:
         and not hasattr(files, "read")
     ):
         for item in files:
-            yield from _sources(item)
+            yield from _sources(item, storage_options)
     else:
-        yield from resolve(files)  # type: ignore[arg-type]
+        yield from resolve(files, storage_options)  # type: ignore[arg-type]

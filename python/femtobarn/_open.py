@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from femtobarn import _core
 from femtobarn._compat import check_open_options, no_mode
+from femtobarn._fsspec import pack
 from femtobarn._ntuple import NTuple
 from femtobarn.errors import FormatError, NotFoundError, UsageError
 
@@ -26,7 +27,7 @@ Files: TypeAlias = "str | os.PathLike[str] | NTuple | Mapping[Any, Any] | Iterab
 
 _TABLES = (".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*(?:::[A-Za-z][A-Za-z0-9+.-]*)*)://")
 _AFTER_ROOT = re.compile(r"(.+\.root(?:\.\d+)?):(.*)", re.IGNORECASE | re.DOTALL)
 _BRACES = re.compile(r"{([^{}]*,[^{}]*)}")
 _MANGLED_URL = re.compile(r"^(file|https?|root|roots|xroot|s3):/(?!/)", re.IGNORECASE)
@@ -56,7 +57,8 @@ def open(
         - ``"file.root:Events"``, also ``"file.root:folder/Events"`` and ``"file.root:Events;2"`` for an older cycle;
         - ``"file.root"`` or a `pathlib.Path`, if the file holds one ntuple only;
         - a URL in place of the path: ``file:///…``, ``root://server//…`` for files of XRootD servers, ``https://…`` or
-          ``davs://…`` of HTTP and WebDAV servers, ``s3://bucket/…``, ``gs://…`` and ``az://…`` of object stores;
+          ``davs://…`` of HTTP and WebDAV servers, ``s3://bucket/…``, ``gs://…`` and ``az://…`` of object stores, and
+          whatever else fsspec knows, as ``simplecache::https://…`` or ``zip://a.root::b.zip``;
         - a glob such as ``"data/*.root:Events"``, with ``**`` and ``{a,b}``, its files in alphabetic order;
         - a dict ``{path: name}``;
         - an ntuple that is open already, which stands for its files;
@@ -107,7 +109,7 @@ def open(
     """
     check_open_options(options)
     return open_pairs(
-        resolve(files),
+        resolve(files, storage_options),
         threads=threads,
         progress=progress,
         verify_checksums=verify_checksums,
@@ -149,25 +151,31 @@ def settings_of(storage_options: Mapping[str, Any]) -> dict[str, str]:
     Parameters
     ----------
     storage_options : dict
-        Names, and texts, numbers or truth values.
+        Names and values: of settings, texts, numbers or truth values.
 
     Returns
     -------
     dict
-        The same as texts.
+        The same as texts, and what is for fsspec as one more.
 
     Raises
     ------
     UsageError
-        If it is no dict, or a value is something else.
+        If it is no dict, the value of a setting is something else, or one for fsspec cannot be pickled.
     """
     if not isinstance(storage_options, Mapping):
         raise UsageError(f"storage_options is a dict of settings, not {type(storage_options).__name__}")
     out = {}
     for name, value in storage_options.items():
-        if not isinstance(value, (str, int, float)):
+        if isinstance(value, (str, int, float)):
+            out[str(name)] = str(value).lower() if isinstance(value, bool) else str(value)
+        elif name in _core.SETTINGS:
             raise UsageError(f"a storage option is a text, a number, True or False: {name!r} is not")
-        out[str(name)] = str(value).lower() if isinstance(value, bool) else str(value)
+        else:
+            # of a file system of fsspec, which gets it as it is
+            out[str(name)] = type(value).__name__
+    if not out.keys() <= set(_core.SETTINGS_FOR_ALL):
+        out["storage_options"] = pack(storage_options)
     return out
 
 
@@ -200,6 +208,9 @@ def split_object(text: str) -> tuple[str, str | None]:
         if os.path.lexists(text):
             return text, None
         earliest = 0
+    elif _core.is_remote(text):
+        url, name = _core.split_url(text)
+        return url, None if name is None else _clean_object(name)
     else:
         text, mark, query = text.partition("?")
         query = mark + query
@@ -214,13 +225,15 @@ def split_object(text: str) -> tuple[str, str | None]:
     return text[:colon] + query, _clean_object(text[colon + 1 :])
 
 
-def resolve(files: Files) -> list[tuple[str, str | None]]:
+def resolve(files: Files, storage_options: Mapping[str, Any] | None = None) -> list[tuple[str, str | None]]:
     """Return the files and the names inside them that a user's description means.
 
     Parameters
     ----------
     files : str, path, dict, NTuple or list of these
         See `open`; what is open already stands for its files.
+    storage_options : dict, optional
+        Settings with which patterns are looked for on servers.
 
     Returns
     -------
@@ -232,24 +245,24 @@ def resolve(files: Files) -> list[tuple[str, str | None]]:
     NotFoundError
         If a glob matches nothing.
     UsageError
-        If something else than paths and names is given, or nothing at all, or a URL of what is no local file.
+        If something else than paths and names is given, or nothing at all, or a pattern of a URL cannot be looked for.
     """
-    pairs = list(_pairs(files))
+    pairs = list(_pairs(files, None if storage_options is None else settings_of(storage_options)))
     if not pairs:
         raise UsageError("no files given")
     return pairs
 
 
-def _pairs(files: object) -> Iterator[tuple[str, str | None]]:
+def _pairs(files: object, settings: dict[str, str] | None) -> Iterator[tuple[str, str | None]]:
     if isinstance(files, NTuple):
         if files._attribute_of is not None:
             raise UsageError(f"{files.name!r} is an attribute set, which is opened by its ntuple (attributes)")
         yield from files._core.origins()
     elif isinstance(files, str):
         path, name = split_object(files)
-        yield from ((match, name) for match in _expand(path))
+        yield from ((match, name) for match in _expand(path, settings))
     elif isinstance(files, os.PathLike):
-        yield from ((match, None) for match in _expand(_text(files)))
+        yield from ((match, None) for match in _expand(_text(files), settings))
     elif isinstance(files, Mapping):
         for key, value in files.items():
             if isinstance(value, Mapping) and value.get("steps"):
@@ -260,12 +273,12 @@ def _pairs(files: object) -> Iterator[tuple[str, str | None]]:
             if not isinstance(key, (str, os.PathLike)) or not (name is None or isinstance(name, str)):
                 raise UsageError(f"a dict of files is {{path: name of the ntuple}}, not {{{key!r}: {value!r}}}")
             cleaned = None if name is None else _clean_object(name)
-            yield from ((match, cleaned) for match in _expand(_text(key)))
+            yield from ((match, cleaned) for match in _expand(_text(key), settings))
     elif hasattr(files, "read"):
         raise UsageError(f"give the path of a file, not a file that is open ({files!r})")
     elif isinstance(files, Iterable) and not isinstance(files, (bytes, bytearray)):
         for item in files:
-            yield from _pairs(item)
+            yield from _pairs(item, settings)
     else:
         raise UsageError(
             "files are a path (with or without ':name of the ntuple'), a glob, a dict {path: name}, "
@@ -288,16 +301,11 @@ def _clean_object(name: str) -> str | None:
     return "/".join(part for part in name.strip().split("/") if part) or None
 
 
-def _expand(path: str) -> Sequence[str]:
+def _expand(path: str, settings: dict[str, str] | None) -> Sequence[str]:
     scheme = _SCHEME.match(path)
     if scheme is not None:
         if _core.is_remote(path):
-            return _expand_remote(path)
-        if scheme.group(1).lower() != "file":
-            shown = path.partition("?")[0]  # what is behind may be a secret
-            raise UsageError(
-                f"{shown}: this version reads no {scheme.group(1)}://, but local files, root://, https:// and s3://"
-            )
+            return _expand_remote(path, settings)
         path = unquote(urlsplit(path).path)
     path = os.path.expanduser(path)
     if not glob.has_magic(path) and _BRACES.search(path) is None:
@@ -312,12 +320,12 @@ def _expand(path: str) -> Sequence[str]:
     return list(dict.fromkeys(matches))
 
 
-def _expand_remote(url: str) -> Sequence[str]:
+def _expand_remote(url: str, settings: dict[str, str] | None) -> Sequence[str]:
     found: list[str] = []
     for variant in _braces(url):
-        found += _core.expand_url(variant)
+        found += _core.expand_url(variant, settings)
     if not found:
-        raise NotFoundError(f"no file fits {url.partition('?')[0]!r}")
+        raise NotFoundError(f"no file fits {_core.public_url(url)!r}")
     return list(dict.fromkeys(found))
 
 

@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand, ValueHint};
 
 use crate::failure::{Failure, code};
+use crate::units::parse_bytes;
 
 /// Printed below `fb --help`.
 const AFTER_HELP: &str = "\
@@ -14,7 +15,7 @@ code is then 1 if any is damaged, else the highest. --json prints one document f
 
 Exit codes:
   0  fine
-  1  the data are bad: verify found damage, or values that are not those of the inputs
+  1  the data are bad: verify found damage, or values that are not those of the inputs; or doctor found what fails
   2  wrong usage: what was asked for makes no sense, or the files do not go together
   3  the file, the object or the field is not there, or cannot be read or written
   4  the file is corrupt, or of a kind that this version does not read
@@ -67,9 +68,25 @@ pub enum Verb {
     Skim(SkimArgs),
     /// Copy files from anywhere to anywhere, byte for byte: paths, root://, https:// (from there), s3://, gs://, az://
     Cp(CopyArgs),
+    /// Look at each step of the way to a file: addresses, TLS, login, latency, throughput; exit code 1 if one fails
+    Doctor(DoctorArgs),
     /// Print the completion script of a shell
     #[command(alias = "completions")]
     Completion(CompletionArgs),
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    parse_bytes(text).ok_or_else(|| "a number of bytes, as 64MiB".to_owned())
+}
+
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// The files: URLs of any kind, or paths
+    #[arg(value_name = "URL", required = true, value_hint = ValueHint::FilePath)]
+    pub urls: Vec<String>,
+    /// Bytes that are read at most to measure the throughput, as 64MiB
+    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "64MiB")]
+    pub bytes: u64,
 }
 
 #[derive(Debug, Args)]

@@ -113,7 +113,7 @@ pub fn code_of(error: &Error) -> i32 {
         "create-failed" | "write-failed" | "file-busy" | "file-changed" | "no-ntuple"
         | "file-not-found" | "permission-denied" | "open-failed" | "not-a-file" | "read-failed"
         | "remote-failed" | "key-not-found" | "not-a-directory" | "no-such-field"
-        | "not-an-rntuple" | "memory" => code::NOT_THERE,
+        | "not-an-rntuple" | "memory" | "unsupported-url" | "missing-dependency" => code::NOT_THERE,
         "interrupted" => code::INTERRUPTED,
         _ => code::CORRUPT,
     }

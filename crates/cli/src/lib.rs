@@ -1,6 +1,6 @@
 //! The program `fb`: what is in a ROOT file, and in the RNTuples in it.
 //!
-//! One module a verb (`ls`, `info`, `head`, `verify`, `explain`, `convert`, `merge`, `join`, `completion`; `reshape` is those that are
+//! One module a verb (`ls`, `info`, `head`, `verify`, `explain`, `convert`, `merge`, `join`, `doctor`, `completion`; `reshape` is those that are
 //! merges of one kind, `clone`, `reshape` and `skim`), over a few that they share: arguments, `FILE:NAME`, options, tables,
 //! units, values. It only asks the facade and prints; it knows neither formats nor I/O.
 //!
@@ -12,6 +12,7 @@ mod args;
 mod completion;
 mod convert;
 mod copy;
+mod doctor;
 mod explain;
 mod failure;
 mod folder;
@@ -107,6 +108,9 @@ fn dispatch(cli: &Cli, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32
         Verb::Reshape(args) => reshape::reshape(args, cli.json, out),
         Verb::Skim(args) => reshape::skim(args, cli.json, out),
         Verb::Cp(args) => copy::run(args, cli.json, out),
+        Verb::Doctor(args) => each(&args.urls, json, true, out, err, |url, out| {
+            doctor::run(url, args.bytes, json, out)
+        }),
         Verb::Completion(args) => completion::run(args, out),
     }
 }

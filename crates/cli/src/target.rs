@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
+use femtobarn::Error;
+use femtobarn::io::{IoError, is_for_others, public};
 use femtobarn::schema::nearest_within;
 use femtobarn::url::{expand, is_remote, split_remote};
 
@@ -28,13 +30,12 @@ impl Target {
             let name = name.map(str::to_owned);
             return Ok(Self { file, name });
         }
-        let (scheme, rest) = split_scheme(text);
-        if let Some(scheme) = scheme.filter(|&scheme| scheme != "file") {
-            let message = format!(
-                "{text}: this version reads no {scheme}://, but local files, root://, https:// and s3://"
-            );
-            return Err(Failure::new(code::NOT_THERE, "unsupported-url", message));
+        if is_for_others(text) {
+            let url = public(text);
+            let error = Error::from(IoError::UnknownScheme { url });
+            return Err(error.into());
         }
+        let (_, rest) = split_scheme(text);
         if Path::new(rest).exists() {
             return Ok(file(text));
         }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use femtobarn_io::{ByteSource, IoError, Transferred, is_remote, on_threads};
+use femtobarn_io::{ByteSource, IoError, Transferred, is_for_others, is_remote, on_threads};
 use femtobarn_rntuple::RNTupleError;
 
 use crate::open::open_source;
@@ -49,6 +49,9 @@ pub fn destination(from: &str, to: &str) -> String {
         false => (text, ""),
     };
     let ((from, _), (folder, query)) = (split(from), split(to));
+    // of a chain, what it begins with; that may be a cache, which has no name
+    let mut links = from.split("::").filter(|_| is_for_others(from));
+    let from = links.find(|link| link.contains("://")).unwrap_or(from);
     let name = from.rsplit('/').next().unwrap_or_default();
     format!("{}/{name}{query}", folder.trim_end_matches('/'))
 }

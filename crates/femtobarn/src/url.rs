@@ -1,6 +1,6 @@
 //! URLs of files that are not on this machine.
 
-use femtobarn_io::{IoError, RemoteEntry, Settings, list_folder};
+use femtobarn_io::{IoError, RemoteEntry, Settings, is_for_others, list_folder, others_for};
 pub use femtobarn_io::{is_remote, scheme};
 use glob::Pattern;
 
@@ -21,22 +21,74 @@ fn parts(url: &str) -> (&str, &str, &str) {
 }
 
 /// Splits `URL:NAME`: the name follows `.root:`, or else the last colon behind the server. Colons of the server and of what
-/// follows a question mark stay in the URL.
+/// follows a question mark stay in the URL. In a chain (`zip://a.root::https://…`), it follows `.root:` in any part.
 pub fn split_remote(text: &str) -> (String, Option<&str>) {
-    let (server, path, query) = parts(text);
-    let below = path.to_ascii_lowercase();
-    let colon = match below.rfind(".root:") {
-        Some(at) => Some(at + 5),
-        None if below.ends_with(".root") => None,
-        None => below.rfind(':'),
+    let (url, name) = match is_for_others(text) {
+        true => split_chain(text),
+        false => split_one(text),
     };
-    let parts = colon.and_then(|at| Some((path.get(..at)?, path.get(at + 1..)?)));
-    let (path, name) = parts.unwrap_or((path, ""));
     let name = name.trim_matches('/');
-    (
-        format!("{server}{path}{query}"),
-        (!name.is_empty()).then_some(name),
-    )
+    (url, (!name.is_empty()).then_some(name))
+}
+
+/// The same, of a URL of one server; the name may be empty.
+fn split_one(text: &str) -> (String, &str) {
+    let (server, path, query) = parts(text);
+    let colon = match after_root(path) {
+        None if path.to_ascii_lowercase().ends_with(".root") => None,
+        None => path.rfind(':'),
+        found => found,
+    };
+    let split = colon.and_then(|at| Some((path.get(..at)?, path.get(at + 1..)?)));
+    let (path, name) = split.unwrap_or((path, ""));
+    (format!("{server}{path}{query}"), name)
+}
+
+/// The same, of a URL that is for others.
+fn split_chain(text: &str) -> (String, &str) {
+    let links: Vec<&str> = text.split("::").collect();
+    for (i, link) in links.iter().enumerate().rev() {
+        let (path, query) = split_query(link);
+        let split = after_root(path).and_then(|at| Some((path.get(..at)?, path.get(at + 1..)?)));
+        if let Some((path, name)) = split {
+            let mut links: Vec<String> = links.iter().map(|&link| link.to_owned()).collect();
+            if let Some(link) = links.get_mut(i) {
+                *link = format!("{path}{query}");
+            }
+            return (links.join("::"), name);
+        }
+    }
+    // otherwise the last colon of the last part splits
+    let (others, last) = match text.rsplit_once("::") {
+        Some((others, last)) => (format!("{others}::"), last),
+        None => (String::new(), text),
+    };
+    let (last, name) = match last.contains("://") {
+        true => split_one(last),
+        false => {
+            let (path, name) = last.rsplit_once(':').unwrap_or((last, ""));
+            (path.to_owned(), name)
+        }
+    };
+    (format!("{others}{last}"), name)
+}
+
+/// Where the colon is that ends the name of a ROOT file, as in `a.root:` or `a.root.1:`.
+fn after_root(path: &str) -> Option<usize> {
+    let below = path.to_ascii_lowercase();
+    let mut ends = below.rmatch_indices(".root").map(|(at, _)| at + 5);
+    ends.find_map(|end| {
+        let rest = below.get(end..)?;
+        let number = rest.strip_prefix('.').map_or("", |rest| {
+            let digits = rest.find(|c: char| !c.is_ascii_digit());
+            rest.get(..digits.unwrap_or(rest.len())).unwrap_or_default()
+        });
+        let end = match number.is_empty() {
+            true => end,
+            false => end + 1 + number.len(),
+        };
+        below.get(end..)?.starts_with(':').then_some(end)
+    })
 }
 
 /// Whether a URL is that of a folder of a server: with a slash at the end of its path.
@@ -56,17 +108,31 @@ fn is_pattern(text: &str) -> bool {
 /// # Errors
 /// If a pattern is none, or a folder cannot be listed. That nothing fits is none.
 pub fn expand(url: &str) -> Result<Vec<String>, Error> {
+    expand_with(url, &Settings::of(url))
+}
+
+/// The same, with settings that are given.
+///
+/// # Errors
+/// As [`expand`].
+pub fn expand_with(url: &str, settings: &Settings) -> Result<Vec<String>, Error> {
     let (server, path, query) = parts(url);
-    if !is_pattern(path) {
+    // what is behind `://` may be a path at once where others read it
+    let has_pattern = is_pattern(path) || is_for_others(url) && is_pattern(split_query(url).0);
+    if !has_pattern {
         return Ok(vec![url.to_owned()]);
     }
-    let settings = Settings::of(url);
+    if let Some(others) = others_for(url, settings)? {
+        let mut found = (others.find)(url, settings)?;
+        found.sort_unstable();
+        return Ok(found);
+    }
     let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
     let mut found = Vec::new();
     let place = Place {
         folder: format!("{server}/"),
         query,
-        settings: &settings,
+        settings,
     };
     place.add(&names, &mut found)?;
     found.sort_unstable();
@@ -195,6 +261,7 @@ mod tests {
         assert_eq!(split(&format!("{url}:")), expected(url, None));
         assert_eq!(split("root://h//f:t"), expected("root://h//f", Some("t")));
         assert_eq!(split("root://h:1094"), expected("root://h:1094", None));
+        assert_eq!(split("root://h//a.root.1:t").1, Some("t".to_owned()));
         assert!(
             is_folder("root://h//f/?a=b") && !is_folder("root://h//f?a=b/") && !is_folder("/f/")
         );
@@ -202,5 +269,34 @@ mod tests {
             split("root://h//a.root:E?authz=x:y"),
             expected("root://h//a.root?authz=x:y", Some("E"))
         );
+    }
+
+    #[test]
+    fn a_name_follows_the_file_in_any_part_of_a_chain() {
+        for (text, url, name) in [
+            ("zip://a.root:E::f.zip", "zip://a.root::f.zip", "E"),
+            (
+                "zip://d/a.root:d/E::https://h:80/f.zip?x:y",
+                "zip://d/a.root::https://h:80/f.zip?x:y",
+                "d/E",
+            ),
+            (
+                "simplecache::https://h/a.root:E?x:y",
+                "simplecache::https://h/a.root?x:y",
+                "E",
+            ),
+            ("memory://a.root:E", "memory://a.root", "E"),
+            ("sftp://h:22/d/f:E", "sftp://h:22/d/f", "E"),
+            ("zip://d/a.root::f.zip", "zip://d/a.root::f.zip", ""),
+            ("zip://d/a.root::f.zip:E", "zip://d/a.root::f.zip", "E"),
+            (
+                "zip://a.root::https://h:80/f.zip:E",
+                "zip://a.root::https://h:80/f.zip",
+                "E",
+            ),
+        ] {
+            let expected = (url.to_owned(), Some(name).filter(|name| !name.is_empty()));
+            assert_eq!(split_remote(text), expected);
+        }
     }
 }

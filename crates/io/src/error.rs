@@ -227,11 +227,21 @@ pub enum IoError {
     },
     /// It has a scheme of which nothing is known.
     #[error(
-        "{url}: no files are read from there: there are file, root, roots, http, https, dav, davs, s3, gs and az"
+        "{url}: no files are read from there: there are file, root, roots, http, https, dav, davs, s3, gs and az, and with the Python package what fsspec knows: pip install 'femtobarn[fsspec]'"
     )]
     UnknownScheme {
         /// What was to be opened.
         url: String,
+    },
+    /// Who reads files of such URLs does not know them, or lacks something for it.
+    #[error("{url}: {why}")]
+    Unsupported {
+        /// What was to be opened.
+        url: String,
+        /// What is lacking, and what to do.
+        why: String,
+        /// Whether something is to be installed.
+        is_missing: bool,
     },
     /// A source answered a vector read with the wrong number of buffers.
     #[error(
@@ -277,6 +287,10 @@ impl IoError {
             Self::NotWritten { .. } => "unsupported-url",
             Self::Setting { .. } => "usage",
             Self::UnknownScheme { .. } => "unsupported-url",
+            Self::Unsupported { is_missing, .. } => match is_missing {
+                true => "missing-dependency",
+                false => "unsupported-url",
+            },
         }
     }
 
@@ -321,7 +335,8 @@ impl IoError {
             | Self::Sending { url, .. }
             | Self::NotWritten { url, .. }
             | Self::Setting { url, .. }
-            | Self::UnknownScheme { url } => url,
+            | Self::UnknownScheme { url }
+            | Self::Unsupported { url, .. } => url,
         }
     }
 }

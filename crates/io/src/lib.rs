@@ -35,6 +35,7 @@ pub mod conformance;
 pub mod units;
 
 mod coalesce;
+mod doctor;
 mod error;
 mod layer;
 mod meter;
@@ -48,15 +49,16 @@ mod threads;
 mod usage;
 
 pub use coalesce::{Request, coalesce};
+pub use doctor::{Check, Outcome, examine};
 pub use error::IoError;
 pub use layer::{HeldSource, MeteredSource, RecordSource};
 pub use meter::{Meter, Metered, Span, Stage, Traffic, beginning};
 pub use remote::{
-    OpenOther, RemoteEntry, create_remote, is_remote, list_folder, open_remote, public,
-    read_others_with, scheme,
+    OpenOther, Others, RemoteEntry, create_remote, is_for_others, is_remote, list_folder,
+    open_remote, others_for, public, read_others_with, scheme,
 };
 pub use runtime::while_waiting;
-pub use settings::{SETTINGS, Settings};
+pub use settings::{SETTINGS, SETTINGS_FOR_ALL, STORAGE_OPTIONS, Settings};
 pub use sink::{
     Aside, ByteSink, LocalSink, MemorySink, ObjectSink, Transferred, XrootdSink, wanted_name,
 };

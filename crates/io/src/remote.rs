@@ -19,33 +19,94 @@ enum Protocol {
 /// Opens a file of a scheme that is not known here.
 pub type OpenOther = fn(&str, &Settings) -> Result<Arc<dyn ByteSource>, IoError>;
 
-static OTHERS: OnceLock<OpenOther> = OnceLock::new();
-
-/// From now on, files of schemes that are not known here are opened by this. Only the first one that is given counts.
-pub fn read_others_with(open: OpenOther) {
-    OTHERS.get_or_init(|| open);
+/// What reads files of schemes that are not known here.
+#[derive(Debug, Clone, Copy)]
+pub struct Others {
+    /// Opens a file.
+    pub open: OpenOther,
+    /// Says what is in a folder.
+    pub list: fn(&str, &Settings) -> Result<Vec<RemoteEntry>, IoError>,
+    /// Gives the URLs of the files that fit a pattern.
+    pub find: fn(&str, &Settings) -> Result<Vec<String>, IoError>,
 }
 
-/// The scheme of a URL, in small letters, if it is one.
+static OTHERS: OnceLock<Others> = OnceLock::new();
+
+/// From now on, files of schemes that are not known here are read by this, and those for which the setting `handler` says
+/// `fsspec`. Only the first one that is given counts.
+pub fn read_others_with(others: Others) {
+    OTHERS.get_or_init(|| others);
+}
+
+/// The scheme of a URL, in small letters, if it is one. Of a chain (`simplecache::https://…`) it is all in front of the first
+/// `://`.
 #[must_use]
 pub fn scheme(text: &str) -> Option<String> {
-    let (scheme, _) = text.split_once("://")?;
-    let mut letters = scheme.chars();
-    let begins = letters
-        .next()
-        .is_some_and(|first| first.is_ascii_alphabetic());
-    let goes_on = letters.all(|c| c.is_ascii_alphanumeric() || "+-.:".contains(c));
-    (begins && goes_on).then(|| scheme.to_ascii_lowercase())
+    let (schemes, _) = text.split_once("://")?;
+    let is_scheme = |text: &str| {
+        let mut letters = text.chars();
+        let begins = letters
+            .next()
+            .is_some_and(|first| first.is_ascii_alphabetic());
+        begins && letters.all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    };
+    let are_schemes = schemes.split("::").all(is_scheme);
+    are_schemes.then(|| schemes.to_ascii_lowercase())
+}
+
+/// Who reads a scheme; none for files of this machine, and for what is no URL.
+fn of_scheme(url: &str) -> Option<Protocol> {
+    Some(match scheme(url)?.as_str() {
+        "file" => return None,
+        "root" | "roots" | "xroot" | "xroots" => Protocol::Xrootd,
+        "http" | "https" | "dav" | "davs" => Protocol::Http,
+        "s3" | "s3a" | "gs" | "gcs" | "az" | "azure" | "abfs" | "abfss" => Protocol::Object,
+        _ => Protocol::Other,
+    })
 }
 
 fn protocol(url: &str) -> Option<Protocol> {
-    match scheme(url)?.as_str() {
-        "file" => None,
-        "root" | "roots" | "xroot" | "xroots" => Some(Protocol::Xrootd),
-        "http" | "https" | "dav" | "davs" => Some(Protocol::Http),
-        "s3" | "s3a" | "gs" | "gcs" | "az" | "azure" | "abfs" | "abfss" => Some(Protocol::Object),
-        _ => OTHERS.get().map(|_| Protocol::Other),
+    of_scheme(url).filter(|found| *found != Protocol::Other || OTHERS.get().is_some())
+}
+
+/// Who reads the file of a URL, where settings say it as well.
+fn protocol_by(url: &str, settings: &Settings) -> Result<Option<Protocol>, IoError> {
+    let found = protocol(url);
+    // files of this machine are read without anybody's help
+    match found.is_some() && settings.is_for_others()? {
+        true => Ok(Some(Protocol::Other)),
+        false => Ok(found),
     }
+}
+
+/// Whether a URL is none of this machine and of the protocols that are known here: one of a file system that somebody may
+/// have brought, or a chain of such.
+#[must_use]
+pub fn is_for_others(url: &str) -> bool {
+    of_scheme(url) == Some(Protocol::Other)
+}
+
+/// Who reads what is not known here, if that is to read this URL.
+///
+/// # Errors
+/// If a setting says so, and nobody was brought; or is nonsense.
+pub fn others_for(url: &str, settings: &Settings) -> Result<Option<&'static Others>, IoError> {
+    if protocol_by(url, settings)? != Some(Protocol::Other) {
+        return Ok(None);
+    }
+    others(url).map(Some)
+}
+
+fn others(url: &str) -> Result<&'static Others, IoError> {
+    OTHERS.get().ok_or_else(|| match is_for_others(url) {
+        true => unknown(url),
+        false => IoError::Setting {
+            url: public(url),
+            what:
+                "the handler fsspec is one of the Python package: pip install 'femtobarn[fsspec]'"
+                    .to_owned(),
+        },
+    })
 }
 
 /// Whether a file is on a server whose files can be read.
@@ -59,14 +120,11 @@ pub fn is_remote(url: &str) -> bool {
 /// # Errors
 /// If nothing is known about its scheme, a setting is none, there is no such file, it may not be read, or no server answers.
 pub fn open_remote(url: &str, settings: &Settings) -> Result<Arc<dyn ByteSource>, IoError> {
-    Ok(match protocol(url) {
+    Ok(match protocol_by(url, settings)? {
         Some(Protocol::Xrootd) => XrootdSource::open(url, settings)?,
         Some(Protocol::Http) => HttpSource::open(url, settings)?,
         Some(Protocol::Object) => ObjectSource::open(url, settings)?,
-        Some(Protocol::Other) => match OTHERS.get() {
-            Some(open) => open(url, settings)?,
-            None => return Err(unknown(url)),
-        },
+        Some(Protocol::Other) => (others(url)?.open)(url, settings)?,
         None => return Err(unknown(url)),
     })
 }
@@ -100,12 +158,26 @@ fn unknown(url: &str) -> IoError {
 /// A URL without what may be secret in it: what is for the server, and a password. A path is itself.
 #[must_use]
 pub fn public(url: &str) -> String {
+    match is_for_others(url) {
+        true => url
+            .split("::")
+            .map(public_link)
+            .collect::<Vec<_>>()
+            .join("::"),
+        false => public_link(url),
+    }
+}
+
+/// The same of a part of a chain.
+fn public_link(url: &str) -> String {
     let text = url.split('?').next().unwrap_or_default();
     let Some((scheme, rest)) = text.split_once("://") else {
         return url.to_owned();
     };
     let (server, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     match server.rsplit_once('@') {
+        // what is behind the colon is no password there, but the repository
+        _ if scheme == "github" => text.to_owned(),
         Some((user, host)) if user.contains(':') => {
             let user = user.split(':').next().unwrap_or_default();
             format!("{scheme}://{user}@{host}{path}")
@@ -133,11 +205,12 @@ pub struct RemoteEntry {
 /// # Errors
 /// If its server has no lists, there is no such folder, it may not be read, or no server answers.
 pub fn list_folder(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, IoError> {
-    let mut found = match protocol(url) {
+    let mut found = match protocol_by(url, settings)? {
         Some(Protocol::Xrootd) => source::list_xrootd(url, settings),
         Some(Protocol::Http) => source::list_http(url, settings),
         Some(Protocol::Object) => source::list_objects(url, settings),
-        _ => Err(unknown(url)),
+        Some(Protocol::Other) => (others(url)?.list)(url, settings),
+        None => Err(unknown(url)),
     }?;
     found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(found)
@@ -154,9 +227,46 @@ mod tests {
             ("https://me:secret@h:80/f@g", "https://me@h:80/f@g"),
             ("root://me@h//f", "root://me@h//f"),
             ("s3://b", "s3://b"),
+            (
+                "zip://a.root?x::https://me:secret@h/f.zip?token=x::simplecache",
+                "zip://a.root::https://me@h/f.zip::simplecache",
+            ),
+            ("root://[::1]//f?x", "root://[::1]//f"),
+            (
+                "github://me:repository@main/f",
+                "github://me:repository@main/f",
+            ),
         ] {
             assert_eq!(public(url), shown);
         }
+    }
+
+    #[test]
+    fn chains_have_schemes_and_are_for_others() {
+        for (url, expected) in [
+            ("SimpleCache::https://h/f", Some("simplecache::https")),
+            ("zip://a.root::https://h/f", Some("zip")),
+            ("a b::https://h/f", None),
+            ("a:b://h/f", None),
+        ] {
+            assert_eq!(scheme(url).as_deref(), expected);
+            assert_eq!(is_for_others(url), expected.is_some());
+        }
+        assert!(
+            !is_for_others("root://h//f") && !is_for_others("/f") && !is_for_others("file:///f")
+        );
+    }
+
+    #[test]
+    fn who_is_to_read_by_a_setting_must_be_there() {
+        let given = |handler: &str| {
+            let given = [("handler".to_owned(), handler.to_owned())].into();
+            Settings::new("root://h//f", given)
+        };
+        let error = open_remote("root://h//f", &given("fsspec").unwrap()).unwrap_err();
+        assert!(error.to_string().contains("pip install"), "{error}");
+        let error = given("uproot").unwrap_err();
+        assert!(error.to_string().contains("femtobarn or fsspec"), "{error}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::remote::public;
+use crate::remote::{is_for_others, public};
 use crate::units::parse_bytes;
 use crate::{IoError, SourceCost};
 
@@ -55,6 +55,10 @@ pub const SETTINGS: &[(&str, &str)] = &[
         "largest_vector",
         "bytes of the ranges of one vector read (8 MiB)",
     ),
+    (
+        "handler",
+        "who reads files of servers: femtobarn or fsspec (femtobarn, where it can)",
+    ),
     ("user", "the name that is said to XRootD servers"),
     (
         "checksums",
@@ -85,6 +89,20 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ),
 ];
 
+/// The settings that hold whoever reads a file; all others are of the protocols that are known here.
+pub const SETTINGS_FOR_ALL: &[&str] = &[
+    "handler",
+    "concurrency",
+    "in_flight",
+    "largest_gap",
+    "largest_request",
+    "largest_vector",
+];
+
+/// The name under which options are given that whoever was brought ([`read_others_with`](crate::read_others_with)) alone
+/// understands. Nobody reads it in the environment or in a file.
+pub const STORAGE_OPTIONS: &str = "storage_options";
+
 /// Limits of asking; the settings of their names say what they are.
 pub(crate) struct Limits {
     pub connect_timeout: Duration,
@@ -112,15 +130,36 @@ impl Settings {
     /// Those for a URL, of which some are given.
     ///
     /// # Errors
-    /// If a name is none of [`SETTINGS`].
+    /// If a name is none of [`SETTINGS`], and femtobarn itself reads the URL. Names that others are to understand are theirs.
     pub fn new(url: &str, given: BTreeMap<String, String>) -> Result<Self, IoError> {
-        for name in given.keys() {
-            check_name(name, url)?;
-        }
-        Ok(Self {
+        let settings = Self {
             given: Arc::new(given),
             url: public(url),
-        })
+        };
+        if !is_for_others(url) && !settings.is_for_others()? {
+            let names = settings.given.keys();
+            for name in names.filter(|name| *name != STORAGE_OPTIONS) {
+                check_name(name, &settings.url)?;
+            }
+        }
+        Ok(settings)
+    }
+
+    /// Whether files of servers are to be read by who was brought for that, whatever their scheme.
+    pub(crate) fn is_for_others(&self) -> Result<bool, IoError> {
+        let parse = |text: &str| match text {
+            "femtobarn" => Some(false),
+            "fsspec" => Some(true),
+            _ => None,
+        };
+        let found = self.parsed("handler", "femtobarn or fsspec", parse)?;
+        Ok(found.unwrap_or_default())
+    }
+
+    /// What was given for whoever was brought to read files, as it was given.
+    #[must_use]
+    pub fn storage_options(&self) -> Option<&str> {
+        self.given.get(STORAGE_OPTIONS).map(String::as_str)
     }
 
     /// Those for a URL, none of which is given.
@@ -147,6 +186,22 @@ impl Settings {
             return Ok(Some(text.trim().to_owned()));
         }
         Ok(file()?.text(&self.url, name))
+    }
+
+    /// Where a setting is said, in words; none if nobody says anything.
+    ///
+    /// # Errors
+    /// If the file of settings is none.
+    pub fn place(&self, name: &str) -> Result<Option<String>, IoError> {
+        if self.given.contains_key(name) {
+            return Ok(Some("given".to_owned()));
+        }
+        let variable = format!("FEMTOBARN_{}", name.to_uppercase());
+        if std::env::var(&variable).is_ok_and(|text| !text.trim().is_empty()) {
+            return Ok(Some(variable));
+        }
+        let found = file()?.text(&self.url, name);
+        Ok(found.map(|_| "the file of settings".to_owned()))
     }
 
     /// A setting that is a number, or whatever else is written in one word.

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use femtobarn::Error;
+use femtobarn::io::IoError;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
@@ -16,10 +17,15 @@ pub fn goes_on() -> bool {
     Python::attach(|py| match py.check_signals() {
         Ok(()) => true,
         Err(error) => {
-            locked(&RAISED).get_or_insert(error);
+            stopped_by(error);
             false
         }
     })
+}
+
+/// Notes what ends the waiting, which is raised in place of the error that comes of it.
+pub fn stopped_by(error: PyErr) {
+    locked(&RAISED).get_or_insert(error);
 }
 
 /// The Python exception of an error: its class by kind, its message with all causes.
@@ -63,19 +69,28 @@ pub fn class_of(error: &Error) -> &'static str {
         | "not-an-rntuple" | "unwritable-field" | "invalid-name" | "usage" => "UsageError",
         "no-such-field" => "KeyNotFoundError",
         kind => match error {
-            Error::Io(_) if kind == "file-not-found" => "NotFoundError",
-            Error::Io(_) => "FileError",
+            Error::Io(inner) => io_class(inner),
             Error::RootFile(inner) => root_file_class(inner, kind),
             _ => "FormatError",
         },
     }
 }
 
+fn io_class(error: &IoError) -> &'static str {
+    match error {
+        IoError::Unsupported {
+            is_missing: true, ..
+        } => "MissingDependencyError",
+        IoError::Unsupported { .. } | IoError::UnknownScheme { .. } => "UsageError",
+        error if error.kind() == "file-not-found" => "NotFoundError",
+        _ => "FileError",
+    }
+}
+
 fn root_file_class(error: &femtobarn::rootfile::RootFileError, kind: &str) -> &'static str {
     use femtobarn::rootfile::RootFileError as E;
     match error {
-        E::Io(_) if kind == "file-not-found" => "NotFoundError",
-        E::Io(_) => "FileError",
+        E::Io(inner) => io_class(inner),
         E::NameTaken { .. } => "UsageError",
         _ if kind == "key-not-found" => "KeyNotFoundError",
         _ => "FormatError",

@@ -8,6 +8,7 @@ mod callback;
 mod convert;
 mod error;
 mod fields;
+mod fsspec;
 mod input;
 mod merge;
 mod metadata;
@@ -20,6 +21,9 @@ mod write;
 /// The extension module.
 #[pyo3::pymodule]
 mod _core {
+    use std::collections::BTreeMap;
+
+    use femtobarn::io::Settings;
     use pyo3::prelude::*;
 
     #[pymodule_export]
@@ -51,11 +55,31 @@ mod _core {
         femtobarn::url::is_remote(url)
     }
 
+    /// A URL of a server, and the name in the file behind it.
+    #[pyfunction]
+    fn split_url(text: &str) -> (String, Option<&str>) {
+        femtobarn::url::split_remote(text)
+    }
+
+    /// A URL without what may be secret in it.
+    #[pyfunction]
+    fn public_url(url: &str) -> String {
+        femtobarn::io::public(url)
+    }
+
     /// The files that a URL of a server stands for: itself, or those that fit its pattern.
     #[pyfunction]
-    fn expand_url(py: Python<'_>, url: &str) -> PyResult<Vec<String>> {
-        py.detach(|| femtobarn::url::expand(url))
-            .map_err(crate::error::to_python)
+    #[pyo3(signature = (url, settings = None))]
+    fn expand_url(
+        py: Python<'_>,
+        url: &str,
+        settings: Option<BTreeMap<String, String>>,
+    ) -> PyResult<Vec<String>> {
+        let expand = || {
+            let settings = Settings::new(url, settings.unwrap_or_default())?;
+            femtobarn::url::expand_with(url, &settings)
+        };
+        py.detach(expand).map_err(crate::error::to_python)
     }
 
     /// Runs the program `fb` with these arguments (without the program's name); gives its exit code.
@@ -67,6 +91,10 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         femtobarn::io::while_waiting(crate::error::goes_on);
+        femtobarn::io::read_others_with(crate::fsspec::OTHERS);
+        let names = femtobarn::io::SETTINGS.iter().map(|(name, _)| *name);
+        module.add("SETTINGS", names.collect::<Vec<_>>())?;
+        module.add("SETTINGS_FOR_ALL", femtobarn::io::SETTINGS_FOR_ALL.to_vec())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

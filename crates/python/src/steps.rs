@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use crate::batch::Batch;
 use crate::callback::locked;
 use crate::error::to_python;
+use crate::fsspec;
 
 /// Steps of an iteration.
 #[pyclass(frozen, module = "femtobarn._core")]
@@ -79,7 +80,8 @@ impl Iterator for BatchReader {
         if let Some(begin) = self.begin.take() {
             self.steps = Some(begin());
         }
-        Some(match self.steps.as_mut()?.next()? {
+        let steps = self.steps.as_mut()?;
+        Some(match fsspec::without_gil(|| steps.next())? {
             Ok((_, arrays)) => arrays.to_arrow().map_err(|error| external(error.into())),
             Err(error) => Err(external(error.into())),
         })

@@ -44,7 +44,7 @@ pub(crate) fn credentials(
         },
         "sss" => sss(parameters, asker),
         "gsi" => Err(
-            "X.509 proxies are for the official client: install fsspec-xrootd, and open the URL with handler=\"fsspec\""
+            "X.509 proxies are for XRootD's own client: in Python, pip install 'femtobarn[xrootd]', and set handler to fsspec (FEMTOBARN_HANDLER=fsspec, or storage_options={\"handler\": \"fsspec\"})"
                 .to_owned(),
         ),
         _ => Err("this client does not know it".to_owned()),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use tokio::sync::OnceCell;
 
-use crate::connection::{Answer, Connection, MOST_ANSWER};
+use crate::connection::{Answer, Connection, MOST_ANSWER, Trace};
 use crate::protocol::{self, DirEntry, DirListOptions, Mode, QueryKind, Redirect, Request, Stat};
 use crate::{Options, Server, XrootdError, XrootdUrl};
 
@@ -290,6 +290,13 @@ impl Client {
         let text = text.trim_end_matches('\0').trim();
         let (kind, digits) = text.split_once(' ').unwrap_or((text, ""));
         Ok((kind.to_owned(), digits.to_owned()))
+    }
+
+    /// Connects to a server as if nobody had before, to find out what is said: as far as it came, and what ended it.
+    pub async fn probe(&self, server: &Server) -> (Trace, Option<XrootdError>) {
+        let (options, mut trace) = (self.shared.options.clone(), Trace::default());
+        let opened = Connection::open_traced(server, "", options, &mut trace).await;
+        (trace, opened.err())
     }
 
     /// What a server says of its configuration: a line for each name, which is the name itself where it does not know it.

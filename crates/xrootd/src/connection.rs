@@ -18,6 +18,7 @@ use crate::protocol::{
     handshake,
 };
 use crate::streams::{Reply, Streams};
+use crate::tls::TlsSession;
 use crate::{Code, Options, Server, XrootdError};
 
 /// Requests that may wait to be sent.
@@ -42,6 +43,21 @@ pub(crate) enum Answer {
 struct Outgoing {
     request: Vec<u8>,
     data: Bytes,
+}
+
+/// What was said while a connection was made, as far as it came.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// What the server is, and how long it took to say so.
+    pub protocol: Option<(Protocol, Duration)>,
+    /// The TLS, where it was asked for, and how long it took.
+    pub tls: Option<(TlsSession, Duration)>,
+    /// The kinds of authentication that the server takes; none if it wants none.
+    pub offered: Vec<String>,
+    /// The one that it took.
+    pub used: Option<String>,
+    /// How long login and authentication took.
+    pub login: Option<Duration>,
 }
 
 /// A connection to a server.
@@ -74,8 +90,18 @@ impl Connection {
         token: &str,
         options: Arc<Options>,
     ) -> Result<Self, XrootdError> {
+        Self::open_traced(server, token, options, &mut Trace::default()).await
+    }
+
+    /// The same, telling what is said.
+    pub async fn open_traced(
+        server: &Server,
+        token: &str,
+        options: Arc<Options>,
+        trace: &mut Trace,
+    ) -> Result<Self, XrootdError> {
         let limit = options.connect_timeout;
-        let opened = timeout(limit, Self::bring_up(server, token, options));
+        let opened = timeout(limit, Self::bring_up(server, token, options, trace));
         opened.await.unwrap_or_else(|_| {
             Err(XrootdError::Timeout {
                 server: server.to_string(),
@@ -89,6 +115,7 @@ impl Connection {
         server: &Server,
         token: &str,
         options: Arc<Options>,
+        trace: &mut Trace,
     ) -> Result<Self, XrootdError> {
         let failed = |source| XrootdError::Connect {
             server: server.to_string(),
@@ -99,7 +126,9 @@ impl Connection {
         stream.set_nodelay(true).map_err(failed)?;
         let address = stream.local_addr().map_err(failed)?;
         let mut raw = Raw { server, stream };
+        let start = Instant::now();
         let protocol = raw.greet().await?;
+        trace.protocol = Some((protocol, start.elapsed()));
         let is_tls = server.tls || protocol.flags.go_to_tls() || protocol.flags.demands_tls();
         let stream: Box<dyn Duplex> = match is_tls {
             true if !protocol.flags.has_tls() => {
@@ -108,7 +137,13 @@ impl Connection {
                     why: "the server has none: write root:// for roots://".to_owned(),
                 });
             }
-            true => Box::new(crate::tls::upgrade(raw.stream, server, &options).await?),
+            true => {
+                let (start, mut session) = (Instant::now(), TlsSession::default());
+                let upgraded = crate::tls::upgrade(raw.stream, server, &options, &mut session);
+                let upgraded = upgraded.await;
+                trace.tls = Some((session, start.elapsed()));
+                Box::new(upgraded?)
+            }
             false => Box::new(raw.stream),
         };
         let user = server.user.clone().or_else(|| options.user.clone());
@@ -120,7 +155,9 @@ impl Connection {
             options: &options,
         };
         let mut raw = Raw { server, stream };
-        raw.login(&asker, token).await?;
+        let start = Instant::now();
+        raw.login(&asker, token, trace).await?;
+        trace.login = Some(start.elapsed());
         let streams = Arc::new(Streams::default());
         let (reading, writing) = tokio::io::split(raw.stream);
         let (outgoing, queue) = mpsc::channel(OUTGOING);
@@ -376,7 +413,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<'_, S> {
         protocol::protocol(&body).map_err(|source| self.malformed(DOING, source))
     }
 
-    async fn login(&mut self, asker: &Asker<'_>, token: &str) -> Result<(), XrootdError> {
+    async fn login(
+        &mut self,
+        asker: &Asker<'_>,
+        token: &str,
+        trace: &mut Trace,
+    ) -> Result<(), XrootdError> {
         let request = Request::Login {
             process: i32::try_from(std::process::id()).unwrap_or(0),
             user: asker.user.to_owned(),
@@ -388,6 +430,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<'_, S> {
         if login.authentication.is_empty() {
             return Ok(());
         }
+        let kinds = login.authentication.iter();
+        trace.offered = kinds.map(|(kind, _)| kind.clone()).collect();
         let mut tried = Vec::new();
         for (kind, parameters) in &login.authentication {
             let credentials = match credentials(kind, parameters, asker) {
@@ -402,7 +446,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<'_, S> {
                 credentials: credentials.bytes,
             };
             match self.ask(&request, "authentication").await? {
-                (Status::Ok, _) => return Ok(()),
+                (Status::Ok, _) => {
+                    trace.used = Some(kind.clone());
+                    return Ok(());
+                }
                 (Status::Error, body) => {
                     let error = protocol::error(&body);
                     let (_, why) =

@@ -25,10 +25,11 @@ mod token;
 mod url;
 
 pub use client::Client;
+pub use connection::Trace;
 pub use error::{Code, XrootdError};
 pub use file::{File, Limits, OpenOptions};
 pub use options::Options;
 pub use protocol::{DirEntry, Stat};
-pub use tls::config as tls_config;
+pub use tls::{TlsSession, config as tls_config, tls_session};
 pub use token::Token;
 pub use url::{Server, XrootdUrl};

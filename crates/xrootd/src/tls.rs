@@ -1,11 +1,14 @@
 //! TLS with the certificates of the system, of the grid, or of a folder or file that is named.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -15,22 +18,76 @@ use crate::{Options, Server, XrootdError};
 /// Where the grid's certificates are.
 const GRID: &str = "/etc/grid-security/certificates";
 
-/// Changes a connection to TLS.
+/// What TLS was agreed on, or as far as it came.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TlsSession {
+    /// The version, as `TLSv1_3`.
+    pub version: Option<String>,
+    /// The cipher suite.
+    pub cipher: Option<String>,
+    /// The server's certificate (DER), also one that is not trusted.
+    pub certificate: Option<Vec<u8>>,
+}
+
+/// Changes a connection to TLS, and tells in `session` what comes of it.
 pub(crate) async fn upgrade(
     stream: TcpStream,
     server: &Server,
     options: &Options,
+    session: &mut TlsSession,
 ) -> Result<TlsStream<TcpStream>, XrootdError> {
-    let failed = |why: String| XrootdError::Tls {
+    let authorities = options.authorities.as_deref();
+    let connected = connect(stream, &server.host, authorities, session).await;
+    connected.map_err(|why| XrootdError::Tls {
         server: server.to_string(),
         why,
+    })
+}
+
+/// Sets up TLS on a connection to find out what comes of it: what was agreed on, and if it failed, why.
+pub async fn tls_session(
+    stream: TcpStream,
+    host: &str,
+    authorities: Option<&Path>,
+) -> (TlsSession, Option<String>) {
+    let mut session = TlsSession::default();
+    let connected = connect(stream, host, authorities, &mut session).await;
+    (session, connected.err())
+}
+
+async fn connect(
+    stream: TcpStream,
+    host: &str,
+    authorities: Option<&Path>,
+    session: &mut TlsSession,
+) -> Result<TlsStream<TcpStream>, String> {
+    let name = ServerName::try_from(host.to_owned())
+        .map_err(|_| "its name is none that a certificate can have".to_owned())?;
+    let (provider, roots) = trusted(authorities)?;
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+    let verifier = verifier.build().map_err(|error| error.to_string())?;
+    let seen = Arc::new(Mutex::new(None));
+    let watching = Watching {
+        inner: verifier,
+        seen: seen.clone(),
     };
-    let config = config(options.authorities.as_deref()).map_err(failed)?;
-    let name = ServerName::try_from(server.host.clone())
-        .map_err(|_| failed("its name is none that a certificate can have".to_owned()))?;
-    let connector = TlsConnector::from(Arc::new(config));
-    let connected = connector.connect(name, stream).await;
-    connected.map_err(|error| failed(error.to_string()))
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(watching))
+        .with_no_client_auth();
+    let connected = TlsConnector::from(Arc::new(config)).connect(name, stream);
+    let connected = connected.await.map_err(|error| error.to_string());
+    session.certificate = seen.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Ok(stream) = &connected {
+        let (_, agreed) = stream.get_ref();
+        let version = agreed.protocol_version();
+        session.version = version.and_then(|version| Some(version.as_str()?.to_owned()));
+        let suite = agreed.negotiated_cipher_suite();
+        session.cipher = suite.and_then(|suite| Some(suite.suite().as_str()?.to_owned()));
+    }
+    connected
 }
 
 /// TLS with the certificates of these authorities (a file or a folder), or of those of the system and of the grid.
@@ -38,6 +95,15 @@ pub(crate) async fn upgrade(
 /// # Errors
 /// If there are none, in words.
 pub fn config(authorities: Option<&Path>) -> Result<ClientConfig, String> {
+    let (provider, roots) = trusted(authorities)?;
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// The cryptography, and who is trusted.
+fn trusted(authorities: Option<&Path>) -> Result<(Arc<CryptoProvider>, RootCertStore), String> {
     let mut roots = RootCertStore::empty();
     match authorities {
         Some(place) => {
@@ -51,11 +117,55 @@ pub fn config(authorities: Option<&Path>) -> Result<ClientConfig, String> {
             add(&mut roots, Path::new(GRID));
         }
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    Ok((Arc::new(rustls::crypto::ring::default_provider()), roots))
+}
+
+/// Checks certificates as usual, and remembers the one that it was shown: who is not trusted is to be told by name.
+#[derive(Debug)]
+struct Watching {
+    inner: Arc<WebPkiServerVerifier>,
+    seen: Arc<Mutex<Option<Vec<u8>>>>,
+}
+
+impl ServerCertVerifier for Watching {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        status: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        *seen = Some(certificate.to_vec());
+        drop(seen);
+        let inner = &self.inner;
+        inner.verify_server_cert(certificate, others, name, status, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.inner
+            .verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.inner
+            .verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
 }
 
 /// Adds the certificates of a file, or of the files of a folder; gives how many there were.

@@ -90,10 +90,23 @@ fn what_is_no_root_file_is_4() {
         "not-a-root-file"
     );
     assert_eq!(failure(&["ls", "testdata"], 3)["kind"], "not-a-file");
-    assert_eq!(
-        failure(&["ls", "gopher://example.org/a.root"], 3)["kind"],
-        "unsupported-url"
-    );
+}
+
+#[test]
+fn what_only_fsspec_reads_is_3_and_told_with_how_to_get_it() {
+    for url in [
+        "gopher://example.org/a.root",
+        "zip://a.root:Events::https://me:SECRET@h/b.zip?SECRET",
+    ] {
+        let error = failure(&["ls", url], 3);
+        assert_eq!(error["kind"], "unsupported-url");
+        let message = error["message"].as_str().unwrap();
+        assert!(
+            message.contains("pip install 'femtobarn[fsspec]'"),
+            "{message}"
+        );
+        assert!(!message.contains("SECRET"), "{message}");
+    }
 }
 
 #[test]

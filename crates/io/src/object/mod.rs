@@ -4,6 +4,7 @@ mod address;
 mod client;
 mod failure;
 mod options;
+mod place;
 mod profile;
 mod store;
 

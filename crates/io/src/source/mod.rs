@@ -21,14 +21,14 @@ mod xrootd;
 
 pub(crate) use map::is_local;
 
-pub(crate) use http::list as list_http;
 pub use http::{HttpError, HttpSource};
+pub(crate) use http::{HttpProbe, list as list_http, probe as http_probe, start as http_start};
 pub use local::LocalSource;
 pub use memory::MemorySource;
 pub use object::ObjectSource;
 pub(crate) use object::list as list_objects;
 pub use xrootd::XrootdSource;
-pub(crate) use xrootd::{client as xrootd_client, list as list_xrootd};
+pub(crate) use xrootd::{client as xrootd_client, failed as xrootd_failed, list as list_xrootd};
 
 /// Something with a size whose bytes can be read by range. Immutable: the bytes do not change while it is open.
 pub trait ByteSource: Send + Sync + Debug {

@@ -140,7 +140,8 @@ fn open(target: &XrootdUrl, url: &str, settings: &Settings) -> Result<Arc<File>,
     Ok(Arc::new(file))
 }
 
-fn failed(url: &str, error: XrootdError) -> IoError {
+/// An error of the client as one of a source.
+pub(crate) fn failed(url: &str, error: XrootdError) -> IoError {
     let url = public(url);
     match &error {
         XrootdError::Server { code, .. } if *code == Code::NOT_FOUND => IoError::NotFound { url },

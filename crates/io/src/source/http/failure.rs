@@ -134,7 +134,7 @@ impl From<Failure> for HttpError {
 
 impl HttpError {
     /// The status that ended it, if it was one.
-    pub(super) fn status(&self) -> Option<u16> {
+    pub(crate) fn status(&self) -> Option<u16> {
         match self.failures.last()?.why {
             Why::Status(status) => Some(status.as_u16()),
             _ => None,

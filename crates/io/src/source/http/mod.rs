@@ -18,6 +18,7 @@ mod list;
 mod multipart;
 mod open;
 mod plan;
+mod probe;
 mod propfind;
 mod read;
 mod request;
@@ -26,6 +27,7 @@ mod target;
 mod tests;
 
 pub use failure::HttpError;
+pub(crate) use probe::{HttpProbe, probe, start};
 
 use answer::Version;
 use client::{Client, Limits};

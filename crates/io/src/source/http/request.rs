@@ -53,6 +53,11 @@ impl Answer {
         self.response.status().as_u16()
     }
 
+    /// The version of HTTP.
+    pub fn version(&self) -> reqwest::Version {
+        self.response.version()
+    }
+
     pub fn headers(&self) -> &HeaderMap {
         self.response.headers()
     }

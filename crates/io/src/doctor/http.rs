@@ -1,0 +1,63 @@
+//! The way to a file of an HTTP server.
+
+use super::network::{self, Place};
+use super::{Failed, Found, Opened, Way, text};
+use crate::source::{HttpProbe, http_probe, http_start};
+use crate::{Settings, open_remote};
+
+pub fn examine(way: &mut Way, url: &str, settings: &Settings) -> Option<Opened> {
+    let start = way.step("URL", || {
+        let start = http_start(url, settings)?;
+        Ok(Found::new(start.clone(), start.url).taking(None))
+    });
+    let start = start.unwrap_or_default();
+    let place = Place {
+        host: start.host.clone(),
+        port: start.port,
+    };
+    let address = network::reach(way, &start.url, &place, settings);
+    if start.has_tls {
+        let authorities = start.authorities.as_deref();
+        network::tls(way, &start.url, &place, address, authorities, settings);
+    }
+    let probe = way.step("protocol", || {
+        let probe = http_probe(url, settings)?;
+        let note = match &probe {
+            Ok(probe) => probe.protocol.clone(),
+            Err(error) if error.status().is_some() => "HTTP".to_owned(),
+            Err(error) => {
+                let advice = "check that a server of HTTP listens on this port";
+                return Err(Failed::new(text(error), advice));
+            }
+        };
+        Ok(Found::new(probe, note))
+    });
+    way.step("authentication", || match &probe {
+        Some(Err(error)) if matches!(error.status(), Some(401 | 403)) => Err(Failed::new(
+            text(error),
+            "give a token by the setting bearer_token or by BEARER_TOKEN, or a user in the URL; what was given is refused",
+        )),
+        Some(Ok(probe)) => Ok(Found::new((), probe.credentials).taking(None)),
+        _ => Ok(Found::new((), "").taking(None)),
+    });
+    let probe = probe.and_then(Result::ok);
+    if let Some(place) = probe.as_ref().and_then(|probe| probe.moved_to.clone()) {
+        way.step("redirects", || {
+            Ok(Found::new((), format!("to {place}")).taking(None))
+        });
+    }
+    let source = way.file(|| open_remote(url, settings));
+    way.step("vector reads", || {
+        let probe = probe.as_ref();
+        Ok(Found::new((), probe.map_or("", ranges)).taking(None))
+    });
+    source
+}
+
+fn ranges(probe: &HttpProbe) -> &'static str {
+    match (probe.gives_ranges, probe.gives_many) {
+        (false, _) => "no parts of files: this one is read as a whole",
+        (true, true) => "ranges, also several by one request",
+        (true, false) => "ranges, each by a request of its own",
+    }
+}

@@ -1,0 +1,194 @@
+//! What is between here and a file: each step of the way to it, in its order, with what was found, how long it took, and what
+//! to do where it fails.
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use crate::remote::{is_for_others, others_for, scheme};
+use crate::{ByteSource, IoError, LocalSource, Settings, is_remote, open_remote};
+
+mod certificate;
+mod http;
+mod network;
+mod object;
+mod reading;
+mod xrootd;
+
+/// How a check has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// As it should.
+    Fine,
+    /// There is no way on.
+    Failed,
+    /// One before it has failed.
+    NotReached,
+}
+
+/// A step of the way to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// What was looked at.
+    pub name: &'static str,
+    /// How it has ended.
+    pub outcome: Outcome,
+    /// How long it took, where that says something.
+    pub time: Option<Duration>,
+    /// What was found, without secrets.
+    pub note: String,
+    /// What to do about it, if it failed.
+    pub advice: Option<String>,
+}
+
+/// Goes the way to a file step by step, and reads at most so many bytes of it. Of what cannot be reached, all steps are told.
+pub fn examine(url: &str, settings: &Settings, n_bytes: u64) -> Vec<Check> {
+    let mut way = Way::default();
+    let scheme = scheme(url).unwrap_or_default();
+    // settings that make no sense are told by the step that needs them
+    let is_others = is_for_others(url) || others_for(url, settings).is_ok_and(|o| o.is_some());
+    let source = match scheme.as_str() {
+        _ if is_others => way.file(|| open_remote(url, settings)),
+        _ if !is_remote(url) => {
+            let path = url.strip_prefix("file://").unwrap_or(url);
+            way.file(|| {
+                LocalSource::open(std::path::Path::new(path)).map(|source| -> Opened { source })
+            })
+        }
+        "root" | "roots" | "xroot" | "xroots" => xrootd::examine(&mut way, url, settings),
+        "http" | "https" | "dav" | "davs" => http::examine(&mut way, url, settings),
+        _ => object::examine(&mut way, url, settings),
+    };
+    reading::examine(&mut way, source, settings, n_bytes);
+    way.checks
+}
+
+type Opened = std::sync::Arc<dyn ByteSource>;
+
+/// What a step has found: something for those behind it, and a note.
+struct Found<T> {
+    value: T,
+    note: String,
+    /// If it is not the time of the step as a whole; then none is none.
+    time: Option<Option<Duration>>,
+}
+
+impl<T> Found<T> {
+    fn new(value: T, note: impl Into<String>) -> Self {
+        let note = note.into();
+        let time = None;
+        Self { value, note, time }
+    }
+
+    fn taking(self, time: Option<Duration>) -> Self {
+        let time = Some(time);
+        Self { time, ..self }
+    }
+}
+
+/// Why a step has failed, and what to do.
+struct Failed {
+    why: String,
+    advice: String,
+}
+
+impl Failed {
+    fn new(why: impl Into<String>, advice: impl Into<String>) -> Self {
+        let (why, advice) = (why.into(), advice.into());
+        Self { why, advice }
+    }
+}
+
+impl From<IoError> for Failed {
+    fn from(error: IoError) -> Self {
+        let advice = match error.kind() {
+            "file-not-found" => "check the path: `fb ls FOLDER/` lists what is in a folder",
+            "permission-denied" => {
+                "check who asks, and whether they may read it: the guide on remote files says where tokens and keys are looked for"
+            }
+            "not-a-file" => "`fb ls` lists what is in a folder",
+            "usage" => "`fb doctor` of another file shows what the settings come to",
+            "unsupported-url" | "missing-dependency" => "see the guide on remote files",
+            _ => "ask those who run the server, with this line",
+        };
+        Self::new(text(&error), advice)
+    }
+}
+
+/// An error with its causes, on one line.
+fn text(error: &dyn Error) -> String {
+    let mut out = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        out = format!("{out}: {next}");
+        cause = next.source();
+    }
+    out
+}
+
+/// The steps so far.
+#[derive(Default)]
+struct Way {
+    checks: Vec<Check>,
+    has_failed: bool,
+}
+
+impl Way {
+    /// Takes a step, unless one before has failed.
+    fn step<T>(
+        &mut self,
+        name: &'static str,
+        work: impl FnOnce() -> Result<Found<T>, Failed>,
+    ) -> Option<T> {
+        let mut check = Check {
+            name,
+            outcome: Outcome::NotReached,
+            time: None,
+            note: String::new(),
+            advice: None,
+        };
+        let mut value = None;
+        if !self.has_failed {
+            let start = Instant::now();
+            let found = work();
+            let elapsed = Some(start.elapsed());
+            match found {
+                Ok(found) => {
+                    check.outcome = Outcome::Fine;
+                    check.time = found.time.unwrap_or(elapsed);
+                    check.note = found.note;
+                    value = Some(found.value);
+                }
+                Err(failed) => {
+                    self.has_failed = true;
+                    check.outcome = Outcome::Failed;
+                    check.time = elapsed;
+                    check.note = failed.why;
+                    check.advice = Some(failed.advice);
+                }
+            }
+        }
+        self.checks.push(check);
+        value
+    }
+
+    /// Opens the file.
+    fn file(&mut self, open: impl FnOnce() -> Result<Opened, IoError>) -> Option<Opened> {
+        self.file_with(open, || None)
+    }
+
+    /// The same; `more` is what else is known of it.
+    fn file_with(
+        &mut self,
+        open: impl FnOnce() -> Result<Opened, IoError>,
+        more: impl FnOnce() -> Option<String>,
+    ) -> Option<Opened> {
+        self.step("file", || {
+            let start = Instant::now();
+            let source = open()?;
+            let time = start.elapsed();
+            let note = [Some(reading::identity(source.meta())), more()];
+            let note: Vec<String> = note.into_iter().flatten().collect();
+            Ok(Found::new(source, note.join(", ")).taking(Some(time)))
+        })
+    }
+}

@@ -1,0 +1,148 @@
+//! Addresses, connections and TLS, as all protocols have them.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use femtobarn_xrootd::{TlsSession, tls_session};
+use futures_util::future::join_all;
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::timeout;
+
+use super::{Failed, Found, Way, certificate};
+use crate::Settings;
+use crate::runtime::wait_for;
+
+/// A server that is to be reached.
+pub struct Place {
+    pub host: String,
+    pub port: u16,
+}
+
+/// Looks the server up, and connects to each of its addresses; gives the one that answers first.
+pub fn reach(way: &mut Way, url: &str, place: &Place, settings: &Settings) -> Option<SocketAddr> {
+    let (host, port) = (place.host.trim_matches(['[', ']']), place.port);
+    let found = way.step("addresses", || {
+        let limit = settings.limits()?.connect_timeout;
+        let found = wait_for(url, async {
+            timeout(limit, lookup_host((host, port))).await
+        })?;
+        let advice = "check the server's name, and the network of this machine";
+        let found = match found {
+            Ok(Ok(found)) => found,
+            Ok(Err(error)) => return Err(Failed::new(format!("{host}: {error}"), advice)),
+            Err(_) => {
+                let why = format!("{host}: no answer for {} s", limit.as_secs_f32());
+                return Err(Failed::new(why, advice));
+            }
+        };
+        let mut addresses: Vec<SocketAddr> = found.collect();
+        addresses.dedup();
+        let shown: Vec<String> = addresses.iter().map(|a| a.ip().to_string()).collect();
+        let note = format!("{host} is {}", shown.join(", "));
+        Ok(Found::new(addresses, note))
+    });
+    way.step("connection", || {
+        let limit = settings.limits()?.connect_timeout;
+        let addresses = found.unwrap_or_default();
+        let tries = addresses.iter().map(|&address| connect(address, limit));
+        let results = wait_for(url, join_all(tries))?;
+        let all = addresses.iter().zip(&results);
+        let shown = all.map(|(address, result)| match result {
+            Ok(time) => format!("{address} in {:.1} ms", time.as_secs_f64() * 1e3),
+            Err(why) => format!("{address}: {why}"),
+        });
+        let shown: Vec<String> = shown.collect();
+        let fine = addresses.iter().zip(results).filter_map(|(address, result)| {
+            let time = result.ok()?;
+            Some((time, *address))
+        });
+        match fine.min() {
+            Some((time, address)) => {
+                Ok(Found::new(address, shown.join(", ")).taking(Some(time)))
+            }
+            None => Err(Failed::new(
+                shown.join(", "),
+                format!(
+                    "check the port ({port}); if nothing answers at all, a firewall may be in between, or a proxy be needed"
+                ),
+            )),
+        }
+    })
+}
+
+async fn connect(address: SocketAddr, limit: Duration) -> Result<Duration, String> {
+    let start = Instant::now();
+    match timeout(limit, TcpStream::connect(address)).await {
+        Ok(Ok(_)) => Ok(start.elapsed()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("no answer for {} s", limit.as_secs_f32())),
+    }
+}
+
+/// Sets up TLS with a server that speaks it from the beginning.
+pub fn tls(
+    way: &mut Way,
+    url: &str,
+    place: &Place,
+    address: Option<SocketAddr>,
+    authorities: Option<&Path>,
+    settings: &Settings,
+) {
+    way.step("TLS", || {
+        let Some(address) = address else {
+            return Ok(Found::new((), ""));
+        };
+        let limit = settings.limits()?.connect_timeout;
+        let shake = async {
+            let stream = TcpStream::connect(address).await;
+            let stream = stream.map_err(|error| error.to_string())?;
+            let start = Instant::now();
+            let host = place.host.trim_matches(['[', ']']);
+            let (session, why) = tls_session(stream, host, authorities).await;
+            Ok::<_, String>((session, why, start.elapsed()))
+        };
+        let done = wait_for(url, async { timeout(limit, shake).await })?;
+        let waited = format!("no answer for {} s", limit.as_secs_f32());
+        let done = done.unwrap_or(Err(waited));
+        match done {
+            Ok((session, None, time)) => Ok(Found::new((), agreed(&session)).taking(Some(time))),
+            Ok((session, Some(why), _)) => Err(untrusted(&session, why)),
+            Err(why) => Err(untrusted(&TlsSession::default(), why)),
+        }
+    });
+}
+
+/// What was agreed on.
+pub fn agreed(session: &TlsSession) -> String {
+    let shown = session.certificate.as_deref();
+    let certificate = shown.and_then(certificate::describe);
+    let parts = [
+        session.version.clone(),
+        session.cipher.clone(),
+        certificate.map(|shown| format!("certificate {shown}")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Why there is no TLS, with the certificate that was shown.
+pub fn untrusted(session: &TlsSession, why: String) -> Failed {
+    // of an authority that nobody knows, or that has the name of one
+    let advice = if why.contains("UnknownIssuer") || why.contains("BadSignature") {
+        "name who vouches for the server, a file or a folder of certificates: by the setting authorities (FEMTOBARN_AUTHORITIES)"
+    } else if why.contains("Expired") {
+        "the certificate's time is over, or the clock of this machine is wrong"
+    } else if why.contains("NotValidForName") {
+        "ask for the server by a name that its certificate has"
+    } else if why.contains("no certificates") {
+        "check the setting authorities (FEMTOBARN_AUTHORITIES), and X509_CERT_DIR"
+    } else {
+        "check that the port is one of TLS, and who vouches for the server (FEMTOBARN_AUTHORITIES)"
+    };
+    let shown = agreed(session);
+    let why = match shown.is_empty() {
+        true => why,
+        false => format!("{why}; {shown}"),
+    };
+    Failed::new(why, advice)
+}

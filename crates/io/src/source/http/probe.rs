@@ -1,0 +1,97 @@
+//! What a server says when it is asked for a file's first byte, and for two: for those who look for what is wrong.
+
+use std::path::PathBuf;
+
+use reqwest::Method;
+use reqwest::header::{CONTENT_TYPE, RANGE, SERVER};
+
+use super::answer;
+use super::client::{Client, Limits};
+use super::failure::HttpError;
+use super::request::{Answer, Call, Question};
+use super::target::{self, Target};
+use crate::meter::TrafficCounters;
+use crate::remote::public;
+use crate::runtime::wait_for;
+use crate::{IoError, Settings};
+
+/// Where asking begins.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct HttpStart {
+    /// As people see it.
+    pub url: String,
+    pub host: String,
+    pub port: u16,
+    pub has_tls: bool,
+    pub authorities: Option<PathBuf>,
+}
+
+/// What a server says.
+#[derive(Debug)]
+pub(crate) struct HttpProbe {
+    /// The version of HTTP, and the name of the program.
+    pub protocol: String,
+    /// Who was said to ask.
+    pub credentials: &'static str,
+    /// Where redirects have led to.
+    pub moved_to: Option<String>,
+    pub gives_ranges: bool,
+    /// Whether it gives several ranges by one request.
+    pub gives_many: bool,
+}
+
+/// The server of a URL.
+pub(crate) fn start(url: &str, settings: &Settings) -> Result<HttpStart, IoError> {
+    let limits = Limits::of(settings, target::is_dav(url))?;
+    let target = Target::parse(url, settings)?;
+    let place = target.place();
+    Ok(HttpStart {
+        host: place.host_str().unwrap_or_default().to_owned(),
+        port: place.port_or_known_default().unwrap_or_default(),
+        has_tls: place.scheme() == "https",
+        authorities: limits.authorities,
+        url: target.url,
+    })
+}
+
+/// Asks for a file's first byte, and for two of its bytes.
+pub(crate) fn probe(
+    url: &str,
+    settings: &Settings,
+) -> Result<Result<HttpProbe, HttpError>, IoError> {
+    let limits = Limits::of(settings, target::is_dav(url))?;
+    let target = Target::parse(url, settings)?;
+    let client = Client::shared(&limits, &target.url)?;
+    let traffic = TrafficCounters::default();
+    let call = Call {
+        client: &client,
+        target: &target,
+        traffic: &traffic,
+    };
+    wait_for(&target.url, asked(call))
+}
+
+async fn asked(call: Call<'_>) -> Result<HttpProbe, HttpError> {
+    let start = call.target.place();
+    let one = ask(call, "bytes=0-0").await?;
+    let many = ask(call, "bytes=0-0,2-2").await?;
+    let software = answer::text(one.headers(), SERVER).map(|name| format!(", {name}"));
+    let kind = answer::text(many.headers(), CONTENT_TYPE).unwrap_or_default();
+    let place = one.place();
+    Ok(HttpProbe {
+        protocol: format!("{:?}{}", one.version(), software.unwrap_or_default()),
+        credentials: match call.target.token(place) {
+            Some(_) => "a bearer token was sent",
+            None if !start.username().is_empty() => "user and password of the URL were sent",
+            None => "none was wanted",
+        },
+        moved_to: (*place != start).then(|| public(place.as_str())),
+        gives_ranges: one.status() == 206,
+        gives_many: many.status() == 206 && kind.starts_with("multipart/byteranges"),
+    })
+}
+
+async fn ask(call: Call<'_>, range: &str) -> Result<Answer, HttpError> {
+    let question = Question::new(Method::GET, "its first bytes".to_owned());
+    call.insist(&question.with(RANGE, range)).await
+}

@@ -1,0 +1,195 @@
+//! Files that femtobarn itself cannot read, through fsspec: what Rust asks `femtobarn._fsspec` for.
+//!
+//! The GIL is taken for the calls alone, by threads that hold no lock.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use femtobarn::io::{
+    ByteSource, IoError, Others, RemoteEntry, Settings, SourceCost, SourceMeta, public,
+};
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyModule;
+
+use crate::error::stopped_by;
+
+/// What reads files of schemes that femtobarn does not know.
+pub const OTHERS: Others = Others {
+    open: |url, settings| Ok(Arc::new(FsspecSource::open(url, settings)?)),
+    list,
+    find,
+};
+
+/// Whether any file was opened through fsspec.
+static IS_USED: AtomicBool = AtomicBool::new(false);
+
+/// Reads for somebody of whom it is not known whether they hold the GIL, which other threads need to read through fsspec.
+/// Where nothing is read so, it is not touched: they may as well wait for this thread with it.
+pub fn without_gil<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    match IS_USED.load(Relaxed) {
+        true => Python::attach(|py| py.detach(work)),
+        false => work(),
+    }
+}
+
+/// A file of a file system of fsspec. A vector read is one call of `cat_ranges`.
+#[derive(Debug)]
+struct FsspecSource {
+    /// As people see it, without what may be secret.
+    url: String,
+    file: Py<PyAny>,
+    meta: SourceMeta,
+    /// How many vector reads at once the file system gains by.
+    concurrency: usize,
+}
+
+impl FsspecSource {
+    fn open(url: &str, settings: &Settings) -> Result<Self, IoError> {
+        IS_USED.store(true, Relaxed);
+        with_python(url, |py| {
+            let file = module(py)?.call_method1("open_file", (url, settings.storage_options()))?;
+            let modified: Option<f64> = file.getattr("modified")?.extract()?;
+            Ok(Self {
+                url: public(url),
+                meta: SourceMeta {
+                    size: file.getattr("size")?.extract()?,
+                    modified: modified.and_then(time),
+                    etag: file.getattr("identity")?.extract()?,
+                },
+                concurrency: file.getattr("concurrency")?.extract()?,
+                file: file.unbind(),
+            })
+        })
+    }
+}
+
+fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import("femtobarn._fsspec")
+}
+
+fn time(seconds: f64) -> Option<SystemTime> {
+    UNIX_EPOCH.checked_add(Duration::try_from_secs_f64(seconds).ok()?)
+}
+
+/// What is in a folder.
+fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, IoError> {
+    type Entry = (String, bool, Option<u64>, Option<f64>);
+    with_python(url, |py| {
+        let found = module(py)?.call_method1("list_folder", (url, settings.storage_options()))?;
+        let entry = |(name, is_folder, size, modified): Entry| RemoteEntry {
+            name,
+            is_folder,
+            size,
+            modified: modified.and_then(time),
+        };
+        let found: Vec<Entry> = found.extract()?;
+        Ok(found.into_iter().map(entry).collect())
+    })
+}
+
+/// The files that fit a pattern.
+fn find(url: &str, settings: &Settings) -> Result<Vec<String>, IoError> {
+    with_python(url, |py| {
+        let found = module(py)?.call_method1("find_files", (url, settings.storage_options()))?;
+        found.extract()
+    })
+}
+
+/// Does something with the GIL; an interpreter that ends is one that waits no more.
+fn with_python<T>(
+    url: &str,
+    work: impl for<'py> FnOnce(Python<'py>) -> PyResult<T>,
+) -> Result<T, IoError> {
+    let done = Python::try_attach(|py| work(py).map_err(|error| failed(py, url, error)));
+    done.unwrap_or_else(|| Err(IoError::Interrupted { url: public(url) }))
+}
+
+/// The error that `_fsspec.FsspecError` tells of, which knows no secrets.
+fn failed(py: Python<'_>, url: &str, error: PyErr) -> IoError {
+    let url = public(url);
+    if !error.is_instance_of::<PyException>(py) {
+        // Ctrl-C, or the end of the program
+        stopped_by(error);
+        return IoError::Interrupted { url };
+    }
+    let text = |name| -> Option<String> { error.value(py).getattr(name).ok()?.extract().ok() };
+    let (kind, why) = (text("kind").unwrap_or_default(), text("message"));
+    let why = why.unwrap_or_else(|| error.to_string());
+    match kind.as_str() {
+        "file-not-found" => IoError::NotFound { url },
+        "permission-denied" => IoError::Refused { url, why },
+        "file-changed" => IoError::Changed { url },
+        "not-a-file" => IoError::NotAFile {
+            url,
+            found: "a folder",
+        },
+        "unsupported-url" | "missing-dependency" => IoError::Unsupported {
+            url,
+            why,
+            is_missing: kind == "missing-dependency",
+        },
+        _ => IoError::Remote {
+            url,
+            source: why.into(),
+        },
+    }
+}
+
+impl ByteSource for FsspecSource {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn meta(&self) -> &SourceMeta {
+        &self.meta
+    }
+
+    fn cost(&self) -> SourceCost {
+        SourceCost {
+            largest_gap: 2 << 10,
+            largest_request: 8 << 20,
+            // as many as fsspec asks for at once
+            most_ranges: 128,
+            concurrency: self.concurrency,
+            ..SourceCost::default()
+        }
+    }
+
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
+        for range in ranges {
+            self.meta.check(&self.url, range)?;
+        }
+        if ranges.is_empty() {
+            return Ok(Vec::new());
+        }
+        let pairs: Vec<(u64, u64)> = ranges.iter().map(|r| (r.start, r.end)).collect();
+        let answers: Vec<PyBackedBytes> = with_python(&self.url, |py| {
+            self.file.call_method1(py, "read", (pairs,))?.extract(py)
+        })?;
+        if answers.len() != ranges.len() {
+            return Err(IoError::WrongAnswer {
+                url: self.url.clone(),
+                offset: ranges.first().map_or(0, |range| range.start),
+                expected: ranges.len() as u64,
+                found: answers.len() as u64,
+            });
+        }
+        for (range, bytes) in ranges.iter().zip(&answers) {
+            let (expected, found) = (range.end - range.start, bytes.len() as u64);
+            if expected != found {
+                return Err(IoError::ShortRead {
+                    url: self.url.clone(),
+                    offset: range.start,
+                    expected,
+                    found,
+                });
+            }
+        }
+        Ok(answers.into_iter().map(Bytes::from_owner).collect())
+    }
+}
