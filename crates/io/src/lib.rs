@@ -45,7 +45,11 @@ mod settings;
 mod sink;
 mod source;
 mod threads;
+mod together;
 mod usage;
+
+#[cfg(test)]
+mod tests;
 
 pub use coalesce::{Request, coalesce};
 pub use error::IoError;
@@ -65,4 +69,5 @@ pub use source::{
     SourceMeta, XrootdSource,
 };
 pub use threads::on_threads;
+pub use together::Together;
 pub use usage::{Usage, rates, summary, watch_all, watched};
