@@ -53,10 +53,13 @@ mod tests {
     fn who_waits_for_something_is_told_that_the_work_was_stopped() {
         let together = Together::of_this_thread();
         std::thread::scope(|scope| {
-            // a part of the work ends with the whole
-            let waiting =
-                || Together::of_this_thread().work(|| wait_for("u", std::future::pending::<()>()));
-            let waits = scope.spawn(|| together.work(waiting));
+            let waits = scope.spawn(|| {
+                together.work(|| {
+                    // a part of the work ends with the whole
+                    let part = Together::of_this_thread();
+                    part.work(|| wait_for("u", std::future::pending::<()>()))
+                })
+            });
             together.stop();
             assert_eq!(waits.join().unwrap().unwrap_err().kind(), "interrupted");
         });

@@ -135,8 +135,8 @@ mod tests {
 
     #[test]
     fn parts_become_smaller_until_they_are_small() {
-        let ranges =
-            |n: u64| -> Part { (0..n).map(|i| (i as usize, i * 10..i * 10 + 5)).collect() };
+        let range = |i: usize| (i, i as u64 * 10..i as u64 * 10 + 5);
+        let ranges = |n: usize| -> Part { (0..n).map(range).collect() };
         for part in [
             ranges(1024),
             ranges(9),
