@@ -162,15 +162,6 @@ class Minio(_Store):
         return [*command, "--certs-dir", certificates, self.data], variables
 
     def _prepare(self) -> None:
-        # it answers before it is ready
-        def is_ready() -> bool:
-            try:
-                self.request("GET", "/minio/health/ready", "", b"", {})
-            except ServerError:
-                return False
-            return True
-
-        wait_until(is_ready, self.log)
         actions = {
             "s3:GetObject": "arn:aws:s3:::public/*",
             "s3:ListBucket": "arn:aws:s3:::public",
@@ -180,7 +171,17 @@ class Minio(_Store):
             for action, resource in actions.items()
         ]
         policy = json.dumps({"Version": "2012-10-17", "Statement": statement})
-        self._signed("PUT", "/public", "policy=", policy.encode())
+
+        # it answers, and says that it is ready, before it is
+        def is_ready() -> bool:
+            try:
+                self.request("GET", "/minio/health/ready", "", b"", {})
+                self._signed("PUT", "/public", "policy=", policy.encode())
+            except ServerError:
+                return False
+            return True
+
+        wait_until(is_ready, self.log)
 
     def put(self, name: str, content: bytes) -> None:
         """Write an object: its bucket, a slash, and its key."""

@@ -3,8 +3,9 @@
     python scripts/servers.py KIND
 
 Imported, it gives classes; as a program, it starts one, says in a line of JSON where it is, and then obeys lines of its
-input (`kill`, `restart`, `put NAME FILE`), each answered by a line, until that ends: then it ends the server and
-removes its files.
+input (`kill`, `restart`, `put NAME FILE`; `before SERVER PORT`, `poison PORT KIND STREAM [NAME=NUMBER …]`, `heal PORT`,
+`close_way PORT` and `open_way PORT` of `toxiproxy`), each answered by a line, until that ends: then it ends the server
+and removes its files.
 """
 
 from __future__ import annotations
@@ -590,6 +591,25 @@ def _object_store(name: str, *arguments: object) -> Running:
     return server
 
 
+def _toxiproxy() -> Running:
+    import toxiproxy
+
+    return toxiproxy.Toxiproxy()
+
+
+def _of_ways(server: Running, command: str) -> bool:
+    """Obey a command about ways to servers, if it is one and there are ways."""
+    verb, *words = command.split()
+    verbs = ("before", "poison", "heal", "close_way", "open_way")
+    if verb not in verbs or not hasattr(server, verb):
+        return False
+    numbers = [int(word) for word in words if word.isdecimal()]
+    names = [word for word in words if not word.isdecimal() and "=" not in word]
+    attributes = {name: int(number) for name, _, number in (word.partition("=") for word in words if "=" in word)}
+    getattr(server, verb)(*numbers, *names, **attributes)
+    return True
+
+
 KINDS: dict[str, Callable[[], Running]] = {
     "xrootd": lambda: Xrootd(),
     "sss": lambda: Xrootd(sss),
@@ -605,6 +625,7 @@ KINDS: dict[str, Callable[[], Running]] = {
     "minio-tls": lambda: _object_store("Minio", True),
     "azurite": lambda: _object_store("Azurite"),
     "fake-gcs": lambda: _object_store("FakeGcs"),
+    "toxiproxy": lambda: _toxiproxy(),
 }
 
 
@@ -626,6 +647,8 @@ def main() -> None:
                     name, _, place = command.removeprefix("put ").rpartition(" ")
                     store.put(name, Path(place).read_bytes())
                     Path(place).unlink()
+                case command, ways if _of_ways(ways, command):
+                    pass
                 case command, _:
                     raise SystemExit(f"there is no {command!r}")
             print("done", flush=True)

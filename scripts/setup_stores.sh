@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the object stores that tests start, into a cache; what cannot be made is said, and its tests are skipped.
+# Makes the object stores that tests start, and the proxy that makes ways to servers bad, into a cache; what cannot be made is said, and its tests are skipped.
 #
 #   scripts/setup_stores.sh PYTHON
 set -euo pipefail
@@ -28,10 +28,20 @@ go_install() {
     make "$1" go https://go.dev/dl "$2" env GOBIN="$cache/bin" nice go install
 }
 
+# go_install_as NAME PROGRAM PACKAGE: of a package whose program has another name
+go_install_as() {
+    make "$1" go https://go.dev/dl "$3" env GOBIN="$cache/made" nice go install
+    if [ -e "$cache/made/$2" ]; then
+        mkdir -p "$cache/bin"
+        mv "$cache/made/$2" "$cache/bin/$1"
+    fi
+}
+
 npm_install() {
     make "$1" npm https://nodejs.org "$2" npm install --silent --no-audit --no-fund --prefix "$cache"
 }
 
 go_install minio github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
 go_install fake-gcs-server github.com/fsouza/fake-gcs-server@v1.56.1
+go_install_as toxiproxy-server server github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0
 npm_install azurite-blob azurite@3.35.0

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -43,9 +44,13 @@ def xrdhttp(testdata, need_program):
     server.close()
 
 
-def asked(server):
-    """Ranges of the requests that the server has noted."""
-    lines = (server.folder / "access.log").read_text().splitlines()
+def asked(server, count=0):
+    """Ranges of the requests that the server has noted, which it does when they have ended: of so many at least."""
+    for _ in range(500):
+        lines = (server.folder / "access.log").read_text().splitlines()
+        if len(lines) >= count:
+            break
+        time.sleep(0.01)
     return [re.search(r'"(?:bytes=)?([^"]*)"', line)[1] for line in lines]
 
 
@@ -78,7 +83,7 @@ def test_what_is_counted_is_what_the_server_was_asked(server):
     """Opening is two requests at once; then there are those that `explain` says, for just the bytes that it says."""
     before = len(asked(server))
     nt = fb.open(f"{server.url}/dimuon.root")
-    assert len(asked(server)) - before == 2 == nt.metrics.requests
+    assert len(asked(server, before + 2)) - before == 2 == nt.metrics.requests
     shutil.copy(server.data / "dimuon.root", server.data / "long.root")
     with fb.recreate(server.data / "long.root", compression=None) as file:
         for step in range(20):
@@ -92,13 +97,31 @@ def test_what_is_counted_is_what_the_server_was_asked(server):
     plan = nt.explain(["x", "z"])
     before, metrics = len(asked(server)), nt.metrics
     array = nt.arrays(["x", "z"], library="np")
-    ranges = [tuple(map(int, part.split("-"))) for line in asked(server)[before:] for part in line.split(",")]
+    lines = asked(server, before + plan.requests)[before:]
+    ranges = [tuple(map(int, part.split("-"))) for line in lines for part in line.split(",")]
     assert len(array["x"]) == 2_000_000
-    assert len(asked(server)) - before == plan.requests == nt.metrics.requests - metrics.requests
+    assert len(lines) == plan.requests == nt.metrics.requests - metrics.requests
     assert (
         sum(stop - start + 1 for start, stop in ranges) == plan.bytes_read == nt.metrics.bytes_read - metrics.bytes_read
     )
     assert plan.bytes_read <= 1.05 * plan.bytes_needed
+
+
+def test_of_trees_is_counted_what_the_server_was_asked(server, shared):
+    """As of ntuples: the requests and bytes that `explain` says, those of counters before those of what they count."""
+    path = shared / "ttree" / "nanoaod_v5_1000.root"
+    shutil.copy(path, server.data / path.name)
+    nt = fb.open(f"{server.url}/{path.name}")
+    fields = ["Muon_pt", "Jet_pt", "nJet", "Electron_eta", "run", "event"]
+    plan = nt.explain(fields)
+    before, metrics = len(asked(server)), nt.metrics
+    nt.arrays(fields)
+    lines = asked(server, before + plan.requests)[before:]
+    ranges = [tuple(map(int, part.split("-"))) for line in lines for part in line.split(",")]
+    assert plan.rounds == 2
+    assert len(lines) == plan.requests == nt.metrics.requests - metrics.requests
+    assert sum(stop - start + 1 for start, stop in ranges) == plan.bytes_read
+    assert plan.bytes_read == nt.metrics.bytes_read - metrics.bytes_read
 
 
 def test_xrootds_http_is_read_as_well(xrdhttp, dimuon):

@@ -23,7 +23,7 @@ pub type MakeSource<'a> = &'a dyn Fn(Bytes) -> Arc<dyn ByteSource>;
 /// # Panics
 /// If a source breaks one of the rules.
 pub fn check(make: MakeSource<'_>) {
-    for size in [1, 2, 100, 4096, 100_000] {
+    for size in [1, 2, 100, 4096, 100_000, 500_000] {
         let content = content(size);
         let source = make(content.clone());
         assert_eq!(
@@ -33,6 +33,7 @@ pub fn check(make: MakeSource<'_>) {
         );
         assert!(!source.url().is_empty(), "a source has a name");
         reads_are_exact(&*source, &content);
+        many_ranges_are_one_read(&*source, &content);
         reads_beyond_the_end_are_errors(&*source, size as u64);
         threads_can_read_at_once(&source, &content);
         hints_do_no_harm(&*source, &content);
@@ -90,6 +91,22 @@ fn reads_are_exact(source: &dyn ByteSource, content: &Bytes) {
         source.read_ranges(&[]).unwrap().is_empty(),
         "no range, no answer"
     );
+}
+
+/// Thousands of ranges in any order, of which some are the same, overlap or are empty; a few hundred of what no source holds.
+fn many_ranges_are_one_read(source: &dyn ByteSource, content: &Bytes) {
+    let size = content.len() as u64;
+    let count = if size > 100_000 { 300 } else { 3000 };
+    let range = |i: u64| {
+        let start = i * 7919 % size;
+        start..size.min(start + i % 40)
+    };
+    let ranges: Vec<Range<u64>> = (0..count).map(range).collect();
+    let answers = source.read_ranges(&ranges).unwrap();
+    assert_eq!(answers.len(), ranges.len(), "an answer for each range");
+    for (range, answer) in ranges.iter().zip(&answers) {
+        assert_eq!(answer, &content[as_usize(range)], "{range:?} of {size}");
+    }
 }
 
 fn reads_beyond_the_end_are_errors(source: &dyn ByteSource, size: u64) {

@@ -46,7 +46,11 @@ mod settings;
 mod sink;
 mod source;
 mod threads;
+mod together;
 mod usage;
+
+#[cfg(test)]
+mod tests;
 
 pub use coalesce::{Request, coalesce};
 pub use doctor::{Check, Outcome, examine};
@@ -67,4 +71,5 @@ pub use source::{
     SourceMeta, XrootdSource,
 };
 pub use threads::on_threads;
+pub use together::Together;
 pub use usage::{Usage, rates, summary, watch_all, watched};

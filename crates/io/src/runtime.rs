@@ -9,6 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, interval_at};
 
 use crate::IoError;
+use crate::together::is_stopped;
 
 /// Threads that wait for sockets; what they get is decoded elsewhere.
 const THREADS: usize = 2;
@@ -41,7 +42,7 @@ pub(crate) fn wait_for<T>(url: &str, work: impl Future<Output = T>) -> Result<T,
             tokio::select! {
                 done = &mut work => return Ok(done),
                 _ = pulse.tick() => {
-                    if GOES_ON.get().is_some_and(|goes_on| !goes_on()) {
+                    if is_stopped() || GOES_ON.get().is_some_and(|goes_on| !goes_on()) {
                         let url = url.to_owned();
                         return Err(IoError::Interrupted { url });
                     }

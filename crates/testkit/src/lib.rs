@@ -14,6 +14,10 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+mod ways;
+
+pub use ways::Ways;
+
 /// Whether servers of XRootD can be started; says what is missing, or fails where nothing may be.
 pub fn can_start() -> bool {
     is_there("xrootd", "xrootd-server")
@@ -33,8 +37,8 @@ fn is_there(program: &str, packages: &str) -> bool {
     found.is_ok() || is_missing(program, &format!("Debian: apt-get install {packages}"))
 }
 
-/// Whether an object store (`minio`, `azurite` or `fake-gcs-server`) can be started; says what is missing, or fails where
-/// nothing may be.
+/// Whether an object store (`minio`, `azurite-blob` or `fake-gcs-server`) or `toxiproxy-server` can be started; says what is
+/// missing, or fails where nothing may be.
 pub fn can_store(program: &str) -> bool {
     let found = Command::new("python3")
         .arg(script("object_servers.py"))

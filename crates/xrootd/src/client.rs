@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use tokio::sync::OnceCell;
 
+use crate::backoff::backoff;
 use crate::connection::{Answer, Connection, MOST_ANSWER, Trace};
 use crate::protocol::{self, DirEntry, DirListOptions, Mode, QueryKind, Redirect, Request, Stat};
 use crate::{Options, Server, XrootdError, XrootdUrl};
@@ -133,6 +134,10 @@ impl Client {
     ) -> Result<Answered, XrootdError> {
         let options = &self.shared.options;
         for attempt in 0..=options.most_retries {
+            // the first time, the connection may just have been closed as one that nobody uses
+            if let Some(tries) = attempt.checked_sub(2) {
+                tokio::time::sleep(backoff(tries)).await;
+            }
             let mut asked = url.server.clone();
             match self.follow(url, doing, tried, &mut asked, &request).await {
                 Ok(answered) => return Ok(answered),
@@ -157,7 +162,7 @@ impl Client {
     }
 
     /// An error, with what was tried before it.
-    fn exhausted(&self, doing: &str, tried: &Tried, error: XrootdError) -> XrootdError {
+    pub(crate) fn exhausted(&self, doing: &str, tried: &Tried, error: XrootdError) -> XrootdError {
         if tried.history.is_empty() {
             return error;
         }

@@ -21,6 +21,9 @@ use crate::streams::{Reply, Streams};
 use crate::tls::TlsSession;
 use crate::{Code, Options, Server, XrootdError};
 
+/// Bytes of data that are sent before it is noted that some were.
+const SENT: usize = 256 << 10;
+
 /// Requests that may wait to be sent.
 const OUTGOING: usize = 64;
 
@@ -41,6 +44,7 @@ pub(crate) enum Answer {
 
 /// A request that is to be sent.
 struct Outgoing {
+    stream: u16,
     request: Vec<u8>,
     data: Bytes,
 }
@@ -219,6 +223,12 @@ impl Connection {
         Ok(lines.map(str::to_owned).collect())
     }
 
+    /// Whether anything has come, or data was sent, of late: in the second half of the time that an answer may take.
+    fn is_heard(&self) -> bool {
+        let silent = self.streams.silent();
+        silent.is_some_and(|silent| silent < self.options.request_timeout / 2)
+    }
+
     /// Asks, and waits for the answer of at most so many bytes; asks again when the server wants that.
     pub async fn ask(
         &self,
@@ -313,16 +323,41 @@ impl Connection {
             doing: doing.to_owned(),
             why,
         };
-        let (taken, mut receiver) = self.streams.take(most).map_err(lost)?;
-        let stream = taken.id.to_be_bytes();
-        let request = request.encode(stream);
-        let request = request.map_err(|source| self.malformed(doing, source))?;
-        let sent = self.outgoing.send(Outgoing { request, data }).await;
-        if sent.is_err() {
-            let why = self.streams.lost();
-            return Err(lost(why.unwrap_or_else(|| "it is closed".to_owned())));
-        }
         let patience = self.options.request_timeout;
+        let late = || XrootdError::Timeout {
+            server: self.server.to_string(),
+            doing: doing.to_owned(),
+            waited: patience,
+        };
+        let request = request.encode([0, 0]);
+        let mut request = request.map_err(|source| self.malformed(doing, source))?;
+        // A stream is taken only when the request is sent for sure: one that is given up while it waits for its turn would
+        // never be answered, and its stream never be free again.
+        let turn = loop {
+            match timeout(patience, self.outgoing.reserve()).await {
+                Ok(Ok(turn)) => break turn,
+                Ok(Err(_)) => {
+                    let why = self.streams.lost();
+                    return Err(lost(why.unwrap_or_else(|| "it is closed".to_owned())));
+                }
+                // what is before it is being sent
+                Err(_) if self.is_heard() => {}
+                Err(_) => {
+                    self.streams
+                        .lose("nothing could be sent for too long", None);
+                    return Err(late());
+                }
+            }
+        };
+        let (taken, mut receiver) = self.streams.take(most).map_err(lost)?;
+        if let Some(stream) = request.first_chunk_mut::<2>() {
+            *stream = taken.id.to_be_bytes();
+        }
+        turn.send(Outgoing {
+            stream: taken.id,
+            request,
+            data,
+        });
         let mut left = patience;
         loop {
             match timeout(left, &mut receiver).await {
@@ -337,18 +372,10 @@ impl Connection {
                         continue;
                     }
                     // a connection on which nothing comes is none
-                    if self
-                        .streams
-                        .silent()
-                        .is_none_or(|silent| silent >= patience)
-                    {
+                    if !self.is_heard() {
                         self.streams.lose("nothing came for too long", None);
                     }
-                    return Err(XrootdError::Timeout {
-                        server: self.server.to_string(),
-                        doing: doing.to_owned(),
-                        waited: patience,
-                    });
+                    return Err(late());
                 }
             }
         }
@@ -518,11 +545,15 @@ async fn send(
     mut queue: mpsc::Receiver<Outgoing>,
     streams: Arc<Streams>,
 ) {
-    while let Some(Outgoing { request, data }) = queue.recv().await {
-        let mut written = writing.write_all(&request).await;
-        if written.is_ok() && !data.is_empty() {
-            written = writing.write_all(&data).await;
+    while let Some(outgoing) = queue.recv().await {
+        let mut written = writing.write_all(&outgoing.request).await;
+        for part in outgoing.data.chunks(SENT) {
+            if written.is_ok() {
+                written = writing.write_all(part).await;
+                streams.sending();
+            }
         }
+        streams.sent(outgoing.stream);
         if written.is_ok() && queue.is_empty() {
             written = writing.flush().await;
         }

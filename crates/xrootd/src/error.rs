@@ -152,6 +152,14 @@ impl XrootdError {
         }
     }
 
+    /// Whether it is the way to the server that failed, and not the server.
+    pub(crate) fn is_of_the_way(&self) -> bool {
+        matches!(
+            self,
+            Self::Connect { .. } | Self::Timeout { .. } | Self::Lost { .. }
+        )
+    }
+
     /// The reason that a redirector is told (`triedrc`).
     pub(crate) fn tried_reason(&self) -> &'static str {
         match self {

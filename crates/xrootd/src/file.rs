@@ -15,6 +15,8 @@ use crate::protocol::{
 };
 use crate::{XrootdError, XrootdUrl};
 
+mod again;
+
 /// Ranges up to this size are read together in vector reads; longer ones by reads of their own, which servers send as they
 /// read them.
 const LARGE: u64 = 1 << 20;
@@ -106,6 +108,12 @@ struct Session {
     generation: usize,
 }
 
+impl Session {
+    fn has_time(&self) -> bool {
+        !self.connection.protocol.flags.is_proxy()
+    }
+}
+
 /// An open file. It is opened again, on another server if there is one, when its connection is lost or its server fails.
 #[derive(Debug)]
 pub struct File {
@@ -113,12 +121,15 @@ pub struct File {
     url: XrootdUrl,
     options: OpenOptions,
     stat: Stat,
+    has_time: bool,
     session: Mutex<Session>,
     is_closed: bool,
     /// Those that the last read went by.
     known_limits: OnceLock<Limits>,
     asked: AtomicU64,
     asked_again: AtomicU64,
+    /// Reads that were answered.
+    answered: AtomicU64,
 }
 
 impl Drop for File {
@@ -145,6 +156,22 @@ enum Read {
     Several(Vec<Range<u64>>),
 }
 
+impl Read {
+    fn of(ranges: Vec<Range<u64>>) -> Self {
+        match <[Range<u64>; 1]>::try_from(ranges) {
+            Ok([one]) => Self::One(one),
+            Err(several) => Self::Several(several),
+        }
+    }
+
+    fn ranges(&self) -> &[Range<u64>] {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::Several(several) => several,
+        }
+    }
+}
+
 impl File {
     /// Opens a file.
     ///
@@ -165,11 +192,13 @@ impl File {
             url,
             options,
             stat,
+            has_time: session.has_time(),
             session: Mutex::new(session),
             is_closed: false,
             known_limits: OnceLock::new(),
             asked: AtomicU64::new(0),
             asked_again: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
         })
     }
 
@@ -181,6 +210,12 @@ impl File {
     /// What was said of it when it was opened.
     pub fn stat(&self) -> &Stat {
         &self.stat
+    }
+
+    /// Whether the time in [`File::stat`] is that of the file. A proxy says that of its copy, which is another one after the
+    /// file was read.
+    pub fn has_time(&self) -> bool {
+        self.has_time
     }
 
     /// The server that has it open.
@@ -238,26 +273,14 @@ impl File {
     }
 
     async fn read(&self, read: &Read) -> Result<Vec<Bytes>, XrootdError> {
-        let mut tried = Tried::default();
-        let most = self.client.options().most_retries;
-        for attempt in 0..=most {
-            let session = self.session().await;
-            self.asked.fetch_add(1, Relaxed);
-            self.asked_again.fetch_add(u64::from(attempt > 0), Relaxed);
-            let error = match self.read_once(&session, read).await {
-                Ok(bytes) => return Ok(bytes),
-                Err(error) => error,
-            };
-            let may_try = error.is_of_the_server() && self.options == OpenOptions::Read;
-            if !may_try || attempt == most {
-                return Err(error);
+        let (session, mut trouble) = (self.session().await, self.no_trouble());
+        match self.read_once(&session, read).await {
+            Ok(bytes) => Ok(bytes),
+            Err(error) => {
+                self.try_again(&session, &mut trouble, error).await?;
+                self.read_parts(read, trouble).await
             }
-            tried.add(&session.connection.server, &error);
-            self.reopen(session.generation, &mut tried).await?;
         }
-        Err(XrootdError::Usage {
-            what: "no attempt was allowed (most_retries)".to_owned(),
-        })
     }
 
     /// Opens the file again, unless somebody else has done so since that generation.
@@ -274,7 +297,8 @@ impl File {
         };
         // copies on other servers may have other times
         let is_same_server = new.connection.server == session.connection.server;
-        let is_same_time = stat.modified == self.stat.modified || !is_same_server;
+        let is_comparable = is_same_server && new.has_time() && self.has_time;
+        let is_same_time = stat.modified == self.stat.modified || !is_comparable;
         if stat.size != self.stat.size || !is_same_time {
             let describe = |stat: &Stat| format!("{} bytes of time {}", stat.size, stat.modified);
             return Err(XrootdError::Changed {
@@ -288,6 +312,14 @@ impl File {
     }
 
     async fn read_once(&self, session: &Session, read: &Read) -> Result<Vec<Bytes>, XrootdError> {
+        self.asked.fetch_add(1, Relaxed);
+        let answered = self.ask_once(session, read).await;
+        self.answered
+            .fetch_add(u64::from(answered.is_ok()), Relaxed);
+        answered
+    }
+
+    async fn ask_once(&self, session: &Session, read: &Read) -> Result<Vec<Bytes>, XrootdError> {
         let Session {
             connection, handle, ..
         } = session;
@@ -641,10 +673,7 @@ fn reads(ranges: &[Range<u64>], limits: Limits) -> Vec<(Read, Vec<usize>)> {
 }
 
 fn request((ranges, owners, _): (Vec<Range<u64>>, Vec<usize>, u64)) -> (Read, Vec<usize>) {
-    match <[Range<u64>; 1]>::try_from(ranges) {
-        Ok([one]) => (Read::One(one), owners),
-        Err(several) => (Read::Several(several), owners),
-    }
+    (Read::of(ranges), owners)
 }
 
 fn joined(parts: Vec<Bytes>) -> Bytes {

@@ -14,6 +14,7 @@ pub mod fuzz;
 pub mod protocol;
 
 mod auth;
+mod backoff;
 mod client;
 mod connection;
 mod error;
@@ -24,6 +25,7 @@ mod tls;
 mod token;
 mod url;
 
+pub use backoff::backoff;
 pub use client::Client;
 pub use connection::Trace;
 pub use error::{Code, XrootdError};

@@ -29,6 +29,8 @@ struct Waiting {
     body: BytesMut,
     /// The most bytes that may come.
     most: usize,
+    /// Whether all of the request was sent.
+    is_sent: bool,
     /// When something came last, or will be late from.
     progress: Instant,
 }
@@ -41,6 +43,8 @@ struct State {
     lost: Option<String>,
     /// When anything came last.
     heard: Option<Instant>,
+    /// When data was sent last. Requests without go into buffers of the system, whatever becomes of them.
+    sent: Option<Instant>,
 }
 
 /// The streams of a connection.
@@ -88,6 +92,7 @@ impl Streams {
             reply: Some(reply),
             body: BytesMut::new(),
             most,
+            is_sent: false,
             progress: Instant::now(),
         };
         state.waiting.insert(id, waiting);
@@ -120,6 +125,19 @@ impl Streams {
         }
     }
 
+    /// Some data of a request was sent.
+    pub fn sending(&self) {
+        self.lock().sent = Some(Instant::now());
+    }
+
+    /// A request was sent: from now on its answer may come.
+    pub fn sent(&self, id: u16) {
+        if let Some(waiting) = self.lock().waiting.get_mut(&id) {
+            waiting.is_sent = true;
+            waiting.progress = waiting.progress.max(Instant::now());
+        }
+    }
+
     /// The answer will come later: in so many seconds at the latest.
     pub fn postpone(&self, id: u16, by: Duration) {
         if let Some(waiting) = self.lock().waiting.get_mut(&id) {
@@ -127,16 +145,21 @@ impl Streams {
         }
     }
 
-    /// How long nothing has come for a stream.
+    /// How long nothing has come for a stream, or if its request waits to be sent, how long no data was sent.
     pub fn idle(&self, id: u16) -> Duration {
         let state = self.lock();
-        let progress = state.waiting.get(&id).map(|waiting| waiting.progress);
-        progress.map_or(Duration::ZERO, |progress| progress.elapsed())
+        let Some(waiting) = state.waiting.get(&id) else {
+            return Duration::ZERO;
+        };
+        let sent = state.sent.filter(|_| !waiting.is_sent);
+        sent.map_or(waiting.progress, |sent| sent.max(waiting.progress))
+            .elapsed()
     }
 
-    /// How long nothing has come at all.
+    /// How long nothing has come at all, and no data was sent.
     pub fn silent(&self) -> Option<Duration> {
-        self.lock().heard.map(|heard| heard.elapsed())
+        let state = self.lock();
+        state.heard.max(state.sent).map(|last| last.elapsed())
     }
 
     /// The answer to a request is whole.

@@ -1,10 +1,17 @@
 //! The HTTP of object stores: our certificates, our patience.
 
 use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use object_store::client::{HttpClient, HttpConnector};
-use object_store::{ClientConfigKey, ClientOptions};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService,
+};
+use object_store::{ClientConfigKey, ClientOptions, Extensions};
+
+use crate::meter::TrafficCounters;
 
 /// How long a server of a cloud that gives credentials to its machines may take: it is near, or not there at all.
 const NEAR: Duration = Duration::from_secs(1);
@@ -16,8 +23,6 @@ pub(crate) struct Connector {
     pub connect_timeout: Duration,
     pub request_timeout: Duration,
     pub authorities: Option<PathBuf>,
-    #[cfg(test)]
-    pub requests: std::sync::Arc<std::sync::atomic::AtomicUsize>,
 }
 
 impl Connector {
@@ -60,41 +65,53 @@ impl HttpConnector for Connector {
             .http1_only()
             .build()
             .map_err(failed)?;
-        #[cfg(test)]
-        let client = tests::Counted {
-            client,
-            requests: self.requests.clone(),
-        };
-        Ok(HttpClient::new(client))
+        Ok(HttpClient::new(Counting(client)))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::pin::Pin;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+/// By which a request is counted, as often as it is made: stores try again by themselves.
+#[derive(Debug, Clone)]
+pub(crate) struct Counted {
+    traffic: Arc<TrafficCounters>,
+    /// Whether it was made before.
+    is_again: Arc<AtomicBool>,
+}
 
-    use object_store::client::{HttpError, HttpRequest, HttpResponse, HttpService};
-
-    /// Counts requests, of which tests say how many there are.
-    #[derive(Debug)]
-    pub struct Counted {
-        pub client: reqwest::Client,
-        pub requests: Arc<AtomicUsize>,
+impl Counted {
+    /// What a request carries to be counted.
+    pub fn by(traffic: &Arc<TrafficCounters>) -> Extensions {
+        let mut carried = Extensions::new();
+        carried.insert(Self {
+            traffic: traffic.clone(),
+            is_again: Arc::default(),
+        });
+        carried
     }
 
-    impl HttpService for Counted {
-        fn call<'a, 'b>(
-            &'a self,
-            request: HttpRequest,
-        ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'b>>
-        where
-            'a: 'b,
-            Self: 'b,
-        {
-            self.requests.fetch_add(1, Ordering::Relaxed);
-            self.client.call(request)
+    fn note(&self) {
+        self.traffic.ask();
+        if self.is_again.swap(true, Relaxed) {
+            self.traffic.retry();
         }
+    }
+}
+
+/// Makes requests, and counts those that are to be counted.
+#[derive(Debug)]
+struct Counting(reqwest::Client);
+
+impl HttpService for Counting {
+    fn call<'a, 'b>(
+        &'a self,
+        request: HttpRequest,
+    ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'b>>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        if let Some(counted) = request.extensions().get::<Counted>() {
+            counted.note();
+        }
+        self.0.call(request)
     }
 }

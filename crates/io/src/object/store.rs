@@ -30,8 +30,6 @@ pub(crate) struct Store {
     pub slots: Arc<Semaphore>,
     /// How often something is tried again.
     pub most_retries: usize,
-    #[cfg(test)]
-    pub requests: Arc<std::sync::atomic::AtomicUsize>,
 }
 
 /// The store that has an object, asked in this way.
@@ -68,15 +66,11 @@ fn make(options: &Options) -> object_store::Result<Store> {
         connect_timeout: options.connect_timeout,
         request_timeout: options.request_timeout,
         authorities: options.authorities.clone(),
-        #[cfg(test)]
-        requests: Arc::default(),
     };
     let retry = RetryConfig {
         max_retries: options.most_retries,
         ..RetryConfig::default()
     };
-    #[cfg(test)]
-    let requests = connector.requests.clone();
     let (objects, parts): (Arc<dyn ObjectStore>, Arc<dyn MultipartStore>) = match options.kind {
         Kind::S3 => {
             let builder = configured!(AmazonS3Builder, S3Key, options, connector, retry);
@@ -107,8 +101,6 @@ fn make(options: &Options) -> object_store::Result<Store> {
         parts,
         slots: Arc::new(Semaphore::new(options.at_once)),
         most_retries: options.most_retries,
-        #[cfg(test)]
-        requests,
     })
 }
 

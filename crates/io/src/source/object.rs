@@ -3,16 +3,16 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use femtobarn_xrootd::backoff;
 use futures_util::StreamExt;
 use futures_util::future::{join, try_join_all};
-use object_store::{GetOptions, GetRange, GetResult, ObjectMeta, ObjectStoreExt};
+use object_store::{GetOptions, GetRange, GetResult, ObjectMeta};
 
 use crate::layer::{Held, find_held, joined_ends};
 use crate::meter::{Traffic, TrafficCounters};
-use crate::object::{self, Address, Kind, Options, Store};
+use crate::object::{self, Address, Counted, Kind, Options, Store};
 use crate::runtime::{PerProcess, wait_for};
 use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceMeta};
 
@@ -33,7 +33,7 @@ pub struct ObjectSource {
     meta: SourceMeta,
     /// The two ends, or all of it.
     held: Vec<Held>,
-    traffic: TrafficCounters,
+    traffic: Arc<TrafficCounters>,
 }
 
 /// Options may be secrets.
@@ -58,7 +58,7 @@ impl ObjectSource {
         }
         let options = Options::of(&address, settings)?;
         let store = object::store(&address, &options)?;
-        let traffic = TrafficCounters::default();
+        let traffic = Arc::default();
         let (meta, held) = wait_for(&address.url, opened(&store, &address, &traffic))??;
         let known = PerProcess::new();
         known.get(|| Ok::<_, IoError>(store))?;
@@ -86,11 +86,10 @@ impl ObjectSource {
         Some(bytes)
     }
 
-    /// One range. A body that breaks is asked for again from where it broke, as often as it brings something.
+    /// One range. A body that breaks is asked for again from where it broke, as long as each brings something.
     async fn get(&self, store: &Store, range: Range<u64>) -> Result<Bytes, IoError> {
         let expected = self.meta.check(&self.address.url, &range)?;
         let mut bytes = BytesMut::with_capacity(expected);
-        let mut retries = 0;
         loop {
             let before = bytes.len();
             let failure = match self.get_rest(store, &range, &mut bytes).await {
@@ -105,12 +104,12 @@ impl ObjectSource {
             };
             let may_pass = matches!(failure, IoError::Remote { .. } | IoError::ShortRead { .. });
             let is_beyond = bytes.len() > expected;
-            if !may_pass || is_beyond || bytes.len() == before || retries == store.most_retries {
+            // a request that brings nothing was tried again by the store already
+            if !may_pass || is_beyond || bytes.len() == before || store.most_retries == 0 {
                 return Err(failure);
             }
-            retries += 1;
             self.traffic.retry();
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            tokio::time::sleep(backoff(0)).await;
         }
     }
 
@@ -121,15 +120,21 @@ impl ObjectSource {
         range: &Range<u64>,
         bytes: &mut BytesMut,
     ) -> Result<(), IoError> {
-        let failed = |error| object::read(&self.address, error);
+        let failed = |error| match object::is_unsatisfiable(&error) {
+            // it is inside of the object that was opened
+            true => IoError::Changed {
+                url: self.address.url.clone(),
+            },
+            false => object::read(&self.address, error),
+        };
         let _slot = store.slots.acquire().await;
         let wanted = range.start + bytes.len() as u64..range.end;
         let options = GetOptions {
             if_match: self.meta.etag.clone(),
             range: Some(GetRange::Bounded(wanted.clone())),
+            extensions: Counted::by(&self.traffic),
             ..GetOptions::default()
         };
-        self.traffic.ask();
         let answer = store.objects.get_opts(&self.address.key, options).await;
         let answer = answer.map_err(failed)?;
         let is_same = self.meta == of_object(&answer.meta);
@@ -165,16 +170,17 @@ type Opened = (SourceMeta, Vec<Held>);
 async fn opened(
     store: &Store,
     address: &Address,
-    traffic: &TrafficCounters,
+    traffic: &Arc<TrafficCounters>,
 ) -> Result<Opened, IoError> {
+    let opening = Opening {
+        store,
+        address,
+        traffic,
+    };
     for _ in 0..MOST_TRIES {
-        // of Azure three, of others two: a request for each end
-        for _ in 0..2 + u64::from(address.kind == Kind::Azure) {
-            traffic.ask();
-        }
         let found = match address.kind {
-            Kind::Azure => known_first(store, address).await,
-            _ => ends(store, address).await,
+            Kind::Azure => opening.known_first().await,
+            _ => opening.ends().await,
         };
         match found {
             Ok(Some(found)) => return Ok(found),
@@ -187,65 +193,81 @@ async fn opened(
     Err(IoError::Changed { url })
 }
 
-/// Both ends in one round trip; none if they are of different objects.
-async fn ends(store: &Store, address: &Address) -> object_store::Result<Option<Opened>> {
-    let ranges = [GetRange::Suffix(TAIL), GetRange::Bounded(0..HEAD)];
-    let [tail, head] = ranges.map(|range| end(store, address, range, None));
-    let (tail, head) = match join(tail, head).await {
-        (Ok(tail), Ok(head)) => (tail, head),
-        (Err(error), _) | (_, Err(error)) if object::is_unsatisfiable(&error) => {
-            let meta = store.objects.head(&address.key).await?;
-            return match meta.size {
-                0 => Ok(Some((of_object(&meta), Vec::new()))),
-                _ => Err(error),
-            };
-        }
-        (Err(error), _) | (_, Err(error)) => return Err(error),
-    };
-    Ok((tail.0 == head.0).then(|| (tail.0, joined_ends(head.1, tail.1))))
+/// An object that is being opened.
+struct Opening<'a> {
+    store: &'a Store,
+    address: &'a Address,
+    traffic: &'a Arc<TrafficCounters>,
 }
 
-/// As [`ends`], of a store that gives no end of what it has not said the size of.
-async fn known_first(store: &Store, address: &Address) -> object_store::Result<Option<Opened>> {
-    let meta = of_object(&store.objects.head(&address.key).await?);
-    let size = meta.size;
-    let ranges = match size <= HEAD + TAIL {
-        true => vec![0..size],
-        false => vec![0..HEAD, size - TAIL..size],
-    };
-    let ranges = ranges.into_iter().filter(|range| !range.is_empty());
-    let wanted = ranges.map(|range| {
-        let tag = meta.etag.clone();
-        end(store, address, GetRange::Bounded(range), tag)
-    });
-    let found = try_join_all(wanted).await?;
-    let is_same = found.iter().all(|(other, _)| *other == meta);
-    Ok(is_same.then(|| (meta, found.into_iter().map(|(_, held)| held).collect())))
-}
+impl Opening<'_> {
+    /// Both ends in one round trip; none if they are of different objects.
+    async fn ends(&self) -> object_store::Result<Option<Opened>> {
+        let ranges = [GetRange::Suffix(TAIL), GetRange::Bounded(0..HEAD)];
+        let [tail, head] = ranges.map(|range| self.end(range, None));
+        let (tail, head) = match join(tail, head).await {
+            (Ok(tail), Ok(head)) => (tail, head),
+            (Err(error), _) | (_, Err(error)) if object::is_unsatisfiable(&error) => {
+                let meta = self.head().await?;
+                return match meta.size {
+                    0 => Ok(Some((meta, Vec::new()))),
+                    _ => Err(error),
+                };
+            }
+            (Err(error), _) | (_, Err(error)) => return Err(error),
+        };
+        Ok((tail.0 == head.0).then(|| (tail.0, joined_ends(head.1, tail.1))))
+    }
 
-type End = (SourceMeta, Held);
+    /// As [`Self::ends`], of a store that gives no end of what it has not said the size of.
+    async fn known_first(&self) -> object_store::Result<Option<Opened>> {
+        let meta = self.head().await?;
+        let size = meta.size;
+        let ranges = match size <= HEAD + TAIL {
+            true => vec![0..size],
+            false => vec![0..HEAD, size - TAIL..size],
+        };
+        let ranges = ranges.into_iter().filter(|range| !range.is_empty());
+        let wanted = ranges.map(|range| self.end(GetRange::Bounded(range), meta.etag.clone()));
+        let found = try_join_all(wanted).await?;
+        let is_same = found.iter().all(|(other, _)| *other == meta);
+        Ok(is_same.then(|| (meta, found.into_iter().map(|(_, held)| held).collect())))
+    }
 
-async fn end(
-    store: &Store,
-    address: &Address,
-    range: GetRange,
-    if_match: Option<String>,
-) -> object_store::Result<End> {
-    let most = match &range {
-        GetRange::Bounded(range) => range.end - range.start,
-        GetRange::Suffix(length) => *length,
-        GetRange::Offset(_) => u64::MAX,
-    };
-    let options = GetOptions {
-        if_match,
-        range: Some(range),
-        ..GetOptions::default()
-    };
-    let _slot = store.slots.acquire().await;
-    let answer = store.objects.get_opts(&address.key, options).await?;
-    let meta = of_object(&answer.meta);
-    let range = answer.range.clone();
-    Ok((meta, (range, whole(answer, most).await?)))
+    /// What is known of it.
+    async fn head(&self) -> object_store::Result<SourceMeta> {
+        let options = GetOptions {
+            head: true,
+            extensions: Counted::by(self.traffic),
+            ..GetOptions::default()
+        };
+        let answer = self.store.objects.get_opts(&self.address.key, options);
+        Ok(of_object(&answer.await?.meta))
+    }
+
+    async fn end(
+        &self,
+        range: GetRange,
+        if_match: Option<String>,
+    ) -> object_store::Result<(SourceMeta, Held)> {
+        let most = match &range {
+            GetRange::Bounded(range) => range.end - range.start,
+            GetRange::Suffix(length) => *length,
+            GetRange::Offset(_) => u64::MAX,
+        };
+        let options = GetOptions {
+            if_match,
+            range: Some(range),
+            extensions: Counted::by(self.traffic),
+            ..GetOptions::default()
+        };
+        let _slot = self.store.slots.acquire().await;
+        let answer = self.store.objects.get_opts(&self.address.key, options);
+        let answer = answer.await?;
+        let meta = of_object(&answer.meta);
+        let range = answer.range.clone();
+        Ok((meta, (range, whole(answer, most).await?)))
+    }
 }
 
 /// The body of an answer, of which it is known how long it may be.

@@ -80,7 +80,7 @@ impl XrootdSource {
             settings: settings.clone(),
             meta: SourceMeta {
                 size: stat.size,
-                modified: modified(stat),
+                modified: modified(&file),
                 etag: None,
             },
             file: Mutex::new((process(), file)),
@@ -91,8 +91,7 @@ impl XrootdSource {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if file.0 != process() {
             let again = open(&self.target, &self.url, &self.settings)?;
-            let modified = modified(again.stat());
-            if again.stat().size != self.meta.size || modified != self.meta.modified {
+            if again.stat().size != self.meta.size || modified(&again) != self.meta.modified {
                 let url = self.url.clone();
                 return Err(IoError::Changed { url });
             }
@@ -113,7 +112,12 @@ impl Drop for XrootdSource {
     }
 }
 
-fn modified(stat: &Stat) -> Option<SystemTime> {
+/// When a file was changed, if its server says that.
+fn modified(file: &File) -> Option<SystemTime> {
+    time(file.stat()).filter(|_| file.has_time())
+}
+
+fn time(stat: &Stat) -> Option<SystemTime> {
     let seconds = u64::try_from(stat.modified).ok()?;
     UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }
@@ -126,7 +130,7 @@ pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, I
     let entry = |entry: DirEntry| RemoteEntry {
         is_folder: entry.stat.as_ref().is_some_and(Stat::is_folder),
         size: entry.stat.as_ref().map(|stat| stat.size),
-        modified: entry.stat.as_ref().and_then(modified),
+        modified: entry.stat.as_ref().and_then(time),
         name: entry.name,
     };
     let found = found.map_err(|error| failed(url, error))?;

@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
-use femtobarn_io::IoError;
+use femtobarn_io::{IoError, Together};
 
 use super::engine::ReadOptions;
 use super::fetch::{Fetched, batches, budget_of, requests};
@@ -65,6 +65,7 @@ pub struct Ahead {
     vectors: Mutex<Vectors>,
     changed: Condvar,
     at_once: usize,
+    together: Together,
 }
 
 /// Lets threads go that wait to begin, when this is dropped.
@@ -121,6 +122,7 @@ impl Ahead {
                 may_begin: false,
             }),
             changed: Condvar::new(),
+            together: Together::of_this_thread(),
         }
     }
 
@@ -132,11 +134,16 @@ impl Ahead {
     pub fn meanwhile<T>(&self, parts: &[Part], work: impl FnOnce() -> T) -> T {
         std::thread::scope(|scope| {
             for _ in 0..self.at_once {
-                scope.spawn(|| while self.read_one(parts) {});
+                scope.spawn(|| self.together.work(|| while self.read_one(parts) {}));
             }
             let _end = End(self);
             work()
         })
+    }
+
+    /// What is read ahead will not be needed: those that wait for it are told.
+    pub(super) fn stop(&self) {
+        self.together.stop();
     }
 
     /// What has to come first is asked for.

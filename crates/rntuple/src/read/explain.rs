@@ -1,5 +1,6 @@
 //! What a read will cost, before any page is read.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use femtobarn_io::SourceCost;
@@ -176,7 +177,7 @@ fn of_storage(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTupl
         let Some(storage) = part.reader.storage() else {
             continue;
         };
-        let mut ranges = Vec::new();
+        let mut ranges: BTreeMap<u64, Vec<Range<u64>>> = BTreeMap::new();
         let descriptor = part.reader.descriptor();
         let costs = storage.costs(schema, part)?.into_iter();
         for (at, (cost, slot)) in costs.zip(schema.slots.as_slice()).enumerate() {
@@ -196,7 +197,7 @@ fn of_storage(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTupl
                     .sum(),
                 bytes_decoded: cost.bytes_decoded,
             };
-            ranges.extend(cost.ranges);
+            ranges.entry(cost.round).or_default().extend(cost.ranges);
             out.pages += own.pages;
             out.bytes_decoded = out.bytes_decoded.saturating_add(own.bytes_decoded);
             match out.columns.get_mut(at) {
@@ -208,7 +209,9 @@ fn of_storage(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTupl
                 None => out.columns.push(own),
             }
         }
-        out.add_ranges(part, ranges);
+        for ranges in ranges.into_values() {
+            out.add_ranges(part, ranges);
+        }
     }
     Ok(out)
 }

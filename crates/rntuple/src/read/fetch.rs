@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
-use femtobarn_io::{ByteSource, SourceCost, coalesce};
+use femtobarn_io::{ByteSource, SourceCost, Together, coalesce};
 
 use super::ahead::Ahead;
 use super::engine::{Progress, ReadOptions};
@@ -170,12 +170,17 @@ pub fn run<J: Fetched, D: Decode<J>>(
     let budget = budget_of(parts, options);
     let queue = Queue::new(batches(parts, work, budget), n_waiting > 0, budget);
     let failure: Mutex<Option<RNTupleError>> = Mutex::new(None);
+    let together = Together::of_this_thread();
     let fail = |error: RNTupleError| {
         failure
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .get_or_insert(error);
         queue.stop();
+        together.stop();
+        if let Some(ahead) = ahead {
+            ahead.stop();
+        }
     };
     let decode = |tick: &dyn Fn() -> Result<(), RNTupleError>| {
         let mut worker = decoder();
@@ -190,15 +195,15 @@ pub fn run<J: Fetched, D: Decode<J>>(
     std::thread::scope(|scope| {
         for _ in 0..n_waiting {
             scope.spawn(|| {
-                if let Err(error) = fetch(parts, ahead, &queue) {
+                if let Err(error) = together.work(|| fetch(parts, ahead, &queue)) {
                     fail(error);
                 }
             });
         }
         for _ in 1..threads {
-            scope.spawn(|| decode(&|| Ok(())));
+            scope.spawn(|| together.work(|| decode(&|| Ok(()))));
         }
-        decode(&|| progress.tick(options.tick));
+        together.work(|| decode(&|| progress.tick(options.tick)));
     });
     match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error),

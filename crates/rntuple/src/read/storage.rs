@@ -25,6 +25,8 @@ use crate::spec::PageList;
 pub struct Cost {
     /// The records that hold them.
     pub ranges: Vec<Range<u64>>,
+    /// In which round they are read: those of one are fetched together.
+    pub round: u64,
     /// Bytes of the column in the result, estimated.
     pub bytes_decoded: u64,
 }

@@ -1,7 +1,7 @@
 //! A tree as the storage behind a reader.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use femtobarn_rntuple::read::{Part, ReadOptions, ReadSchema, Reader, Tick, Verif
 use femtobarn_rntuple::schema::{Descriptor, FieldId, SlotKind};
 use femtobarn_rntuple::spec::PageList;
 
+use super::origin::{Origin, origin};
 use super::{engine, pages, verify};
 use crate::descriptor::{Data, Owner};
 use crate::interp::Content;
@@ -132,7 +133,8 @@ impl Storage for TreeStorage {
     }
 
     fn costs(&self, schema: &ReadSchema, part: &Part) -> Result<Vec<Cost>, RNTupleError> {
-        let mut seen = vec![false; self.model.branches.len()];
+        // what is read in both rounds, as a counter and for itself, is read twice
+        let mut seen = BTreeSet::new();
         let mut out = Vec::with_capacity(schema.slots.len());
         let n_entries = part.stop - part.start;
         for (slot_id, slot) in schema.slots.as_slice().iter().enumerate() {
@@ -147,8 +149,11 @@ impl Storage for TreeStorage {
                 out.push(cost);
                 continue;
             };
-            if let Some(seen) = seen.get_mut(branch_id).filter(|seen| !**seen) {
-                *seen = true;
+            cost.round = match origin(part, self, slot_id)? {
+                Origin::Offsets(_) | Origin::Pieces { .. } => 0,
+                Origin::Fixed { .. } | Origin::Counted { .. } => 1,
+            };
+            if seen.insert((branch_id, cost.round)) {
                 for wanted in baskets_of(branch, part.start, part.stop) {
                     if let Place::File { offset, n_bytes } = wanted.basket.place {
                         cost.ranges.push(offset..offset.saturating_add(n_bytes));

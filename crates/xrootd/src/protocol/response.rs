@@ -97,6 +97,11 @@ impl Flags {
         self.0 & (0x0400_0000 | 0x0800_0000) != 0
     }
 
+    /// Whether it gives files that another server has, perhaps from a cache.
+    pub fn is_proxy(self) -> bool {
+        self.0 & (0x80 | 0x200) != 0
+    }
+
     pub fn supports_page_io(self) -> bool {
         self.0 & 0x0020_0000 != 0
     }

@@ -3,15 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use femtobarn_xrootd::backoff;
 use reqwest::StatusCode;
 
 use crate::IoError;
 
 use super::client::Limits;
-
-/// The wait before the second try, doubled for each further one.
-const FIRST_WAIT: Duration = Duration::from_millis(100);
-const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
 
 /// What to do where a server wants to know who asks.
 const ADVICE: &str = "who asks is said by a token (the setting bearer_token, or the variable BEARER_TOKEN; not without TLS), or by user and password in the URL";
@@ -182,6 +179,11 @@ impl<'a> Patience<'a> {
         }
     }
 
+    /// Something has come: what failed before is past.
+    pub fn progress(&mut self) {
+        self.failures.clear();
+    }
+
     /// Waits until it is time to try again.
     ///
     /// # Errors
@@ -212,15 +214,6 @@ impl<'a> Patience<'a> {
         let pause = failure.wait.unwrap_or_else(|| backoff(self.failures.len()));
         (self.waited + pause <= self.limits.longest_wait).then_some(pause)
     }
-}
-
-/// Longer from try to try, and not the same for all who wait for the same server.
-fn backoff(tries: usize) -> Duration {
-    let doubled = FIRST_WAIT * (1 << tries.min(10));
-    let chance = getrandom::u32().unwrap_or(u32::MAX / 2);
-    doubled
-        .min(LONGEST_BACKOFF)
-        .mul_f64(0.5 + f64::from(chance) / f64::from(u32::MAX))
 }
 
 #[cfg(test)]
@@ -270,14 +263,5 @@ mod tests {
         };
         assert_eq!(patience.pause(&wait(600)), Some(Duration::from_secs(600)));
         assert_eq!(patience.pause(&wait(601)), None);
-    }
-
-    #[test]
-    fn waits_grow_and_differ() {
-        for tries in [0, 3, 50] {
-            let usual = (FIRST_WAIT * (1 << tries.min(10))).min(LONGEST_BACKOFF);
-            let found = backoff(tries);
-            assert!(found >= usual / 2 && found <= usual * 3 / 2, "{found:?}");
-        }
     }
 }

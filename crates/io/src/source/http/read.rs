@@ -61,14 +61,18 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Reads a range. What has come before something fails is kept.
+    /// Reads a range. What has come before something fails is kept, and tries that bring something are not counted.
     async fn range(self, host: &Host, range: &Range<u64>) -> Result<Bytes, HttpError> {
         let mut bytes = BytesMut::new();
         let mut patience = self.call.patience();
         loop {
+            let before = bytes.len();
             match self.try_range(host, range, &mut bytes).await {
                 Ok(()) => return Ok(bytes.freeze()),
                 Err(failure) => {
+                    if bytes.len() > before {
+                        patience.progress();
+                    }
                     patience.after(failure).await?;
                     self.call.traffic.retry();
                 }

@@ -1,0 +1,238 @@
+//! Bad ways to servers of every kind: what can be read is right, and what cannot is an error in time, which says what was
+//! tried.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use femtobarn_testkit::{Ways, content};
+
+use super::kinds::Place;
+use super::{check_reads, said};
+use crate::{ByteSource, create_remote};
+
+const SIZE: usize = 3 << 20;
+
+/// No failure takes longer to be told, with the settings of these tests.
+const LIMIT: Duration = Duration::from_secs(60);
+
+type More<'a> = &'a [(&'a str, &'a str)];
+
+/// Patience that ends soon.
+const HASTY: More<'static> = &[
+    ("request_timeout", "1"),
+    ("connect_timeout", "1"),
+    ("most_retries", "1"),
+];
+
+struct Trial {
+    place: Place,
+    ways: Ways,
+    content: Vec<u8>,
+    /// Settings of all sources.
+    more: Vec<(&'static str, &'static str)>,
+}
+
+impl Trial {
+    fn start(kind: &'static str, more: More<'static>) -> Option<Self> {
+        let (mut place, ways) = (Place::start(kind)?, Ways::start()?);
+        let content = content(SIZE);
+        place.put("f", &content);
+        let more = more.to_vec();
+        Some(Self {
+            place,
+            ways,
+            content,
+            more,
+        })
+    }
+
+    fn way(&mut self) -> u16 {
+        self.ways.before(self.place.server.port)
+    }
+
+    fn open(&self, way: u16, more: More<'static>) -> Arc<dyn ByteSource> {
+        let all = [&self.more, more].concat();
+        self.place.open(way, "f", &all).unwrap()
+    }
+
+    /// As `open`, by a way that can be made bad then.
+    fn open_well(&mut self, more: More<'static>) -> (u16, Arc<dyn ByteSource>) {
+        let way = self.way();
+        // what a server cannot do is found out by answers that are given up
+        self.open(way, more);
+        self.ways.renew(way, self.place.server.port);
+        (way, self.open(way, more))
+    }
+
+    /// Insists that a read fails in time, and that the error says who was asked; gives what it says.
+    fn fails(&self, source: &dyn ByteSource, way: u16) -> String {
+        let start = Instant::now();
+        let error = check_reads(source, &self.content).unwrap_err();
+        assert!(start.elapsed() < LIMIT, "{:?}", start.elapsed());
+        let text = said(&error);
+        assert_eq!(error.kind(), "remote-failed", "{text}");
+        let server = format!("127.0.0.1:{way}");
+        assert!(
+            text.contains(&server) && text.contains(source.url()),
+            "{text}"
+        );
+        text
+    }
+
+    fn slow(&mut self) {
+        let way = self.way();
+        self.ways
+            .poison(way, "latency", &[("latency", 20), ("jitter", 15)]);
+        self.ways.poison(way, "bandwidth", &[("rate", 20_000)]);
+        let slices = [
+            ("average_size", 1500),
+            ("size_variation", 500),
+            ("delay", 0),
+        ];
+        self.ways.poison(way, "slicer", &slices);
+        let source = self.open(way, &[]);
+        check_reads(&*source, &self.content).unwrap();
+        assert_eq!(source.traffic().unwrap().retries, 0);
+    }
+
+    /// Each connection breaks after less than a file.
+    fn cut(&mut self) {
+        let way = self.way();
+        self.ways.poison(way, "limit_data", &[("bytes", 700_000)]);
+        let source = self.open(way, &[]);
+        check_reads(&*source, &self.content).unwrap();
+        let traffic = source.traffic().unwrap();
+        assert!(
+            0 < traffic.retries && traffic.retries < traffic.requests,
+            "{traffic:?}"
+        );
+    }
+
+    /// Connections are reset while answers come, once.
+    fn reset(&mut self) {
+        let (way, source) = self.open_well(&[]);
+        self.ways.poison(way, "bandwidth", &[("rate", 3000)]);
+        std::thread::scope(|scope| {
+            let read = scope.spawn(|| check_reads(&*source, &self.content));
+            std::thread::sleep(Duration::from_millis(300));
+            self.ways.poison(way, "reset_peer", &[("timeout", 0)]);
+            std::thread::sleep(Duration::from_millis(50));
+            self.ways.heal(way);
+            read.join().unwrap().unwrap();
+        });
+        assert!(source.traffic().unwrap().retries > 0);
+    }
+
+    /// All connections are reset, then none is accepted: both are errors. Then all is well again.
+    fn dead(&mut self) {
+        let (way, source) = self.open_well(&[("connect_timeout", "2")]);
+        self.ways.poison(way, "reset_peer", &[("timeout", 0)]);
+        let text = self.fails(&*source, way);
+        assert!(text.contains("reset") || text.contains("lost"), "{text}");
+        self.ways.close(way);
+        let text = self.fails(&*source, way);
+        assert!(text.contains("refused"), "{text}");
+        self.ways.open(way);
+        self.ways.heal(way);
+        check_reads(&*source, &self.content).unwrap();
+    }
+
+    /// Nothing comes any more, and nobody closes the connection.
+    fn silent(&mut self) {
+        let (way, source) = self.open_well(HASTY);
+        self.ways.poison(way, "timeout", &[("timeout", 0)]);
+        self.fails(&*source, way);
+        self.ways.heal(way);
+        check_reads(&*source, &self.content).unwrap();
+    }
+}
+
+/// fake-gcs-server is not among the kinds: it insists on the port that it has itself, so no way may lead to it.
+fn goes_bad_ways(kind: &'static str, more: More<'static>) {
+    let Some(mut trial) = Trial::start(kind, more) else {
+        return;
+    };
+    for way in [
+        Trial::slow,
+        Trial::cut,
+        Trial::reset,
+        Trial::dead,
+        Trial::silent,
+    ] {
+        way(&mut trial);
+    }
+}
+
+#[test]
+fn xrootd_over_bad_ways() {
+    goes_bad_ways("xrootd", &[]);
+}
+
+#[test]
+fn xrootd_with_checksums_over_bad_ways() {
+    goes_bad_ways("xrootd", &[("checksums", "true")]);
+}
+
+#[test]
+fn a_cache_of_xrootd_over_bad_ways() {
+    goes_bad_ways("cache", &[]);
+}
+
+#[test]
+fn xrootds_http_over_bad_ways() {
+    goes_bad_ways("xrdhttp", &[]);
+}
+
+#[test]
+fn nginx_over_bad_ways() {
+    goes_bad_ways("nginx", &[]);
+}
+
+#[test]
+fn s3_over_bad_ways() {
+    goes_bad_ways("minio", &[]);
+}
+
+#[test]
+fn azure_over_bad_ways() {
+    goes_bad_ways("azurite", &[]);
+}
+
+/// A file appears complete or not at all, wherever the way breaks while it is written; what stood there stays until then.
+#[test]
+fn what_is_written_over_bad_ways_appears_whole_or_not_at_all() {
+    for kind in ["xrootd", "minio", "azurite"] {
+        let (Some(mut place), Some(mut ways)) = (Place::start(kind), Ways::start()) else {
+            continue;
+        };
+        let (old, new) = (content(1000), content(12 << 20));
+        let mut appeared = 0;
+        for bytes in [3000, 1 << 20, 11 << 20, 30 << 20] {
+            let name = format!("f{bytes}");
+            place.put(&name, &old);
+            let way = ways.before(place.server.port);
+            let cut = [("bytes", bytes)];
+            ways.poison_stream(way, "limit_data", "upstream", &cut);
+            let settings = place.settings(way, &[("part_size", "5 MiB"), ("most_retries", "1")]);
+            let write = || {
+                let sink = create_remote(&place.url(way, &name), true, &settings)?;
+                for (number, part) in new.chunks(1 << 20).enumerate() {
+                    sink.write_at((number as u64) << 20, part)?;
+                }
+                sink.commit()
+            };
+            let written = write();
+            let source = place.open(place.server.port, &name, &[]).unwrap();
+            let expected = if written.is_ok() { &new } else { &old };
+            check_reads(&*source, expected).unwrap();
+            appeared += usize::from(written.is_ok());
+            if kind == "xrootd" {
+                let names = std::fs::read_dir(&place.server.data[0]).unwrap();
+                let names = names.map(|entry| entry.unwrap().file_name());
+                let left = names.filter(|name| name.to_string_lossy().contains("partial"));
+                assert_eq!(left.count(), 0, "{kind}, cut after {bytes} bytes");
+            }
+        }
+        assert!((1..4).contains(&appeared), "{kind}: {appeared} of 4");
+    }
+}

@@ -1,0 +1,166 @@
+//! Reading again what has failed: in smaller parts, so that something comes even where each connection breaks after a while.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bytes::Bytes;
+
+use super::{File, OpenOptions, Read, Session, joined};
+use crate::XrootdError;
+use crate::backoff::backoff;
+use crate::client::Tried;
+
+/// How many parts a read is cut into that has failed.
+const PARTS: u64 = 8;
+
+/// The least bytes of a part of a range.
+const SMALLEST: u64 = 16 << 10;
+
+/// What is read by one request: ranges, or parts of such, with the number of the range that each belongs to.
+type Part = Vec<(usize, Range<u64>)>;
+
+/// What has failed since something came.
+pub(super) struct Trouble {
+    tried: Tried,
+    /// Failures in a row while nothing came for the file.
+    failures: usize,
+    /// Those while others of its reads were answered, as well.
+    all: usize,
+    /// How many of its reads had been answered the last time.
+    answered: u64,
+}
+
+impl File {
+    /// Nothing has failed yet.
+    pub(super) fn no_trouble(&self) -> Trouble {
+        Trouble {
+            tried: Tried::default(),
+            failures: 0,
+            all: 0,
+            answered: self.answered.load(Relaxed),
+        }
+    }
+
+    /// Reads part by part what could not be read at once.
+    pub(super) async fn read_parts(
+        &self,
+        read: &Read,
+        mut trouble: Trouble,
+    ) -> Result<Vec<Bytes>, XrootdError> {
+        let ranges = read.ranges();
+        let mut found: Vec<Vec<Bytes>> = vec![Vec::new(); ranges.len()];
+        let whole: Part = ranges.iter().cloned().enumerate().collect();
+        let mut rest = VecDeque::from(smaller(whole));
+        while let Some(part) = rest.pop_front() {
+            let session = self.session().await;
+            let ranges = part.iter().map(|(_, range)| range.clone()).collect();
+            match self.read_once(&session, &Read::of(ranges)).await {
+                Ok(bytes) => {
+                    trouble = self.no_trouble();
+                    for ((owner, _), bytes) in part.iter().zip(bytes) {
+                        if let Some(place) = found.get_mut(*owner) {
+                            place.push(bytes);
+                        }
+                    }
+                }
+                Err(error) => {
+                    self.try_again(&session, &mut trouble, error).await?;
+                    for part in smaller(part).into_iter().rev() {
+                        rest.push_front(part);
+                    }
+                }
+            }
+        }
+        Ok(found.into_iter().map(joined).collect())
+    }
+
+    /// Makes ready for another try of what has failed, or gives the error with all that was tried.
+    pub(super) async fn try_again(
+        &self,
+        session: &Session,
+        trouble: &mut Trouble,
+        error: XrootdError,
+    ) -> Result<(), XrootdError> {
+        let most = self.client.options().most_retries;
+        let answered = self.answered.load(Relaxed);
+        // a connection that breaks after it has brought something for others is no try of this one
+        let is_starved = answered != trouble.answered && error.is_of_the_way();
+        trouble.answered = answered;
+        trouble.failures += usize::from(!is_starved);
+        trouble.all += 1;
+        let is_over = trouble.failures > most || trouble.all > most * 8;
+        let may_try = error.is_of_the_server() && self.options == OpenOptions::Read;
+        if !may_try || is_over {
+            let doing = format!("read of {}", self.url.path);
+            return Err(self.client.exhausted(&doing, &trouble.tried, error));
+        }
+        trouble.tried.add(&session.connection.server, &error);
+        // the first time, the connection may just have been closed as one that nobody uses
+        if let Some(tries) = trouble.failures.checked_sub(2) {
+            tokio::time::sleep(backoff(tries)).await;
+        }
+        self.reopen(session.generation, &mut trouble.tried).await?;
+        self.asked_again.fetch_add(1, Relaxed);
+        Ok(())
+    }
+}
+
+/// Cuts a part into smaller ones: between its ranges, or one range into pieces.
+fn smaller(part: Part) -> Vec<Part> {
+    match part.as_slice() {
+        [(owner, range)] => {
+            let n_bytes = range.end - range.start;
+            let piece = n_bytes.div_ceil(PARTS).max(SMALLEST);
+            let mut pieces = Vec::new();
+            let mut start = range.start;
+            while start < range.end {
+                let end = range.end.min(start + piece);
+                pieces.push(vec![(*owner, start..end)]);
+                start = end;
+            }
+            pieces
+        }
+        several => {
+            let parts = usize::try_from(PARTS).unwrap_or(1);
+            let ranges = several.len().div_ceil(parts).max(1);
+            several.chunks(ranges).map(<[_]>::to_vec).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_become_smaller_until_they_are_small() {
+        let range = |i: usize| (i, i as u64 * 10..i as u64 * 10 + 5);
+        let ranges = |n: usize| -> Part { (0..n).map(range).collect() };
+        for part in [
+            ranges(1024),
+            ranges(9),
+            ranges(2),
+            vec![(3, 5..(8 << 20) + 7)],
+            vec![(0, 0..3)],
+        ] {
+            let cut = smaller(part.clone());
+            assert!(cut.len() <= 8 && (part.len() == 1 || cut.len() > 1));
+            let joined: Part = cut.concat();
+            if part.len() > 1 {
+                assert_eq!(joined, part);
+                continue;
+            }
+            // pieces of one range follow each other
+            assert!(
+                joined
+                    .windows(2)
+                    .all(|pair| pair[0].1.end == pair[1].1.start)
+            );
+            let (first, last) = (&joined[0].1, &joined[joined.len() - 1].1);
+            assert_eq!(first.start..last.end, part[0].1);
+        }
+        let small = vec![(0, 7..7 + SMALLEST)];
+        assert_eq!(smaller(small.clone()), [small]);
+    }
+}

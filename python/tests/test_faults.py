@@ -1,0 +1,168 @@
+"""Bad ways to servers, and what servers saw: by real servers, with Toxiproxy between them and us where it must be."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import servers
+from compare import same
+
+import femtobarn as fb
+
+# Reads until it is interrupted after a second, and then once more; waits for a line before each.
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import femtobarn as fb
+nt = fb.open(sys.argv[1])
+print(nt.num_entries, flush=True)
+sys.stdin.readline()
+start = time.monotonic()
+threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    nt.arrays(["x"])
+except KeyboardInterrupt:
+    print(time.monotonic() - start < 4, flush=True)
+sys.stdin.readline()
+print(len(nt.arrays(["x"])), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def ways(need_store):
+    """Ways to servers that can be made bad."""
+    need_store("toxiproxy-server")
+    import toxiproxy
+
+    with toxiproxy.Toxiproxy() as ways:
+        yield ways
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    """An ntuple of many clusters, whose pages are neighbours in some of its columns only."""
+    path = tmp_path_factory.mktemp("long") / "long.root"
+    with fb.recreate(path, compression=None) as file:
+        for step in range(10):
+            values = np.random.default_rng(step).random(20_000)
+            columns = {"x": values, "y": values + 1, "z": -values}
+            if step == 0:
+                events = file.mkrntuple("Events", columns)
+            events.extend(columns)
+            events.commit_cluster()
+    return path
+
+
+@pytest.fixture(scope="module", params=["xrootd", "nginx"])
+def server(request, long, need_program):
+    """A server with a file that is longer than what is read to open it."""
+    need_program(request.param)
+    server = servers.KINDS[request.param]()
+    server.put("long.root", long.read_bytes())
+    yield server
+    server.close()
+
+
+def url_by(server, way):
+    """Return the URL of the file by a way to its server."""
+    return f"{server.url}/long.root:Events".replace(f":{server.port}", f":{way}")
+
+
+def test_ctrl_c_ends_a_read_that_hangs(server, ways):
+    """Where nothing comes any more, the read ends at once, and the next one finds another connection."""
+    way = ways.before(server.port)
+    url = url_by(server, way)
+    command = [sys.executable, "-c", INTERRUPTED, url]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as child:
+        try:
+            assert child.stdout.readline().strip() == "200000"
+            ways.poison(way, "timeout", timeout=0)
+            print(file=child.stdin, flush=True)
+            assert child.stdout.readline().strip() == "True"
+            ways.heal(way)
+            out, err = child.communicate("\n", timeout=60)
+            assert (out.strip(), child.returncode) == ("200000", 0), err
+        finally:
+            child.kill()
+
+
+def test_arrays_are_right_over_bad_ways(server, ways, long):
+    """Connections that break after a while, in small pieces that come late; `metrics` says how often that was."""
+    way = ways.before(server.port)
+    url = url_by(server, way)
+    ways.poison(way, "latency", latency=5, jitter=5)
+    ways.poison(way, "slicer", average_size=1000, size_variation=500, delay=0)
+    ways.poison(way, "limit_data", bytes=600_000)
+    nt = fb.open(url)
+    assert same(nt.arrays(), fb.open(long).arrays())
+    assert nt.metrics.retries > 0
+
+
+def test_errors_say_what_was_tried(server, ways):
+    way = ways.before(server.port)
+    url = url_by(server, way)
+    nt = fb.open(url, storage_options={"most_retries": "2"})
+    ways.poison(way, "reset_peer", timeout=0)
+    with pytest.raises(fb.FileError) as raised:
+        nt.arrays(["x"])
+    text = str(raised.value)
+    assert raised.value.kind == "remote-failed"
+    assert f"127.0.0.1:{way}" in text, text
+    assert "long.root" in text
+    assert text.count("; then ") >= 2, text
+    ways.heal(way)
+    assert len(nt.arrays(["x"])) == 200_000
+
+
+@pytest.fixture(scope="module")
+def tracing(need_program):
+    """A server of XRootD that writes down each request."""
+    need_program("xrootd")
+    server = servers.Xrootd(lambda _: "xrootd.trace all\n")
+    yield server
+    server.close()
+
+
+def seen(server, since):
+    """How many requests for bytes a server of XRootD has noted, and the bytes of all their ranges."""
+    log = server.log()[since:]
+    ranges = re.findall(r" fh=\d+ (?:read|readV) (\d+)@\d+", log)
+    return len(re.findall(r" req=(?:read|readv) ", log)), sum(map(int, ranges))
+
+
+@pytest.mark.parametrize("name", ["dimuon", "long", "nanoaod_v5_1000", "hzz_zlib"])
+def test_explain_says_what_xrootd_saw(tracing, name, request):
+    """Ntuples and trees: as many requests, and as many bytes, as the server's own log has."""
+    path = tracing.data / f"{name}.root"
+    if name in ("dimuon", "long"):
+        shutil.copy(request.getfixturevalue(name), path)
+    else:
+        shutil.copy(request.getfixturevalue("shared") / "ttree" / path.name, path)
+    servers.own(tracing.data)
+    nt = fb.open(f"{tracing.url}/{path.name}")
+    jagged = ["Muon_pt", "Jet_pt", "nJet", "Electron_eta", "run", "event"]
+    known = {"dimuon": ["Muon_pt", "nMuon"], "long": ["x", "z"], "nanoaod_v5_1000": jagged}
+    fields = known.get(name, nt.keys(recursive=False)[:20])
+    plan = nt.explain(fields)
+    before, metrics = len(tracing.log()), nt.metrics
+    expected = fb.open(path).arrays(fields)
+    assert same(nt.arrays(fields), expected)
+    after = nt.metrics
+    requests, n_bytes = seen(tracing, before)
+    assert requests == plan.requests == after.requests - metrics.requests
+    assert n_bytes == plan.bytes_read == after.bytes_read - metrics.bytes_read
+    assert plan.bytes_read <= 1.05 * plan.bytes_needed
+
+
+def test_opening_is_what_xrootd_saw(tracing, dimuon):
+    """One vector read of both ends."""
+    tracing.put("dimuon.root", Path(dimuon).read_bytes())
+    before = len(tracing.log())
+    nt = fb.open(f"{tracing.url}/dimuon.root")
+    assert seen(tracing, before)[0] == nt.metrics.requests == 1
