@@ -36,6 +36,10 @@ pub const SETTINGS: &[(&str, &str)] = &[
         "times that a request is tried again after a failure that may pass (3)",
     ),
     (
+        "open_files",
+        "files that XRootD servers have open for us at once (256)",
+    ),
+    (
         "concurrency",
         "vector reads of one file at once: the prefetch depth, at most (by protocol)",
     ),

@@ -8,6 +8,7 @@ use tokio::sync::OnceCell;
 
 use crate::backoff::backoff;
 use crate::connection::{Answer, Connection, MOST_ANSWER, Trace};
+use crate::file::{Kept, Slot};
 use crate::protocol::{self, DirEntry, DirListOptions, Mode, QueryKind, Redirect, Request, Stat};
 use crate::{Options, Server, XrootdError, XrootdUrl};
 
@@ -22,6 +23,8 @@ struct Shared {
     options: Arc<Options>,
     /// By server and token of a redirect. Who comes first connects, others wait for it.
     connections: Mutex<HashMap<(Server, String), Arc<Opening>>>,
+    /// Files that are open to be read.
+    kept: Kept,
 }
 
 /// A connection that somebody opens, and others wait for.
@@ -92,6 +95,11 @@ impl Client {
     /// Its limits and settings.
     pub fn options(&self) -> &Options {
         &self.shared.options
+    }
+
+    /// Has a file's place be one of those that are kept open, as long as they are not too many.
+    pub(crate) fn keep(&self, slot: &Slot) {
+        self.shared.kept.add(slot, self.shared.options.most_open);
     }
 
     /// A connection to a server, shared with all that ask it.

@@ -9,13 +9,16 @@ use futures_util::future::try_join_all;
 use tokio::sync::Mutex;
 
 use crate::client::{Client, Tried};
-use crate::connection::Connection;
 use crate::protocol::{
-    self, Element, FileHandle, LARGEST_ELEMENT, MOST_ELEMENTS, Mode, OpenFlags, PAGE, Request, Stat,
+    self, Element, LARGEST_ELEMENT, MOST_ELEMENTS, Mode, OpenFlags, PAGE, Request, Stat,
 };
 use crate::{XrootdError, XrootdUrl};
 
 mod again;
+mod session;
+
+use session::Session;
+pub(crate) use session::{Kept, Place, Slot};
 
 /// Ranges up to this size are read together in vector reads; longer ones by reads of their own, which servers send as they
 /// read them.
@@ -99,21 +102,6 @@ impl Limits {
     }
 }
 
-/// Where a file is open at the moment.
-#[derive(Debug, Clone)]
-struct Session {
-    connection: Arc<Connection>,
-    handle: FileHandle,
-    /// How often it was opened again.
-    generation: usize,
-}
-
-impl Session {
-    fn has_time(&self) -> bool {
-        !self.connection.protocol.flags.is_proxy()
-    }
-}
-
 /// An open file. It is opened again, on another server if there is one, when its connection is lost or its server fails.
 #[derive(Debug)]
 pub struct File {
@@ -122,32 +110,13 @@ pub struct File {
     options: OpenOptions,
     stat: Stat,
     has_time: bool,
-    session: Mutex<Session>,
-    is_closed: bool,
+    session: Slot,
     /// Those that the last read went by.
     known_limits: OnceLock<Limits>,
     asked: AtomicU64,
     asked_again: AtomicU64,
     /// Reads that were answered.
     answered: AtomicU64,
-}
-
-impl Drop for File {
-    /// Has the server close it, without waiting for that.
-    fn drop(&mut self) {
-        if self.is_closed {
-            return;
-        }
-        let Session {
-            connection, handle, ..
-        } = self.session.get_mut().clone();
-        let request = Request::Close { handle };
-        connection.runtime.clone().spawn(async move {
-            // nobody is left to tell
-            let closed = connection.demand(&request, Bytes::new(), 0, "close");
-            let _ = closed.await;
-        });
-    }
 }
 
 /// What is asked in one request.
@@ -187,14 +156,18 @@ impl File {
             Some(stat) => stat,
             None => stat_open(&session, &url).await?,
         };
+        let has_time = session.has_time();
+        let session = Arc::new(Mutex::new(Place::of(Arc::new(session))));
+        if options == OpenOptions::Read {
+            client.keep(&session);
+        }
         Ok(Self {
             client: client.clone(),
             url,
             options,
             stat,
-            has_time: session.has_time(),
-            session: Mutex::new(session),
-            is_closed: false,
+            has_time,
+            session,
             known_limits: OnceLock::new(),
             asked: AtomicU64::new(0),
             asked_again: AtomicU64::new(0),
@@ -218,9 +191,13 @@ impl File {
         self.has_time
     }
 
-    /// The server that has it open.
+    /// The server that has it open, or had it when it was opened.
     pub async fn server(&self) -> String {
-        self.session.lock().await.connection.server.to_string()
+        let session = self.session.lock().await;
+        let connection = session.here.as_ref().map(|session| &session.connection);
+        connection
+            .map_or(&self.url.server, |connection| &connection.server)
+            .to_string()
     }
 
     /// Reads ranges, in as few requests as the server allows, all at once.
@@ -260,7 +237,7 @@ impl File {
     /// # Errors
     /// If it does not answer.
     pub async fn limits(&self) -> Result<Limits, XrootdError> {
-        match self.session().await.connection.limits().await {
+        match self.session().await?.connection.limits().await {
             Ok(limits) => Ok(limits),
             // the reads will say what is wrong, and go to another server
             Err(error) if error.is_of_the_server() => Ok(Limits::default()),
@@ -268,12 +245,21 @@ impl File {
         }
     }
 
-    async fn session(&self) -> Session {
-        self.session.lock().await.clone()
+    /// Where it is open; it is opened again if others were opened since and it had to be closed.
+    async fn session(&self) -> Result<Arc<Session>, XrootdError> {
+        let mut place = self.session.lock().await;
+        if let Some(session) = &place.here {
+            return Ok(session.clone());
+        }
+        let mut tried = Tried::default();
+        let session = self.open_again(&mut place, &mut tried).await?;
+        drop(place);
+        self.client.keep(&self.session);
+        Ok(session)
     }
 
     async fn read(&self, read: &Read) -> Result<Vec<Bytes>, XrootdError> {
-        let (session, mut trouble) = (self.session().await, self.no_trouble());
+        let (session, mut trouble) = (self.session().await?, self.no_trouble());
         match self.read_once(&session, read).await {
             Ok(bytes) => Ok(bytes),
             Err(error) => {
@@ -285,18 +271,28 @@ impl File {
 
     /// Opens the file again, unless somebody else has done so since that generation.
     async fn reopen(&self, generation: usize, tried: &mut Tried) -> Result<(), XrootdError> {
-        let mut session = self.session.lock().await;
-        if session.generation != generation {
+        let mut place = self.session.lock().await;
+        if place.generation != generation {
             return Ok(());
         }
-        let opened = open(&self.client, &self.url, self.options, tried, generation + 1).await;
+        self.open_again(&mut place, tried).await.map(drop)
+    }
+
+    /// Opens the file once more, and insists that it is what it was.
+    async fn open_again(
+        &self,
+        place: &mut Place,
+        tried: &mut Tried,
+    ) -> Result<Arc<Session>, XrootdError> {
+        let generation = place.generation + 1;
+        let opened = open(&self.client, &self.url, self.options, tried, generation).await;
         let (new, stat) = opened?;
         let stat = match stat {
             Some(stat) => stat,
             None => stat_open(&new, &self.url).await?,
         };
         // copies on other servers may have other times
-        let is_same_server = new.connection.server == session.connection.server;
+        let is_same_server = new.connection.server == place.server;
         let is_comparable = is_same_server && new.has_time() && self.has_time;
         let is_same_time = stat.modified == self.stat.modified || !is_comparable;
         if stat.size != self.stat.size || !is_same_time {
@@ -307,8 +303,9 @@ impl File {
                 found: describe(&stat),
             });
         }
-        *session = new;
-        Ok(())
+        let session = Arc::new(new);
+        *place = Place::of(session.clone());
+        Ok(session)
     }
 
     async fn read_once(&self, session: &Session, read: &Read) -> Result<Vec<Bytes>, XrootdError> {
@@ -320,9 +317,7 @@ impl File {
     }
 
     async fn ask_once(&self, session: &Session, read: &Read) -> Result<Vec<Bytes>, XrootdError> {
-        let Session {
-            connection, handle, ..
-        } = session;
+        let (connection, handle) = (&session.connection, &session.handle);
         match read {
             Read::One(range) if self.client.options().checksums => self
                 .read_pages(session, range)
@@ -467,7 +462,7 @@ impl File {
     /// # Errors
     /// If the server does not take them. What it has taken of them nobody knows.
     pub async fn write(&self, offset: u64, bytes: Bytes) -> Result<(), XrootdError> {
-        let session = self.session().await;
+        let session = self.session().await?;
         let pieces = (0..bytes.len()).step_by(WRITTEN).map(|start| {
             let data = bytes.slice(start..bytes.len().min(start + WRITTEN));
             let (session, at) = (session.clone(), offset + start as u64);
@@ -548,12 +543,13 @@ impl File {
     /// # Errors
     /// If the server does not say so.
     pub async fn sync(&self) -> Result<(), XrootdError> {
-        let Session {
-            connection, handle, ..
-        } = self.session().await;
+        let session = self.session().await?;
         let doing = format!("sync of {}", self.url.path);
-        let request = Request::Sync { handle };
-        connection
+        let request = Request::Sync {
+            handle: session.handle,
+        };
+        session
+            .connection
             .demand(&request, Bytes::new(), 0, &doing)
             .await
             .map(drop)
@@ -564,12 +560,14 @@ impl File {
     /// # Errors
     /// If the server will not.
     pub async fn truncate(&self, size: u64) -> Result<(), XrootdError> {
-        let Session {
-            connection, handle, ..
-        } = self.session().await;
+        let session = self.session().await?;
         let doing = format!("truncate of {} to {size}", self.url.path);
-        let request = Request::TruncateOpen { handle, size };
-        connection
+        let request = Request::TruncateOpen {
+            handle: session.handle,
+            size,
+        };
+        session
+            .connection
             .demand(&request, Bytes::new(), 0, &doing)
             .await
             .map(drop)
@@ -579,17 +577,14 @@ impl File {
     ///
     /// # Errors
     /// If the server does not say that all is well.
-    pub async fn close(mut self) -> Result<(), XrootdError> {
-        self.is_closed = true;
-        let Session {
-            connection, handle, ..
-        } = self.session.get_mut().clone();
+    pub async fn close(self) -> Result<(), XrootdError> {
+        let Some(session) = self.session.lock().await.here.take() else {
+            return Ok(());
+        };
         let doing = format!("close of {}", self.url.path);
-        let request = Request::Close { handle };
-        connection
-            .demand(&request, Bytes::new(), 0, &doing)
-            .await
-            .map(drop)
+        let request = session.closing();
+        let closed = session.connection.demand(&request, Bytes::new(), 0, &doing);
+        closed.await.map(drop)
     }
 }
 
@@ -609,11 +604,7 @@ async fn open(
     let answered = client.ask(url, &doing, tried, request).await?;
     let opened = protocol::opened(&answered.body);
     let opened = opened.map_err(|source| answered.connection.malformed(&doing, source))?;
-    let session = Session {
-        connection: answered.connection,
-        handle: opened.handle,
-        generation,
-    };
+    let session = Session::new(answered.connection, opened.handle, generation);
     Ok((session, opened.stat))
 }
 

@@ -18,6 +18,9 @@ pub struct Options {
     pub most_redirects: usize,
     /// The most servers that are asked for one request after the first has failed.
     pub most_retries: usize,
+    /// The most files that are open to be read at once; of more, those that were opened first are closed, and opened again when
+    /// they are read.
+    pub most_open: usize,
     /// The name that is said at logins; none for that of the process's user.
     pub user: Option<String>,
     /// Certificates of authorities, in a file or a folder; none for those of the system and of the grid.
@@ -38,6 +41,7 @@ impl Default for Options {
             longest_wait: Duration::from_secs(600),
             most_redirects: 16,
             most_retries: 3,
+            most_open: 256,
             user: None,
             authorities: None,
             token: None,

@@ -454,3 +454,73 @@ fn the_official_client_reads_what_was_written_and_the_reverse() {
         assert_eq!(sums[0], sums[1]);
     });
 }
+
+#[test]
+fn only_so_many_files_are_open_at_once() {
+    if !can_start() {
+        return;
+    }
+    let server = Servers::start("xrootd");
+    let name = |i: usize| format!("many-{i}");
+    for i in 0..40 {
+        server.put(&name(i), &content(1000 + i));
+    }
+    // what the server's process has open of the folder
+    let n_open = || {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let handles = processes.filter_map(|one| std::fs::read_dir(one.path().join("fd")).ok());
+        let links = handles
+            .flatten()
+            .flatten()
+            .filter_map(|fd| std::fs::read_link(fd.path()).ok());
+        links
+            .filter(|link| link.starts_with(&server.data[0]))
+            .count()
+    };
+    runtime().block_on(async {
+        let client = Client::new(Options {
+            most_open: 5,
+            ..hasty()
+        });
+        let mut files = Vec::new();
+        for i in 0..40 {
+            files.push(
+                File::open(&client, at(&server, &name(i)), OpenOptions::Read)
+                    .await
+                    .unwrap(),
+            );
+        }
+        for round in 0..2 {
+            for (i, file) in files.iter().enumerate() {
+                let range = 0..1000 + i as u64;
+                let found = file
+                    .read_ranges(std::slice::from_ref(&range))
+                    .await
+                    .unwrap();
+                assert!(found[0][..] == content(1000 + i), "{round}, {i}");
+            }
+        }
+        // all at once: reads that are under way keep theirs
+        let whole = 0..1000;
+        let reads = files
+            .iter()
+            .map(|file| file.read_ranges(std::slice::from_ref(&whole)));
+        let found = futures_util::future::try_join_all(reads).await.unwrap();
+        assert!(found.iter().all(|found| found[0].len() == 1000));
+        // the server hears of the last ones a little later
+        for _ in 0..200 {
+            if n_open() <= 5 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert!((1..=5).contains(&n_open()), "{}", n_open());
+        // a file that was replaced while it was closed is another one
+        std::fs::write(server.data[0].join(name(0)), "other").unwrap();
+        let error = files[0]
+            .read_ranges(std::slice::from_ref(&whole))
+            .await
+            .unwrap_err();
+        assert!(matches!(error, XrootdError::Changed { .. }), "{error}");
+    });
+}

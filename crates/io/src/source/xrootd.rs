@@ -34,6 +34,7 @@ fn options(settings: &Settings) -> Result<Options, IoError> {
         longest_wait: limits.longest_wait,
         most_redirects: limits.most_redirects,
         most_retries: limits.most_retries,
+        most_open: settings.number("open_files")?.unwrap_or(usual.most_open),
         user: settings.text("user")?,
         checksums: settings.flag("checksums")?,
         authorities: path("authorities")?.or(usual.authorities),

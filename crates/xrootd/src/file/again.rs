@@ -53,7 +53,7 @@ impl File {
         let whole: Part = ranges.iter().cloned().enumerate().collect();
         let mut rest = VecDeque::from(smaller(whole));
         while let Some(part) = rest.pop_front() {
-            let session = self.session().await;
+            let session = self.session().await?;
             let ranges = part.iter().map(|(_, range)| range.clone()).collect();
             match self.read_once(&session, &Read::of(ranges)).await {
                 Ok(bytes) => {
