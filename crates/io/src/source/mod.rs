@@ -21,8 +21,8 @@ mod xrootd;
 
 pub(crate) use map::is_local;
 
-pub(crate) use http::list as list_http;
 pub use http::{HttpError, HttpSource};
+pub(crate) use http::{HttpUpload, list as list_http};
 pub use local::LocalSource;
 pub use memory::MemorySource;
 pub use object::ObjectSource;

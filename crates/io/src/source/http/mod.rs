@@ -11,6 +11,7 @@ use crate::runtime::wait_for;
 use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceMeta};
 
 mod answer;
+mod body;
 mod client;
 mod failure;
 mod index;
@@ -24,8 +25,10 @@ mod request;
 mod target;
 #[cfg(test)]
 mod tests;
+mod upload;
 
 pub use failure::HttpError;
+pub(crate) use upload::HttpUpload;
 
 use answer::Version;
 use client::{Client, Limits};
