@@ -53,6 +53,7 @@ def proven(
         fields=[] if join else patterns("fields", given["fields"]),
         join=join,
         damaged=given["damaged"],
+        settings=ntuple._reopen.get("settings", {}),
         threads=threads,
         tick=progress.tick,
     )

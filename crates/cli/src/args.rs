@@ -37,6 +37,9 @@ pub struct Cli {
     /// Say on standard error what was read: bytes, requests, times, rates
     #[arg(long, global = true)]
     pub stats: bool,
+    /// A setting of how servers are asked, as request_timeout=20, before those of environment and file; may be given several times
+    #[arg(long, global = true, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
     #[command(subcommand)]
     pub verb: Verb,
 }

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::path::Path;
 
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::{FileReader as IpcReader, StreamReader};
@@ -161,10 +160,9 @@ fn parquet(url: &str) -> Result<Table, RNTupleError> {
     })
 }
 
-/// Whether a file begins as a table does.
-pub(super) fn is_table(path: &Path) -> bool {
-    let magic = File::open(path).and_then(|mut file| magic(&mut file));
-    magic.is_ok_and(|magic| magic.starts_with(PARQUET) || magic == FILE)
+/// Whether these are the first bytes of a table.
+pub(super) fn begins_as_table(bytes: &[u8]) -> bool {
+    bytes.starts_with(PARQUET) || bytes.starts_with(FILE)
 }
 
 /// What a file begins with; it is read from its beginning again.
@@ -213,7 +211,7 @@ fn ipc_stream(url: &str, file: File, n_bytes: u64) -> Result<Table, RNTupleError
 pub(super) fn reopen(url: &str, format: Format) -> Result<Batches, RNTupleError> {
     let input = Input {
         url: url.to_owned(),
-        path: None,
+        ..Input::default()
     };
     Ok(table(&[input], format)?.batches)
 }
