@@ -228,7 +228,8 @@ def convert(
     """
     if type(files).__module__.split(".")[0] in ("uproot", "femtobarn"):
         raise UsageError("files are converted: give their paths; what is open is written by fb.write")
-    pairs = resolve(files)
+    settings = {} if storage_options is None else settings_of(storage_options)
+    pairs = resolve(files, settings)
     if not pairs:
         raise UsageError("there is nothing to convert")
     path = plain_path(output)
@@ -241,16 +242,15 @@ def convert(
     if not is_folder and (resume or skip_bad_files or jobs != 1):
         raise UsageError("jobs, resume and skip_bad_files are for a folder of outputs: end its name with a slash")
     _check_switches(group=group, verify=verify, overwrite=overwrite, resume=resume, skip_bad_files=skip_bad_files)
-    given: dict[str, Any] = {
+    given = {
         "fields": patterns("fields", fields),
         "drop": patterns("drop", drop),
         "name": name,
         "group": group,
         "verify": verify,
         "overwrite": overwrite,
+        "settings": settings,
     }
-    if storage_options is not None:
-        given["settings"] = settings_of(storage_options)
     write = {
         "compression": compression_settings(compression),
         "cluster_size": num_bytes(cluster_size),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 from femtobarn._compat import check_read_options, split_open_options
 from femtobarn._libraries import regularize
 from femtobarn._ntuple import NTuple
-from femtobarn._open import Files, open_pairs, resolve
+from femtobarn._open import Files, open_pairs, resolve, settings_of
 from femtobarn._reading import without_reports
 from femtobarn._steps import check_step_size, num_threads
 from femtobarn.errors import KeyNotFoundError, UsageError
@@ -107,7 +107,7 @@ def iterate(
         num_threads(threads) if threads is not None else None,
         prefetch,
     )
-    return _iterate(list(_sources(files)), opening, request, report, allow_missing)
+    return _iterate(list(_sources(files, opening)), opening, request, report, allow_missing)
 
 
 def concatenate(
@@ -168,7 +168,7 @@ def concatenate(
     24000
     """
     opening, reading = split_open_options(options)
-    sources = list(_sources(files))
+    sources = list(_sources(files, opening))
     if len(sources) == 1 and isinstance(sources[0], NTuple):
         nt = sources[0]
     else:
@@ -277,7 +277,7 @@ def _check_meaning(nt: NTuple, expressions: str | Iterable[str] | None, named: d
                 )
 
 
-def _sources(files: object) -> Iterator[_Source]:
+def _sources(files: object, opening: dict[str, Any]) -> Iterator[_Source]:
     if isinstance(files, NTuple):
         yield files
     elif (
@@ -287,6 +287,7 @@ def _sources(files: object) -> Iterator[_Source]:
         and not hasattr(files, "read")
     ):
         for item in files:
-            yield from _sources(item)
+            yield from _sources(item, opening)
     else:
-        yield from resolve(files)  # type: ignore[arg-type]
+        given = opening.get("storage_options")
+        yield from resolve(files, None if given is None else settings_of(given))  # type: ignore[arg-type]

@@ -267,12 +267,11 @@ def call(
     common: Common,
 ) -> MergeReport:
     """Call a function of the core, with what `run` has; give its report."""
-    pairs = resolve(files)
+    settings = {} if common.storage_options is None else settings_of(common.storage_options)
+    pairs = resolve(files, settings)
     if not pairs:
         raise UsageError("there is nothing to merge")
-    given["overwrite"] = common.overwrite
-    if common.storage_options is not None:
-        given["settings"] = settings_of(common.storage_options)
+    given |= {"overwrite": common.overwrite, "settings": settings}
     write["threads"] = num_threads(common.threads)
     if common.compression is not None:
         given["compression"] = write["compression"] = compression_settings(common.compression)

@@ -106,8 +106,9 @@ def open(
     'Events'
     """
     check_open_options(options)
+    settings = None if storage_options is None else settings_of(storage_options)
     return open_pairs(
-        resolve(files),
+        resolve(files, settings),
         threads=threads,
         progress=progress,
         verify_checksums=verify_checksums,
@@ -214,13 +215,15 @@ def split_object(text: str) -> tuple[str, str | None]:
     return text[:colon] + query, _clean_object(text[colon + 1 :])
 
 
-def resolve(files: Files) -> list[tuple[str, str | None]]:
+def resolve(files: Files, settings: dict[str, str] | None = None) -> list[tuple[str, str | None]]:
     """Return the files and the names inside them that a user's description means.
 
     Parameters
     ----------
     files : str, path, dict, NTuple or list of these
         See `open`; what is open already stands for its files.
+    settings : dict, optional
+        How servers are asked for what fits a pattern, as `settings_of` gives it.
 
     Returns
     -------
@@ -234,22 +237,22 @@ def resolve(files: Files) -> list[tuple[str, str | None]]:
     UsageError
         If something else than paths and names is given, or nothing at all, or a URL of what is no local file.
     """
-    pairs = list(_pairs(files))
+    pairs = list(_pairs(files, settings or {}))
     if not pairs:
         raise UsageError("no files given")
     return pairs
 
 
-def _pairs(files: object) -> Iterator[tuple[str, str | None]]:
+def _pairs(files: object, settings: dict[str, str]) -> Iterator[tuple[str, str | None]]:
     if isinstance(files, NTuple):
         if files._attribute_of is not None:
             raise UsageError(f"{files.name!r} is an attribute set, which is opened by its ntuple (attributes)")
         yield from files._core.origins()
     elif isinstance(files, str):
         path, name = split_object(files)
-        yield from ((match, name) for match in _expand(path))
+        yield from ((match, name) for match in _expand(path, settings))
     elif isinstance(files, os.PathLike):
-        yield from ((match, None) for match in _expand(_text(files)))
+        yield from ((match, None) for match in _expand(_text(files), settings))
     elif isinstance(files, Mapping):
         for key, value in files.items():
             if isinstance(value, Mapping) and value.get("steps"):
@@ -260,12 +263,12 @@ def _pairs(files: object) -> Iterator[tuple[str, str | None]]:
             if not isinstance(key, (str, os.PathLike)) or not (name is None or isinstance(name, str)):
                 raise UsageError(f"a dict of files is {{path: name of the ntuple}}, not {{{key!r}: {value!r}}}")
             cleaned = None if name is None else _clean_object(name)
-            yield from ((match, cleaned) for match in _expand(_text(key)))
+            yield from ((match, cleaned) for match in _expand(_text(key), settings))
     elif hasattr(files, "read"):
         raise UsageError(f"give the path of a file, not a file that is open ({files!r})")
     elif isinstance(files, Iterable) and not isinstance(files, (bytes, bytearray)):
         for item in files:
-            yield from _pairs(item)
+            yield from _pairs(item, settings)
     else:
         raise UsageError(
             "files are a path (with or without ':name of the ntuple'), a glob, a dict {path: name}, "
@@ -288,11 +291,11 @@ def _clean_object(name: str) -> str | None:
     return "/".join(part for part in name.strip().split("/") if part) or None
 
 
-def _expand(path: str) -> Sequence[str]:
+def _expand(path: str, settings: dict[str, str]) -> Sequence[str]:
     scheme = _SCHEME.match(path)
     if scheme is not None:
         if _core.is_remote(path):
-            return _expand_remote(path)
+            return _expand_remote(path, settings)
         if scheme.group(1).lower() != "file":
             shown = path.partition("?")[0]  # what is behind may be a secret
             raise UsageError(
@@ -312,10 +315,10 @@ def _expand(path: str) -> Sequence[str]:
     return list(dict.fromkeys(matches))
 
 
-def _expand_remote(url: str) -> Sequence[str]:
+def _expand_remote(url: str, settings: dict[str, str]) -> Sequence[str]:
     found: list[str] = []
     for variant in _braces(url):
-        found += _core.expand_url(variant)
+        found += _core.expand_url(variant, settings)
     if not found:
         raise NotFoundError(f"no file fits {url.partition('?')[0]!r}")
     return list(dict.fromkeys(found))

@@ -68,7 +68,7 @@ pub enum Verb {
     Reshape(ReshapeArgs),
     /// Copy the entries of which a condition is true
     Skim(SkimArgs),
-    /// Copy files from anywhere to anywhere, byte for byte: paths, root://, https:// (from there), s3://, gs://, az://
+    /// Copy files from anywhere to anywhere, byte for byte: paths, root://, https://, s3://, gs://, az://
     Cp(CopyArgs),
     /// Print the completion script of a shell
     #[command(alias = "completions")]

@@ -1,5 +1,7 @@
 //! URLs of files that are not on this machine.
 
+use std::collections::BTreeMap;
+
 use femtobarn_io::{IoError, RemoteEntry, Settings, list_folder};
 pub use femtobarn_io::{is_remote, scheme};
 use glob::Pattern;
@@ -56,11 +58,19 @@ fn is_pattern(text: &str) -> bool {
 /// # Errors
 /// If a pattern is none, or a folder cannot be listed. That nothing fits is none.
 pub fn expand(url: &str) -> Result<Vec<String>, Error> {
+    expand_with(url, BTreeMap::new())
+}
+
+/// The same, of a server that is asked as these settings say.
+///
+/// # Errors
+/// As [`expand`], and if a setting is none.
+pub fn expand_with(url: &str, settings: BTreeMap<String, String>) -> Result<Vec<String>, Error> {
+    let settings = Settings::new(url, settings)?;
     let (server, path, query) = parts(url);
     if !is_pattern(path) {
         return Ok(vec![url.to_owned()]);
     }
-    let settings = Settings::of(url);
     let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
     let mut found = Vec::new();
     let place = Place {

@@ -53,8 +53,13 @@ mod _core {
 
     /// The files that a URL of a server stands for: itself, or those that fit its pattern.
     #[pyfunction]
-    fn expand_url(py: Python<'_>, url: &str) -> PyResult<Vec<String>> {
-        py.detach(|| femtobarn::url::expand(url))
+    #[pyo3(signature = (url, settings = crate::convert::Settings::new()))]
+    fn expand_url(
+        py: Python<'_>,
+        url: &str,
+        settings: crate::convert::Settings,
+    ) -> PyResult<Vec<String>> {
+        py.detach(|| femtobarn::url::expand_with(url, settings))
             .map_err(crate::error::to_python)
     }
 

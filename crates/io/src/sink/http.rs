@@ -151,3 +151,125 @@ impl Drop for HttpSink {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use femtobarn_testkit::{Servers, can_start, can_start_nginx, content};
+
+    use super::super::send;
+    use super::*;
+    use crate::MemorySource;
+
+    fn settings(url: &str, spool: &Path) -> Settings {
+        let given = [("spool_folder", spool.to_str().unwrap())];
+        let given = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Settings::new(url, given.into()).unwrap()
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten();
+        let mut found: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        found.sort();
+        found
+    }
+
+    /// Writes by position, and all of a source, below a folder of a server; `moves` says whether files stand beside their names.
+    fn check(server: &Servers, folder: &str, moves: bool) {
+        let spool = tempfile::tempdir().unwrap();
+        let data = server.data[0].join("new/folder");
+        let url = server.http_url(&format!("{folder}new/folder/a%20b.root"));
+        let create = |replaces| HttpSink::create(&url, replaces, &settings(&url, spool.path()));
+        let bytes = content(9 << 20);
+
+        let sink = create(false).unwrap();
+        sink.write_at(4 << 20, &bytes[4 << 20..]).unwrap();
+        sink.write_at(0, &bytes[..4 << 20]).unwrap();
+        assert_eq!(names(spool.path()).len(), 1);
+        assert!(names(&data).is_empty());
+        sink.commit().unwrap();
+        assert!(sink.write_at(0, b"late").is_err());
+        drop(sink);
+        assert_eq!(names(&data), ["a b.root"]);
+        assert!(std::fs::read(data.join("a b.root")).unwrap() == bytes);
+        assert!(names(spool.path()).is_empty());
+
+        assert!(matches!(create(false), Err(IoError::Exists { .. })));
+        let given_up = create(true).unwrap();
+        given_up.write_at(0, b"never").unwrap();
+        drop(given_up);
+        assert!(names(spool.path()).is_empty());
+
+        // all of a source needs no file of this machine; it stands beside its name until it is committed
+        let source: Arc<dyn ByteSource> = MemorySource::new("memory", content(3 << 20));
+        let sink = create(true).unwrap();
+        sink.bring(&source, &|_| true).unwrap();
+        assert_eq!(names(&data).len(), if moves { 2 } else { 1 });
+        drop(sink);
+        assert_eq!(names(&data), ["a b.root"]);
+        send(&source, &create(true).unwrap(), &|_| true).unwrap();
+        assert!(std::fs::read(data.join("a b.root")).unwrap() == content(3 << 20));
+
+        // an empty file is one, too
+        create(true).unwrap().commit().unwrap();
+        assert_eq!(std::fs::read(data.join("a b.root")).unwrap(), b"");
+
+        let ended = send(&source, &create(true).unwrap(), &|_| false).unwrap_err();
+        assert_eq!(ended.kind(), "interrupted");
+        assert_eq!(names(&data), ["a b.root"]);
+    }
+
+    #[test]
+    fn files_of_nginx_are_written() {
+        if !can_start_nginx() {
+            return;
+        }
+        let server = Servers::start("nginx");
+        for (folder, moves) in [("dav/", true), ("folders/", true), ("plain/", false)] {
+            check(&server, folder, moves);
+            std::fs::remove_dir_all(server.data[0].join("new")).unwrap();
+        }
+    }
+
+    #[test]
+    fn files_of_xrootds_http_are_written() {
+        if can_start() {
+            check(&Servers::start("xrdhttp"), "", true);
+        }
+    }
+
+    #[test]
+    fn servers_that_refuse_are_told_from_each_other() {
+        if !can_start_nginx() {
+            return;
+        }
+        let server = Servers::start("nginx");
+        let source: Arc<dyn ByteSource> = MemorySource::new("memory", content(2 << 20));
+        let refused = |path: &str| {
+            let url = server.http_url(path);
+            let sink = HttpSink::create(&url, false, &Settings::default());
+            let error = sink.and_then(|sink| send(&source, &sink, &|_| true));
+            let error = error.unwrap_err();
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            format!("{}: {error}: {}", error.kind(), cause.unwrap_or_default())
+        };
+        for (path, said) in [
+            ("a.root", "the server takes no files there (no PUT)"),
+            ("small/a.root", "the server takes no files of this size"),
+            ("token/a.root", "permission-denied"),
+            ("dav/folder/", "not-a-file"),
+        ] {
+            let found = refused(path);
+            assert!(found.contains(said), "{path}: {found}");
+        }
+        let url = server.http_url("tokendav/a.root");
+        let given = [("bearer_token".to_owned(), "good".to_owned())];
+        let settings = Settings::new(&url, given.into()).unwrap();
+        let sink = HttpSink::create(&url, false, &settings).unwrap();
+        send(&source, &sink, &|_| true).unwrap();
+        assert!(std::fs::read(server.data[0].join("a.root")).unwrap() == content(2 << 20));
+    }
+}

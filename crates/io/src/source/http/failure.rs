@@ -144,17 +144,6 @@ impl HttpError {
         }
     }
 
-    /// Whether it is about a folder where there should be a file.
-    pub(super) fn is_folder(&self) -> bool {
-        matches!(
-            self.failures.last(),
-            Some(Failure {
-                why: Why::Folder,
-                ..
-            })
-        )
-    }
-
     /// The error of a sink.
     pub(super) fn of_sink(self, url: &str) -> IoError {
         let url = url.to_owned();
@@ -173,7 +162,7 @@ impl HttpError {
             }
             Some(412) => return IoError::Exists { url },
             Some(405 | 501) => "the server takes no files there (no PUT)",
-            Some(404 | 409) => "there is no such folder, and the server makes none",
+            Some(404 | 409) => "there is no such folder, or no such name can be given",
             Some(411) => {
                 "something between here and the server has taken the length of the file away"
             }

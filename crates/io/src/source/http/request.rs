@@ -37,7 +37,8 @@ impl Question {
     }
 
     pub fn with(mut self, name: HeaderName, value: &str) -> Self {
-        if let Ok(value) = HeaderValue::from_str(value) {
+        // names may have any letters
+        if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
             self.headers.insert(name, value);
         }
         self

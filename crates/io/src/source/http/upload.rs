@@ -14,6 +14,7 @@ use super::answer;
 use super::body::Body;
 use super::client::{Client, Limits};
 use super::failure::{HttpError, Why};
+use super::propfind::decoded;
 use super::request::{Answer, Call, Question};
 use super::target::{self, Target};
 use crate::meter::TrafficCounters;
@@ -31,12 +32,25 @@ const PULSE: Duration = Duration::from_millis(100);
 /// What removing a file that nobody wants may take.
 const CLEARING_UP: Duration = Duration::from_secs(5);
 
+/// What a server makes of `MOVE`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moving {
+    /// Nothing.
+    Unknown,
+    /// What WebDAV says.
+    Known,
+    /// The same, but names are taken as they stand in `Destination`, percent signs and all: XRootD's server, which speaks
+    /// WebDAV and does not say that it moves.
+    ToPlainNames,
+}
+
 /// A file of a server that is to be made.
 #[derive(Debug)]
 pub(crate) struct HttpUpload {
     target: Target,
     /// Where it stands until it is complete, on servers that can move it.
     aside: Option<Target>,
+    moving: Moving,
     limits: Limits,
     replaces: bool,
     /// Whether anything was sent.
@@ -59,16 +73,17 @@ impl HttpUpload {
         let mut upload = Self {
             limits: Limits::of(settings, is_dav)?,
             aside: None,
+            moving: Moving::Unknown,
             target,
             replaces,
             is_begun: AtomicBool::new(false),
             traffic: TrafficCounters::default(),
         };
-        let moves = upload.wait(async |upload, client| {
+        upload.moving = upload.wait(async |upload, client| {
             upload.check_free(client).await?;
-            Ok(is_dav || upload.moves(client).await)
+            Ok(upload.moving(client, is_dav).await)
         })?;
-        if moves {
+        if upload.moving != Moving::Unknown {
             let path = beside(upload.target.path(), getrandom::u32().unwrap_or_default());
             upload.aside = Some(upload.target.with_path(&path));
         }
@@ -92,7 +107,10 @@ impl HttpUpload {
             let mut pulse = interval(PULSE);
             loop {
                 tokio::select! {
-                    sent = &mut work => return sent.map(|()| true),
+                    // where it has its name already, it is too late to end it
+                    sent = &mut work => return sent.map(|()| {
+                        tick(body.sent()) || upload.aside.is_none()
+                    }),
                     _ = pulse.tick() => if !tick(body.sent()) {
                         return Ok(false);
                     }
@@ -129,11 +147,17 @@ impl HttpUpload {
         self.wait(async |upload, client| {
             upload.check_free(client).await?;
             let overwrite = if upload.replaces { "T" } else { "F" };
+            let destination = upload.target.destination();
+            let destination = match upload.moving {
+                Moving::ToPlainNames => decoded(&destination),
+                _ => destination,
+            };
             let question = question("MOVE", "giving it its name (MOVE)")
-                .with(DESTINATION, &upload.target.destination())
+                .with(DESTINATION, &destination)
                 .with(OVERWRITE, overwrite);
             upload.call(client, aside).insist(&question).await?;
-            Ok(())
+            // whatever the server took for its name
+            upload.head(client, &upload.target).await.map(drop)
         })
     }
 
@@ -179,23 +203,31 @@ impl HttpUpload {
     async fn check_free(&self, client: &Client) -> Result<(), HttpError> {
         match self.head(client, &self.target).await {
             Ok(answer) if !self.replaces => Err(answer.failure(Why::Taken).into()),
-            Err(error) if !self.replaces && !matches!(error.status(), Some(404 | 410)) => {
-                Err(error)
-            }
-            Err(error) if error.is_folder() => Err(error),
-            _ => Ok(()),
+            Ok(_) => Ok(()),
+            Err(error) => match error.status() {
+                Some(404 | 410) => Ok(()),
+                Some(_) if self.replaces => Ok(()),
+                _ => Err(error),
+            },
         }
     }
 
-    /// Whether the server speaks WebDAV there.
-    async fn moves(&self, client: &Client) -> bool {
+    /// What the server makes of `MOVE`.
+    async fn moving(&self, client: &Client, is_dav: bool) -> Moving {
         let question = question("OPTIONS", "what it can (OPTIONS)");
-        // one that does not say can only be sent the file
         let asked = self.call(client, &self.target).ask(&question).await;
-        asked.is_ok_and(|answer| {
+        let (mut is_allowed, mut has_dav) = (false, false);
+        if let Ok(answer) = asked {
             let allowed = answer::text(answer.headers(), ALLOW).unwrap_or_default();
-            answer.headers().contains_key(DAV) || allowed.contains("MOVE")
-        })
+            is_allowed = allowed.contains("MOVE");
+            has_dav = answer.headers().contains_key(DAV);
+        }
+        match (is_allowed, has_dav, is_dav) {
+            (false, true, _) => Moving::ToPlainNames,
+            (true, ..) | (.., true) => Moving::Known,
+            // one that does not say can only be sent the file
+            _ => Moving::Unknown,
+        }
     }
 
     /// The size of what is there, if the server says it.
@@ -215,30 +247,31 @@ impl HttpUpload {
                 question = question.with(IF_NONE_MATCH, "*");
             }
         }
-        let call = self.call(client, target);
-        match call.insist(&question).await {
-            Err(error) if matches!(error.status(), Some(404 | 409)) => {
-                if !self.make_folders(client).await {
-                    return Err(error);
-                }
-                call.insist(&question).await.map(drop)
-            }
-            sent => sent.map(drop),
+        if self.aside.is_some() {
+            self.make_folders(client).await;
         }
+        self.call(client, target).insist(&question).await.map(drop)
     }
 
-    /// Makes the folders of the name, those that are not there; whether there are any new ones.
-    async fn make_folders(&self, client: &Client) -> bool {
-        let mut is_any_new = false;
+    /// Makes the folders of the name, if they are not there.
+    async fn make_folders(&self, client: &Client) {
         let path = self.target.path();
-        for (end, _) in path.match_indices('/').skip(1) {
-            let folder = path.get(..=end).unwrap_or_default();
+        let folders: Vec<&str> = path
+            .match_indices('/')
+            .skip(1)
+            .filter_map(|(end, _)| path.get(..=end))
+            .collect();
+        let Some(own) = folders.last() else { return };
+        let found = self.head(client, &self.target.with_path(own)).await;
+        if !found.is_err_and(|error| matches!(error.status(), Some(404 | 410))) {
+            return;
+        }
+        for folder in folders {
             let folder = self.target.with_path(folder);
             let question = question("MKCOL", "making its folder (MKCOL)");
             // that of one that is there fails; what matters is whether the file can be sent then
-            is_any_new |= self.call(client, &folder).ask(&question).await.is_ok();
+            let _ = self.call(client, &folder).ask(&question).await;
         }
-        is_any_new
     }
 }
 
