@@ -178,16 +178,17 @@ mod tests {
         );
         assert!(!Path::new(&at("b")).exists());
         std::fs::write(at("c"), &content[..content.len() - 1]).unwrap();
-        let source = open_source(&at("a")).unwrap();
+        let usual = Settings::default();
+        let source = open_source_with(&at("a"), &usual).unwrap();
         assert_eq!(
-            compare(&*source, &at("c"), &|_, _| true).unwrap(),
+            compare(&*source, &at("c"), &usual, &|_| true).unwrap(),
             Some(39_999_999)
         );
         let mut other = content;
         other[20_000_000] ^= 1;
         std::fs::write(at("c"), &other).unwrap();
         assert_eq!(
-            compare(&*source, &at("c"), &|_, _| true).unwrap(),
+            compare(&*source, &at("c"), &usual, &|_| true).unwrap(),
             Some(PIECE)
         );
     }

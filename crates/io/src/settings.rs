@@ -411,6 +411,19 @@ mod tests {
     }
 
     #[test]
+    fn those_of_the_process_count_where_nothing_is_given() {
+        let pair = |value: &str| [("session_token".to_owned(), value.to_owned())].into();
+        set_for_all(pair("of all")).unwrap();
+        let text = |settings: Settings| settings.text("session_token").unwrap();
+        assert_eq!(text(Settings::of("s3://b/f")).as_deref(), Some("of all"));
+        let given = Settings::new("s3://b/f", pair("of one")).unwrap();
+        assert_eq!(text(given).as_deref(), Some("of one"));
+        assert!(set_for_all([("sesion".to_owned(), String::new())].into()).is_err());
+        set_for_all(BTreeMap::new()).unwrap();
+        assert_eq!(text(Settings::of("s3://b/f")), None);
+    }
+
+    #[test]
     fn what_is_given_counts_and_nonsense_is_an_error() {
         let given = |name: &str, value: &str| {
             Settings::new(

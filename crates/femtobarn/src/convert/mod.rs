@@ -20,6 +20,7 @@ mod plain;
 mod replace;
 mod reshape;
 mod steps;
+mod table_file;
 mod tables;
 mod tree;
 mod wanted;
