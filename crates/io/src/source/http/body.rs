@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::ops::Range;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ const AHEAD: usize = 4;
 pub(super) struct Body {
     source: Arc<dyn ByteSource>,
     sent: Arc<AtomicU64>,
+    is_ended: Arc<AtomicBool>,
     failure: Arc<Mutex<Option<IoError>>>,
 }
 
@@ -33,6 +34,7 @@ impl Body {
         Self {
             source,
             sent: Arc::default(),
+            is_ended: Arc::default(),
             failure: Arc::default(),
         }
     }
@@ -40,6 +42,11 @@ impl Body {
     /// Bytes that were handed on.
     pub fn sent(&self) -> u64 {
         self.sent.load(Relaxed)
+    }
+
+    /// Gives nothing more: what nobody waits for may be on its way still.
+    pub fn end(&self) {
+        self.is_ended.store(true, Relaxed);
     }
 
     /// Why the source could not be read, if it could not.
@@ -79,10 +86,14 @@ impl Body {
         let reads = stream::iter(ranges)
             .map(move |range| own.read(range))
             .buffered(AHEAD);
-        let sent = self.sent.clone();
-        let counted = reads.inspect(move |read| {
-            let length = read.as_ref().map_or(0, Bytes::len);
-            sent.fetch_add(length as u64, Relaxed);
+        let (sent, is_ended) = (self.sent.clone(), self.is_ended.clone());
+        let counted = reads.map(move |read| {
+            let bytes = read?;
+            if is_ended.load(Relaxed) {
+                return Err(std::io::Error::other("it was ended"));
+            }
+            sent.fetch_add(bytes.len() as u64, Relaxed);
+            Ok(bytes)
         });
         reqwest::Body::wrap_stream(counted)
     }

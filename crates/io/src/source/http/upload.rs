@@ -13,7 +13,7 @@ use tokio::time::interval;
 use super::answer;
 use super::body::Body;
 use super::client::{Client, Limits};
-use super::failure::{HttpError, Why};
+use super::failure::{Failure, HttpError, Why};
 use super::propfind::decoded;
 use super::request::{Answer, Call, Question};
 use super::target::{self, Target};
@@ -29,8 +29,9 @@ const OVERWRITE: HeaderName = HeaderName::from_static("overwrite");
 /// How often it is said how much was sent.
 const PULSE: Duration = Duration::from_millis(100);
 
-/// What removing a file that nobody wants may take.
+/// What removing a file that nobody wants may take, and how often it is tried.
 const CLEARING_UP: Duration = Duration::from_secs(5);
+const REMOVALS: usize = 20;
 
 /// What a server makes of `MOVE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +56,8 @@ pub(crate) struct HttpUpload {
     replaces: bool,
     /// Whether anything was sent.
     is_begun: AtomicBool,
+    /// Whether the server has not said what became of what was sent: it may make the file also when nobody waits for it.
+    is_uncertain: AtomicBool,
     traffic: TrafficCounters,
 }
 
@@ -77,6 +80,7 @@ impl HttpUpload {
             target,
             replaces,
             is_begun: AtomicBool::new(false),
+            is_uncertain: AtomicBool::new(false),
             traffic: TrafficCounters::default(),
         };
         upload.moving = upload.wait(async |upload, client| {
@@ -117,6 +121,7 @@ impl HttpUpload {
                 }
             }
         });
+        body.end();
         match (body.failure(), is_done?) {
             (Some(error), _) => Err(error),
             (None, true) => Ok(()),
@@ -171,8 +176,18 @@ impl HttpUpload {
         };
         clear_up(CLEARING_UP, async {
             let question = question("DELETE", "removing what is not complete");
-            // nobody is left to tell
-            let _ = self.call(&client, aside).ask(&question).await;
+            for _ in 0..REMOVALS {
+                // nobody is left to tell
+                let removed = self.call(&client, aside).ask(&question).await;
+                let is_missing = matches!(
+                    removed,
+                    Err(Failure { why: Why::Status(status), .. }) if status.as_u16() == 404
+                );
+                if !is_missing || !self.is_uncertain.load(Relaxed) {
+                    break;
+                }
+                tokio::time::sleep(PULSE).await;
+            }
         });
     }
 
@@ -250,7 +265,13 @@ impl HttpUpload {
         if self.aside.is_some() {
             self.make_folders(client).await;
         }
-        self.call(client, target).insist(&question).await.map(drop)
+        self.is_uncertain.store(true, Relaxed);
+        let sent = self.call(client, target).insist(&question).await;
+        let is_answered = sent
+            .as_ref()
+            .map_or_else(|error| error.status().is_some(), |_| true);
+        self.is_uncertain.store(!is_answered, Relaxed);
+        sent.map(drop)
     }
 
     /// Makes the folders of the name, if they are not there.
