@@ -370,6 +370,8 @@ class Nginx(Server):
     The same files are below ``/`` (with pages of folders), ``/dav/`` (WebDAV), ``/whole/`` (no parts of files),
     ``/few/`` (no more than four parts at once), ``/moved/`` (redirects to ``/``), ``/signed/`` (only with
     ``?sig=a%2Fb%3D``), ``/token/`` (only with the token ``good``), ``/private/`` (only for ``me`` with ``secret``).
+    Files can be put below ``/dav/``, ``/folders/`` (WebDAV that makes no folders by itself), ``/plain/`` (no WebDAV),
+    ``/small/`` (up to 1 MiB) and ``/tokendav/`` (WebDAV with the token ``good``).
     What it was asked is in ``access.log``, a line for each request: method, URL, status, range, tag, authorization.
 
     Parameters
@@ -430,6 +432,9 @@ class Nginx(Server):
         folders = "\n".join(f"{name}_temp_path {self.folder}/{name};" for name in _NGINX_FOLDERS)
         has_propfind = _NGINX_PROPFIND.exists()
         same = f"alias {self.data}/;"
+        dav = "autoindex off; dav_methods PUT DELETE MKCOL COPY MOVE;"
+        if has_propfind:
+            dav += " dav_ext_methods PROPFIND OPTIONS;"
         return f"""
 {f"load_module {_NGINX_PROPFIND};" if has_propfind else ""}
 {"user www-data;" if os.geteuid() == 0 else ""}
@@ -448,12 +453,11 @@ http {{
         {self._tls}
         root {self.data};
         autoindex on;
-        location /dav/ {{
-            {same} autoindex off;
-            dav_methods PUT DELETE MKCOL COPY MOVE;
-            {"dav_ext_methods PROPFIND OPTIONS;" if has_propfind else ""}
-            create_full_put_path on;
-        }}
+        location /dav/ {{ {same} {dav} create_full_put_path on; }}
+        location /folders/ {{ {same} {dav} }}
+        location /plain/ {{ {same} dav_methods PUT; create_full_put_path on; }}
+        location /small/ {{ {same} dav_methods PUT; client_max_body_size 1m; }}
+        location /tokendav/ {{ if ($http_authorization != "Bearer good") {{ return 401; }} {same} {dav} }}
         location /whole/ {{ {same} max_ranges 0; }}
         location /few/ {{ {same} max_ranges 4; }}
         location /moved/ {{ rewrite ^/moved/(.*)$ $scheme://$http_host/$1 redirect; }}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from femtobarn import _core, errors
 from femtobarn._compat import known_options
-from femtobarn._open import resolve
-from femtobarn._output import compression_settings, plain_path
+from femtobarn._open import resolve, settings_of
+from femtobarn._output import compression_settings, plain_path, shown
 from femtobarn._patterns import patterns
 from femtobarn._progress import Progress
 from femtobarn._repr import plural
@@ -53,6 +53,8 @@ class ConvertReport:
         What was wrong.
     skipped : tuple of (str, str)
         What of the input is not in the output since it cannot be converted: names and reasons, as `NTuple.skipped`.
+    delivery : dict or None
+        How the output got to its server, if it is on one; see `MergeReport`.
     """
 
     output: str
@@ -66,6 +68,7 @@ class ConvertReport:
     certificate: dict[str, Any] | None
     error: str | None = None
     skipped: tuple[tuple[str, str], ...] = ()
+    delivery: dict[str, Any] | None = None
 
     @property
     def equal(self) -> bool | None:
@@ -109,6 +112,7 @@ def _report(found: dict[str, Any], first: str) -> ConvertReport:
         certificate=found.get("certificate"),
         error=found.get("error"),
         skipped=tuple((name, reason) for name, reason in found.get("skipped", ())),
+        delivery=found.get("delivery"),
     )
 
 
@@ -147,6 +151,7 @@ def convert(
     skip_bad_files: bool = False,
     kind: str = "root",
     progress: bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Any:
     """Convert a TTree, an RNTuple, a Parquet or an Arrow IPC file into another of these (but never into a TTree).
 
@@ -164,7 +169,8 @@ def convert(
         types that hold those of all; what not all files have is left out, as what cannot be read.
     output : str or path
         The file to make: its ending says what it is (".root", ".parquet", ".arrow"). A name without an ending, or with
-        a slash at the end, or of a folder that is there, is a folder: then each file becomes one in it.
+        a slash at the end, or of a folder that is there, is a folder: then each file becomes one in it. Outputs on
+        servers are made in the folder for temporary files (the setting `spool_folder`), and sent when complete.
     fields, drop : str or list of str, optional
         The top-level fields to convert, and those to leave out, by the names of the input or of the output; ``*`` and
         ``?`` stand for any characters. One that cannot be read is left out with an `UnreadableWarning`; it is an error
@@ -199,6 +205,8 @@ def convert(
         What the files in a folder are: "root", "parquet" or "arrow".
     progress : bool, optional
         Whether a bar is shown; by default only on a terminal and in a notebook.
+    storage_options : dict, optional
+        Settings of how servers are asked, for inputs and output, as for `open`.
 
     Returns
     -------
@@ -220,11 +228,13 @@ def convert(
     """
     if type(files).__module__.split(".")[0] in ("uproot", "femtobarn"):
         raise UsageError("files are converted: give their paths; what is open is written by fb.write")
-    pairs = resolve(files)
+    settings = {} if storage_options is None else settings_of(storage_options)
+    pairs = resolve(files, settings)
     if not pairs:
         raise UsageError("there is nothing to convert")
     path = plain_path(output)
-    is_folder = path.endswith(("/", os.sep)) or Path(path).is_dir() or not Path(path).suffix
+    named = shown(path)
+    is_folder = named.endswith(("/", os.sep)) or Path(named).is_dir() or not Path(named).suffix
     if kind not in ("root", "parquet", "arrow"):
         raise UsageError(f"files are of the kind root, parquet or arrow, not {kind!r}")
     if jobs < 1:
@@ -239,6 +249,7 @@ def convert(
         "group": group,
         "verify": verify,
         "overwrite": overwrite,
+        "settings": settings,
     }
     write = {
         "compression": compression_settings(compression),
@@ -247,7 +258,7 @@ def convert(
         "memory_limit": None if memory_limit is None else num_bytes(memory_limit),
         "threads": num_threads(threads),
     }
-    with Progress(f"converting {Path(pairs[0][0]).name}", progress) as bar:
+    with Progress(f"converting {Path(shown(pairs[0][0])).name}", progress) as bar:
         seen: dict[int, tuple[int, int]] = {}
 
         def tick(file: int, entries: int, n_entries: int, done: int, total: int, verifying: bool) -> None:

@@ -151,7 +151,7 @@ class Fields:
 @final
 class FileWriter:
     @staticmethod
-    def create(url: str, compression: int, replaces: bool) -> FileWriter: ...
+    def create(url: str, compression: int, replaces: bool, settings: dict[str, str] = ...) -> FileWriter: ...
     @staticmethod
     def update(url: str) -> FileWriter: ...
     @property
@@ -232,6 +232,7 @@ def prove(
     fields: list[str] = ...,
     join: dict[str, Any] | None = None,
     damaged: list[str] = ...,
+    settings: dict[str, str] = ...,
     threads: int = 1,
     tick: Tick | None = None,
 ) -> str: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from femtobarn import _core
@@ -35,6 +35,7 @@ def join_columns(
     verify: bool = False,
     threads: int | None = None,
     progress: bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> MergeReport:
     """Put the fields of ntuples side by side into one ntuple (a horizontal merge, as friends of a tree).
 
@@ -77,6 +78,8 @@ def join_columns(
         Number of threads; by default the variable FEMTOBARN_THREADS, or else all cores.
     progress : bool, optional
         Whether a bar is shown; by default only on a terminal and in a notebook.
+    storage_options : dict, optional
+        Settings of how servers are asked, for inputs and output, as for `open`.
 
     Returns
     -------
@@ -105,5 +108,5 @@ def join_columns(
     given = joining(on, fields, unmatched) | {"others": others, "verify": verify}
     if name is not None:
         given["name"] = name
-    common = Common(None, compression, others, overwrite, threads, progress)
+    common = Common(None, compression, others, overwrite, threads, progress, storage_options)
     return call(_core.join_columns, "joining", files, output, given, {}, common)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from femtobarn import _core
 from femtobarn._compat import known_options
-from femtobarn._open import resolve
-from femtobarn._output import compression_settings, plain_path
+from femtobarn._open import resolve, settings_of
+from femtobarn._output import compression_settings, plain_path, shown
 from femtobarn._patterns import patterns
 from femtobarn._progress import Progress
 from femtobarn._repr import plural
@@ -56,6 +56,9 @@ class MergeReport:
         Number of histograms in the output, which are sums of those of the inputs.
     proof : dict or None
         What the comparison with the inputs found, if there was one.
+    delivery : dict or None
+        Of an output on a server: "bytes" that were sent, "seconds" that it took, and by what the server's file was
+        "compared" with it: "size", "bytes" (all were read back), or the kind of the server's checksum, as "adler32".
     """
 
     output: str
@@ -69,6 +72,7 @@ class MergeReport:
     entries_before: dict[str, int] = field(default_factory=dict)
     histograms: int = 0
     proof: dict[str, Any] | None = None
+    delivery: dict[str, Any] | None = None
 
     def __repr__(self) -> str:
         levels = ", ".join(f"{level}: {n}" for level, n in self.levels.items() if n)
@@ -98,6 +102,7 @@ def merge(
     verify: bool = False,
     threads: int | None = None,
     progress: bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> MergeReport:
     """Merge files into one: the ntuples of each name, one after another, and the sums of histograms.
 
@@ -110,7 +115,9 @@ def merge(
     files : str, path, dict or list
         What to merge, as for `open`: all ntuples of a file, or the one that is named.
     output : str or path
-        The file to make, or with `append` to add to.
+        The file to make, or with `append` to add to. One of a server (``root://``, ``https://``, ``davs://``, ``s3://``,
+        ``gs://``, ``az://``) is made in the folder for temporary files (the setting `spool_folder`), and sent when it
+        is complete.
     level : str
         What is done with pages, by the levels of ROOT's merging: "L0" shares blocks, and is an error where that is not
         possible; "L1" copies; "L2" recompresses what has another `compression`; "L3" encodes for the compression what
@@ -145,6 +152,8 @@ def merge(
         Number of threads; by default the variable FEMTOBARN_THREADS, or else all cores.
     progress : bool, optional
         Whether a bar is shown; by default only on a terminal and in a notebook.
+    storage_options : dict, optional
+        Settings of how servers are asked, for inputs and output, as for `open`.
 
     Returns
     -------
@@ -166,7 +175,7 @@ def merge(
     """
     given = {"level": level, "mode": mode, "compatible": compatible, "append": append, "verify": verify}
     write = sizes(cluster_size, page_size)
-    common = Common(fields, compression, others, overwrite, threads, progress)
+    common = Common(fields, compression, others, overwrite, threads, progress, storage_options)
     return run("merging", files, output, given, write, common)
 
 
@@ -213,6 +222,7 @@ class Common:
     overwrite: bool
     threads: int | None
     progress: bool | None
+    storage_options: Mapping[str, Any] | None = None
 
 
 def run(
@@ -257,15 +267,16 @@ def call(
     common: Common,
 ) -> MergeReport:
     """Call a function of the core, with what `run` has; give its report."""
-    pairs = resolve(files)
+    settings = {} if common.storage_options is None else settings_of(common.storage_options)
+    pairs = resolve(files, settings)
     if not pairs:
         raise UsageError("there is nothing to merge")
-    given["overwrite"] = common.overwrite
+    given |= {"overwrite": common.overwrite, "settings": settings}
     write["threads"] = num_threads(common.threads)
     if common.compression is not None:
         given["compression"] = write["compression"] = compression_settings(common.compression)
     path = plain_path(output, "second")
-    with Progress(f"{verb} into {Path(path).name}", common.progress) as bar:
+    with Progress(f"{verb} into {Path(shown(path)).name}", common.progress) as bar:
 
         def tick(num_files: int, all_files: int, done: int, total: int) -> None:
             bar.tick(done, total)
@@ -283,4 +294,5 @@ def call(
         entries_before={name: ntuple["entries_before"] for name, ntuple in found["ntuples"].items()},
         histograms=found["histograms"],
         proof=found["proof"],
+        delivery=found["delivery"],
     )

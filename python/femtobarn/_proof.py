@@ -38,6 +38,7 @@ def proven(
     if not 0 <= first <= ntuple.num_entries:
         raise UsageError(f"since is one of the {ntuple.num_entries} entries, not {first}")
     [output] = ntuple.files
+    settings = ntuple._reopen.get("settings", {})
     join = None
     if given["beside"]:
         join = joining(given["on"], given["fields"], given["unmatched"] or "error")
@@ -45,7 +46,7 @@ def proven(
         raise UsageError("on and unmatched are about inputs that are side by side (beside=True)")
     found = _core.prove(
         output,
-        resolve(against),
+        resolve(against, settings),
         values=bool(given["values"]),
         entries=None if entries is None else entry_slice(entries),
         condition=given["where"],
@@ -53,6 +54,7 @@ def proven(
         fields=[] if join else patterns("fields", given["fields"]),
         join=join,
         damaged=given["damaged"],
+        settings=settings,
         threads=threads,
         tick=progress.tick,
     )

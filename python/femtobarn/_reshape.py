@@ -31,6 +31,7 @@ def clone(
     verify: bool = False,
     threads: int | None = None,
     progress: bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> MergeReport:
     """Copy ntuples with some of their fields, or some of their entries, without decompressing pages.
 
@@ -61,6 +62,8 @@ def clone(
         Number of threads; by default the variable FEMTOBARN_THREADS, or else all cores.
     progress : bool, optional
         Whether a bar is shown; by default only on a terminal and in a notebook.
+    storage_options : dict, optional
+        Settings of how servers are asked, for inputs and output, as for `open`.
 
     Returns
     -------
@@ -82,7 +85,7 @@ def clone(
     given: dict[str, Any] = {"level": level, "verify": verify}
     if entries is not None:
         given["entries"] = entry_slice(entries)
-    common = Common(fields, None, others, overwrite, threads, progress)
+    common = Common(fields, None, others, overwrite, threads, progress, storage_options)
     return run("cloning", source, output, given, {}, common)
 
 
@@ -102,6 +105,7 @@ def reshape(
     verify: bool = False,
     threads: int | None = None,
     progress: bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> MergeReport:
     """Copy ntuples in another shape; each change costs only what it needs.
 
@@ -140,6 +144,8 @@ def reshape(
         Number of threads; by default the variable FEMTOBARN_THREADS, or else all cores.
     progress : bool, optional
         Whether a bar is shown; by default only on a terminal and in a notebook.
+    storage_options : dict, optional
+        Settings of how servers are asked, for inputs and output, as for `open`.
 
     Returns
     -------
@@ -171,7 +177,7 @@ def reshape(
     if compression is None and not given:
         raise UsageError("nothing is to be changed: give compression, page_size, cluster_size, encoding or precision")
     given["verify"] = verify
-    common = Common(fields, compression, others, overwrite, threads, progress)
+    common = Common(fields, compression, others, overwrite, threads, progress, storage_options)
     return run("reshaping", source, output, given, write, common)
 
 
@@ -190,6 +196,7 @@ def skim(
     verify: bool = False,
     threads: int | None = None,
     progress: bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> MergeReport:
     """Copy the entries of which a condition is true, of one or several files.
 
@@ -223,6 +230,8 @@ def skim(
         Number of threads; by default the variable FEMTOBARN_THREADS, or else all cores.
     progress : bool, optional
         Whether a bar is shown; by default only on a terminal and in a notebook.
+    storage_options : dict, optional
+        Settings of how servers are asked, for inputs and output, as for `open`.
 
     Returns
     -------
@@ -245,7 +254,7 @@ def skim(
         raise UsageError(f'where is a condition as a text, such as "nMuon >= 2", not {where!r}')
     given: dict[str, Any] = {"where": where, "verify": verify}
     write = sizes(cluster_size, page_size)
-    common = Common(fields, compression, others, overwrite, threads, progress)
+    common = Common(fields, compression, others, overwrite, threads, progress, storage_options)
     return run("skimming", source, output, given, write, common)
 
 

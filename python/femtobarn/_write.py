@@ -11,7 +11,8 @@ from femtobarn._compat import known_options
 from femtobarn._file_writer import FileWriter
 from femtobarn._ntuple import NTuple
 from femtobarn._ntuple_writer import AttributeSetWriter, NTupleWriter
-from femtobarn._output import Path, compression_settings, plain_path, root_path
+from femtobarn._open import settings_of
+from femtobarn._output import Path, compression_settings, plain_path, root_path, shown
 from femtobarn._spec import to_fields
 from femtobarn._steps import num_threads
 from femtobarn._to_nodes import maps_of, to_batches
@@ -21,7 +22,13 @@ __all__ = ["AttributeSetWriter", "FileWriter", "NTupleWriter", "create", "recrea
 
 
 @known_options()
-def create(path: Path, *, compression: Any = "zstd:5", threads: int | None = None) -> FileWriter:
+def create(
+    path: Path,
+    *,
+    compression: Any = "zstd:5",
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> FileWriter:
     """Make a new ROOT file, where there is none yet.
 
     Of several that are made at the same time, the first that is closed appears; the others are errors when they are
@@ -35,6 +42,8 @@ def create(path: Path, *, compression: Any = "zstd:5", threads: int | None = Non
         How ntuples are compressed if they say nothing else; see `recreate`.
     threads : int, optional
         Number of threads that encode and compress; by default the variable FEMTOBARN_THREADS, or else all cores.
+    storage_options : dict, optional
+        Settings of how the server is asked, as for `open`.
 
     Returns
     -------
@@ -49,12 +58,17 @@ def create(path: Path, *, compression: Any = "zstd:5", threads: int | None = Non
     name = root_path(path)
     if not _core.is_remote(name) and os.path.lexists(name.removeprefix("file://")):
         raise FileError(f"{name} is there already: fb.recreate replaces it, fb.update adds to it", kind="create-failed")
-    settings = compression_settings(compression)
-    return FileWriter(_core.FileWriter.create(name, settings, False), settings, num_threads(threads))
+    return _new(name, False, compression, threads, storage_options)
 
 
 @known_options()
-def recreate(path: Path, *, compression: Any = "zstd:5", threads: int | None = None) -> FileWriter:
+def recreate(
+    path: Path,
+    *,
+    compression: Any = "zstd:5",
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> FileWriter:
     """Make a new ROOT file, which replaces what has its name.
 
     The file is written beside its name and appears when it is closed, complete and synced. If the ``with`` block ends
@@ -69,6 +83,8 @@ def recreate(path: Path, *, compression: Any = "zstd:5", threads: int | None = N
         as in "zstd:5"; ROOT's number, as 505; "none" or None.
     threads : int, optional
         Number of threads that encode and compress; by default the variable FEMTOBARN_THREADS, or else all cores.
+    storage_options : dict, optional
+        Settings of how the server is asked, as for `open`.
 
     Returns
     -------
@@ -89,8 +105,15 @@ def recreate(path: Path, *, compression: Any = "zstd:5", threads: int | None = N
     >>> fb.open(tmp / "new.root")["pt"].array().to_list()
     [[0.5], [1.5, 2.5]]
     """
+    return _new(root_path(path), True, compression, threads, storage_options)
+
+
+def _new(
+    url: str, replaces: bool, compression: Any, threads: int | None, storage_options: Mapping[str, Any] | None
+) -> FileWriter:
     settings = compression_settings(compression)
-    return FileWriter(_core.FileWriter.create(root_path(path), settings, True), settings, num_threads(threads))
+    asking = {} if storage_options is None else settings_of(storage_options)
+    return FileWriter(_core.FileWriter.create(url, settings, replaces, asking), settings, num_threads(threads))
 
 
 @known_options()
@@ -128,7 +151,15 @@ def update(path: Path, *, compression: Any = None, threads: int | None = None) -
 
 
 @known_options(like=FileWriter.mkrntuple)
-def write(path: Path, data: Any, name: str = "Events", *, compression: Any = "zstd:5", **options: Any) -> int:
+def write(
+    path: Path,
+    data: Any,
+    name: str = "Events",
+    *,
+    compression: Any = "zstd:5",
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> int:
     """Write data as an ntuple of a new file.
 
     Parameters
@@ -141,6 +172,8 @@ def write(path: Path, data: Any, name: str = "Events", *, compression: Any = "zs
         Name of the ntuple; directories may be in front, as "folder/Events".
     compression : str, int or None
         See `recreate`.
+    storage_options : dict, optional
+        Settings of how the server is asked, as for `open`.
     **options
         As those of `FileWriter.mkrntuple`.
 
@@ -163,7 +196,7 @@ def write(path: Path, data: Any, name: str = "Events", *, compression: Any = "zs
     while True:
         skipped = data.skipped if isinstance(data, NTuple) else ()
         try:
-            with recreate(path, compression=compression, threads=threads) as file:
+            with recreate(path, compression=compression, threads=threads, storage_options=storage_options) as file:
                 return _write(file, data, name, options)
         except UsageError:
             # a branch that only its later entries show to be unreadable: nothing has appeared yet
@@ -196,6 +229,11 @@ def _write(file: FileWriter, data: Any, name: str, options: dict[str, Any]) -> i
 def _check_apart(path: Path, data: Any) -> None:
     """Refuse to replace the file that is read: what else is in it would be lost."""
     if not isinstance(data, NTuple):
+        return
+    if _core.is_remote(os.fspath(path)):
+        place = shown(os.fspath(path))
+        if any(shown(file) == place for file, _ in data.files):
+            raise UsageError(f"{place} is what is read, and would be replaced: give the output another name")
         return
     place = os.path.realpath(os.path.expanduser(os.fspath(path)).removeprefix("file://"))  # noqa: PTH111
     for file, _ in data.files:

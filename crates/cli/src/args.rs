@@ -38,6 +38,9 @@ pub struct Cli {
     /// Say on standard error what was read: bytes, requests, times, rates
     #[arg(long, global = true)]
     pub stats: bool,
+    /// A setting of how servers are asked, as request_timeout=20, before those of environment and file; may be given several times
+    #[arg(long, global = true, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
     #[command(subcommand)]
     pub verb: Verb,
 }
@@ -66,7 +69,7 @@ pub enum Verb {
     Reshape(ReshapeArgs),
     /// Copy the entries of which a condition is true
     Skim(SkimArgs),
-    /// Copy files from anywhere to anywhere, byte for byte: paths, root://, https:// (from there), s3://, gs://, az://
+    /// Copy files from anywhere to anywhere, byte for byte: paths, root://, https://, s3://, gs://, az://
     Cp(CopyArgs),
     /// Look at each step of the way to a file: addresses, TLS, login, latency, throughput; exit code 1 if one fails
     Doctor(DoctorArgs),

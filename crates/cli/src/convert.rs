@@ -7,11 +7,13 @@ use femtobarn::convert::{
     Batch, ConvertOptions, Converted, FileReport, Format, Input, Outcome, Replace, advice, convert,
     convert_many,
 };
+use femtobarn::io::public;
 use femtobarn::write::WriteOptions;
 use serde_json::{Value, json};
 
 use crate::args::ConvertArgs;
 use crate::failure::{Failure, code, code_of};
+use crate::merge::sent;
 use crate::options::{compression, size};
 use crate::output::Output;
 use crate::progress::{Show, end_gently, is_interrupted};
@@ -38,15 +40,17 @@ pub fn run(
         )));
     };
     let options = options(args)?;
-    let path = Path::new(output);
-    check_output(output)?;
+    // what is for a server is no part of the name
+    let shown = public(output);
+    let path = Path::new(&shown);
+    check_output(&shown)?;
     if let Some(report) = &args.skip_bad_files {
         check_report(report)?;
     }
     let is_choosing = !args.fields.is_empty() || !args.drop.is_empty();
     let inputs = inputs(names, is_choosing)?;
     end_gently();
-    let is_folder = output.ends_with('/') || path.is_dir() || path.extension().is_none();
+    let is_folder = shown.ends_with('/') || path.is_dir() || path.extension().is_none();
     if !is_folder {
         if args.resume || args.skip_bad_files.is_some() {
             let message =
@@ -256,6 +260,7 @@ fn options(args: &ConvertArgs) -> Result<ConvertOptions, Failure> {
             threads: args.threads.number()?,
             ..WriteOptions::default()
         },
+        ..ConvertOptions::default()
     })
 }
 
@@ -278,6 +283,7 @@ pub fn inputs(names: &[String], is_choosing: bool) -> Result<Vec<Input>, Failure
                 .map(|target| Input {
                     url: target.file,
                     path: target.name,
+                    ..Input::default()
                 }),
         );
         if out.len() == before {
@@ -322,7 +328,7 @@ fn listed(names: &[String]) -> Result<Vec<String>, Failure> {
 }
 
 fn document(inputs: &[Input], done: &Converted) -> Value {
-    let inputs: Vec<&str> = inputs.iter().map(|input| input.url.as_str()).collect();
+    let inputs: Vec<String> = inputs.iter().map(|input| public(&input.url)).collect();
     let mut out = json!({"inputs": inputs});
     if let (Some(out), Value::Object(done)) = (out.as_object_mut(), done.to_json()) {
         out.extend(done);
@@ -350,6 +356,9 @@ fn print(done: &Converted, out: &mut Output<'_>) -> Result<(), Failure> {
         units::bytes(done.bytes_in),
         done.seconds
     )?;
+    if let Some(delivery) = &done.delivery {
+        writeln!(out, "  {}", sent(delivery))?;
+    }
     for (name, note) in &done.notes {
         writeln!(out, "  {}: {}", printable(name), printable(note))?;
     }
@@ -450,6 +459,7 @@ mod tests {
             input: Input {
                 url: "in.root".into(),
                 path: None,
+                ..Input::default()
             },
             output: "out.root".into(),
             outcome: Outcome::Failed {

@@ -39,26 +39,27 @@ pub fn run(args: &CopyArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
     let options = CopyOptions {
         overwrite: args.force,
         verify: args.verify,
+        ..CopyOptions::default()
     };
     let mut worst = code::FINE;
     for from in &files {
         let (to, start) = (destination(from, &args.destination), Instant::now());
         let tick = |done, total| show.tick_share(&public(from), done, total);
-        let copied = copy(from, &to, options, &tick)?;
+        let copied = copy(from, &to, &options, &tick)?;
         show.end();
         if copied.differs_at.is_some() {
             worst = code::DAMAGED;
         }
         if json {
-            out.json(&document(from, &to, copied, start.elapsed().as_secs_f64()))?;
+            out.json(&document(from, &to, &copied, start.elapsed().as_secs_f64()))?;
         } else {
-            writeln!(out, "{}", printable(&line(from, &to, copied, args.verify)))?;
+            writeln!(out, "{}", printable(&line(from, &to, &copied, args.verify)))?;
         }
     }
     Ok(worst)
 }
 
-fn line(from: &str, to: &str, copied: Copied, verified: bool) -> String {
+fn line(from: &str, to: &str, copied: &Copied, verified: bool) -> String {
     let [from, to] = [from, to].map(public);
     let size = units::bytes(copied.n_bytes);
     match copied.differs_at {
@@ -66,17 +67,21 @@ fn line(from: &str, to: &str, copied: Copied, verified: bool) -> String {
             format!("{to} is NO copy of {from}: it differs within 16 MiB from byte {at} on")
         }
         None if verified => format!("{from} -> {to}: {size}, the same in the copy"),
-        None => format!("{from} -> {to}: {size}"),
+        None => match &copied.checksum {
+            Some(kind) => format!("{from} -> {to}: {size}, with the same {kind}"),
+            None => format!("{from} -> {to}: {size}"),
+        },
     }
 }
 
-fn document(from: &str, to: &str, copied: Copied, seconds: f64) -> serde_json::Value {
+fn document(from: &str, to: &str, copied: &Copied, seconds: f64) -> serde_json::Value {
     json!({
         "from": public(from),
         "to": public(to),
         "bytes": copied.n_bytes,
         "shared": copied.transferred.cloned,
         "seconds": seconds,
+        "checksum": copied.checksum,
         "differs_at": copied.differs_at,
     })
 }

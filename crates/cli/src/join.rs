@@ -32,6 +32,7 @@ pub fn run(args: &JoinArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
         overwrite: args.force,
         verify: args.verify,
         write,
+        ..JoinOptions::default()
     };
     end_gently();
     let show = Show::new(1, json);

@@ -68,8 +68,10 @@ fn run_with(args: Vec<String>, out: &mut Output<'_>, err: &mut Output<'_>) -> i3
         _ => None,
     };
     let result = match Cli::try_parse_from(std::iter::once("fb".to_owned()).chain(args)) {
-        Ok(cli) if cli.stats => stats::run(&cli, out, err),
-        Ok(cli) => dispatch(&cli, out, err),
+        Ok(cli) => options::set_all(&cli.set).and_then(|()| match cli.stats {
+            true => stats::run(&cli, out, err),
+            false => dispatch(&cli, out, err),
+        }),
         Err(error) => usage(&error, (json, advice), out),
     };
     let result = result.and_then(|code| out.flush().map(|()| code).map_err(Failure::from));

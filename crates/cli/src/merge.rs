@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
 use std::path::Path;
 
-use femtobarn::Error;
 use femtobarn::convert::Input;
+use femtobarn::io::public;
 use femtobarn::merge::{MergeOptions, MergeReport, merge};
+use femtobarn::{Delivery, Error};
 
 use crate::args::MergeArgs;
 use crate::convert::{AS_LIST, inputs};
@@ -77,6 +78,8 @@ pub fn advised(error: Error, inputs: &[Input], is_choosing: bool) -> Failure {
 /// Insists that the output, the name that stands first or last, is one file.
 pub fn check_output(output: &str, which: &str) -> Result<(), Failure> {
     let path = Path::new(output);
+    // what is for a server is no part of the name
+    let output = public(output);
     let is_named = output.to_ascii_lowercase().contains(".root:") || !output.contains(".root");
     let wrong = if path.exists() {
         (!path.is_file()).then(|| format!("{output} is not a file"))
@@ -146,6 +149,9 @@ pub fn print(report: &MergeReport, out: &mut Output<'_>) -> Result<(), Failure> 
         if n == 1 { "" } else { "s" },
         report.seconds
     )?;
+    if let Some(delivery) = &report.delivery {
+        writeln!(out, "  {}", sent(delivery))?;
+    }
     for (path, ntuple) in &report.ntuples {
         let before = match report.bytes_before {
             Some(_) => format!(" ({} before)", ntuple.n_before),
@@ -179,6 +185,21 @@ pub fn print(report: &MergeReport, out: &mut Output<'_>) -> Result<(), Failure> 
         writeln!(out, "  {}", printable(&remark))?;
     }
     Ok(())
+}
+
+/// How an output got to its server.
+pub fn sent(delivery: &Delivery) -> String {
+    let how = match delivery.compared.as_str() {
+        "size" => "of the same size there",
+        "bytes" => "with the same bytes there",
+        kind => {
+            return format!(
+                "sent in {:.2} s, with the same {kind} there",
+                delivery.seconds
+            );
+        }
+    };
+    format!("sent in {:.2} s, {how}", delivery.seconds)
 }
 
 /// What is said of files.

@@ -1,12 +1,31 @@
 //! What options say, as the library takes it.
 
+use std::collections::BTreeMap;
+
+use femtobarn::Error;
 use femtobarn::codec::parse_settings;
+use femtobarn::io::set_for_all;
 use femtobarn::merge::{Entries, Level, Others, Unmatched};
 use femtobarn::write::{Mode, StoredAs, WriteOptions};
 
 use crate::args::{Sizes, Threads};
 use crate::failure::{Failure, code};
 use crate::units;
+
+/// Takes settings of the form `NAME=VALUE` for all files of the process.
+pub fn set_all(texts: &[String]) -> Result<(), Failure> {
+    let mut given = BTreeMap::new();
+    for text in texts {
+        let pair = text.split_once('=');
+        let (name, value) = pair.ok_or_else(|| {
+            usage(&format!(
+                "{text:?} is no setting, as request_timeout=20 is (--set NAME=VALUE)"
+            ))
+        })?;
+        given.insert(name.trim().to_owned(), value.trim().to_owned());
+    }
+    Ok(set_for_all(given).map_err(Error::from)?)
+}
 
 /// The settings that a name and a level stand for.
 pub fn compression(text: &str) -> Result<u32, Failure> {

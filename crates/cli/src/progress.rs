@@ -95,7 +95,7 @@ impl Show {
                 "{files}/{} files, {bytes} of {}{}",
                 pulse.n_files,
                 units::bytes(pulse.n_bytes),
-                verifying(pulse.verifying)
+                stage(pulse.verifying, pulse.sending)
             )
         });
         true
@@ -167,18 +167,24 @@ fn progress(pulses: &BTreeMap<usize, Pulse>, n_files: usize, elapsed: Duration) 
     } else {
         String::new()
     };
-    let verifying = verifying(pulses.values().any(|pulse| pulse.verifying));
+    let is_any = |is: &dyn Fn(&Pulse) -> bool| pulses.values().any(is);
+    let stage = stage(
+        is_any(&|pulse| pulse.verifying),
+        is_any(&|pulse| pulse.sending),
+    );
     format!(
-        "{files}{} of {}, {entries} entries, {speed:.0} MB/s, {left:.0} s left{verifying}",
+        "{files}{} of {}, {entries} entries, {speed:.0} MB/s, {left:.0} s left{stage}",
         units::bytes(done),
         units::bytes(known)
     )
 }
 
-fn verifying(is_on: bool) -> &'static str {
-    match is_on {
-        true => ", verifying",
-        false => "",
+/// What is done besides, if anything.
+fn stage(verifying: bool, sending: bool) -> &'static str {
+    match (verifying, sending) {
+        (_, true) => ", sending",
+        (true, false) => ", verifying",
+        (false, false) => "",
     }
 }
 
@@ -194,6 +200,7 @@ mod tests {
             bytes: 10_000_000,
             n_bytes: 20_000_000,
             verifying: false,
+            sending: false,
         };
         let line = progress(&BTreeMap::from([(0, pulse)]), 2, Duration::from_secs(2));
         assert_eq!(

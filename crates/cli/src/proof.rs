@@ -54,6 +54,7 @@ pub fn against(
     let output = Input {
         url: target.file.clone(),
         path: target.name.clone(),
+        ..Input::default()
     };
     let wanted = match (&args.entries, &args.condition) {
         (Some(text), _) => entries(text)?,

@@ -1,38 +1,46 @@
 //! Copying files from anywhere to anywhere, byte for byte.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use femtobarn_io::{ByteSource, IoError, Transferred, is_for_others, is_remote, on_threads};
+use femtobarn_io::{
+    ByteSource, IoError, OnBytes, Settings, Transferred, is_for_others, is_remote, on_threads,
+    public, send,
+};
 use femtobarn_rntuple::RNTupleError;
 
-use crate::open::open_source;
+use crate::open::open_source_with;
 use crate::url::{is_folder, split_query};
 use crate::writable::{create_sink, local};
 
-/// Bytes that are brought by one thread at a time.
+/// Bytes of a copy that are compared by one thread at a time.
 const PIECE: u64 = 16 << 20;
 
-/// Pieces that are under way at once.
+/// Pieces that are compared at once.
 const AT_ONCE: usize = 8;
 
 /// How a file is copied.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct CopyOptions {
     /// Replace a file that is there already.
     pub overwrite: bool,
     /// Read the copy, and compare it with the file, byte by byte.
     pub verify: bool,
+    /// Settings of how servers are asked, before those of environment and file.
+    pub settings: BTreeMap<String, String>,
 }
 
 /// What was copied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
     /// Bytes.
     pub n_bytes: u64,
     /// How they got there.
     pub transferred: Transferred,
+    /// The kind of the checksum by which the server has the copy, if it gives one.
+    pub checksum: Option<String>,
     /// Where the copy is another file, within a piece of 16 MiB, if it was read and is.
     pub differs_at: Option<u64>,
 }
@@ -43,16 +51,18 @@ pub fn destination(from: &str, to: &str) -> String {
     if !is_folder {
         return to.to_owned();
     }
-    // of a path, a question mark is a part
-    let split = |text| match is_remote(text) {
-        true => split_query(text),
-        false => (text, ""),
-    };
-    let ((from, _), (folder, query)) = (split(from), split(to));
     // of a chain, what it begins with; that may be a cache, which has no name
     let mut links = from.split("::").filter(|_| is_for_others(from));
-    let from = links.find(|link| link.contains("://")).unwrap_or(from);
-    let name = from.rsplit('/').next().unwrap_or_default();
+    let from = public(links.find(|link| link.contains("://")).unwrap_or(from));
+    file_of(to, from.rsplit('/').next().unwrap_or_default())
+}
+
+/// The URL or path of a file in a folder. Of a path, a question mark is a part.
+pub(crate) fn file_of(folder: &str, name: &str) -> String {
+    if !is_remote(folder) {
+        return Path::new(folder).join(name).to_string_lossy().into_owned();
+    }
+    let (folder, query) = split_query(folder);
     format!("{}/{name}{query}", folder.trim_end_matches('/'))
 }
 
@@ -64,56 +74,29 @@ pub fn destination(from: &str, to: &str) -> String {
 pub fn copy(
     from: &str,
     to: &str,
-    options: CopyOptions,
+    options: &CopyOptions,
     tick: &(dyn Fn(u64, u64) -> bool + Sync),
 ) -> Result<Copied, RNTupleError> {
-    let source = open_source(from)?;
+    let settings = |url| Settings::new(url, options.settings.clone());
+    let source = open_source_with(from, &settings(from)?)?;
     let size = source.meta().size;
     let is_itself = !is_remote(from) && !is_remote(to) && same_file(local(from), local(to));
     if is_itself {
         let what = format!("{from} and {to} are the same file");
         return Err(RNTupleError::Usage { what });
     }
-    let sink = create_sink(to, options.overwrite)?;
-    let (done, goes_on) = (AtomicU64::new(0), AtomicBool::new(true));
-    let block = sink.share_block(&*source).is_some();
-    // what the system itself copies is best done at once
-    let piece = if source.file().is_some() && !is_remote(to) {
-        u64::MAX
-    } else {
-        PIECE
-    };
-    let mut threads = vec![(); AT_ONCE];
-    let moved = on_threads(&mut threads, pieces(size, piece), |(), range| {
-        if !goes_on.load(Relaxed) {
-            return Err(interrupted(from));
-        }
-        let moved = sink.transfer(&*source, &range, range.start, block)?;
-        let so_far = done.fetch_add(range.end - range.start, Relaxed) + range.end - range.start;
-        goes_on.fetch_and(tick(so_far, size), Relaxed);
-        Ok(moved)
-    })?;
-    if !goes_on.load(Relaxed) {
-        return Err(interrupted(from).into());
-    }
-    sink.sync()?;
-    sink.commit()?;
+    let sink = create_sink(to, options.overwrite, &settings(to)?)?;
+    let sent = send(&source, &*sink, &|done| tick(done, size))?;
     let differs_at = match options.verify {
-        true => compare(&*source, to, tick)?,
+        true => compare(&*source, to, &settings(to)?, &|done| tick(done, size))?,
         false => None,
     };
     Ok(Copied {
         n_bytes: size,
         differs_at,
-        transferred: moved
-            .into_iter()
-            .fold(Transferred::default(), Transferred::and),
+        transferred: sent.transferred,
+        checksum: sent.checksum,
     })
-}
-
-fn interrupted(url: &str) -> IoError {
-    let url = url.to_owned();
-    IoError::Interrupted { url }
 }
 
 fn same_file(one: &Path, other: &Path) -> bool {
@@ -121,37 +104,31 @@ fn same_file(one: &Path, other: &Path) -> bool {
     one.is_some() && one == other
 }
 
-fn pieces(size: u64, piece: u64) -> Vec<Range<u64>> {
-    let mut out = Vec::new();
-    let mut start = 0;
-    while start < size {
-        let end = size.min(start.saturating_add(piece));
-        out.push(start..end);
-        start = end;
-    }
-    out
-}
-
 /// Reads a copy, and compares it with what it is one of: where it is another, if it is.
-fn compare(
+pub(crate) fn compare(
     source: &dyn ByteSource,
     copy: &str,
-    tick: &(dyn Fn(u64, u64) -> bool + Sync),
+    settings: &Settings,
+    tick: OnBytes<'_>,
 ) -> Result<Option<u64>, RNTupleError> {
-    let other = open_source(copy)?;
+    let other = open_source_with(copy, settings)?;
     let size = source.meta().size;
     if other.meta().size != size {
         return Ok(Some(size.min(other.meta().size)));
     }
     let done = AtomicU64::new(0);
     let mut threads = vec![(); AT_ONCE];
-    let found = on_threads(&mut threads, pieces(size, PIECE), |(), range| {
+    let starts = (0..size.div_ceil(PIECE)).map(|number| number * PIECE);
+    let pieces = starts.map(|start| start..size.min(start + PIECE)).collect();
+    let found = on_threads(&mut threads, pieces, |(), range: Range<u64>| {
         let ranges = std::slice::from_ref(&range);
         let is_same = source.read_ranges(ranges)? == other.read_ranges(ranges)?;
-        let so_far = done.fetch_add(range.end - range.start, Relaxed) + range.end - range.start;
-        match tick(so_far, size) {
+        let length = range.end - range.start;
+        match tick(done.fetch_add(length, Relaxed) + length) {
             true => Ok((!is_same).then_some(range.start)),
-            false => Err(interrupted(copy)),
+            false => Err(IoError::Interrupted {
+                url: other.url().to_owned(),
+            }),
         }
     })?;
     Ok(found.into_iter().flatten().min())
@@ -174,11 +151,11 @@ mod tests {
         };
         for name in ["a", "empty"] {
             let to = at(&format!("copy of {name}"));
-            let copied = copy(&at(name), &to, verify, &|_, _| true).unwrap();
+            let copied = copy(&at(name), &to, &verify, &|_, _| true).unwrap();
             assert_eq!(copied.differs_at, None);
             assert!(std::fs::read(&to).unwrap() == std::fs::read(at(name)).unwrap());
             assert_eq!(
-                copy(&at(name), &to, verify, &|_, _| true)
+                copy(&at(name), &to, &verify, &|_, _| true)
                     .unwrap_err()
                     .kind(),
                 "create-failed"
@@ -186,34 +163,35 @@ mod tests {
         }
         let again = CopyOptions {
             overwrite: true,
-            ..verify
+            ..verify.clone()
         };
-        assert!(copy(&at("empty"), &at("copy of a"), again, &|_, _| true).is_ok());
+        assert!(copy(&at("empty"), &at("copy of a"), &again, &|_, _| true).is_ok());
         assert_eq!(std::fs::metadata(at("copy of a")).unwrap().len(), 0);
         assert_eq!(
-            copy(&at("a"), &at("a"), again, &|_, _| true)
+            copy(&at("a"), &at("a"), &again, &|_, _| true)
                 .unwrap_err()
                 .kind(),
             "usage"
         );
         assert_eq!(
-            copy(&at("a"), &at("b"), verify, &|_, _| false)
+            copy(&at("a"), &at("b"), &verify, &|_, _| false)
                 .unwrap_err()
                 .kind(),
             "interrupted"
         );
         assert!(!Path::new(&at("b")).exists());
         std::fs::write(at("c"), &content[..content.len() - 1]).unwrap();
-        let source = open_source(&at("a")).unwrap();
+        let usual = Settings::default();
+        let source = open_source_with(&at("a"), &usual).unwrap();
         assert_eq!(
-            compare(&*source, &at("c"), &|_, _| true).unwrap(),
+            compare(&*source, &at("c"), &usual, &|_| true).unwrap(),
             Some(39_999_999)
         );
         let mut other = content;
         other[20_000_000] ^= 1;
         std::fs::write(at("c"), &other).unwrap();
         assert_eq!(
-            compare(&*source, &at("c"), &|_, _| true).unwrap(),
+            compare(&*source, &at("c"), &usual, &|_| true).unwrap(),
             Some(PIECE)
         );
     }

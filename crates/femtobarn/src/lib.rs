@@ -22,6 +22,7 @@ mod pattern;
 pub mod proof;
 mod settle;
 mod sizes;
+mod unseen;
 pub mod url;
 mod writable;
 
@@ -41,4 +42,5 @@ pub use ntuple::{NTuple, Selection};
 pub use open::{OpenOptions, RNTUPLE_CLASS, look_into, open_file, open_source};
 pub use pattern::matches;
 pub use sizes::{ClusterSizes, ColumnSizes, PageCounter};
-pub use writable::{create_file, create_new_file, update_file};
+pub use unseen::Delivery;
+pub use writable::{create_file, create_file_with, create_new_file, update_file};

@@ -43,7 +43,10 @@ pub fn open_source(url: &str) -> Result<Arc<dyn ByteSource>, RNTupleError> {
     open_source_with(url, &Settings::of(url))
 }
 
-fn open_source_with(url: &str, settings: &Settings) -> Result<Arc<dyn ByteSource>, RNTupleError> {
+pub(crate) fn open_source_with(
+    url: &str,
+    settings: &Settings,
+) -> Result<Arc<dyn ByteSource>, RNTupleError> {
     let source = match is_remote(url) {
         true => open_remote(url, settings)?,
         false => LocalSource::open(local(url))?,

@@ -1,11 +1,13 @@
 //! Files to be written.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use femtobarn_io::{
     Aside, ByteSink, ByteSource, IoError, LocalSink, Settings, create_remote, is_remote,
+    open_remote, public,
 };
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rootfile::{FileWriter, RootFile, Uuid};
@@ -19,7 +21,7 @@ use crate::open::open_source;
 /// # Errors
 /// If no file can be made there.
 pub fn create_file(url: &str, compression: u32) -> Result<FileWriter, RNTupleError> {
-    write_into(create_sink(url, true)?, compression)
+    write_into(create_sink(url, true, &Settings::of(url))?, compression)
 }
 
 /// A new ROOT file of a name that nothing has. Of several that are made at the same time, the first that is finished appears.
@@ -27,13 +29,31 @@ pub fn create_file(url: &str, compression: u32) -> Result<FileWriter, RNTupleErr
 /// # Errors
 /// If there is something of that name, or no file can be made there.
 pub fn create_new_file(url: &str, compression: u32) -> Result<FileWriter, RNTupleError> {
-    write_into(create_sink(url, false)?, compression)
+    write_into(create_sink(url, false, &Settings::of(url))?, compression)
+}
+
+/// A new ROOT file, which `replaces` what has its name, or not, of a server that is asked as these settings say.
+///
+/// # Errors
+/// If a setting is none, there is something of that name which is not to be replaced, or no file can be made there.
+pub fn create_file_with(
+    url: &str,
+    compression: u32,
+    replaces: bool,
+    settings: BTreeMap<String, String>,
+) -> Result<FileWriter, RNTupleError> {
+    let settings = Settings::new(url, settings)?;
+    write_into(create_sink(url, replaces, &settings)?, compression)
 }
 
 /// A new file of this machine or of a server.
-pub(crate) fn create_sink(url: &str, replaces: bool) -> Result<Arc<dyn ByteSink>, IoError> {
+pub(crate) fn create_sink(
+    url: &str,
+    replaces: bool,
+    settings: &Settings,
+) -> Result<Arc<dyn ByteSink>, IoError> {
     if is_remote(url) {
-        return create_remote(url, replaces, &Settings::of(url));
+        return create_remote(url, replaces, settings);
     }
     Ok(Arc::new(match replaces {
         true => LocalSink::create(local(url))?,
@@ -76,15 +96,33 @@ fn write_into(sink: Arc<dyn ByteSink>, compression: u32) -> Result<FileWriter, R
 /// If there is no such file, or it is none of ROOT's, or may not be written to.
 pub fn update_file(url: &str) -> Result<FileWriter, RNTupleError> {
     if is_remote(url) {
-        let (url, why) = (
-            url.to_owned(),
-            "files of servers are not added to: write a new one",
-        );
-        return Err(IoError::NotWritten { url, why }.into());
+        return Err(not_added_to(url));
     }
     let (sink, source) = lock(url)?;
     let file = RootFile::open(source)?;
     Ok(FileWriter::update(sink, &file)?)
+}
+
+/// The error of adding to a file of a server.
+pub(crate) fn not_added_to(url: &str) -> RNTupleError {
+    let why = "files of servers are not added to: write a new one";
+    let url = public(url);
+    IoError::NotWritten { url, why }.into()
+}
+
+/// Whether there is something of the name of an output.
+///
+/// # Errors
+/// If its server does not say.
+pub(crate) fn is_there(output: &str, settings: &Settings) -> Result<bool, RNTupleError> {
+    if !is_remote(output) {
+        return Ok(Path::new(output).exists());
+    }
+    match open_remote(output, settings) {
+        Ok(_) | Err(IoError::NotAFile { .. }) => Ok(true),
+        Err(IoError::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// A file that is there, which nobody else adds to from now on, to be written and to be read.

@@ -194,6 +194,7 @@ fn a_field_that_is_skipped_is_not_proven() {
         Input {
             url: path.to_str().unwrap().to_owned(),
             path: None,
+            ..Input::default()
         }
     });
     let report = prove(

@@ -23,6 +23,7 @@ fn classes_of_streamed_objects_are_described_in_what_is_joined() {
     let input = |path: &Path| Input {
         url: path.to_str().unwrap().to_owned(),
         path: None,
+        ..Input::default()
     };
     let streamed = open(&given("streamers.root"));
     let options = MergeOptions {

@@ -21,6 +21,7 @@ fn input(path: &Path) -> Input {
     Input {
         url: path.to_str().unwrap().to_owned(),
         path: None,
+        ..Input::default()
     }
 }
 

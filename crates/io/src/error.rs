@@ -209,6 +209,30 @@ pub enum IoError {
         /// What was tried, and what the server said.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// There is no room for a file that is to be sent when it is complete.
+    #[error(
+        "no room for {url} in the folder {folder}, where it is made before it is sent: {free} bytes are free, and it takes about as much as what it is made of ({needed} bytes). The setting spool_folder names another folder"
+    )]
+    SpoolFull {
+        /// The sink.
+        url: String,
+        /// The folder.
+        folder: String,
+        /// Bytes that it still has.
+        free: u64,
+        /// Bytes of what it is made of.
+        needed: u64,
+    },
+    /// A server has other bytes than were sent to it.
+    #[error("{url} is not what was sent: {found}, expected {expected}")]
+    NotSent {
+        /// The sink.
+        url: String,
+        /// What should be.
+        expected: String,
+        /// What the server has.
+        found: String,
+    },
     /// Files are not written there, or not so.
     #[error("{url}: {why}")]
     NotWritten {
@@ -283,7 +307,7 @@ impl IoError {
             Self::Write { .. } | Self::Replaced { .. } => "write-failed",
             Self::TooLarge { .. } => "range-too-large",
             Self::WrongAnswer { .. } => "wrong-answer",
-            Self::Sending { .. } => "write-failed",
+            Self::Sending { .. } | Self::SpoolFull { .. } | Self::NotSent { .. } => "write-failed",
             Self::NotWritten { .. } => "unsupported-url",
             Self::Setting { .. } => "usage",
             Self::UnknownScheme { .. } => "unsupported-url",
@@ -333,6 +357,8 @@ impl IoError {
             | Self::TooLarge { url, .. }
             | Self::WrongAnswer { url, .. }
             | Self::Sending { url, .. }
+            | Self::SpoolFull { url, .. }
+            | Self::NotSent { url, .. }
             | Self::NotWritten { url, .. }
             | Self::Setting { url, .. }
             | Self::UnknownScheme { url }

@@ -8,7 +8,7 @@
 //! source declares in its [`SourceCost`] how requests to it should be cut. [`coalesce`] cuts them.
 //!
 //! A [`ByteSink`] is written by position, and what was written appears as a whole: a local file ([`LocalSink`]), which
-//! stands beside its name until then ([`Aside`]), one of a server ([`XrootdSink`]), an object of an
+//! stands beside its name until then ([`Aside`]), one of a server ([`XrootdSink`], [`HttpSink`]), an object of an
 //! object store ([`ObjectSink`]), or memory ([`MemorySink`]).
 //!
 //! # Why the trait is synchronous
@@ -62,9 +62,10 @@ pub use remote::{
     open_remote, others_for, public, read_others_with, scheme,
 };
 pub use runtime::while_waiting;
-pub use settings::{SETTINGS, SETTINGS_FOR_ALL, STORAGE_OPTIONS, Settings};
+pub use settings::{SETTINGS, SETTINGS_FOR_ALL, STORAGE_OPTIONS, Settings, set_for_all};
 pub use sink::{
-    Aside, ByteSink, LocalSink, MemorySink, ObjectSink, Transferred, XrootdSink, wanted_name,
+    Aside, ByteSink, HttpSink, LocalSink, MemorySink, ObjectSink, OnBytes, Sent, Transferred,
+    XrootdSink, send, wanted_name,
 };
 pub use source::{
     ByteSource, HttpError, HttpSource, LocalSource, MemorySource, ObjectSource, SourceCost,

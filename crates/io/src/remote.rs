@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use crate::source::{self, HttpSource, ObjectSource, XrootdSource};
-use crate::{ByteSink, ByteSource, IoError, ObjectSink, Settings, XrootdSink};
+use crate::{ByteSink, ByteSource, HttpSink, IoError, ObjectSink, Settings, XrootdSink};
 
 /// How files of a scheme are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,9 +142,10 @@ pub fn create_remote(
     match protocol(url) {
         Some(Protocol::Xrootd) => Ok(Arc::new(XrootdSink::create(url, replaces, settings)?)),
         Some(Protocol::Object) => Ok(Arc::new(ObjectSink::create(url, replaces, settings)?)),
-        Some(_) => Err(IoError::NotWritten {
+        Some(Protocol::Http) => Ok(Arc::new(HttpSink::create(url, replaces, settings)?)),
+        Some(Protocol::Other) => Err(IoError::NotWritten {
             url: public(url),
-            why: "files are written to this machine, to root://, s3://, gs:// and az://, and not there",
+            why: "files are written to this machine, to root://, https://, davs://, s3://, gs:// and az://, and not there",
         }),
         None => Err(unknown(url)),
     }

@@ -1,7 +1,7 @@
 //! Settings of how servers are asked: by argument, by environment, and by a file.
 //!
-//! A setting is a name and a text. It is looked for, in this order, among those that were given for one file, in the
-//! variable `FEMTOBARN_<NAME>`, in the part of the file of settings whose title is the longest beginning of the URL, and at
+//! A setting is a name and a text. It is looked for, in this order, among those that were given for one file, among those of
+//! the process ([`set_for_all`]), in the variable `FEMTOBARN_<NAME>`, in the part of the file of settings whose title is the longest beginning of the URL, and at
 //! the top of that file. The file is the one that `FEMTOBARN_CONFIG` names, or `femtobarn/config.toml` in the user's folder
 //! for settings (`XDG_CONFIG_HOME`, `~/.config`).
 
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::remote::{is_for_others, public};
@@ -91,6 +91,10 @@ pub const SETTINGS: &[(&str, &str)] = &[
         "part_size",
         "bytes of a part of an upload to an object store (16 MiB)",
     ),
+    (
+        "spool_folder",
+        "where a file is made that a server gets as a whole (the folder for temporary files)",
+    ),
 ];
 
 /// The settings that hold whoever reads a file; all others are of the protocols that are known here.
@@ -114,6 +118,21 @@ pub(crate) struct Limits {
     pub longest_wait: Duration,
     pub most_redirects: usize,
     pub most_retries: usize,
+}
+
+/// Those that hold for all files of the process, if they are not given for one.
+static OF_PROCESS: RwLock<BTreeMap<String, String>> = RwLock::new(BTreeMap::new());
+
+/// From now on, these hold for all files of the process for which nothing else is given.
+///
+/// # Errors
+/// If a name is none of [`SETTINGS`].
+pub fn set_for_all(given: BTreeMap<String, String>) -> Result<(), IoError> {
+    for name in given.keys() {
+        check_name(name, "all files")?;
+    }
+    *OF_PROCESS.write().unwrap_or_else(PoisonError::into_inner) = given;
+    Ok(())
 }
 
 /// Settings for one URL.
@@ -181,6 +200,10 @@ impl Settings {
     /// If the file of settings is none.
     pub fn text(&self, name: &str) -> Result<Option<String>, IoError> {
         if let Some(given) = self.given.get(name) {
+            return Ok(Some(given.clone()));
+        }
+        let of_process = OF_PROCESS.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(given) = of_process.get(name) {
             return Ok(Some(given.clone()));
         }
         let variable = std::env::var(format!("FEMTOBARN_{}", name.to_uppercase()));
@@ -285,6 +308,15 @@ impl Settings {
                 .max(1),
             ..own
         })
+    }
+
+    /// Where a file is made that a server gets as a whole.
+    ///
+    /// # Errors
+    /// If the file of settings is none.
+    pub fn spool_folder(&self) -> Result<PathBuf, IoError> {
+        let named = self.text("spool_folder")?;
+        Ok(named.map_or_else(std::env::temp_dir, PathBuf::from))
     }
 
     fn parsed<T>(
@@ -435,6 +467,19 @@ mod tests {
             let error = SettingsFile::parse(text, "config.toml").unwrap_err();
             assert!(error.to_string().contains(said), "{error}");
         }
+    }
+
+    #[test]
+    fn those_of_the_process_count_where_nothing_is_given() {
+        let pair = |value: &str| [("session_token".to_owned(), value.to_owned())].into();
+        set_for_all(pair("of all")).unwrap();
+        let text = |settings: Settings| settings.text("session_token").unwrap();
+        assert_eq!(text(Settings::of("s3://b/f")).as_deref(), Some("of all"));
+        let given = Settings::new("s3://b/f", pair("of one")).unwrap();
+        assert_eq!(text(given).as_deref(), Some("of one"));
+        assert!(set_for_all([("sesion".to_owned(), String::new())].into()).is_err());
+        set_for_all(BTreeMap::new()).unwrap();
+        assert_eq!(text(Settings::of("s3://b/f")), None);
     }
 
     #[test]

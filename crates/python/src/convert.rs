@@ -1,5 +1,6 @@
 //! Converting files.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use femtobarn::convert::{
@@ -13,8 +14,15 @@ use crate::callback::Callback;
 use crate::error::{class_of, usage};
 use crate::write::options;
 
-pub(crate) fn inputs(files: Vec<(String, Option<String>)>) -> Vec<Input> {
-    let input = |(url, path)| Input { url, path };
+/// Settings of how servers are asked, by their names.
+pub(crate) type Settings = BTreeMap<String, String>;
+
+pub(crate) fn inputs(files: Vec<(String, Option<String>)>, settings: &Settings) -> Vec<Input> {
+    let input = |(url, path)| Input {
+        url,
+        path,
+        settings: settings.clone(),
+    };
     files.into_iter().map(input).collect()
 }
 
@@ -32,6 +40,7 @@ fn conversion(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<
             "verify" => out.verify = value.extract()?,
             "overwrite" if value.extract()? => out.replace = Replace::Anything,
             "overwrite" => {}
+            "settings" => out.settings = value.extract()?,
             other => {
                 return Err(usage(format!("there is no option {other:?}")));
             }
@@ -64,7 +73,7 @@ pub fn convert(
     tick: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let options = conversion(given, write)?;
-    let inputs = inputs(files);
+    let inputs = inputs(files, &options.settings);
     let callback = Callback::new(tick);
     let result = py.detach(|| {
         convert_files(&inputs, Path::new(output), &options, &|pulse| {
@@ -87,7 +96,7 @@ pub fn convert_many(
     tick: Option<Py<PyAny>>,
 ) -> PyResult<Vec<String>> {
     let options = conversion(given, write)?;
-    let inputs = inputs(files);
+    let inputs = inputs(files, &options.settings);
     let (jobs, resume, skip_bad_files, format) = batch;
     let batch = Batch {
         jobs,

@@ -94,6 +94,7 @@ fn merging(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult<Mer
             "append" => out.append = value.extract()?,
             "verify" => out.verify = value.extract()?,
             "overwrite" => out.overwrite = value.extract()?,
+            "settings" => out.settings = value.extract()?,
             other => return Err(usage(format!("there is no option {other:?}"))),
         }
     }
@@ -120,19 +121,21 @@ pub fn merge(
     tick: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let options = merging(given, write)?;
-    reported(py, files, tick, |inputs, pulse| {
-        merge_files(inputs, Path::new(output), &options, pulse)
-    })
+    reported(
+        py,
+        inputs(files, &options.settings),
+        tick,
+        |inputs, pulse| merge_files(inputs, Path::new(output), &options, pulse),
+    )
 }
 
 /// Brings files to an output, and calls back; gives the report in JSON.
 fn reported(
     py: Python<'_>,
-    files: Vec<(String, Option<String>)>,
+    inputs: Vec<Input>,
     tick: Option<Py<PyAny>>,
     bring: impl FnOnce(&[Input], OnPulse<'_>) -> Result<MergeReport, Error> + Send,
 ) -> PyResult<String> {
-    let inputs = inputs(files);
     let callback = Callback::new(tick);
     let result = py.detach(|| {
         bring(&inputs, &|pulse: Pulse| {
@@ -157,6 +160,7 @@ pub fn joining(given: &Bound<'_, PyDict>, write: &Bound<'_, PyDict>) -> PyResult
             "others" => out.others = chosen(&key, &value, OTHERS)?,
             "compression" => out.compression = value.extract()?,
             "overwrite" => out.overwrite = value.extract()?,
+            "settings" => out.settings = value.extract()?,
             "verify" => out.verify = value.extract()?,
             other => return Err(usage(format!("there is no option {other:?}"))),
         }
@@ -176,7 +180,10 @@ pub fn join_columns(
     tick: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let options = joining(given, write)?;
-    reported(py, files, tick, |inputs, pulse| {
-        join(inputs, Path::new(output), &options, pulse)
-    })
+    reported(
+        py,
+        inputs(files, &options.settings),
+        tick,
+        |inputs, pulse| join(inputs, Path::new(output), &options, pulse),
+    )
 }

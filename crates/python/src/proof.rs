@@ -8,13 +8,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::callback::Callback;
-use crate::convert::inputs;
+use crate::convert::{Settings, inputs};
 use crate::error::to_python;
 use crate::merge::joining;
 
 /// Compares an ntuple, in which fields may be `damaged`, with its inputs; gives what was found, in JSON.
 #[pyfunction]
-#[pyo3(signature = (output, files, *, values = false, entries = None, condition = None, since = 0, fields = Vec::new(), join = None, damaged = Vec::new(), threads = 1, tick = None))]
+#[pyo3(signature = (output, files, *, values = false, entries = None, condition = None, since = 0, fields = Vec::new(), join = None, damaged = Vec::new(), settings = Settings::new(), threads = 1, tick = None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn prove(
     py: Python<'_>,
@@ -27,6 +27,7 @@ pub fn prove(
     fields: Vec<String>,
     join: Option<&Bound<'_, PyDict>>,
     damaged: Vec<String>,
+    settings: Settings,
     threads: usize,
     tick: Option<Py<PyAny>>,
 ) -> PyResult<String> {
@@ -45,9 +46,13 @@ pub fn prove(
             .transpose()?,
         threads,
     };
-    let files = inputs(files);
+    let files = inputs(files, &settings);
     let (url, path) = output;
-    let output = Input { url, path };
+    let output = Input {
+        url,
+        path,
+        settings,
+    };
     let callback = Callback::new(tick);
     let result = py.detach(|| {
         let tick = |done, total| callback.call((done, total));

@@ -9,6 +9,7 @@ use pyo3::types::PyDict;
 
 use crate::batches::Batches;
 use crate::callback::locked;
+use crate::convert::Settings;
 use crate::error::{to_python, usage};
 use crate::fields::Fields;
 
@@ -70,13 +71,16 @@ pub struct FileWriter {
 #[pymethods]
 impl FileWriter {
     #[staticmethod]
-    fn create(py: Python<'_>, url: String, compression: u32, replaces: bool) -> PyResult<Self> {
-        let create = if replaces {
-            femtobarn::create_file
-        } else {
-            femtobarn::create_new_file
-        };
-        let file = py.detach(|| create(&url, compression)).map_err(to_python)?;
+    #[pyo3(signature = (url, compression, replaces, settings = Settings::new()))]
+    fn create(
+        py: Python<'_>,
+        url: String,
+        compression: u32,
+        replaces: bool,
+        settings: Settings,
+    ) -> PyResult<Self> {
+        let create = || femtobarn::create_file_with(&url, compression, replaces, settings);
+        let file = py.detach(create).map_err(to_python)?;
         let file = Arc::new(Mutex::new(Some(file)));
         Ok(Self { url, file })
     }

@@ -78,6 +78,7 @@ pub(super) fn verify(
             let input = Input {
                 url: url.clone(),
                 path,
+                ..Input::default()
             };
             let written = Source::open(&[input], format, &plain, &[])?;
             attributes::check_equal(&source.attributes, &written.attributes)?;

@@ -1,10 +1,11 @@
 //! What is converted: entries as record batches, and the fields that they are to become.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use femtobarn_io::{ByteSource, Settings};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::schema::{Descriptor, FieldId};
@@ -24,14 +25,28 @@ use super::wanted::{Names, Wanted};
 use super::{ConvertOptions, tables};
 use crate::common::LeftOut;
 use crate::ntuple::NTuple;
-use crate::open::OpenOptions;
+use crate::open::{OpenOptions, open_source_with};
 
 /// A file, and the name of the object in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named by their types")]
 pub struct Input {
     pub url: String,
     pub path: Option<String>,
+    /// Settings of how its server is asked, before those of environment and file.
+    pub settings: BTreeMap<String, String>,
+}
+
+impl Input {
+    /// How its server is asked.
+    pub(crate) fn all_settings(&self) -> Result<Settings, RNTupleError> {
+        Ok(Settings::new(&self.url, self.settings.clone())?)
+    }
+
+    /// Opens its file.
+    pub(crate) fn open_source(&self) -> Result<Arc<dyn ByteSource>, RNTupleError> {
+        open_source_with(&self.url, &self.all_settings()?)
+    }
 }
 
 /// Batches of entries.
@@ -88,7 +103,13 @@ impl Source {
             .iter()
             .map(|input| (input.url.clone(), input.path.clone()))
             .collect();
-        let ntuple = Arc::new(NTuple::open(&files, OpenOptions::default())?);
+        // all are asked in the same way
+        let settings = inputs.first().map(|input| input.settings.clone());
+        let opening = OpenOptions {
+            settings: settings.unwrap_or_default(),
+            ..OpenOptions::default()
+        };
+        let ntuple = Arc::new(NTuple::open(&files, opening)?);
         let Some(reader) = ntuple.readers().first().cloned() else {
             return Err(refused("", "there is nothing to convert"));
         };
@@ -226,7 +247,7 @@ fn check_kinds(first: &Input, inputs: &[Input]) -> Result<(), RNTupleError> {
     let is_named = |input: &&Input| kind(input) != Format::Root && input.path.is_some();
     match inputs.iter().find(is_named) {
         None => Ok(()),
-        Some(Input { url, path }) => Err(RNTupleError::Usage {
+        Some(Input { url, path, .. }) => Err(RNTupleError::Usage {
             what: format!(
                 "{url} is {}, a table, in which nothing is called {:?}: give {url} alone",
                 Format::of(Path::new(url)).name(),

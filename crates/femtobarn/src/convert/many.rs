@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use femtobarn_io::{IoError, is_remote, public};
 use femtobarn_rntuple::RNTupleError;
 use serde_json::{Value, json};
 
 use super::input::{Input, Source, misused};
 use super::output::Format;
 use super::{ConvertOptions, Converted, Pulse, Replace, advice, check_inputs, convert_or_failed};
+use crate::copy::file_of;
 use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
-use crate::writable::local;
+use crate::unseen::shown;
 
 /// How many files are converted.
 #[derive(Debug, Clone, Copy)]
@@ -63,7 +65,7 @@ pub enum Outcome {
 impl FileReport {
     /// The report as JSON.
     pub fn to_json(&self) -> Value {
-        let mut out = json!({"input": self.input.url, "output": self.output.to_string_lossy()});
+        let mut out = json!({"input": public(&self.input.url), "output": shown(&self.output).to_string_lossy()});
         let more = match &self.outcome {
             Outcome::Converted(done) => {
                 if let Some(out) = out.as_object_mut() {
@@ -106,10 +108,13 @@ pub fn convert_many(
     batch.format.check_compression(options.write.compression)?;
     check_inputs(inputs)?;
     let outputs = outputs(inputs, folder, batch.format)?;
-    std::fs::create_dir_all(folder).map_err(|source| femtobarn_io::IoError::Create {
-        url: folder.to_string_lossy().into_owned(),
-        source,
-    })?;
+    // servers make folders with the files in them
+    if !is_remote(&folder.to_string_lossy()) {
+        std::fs::create_dir_all(folder).map_err(|source| IoError::Create {
+            url: folder.to_string_lossy().into_owned(),
+            source,
+        })?;
+    }
     let jobs = batch.jobs.clamp(1, inputs.len().max(1));
     let mut own = options.clone();
     own.write.threads = (options.write.threads / jobs).max(1);
@@ -166,7 +171,7 @@ fn one(
     resume: bool,
     tick: &(dyn Fn(Pulse) -> bool + Sync),
 ) -> Outcome {
-    if resume && is_there(input, output) {
+    if resume && is_done(input, output, options) {
         return Outcome::Kept;
     }
     let mut options = options.clone();
@@ -188,24 +193,15 @@ fn one(
 }
 
 /// Whether the output is there, not older than the input, and can be opened. One that is ours is complete: it has its name
-/// only then.
-fn is_there(input: &Input, output: &Path) -> bool {
-    let time = |path: &Path| {
-        std::fs::metadata(path)
-            .and_then(|found| found.modified())
-            .ok()
-    };
-    let is_older = match (time(local(&input.url)), time(output)) {
-        (Some(given), Some(made)) => made < given,
-        _ => true,
-    };
-    if is_older {
-        return false;
-    }
+/// only then. Where a server does not say how old a file is, nobody knows, and it is made again.
+fn is_done(input: &Input, output: &Path, options: &ConvertOptions) -> bool {
     let made = Input {
         url: output.to_string_lossy().into_owned(),
         path: None,
+        settings: options.settings.clone(),
     };
+    let time = |input: &Input| input.open_source().ok()?.meta().modified;
+    let is_newer = time(&made).is_some_and(|made| time(input).is_some_and(|given| made >= given));
     let n_entries = |input: &Input| {
         let opened = Source::open(
             std::slice::from_ref(input),
@@ -215,12 +211,16 @@ fn is_there(input: &Input, output: &Path) -> bool {
         );
         opened.map(|source| source.n_entries).ok()
     };
-    n_entries(&made).is_some_and(|n| Some(n) == n_entries(input))
+    is_newer && n_entries(&made).is_some_and(|n| Some(n) == n_entries(input))
 }
 
 fn n_entries(input: &Input) -> Option<u64> {
     let files = [(input.url.clone(), input.path.clone())];
-    let ntuple = NTuple::open(&files, OpenOptions::default()).ok()?;
+    let options = OpenOptions {
+        settings: input.settings.clone(),
+        ..OpenOptions::default()
+    };
+    let ntuple = NTuple::open(&files, options).ok()?;
     Some(ntuple.n_entries())
 }
 
@@ -228,18 +228,17 @@ fn outputs(inputs: &[Input], folder: &Path, format: Format) -> Result<Vec<PathBu
     let mut seen: HashMap<PathBuf, &str> = HashMap::new();
     let mut out = Vec::with_capacity(inputs.len());
     for input in inputs {
-        let name = Path::new(&input.url)
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy();
-        let output = folder.join(format!("{name}.{}", format.extension()));
+        let given = shown(Path::new(&input.url));
+        let name = given.file_stem().unwrap_or_default().to_string_lossy();
+        let name = format!("{name}.{}", format.extension());
+        let output = PathBuf::from(file_of(&folder.to_string_lossy(), &name));
         if let Some(other) = seen.insert(output.clone(), &input.url) {
             let reason = format!(
                 "{other} and {} would both become {}: convert them into different folders",
-                input.url,
-                output.display()
+                public(&input.url),
+                shown(&output).display()
             );
-            return Err(misused(&input.url, reason));
+            return Err(misused(&public(&input.url), reason));
         }
         out.push(output);
     }

@@ -20,16 +20,18 @@ mod plain;
 mod replace;
 mod reshape;
 mod steps;
+mod table_file;
 mod tables;
 mod tree;
 mod wanted;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
 use arrow_array::RecordBatch;
-use femtobarn_io::Aside;
+use femtobarn_io::{Settings, is_remote, public};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{Digest, WriteOptions};
 use serde_json::{Value, json};
@@ -41,6 +43,7 @@ pub use many::{Batch, FileReport, Outcome, convert_many};
 pub use output::Format;
 pub use replace::Replace;
 
+use crate::unseen::{Delivery, Unseen, shown};
 use crate::writable::{file_id, local};
 use input::{Batches, Source, has_data};
 use output::Sink;
@@ -62,6 +65,8 @@ pub struct ConvertOptions {
     pub verify: bool,
     /// What may be replaced where the output will be.
     pub replace: Replace,
+    /// Settings of how the server of the output is asked, before those of environment and file.
+    pub settings: BTreeMap<String, String>,
 }
 
 /// How far a conversion is.
@@ -77,6 +82,8 @@ pub struct Pulse {
     pub n_bytes: u64,
     /// The output is being read again.
     pub verifying: bool,
+    /// The output is being sent to its server, and `bytes` are those that this has come to.
+    pub sending: bool,
 }
 
 /// Called now and then; `false` stops the conversion.
@@ -97,6 +104,8 @@ pub struct Converted {
     /// Fields that have another name or other values now, and what was changed.
     pub notes: Vec<(String, String)>,
     pub certificate: Option<Certificate>,
+    /// How it got to its server, if it is on one.
+    pub delivery: Option<Delivery>,
 }
 
 impl Converted {
@@ -111,6 +120,7 @@ impl Converted {
             "skipped": self.skipped,
             "notes": self.notes,
             "certificate": self.certificate.as_ref().map(Certificate::to_json),
+            "delivery": self.delivery.as_ref().map(Delivery::to_json),
         })
     }
 }
@@ -216,9 +226,11 @@ fn attempt(
     let mut source = Source::open(inputs, format, options, unreadable).map_err(Failed::opening)?;
     check_something(&source, inputs, options)?;
     let name = options.name.as_deref().unwrap_or(&source.name);
-    let replaces = options.replace.check(output, format, name)?;
-    let mut unseen = Aside::create(output, replaces).map_err(RNTupleError::from)?;
-    let mut sink = Sink::create(format, &unseen, &source, options)?;
+    let settings = Settings::new(&output.to_string_lossy(), options.settings.clone());
+    let settings = settings.map_err(RNTupleError::from)?;
+    let replaces = options.replace.check(output, format, name, &settings)?;
+    let mut unseen = Unseen::create(output, replaces, &settings)?;
+    let mut sink = Sink::create(format, unseen.aside(), &source, options)?;
     let digest = options
         .verify
         .then(|| Digest::new(&source.fields))
@@ -229,8 +241,10 @@ fn attempt(
         ..Pulse::default()
     };
     let batches = std::mem::replace(&mut source.batches, Box::new(std::iter::empty()));
+    let n_bytes = source.n_bytes;
+    let explained = |error| unseen.explain(error, n_bytes);
     let digest = flow(batches, digest, options.write.threads > 1, &mut |batch| {
-        sink.extend(batch)?;
+        sink.extend(batch).map_err(explained)?;
         now.entries += batch.num_rows() as u64;
         now.bytes = share(now.n_bytes, now.entries, now.n_entries);
         if pulse(now) {
@@ -239,7 +253,7 @@ fn attempt(
             Err(RNTupleError::Interrupted)
         }
     })?;
-    sink.finish(&source.attributes)?;
+    sink.finish(&source.attributes).map_err(explained)?;
     let certificate = match digest {
         None => None,
         Some(digest) => {
@@ -256,10 +270,20 @@ fn attempt(
             )?)
         }
     };
-    let n_bytes = std::fs::metadata(unseen.path()).map_or(0, |found| found.len());
-    unseen.appear().map_err(RNTupleError::from)?;
+    let n_bytes = unseen.n_bytes();
+    let tick = |done| {
+        pulse(Pulse {
+            entries: now.n_entries,
+            bytes: share(now.n_bytes, done, n_bytes),
+            verifying: false,
+            sending: true,
+            ..now
+        })
+    };
+    let delivery = unseen.appear(options.verify, &tick)?;
     Ok(Converted {
-        output: output.to_owned(),
+        output: shown(output),
+        delivery,
         n_entries: now.entries,
         bytes_in: source.n_bytes,
         bytes_out: n_bytes,
@@ -327,17 +351,20 @@ fn check_something(
 
 /// An output that replaces its input would take what else is in that file with it.
 pub(crate) fn check_apart(inputs: &[Input], output: &Path) -> Result<(), RNTupleError> {
-    let Some(own) = file_id(output) else {
-        return Ok(());
+    let shown = shown(output);
+    let own = file_id(output);
+    let is_output = |input: &&Input| match is_remote(&input.url) {
+        true => Path::new(&public(&input.url)) == shown,
+        false => own.is_some() && file_id(local(&input.url)) == own,
     };
-    for input in inputs {
-        if file_id(local(&input.url)) == Some(own) {
+    match inputs.iter().find(is_output) {
+        None => Ok(()),
+        Some(_) => {
             let reason =
                 "it is the input, too, and would be replaced: give the output another name";
-            return Err(input::misused(&output.to_string_lossy(), reason));
+            Err(input::misused(&shown.to_string_lossy(), reason))
         }
     }
-    Ok(())
 }
 
 /// Takes the batches to `write`, and to the digest. With `ahead`, the next one is read by another thread in the meantime.

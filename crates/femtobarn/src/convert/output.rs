@@ -17,6 +17,7 @@ use parquet::file::properties::WriterProperties;
 use super::ConvertOptions;
 use super::attributes::Attributes;
 use super::input::{Source, misused, refused};
+use crate::unseen::shown;
 use crate::writable::create_beside;
 
 /// Kinds of files.
@@ -31,7 +32,7 @@ pub enum Format {
 impl Format {
     /// By the ending of the name; ROOT's if it is none of the others.
     pub fn of(path: &Path) -> Self {
-        let name = path
+        let name = shown(path)
             .file_name()
             .map(|name| name.to_string_lossy().to_lowercase());
         let name = name.unwrap_or_default();
@@ -47,18 +48,18 @@ impl Format {
     /// # Errors
     /// If it is none of these.
     pub fn of_output(path: &Path) -> Result<Self, RNTupleError> {
-        let name = path
+        let name = shown(path)
             .file_name()
             .map(|name| name.to_string_lossy().to_lowercase());
         let name = name.unwrap_or_default();
         let is_root = name.contains(".root") || !name.contains('.');
         if name.ends_with(".arrows") {
             let reason = "streams of Arrow IPC are read only: call it .arrow, to make a file";
-            return Err(misused(&path.to_string_lossy(), reason));
+            return Err(misused(&shown(path).to_string_lossy(), reason));
         }
         match Self::of(path) {
             Self::Root if !is_root => Err(misused(
-                &path.to_string_lossy(),
+                &shown(path).to_string_lossy(),
                 "outputs are called .root, .parquet, .arrow or .feather; end the name of a folder with /",
             )),
             format => Ok(format),

@@ -1,15 +1,17 @@
 //! What a conversion may replace.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
+use femtobarn_io::Settings;
 use femtobarn_rntuple::RNTupleError;
 
 use super::input::misused;
 use super::output::Format;
-use super::tables::is_table;
-use crate::open::{RNTUPLE_CLASS, open_file};
+use super::tables::begins_as_table;
+use crate::merge::Opened;
+use crate::open::{RNTUPLE_CLASS, open_source_with};
+use crate::unseen::shown;
+use crate::writable::is_there;
 
 /// What a ROOT file begins with.
 const ROOT_MAGIC: &[u8] = b"root";
@@ -42,19 +44,21 @@ impl Replace {
         output: &Path,
         format: Format,
         name: &str,
+        settings: &Settings,
     ) -> Result<bool, RNTupleError> {
-        if self == Self::Anything || !output.exists() {
+        let url = output.to_string_lossy();
+        if self == Self::Anything || !is_there(&url, settings)? {
             return Ok(self == Self::Anything);
         }
-        let refused = |why: &str| misused(&output.to_string_lossy(), why);
+        let refused = |why: &str| misused(&shown(output).to_string_lossy(), why);
         if self == Self::Nothing {
             return Err(refused(
                 "it is there already: give another name, or say that it may be replaced (--force)",
             ));
         }
         let found = match format {
-            Format::Root => Found::root_file(output, name),
-            Format::Parquet | Format::ArrowIpc => Found::table(output),
+            Format::Root => Found::root_file(&url, name, settings),
+            Format::Parquet | Format::ArrowIpc => Found::table(&url, settings),
         };
         let (what, may_be_added_to) = match found {
             Found::Own => return Ok(true),
@@ -90,10 +94,11 @@ enum Found {
 
 impl Found {
     /// What a file has besides ntuples of one name.
-    fn root_file(path: &Path, name: &str) -> Self {
-        let found = open_file(&path.to_string_lossy());
-        let Ok(entries) = found.and_then(|file| file.walk().map_err(RNTupleError::from)) else {
-            return match beginning(path) {
+    fn root_file(url: &str, name: &str, settings: &Settings) -> Self {
+        let opened = open_source_with(url, settings);
+        let walked = opened.and_then(|source| Ok(Opened::of(source)?.file.walk()?));
+        let Ok(entries) = walked else {
+            return match beginning(url, settings) {
                 Ok(begins) if begins_as_root(&begins) => Self::Broken,
                 Ok(_) => Self::Foreign("is no ROOT file"),
                 Err(_) => Self::Foreign("cannot be read"),
@@ -110,10 +115,10 @@ impl Found {
         }
     }
 
-    fn table(path: &Path) -> Self {
-        match beginning(path) {
+    fn table(url: &str, settings: &Settings) -> Self {
+        match beginning(url, settings) {
             Ok(begins) if begins.is_empty() => Self::Broken,
-            Ok(_) if is_table(path) => Self::Own,
+            Ok(begins) if begins_as_table(&begins) => Self::Own,
             Ok(_) => Self::Foreign("is no table"),
             Err(_) => Self::Foreign("cannot be read"),
         }
@@ -121,12 +126,11 @@ impl Found {
 }
 
 /// The first bytes of a file.
-fn beginning(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut out = Vec::new();
-    let file = File::open(path)?;
-    file.take(ROOT_MAGIC.len() as u64 + 4)
-        .read_to_end(&mut out)?;
-    Ok(out)
+fn beginning(url: &str, settings: &Settings) -> Result<Vec<u8>, RNTupleError> {
+    let source = open_source_with(url, settings)?;
+    let range = 0..source.meta().size.min(ROOT_MAGIC.len() as u64 + 4);
+    let found = source.read_ranges(&[range])?;
+    Ok(found.concat())
 }
 
 /// Whether these are the first bytes of a ROOT file, or of the little that was written of one: the magic, and a version

@@ -1,12 +1,9 @@
 //! Parquet and Arrow IPC as inputs.
 
-use std::fs::File;
-use std::io::{Read, Seek};
-use std::path::Path;
-
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::{FileReader as IpcReader, StreamReader};
 use arrow_schema::{Schema, SchemaRef};
+use femtobarn_io::public;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{Nulls, arrow_type_name};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -15,8 +12,8 @@ use super::ConvertOptions;
 use super::input::{Batches, Input, Source, refused};
 use super::output::Format;
 use super::plain::Columns;
+use super::table_file::TableFile;
 use super::wanted::Wanted;
-use crate::writable::local;
 
 /// What files of Arrow IPC begin with; streams do not.
 const FILE: &[u8] = b"ARROW1";
@@ -82,8 +79,8 @@ fn table(inputs: &[Input], format: Format) -> Result<Table, RNTupleError> {
     let mut all: Option<Table> = None;
     for input in inputs {
         let next = match format {
-            Format::Parquet => parquet(&input.url)?,
-            _ => ipc(&input.url)?,
+            Format::Parquet => parquet(input)?,
+            _ => ipc(input)?,
         };
         all = Some(match all {
             None => next,
@@ -128,26 +125,18 @@ fn check_alike(first: &Schema, next: &Schema, url: &str) -> Result<(), RNTupleEr
     })
 }
 
-fn file(url: &str) -> Result<(File, u64), RNTupleError> {
-    let opened = File::open(local(url)).and_then(|mut file| {
-        let n_bytes = file.metadata()?.len();
-        file.rewind()?;
-        Ok((file, n_bytes))
-    });
-    Ok(opened.map_err(|source| femtobarn_io::IoError::from_open(url, source))?)
-}
-
 fn unreadable(url: &str) -> impl Fn(&dyn std::fmt::Display) -> RNTupleError + Send + use<> {
-    let url = url.to_owned();
+    let url = public(url);
     move |error| RNTupleError::Table {
         url: url.clone(),
         reason: error.to_string(),
     }
 }
 
-fn parquet(url: &str) -> Result<Table, RNTupleError> {
-    let (file, n_bytes) = file(url)?;
-    let failed = unreadable(url);
+fn parquet(input: &Input) -> Result<Table, RNTupleError> {
+    let file = TableFile::open(input)?;
+    let n_bytes = file.n_bytes();
+    let failed = unreadable(&input.url);
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| failed(&error))?;
     let schema = builder.schema().clone();
     let reader = builder
@@ -161,30 +150,22 @@ fn parquet(url: &str) -> Result<Table, RNTupleError> {
     })
 }
 
-/// Whether a file begins as a table does.
-pub(super) fn is_table(path: &Path) -> bool {
-    let magic = File::open(path).and_then(|mut file| magic(&mut file));
-    magic.is_ok_and(|magic| magic.starts_with(PARQUET) || magic == FILE)
+/// Whether these are the first bytes of a table.
+pub(super) fn begins_as_table(bytes: &[u8]) -> bool {
+    bytes.starts_with(PARQUET) || bytes.starts_with(FILE)
 }
 
-/// What a file begins with; it is read from its beginning again.
-fn magic(file: &mut File) -> std::io::Result<Vec<u8>> {
-    let mut magic = Vec::new();
-    file.take(FILE.len() as u64).read_to_end(&mut magic)?;
-    file.rewind()?;
-    Ok(magic)
-}
-
-fn ipc(url: &str) -> Result<Table, RNTupleError> {
-    let (mut file, n_bytes) = file(url)?;
-    let failed = unreadable(url);
-    let magic = magic(&mut file).map_err(|error| failed(&error))?;
+fn ipc(input: &Input) -> Result<Table, RNTupleError> {
+    let file = TableFile::open(input)?;
+    let n_bytes = file.n_bytes();
+    let failed = unreadable(&input.url);
+    let magic = file.beginning(FILE.len())?;
     if magic.starts_with(FEATHER_1) {
         let reason = "it is of Feather's first version: write it again, in version 2 or as Parquet";
         return Err(failed(&reason));
     }
-    if magic != FILE {
-        return ipc_stream(url, file, n_bytes);
+    if *magic != *FILE {
+        return ipc_stream(&input.url, file);
     }
     let reader = IpcReader::try_new_buffered(file, None).map_err(|error| failed(&error))?;
     Ok(Table {
@@ -195,7 +176,8 @@ fn ipc(url: &str) -> Result<Table, RNTupleError> {
 }
 
 /// Batches one after another, without the list of them that a file has at its end.
-fn ipc_stream(url: &str, file: File, n_bytes: u64) -> Result<Table, RNTupleError> {
+fn ipc_stream(url: &str, file: TableFile) -> Result<Table, RNTupleError> {
+    let n_bytes = file.n_bytes();
     let failed = unreadable(url);
     let reader = StreamReader::try_new_buffered(file, None).map_err(|error| {
         failed(&format!(
@@ -213,7 +195,7 @@ fn ipc_stream(url: &str, file: File, n_bytes: u64) -> Result<Table, RNTupleError
 pub(super) fn reopen(url: &str, format: Format) -> Result<Batches, RNTupleError> {
     let input = Input {
         url: url.to_owned(),
-        path: None,
+        ..Input::default()
     };
     Ok(table(&[input], format)?.batches)
 }

@@ -46,6 +46,7 @@ impl Job<'_> {
     fn check(&mut self, input: &Input) -> Result<(), RNTupleError> {
         let options = self.options;
         let opened = Opened::new(input)?;
+        self.pulse.add_remote(&*opened.source);
         let mut merged = MergedInput::of(&input.url);
         let is_named = input.path.is_some();
         for (path, key) in wanted(&opened.file, input.path.as_deref())? {

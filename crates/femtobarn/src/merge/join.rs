@@ -1,12 +1,12 @@
 //! Joining: the fields of several ntuples side by side, entry by entry, or where keys are equal.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use femtobarn_io::Aside;
+use femtobarn_io::Settings;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{Reader, Tick};
 use femtobarn_rntuple::schema::{FieldId, did_you_mean};
@@ -24,9 +24,10 @@ use super::paths::Paths;
 use super::proven::{prove_unseen, unseen_ntuple};
 use super::{MergeReport, MergedInput, MergedNTuple, OnPulse, Opened, Others, Pulse, wanted};
 use crate::convert::{Input, check_apart, check_inputs};
-use crate::open::{OpenOptions, open_reader_of, open_source};
+use crate::open::{OpenOptions, open_reader_of};
 use crate::pattern::Patterns;
 use crate::proof::ProofOptions;
+use crate::unseen::{Unseen, shown};
 use crate::writable::create_beside;
 
 /// What becomes of entries of the first ntuple that another one does not have.
@@ -61,6 +62,8 @@ pub struct JoinOptions {
     pub verify: bool,
     /// How metadata and new pages are written.
     pub write: WriteOptions,
+    /// Settings of how the server of the output is asked, before those of environment and file.
+    pub settings: BTreeMap<String, String>,
 }
 
 /// Puts the fields of ntuples side by side into a new file, which appears when it is complete.
@@ -75,7 +78,8 @@ pub fn join(
     pulse: OnPulse<'_>,
 ) -> Result<MergeReport, RNTupleError> {
     let start = Instant::now();
-    check(files, output, options)?;
+    let settings = Settings::new(&output.to_string_lossy(), options.settings.clone())?;
+    check(files, output, options, &settings)?;
     let readers = files
         .iter()
         .map(open_joined)
@@ -92,7 +96,10 @@ pub fn join(
     let beside = beside.map(|(input, reader)| Beside::of(input, reader, name, options.others));
     let beside = beside.collect::<Result<Vec<_>, _>>()?;
     let top_level = chosen(&readers, options)?;
-    let begun = Pulse::of(files);
+    let mut begun = Pulse::of(files);
+    for reader in &readers {
+        begun.add_remote(&**reader.source());
+    }
     let (matched, unused) = matched(&readers, options, &|_, _| pulse(begun))?;
     let (sets, inputs) = attribute_sets(&readers, &matched, unused, options.others)?;
     let mut report = MergeReport {
@@ -106,8 +113,8 @@ pub fn join(
         entries,
     });
     let ntuples: Vec<_> = ntuples.collect();
-    let mut unseen = Aside::create(output, options.overwrite)?;
-    let mut file = create_beside(&unseen, options.write.compression)?;
+    let mut unseen = Unseen::create(output, options.overwrite, &settings)?;
+    let mut file = create_beside(unseen.aside(), options.write.compression)?;
     let mut known = (HashSet::new(), Paths::default());
     for (beside, input) in beside.iter().zip(&mut report.inputs) {
         if let Some(beside) = beside {
@@ -129,7 +136,8 @@ pub fn join(
         },
         ..PageOptions::default()
     };
-    let (mut ntuple, merged) = join_columns(&mut file, (directory, own), &ntuples, pages, &tick)?;
+    let joined = join_columns(&mut file, (directory, own), &ntuples, pages, &tick);
+    let (mut ntuple, merged) = joined.map_err(|error| unseen.explain(error, begun.n_bytes))?;
     sets.write(&mut file, &mut ntuple)?;
     let n_entries = ntuple.finish(&mut file)?;
     for ((reader, merged), input) in readers.iter().zip(merged).zip(&mut report.inputs) {
@@ -142,7 +150,7 @@ pub fn join(
     report.ntuples.insert(name.to_owned(), merged);
     report.shared_bytes = report.shared_in(file.sink());
     file.finish()?;
-    report.bytes_out = std::fs::metadata(unseen.path()).map_or(0, |found| found.len());
+    report.bytes_out = unseen.n_bytes();
     if options.verify {
         let proof = ProofOptions {
             threads: options.write.threads,
@@ -150,10 +158,12 @@ pub fn join(
             ..ProofOptions::default()
         };
         let output = unseen_ntuple(&unseen, Some(name));
-        report.proof = Some(prove_unseen(&output, files, proof, pulse)?);
+        report.proof = Some(prove_unseen(&output, files, proof, begun, pulse)?);
     }
-    unseen.appear()?;
-    report.output = output.to_owned();
+    let n_bytes = report.bytes_out;
+    let tick = |done| pulse(begun.sending(done, n_bytes));
+    report.delivery = unseen.appear(options.verify, &tick)?;
+    report.output = shown(output);
     report.seconds = start.elapsed().as_secs_f64();
     Ok(report)
 }
@@ -268,11 +278,16 @@ fn not_asked_for(reader: &Reader, path: &str, key: &Key) -> RNTupleError {
     }
 }
 
-fn check(inputs: &[Input], output: &Path, options: &JoinOptions) -> Result<(), RNTupleError> {
+fn check(
+    inputs: &[Input],
+    output: &Path,
+    options: &JoinOptions,
+    settings: &Settings,
+) -> Result<(), RNTupleError> {
     check_joined(inputs, options)?;
     check_inputs(inputs)?;
     check_apart(inputs, output)?;
-    check_free(output, options.overwrite)
+    check_free(output, options.overwrite, settings)
 }
 
 /// Insists that there are several ntuples, and fields for each if there are any.
@@ -298,7 +313,7 @@ pub(crate) fn check_joined(inputs: &[Input], options: &JoinOptions) -> Result<()
 
 /// The ntuple of an input that is joined.
 pub(crate) fn open_joined(input: &Input) -> Result<Arc<Reader>, RNTupleError> {
-    let source = open_source(&input.url)?;
+    let source = input.open_source()?;
     let found = open_reader_of(source, input.path.as_deref(), &OpenOptions::default())?;
     let reader = found.ok_or_else(|| RNTupleError::internal("an ntuple that may be missing"))?;
     if reader.storage().is_some() {

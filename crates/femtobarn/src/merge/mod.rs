@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use femtobarn_io::Aside;
+use femtobarn_io::{ByteSource, Settings, is_remote};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{KnownHeader, Reader};
 use femtobarn_rntuple::write::{
@@ -48,10 +48,11 @@ use attributes::{AttributeSets, Places};
 use options::check;
 use paths::Paths;
 
-use crate::convert::Input;
+use crate::convert::{Input, share};
 use crate::open::RNTUPLE_CLASS;
 use crate::pattern::Patterns;
 use crate::proof::{ProofOptions, ProofReport};
+use crate::unseen::{Unseen, shown};
 use crate::writable::{create_beside, local};
 use histograms::{Sums, is_summed};
 
@@ -68,10 +69,12 @@ pub struct Pulse {
     pub n_bytes: u64,
     /// Whether the output is compared with the inputs, and `bytes` are those that this has come to.
     pub verifying: bool,
+    /// Whether the output is sent to its server, and `bytes` are those that this has come to.
+    pub sending: bool,
 }
 
 impl Pulse {
-    /// Before anything is done.
+    /// Before anything is done. Sizes of files of servers are added when these are opened.
     fn of(inputs: &[Input]) -> Self {
         let found = |input: &Input| std::fs::metadata(local(&input.url)).ok();
         let sizes = inputs.iter().filter_map(found).map(|found| found.len());
@@ -79,6 +82,23 @@ impl Pulse {
             n_files: inputs.len(),
             n_bytes: sizes.sum(),
             ..Self::default()
+        }
+    }
+
+    /// Adds the size of an input that is of a server.
+    fn add_remote(&mut self, source: &dyn ByteSource) {
+        if is_remote(source.url()) {
+            self.n_bytes += source.meta().size;
+        }
+    }
+
+    /// When so many bytes of an output are sent.
+    fn sending(self, done: u64, of: u64) -> Self {
+        Self {
+            files: self.n_files,
+            bytes: share(self.n_bytes, done, of),
+            sending: true,
+            ..self
         }
     }
 }
@@ -100,37 +120,56 @@ pub fn merge(
     pulse: OnPulse<'_>,
 ) -> Result<MergeReport, RNTupleError> {
     let start = Instant::now();
-    check(inputs, output, options)?;
+    let settings = Settings::new(&output.to_string_lossy(), options.settings.clone())?;
+    check(inputs, output, options, &settings)?;
     let mut report = if options.append && output.exists() {
         let mut job = append::begin(output, options)?;
         job.add_all(inputs, pulse)?;
         job.finish()?
     } else {
         // what others make in the meantime is not replaced; of two that append to a file that is not there, one makes it
-        let mut unseen = Aside::create(output, options.overwrite)?;
-        let mut job = Job::new(create_beside(&unseen, options.write.compression)?, options);
-        job.add_all(inputs, pulse)?;
-        let mut report = job.finish()?;
-        if options.verify {
-            report.proof = Some(match report.ntuples.is_empty() {
-                true => ProofReport::default(),
-                false => {
-                    let proof = ProofOptions {
-                        entries: options.entries.clone(),
-                        threads: options.write.threads,
-                        ..ProofOptions::default()
-                    };
-                    let output = proven::unseen_ntuple(&unseen, None);
-                    proven::prove_unseen(&output, inputs, proof, pulse)?
-                }
-            });
-        }
-        unseen.appear()?;
-        report
+        let mut unseen = Unseen::create(output, options.overwrite, &settings)?;
+        make(inputs, &mut unseen, options, pulse)?
     };
-    report.bytes_out = std::fs::metadata(output).map_or(0, |found| found.len());
-    report.output = output.to_owned();
+    if report.bytes_before.is_some() {
+        report.bytes_out = std::fs::metadata(output).map_or(0, |found| found.len());
+    }
+    report.output = shown(output);
     report.seconds = start.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+/// Makes a new output, and has it appear.
+fn make(
+    inputs: &[Input],
+    unseen: &mut Unseen,
+    options: &MergeOptions,
+    pulse: OnPulse<'_>,
+) -> Result<MergeReport, RNTupleError> {
+    let file = create_beside(unseen.aside(), options.write.compression)?;
+    let mut job = Job::new(file, options);
+    let added = job.add_all(inputs, pulse);
+    let all = job.pulse;
+    let made = added.and_then(|()| job.finish());
+    let mut report = made.map_err(|error| unseen.explain(error, all.n_bytes))?;
+    if options.verify {
+        report.proof = Some(match report.ntuples.is_empty() {
+            true => ProofReport::default(),
+            false => {
+                let proof = ProofOptions {
+                    entries: options.entries.clone(),
+                    threads: options.write.threads,
+                    ..ProofOptions::default()
+                };
+                let output = proven::unseen_ntuple(unseen, None);
+                proven::prove_unseen(&output, inputs, proof, all, pulse)?
+            }
+        });
+    }
+    let n_bytes = unseen.n_bytes();
+    let tick = |done| pulse(all.sending(done, n_bytes));
+    report.bytes_out = n_bytes;
+    report.delivery = unseen.appear(options.verify, &tick)?;
     Ok(report)
 }
 

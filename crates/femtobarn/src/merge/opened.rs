@@ -10,7 +10,7 @@ use femtobarn_rntuple::read::{KnownHeader, Reader, ReaderOptions};
 use femtobarn_rootfile::{FileWriter, Key, RootFile};
 
 use crate::convert::Input;
-use crate::open::{HEAD, TAIL, open_source, reader_of};
+use crate::open::{HEAD, TAIL, reader_of};
 
 /// An input that is open.
 pub(crate) struct Opened {
@@ -24,7 +24,7 @@ pub(crate) struct Opened {
 
 impl Opened {
     pub fn new(input: &Input) -> Result<Self, RNTupleError> {
-        Self::of(open_source(&input.url)?)
+        Self::of(input.open_source()?)
     }
 
     pub fn of(source: Arc<dyn ByteSource>) -> Result<Self, RNTupleError> {

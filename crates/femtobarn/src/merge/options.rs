@@ -1,12 +1,16 @@
 //! How files are merged, and what makes no sense.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use femtobarn_io::{Settings, is_remote};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{Mode, StoredAs, WriteOptions};
 
 use super::{Entries, proven};
 use crate::convert::{Input, check_apart, check_inputs};
+use crate::unseen::shown;
+use crate::writable::{is_there, not_added_to};
 
 /// What is done with pages, by the levels of ROOT's `tree/ntuple/doc/Merging.md`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,6 +73,8 @@ pub struct MergeOptions {
     pub verify: bool,
     /// How metadata and new pages are written; its threads are those of the whole merge.
     pub write: WriteOptions,
+    /// Settings of how the server of the output is asked, before those of environment and file.
+    pub settings: BTreeMap<String, String>,
 }
 
 impl Default for MergeOptions {
@@ -88,6 +94,7 @@ impl Default for MergeOptions {
             append: false,
             verify: false,
             write: WriteOptions::default(),
+            settings: BTreeMap::new(),
         }
     }
 }
@@ -97,6 +104,7 @@ pub(super) fn check(
     inputs: &[Input],
     output: &Path,
     options: &MergeOptions,
+    settings: &Settings,
 ) -> Result<(), RNTupleError> {
     let misused = |what: String| RNTupleError::Usage { what };
     if inputs.is_empty() {
@@ -137,21 +145,28 @@ pub(super) fn check(
         let what = "an output is added to (append) or replaced (overwrite), not both";
         return Err(misused(what.to_owned()));
     }
+    if options.append && is_remote(&output.to_string_lossy()) {
+        return Err(not_added_to(&output.to_string_lossy()));
+    }
     if options.verify {
         proven::check(output, options)?;
     }
-    check_free(output, options.overwrite || options.append)
+    check_free(output, options.overwrite || options.append, settings)
 }
 
 /// Insists that an output is new, or may be there.
-pub(super) fn check_free(output: &Path, may_be_there: bool) -> Result<(), RNTupleError> {
-    if may_be_there || !output.exists() {
+pub(super) fn check_free(
+    output: &Path,
+    may_be_there: bool,
+    settings: &Settings,
+) -> Result<(), RNTupleError> {
+    if may_be_there || !is_there(&output.to_string_lossy(), settings)? {
         return Ok(());
     }
     Err(RNTupleError::Usage {
         what: format!(
             "{:?} is there already: give another name, or say that it may be replaced (overwrite=True, --force) or in a merge added to (append=True, --append)",
-            output.to_string_lossy()
+            shown(output).to_string_lossy()
         ),
     })
 }

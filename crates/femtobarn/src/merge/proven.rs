@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use femtobarn_io::Aside;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Tick;
 
@@ -11,6 +10,7 @@ use crate::convert::{Input, share};
 use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
 use crate::proof::{NTupleProof, ProofOptions, ProofReport, prove_found};
+use crate::unseen::Unseen;
 
 /// Insists that the output is new, and to have the values of the inputs.
 pub(super) fn check(output: &Path, options: &MergeOptions) -> Result<(), RNTupleError> {
@@ -27,10 +27,11 @@ pub(super) fn check(output: &Path, options: &MergeOptions) -> Result<(), RNTuple
 }
 
 /// A file that has no name yet, or an ntuple of it.
-pub(super) fn unseen_ntuple(unseen: &Aside, path: Option<&str>) -> Input {
+pub(super) fn unseen_ntuple(unseen: &Unseen, path: Option<&str>) -> Input {
     Input {
         url: unseen.path().to_string_lossy().into_owned(),
         path: path.map(str::to_owned),
+        ..Input::default()
     }
 }
 
@@ -42,9 +43,9 @@ pub(super) fn prove_unseen(
     output: &Input,
     inputs: &[Input],
     options: ProofOptions,
+    all: Pulse,
     pulse: OnPulse<'_>,
 ) -> Result<ProofReport, RNTupleError> {
-    let all = Pulse::of(inputs);
     let tick = |done, total| {
         pulse(Pulse {
             files: all.n_files,
@@ -92,7 +93,11 @@ fn check_inputs(
         };
         let file = [(input.url.clone(), path.clone())];
         // an input may lack it
-        let Ok(ntuple) = NTuple::open(&file, OpenOptions::default()) else {
+        let opening = OpenOptions {
+            settings: input.settings.clone(),
+            ..OpenOptions::default()
+        };
+        let Ok(ntuple) = NTuple::open(&file, opening) else {
             continue;
         };
         let found = ntuple.verify(options.threads.max(1), Some(tick))?;

@@ -8,6 +8,7 @@ use femtobarn_rntuple::write::{Levels, Merged, hull};
 use serde_json::{Value, json};
 
 use crate::proof::ProofReport;
+use crate::unseen::Delivery;
 
 /// What a merge did.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +31,8 @@ pub struct MergeReport {
     pub shared_bytes: Option<u64>,
     /// The comparison with the inputs, if it was asked for.
     pub proof: Option<ProofReport>,
+    /// How it got to its server, if it is on one.
+    pub delivery: Option<Delivery>,
 }
 
 /// An ntuple of the output.
@@ -108,6 +111,7 @@ impl MergeReport {
             "shared_bytes": self.shared_bytes,
             "inputs": inputs.collect::<Vec<_>>(),
             "proof": self.proof.as_ref().map(ProofReport::to_json),
+            "delivery": self.delivery.as_ref().map(Delivery::to_json),
         })
     }
 }

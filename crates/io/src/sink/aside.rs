@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -96,6 +96,39 @@ impl Aside {
             same.map_err(create_error)?;
         }
         Ok(aside)
+    }
+
+    /// A new file that never appears, for what goes elsewhere when it is complete: in this folder, for this user alone. It is
+    /// removed when it is dropped; that of a process that was killed, by the next one of this name.
+    ///
+    /// # Errors
+    /// If no file can be made in that folder.
+    pub fn spool(folder: &Path, name: &str) -> Result<Self, IoError> {
+        let wanted = folder.join(name);
+        let url = wanted.to_string_lossy().into_owned();
+        if !folder.is_dir() {
+            let folder = folder.to_string_lossy().into_owned();
+            return Err(IoError::NoFolder { url, folder });
+        }
+        let name = shortened(name);
+        remove_abandoned(folder, &name);
+        let made = new_file(&wanted, &name).and_then(|(path, file)| {
+            file.set_permissions(fs::Permissions::from_mode(0o600))?;
+            Ok((path, file))
+        });
+        let (path, file) = made.map_err(|source| IoError::Create {
+            url: url.clone(),
+            source,
+        })?;
+        Ok(Self {
+            url,
+            path,
+            wanted,
+            file,
+            replaces: false,
+            has_appeared: false,
+            process: std::process::id(),
+        })
     }
 
     /// The name that it will have, as it was given.

@@ -7,11 +7,12 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use super::reflink::shared_bytes;
 use super::transfer::{Transferred, between_files, through_memory};
+use super::whole::{OnBytes, PIECE, in_pieces};
 use super::{Aside, ByteSink};
 use crate::{ByteSource, IoError};
 
@@ -201,6 +202,19 @@ impl ByteSink for LocalSink {
         Ok(done)
     }
 
+    fn bring(
+        &self,
+        source: &Arc<dyn ByteSource>,
+        tick: OnBytes<'_>,
+    ) -> Result<Transferred, IoError> {
+        // what the system itself copies is best done at once
+        let piece = match source.file() {
+            Some(_) => u64::MAX,
+            None => PIECE,
+        };
+        in_pieces(self, &**source, piece, tick)
+    }
+
     fn share_block(&self, source: &dyn ByteSource) -> Option<u64> {
         let from = source.file()?.ok()?;
         let unable = self.unable.lock().unwrap_or_else(PoisonError::into_inner);
@@ -249,7 +263,6 @@ impl ByteSink for LocalSink {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::sync::Arc;
 
     use super::*;
     use crate::{LocalSource, MemorySource};

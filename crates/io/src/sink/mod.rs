@@ -1,22 +1,28 @@
 //! Byte sinks: where bytes are written, by position.
 
 mod aside;
+mod checksum;
+mod http;
 mod local;
 mod memory;
 mod object;
 mod parts;
 mod reflink;
 mod transfer;
+mod whole;
 mod xrootd;
 
 use std::fmt::Debug;
 use std::ops::Range;
+use std::sync::Arc;
 
 pub use aside::{Aside, wanted_name};
+pub use http::HttpSink;
 pub use local::LocalSink;
 pub use memory::MemorySink;
 pub use object::ObjectSink;
 pub use transfer::Transferred;
+pub use whole::{OnBytes, Sent, send};
 pub use xrootd::XrootdSink;
 
 use crate::{ByteSource, IoError};
@@ -46,6 +52,28 @@ pub trait ByteSink: Debug + Send + Sync {
         _share: bool,
     ) -> Result<Transferred, IoError> {
         transfer::through_memory(self, source, range, offset)
+    }
+
+    /// Brings all of a source to a sink that nothing was written to, in pieces, several at once. `tick` is given the bytes that
+    /// are there, and `false` ends it.
+    ///
+    /// # Errors
+    /// If not all of them could be read and written, or `tick` has ended it.
+    fn bring(
+        &self,
+        source: &Arc<dyn ByteSource>,
+        tick: OnBytes<'_>,
+    ) -> Result<Transferred, IoError> {
+        whole::in_pieces(self, &**source, whole::PIECE, tick)
+    }
+
+    /// The checksum of what was written as the server has it, if it gives one: how it is made, and its digits. Everything is
+    /// to be written before.
+    ///
+    /// # Errors
+    /// If no server answers.
+    fn checksum(&self) -> Result<Option<(String, String)>, IoError> {
+        Ok(None)
     }
 
     /// The size of blocks, if this sink might share some with the source.

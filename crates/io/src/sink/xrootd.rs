@@ -155,6 +155,20 @@ impl ByteSink for XrootdSink {
         wait_for(&self.url, file.sync())?.map_err(|error| failed(&self.url, error))
     }
 
+    fn checksum(&self) -> Result<Option<(String, String)>, IoError> {
+        let file = self.file()?;
+        let asked = wait_for(&self.url, async {
+            file.sync().await?;
+            self.client.checksum(&self.aside).await
+        })?;
+        match asked {
+            Ok((kind, digits)) => Ok((!digits.is_empty()).then_some((kind, digits))),
+            // it gives none, or none of files that are open
+            Err(XrootdError::Server { .. }) => Ok(None),
+            Err(error) => Err(failed(&self.url, error)),
+        }
+    }
+
     fn commit(&self) -> Result<(), IoError> {
         let file = self.file()?;
         let appeared = wait_for(&self.url, self.appear(&file))?;

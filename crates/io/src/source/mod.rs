@@ -22,7 +22,9 @@ mod xrootd;
 pub(crate) use map::is_local;
 
 pub use http::{HttpError, HttpSource};
-pub(crate) use http::{HttpProbe, list as list_http, probe as http_probe, start as http_start};
+pub(crate) use http::{
+    HttpProbe, HttpUpload, list as list_http, probe as http_probe, start as http_start,
+};
 pub use local::LocalSource;
 pub use memory::MemorySource;
 pub use object::ObjectSource;

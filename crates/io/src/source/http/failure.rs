@@ -44,6 +44,8 @@ pub(super) enum Why {
     Redirects(usize),
     /// It names a folder.
     Folder,
+    /// There is something of the name of what is to be made.
+    Taken,
     /// The server gives whole files only, and this one is too large for that.
     OnlyWhole(Option<u64>),
 }
@@ -83,6 +85,7 @@ impl fmt::Display for Why {
             Self::Changed(what) => write!(f, "the file has changed: {what}"),
             Self::Redirects(most) => write!(f, "more than {most} redirects"),
             Self::Folder => f.write_str("it is a folder"),
+            Self::Taken => f.write_str("it is there already"),
             Self::OnlyWhole(size) => {
                 f.write_str("the server gives no parts of files, and this one is too large to be read whole")?;
                 if let Some(size) = size {
@@ -136,6 +139,39 @@ impl HttpError {
             Why::Status(status) => Some(status.as_u16()),
             _ => None,
         }
+    }
+
+    /// The error of a sink.
+    pub(super) fn of_sink(self, url: &str) -> IoError {
+        let url = url.to_owned();
+        match self.failures.last().map(|failure| &failure.why) {
+            Some(Why::Folder) => {
+                let found = "a folder";
+                return IoError::NotAFile { url, found };
+            }
+            Some(Why::Taken) => return IoError::Exists { url },
+            _ => {}
+        }
+        let hint = match self.status() {
+            Some(401 | 403) => {
+                let why = format!("{self}: {ADVICE}");
+                return IoError::Refused { url, why };
+            }
+            Some(412) => return IoError::Exists { url },
+            Some(405 | 501) => "the server takes no files there (no PUT)",
+            Some(404 | 409) => "there is no such folder, or no such name can be given",
+            Some(411) => {
+                "something between here and the server has taken the length of the file away"
+            }
+            Some(413) => "the server takes no files of this size",
+            Some(507) => "the server has no room for it",
+            _ => {
+                let source = Box::new(self);
+                return IoError::Sending { url, source };
+            }
+        };
+        let source = format!("{self}: {hint}").into();
+        IoError::Sending { url, source }
     }
 
     /// The error of a source.

@@ -11,6 +11,7 @@ use crate::runtime::wait_for;
 use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceMeta};
 
 mod answer;
+mod body;
 mod client;
 mod failure;
 mod index;
@@ -25,9 +26,11 @@ mod request;
 mod target;
 #[cfg(test)]
 mod tests;
+mod upload;
 
 pub use failure::HttpError;
 pub(crate) use probe::{HttpProbe, probe, start};
+pub(crate) use upload::HttpUpload;
 
 use answer::Version;
 use client::{Client, Limits};

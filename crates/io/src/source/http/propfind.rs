@@ -106,7 +106,7 @@ pub(super) fn segments(path: &str) -> Vec<String> {
 }
 
 /// A name without its percent signs. One that is none of an encoding stays, as servers that encode nothing send it.
-fn decoded(name: &str) -> String {
+pub(super) fn decoded(name: &str) -> String {
     let mut out = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();
     while let Some((first, behind)) = rest.split_first() {

@@ -3,11 +3,12 @@
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
-use reqwest::header::{CONTENT_RANGE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::header::{CONTENT_RANGE, HeaderMap, HeaderName, HeaderValue, IF_MATCH, LOCATION};
 use reqwest::{Method, Response, StatusCode, Url};
 use tokio::time::timeout;
 
 use super::answer;
+use super::body::Body;
 use super::client::{Client, server};
 use super::failure::{Failure, HttpError, Patience, Why};
 use super::target::Target;
@@ -20,6 +21,8 @@ pub(super) struct Question {
     pub headers: HeaderMap,
     /// In words, for errors.
     pub doing: String,
+    /// What it is sent.
+    pub body: Option<Body>,
 }
 
 impl Question {
@@ -29,11 +32,13 @@ impl Question {
             method,
             headers,
             doing,
+            body: None,
         }
     }
 
     pub fn with(mut self, name: HeaderName, value: &str) -> Self {
-        if let Ok(value) = HeaderValue::from_str(value) {
+        // names may have any letters
+        if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
             self.headers.insert(name, value);
         }
         self
@@ -193,7 +198,7 @@ impl<'a> Call<'a> {
                 Err(failure) => return (place, Err(failure)),
             };
             if !matches!(answer.status(), 301 | 302 | 303 | 307 | 308) {
-                return (place, judged(answer));
+                return (place, judged(answer, question));
             }
             let location = answer::text(answer.headers(), LOCATION);
             let Some(next) = location.and_then(|location| self.target.next(&place, location))
@@ -223,10 +228,14 @@ impl<'a> Call<'a> {
         // making the connection has a limit of its own
         let patience = limits.request_timeout + limits.connect_timeout;
         self.traffic.ask();
-        let response = match timeout(patience, request.send()).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(failure(place, question, unsent(error))),
-            Err(_) => return Err(failure(place, question, Why::Silent(patience))),
+        let sent = match &question.body {
+            None => timeout(patience, request.send()).await.ok(),
+            Some(body) => body.send(request, patience).await,
+        };
+        let response = match sent {
+            Some(Ok(response)) => response,
+            Some(Err(error)) => return Err(failure(place, question, unsent(error))),
+            None => return Err(failure(place, question, Why::Silent(patience))),
         };
         Ok(Answer {
             response,
@@ -247,9 +256,10 @@ fn failure(place: &Url, question: &Question, why: Why) -> Failure {
 }
 
 /// Whether an answer has what was asked for, or says why not.
-fn judged(answer: Answer) -> Result<Answer, Failure> {
+fn judged(answer: Answer, question: &Question) -> Result<Answer, Failure> {
     let status = answer.response.status();
-    if status == StatusCode::PRECONDITION_FAILED {
+    let insists = question.headers.contains_key(IF_MATCH);
+    if status == StatusCode::PRECONDITION_FAILED && insists {
         let what = "it has another tag".to_owned();
         return Err(answer.failure(Why::Changed(what)));
     }

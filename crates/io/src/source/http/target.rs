@@ -87,6 +87,37 @@ impl Target {
         })
     }
 
+    /// Something else of its server, by its path, with what was learned of the server.
+    pub fn with_path(&self, path: &str) -> Self {
+        let mut start = self.start.clone();
+        start.set_path(path);
+        let mut shown = start.clone();
+        shown.set_query(None);
+        Self {
+            url: public(shown.as_str()),
+            start,
+            is_dav: self.is_dav,
+            given: self.given.clone(),
+            find: Box::new(Discover),
+            wants_token: AtomicBool::new(self.wants_token.load(Ordering::Relaxed)),
+            moved: Mutex::default(),
+        }
+    }
+
+    /// Its path, as servers get it.
+    pub fn path(&self) -> &str {
+        self.start.path()
+    }
+
+    /// The URL as the place where something is to go (`Destination`): without what is for who asks.
+    pub fn destination(&self) -> String {
+        let mut out = self.start.clone();
+        out.set_query(None);
+        // both are possible for every URL with a host
+        let _ = out.set_username("").and(out.set_password(None));
+        out.into()
+    }
+
     /// Whether it names a folder.
     pub fn is_folder(&self) -> bool {
         self.start.path().ends_with('/')

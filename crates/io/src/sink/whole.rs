@@ -1,0 +1,107 @@
+//! Bringing all of a source to a sink.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use super::checksum::has_checksum;
+use super::{ByteSink, Transferred};
+use crate::{ByteSource, IoError, on_threads};
+
+/// Bytes that are brought by one thread at a time.
+pub(super) const PIECE: u64 = 16 << 20;
+
+/// Pieces that are under way at once.
+const AT_ONCE: usize = 8;
+
+/// Called with the bytes that are done; `false` ends what is being done.
+pub type OnBytes<'a> = &'a (dyn Fn(u64) -> bool + Sync);
+
+/// What was sent, and how it was compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    /// How the bytes got there.
+    pub transferred: Transferred,
+    /// The kind of the checksum by which the server has what was sent, if it gives one; sizes are compared in any case.
+    pub checksum: Option<String>,
+}
+
+/// Brings all of a source to a sink, and has it appear; where the server gives a checksum, only if that is right.
+///
+/// # Errors
+/// If not all could be read and written, the server has something else, or `tick` has ended it: then nothing has appeared.
+pub fn send(
+    source: &Arc<dyn ByteSource>,
+    sink: &dyn ByteSink,
+    tick: OnBytes<'_>,
+) -> Result<Sent, IoError> {
+    let transferred = sink.bring(source, tick)?;
+    sink.sync()?;
+    let mut checksum = None;
+    if let Some((kind, digits)) = sink.checksum()? {
+        match has_checksum(&**source, &kind, &digits)? {
+            Some(true) => checksum = Some(kind),
+            Some(false) => {
+                return Err(IoError::NotSent {
+                    url: sink.url().to_owned(),
+                    expected: format!("the {kind} of what was sent"),
+                    found: format!("the server has {digits}"),
+                });
+            }
+            None => {}
+        }
+    }
+    sink.commit()?;
+    Ok(Sent {
+        transferred,
+        checksum,
+    })
+}
+
+/// Brings a source piece by piece, several at once.
+pub(super) fn in_pieces<S: ByteSink + ?Sized>(
+    sink: &S,
+    source: &dyn ByteSource,
+    piece: u64,
+    tick: OnBytes<'_>,
+) -> Result<Transferred, IoError> {
+    let (done, goes_on) = (AtomicU64::new(0), AtomicBool::new(true));
+    let share = sink.share_block(source).is_some();
+    let mut threads = vec![(); AT_ONCE];
+    let moved = on_threads(
+        &mut threads,
+        pieces(source.meta().size, piece),
+        |(), range| {
+            if !goes_on.load(Relaxed) {
+                return Err(interrupted(source));
+            }
+            let moved = sink.transfer(source, &range, range.start, share)?;
+            let length = range.end - range.start;
+            goes_on.fetch_and(tick(done.fetch_add(length, Relaxed) + length), Relaxed);
+            Ok(moved)
+        },
+    )?;
+    match goes_on.into_inner() {
+        true => Ok(moved
+            .into_iter()
+            .fold(Transferred::default(), Transferred::and)),
+        false => Err(interrupted(source)),
+    }
+}
+
+pub(super) fn interrupted(source: &dyn ByteSource) -> IoError {
+    let url = source.url().to_owned();
+    IoError::Interrupted { url }
+}
+
+/// A file in pieces.
+fn pieces(size: u64, piece: u64) -> Vec<Range<u64>> {
+    let mut out = Vec::new();
+    let mut start = 0;
+    while start < size {
+        let end = size.min(start.saturating_add(piece));
+        out.push(start..end);
+        start = end;
+    }
+    out
+}

@@ -1,0 +1,320 @@
+//! Files of HTTP servers that are made: beside their names and then moved there by servers that speak WebDAV (RFC 4918),
+//! at once by others.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use reqwest::Method;
+use reqwest::header::{ALLOW, CONTENT_LENGTH, HeaderName, IF_NONE_MATCH};
+use tokio::time::interval;
+
+use super::answer;
+use super::body::Body;
+use super::client::{Client, Limits};
+use super::failure::{Failure, HttpError, Why};
+use super::propfind::decoded;
+use super::request::{Answer, Call, Question};
+use super::target::{self, Target};
+use crate::meter::TrafficCounters;
+use crate::runtime::{clear_up, process, wait_for};
+use crate::sink::OnBytes;
+use crate::{ByteSource, IoError, Settings};
+
+const DAV: HeaderName = HeaderName::from_static("dav");
+const DESTINATION: HeaderName = HeaderName::from_static("destination");
+const OVERWRITE: HeaderName = HeaderName::from_static("overwrite");
+
+/// How often it is said how much was sent.
+const PULSE: Duration = Duration::from_millis(100);
+
+/// What removing a file that nobody wants may take, and how often it is tried.
+const CLEARING_UP: Duration = Duration::from_secs(5);
+const REMOVALS: usize = 20;
+
+/// What a server makes of `MOVE`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moving {
+    /// Nothing.
+    Unknown,
+    /// What WebDAV says.
+    Known,
+    /// The same, but names are taken as they stand in `Destination`, percent signs and all: XRootD's server, which speaks
+    /// WebDAV and does not say that it moves.
+    ToPlainNames,
+}
+
+/// A file of a server that is to be made.
+#[derive(Debug)]
+pub(crate) struct HttpUpload {
+    target: Target,
+    /// Where it stands until it is complete, on servers that can move it.
+    aside: Option<Target>,
+    moving: Moving,
+    limits: Limits,
+    replaces: bool,
+    /// Whether anything was sent.
+    is_begun: AtomicBool,
+    /// Whether the server has not said what became of what was sent: it may make the file also when nobody waits for it.
+    is_uncertain: AtomicBool,
+    traffic: TrafficCounters,
+}
+
+impl HttpUpload {
+    /// Insists that the name is free, or may be taken; nothing is made yet.
+    ///
+    /// # Errors
+    /// If the URL is none, there is something of that name which is not to be replaced, or no server answers.
+    pub fn begin(url: &str, replaces: bool, settings: &Settings) -> Result<Self, IoError> {
+        let is_dav = target::is_dav(url);
+        let target = Target::parse(url, settings)?;
+        if target.is_folder() {
+            let (url, found) = (target.url, "a folder");
+            return Err(IoError::NotAFile { url, found });
+        }
+        let mut upload = Self {
+            limits: Limits::of(settings, is_dav)?,
+            aside: None,
+            moving: Moving::Unknown,
+            target,
+            replaces,
+            is_begun: AtomicBool::new(false),
+            is_uncertain: AtomicBool::new(false),
+            traffic: TrafficCounters::default(),
+        };
+        upload.moving = upload.wait(async |upload, client| {
+            upload.check_free(client).await?;
+            Ok(upload.moving(client, is_dav).await)
+        })?;
+        if upload.moving != Moving::Unknown {
+            let path = beside(upload.target.path(), getrandom::u32().unwrap_or_default());
+            upload.aside = Some(upload.target.with_path(&path));
+        }
+        Ok(upload)
+    }
+
+    /// As people see it, without what may be secret.
+    pub fn url(&self) -> &str {
+        &self.target.url
+    }
+
+    /// Sends all of a source. Where the server moves no files, it has its name then.
+    ///
+    /// # Errors
+    /// If the source cannot be read, the server refuses, or `tick` has ended it.
+    pub fn put(&self, source: &Arc<dyn ByteSource>, tick: OnBytes<'_>) -> Result<(), IoError> {
+        let body = Body::new(source.clone());
+        self.is_begun.store(true, Relaxed);
+        let is_done = self.wait(async |upload, client| {
+            let mut work = pin!(upload.send(client, &body));
+            let mut pulse = interval(PULSE);
+            loop {
+                tokio::select! {
+                    // where it has its name already, it is too late to end it
+                    sent = &mut work => return sent.map(|()| {
+                        tick(body.sent()) || upload.aside.is_none()
+                    }),
+                    _ = pulse.tick() => if !tick(body.sent()) {
+                        return Ok(false);
+                    }
+                }
+            }
+        });
+        body.end();
+        match (body.failure(), is_done?) {
+            (Some(error), _) => Err(error),
+            (None, true) => Ok(()),
+            (None, false) => {
+                let url = self.target.url.clone();
+                Err(IoError::Interrupted { url })
+            }
+        }
+    }
+
+    /// Insists that the server has so many bytes, and gives them their name.
+    ///
+    /// # Errors
+    /// If it has not, something else has the name, or the server refuses.
+    pub fn appear(&self, size: u64) -> Result<(), IoError> {
+        let there = self.aside.as_ref().unwrap_or(&self.target);
+        let found = self.wait(async |upload, client| upload.size(client, there).await)?;
+        if let Some(found) = found.filter(|found| *found != size) {
+            return Err(IoError::NotSent {
+                url: self.target.url.clone(),
+                expected: format!("{size} bytes"),
+                found: format!("the server has {found}"),
+            });
+        }
+        let Some(aside) = &self.aside else {
+            return Ok(());
+        };
+        self.wait(async |upload, client| {
+            upload.check_free(client).await?;
+            let overwrite = if upload.replaces { "T" } else { "F" };
+            let destination = upload.target.destination();
+            let destination = match upload.moving {
+                Moving::ToPlainNames => decoded(&destination),
+                _ => destination,
+            };
+            let question = question("MOVE", "giving it its name (MOVE)")
+                .with(DESTINATION, &destination)
+                .with(OVERWRITE, overwrite);
+            upload.call(client, aside).insist(&question).await?;
+            // whatever the server took for its name
+            upload.head(client, &upload.target).await.map(drop)
+        })
+    }
+
+    /// Removes what stands beside the name, if anything was sent there.
+    pub fn remove(&self) {
+        let Some(aside) = self.aside.as_ref().filter(|_| self.is_begun.load(Relaxed)) else {
+            return;
+        };
+        let Ok(client) = Client::shared(&self.limits, &self.target.url) else {
+            return;
+        };
+        clear_up(CLEARING_UP, async {
+            let question = question("DELETE", "removing what is not complete");
+            for _ in 0..REMOVALS {
+                // nobody is left to tell
+                let removed = self.call(&client, aside).ask(&question).await;
+                let is_missing = matches!(
+                    removed,
+                    Err(Failure { why: Why::Status(status), .. }) if status.as_u16() == 404
+                );
+                if !is_missing || !self.is_uncertain.load(Relaxed) {
+                    break;
+                }
+                tokio::time::sleep(PULSE).await;
+            }
+        });
+    }
+
+    fn wait<T>(
+        &self,
+        work: impl AsyncFnOnce(&Self, &Client) -> Result<T, HttpError>,
+    ) -> Result<T, IoError> {
+        let client = Client::shared(&self.limits, &self.target.url)?;
+        let done = wait_for(&self.target.url, work(self, &client))?;
+        done.map_err(|error| error.of_sink(&self.target.url))
+    }
+
+    fn call<'a>(&'a self, client: &'a Client, target: &'a Target) -> Call<'a> {
+        let traffic = &self.traffic;
+        Call {
+            client,
+            target,
+            traffic,
+        }
+    }
+
+    async fn head(&self, client: &Client, target: &Target) -> Result<Answer, HttpError> {
+        let question = question("HEAD", "whether it is there (HEAD)");
+        self.call(client, target).insist(&question).await
+    }
+
+    /// Insists that nothing has the name, if it is not to be replaced. Who may replace it need not be able to look.
+    async fn check_free(&self, client: &Client) -> Result<(), HttpError> {
+        match self.head(client, &self.target).await {
+            Ok(answer) if !self.replaces => Err(answer.failure(Why::Taken).into()),
+            Ok(_) => Ok(()),
+            Err(error) => match error.status() {
+                Some(404 | 410) => Ok(()),
+                Some(_) if self.replaces => Ok(()),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// What the server makes of `MOVE`.
+    async fn moving(&self, client: &Client, is_dav: bool) -> Moving {
+        let question = question("OPTIONS", "what it can (OPTIONS)");
+        let asked = self.call(client, &self.target).ask(&question).await;
+        let (mut is_allowed, mut has_dav) = (false, false);
+        if let Ok(answer) = asked {
+            let allowed = answer::text(answer.headers(), ALLOW).unwrap_or_default();
+            is_allowed = allowed.contains("MOVE");
+            has_dav = answer.headers().contains_key(DAV);
+        }
+        match (is_allowed, has_dav, is_dav) {
+            (false, true, _) => Moving::ToPlainNames,
+            (true, ..) | (.., true) => Moving::Known,
+            // one that does not say can only be sent the file
+            _ => Moving::Unknown,
+        }
+    }
+
+    /// The size of what is there, if the server says it.
+    async fn size(&self, client: &Client, target: &Target) -> Result<Option<u64>, HttpError> {
+        let answer = self.head(client, target).await?;
+        let length = answer::text(answer.headers(), CONTENT_LENGTH);
+        Ok(length.and_then(|length| length.parse().ok()))
+    }
+
+    async fn send(&self, client: &Client, body: &Body) -> Result<(), HttpError> {
+        let target = self.aside.as_ref().unwrap_or(&self.target);
+        let mut question = question("PUT", "sending it (PUT)");
+        question.body = Some(body.clone());
+        if self.aside.is_none() {
+            self.check_free(client).await?;
+            if !self.replaces {
+                question = question.with(IF_NONE_MATCH, "*");
+            }
+        }
+        if self.aside.is_some() {
+            self.make_folders(client).await;
+        }
+        self.is_uncertain.store(true, Relaxed);
+        let sent = self.call(client, target).insist(&question).await;
+        let is_answered = sent
+            .as_ref()
+            .map_or_else(|error| error.status().is_some(), |_| true);
+        self.is_uncertain.store(!is_answered, Relaxed);
+        sent.map(drop)
+    }
+
+    /// Makes the folders of the name, if they are not there.
+    async fn make_folders(&self, client: &Client) {
+        let path = self.target.path();
+        let folders: Vec<&str> = path
+            .match_indices('/')
+            .skip(1)
+            .filter_map(|(end, _)| path.get(..=end))
+            .collect();
+        let Some(own) = folders.last() else { return };
+        let found = self.head(client, &self.target.with_path(own)).await;
+        if !found.is_err_and(|error| matches!(error.status(), Some(404 | 410))) {
+            return;
+        }
+        for folder in folders {
+            let folder = self.target.with_path(folder);
+            let question = question("MKCOL", "making its folder (MKCOL)");
+            // that of one that is there fails; what matters is whether the file can be sent then
+            let _ = self.call(client, &folder).ask(&question).await;
+        }
+    }
+}
+
+fn question(method: &'static str, doing: &str) -> Question {
+    // all names that are used are ones of methods
+    let method = Method::from_bytes(method.as_bytes()).unwrap_or_default();
+    Question::new(method, doing.to_owned())
+}
+
+/// The path of a file that is not complete.
+fn beside(path: &str, number: u32) -> String {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    format!("{folder}/.{name}.partial-{}-{number}", process())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_complete_stands_beside_the_name() {
+        let name = beside("/a/b%20c.root", 7);
+        assert_eq!(name, format!("/a/.b%20c.root.partial-{}-7", process()));
+    }
+}
