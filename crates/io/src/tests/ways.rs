@@ -110,17 +110,21 @@ impl Trial {
 
     /// Connections are reset while answers come, once.
     fn reset(&mut self) {
-        let (way, source) = self.open_well(&[]);
-        self.ways.poison(way, "bandwidth", &[("rate", 3000)]);
+        let (way, source) = self.open_well(&[("most_retries", "6")]);
+        let n_retries = || source.traffic().unwrap().retries;
+        self.ways.poison(way, "bandwidth", &[("rate", 500)]);
         std::thread::scope(|scope| {
             let read = scope.spawn(|| check_reads(&*source, &self.content));
-            std::thread::sleep(Duration::from_millis(300));
+            std::thread::sleep(Duration::from_millis(200));
             self.ways.poison(way, "reset_peer", &[("timeout", 0)]);
-            std::thread::sleep(Duration::from_millis(50));
+            // until one was, which is when more of its answer comes
+            while n_retries() == 0 && !read.is_finished() {
+                std::thread::sleep(Duration::from_millis(2));
+            }
             self.ways.heal(way);
             read.join().unwrap().unwrap();
         });
-        assert!(source.traffic().unwrap().retries > 0);
+        assert!(n_retries() > 0);
     }
 
     /// All connections are reset, then none is accepted: both are errors. Then all is well again.

@@ -96,13 +96,12 @@ impl File {
             return Err(self.client.exhausted(&doing, &trouble.tried, error));
         }
         trouble.tried.add(&session.connection.server, &error);
+        self.asked_again.fetch_add(1, Relaxed);
         // the first time, the connection may just have been closed as one that nobody uses
         if let Some(tries) = trouble.failures.checked_sub(2) {
             tokio::time::sleep(backoff(tries)).await;
         }
-        self.reopen(session.generation, &mut trouble.tried).await?;
-        self.asked_again.fetch_add(1, Relaxed);
-        Ok(())
+        self.reopen(session.generation, &mut trouble.tried).await
     }
 }
 
