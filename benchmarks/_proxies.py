@@ -1,70 +1,17 @@
-"""What stands between a reader and a server: Toxiproxy, which adds latency, and a proxy that counts requests."""
+"""A proxy that counts what a reader asks a server for."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import socket
 import struct
-import subprocess
 import threading
-import time
-import urllib.error
-import urllib.request
 from collections import Counter
-from typing import Any
 
 XROOTD_HELLO, XROOTD_HEADER = 20, 24  # bytes that a client sends first, and of each of its requests
 READ, READV, PGREAD = 3013, 3025, 3030
 ELEMENT = 16  # bytes that describe one range of a vector read
-
-
-class Latency:
-    """A Toxiproxy of our own, whose proxies each add a latency to all that a server sends.
-
-    Parameters
-    ----------
-    program : str
-        Toxiproxy's server.
-    """
-
-    def __init__(self, program: str) -> None:
-        self._port = free_port()
-        command = [program, "-host", "127.0.0.1", "-port", str(self._port)]
-        nothing = subprocess.DEVNULL
-        self._process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
-        end = time.monotonic() + 20
-        while True:
-            try:
-                self._ask("GET", "version")
-                return
-            except urllib.error.URLError:
-                if time.monotonic() > end:
-                    self.close()
-                    raise
-                time.sleep(0.05)
-
-    def to(self, port: int, milliseconds: int) -> int:
-        """A port that leads to a server, with so much latency there and back."""
-        own = free_port()
-        name = str(own)
-        proxy = {"name": name, "listen": f"127.0.0.1:{own}", "upstream": f"127.0.0.1:{port}", "enabled": True}
-        self._ask("POST", "proxies", proxy)
-        if milliseconds:
-            toxic = {"type": "latency", "stream": "downstream", "attributes": {"latency": milliseconds, "jitter": 0}}
-            self._ask("POST", f"proxies/{name}/toxics", toxic)
-        return own
-
-    def _ask(self, method: str, path: str, body: Any = None) -> None:
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"http://127.0.0.1:{self._port}/{path}", data=data, method=method)
-        urllib.request.urlopen(request, timeout=10).close()
-
-    def close(self) -> None:
-        """End it."""
-        self._process.terminate()
-        self._process.wait()
 
 
 class Counting:
@@ -187,10 +134,3 @@ def sent(connection: socket.socket, data: bytes) -> bool:
 def ended(connection: socket.socket) -> None:
     with contextlib.suppress(OSError):  # it may have ended already
         connection.shutdown(socket.SHUT_RDWR)
-
-
-def free_port() -> int:
-    """A port that nobody has at the moment."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])

@@ -5,9 +5,9 @@
 
 The 15 columns of the Analysis Grand Challenge in four files of 100,000 events, as RNTuple and as TTree, from XRootD,
 nginx and MinIO on this machine, behind a Toxiproxy that adds latency. Every run is a process of its own, which reads
-the same once by another way before, so that all is loaded, and asks the server for the first time when it is measured;
-who takes part runs in turn, once a round. What each asks a server for is counted once, by a proxy. uproot and
-RDataFrame are those of --root-python. Prints a Markdown report, and always ends with 0. README.md beside this file
+one of the files by another way first, so that all is loaded, and asks the server for the first time when it is
+measured; who takes part runs in turn, once a round. What each asks a server for is counted once, by a proxy. uproot
+and RDataFrame are those of --root-python. Prints a Markdown report, and always ends with 0. README.md beside this file
 says more.
 """
 
@@ -28,14 +28,15 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from _measure import CompetitorError, Entry, Worker, present, ratios, say
-from _proxies import Counting, Latency
+from _proxies import Counting
 from _report import Group, close, context, duration, spread, table
 from _run import BUILD, NTUPLE, arguments, inputs, measure
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
-from object_servers import Minio, find
+from object_servers import Minio
 from servers import Nginx, Server, ServerError, Xrootd, own
+from toxiproxy import Toxiproxy
 
 N_FILES = 4
 FORMATS = {"RNTuple": "zstd", "TTree": "tree_zstd"}
@@ -86,7 +87,7 @@ def spec(competitor: str, place: Place, kind: str, port: int, **more: Any) -> di
     asked = options_of(competitor, place)
     other = place.server.port
     first = {"urls": place.urls(port, kind), "options": asked(port)}
-    warm_up = {"urls": place.urls(other, kind), "options": asked(other)}
+    warm_up = {"urls": place.urls(other, kind)[:1], "options": asked(other)}
     return {
         "competitor": competitor,
         "ntuple": NTUPLE,
@@ -268,7 +269,7 @@ def s3_options(port: int) -> dict[str, Any]:
     return {"storage_options": {"anonymous": True, "endpoint": f"http://127.0.0.1:{port}"}}
 
 
-def measured(place: Place, kind: str, options: argparse.Namespace, latency: Latency) -> list[Measured]:
+def measured(place: Place, kind: str, options: argparse.Namespace, toxiproxy: Toxiproxy) -> list[Measured]:
     """All latencies of one protocol and format."""
     own_port = place.server.port
     reader = entries(place, kind, own_port, options.root_python, [])[0]
@@ -282,10 +283,10 @@ def measured(place: Place, kind: str, options: argparse.Namespace, latency: Late
             asked[entry.label] = ask_counted(entry, place, kind)
         except CompetitorError as error:
             say(f"  {error}")
-    rate = bandwidth(place, kind, latency.to(own_port, 0))
+    rate = bandwidth(place, kind, behind(toxiproxy, own_port, 0))
     out = []
     for rtt in options.rtt:
-        port = latency.to(own_port, rtt)
+        port = behind(toxiproxy, own_port, rtt)
         case = Case(place, kind, rtt, port)
         case.group = Group(
             f"{kind} by {place.protocol}, {rtt} ms", entries(place, kind, port, options.root_python, reads)
@@ -293,6 +294,14 @@ def measured(place: Place, kind: str, options: argparse.Namespace, latency: Late
         measure(case.group, options.runs)
         out.append((case, asked, rate))
     return out
+
+
+def behind(toxiproxy: Toxiproxy, port: int, milliseconds: int) -> int:
+    """A port that leads to a server, with so much latency there and back."""
+    own = toxiproxy.before(port)
+    if milliseconds:
+        toxiproxy.poison(own, "latency", latency=milliseconds)
+    return own
 
 
 def copies(place: Place, port: int, runs: int) -> Group:
@@ -390,19 +399,19 @@ def main() -> None:
     parser.add_argument("--figure", type=Path, help="draw times against round-trip times there")
     options = parser.parse_args()
     files = inputs(options, list(FORMATS.values()))
-    program = find("toxiproxy-server")
-    if files is None or program is None:
-        print(
-            "Nothing is measured: there is no toxiproxy-server, which scripts/setup_stores.sh installs"
-            * (files is not None)
-        )
+    if files is None:
         return
     only = options.only or ["XRootD", "HTTP", "S3", "copy"]
     with ExitStack() as stack:
-        latency = Latency(program)
-        stack.callback(latency.close)
+        try:
+            toxiproxy = stack.enter_context(Toxiproxy())
+        except ServerError as error:
+            print(f"Nothing is measured: {error}")
+            return
         found = places(files, [name for name in only if name != "copy"], stack)
-        cases = [case for place in found for kind in options.format for case in measured(place, kind, options, latency)]
+        cases = [
+            case for place in found for kind in options.format for case in measured(place, kind, options, toxiproxy)
+        ]
         copied = None
         if "copy" in only:
             place = next((place for place in found if place.protocol == "XRootD"), None)

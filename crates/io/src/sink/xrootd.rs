@@ -12,6 +12,9 @@ use crate::runtime::{process, wait_for};
 use crate::source::xrootd_client;
 use crate::{IoError, Settings};
 
+/// How many names are tried for a file that is not complete.
+const MOST_NAMES: usize = 8;
+
 /// A file of an XRootD server, written at any place. It stands beside its name until [`ByteSink::commit`], which gives it
 /// that: other readers see all of it, or nothing. Dropped before, it is removed; that of a process that was killed stays,
 /// and is called `.<name>.partial-<process>-<number>`.
@@ -41,20 +44,24 @@ impl XrootdSink {
         let failed = |error| failed(&shown, error);
         let wanted = XrootdUrl::parse(url).map_err(failed)?;
         let client = xrootd_client(settings)?;
-        let aside = XrootdUrl {
-            path: beside(&wanted.path),
-            ..wanted.clone()
-        };
         let open = async {
             check_free(&client, &wanted, replaces).await?;
-            File::open(&client, aside.clone(), OpenOptions::CreateNew).await
-        };
-        let file = match wait_for(&shown, open)? {
-            Err(XrootdError::Server { code, .. }) if code == Code::EXISTS => {
-                return Err(IoError::Exists { url: shown });
+            let mut tries = 0;
+            loop {
+                let aside = XrootdUrl {
+                    path: beside(&wanted.path),
+                    ..wanted.clone()
+                };
+                match File::open(&client, aside.clone(), OpenOptions::CreateNew).await {
+                    // of a process that had the same number, or our own, of which the answer was lost
+                    Err(error) if code(&error) == Some(Code::EXISTS) && tries < MOST_NAMES => {
+                        tries += 1;
+                    }
+                    opened => return opened.map(|file| (aside, file)),
+                }
             }
-            opened => opened.map_err(failed)?,
         };
+        let (aside, file) = wait_for(&shown, open)?.map_err(failed)?;
         Ok(Self {
             url: shown,
             wanted,
@@ -86,7 +93,28 @@ impl XrootdSink {
             return Err(usage(what));
         }
         check_free(&self.client, &self.wanted, self.replaces).await?;
-        self.client.rename(&self.aside, &self.wanted.path).await
+        match self.client.rename(&self.aside, &self.wanted.path).await {
+            Err(_) if self.has_its_name(expected).await => Ok(()),
+            renamed => renamed,
+        }
+    }
+
+    /// Whether it is not any more where it was written, but under its name: a server has given it that, and its answer was
+    /// lost.
+    async fn has_its_name(&self, size: u64) -> bool {
+        let aside = self.client.stat(&self.aside).await;
+        let is_gone = aside.is_err_and(|error| code(&error) == Some(Code::NOT_FOUND));
+        let named = self.client.stat(&self.wanted).await;
+        is_gone && named.is_ok_and(|found| found.size == size)
+    }
+}
+
+/// What a server has said, in the end.
+fn code(error: &XrootdError) -> Option<Code> {
+    match error {
+        XrootdError::Server { code, .. } => Some(*code),
+        XrootdError::Exhausted { source, .. } => code(source),
+        _ => None,
     }
 }
 
