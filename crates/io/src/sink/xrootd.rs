@@ -238,6 +238,67 @@ mod tests {
             .collect()
     }
 
+    /// A port that leads to the server's, and breaks the first connection on which a request of this number was sent, once the
+    /// server has done it.
+    fn forgetful(port: u16, request: u16) -> u16 {
+        use std::io::{Read, Write};
+        use std::net::{Shutdown, TcpListener, TcpStream};
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let own = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            let mut has_broken = false;
+            // one connection after the other: the client has one
+            for mut client in listener.incoming().map_while(Result::ok) {
+                let mut server = TcpStream::connect(("127.0.0.1", port)).unwrap();
+                let mut answers = (server.try_clone().unwrap(), client.try_clone().unwrap());
+                let back = std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut answers.0, &mut answers.1);
+                });
+                let mut buffer = vec![0; 1 << 16];
+                while let Ok(n @ 1..) = client.read(&mut buffer) {
+                    let is_it = buffer.get(2..4) == Some(&request.to_be_bytes()[..]);
+                    if is_it && !has_broken {
+                        has_broken = true;
+                        // its answer never comes
+                        client.shutdown(Shutdown::Both).unwrap();
+                        server.write_all(&buffer[..n]).unwrap();
+                        std::thread::sleep(std::time::Duration::from_millis(300));
+                        break;
+                    }
+                    if server.write_all(&buffer[..n]).is_err() {
+                        break;
+                    }
+                }
+                let _ = server.shutdown(Shutdown::Both);
+                let _ = back.join();
+            }
+        });
+        own
+    }
+
+    #[test]
+    fn a_file_has_its_name_also_if_nobody_heard_of_it() {
+        const OPEN: u16 = 3010;
+        const MV: u16 = 3009;
+        if !can_start() {
+            return;
+        }
+        for request in [OPEN, MV] {
+            let server = Servers::start("xrootd");
+            let port = forgetful(server.port, request);
+            let url = format!("root://127.0.0.1:{port}//new");
+            let sink = XrootdSink::create(&url, false, &Settings::default()).unwrap();
+            sink.write_at(0, b"hello").unwrap();
+            sink.commit().unwrap();
+            drop(sink);
+            let mut found = names(&server, "");
+            found.retain(|name| !name.starts_with('.'));
+            assert_eq!(found, ["new"], "{request}");
+            let written = std::fs::read(server.data[0].join("new")).unwrap();
+            assert_eq!(written, b"hello");
+        }
+    }
+
     #[test]
     fn files_appear_when_they_are_complete_or_not_at_all() {
         if !can_start() {
