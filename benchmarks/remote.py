@@ -304,18 +304,20 @@ def behind(toxiproxy: Toxiproxy, port: int, milliseconds: int) -> int:
     return own
 
 
-def copies(place: Place, port: int, runs: int) -> Group:
-    """Whole files by XRootD: fb cp and xrdcp."""
-    commands = {"fb cp": ["fb", "cp"], "xrdcp": ["xrdcp", "-f", "-s"]}
-    folder = tempfile.gettempdir() if not Path("/dev/shm").is_dir() else "/dev/shm"
+def copies(place: Place, port: int, rtt: int, runs: int) -> Group:
+    """Whole files by XRootD: fb cp, and xrdcp with one stream and with several."""
+    commands = {
+        "fb cp": ["fb", "cp"],
+        "xrdcp": ["xrdcp", "-f", "-s"],
+        "xrdcp, 4 more streams": ["xrdcp", "-f", "-s", "-S", "4"],
+    }
+    folder = "/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir()
     entries = [
-        Entry(name, spec("Copier", place, "RNTuple", port, command=command, folder=folder))
+        Entry(name, spec("Copier", place, "RNTuple", port, command=command, folder=folder), checked=False)
         for name, command in commands.items()
     ]
-    entries[1].goal = ("slower", 1.0)
-    for entry in entries:
-        entry.checked = False
-    group = Group(f"{N_FILES} whole files by XRootD to memory, 0 ms", entries)
+    entries[1].goal = ("slower", 1.0) if rtt == 0 else None
+    group = Group(f"{N_FILES} whole files by XRootD to memory, {rtt} ms", entries)
     measure(group, runs)
     return group
 
@@ -412,11 +414,13 @@ def main() -> None:
         cases = [
             case for place in found for kind in options.format for case in measured(place, kind, options, toxiproxy)
         ]
-        copied = None
+        copied = []
         if "copy" in only:
             place = next((place for place in found if place.protocol == "XRootD"), None)
             place = place or places(files, ["XRootD"], stack)[0]
-            copied = copies(place, place.server.port, options.runs)
+            for rtt in options.rtt:
+                port = behind(toxiproxy, place.server.port, rtt) if rtt else place.server.port
+                copied.append(copies(place, port, rtt, options.runs))
     about = context({case.group.title: case.group for case, _, _ in cases}, files)
     lines = ["# Reading files of servers, measured", "", f"`{about['command']}`, {about['date']}", ""]
     lines += [f"- {name}: {value}" for name, value in about["machine"].items()]
@@ -425,8 +429,8 @@ def main() -> None:
     print("\n".join([*lines, ""]))
     for case, asked, rate in cases:
         print(case_text(case, asked, rate))
-    if copied is not None:
-        print(copies_text(copied))
+    for group in copied:
+        print(copies_text(group))
     if options.json:
         options.json.write_text(as_json(cases, about))
     if options.figure and cases:
