@@ -19,13 +19,17 @@ import femtobarn as fb
 INTERRUPTED = """
 import os, signal, sys, threading, time
 import femtobarn as fb
-nt = fb.open(sys.argv[1])
+url, doing, folder = sys.argv[1:]
+nt = fb.open(url)
 print(nt.num_entries, flush=True)
 sys.stdin.readline()
 start = time.monotonic()
 threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
-    nt.arrays(["x"])
+    if doing == "read":
+        nt.arrays(["x"])
+    else:
+        fb.merge([url, nt], f"{folder}/out.root", threads=2)
 except KeyboardInterrupt:
     print(time.monotonic() - start < 4, flush=True)
 sys.stdin.readline()
@@ -73,11 +77,12 @@ def url_by(server, way):
     return f"{server.url}/long.root:Events".replace(f":{server.port}", f":{way}")
 
 
-def test_ctrl_c_ends_a_read_that_hangs(server, ways):
-    """Where nothing comes any more, the read ends at once, and the next one finds another connection."""
+@pytest.mark.parametrize("doing", ["read", "merge"])
+def test_ctrl_c_ends_what_hangs(server, ways, tmp_path, doing):
+    """Where nothing comes any more, all ends at once, and the next read finds another connection."""
     way = ways.before(server.port)
     url = url_by(server, way)
-    command = [sys.executable, "-c", INTERRUPTED, url]
+    command = [sys.executable, "-c", INTERRUPTED, url, doing, str(tmp_path)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as child:
         try:
@@ -88,6 +93,7 @@ def test_ctrl_c_ends_a_read_that_hangs(server, ways):
             ways.heal(way)
             out, err = child.communicate("\n", timeout=60)
             assert (out.strip(), child.returncode) == ("200000", 0), err
+            assert not list(tmp_path.iterdir())
         finally:
             child.kill()
 

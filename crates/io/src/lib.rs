@@ -71,6 +71,6 @@ pub use source::{
     ByteSource, HttpError, HttpSource, LocalSource, MemorySource, ObjectSource, SourceCost,
     SourceMeta, XrootdSource,
 };
-pub use threads::on_threads;
+pub use threads::{MayInterrupt, on_threads};
 pub use together::Together;
 pub use usage::{Usage, rates, summary, watch_all, watched};

@@ -2,11 +2,26 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// Does tasks, on a thread for each worker; what they give comes in their order.
+use crate::{IoError, Together};
+
+/// An error that may say that somebody wants no more.
+pub trait MayInterrupt {
+    /// Whether it says that.
+    fn is_interruption(&self) -> bool;
+}
+
+impl MayInterrupt for IoError {
+    fn is_interruption(&self) -> bool {
+        matches!(self, Self::Interrupted { .. })
+    }
+}
+
+/// Does tasks, on a thread for each worker; what they give comes in their order. When one is interrupted, those that wait for
+/// servers end as well.
 ///
 /// # Errors
 /// That of the first task that fails.
-pub fn on_threads<W: Send, T: Send, R: Send, E: Send>(
+pub fn on_threads<W: Send, T: Send, R: Send, E: MayInterrupt + Send>(
     workers: &mut [W],
     tasks: Vec<T>,
     work: impl Fn(&mut W, T) -> Result<R, E> + Sync,
@@ -15,11 +30,15 @@ pub fn on_threads<W: Send, T: Send, R: Send, E: Send>(
     let tasks = Mutex::new(tasks.into_iter().enumerate());
     let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).next();
     let done = Mutex::new(Vec::with_capacity(n));
+    let together = Together::of_this_thread();
     let work = |worker: &mut W| {
         let mut own = Vec::new();
         while let Some((at, task)) = next() {
-            let result = work(worker, task);
-            if result.is_err() {
+            let result = together.work(|| work(worker, task));
+            if let Err(error) = &result {
+                if error.is_interruption() {
+                    together.stop();
+                }
                 // those that come before it were taken before
                 while next().is_some() {}
             }

@@ -152,6 +152,12 @@ pub enum RNTupleError {
     Interrupted,
 }
 
+impl femtobarn_io::MayInterrupt for RNTupleError {
+    fn is_interruption(&self) -> bool {
+        self.is_interrupted()
+    }
+}
+
 impl RNTupleError {
     /// Whether somebody wanted it to end.
     pub fn is_interrupted(&self) -> bool {
