@@ -130,7 +130,7 @@ impl Ahead {
         self.vectors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads while something is done, as soon as that lets it [begin](Self::begin). What is not begun by its end is not read.
+    /// Reads while something is done, as soon as that has asked for its own bytes. What is not begun by its end is not read.
     pub fn meanwhile<T>(&self, parts: &[Part], work: impl FnOnce() -> T) -> T {
         std::thread::scope(|scope| {
             for _ in 0..self.at_once {
