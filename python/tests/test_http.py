@@ -137,6 +137,7 @@ def test_patterns_and_many_files(server, dimuon):
         shutil.copy(dimuon, folder / name)
     found = fb.open(f"{server.url}/many/*.root:Events")
     assert found.num_entries == 36_000
+    assert [path for path, _ in fb.open(f"{server.url}/many/b*.root").files] == [f"{server.url}/many/b%23%3F.root"]
     steps = list(fb.iterate(f"{server.url}/many/*.root", ["nMuon"], step_size=5000))
     assert sum(map(len, steps)) == 36_000
     assert fb.open(f"{server.url}/many/a*.root").num_entries == 24_000

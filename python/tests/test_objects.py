@@ -85,6 +85,7 @@ def test_patterns_merges_and_plans(store, settings, testdata, tmp_path):
         store.put(f"private/many/{name}.root", (testdata / "dimuon.root").read_bytes())
     nt = fb.open("s3://private/many/*.root:Events")
     assert nt.num_entries == 24_000
+    assert [path for path, _ in nt.files] == [f"s3://private/many/{name}.root" for name in "ab"]
     fb.merge(["s3://private/many/*.root"], tmp_path / "merged.root", verify=True)
     assert fb.open(tmp_path / "merged.root").num_entries == 24_000
     with fb.recreate("s3://private/plan.root", compression=None) as file:

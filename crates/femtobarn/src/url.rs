@@ -129,8 +129,10 @@ pub fn expand_with(url: &str, settings: &Settings) -> Result<Vec<String>, Error>
     }
     let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
     let mut found = Vec::new();
+    // a path of XRootD begins with a slash, which the one behind the server is not
+    let is_xrootd = scheme(url).is_some_and(|scheme| scheme.starts_with(['r', 'x']));
     let place = Place {
-        folder: format!("{server}/"),
+        folder: format!("{server}{}", if is_xrootd { "/" } else { "" }),
         query,
         settings,
     };
@@ -142,7 +144,7 @@ pub fn expand_with(url: &str, settings: &Settings) -> Result<Vec<String>, Error>
 
 /// A folder in which names are looked for.
 struct Place<'q> {
-    /// Its URL, without a slash at the end that is not the server's.
+    /// Its URL, without the slash at the end that makes it a folder's.
     folder: String,
     query: &'q str,
     settings: &'q Settings,
@@ -175,7 +177,7 @@ impl Place<'_> {
     }
 
     fn list(&self) -> Result<Vec<RemoteEntry>, Error> {
-        match list_folder(&self.url(), self.settings) {
+        match list_folder(&format!("{}/{}", self.folder, self.query), self.settings) {
             // in a folder that is not there is nothing
             Err(IoError::NotFound { .. }) => Ok(Vec::new()),
             found => Ok(found?),
