@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +108,18 @@ def test_arrays_are_right_over_bad_ways(server, ways, long):
     ways.poison(way, "limit_data", bytes=600_000)
     nt = fb.open(url)
     assert same(nt.arrays(), fb.open(long).arrays())
+    assert nt.metrics.retries > 0
+
+
+def test_a_read_goes_on_when_its_server_is_back(server, ways, long):
+    """As after a restart: nobody accepts connections for a second."""
+    way = ways.before(server.port)
+    nt = fb.open(url_by(server, way))
+    ways.close_way(way)
+    later = threading.Timer(1, ways.open_way, [way])
+    later.start()
+    assert same(nt.arrays(), fb.open(long).arrays())
+    later.join()
     assert nt.metrics.retries > 0
 
 

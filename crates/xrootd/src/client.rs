@@ -141,9 +141,17 @@ impl Client {
         request: impl Fn(String) -> Request,
     ) -> Result<Answered, XrootdError> {
         let options = &self.shared.options;
+        // a server that was there before may be starting again
+        let is_known = !tried.history.is_empty();
+        let mut is_away = false;
         for attempt in 0..=options.most_retries {
             // the first time, the connection may just have been closed as one that nobody uses
-            if let Some(tries) = attempt.checked_sub(2) {
+            let tries = if is_away {
+                Some(attempt + 1)
+            } else {
+                attempt.checked_sub(2)
+            };
+            if let Some(tries) = tries {
                 tokio::time::sleep(backoff(tries)).await;
             }
             let mut asked = url.server.clone();
@@ -152,7 +160,8 @@ impl Client {
                 Err(error) => {
                     // a server that was asked directly is the only one there is
                     let others = asked != url.server;
-                    let again = others || matches!(error, XrootdError::Lost { .. });
+                    is_away = is_known && matches!(error, XrootdError::Connect { .. });
+                    let again = others || is_away || matches!(error, XrootdError::Lost { .. });
                     if !error.is_of_the_server() || !again || attempt == options.most_retries {
                         return Err(self.exhausted(doing, tried, error));
                     }

@@ -204,6 +204,8 @@ pub(super) struct Patience<'a> {
     limits: &'a Limits,
     failures: Vec<Failure>,
     waited: Duration,
+    /// Whether the server was there before: then one that cannot be reached may be starting again.
+    is_known: bool,
 }
 
 impl<'a> Patience<'a> {
@@ -212,6 +214,15 @@ impl<'a> Patience<'a> {
             limits,
             failures: Vec::new(),
             waited: Duration::ZERO,
+            is_known: false,
+        }
+    }
+
+    /// The same with a server that was there before.
+    pub fn of_known_server(limits: &'a Limits) -> Self {
+        Self {
+            is_known: true,
+            ..Self::new(limits)
         }
     }
 
@@ -241,13 +252,15 @@ impl<'a> Patience<'a> {
         let once = |failure: &Failure| failure.why.again() == Again::Once;
         let goes_on = match failure.why.again() {
             Again::Never => false,
-            Again::Once => !self.failures.iter().any(once),
+            Again::Once => self.is_known || !self.failures.iter().any(once),
             Again::AsOftenAsMayBe => true,
         };
         if !goes_on || self.failures.len() >= self.limits.most_retries {
             return None;
         }
-        let pause = failure.wait.unwrap_or_else(|| backoff(self.failures.len()));
+        // to start takes longer than to be busy
+        let tries = self.failures.len() + if once(failure) { 2 } else { 0 };
+        let pause = failure.wait.unwrap_or_else(|| backoff(tries));
         (self.waited + pause <= self.limits.longest_wait).then_some(pause)
     }
 }

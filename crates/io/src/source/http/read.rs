@@ -64,7 +64,7 @@ impl<'a> Reading<'a> {
     /// Reads a range. What has come before something fails is kept, and tries that bring something are not counted.
     async fn range(self, host: &Host, range: &Range<u64>) -> Result<Bytes, HttpError> {
         let mut bytes = BytesMut::new();
-        let mut patience = self.call.patience();
+        let mut patience = self.call.patience_with_known();
         loop {
             let before = bytes.len();
             match self.try_range(host, range, &mut bytes).await {

@@ -145,6 +145,11 @@ impl<'a> Call<'a> {
         Patience::new(&self.client.limits)
     }
 
+    /// The same of a server that was there before.
+    pub fn patience_with_known(&self) -> Patience<'a> {
+        Patience::of_known_server(&self.client.limits)
+    }
+
     /// Asks until there is an answer.
     pub async fn insist(&self, question: &Question) -> Result<Answer, HttpError> {
         let mut patience = self.patience();
