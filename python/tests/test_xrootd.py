@@ -170,9 +170,12 @@ def test_patterns_and_folders_are_listed(server, capfd):
     for pattern in ("runs/c*/1.root", "none/*.root"):
         with pytest.raises(FileNotFoundError, match="no file fits"):
             fb.open(f"{server.url}/{pattern}")
+    assert fb._core.cli_main(["ls", "--json", f"{server.url}/runs/b"]) == 0
+    without_slash = capfd.readouterr().out
     assert fb._core.cli_main(["ls", "--json", f"{server.url}/runs/b/"]) == 0
     entries = json.loads(capfd.readouterr().out)["entries"]
     assert [(entry["name"], entry["is_folder"]) for entry in entries] == [("deep", True), ("note.txt", False)]
+    assert json.loads(without_slash)["entries"] == entries
     assert fb._core.cli_main(["ls", f"{server.url}/none/"]) == 3
     assert fb._core.cli_main(["info", f"{server.url}/runs/a/*.root"]) == 0
 

@@ -3,7 +3,7 @@
 use std::time::UNIX_EPOCH;
 
 use femtobarn::Error;
-use femtobarn::io::{RemoteEntry, Settings, list_folder, public};
+use femtobarn::io::{RemoteEntry, Settings, is_remote, list_folder, public};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, code};
@@ -14,13 +14,37 @@ use crate::units;
 
 pub fn run(url: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
     let entries = list_folder(url, &Settings::of(url)).map_err(Error::from)?;
+    print(url, &entries, json, out)
+}
+
+/// What is in a folder of a server whose slash was left out; none if that is no folder, or nothing is in it.
+pub fn run_without_slash(
+    url: &str,
+    json: bool,
+    out: &mut Output<'_>,
+) -> Option<Result<i32, Failure>> {
+    if !is_remote(url) {
+        return None;
+    }
+    let (path, query) = url.split_at(url.find('?').unwrap_or(url.len()));
+    let url = format!("{path}/{query}");
+    let entries = list_folder(&url, &Settings::of(&url)).ok()?;
+    (!entries.is_empty()).then(|| print(&url, &entries, json, out))
+}
+
+fn print(
+    url: &str,
+    entries: &[RemoteEntry],
+    json: bool,
+    out: &mut Output<'_>,
+) -> Result<i32, Failure> {
     if json {
         let entries: Vec<Value> = entries.iter().map(entry_json).collect();
         out.json(&json!({"folder": public(url), "entries": entries}))?;
         return Ok(code::FINE);
     }
     let mut table = Table::new(&["name", "size"], &[1], &[0]);
-    for entry in &entries {
+    for entry in entries {
         let (slash, size) = match entry.is_folder {
             true => ("/", String::new()),
             false => ("", entry.size.map_or(String::new(), units::bytes)),

@@ -52,9 +52,15 @@ pub fn run(
         name: None,
     };
     let advise = |failure: Failure| failure.advise(&target);
-    let (root_file, entries) = femtobarn::look_into(file, |file| Ok((file.clone(), file.walk()?)))
-        .map_err(Failure::from)
-        .map_err(advise)?;
+    let found = femtobarn::look_into(file, |file| Ok((file.clone(), file.walk()?)));
+    let (root_file, entries) = match found.map_err(Failure::from) {
+        Ok(found) => found,
+        Err(failure) => {
+            let may_be_folder = matches!(failure.kind, "not-a-file" | "file-not-found");
+            let listed = may_be_folder.then(|| folder::run_without_slash(file, json, out));
+            return listed.flatten().unwrap_or_else(|| Err(advise(failure)));
+        }
+    };
     let objects: Vec<Object> = entries
         .into_iter()
         .filter(|entry| !only_ntuples || entry.key.class_name == RNTUPLE_CLASS)
