@@ -14,16 +14,18 @@ use tokio::time::timeout;
 use crate::auth::Asker;
 use crate::file::Limits;
 use crate::protocol::{self, Malformed, Protocol, QueryKind, Redirect, Request, Status};
-use crate::streams::{Reply, Streams};
+use crate::streams::{Late, Reply, Streams};
 use crate::tls::TlsSession;
 use crate::{Code, Options, Server, XrootdError};
 
 mod flow;
 mod greeting;
+mod patience;
 
 pub(crate) use flow::receive;
 use flow::send;
 use greeting::Raw;
+use patience::Patience;
 
 /// Requests that may wait to be sent.
 const OUTGOING: usize = 64;
@@ -98,22 +100,36 @@ impl Connection {
         Self::open_traced(server, token, options, &mut Trace::default()).await
     }
 
-    /// The same, telling what is said.
+    /// The same, telling what is said. A server that wants to be asked again later is connected to again.
     pub async fn open_traced(
         server: &Server,
         token: &str,
         options: Arc<Options>,
         trace: &mut Trace,
     ) -> Result<Self, XrootdError> {
-        let limit = options.connect_timeout;
-        let opened = timeout(limit, Self::bring_up(server, token, options, trace));
-        opened.await.unwrap_or_else(|_| {
-            Err(XrootdError::Timeout {
-                server: server.to_string(),
-                doing: "connecting".to_owned(),
-                waited: limit,
-            })
-        })
+        let (limit, patience) = (options.connect_timeout, Patience::of(&options));
+        loop {
+            let opened = Self::bring_up(server, token, options.clone(), trace);
+            match timeout(limit, opened).await {
+                Ok(Err(XrootdError::Wait {
+                    doing,
+                    asked,
+                    message,
+                    ..
+                })) => {
+                    let pause = patience.pause(server, &doing, asked, &message)?;
+                    tokio::time::sleep(pause).await;
+                }
+                Ok(opened) => return opened,
+                Err(_) => {
+                    return Err(XrootdError::Timeout {
+                        server: server.to_string(),
+                        doing: "connecting".to_owned(),
+                        waited: limit,
+                    });
+                }
+            }
+        }
     }
 
     async fn bring_up(
@@ -199,7 +215,7 @@ impl Connection {
             {
                 Ok(lines) => Ok(Limits::parse(&lines)),
                 // who does not say it has the limits of the protocol
-                Err(XrootdError::Server { .. }) => Ok(Limits::default()),
+                Err(XrootdError::Server { .. } | XrootdError::Wait { .. }) => Ok(Limits::default()),
                 Err(error) => Err(error),
             }
         };
@@ -238,9 +254,10 @@ impl Connection {
         most: usize,
         doing: &str,
     ) -> Result<Answer, XrootdError> {
-        let started = Instant::now();
+        let waits = Patience::of(&self.options);
         loop {
-            let (status, body) = self.once(request, data.clone(), most, doing).await?;
+            let answer = self.once(request, data.clone(), most, doing, &waits);
+            let (status, body) = answer.await?;
             let nonsense = |source| self.malformed(doing, source);
             return Ok(match status {
                 Status::Ok | Status::OkSoFar | Status::Status | Status::AuthMore => {
@@ -253,14 +270,8 @@ impl Connection {
                 Status::Redirect => Answer::Redirect(protocol::redirect(&body).map_err(nonsense)?),
                 Status::Wait => {
                     let wait = protocol::wait(&body).map_err(nonsense)?;
-                    let pause = Duration::from_secs(u64::from(wait.seconds.max(1)));
-                    if started.elapsed() + pause > self.options.longest_wait {
-                        return Err(XrootdError::Timeout {
-                            server: self.server.to_string(),
-                            doing: format!("{doing} (it asks to wait: {})", wait.message),
-                            waited: started.elapsed(),
-                        });
-                    }
+                    let asked = Duration::from_secs(u64::from(wait.seconds));
+                    let pause = waits.pause(&self.server, doing, asked, &wait.message)?;
                     tokio::time::sleep(pause).await;
                     continue;
                 }
@@ -318,6 +329,7 @@ impl Connection {
         data: Bytes,
         most: usize,
         doing: &str,
+        waits: &Patience,
     ) -> Result<(Status, Bytes), XrootdError> {
         let lost = |why: String| XrootdError::Lost {
             server: self.server.to_string(),
@@ -350,7 +362,7 @@ impl Connection {
                 }
             }
         };
-        let (taken, mut receiver) = self.streams.take(most).map_err(lost)?;
+        let (taken, mut receiver) = self.streams.take(most, waits.end()).map_err(lost)?;
         if let Some(stream) = request.first_chunk_mut::<2>() {
             *stream = taken.id.to_be_bytes();
         }
@@ -366,18 +378,19 @@ impl Connection {
                 Ok(Ok(Reply::Malformed(source))) => return Err(self.malformed(doing, source)),
                 Ok(Ok(Reply::Lost(why))) => return Err(lost(why)),
                 Ok(Err(_)) => return Err(lost("it is closed".to_owned())),
-                Err(_) => {
-                    let idle = self.streams.idle(taken.id);
-                    if idle < patience {
-                        left = patience - idle;
-                        continue;
+                Err(_) => match self.streams.late(taken.id, patience) {
+                    Late::Not(more) => left = more,
+                    Late::Postponed(by) => {
+                        return Err(waits.over(&self.server, doing, by, "the answer comes later"));
                     }
-                    // a connection on which nothing comes is none
-                    if !self.is_heard() {
-                        self.streams.lose("nothing came for too long", None);
+                    Late::Silent => {
+                        // a connection on which nothing comes is none
+                        if !self.is_heard() {
+                            self.streams.lose("nothing came for too long", None);
+                        }
+                        return Err(late());
                     }
-                    return Err(late());
-                }
+                },
             }
         }
     }

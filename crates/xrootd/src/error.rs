@@ -36,6 +36,22 @@ pub enum XrootdError {
         /// How long nothing came.
         waited: Duration,
     },
+    /// The server makes us wait for longer than it may.
+    #[error("{server} asks to wait {} s for {doing}{}: with the {} s that it was waited for, that is more than longest_wait allows ({} s)", seconds(*.asked), said(.message), seconds(*.waited), seconds(*.longest))]
+    Wait {
+        /// The server.
+        server: String,
+        /// What was being done.
+        doing: String,
+        /// What it asks for.
+        asked: Duration,
+        /// What it says of that.
+        message: String,
+        /// How long was waited until now.
+        waited: Duration,
+        /// How long may be waited.
+        longest: Duration,
+    },
     /// The connection ended.
     #[error("the connection to {server} was lost during {doing}: {why}")]
     Lost {
@@ -138,12 +154,21 @@ fn seconds(duration: Duration) -> u64 {
     duration.as_secs()
 }
 
+/// What a server says, if it says anything, behind something else.
+fn said(message: &str) -> String {
+    match message {
+        "" => String::new(),
+        message => format!(" ({message})"),
+    }
+}
+
 impl XrootdError {
     /// Whether another server, or the same one later, may do it.
     pub(crate) fn is_of_the_server(&self) -> bool {
         match self {
             Self::Connect { .. }
             | Self::Timeout { .. }
+            | Self::Wait { .. }
             | Self::Lost { .. }
             | Self::Malformed { .. }
             | Self::Checksum { .. } => true,

@@ -1,6 +1,7 @@
 //! The body of the fuzz target, as a function so that tests can replay its corpus.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -38,7 +39,9 @@ pub fn answers(data: &[u8]) {
     };
     let _ = protocol::readv(&body, &[element(0, 3), element(8, 0)]);
     let streams = Arc::new(Streams::default());
-    let waiting: Vec<_> = (0..4).filter_map(|_| streams.take(MOST).ok()).collect();
+    let waiting: Vec<_> = (0..4)
+        .filter_map(|_| streams.take(MOST, Instant::now()).ok())
+        .collect();
     // all bytes are there, so that it ends at once
     let ended = receive(data, streams.clone()).now_or_never();
     assert!(ended.is_some() && streams.lost().is_some());

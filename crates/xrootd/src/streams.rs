@@ -33,6 +33,21 @@ struct Waiting {
     is_sent: bool,
     /// When something came last, or will be late from.
     progress: Instant,
+    /// What the server has said of when the answer will come, if that was the last that came.
+    postponed: Option<Duration>,
+    /// When an answer that was postponed is late, whatever the server has said.
+    latest: Instant,
+}
+
+/// Whether an answer is late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Late {
+    /// Not for so long.
+    Not(Duration),
+    /// Nothing came for too long.
+    Silent,
+    /// The server said that it will come in that time, and may not take more.
+    Postponed(Duration),
 }
 
 #[derive(Debug, Default)]
@@ -72,8 +87,12 @@ impl Streams {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a stream for a request whose answer has at most so many bytes.
-    pub fn take(&self, most: usize) -> Result<(Taken<'_>, oneshot::Receiver<Reply>), String> {
+    /// Takes a stream for a request whose answer has at most so many bytes, and which the server may postpone until `latest`.
+    pub fn take(
+        &self,
+        most: usize,
+        latest: Instant,
+    ) -> Result<(Taken<'_>, oneshot::Receiver<Reply>), String> {
         let mut state = self.lock();
         if let Some(why) = &state.lost {
             return Err(why.clone());
@@ -94,6 +113,8 @@ impl Streams {
             most,
             is_sent: false,
             progress: Instant::now(),
+            postponed: None,
+            latest,
         };
         state.waiting.insert(id, waiting);
         Ok((Taken { streams: self, id }, receiver))
@@ -121,7 +142,8 @@ impl Streams {
         let now = Instant::now();
         state.heard = Some(now);
         if let Some(waiting) = state.waiting.get_mut(&id) {
-            waiting.progress = waiting.progress.max(now);
+            waiting.progress = now;
+            waiting.postponed = None;
         }
     }
 
@@ -138,22 +160,33 @@ impl Streams {
         }
     }
 
-    /// The answer will come later: in so many seconds at the latest.
+    /// The answer will come later: in that time at the latest, if it may take so long.
     pub fn postpone(&self, id: u16, by: Duration) {
         if let Some(waiting) = self.lock().waiting.get_mut(&id) {
-            waiting.progress = Instant::now() + by;
+            waiting.progress = (Instant::now() + by).min(waiting.latest);
+            waiting.postponed = Some(by);
         }
     }
 
-    /// How long nothing has come for a stream, or if its request waits to be sent, how long no data was sent.
-    pub fn idle(&self, id: u16) -> Duration {
+    /// Whether an answer is late: if nothing has come for a stream for so long, or if its request waits to be sent, no data was
+    /// sent.
+    pub fn late(&self, id: u16, patience: Duration) -> Late {
         let state = self.lock();
         let Some(waiting) = state.waiting.get(&id) else {
-            return Duration::ZERO;
+            return Late::Not(patience);
         };
         let sent = state.sent.filter(|_| !waiting.is_sent);
-        sent.map_or(waiting.progress, |sent| sent.max(waiting.progress))
-            .elapsed()
+        let last = sent.map_or(waiting.progress, |sent| sent.max(waiting.progress));
+        let mut due = last + patience;
+        if waiting.postponed.is_some() {
+            due = due.min(waiting.latest);
+        }
+        let left = due.saturating_duration_since(Instant::now());
+        match waiting.postponed {
+            _ if !left.is_zero() => Late::Not(left),
+            Some(by) => Late::Postponed(by),
+            None => Late::Silent,
+        }
     }
 
     /// How long nothing has come at all, and no data was sent.
@@ -198,8 +231,8 @@ mod tests {
     #[test]
     fn a_stream_is_free_again_when_its_answer_has_come() {
         let streams = Streams::default();
-        let (first, mut receiver) = streams.take(10).unwrap();
-        let (second, _) = streams.take(10).unwrap();
+        let (first, mut receiver) = streams.take(10, Instant::now()).unwrap();
+        let (second, _) = streams.take(10, Instant::now()).unwrap();
         assert_eq!((first.id, second.id), (0, 1));
         streams.answer(0, Status::Ok, Bytes::from_static(b"x"));
         assert!(matches!(receiver.try_recv(), Ok(Reply::Answer(Status::Ok, body)) if body == "x"));
@@ -211,11 +244,35 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_is_postponed_is_late_in_time() {
+        const HOUR: Duration = Duration::from_secs(3600);
+        let streams = Streams::default();
+        let (taken, _receiver) = streams.take(10, Instant::now() + HOUR).unwrap();
+        let left = |streams: &Streams| match streams.late(taken.id, HOUR * 2) {
+            Late::Not(left) => left,
+            late => panic!("{late:?}"),
+        };
+        assert!(left(&streams) > HOUR);
+        streams.postpone(taken.id, Duration::from_secs(u64::from(u32::MAX)));
+        assert!(left(&streams) <= HOUR);
+        // what comes after all ends that
+        streams.progress(taken.id);
+        assert!(left(&streams) > HOUR);
+        assert_eq!(streams.late(taken.id, Duration::ZERO), Late::Silent);
+        let (other, _receiver) = streams.take(10, Instant::now()).unwrap();
+        streams.postpone(other.id, HOUR);
+        assert_eq!(streams.late(other.id, HOUR), Late::Postponed(HOUR));
+    }
+
+    #[test]
     fn who_waits_is_told_that_the_connection_ended() {
         let streams = Streams::default();
-        let (_taken, mut receiver) = streams.take(10).unwrap();
+        let (_taken, mut receiver) = streams.take(10, Instant::now()).unwrap();
         streams.lose("it was reset", None);
         assert!(matches!(receiver.try_recv(), Ok(Reply::Lost(why)) if why == "it was reset"));
-        assert_eq!(streams.take(1).err().as_deref(), Some("it was reset"));
+        assert_eq!(
+            streams.take(1, Instant::now()).err().as_deref(),
+            Some("it was reset")
+        );
     }
 }

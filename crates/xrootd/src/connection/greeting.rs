@@ -1,5 +1,7 @@
 //! Bringing a connection up: handshake, login, authentication.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -113,19 +115,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<'_, S> {
     }
 
     fn fine(&self, doing: &str, status: Status, body: Bytes) -> Result<Bytes, XrootdError> {
-        if status == Status::Ok {
-            return Ok(body);
+        let nonsense = |source| self.malformed(doing, source);
+        match status {
+            Status::Ok => Ok(body),
+            Status::Error => {
+                let (code, message) = protocol::error(&body).map_err(nonsense)?;
+                Err(XrootdError::Server {
+                    server: self.server.to_string(),
+                    doing: doing.to_owned(),
+                    code: Code(code),
+                    message,
+                })
+            }
+            _ => Err(nonsense(Malformed {
+                what: "status",
+                expected: "Ok, Error or Wait".to_owned(),
+                found: format!("{status:?}"),
+            })),
         }
-        let error = protocol::error(&body).map_err(|source| self.malformed(doing, source))?;
-        let (code, message) = error;
-        Err(XrootdError::Server {
-            server: self.server.to_string(),
-            doing: doing.to_owned(),
-            code: Code(code),
-            message,
-        })
     }
 
+    /// Asks; a server that wants to be asked again later is an error.
     async fn ask(
         &mut self,
         request: &Request,
@@ -135,7 +145,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<'_, S> {
         let bytes = bytes.map_err(|source| self.malformed(doing, source))?;
         let written = self.stream.write_all(&bytes).await;
         written.map_err(|error| self.lost(doing, &error))?;
-        self.read(doing).await
+        let (status, body) = self.read(doing).await?;
+        if status != Status::Wait {
+            return Ok((status, body));
+        }
+        let wait = protocol::wait(&body).map_err(|source| self.malformed(doing, source))?;
+        // whether that is too long is for who wants the connection to say
+        Err(XrootdError::Wait {
+            server: self.server.to_string(),
+            doing: doing.to_owned(),
+            asked: Duration::from_secs(u64::from(wait.seconds)),
+            message: wait.message,
+            waited: Duration::ZERO,
+            longest: Duration::ZERO,
+        })
     }
 
     async fn read(&mut self, doing: &str) -> Result<(Status, Bytes), XrootdError> {

@@ -1,0 +1,174 @@
+//! The client with servers that make it wait, or say what no server of XRootD says.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use femtobarn_xrootd::{Client, File, OpenOptions, Options, XrootdError, XrootdUrl};
+
+const LOGIN: u16 = 3007;
+const OPEN: u16 = 3010;
+const QUERY: u16 = 3001;
+
+const OK: u16 = 0;
+const REDIRECT: u16 = 4004;
+const WAIT: u16 = 4005;
+const WAIT_FOR_RESPONSE: u16 = 4006;
+const AUTH_MORE: u16 = 4002;
+
+/// A status, and what comes with it.
+type Answer = (u16, Vec<u8>);
+
+/// What a server answers to a request, of which it counts those of its kind; none where it is to answer as others do.
+type Lie = dyn Fn(u16, usize) -> Option<Answer> + Send + Sync;
+
+fn with_number(number: u32, text: &str) -> Vec<u8> {
+    [&number.to_be_bytes()[..], text.as_bytes()].concat()
+}
+
+/// A server on a port of its own, as long as the process is.
+fn liar(lie: impl Fn(u16, usize) -> Option<Answer> + Send + Sync + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let lie: Arc<Lie> = Arc::new(lie);
+    let asked: Arc<[AtomicUsize; 64]> = Arc::new(std::array::from_fn(|_| AtomicUsize::new(0)));
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let (lie, asked) = (lie.clone(), asked.clone());
+            // it ends with its client
+            std::thread::spawn(move || drop(serve(stream, &*lie, &*asked)));
+        }
+    });
+    port
+}
+
+fn serve(mut stream: TcpStream, lie: &Lie, asked: &[AtomicUsize]) -> std::io::Result<()> {
+    stream.read_exact(&mut [0; 20])?;
+    let protocol = [5, 0x11].iter().chain(&[0, 0, 0, 1]);
+    let protocol: Vec<u8> = [0, 0].iter().chain(protocol).copied().collect();
+    stream.write_all(&[0, 0, 0, 0, 0, 0, 0, 8])?;
+    stream.write_all(&protocol)?;
+    loop {
+        let mut head = [0; 24];
+        stream.read_exact(&mut head)?;
+        let kind = u16::from_be_bytes([head[2], head[3]]);
+        let length = u32::from_be_bytes([head[20], head[21], head[22], head[23]]);
+        let mut body = vec![0; usize::try_from(length).unwrap()];
+        stream.read_exact(&mut body)?;
+        let number = asked[usize::from(kind - 3000)].fetch_add(1, SeqCst);
+        let (status, body) = lie(kind, number).unwrap_or_else(|| {
+            let usual = match kind {
+                3006 => protocol.clone(),
+                LOGIN => vec![0; 16],
+                OPEN => [&[0; 12][..], b"1 100000000 48 1700000000\0"].concat(),
+                QUERY => b"1024\n2097136\n\0".to_vec(),
+                _ => Vec::new(),
+            };
+            (OK, usual)
+        });
+        let length = u32::try_from(body.len()).unwrap();
+        stream.write_all(&[&head[..2], &status.to_be_bytes(), &length.to_be_bytes()].concat())?;
+        stream.write_all(&body)?;
+    }
+}
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let ended = tokio::time::timeout(Duration::from_secs(60), work).await;
+        ended.unwrap_or_else(|_| panic!("it never ends"))
+    })
+}
+
+fn hasty() -> Client {
+    Client::new(Options {
+        connect_timeout: Duration::from_secs(5),
+        request_timeout: Duration::from_secs(1),
+        longest_wait: Duration::from_secs(3),
+        ..Options::default()
+    })
+}
+
+async fn open(client: &Client, port: u16) -> Result<File, XrootdError> {
+    let url = XrootdUrl::parse(&format!("root://127.0.0.1:{port}//f")).unwrap();
+    File::open(client, url, OpenOptions::Read).await
+}
+
+/// An error with its causes, as people see it.
+fn said(error: &XrootdError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        text = format!("{text}: {next}");
+        cause = next.source();
+    }
+    text
+}
+
+#[test]
+fn an_answer_that_is_to_come_much_later_is_not_waited_for() {
+    let late = || Some((WAIT_FOR_RESPONSE, with_number(0x7fff_ffff, "")));
+    let port = liar(move |kind, _| late().filter(|_| kind == OPEN));
+    let error = run(async { open(&hasty(), port).await.unwrap_err() });
+    assert!(matches!(error, XrootdError::Wait { .. }), "{error}");
+    let error = said(&error);
+    assert!(
+        error.contains("wait 2147483647 s") && error.contains("longest_wait"),
+        "{error}"
+    );
+    let port = liar(move |kind, _| late().filter(|_| kind == QUERY));
+    run(async {
+        let file = open(&hasty(), port).await.unwrap();
+        // who does not say what it takes has the limits of the protocol, and is not asked again
+        let limits = file.limits().await.unwrap();
+        assert_eq!(limits, femtobarn_xrootd::Limits::default());
+        let server = &file.url().server;
+        let error = hasty()
+            .configuration(server, &["version"])
+            .await
+            .unwrap_err();
+        assert!(matches!(error, XrootdError::Wait { .. }), "{error}");
+    });
+}
+
+#[test]
+fn servers_that_want_to_be_asked_again_say_how_long_they_want() {
+    let port = liar(|kind, _| (kind == OPEN).then(|| (WAIT, with_number(4000, "hold on"))));
+    let error = run(async { open(&hasty(), port).await.unwrap_err() });
+    let error = said(&error);
+    let wanted = format!("127.0.0.1:{port} asks to wait 4000 s for open /f (hold on)");
+    assert!(error.contains(&wanted), "{error}");
+    assert!(error.contains("longest_wait allows (3 s)"), "{error}");
+}
+
+#[test]
+fn logins_wait_where_a_server_is_busy() {
+    let busy = |seconds| (WAIT, with_number(seconds, "busy"));
+    let port = liar(move |kind, number| (kind == LOGIN && number == 0).then(|| busy(1)));
+    run(async { open(&hasty(), port).await.unwrap() });
+    let port = liar(move |kind, _| (kind == LOGIN).then(|| busy(1)));
+    let error = run(async { open(&hasty(), port).await.unwrap_err() });
+    let error = said(&error);
+    assert!(
+        error.contains("wait 1 s for login (busy)") && error.contains("longest_wait"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_no_login_answers_is_told_by_its_name() {
+    for (status, name) in [(REDIRECT, "Redirect"), (AUTH_MORE, "AuthMore")] {
+        let answer = move || Some((status, with_number(1094, "127.0.0.1")));
+        let port = liar(move |kind, _| answer().filter(|_| kind == LOGIN));
+        let error = run(async { open(&hasty(), port).await.unwrap_err() });
+        assert!(matches!(error, XrootdError::Malformed { .. }), "{error}");
+        let error = said(&error);
+        assert!(error.contains(&format!("found {name}")), "{error}");
+        assert!(error.contains("during login"), "{error}");
+    }
+}
