@@ -32,6 +32,6 @@ pub use error::{Code, XrootdError};
 pub use file::{File, Limits, OpenOptions};
 pub use options::Options;
 pub use protocol::{DirEntry, Stat};
-pub use tls::{TlsSession, config as tls_config, tls_session};
+pub use tls::{TlsSession, advice as tls_advice, config as tls_config, tls_session};
 pub use token::Token;
 pub use url::{Server, XrootdUrl};

@@ -25,6 +25,8 @@ pub(crate) enum Reply {
 struct Waiting {
     /// None if nobody waits any more: the answer is thrown away.
     reply: Option<oneshot::Sender<Reply>>,
+    /// How many were asked before it.
+    number: u64,
     /// What has come so far.
     body: BytesMut,
     /// The most bytes that may come.
@@ -54,6 +56,8 @@ pub(crate) enum Late {
 struct State {
     waiting: HashMap<u16, Waiting>,
     next: u16,
+    /// Requests that were made.
+    asked: u64,
     /// Why the connection ended.
     lost: Option<String>,
     /// When anything came last.
@@ -107,8 +111,10 @@ impl Streams {
         let id = state.next;
         state.next = id.wrapping_add(1);
         let (reply, receiver) = oneshot::channel();
+        state.asked += 1;
         let waiting = Waiting {
             reply: Some(reply),
+            number: state.asked,
             body: BytesMut::new(),
             most,
             is_sent: false,
@@ -136,14 +142,23 @@ impl Streams {
         }
     }
 
-    /// Something came for a stream.
+    /// Something came for a stream. What was asked later has its turn behind it: over a slow way, that may take long.
     pub fn progress(&self, id: u16) {
         let mut state = self.lock();
         let now = Instant::now();
         state.heard = Some(now);
-        if let Some(waiting) = state.waiting.get_mut(&id) {
-            waiting.progress = now;
-            waiting.postponed = None;
+        let Some(waiting) = state.waiting.get_mut(&id) else {
+            return;
+        };
+        waiting.progress = now;
+        waiting.postponed = None;
+        let number = waiting.number;
+        for later in state
+            .waiting
+            .values_mut()
+            .filter(|other| other.number > number)
+        {
+            later.progress = later.progress.max(now);
         }
     }
 

@@ -40,8 +40,24 @@ pub(crate) async fn upgrade(
     let connected = connect(stream, &server.host, authorities, session).await;
     connected.map_err(|why| XrootdError::Tls {
         server: server.to_string(),
-        why,
+        why: format!("{why}: {}", advice(&why)),
     })
+}
+
+/// What to do where there is no TLS, by the reason.
+pub fn advice(why: &str) -> &'static str {
+    // of an authority that nobody knows, or that has the name of one
+    if why.contains("UnknownIssuer") || why.contains("BadSignature") {
+        "name who vouches for the server, a file or a folder of certificates: by the setting authorities (FEMTOBARN_AUTHORITIES)"
+    } else if why.contains("Expired") {
+        "the certificate's time is over, or the clock of this machine is wrong"
+    } else if why.contains("NotValidForName") {
+        "ask for the server by a name that its certificate has"
+    } else if why.contains("no certificates") {
+        "check the setting authorities (FEMTOBARN_AUTHORITIES), and X509_CERT_DIR"
+    } else {
+        "check that the port is one of TLS, and who vouches for the server (FEMTOBARN_AUTHORITIES)"
+    }
 }
 
 /// Sets up TLS on a connection to find out what comes of it: what was agreed on, and if it failed, why.

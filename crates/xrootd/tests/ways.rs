@@ -79,6 +79,37 @@ fn what_is_given_up_disturbs_nobody() {
 }
 
 /// Data that is being sent is no silence, however long all of it takes.
+/// What has its turn behind other answers is not late: each of these reads waits longer than may pass without a byte.
+#[test]
+fn a_slow_way_is_no_silence() {
+    let Some((server, mut ways)) = start() else {
+        return;
+    };
+    let whole = content(4 << 20);
+    server.put("f", &whole);
+    let way = ways.before(server.port);
+    runtime().block_on(async {
+        let client = Client::new(Options {
+            request_timeout: Duration::from_secs(1),
+            most_retries: 0,
+            ..Options::default()
+        });
+        let file = File::open(&client, at(way, "f"), OpenOptions::Read)
+            .await
+            .unwrap();
+        ways.poison(way, "bandwidth", &[("rate", 1300)]);
+        let reads = (0..4u64).map(|i| {
+            let file = &file;
+            async move {
+                let range = i << 20..(i + 1) << 20;
+                file.read_ranges(std::slice::from_ref(&range)).await
+            }
+        });
+        let found = futures_util::future::try_join_all(reads).await.unwrap();
+        assert!(found.concat().concat() == whole);
+    });
+}
+
 #[test]
 fn a_slow_way_up_is_no_failure() {
     let Some((server, mut ways)) = start() else {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use femtobarn_xrootd::{TlsSession, tls_session};
+use femtobarn_xrootd::{TlsSession, tls_advice, tls_session};
 use futures_util::future::join_all;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
@@ -127,18 +127,7 @@ pub fn agreed(session: &TlsSession) -> String {
 
 /// Why there is no TLS, with the certificate that was shown.
 pub fn untrusted(session: &TlsSession, why: String) -> Failed {
-    // of an authority that nobody knows, or that has the name of one
-    let advice = if why.contains("UnknownIssuer") || why.contains("BadSignature") {
-        "name who vouches for the server, a file or a folder of certificates: by the setting authorities (FEMTOBARN_AUTHORITIES)"
-    } else if why.contains("Expired") {
-        "the certificate's time is over, or the clock of this machine is wrong"
-    } else if why.contains("NotValidForName") {
-        "ask for the server by a name that its certificate has"
-    } else if why.contains("no certificates") {
-        "check the setting authorities (FEMTOBARN_AUTHORITIES), and X509_CERT_DIR"
-    } else {
-        "check that the port is one of TLS, and who vouches for the server (FEMTOBARN_AUTHORITIES)"
-    };
+    let advice = tls_advice(&why);
     let shown = agreed(session);
     let why = match shown.is_empty() {
         true => why,

@@ -287,7 +287,8 @@ fn judged(answer: Answer, question: &Question) -> Result<Answer, Failure> {
 fn unsent(error: reqwest::Error) -> Why {
     let is_connect = error.is_connect();
     if is_connect && is_of_tls(&error) {
-        return Why::NoTrust(cause(error));
+        let why = cause(error);
+        return Why::NoTrust(format!("{why}: {}", femtobarn_xrootd::tls_advice(&why)));
     }
     if is_connect {
         return Why::Unreachable(cause(error));

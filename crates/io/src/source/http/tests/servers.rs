@@ -65,7 +65,8 @@ fn files_under_tls_are_sources() {
     let error = HttpSource::open(&url, &Settings::default()).unwrap_err();
     assert_eq!(error.kind(), "remote-failed");
     assert!(
-        said(&error).contains("no TLS: invalid peer certificate"),
+        said(&error).contains("no TLS: invalid peer certificate")
+            && said(&error).contains("setting authorities"),
         "{}",
         said(&error)
     );
