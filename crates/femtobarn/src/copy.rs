@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use femtobarn_io::{
-    ByteSource, IoError, OnBytes, Settings, Transferred, is_for_others, is_remote, on_threads,
-    public, send,
+    ByteSource, IoError, OnBytes, Settings, Transferred, is_for_others, is_remote, note_used,
+    on_threads, public, send,
 };
 use femtobarn_rntuple::RNTupleError;
 
@@ -123,6 +123,9 @@ pub(crate) fn compare(
     let found = on_threads(&mut threads, pieces, |(), range: Range<u64>| {
         let ranges = std::slice::from_ref(&range);
         let is_same = source.read_ranges(ranges)? == other.read_ranges(ranges)?;
+        for read in [source, &*other] {
+            note_used(read, range.end - range.start);
+        }
         let length = range.end - range.start;
         match tick(done.fetch_add(length, Relaxed) + length) {
             true => Ok((!is_same).then_some(range.start)),

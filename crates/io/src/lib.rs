@@ -73,4 +73,4 @@ pub use source::{
 };
 pub use threads::{MayInterrupt, on_threads};
 pub use together::Together;
-pub use usage::{Usage, rates, summary, watch_all, watched};
+pub use usage::{Usage, note_used, rates, summary, watch_all, watched};

@@ -1,5 +1,6 @@
 //! What files were asked for, as people want to know it: of one source, or of all that a process has opened.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -46,6 +47,13 @@ impl Usage {
     }
 }
 
+/// Notes that so many of the bytes that were read of a source were wanted, if its reads are counted.
+pub fn note_used(source: &dyn ByteSource, bytes: u64) {
+    if let Some(meter) = source.meter() {
+        meter.note_used(bytes);
+    }
+}
+
 /// A source that was opened: its URL, its size, its counters.
 type Opened = (String, u64, Arc<Meter>);
 
@@ -83,13 +91,15 @@ const BINS: usize = 40;
 #[must_use]
 pub fn summary(usages: &[Usage], real: Duration, processor: Duration) -> String {
     let sum = |of: fn(&Usage) -> u64| usages.iter().map(of).sum::<u64>();
+    // one that was opened several times is one file
+    let sizes: BTreeMap<&str, u64> = usages.iter().map(|u| (u.url.as_str(), u.size)).collect();
     let (size, read, used) = (
-        sum(|u| u.size),
+        sizes.values().sum(),
         sum(|u| u.metered.bytes),
         sum(|u| u.metered.used),
     );
     let waiting: Duration = usages.iter().map(|u| u.metered.waiting).sum();
-    let files = match usages.len() {
+    let files = match sizes.len() {
         1 => "1 file".to_owned(),
         n => format!("{n} files"),
     };

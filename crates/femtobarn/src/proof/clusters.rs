@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use femtobarn_io::on_threads;
+use femtobarn_io::{note_used, on_threads};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::spec::{ClusterSummary, LocatorKind, Page, PageList};
@@ -164,5 +164,6 @@ fn checksums<'a>(
         })
         .collect();
     let found = reader.source().read_ranges(&ranges)?;
+    note_used(&**reader.source(), CHECKSUM * found.len() as u64);
     Ok(found.iter().map(|bytes| bytes.to_vec()).collect())
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use super::checksum::has_checksum;
 use super::{ByteSink, Transferred};
+use crate::usage::note_used;
 use crate::{ByteSource, IoError, on_threads};
 
 /// Bytes that are brought by one thread at a time.
@@ -76,6 +77,7 @@ pub(super) fn in_pieces<S: ByteSink + ?Sized>(
                 return Err(interrupted(source));
             }
             let moved = sink.transfer(source, &range, range.start, share)?;
+            note_used(source, moved.through_memory);
             let length = range.end - range.start;
             goes_on.fetch_and(tick(done.fetch_add(length, Relaxed) + length), Relaxed);
             Ok(moved)

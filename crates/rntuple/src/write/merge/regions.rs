@@ -4,7 +4,9 @@
 
 use std::ops::Range;
 
-use femtobarn_io::{ByteSink, ByteSource, IoError, SourceCost, Transferred, coalesce, on_threads};
+use femtobarn_io::{
+    ByteSink, ByteSource, IoError, SourceCost, Transferred, coalesce, note_used, on_threads,
+};
 use femtobarn_rootfile::FileWriter;
 
 use super::super::catalog::LARGEST_KEY;
@@ -287,6 +289,7 @@ fn perform(
         let done = match task {
             Task::Shared(region, place) => {
                 let done = sink.transfer(source, &region, place, true)?;
+                note_used(source, done.through_memory);
                 if done.refused > 0 {
                     check_again(pages, &region, buffer)?;
                 }
@@ -318,7 +321,9 @@ fn perform(
 fn read(source: &dyn ByteSource, range: &Range<u64>, buffer: &mut Vec<u8>) -> Result<(), IoError> {
     let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
     buffer.resize(length, 0);
-    source.read_into(range.start, buffer)
+    source.read_into(range.start, buffer)?;
+    note_used(source, buffer.len() as u64);
+    Ok(())
 }
 
 /// Looks at pages that were copied instead of shared, as the file system refused this file or range.
@@ -356,6 +361,7 @@ fn together(
         for region in members {
             let bytes = request.slice(answer, region).unwrap_or_default();
             pages.check(region, &bytes)?;
+            note_used(source, bytes.len() as u64);
             buffer.extend_from_slice(&bytes);
         }
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use femtobarn_io::coalesce;
+use femtobarn_io::{coalesce, note_used};
 
 use crate::RNTupleError;
 use crate::read::Reader;
@@ -28,6 +28,7 @@ pub(super) fn read_pages(reader: &Reader, pages: &[Page]) -> Result<Vec<Bytes>, 
         for &at in &request.members {
             if let (Some(slot), Some(range)) = (out.get_mut(at), whole.get(at)) {
                 *slot = request.slice(answer, range).unwrap_or_default();
+                note_used(&**source, slot.len() as u64);
             }
         }
     }
