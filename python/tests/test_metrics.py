@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import femtobarn as fb
@@ -137,3 +138,18 @@ def test_the_next_files_are_opened_while_one_is_read(dimuon):
     assert len(next(steps)) == 12000
     with pytest.raises(fb.NotFoundError):
         next(steps)
+
+
+def test_what_merges_read_counts_as_used(tmp_path):
+    """The summary of a program that reads its files several times, and copies pages as they are."""
+    inputs = [tmp_path / name for name in ("a.root", "b.root")]
+    for path in inputs:
+        fb.write(path, {"x": np.arange(300_000.0)}, compression=None)
+    program = "import sys, femtobarn; sys.exit(femtobarn._core.cli_main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "--stats", "merge", "--verify", tmp_path / "m.root", *inputs]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    summary = done.stderr.splitlines()
+    assert summary[-5].startswith("3 files of "), done.stderr
+    more = float(summary[-5].rpartition("(")[2].partition(" %")[0])
+    assert more < 50, summary[-5]  # both ends of the files, at each opening
