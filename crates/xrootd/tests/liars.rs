@@ -1,6 +1,11 @@
 //! The client with servers that make it wait, or say what no server of XRootD says.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests"
+)]
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -83,7 +88,7 @@ fn run<T>(work: impl Future<Output = T>) -> T {
     let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let ended = tokio::time::timeout(Duration::from_secs(60), work).await;
-        ended.unwrap_or_else(|_| panic!("it never ends"))
+        ended.expect("it never ends")
     })
 }
 
@@ -199,7 +204,9 @@ fn each_try_is_told_once_and_a_short_answer_is_no_changed_file() {
     let port = liar(move |kind, _| (kind == STAT).then(|| (OK, stat.to_vec())));
     let error = run(async {
         let file = open(&hasty(), port).await.unwrap();
-        file.read_ranges(&[7..107]).await.unwrap_err()
+        file.read_ranges(std::slice::from_ref(&(7..107)))
+            .await
+            .unwrap_err()
     });
     let error = said(&error);
     let told = error.matches("with 0 of 100 bytes").count();
@@ -212,7 +219,9 @@ fn each_try_is_told_once_and_a_short_answer_is_no_changed_file() {
     let port = liar(move |kind, _| (kind == STAT).then(|| (OK, stat.to_vec())));
     let error = run(async {
         let file = open(&hasty(), port).await.unwrap();
-        file.read_ranges(&[7..107]).await.unwrap_err()
+        file.read_ranges(std::slice::from_ref(&(7..107)))
+            .await
+            .unwrap_err()
     });
     assert!(matches!(error, XrootdError::Changed { .. }), "{error}");
 }
