@@ -175,11 +175,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 
 /// The key to use: of the table that is set, of the user's, or of the one that the server names.
 fn key(given: Option<&Path>, offered: &str, now: u64) -> Result<Key, String> {
-    let own = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".xrd/sss.keytab"));
-    let places: Vec<PathBuf> = match given {
-        Some(given) => vec![given.to_owned()],
-        None => own.into_iter().chain([PathBuf::from(offered)]).collect(),
-    };
+    let places = tables(given, offered);
     for place in &places {
         let Ok(text) = std::fs::read_to_string(place) else {
             continue;
@@ -199,6 +195,17 @@ fn key(given: Option<&Path>, offered: &str, now: u64) -> Result<Key, String> {
         "no key table can be read ({}; XrdSecSSSKT names another)",
         places.join(", ")
     ))
+}
+
+/// Where key tables may be.
+fn tables(given: Option<&Path>, offered: &str) -> Vec<PathBuf> {
+    if let Some(given) = given {
+        return vec![given.to_owned()];
+    }
+    let own = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".xrd/sss.keytab"));
+    // not every server says where its own is
+    let offered = Some(offered).filter(|offered| !offered.is_empty());
+    own.into_iter().chain(offered.map(PathBuf::from)).collect()
 }
 
 /// A line of a key table: version 0, then tags with values.
@@ -267,6 +274,9 @@ mod tests {
         assert_eq!(key(Some(&table), "", 50).ok().unwrap().id, 9);
         let message = key(Some(&folder.path().join("none")), "", 0).err().unwrap();
         assert!(message.contains("no key table can be read"), "{message}");
+        // a server that names no table adds none
+        assert!(tables(None, "").iter().all(|place| *place != Path::new("")));
+        assert!(tables(None, "/k").contains(&PathBuf::from("/k")));
         assert!(parse_key("0 N:1 k:0").is_none());
         assert!(parse_key("0 N:1").is_none());
     }

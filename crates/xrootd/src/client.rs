@@ -188,7 +188,7 @@ impl Client {
         XrootdError::Exhausted {
             doing: doing.to_owned(),
             history: history.join("; then "),
-            source: Box::new(error),
+            last: Box::new(error),
         }
     }
 
@@ -209,11 +209,17 @@ impl Client {
             asked.clone_from(&target.server);
             let connection = self.connection(&target.server, &token).await?;
             let path = target.with_opaque(&opaque);
+            let secret = path.split_once('?').map(|(_, secret)| secret.to_owned());
             let request = request(path);
             let answer = connection.ask(&request, Bytes::new(), MOST_ANSWER, doing);
             match answer.await? {
                 Answer::Ok(body) => return Ok(Answered { connection, body }),
                 Answer::Error(code, message) => {
+                    // some servers say again what they were asked
+                    let message = match secret {
+                        Some(secret) if !secret.is_empty() => message.replace(&secret, "…"),
+                        _ => message,
+                    };
                     return Err(connection.refused(doing, code, message));
                 }
                 Answer::Redirect(to) => {

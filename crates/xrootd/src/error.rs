@@ -117,8 +117,8 @@ pub enum XrootdError {
         doing: String,
         /// Who was asked, in which order, and what each said.
         history: String,
-        /// The last error.
-        source: Box<XrootdError>,
+        /// The last error, which is also the last that `history` says.
+        last: Box<XrootdError>,
     },
     /// Bytes were damaged on their way, by their checksums.
     #[error("{server}: {doing}: checksum mismatch at {offset}, also when it was tried again")]
@@ -129,6 +129,20 @@ pub enum XrootdError {
         doing: String,
         /// Where in the file.
         offset: u64,
+    },
+    /// Fewer bytes came than the file has.
+    #[error(
+        "{server} answered {doing} with {found} of {expected} bytes, though the file is as long as it was"
+    )]
+    Short {
+        /// The server.
+        server: String,
+        /// What was being done.
+        doing: String,
+        /// How many bytes were asked for.
+        expected: u64,
+        /// How many came.
+        found: u64,
     },
     /// The file is not what it was when it was opened.
     #[error(
@@ -171,6 +185,7 @@ impl XrootdError {
             | Self::Wait { .. }
             | Self::Lost { .. }
             | Self::Malformed { .. }
+            | Self::Short { .. }
             | Self::Checksum { .. } => true,
             Self::Server { code, .. } => code.is_of_the_server(),
             _ => false,

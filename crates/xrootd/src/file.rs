@@ -268,7 +268,7 @@ impl File {
                 let body = connection
                     .demand(&request, Bytes::new(), most, &doing)
                     .await?;
-                self.whole(range, body.len())?;
+                self.whole(session, range, body.len(), &doing).await?;
                 Ok(vec![body])
             }
             Read::Several(ranges) => {
@@ -298,16 +298,30 @@ impl File {
         }
     }
 
-    /// Insists that as many bytes came as there should be.
-    fn whole(&self, range: &Range<u64>, found: usize) -> Result<(), XrootdError> {
-        let expected = range.end - range.start;
-        if found as u64 == expected {
+    /// Insists that as many bytes came as there should be. Of fewer, it asks whether the file was made shorter.
+    async fn whole(
+        &self,
+        session: &Session,
+        range: &Range<u64>,
+        found: usize,
+        doing: &str,
+    ) -> Result<(), XrootdError> {
+        let (expected, found) = (range.end - range.start, found as u64);
+        if found == expected {
             return Ok(());
         }
-        Err(XrootdError::Changed {
-            url: self.url.to_string(),
-            expected: format!("{expected} bytes at {}", range.start),
-            found: format!("{found}"),
+        if stat_open(session, &self.url).await?.size != self.stat.size {
+            return Err(XrootdError::Changed {
+                url: self.url.to_string(),
+                expected: format!("{expected} bytes at {}", range.start),
+                found: format!("{found}"),
+            });
+        }
+        Err(XrootdError::Short {
+            server: session.connection.server.to_string(),
+            doing: doing.to_owned(),
+            expected,
+            found,
         })
     }
 }

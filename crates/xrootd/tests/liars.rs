@@ -1,6 +1,11 @@
 //! The client with servers that make it wait, or say what no server of XRootD says.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests"
+)]
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,8 +18,10 @@ use femtobarn_xrootd::{Client, File, OpenOptions, Options, XrootdError, XrootdUr
 const LOGIN: u16 = 3007;
 const OPEN: u16 = 3010;
 const QUERY: u16 = 3001;
+const STAT: u16 = 3017;
 
 const OK: u16 = 0;
+const ERROR: u16 = 4003;
 const REDIRECT: u16 = 4004;
 const WAIT: u16 = 4005;
 const WAIT_FOR_RESPONSE: u16 = 4006;
@@ -81,7 +88,7 @@ fn run<T>(work: impl Future<Output = T>) -> T {
     let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let ended = tokio::time::timeout(Duration::from_secs(60), work).await;
-        ended.unwrap_or_else(|_| panic!("it never ends"))
+        ended.expect("it never ends")
     })
 }
 
@@ -171,4 +178,50 @@ fn what_no_login_answers_is_told_by_its_name() {
         assert!(error.contains(&format!("found {name}")), "{error}");
         assert!(error.contains("during login"), "{error}");
     }
+}
+
+#[test]
+fn what_a_server_says_is_told_and_nothing_that_is_secret() {
+    let echo = "not for you: /f?authz=SECRET\0";
+    let port = liar(move |kind, _| (kind == OPEN).then(|| (ERROR, with_number(3010, echo))));
+    let url = XrootdUrl::parse(&format!("root://127.0.0.1:{port}//f?authz=SECRET")).unwrap();
+    let error = run(async {
+        File::open(&hasty(), url, OpenOptions::Read)
+            .await
+            .unwrap_err()
+    });
+    let error = said(&error);
+    assert!(
+        error.contains("not for you") && error.contains("NotAuthorized 3010"),
+        "{error}"
+    );
+    assert!(!error.contains("SECRET"), "{error}");
+}
+
+#[test]
+fn each_try_is_told_once_and_a_short_answer_is_no_changed_file() {
+    let stat = b"1 100000000 48 1700000000\0";
+    let port = liar(move |kind, _| (kind == STAT).then(|| (OK, stat.to_vec())));
+    let error = run(async {
+        let file = open(&hasty(), port).await.unwrap();
+        file.read_ranges(std::slice::from_ref(&(7..107)))
+            .await
+            .unwrap_err()
+    });
+    let error = said(&error);
+    let told = error.matches("with 0 of 100 bytes").count();
+    // the first try, and those that are allowed beside it
+    assert_eq!(told, 1 + Options::default().most_retries, "{error}");
+    assert!(error.contains("no server did it"), "{error}");
+    assert!(!error.contains("changed"), "{error}");
+    // one that was made shorter is one
+    let stat = b"1 50 48 1700000000\0";
+    let port = liar(move |kind, _| (kind == STAT).then(|| (OK, stat.to_vec())));
+    let error = run(async {
+        let file = open(&hasty(), port).await.unwrap();
+        file.read_ranges(std::slice::from_ref(&(7..107)))
+            .await
+            .unwrap_err()
+    });
+    assert!(matches!(error, XrootdError::Changed { .. }), "{error}");
 }

@@ -113,7 +113,7 @@ impl XrootdSink {
 fn code(error: &XrootdError) -> Option<Code> {
     match error {
         XrootdError::Server { code, .. } => Some(*code),
-        XrootdError::Exhausted { source, .. } => code(source),
+        XrootdError::Exhausted { last, .. } => code(last),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -43,8 +43,12 @@ fn options(settings: &Settings) -> Result<Options, IoError> {
     })
 }
 
+/// The most bytes of a file that is held when all of it was read at once: files are opened by reading their ends, which are
+/// all of a small one.
+const SMALL: u64 = 320 << 10;
+
 /// A file of an XRootD server (`root://`, `roots://`). A vector read is one `readv` for each 1024 ranges; ranges of more than
-/// 1 MiB are read by reads of their own, at the same time.
+/// 1 MiB are read by reads of their own, at the same time. A small file is asked for once.
 #[derive(Debug)]
 pub struct XrootdSource {
     /// As people see it, without what may be secret.
@@ -54,6 +58,8 @@ pub struct XrootdSource {
     /// The file, and the process that opened it.
     file: Mutex<(u32, Arc<File>)>,
     meta: SourceMeta,
+    /// All of a small file, once it was read.
+    whole: OnceLock<Bytes>,
 }
 
 impl XrootdSource {
@@ -85,6 +91,7 @@ impl XrootdSource {
                 etag: None,
             },
             file: Mutex::new((process(), file)),
+            whole: OnceLock::new(),
         }))
     }
 
@@ -151,7 +158,8 @@ pub(crate) fn failed(url: &str, error: XrootdError) -> IoError {
     match &error {
         XrootdError::Server { code, .. } if *code == Code::NOT_FOUND => IoError::NotFound { url },
         XrootdError::Server { code, .. } if *code == Code::NOT_AUTHORIZED => {
-            IoError::PermissionDenied { url }
+            let why = error.to_string();
+            IoError::Refused { url, why }
         }
         XrootdError::Server { code, .. } if *code == Code::IS_FOLDER => IoError::NotAFile {
             url,
@@ -186,6 +194,9 @@ impl ByteSource for XrootdSource {
     }
 
     fn n_requests(&self, ranges: &[Range<u64>]) -> u64 {
+        if self.whole.get().is_some() {
+            return 0;
+        }
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.1.n_requests(ranges) as u64
     }
@@ -200,8 +211,22 @@ impl ByteSource for XrootdSource {
         for range in ranges {
             self.meta.check(&self.url, range)?;
         }
+        if let Some(whole) = self.whole.get() {
+            // they are inside, and so is what they are in memory
+            let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+            let part = |range: &Range<u64>| whole.slice(place(range.start)..place(range.end));
+            return Ok(ranges.iter().map(part).collect());
+        }
         let file = self.file()?;
-        wait_for(&self.url, file.read_ranges(ranges))?.map_err(|error| failed(&self.url, error))
+        let found = wait_for(&self.url, file.read_ranges(ranges))?;
+        let found = found.map_err(|error| failed(&self.url, error))?;
+        if let ([range], [bytes]) = (ranges, found.as_slice())
+            && (range.start, range.end) == (0, self.meta.size)
+            && self.meta.size <= SMALL
+        {
+            self.whole.get_or_init(|| bytes.clone());
+        }
+        Ok(found)
     }
 }
 
@@ -209,9 +234,10 @@ impl ByteSource for XrootdSource {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use femtobarn_testkit::{Servers, can_start};
+    use femtobarn_testkit::{Servers, can_start, content};
 
     use super::*;
+    use crate::HeldSource;
 
     #[test]
     fn files_of_servers_are_sources() {
@@ -225,6 +251,45 @@ mod tests {
             server.put(&name, &content);
             XrootdSource::open(&server.url(&name), &Settings::default()).unwrap()
         });
+    }
+
+    #[test]
+    fn a_small_file_is_asked_for_once() {
+        if !can_start() {
+            return;
+        }
+        let server = Servers::start("xrootd");
+        for (size, again) in [(86_000, 0), (400_000, 1)] {
+            let whole = content(size);
+            server.put("f", &whole);
+            let source = XrootdSource::open(&server.url("f"), &Settings::default()).unwrap();
+            let requests = || source.traffic().unwrap().requests;
+            // as files are opened
+            HeldSource::with_ends(source.clone(), 64 << 10, 256 << 10).unwrap();
+            let before = requests();
+            let ranges = [70_000..80_000, 5..5, 1..2];
+            assert_eq!(source.n_requests(&ranges), again);
+            let found = source.read_ranges(&ranges).unwrap();
+            assert_eq!(found, [&whole[70_000..80_000], &[], &whole[1..2]]);
+            assert_eq!(requests() - before, again);
+        }
+    }
+
+    #[test]
+    fn who_is_refused_hears_why() {
+        let error = failed(
+            "root://h//f?authz=x",
+            XrootdError::Server {
+                server: "h:1094".to_owned(),
+                doing: "open /f".to_owned(),
+                code: Code::NOT_AUTHORIZED,
+                message: "your token has expired".to_owned(),
+            },
+        );
+        assert_eq!(error.kind(), "permission-denied");
+        let error = error.to_string();
+        assert!(error.contains("your token has expired"), "{error}");
+        assert!(!error.contains("authz"), "{error}");
     }
 
     #[test]

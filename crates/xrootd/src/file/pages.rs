@@ -80,7 +80,7 @@ impl File {
             damaged.extend(found.damaged);
             rest = more;
         }
-        self.whole(range, bytes.len())?;
+        self.whole(session, range, bytes.len(), doing).await?;
         Ok((bytes, damaged))
     }
 }

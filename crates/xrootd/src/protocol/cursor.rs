@@ -65,6 +65,12 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// Text for people, which is shown on terminals: what controls them is left out.
+pub(super) fn shown(bytes: &[u8]) -> String {
+    let text = text(bytes).replace(char::is_control, " ");
+    text.trim().to_owned()
+}
+
 /// Text as servers send it: with or without a zero byte at the end.
 pub(super) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&byte| byte == 0);

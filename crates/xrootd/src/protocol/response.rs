@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::cursor::{Cursor, text};
+use super::cursor::{Cursor, shown, text};
 use super::{Element, FileHandle, HEADER_LENGTH, Malformed, PAGE};
 
 /// The number of a session, by which parallel streams join it.
@@ -355,7 +355,7 @@ pub fn readv(body: &Bytes, elements: &[Element]) -> Result<Vec<Bytes>, Malformed
 /// If it is too short.
 pub fn error(body: &[u8]) -> Result<(i32, String), Malformed> {
     let mut cursor = Cursor::new("error", body);
-    Ok((cursor.i32()?, cursor.text()))
+    Ok((cursor.i32()?, shown(cursor.rest())))
 }
 
 /// Where to ask instead.
@@ -421,7 +421,7 @@ pub fn wait(body: &[u8]) -> Result<Wait, Malformed> {
     let mut cursor = Cursor::new("wait", body);
     Ok(Wait {
         seconds: u32::try_from(cursor.i32()?).unwrap_or(0),
-        message: cursor.text(),
+        message: shown(cursor.rest()),
     })
 }
 
@@ -607,6 +607,13 @@ mod tests {
         );
         assert_eq!(login(&[7; 16]).unwrap().authentication, []);
         assert!(login(&[7; 15]).is_err());
+    }
+
+    #[test]
+    fn what_servers_say_to_people_controls_no_terminal() {
+        let body = [&3010_i32.to_be_bytes()[..], b"\x1b[31mno\nway\n\0"].concat();
+        assert_eq!(error(&body).unwrap(), (3010, "[31mno way".to_owned()));
+        assert_eq!(wait(&body).unwrap().message, "[31mno way");
     }
 
     #[test]
