@@ -40,6 +40,7 @@ mod error;
 mod layer;
 mod meter;
 mod object;
+mod progress;
 mod remote;
 mod runtime;
 mod settings;
