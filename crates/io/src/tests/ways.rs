@@ -292,3 +292,22 @@ fn uploads_by_slow_ways_are_not_given_up() {
         assert!(sent.is_ok(), "{kind}: {}", said(&sent.unwrap_err()));
     }
 }
+
+/// What stays on a server that nobody can reach any more is named.
+#[test]
+fn what_may_stay_on_a_server_that_went_away_is_told() {
+    let (Some(place), Some(mut ways)) = (Place::start("xrootd"), Ways::start()) else {
+        return;
+    };
+    let way = ways.before(place.server.port);
+    let settings = place.settings(way, HASTY);
+    let sink = create_remote(&place.url(way, "new"), true, &settings).unwrap();
+    sink.write_at(0, &content(1 << 20)).unwrap();
+    ways.close(way);
+    let text = said(&sink.commit().unwrap_err());
+    drop(sink);
+    let names = std::fs::read_dir(&place.server.data[0]).unwrap();
+    let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let left = names.find(|name| name.contains("partial")).unwrap();
+    assert!(text.contains(&left), "{left}: {text}");
+}
