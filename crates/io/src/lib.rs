@@ -40,6 +40,7 @@ mod error;
 mod layer;
 mod meter;
 mod object;
+mod progress;
 mod remote;
 mod runtime;
 mod settings;
@@ -56,7 +57,7 @@ pub use coalesce::{Request, coalesce};
 pub use doctor::{Check, Outcome, examine};
 pub use error::IoError;
 pub use layer::{HeldSource, MeteredSource, RecordSource};
-pub use meter::{Meter, Metered, Span, Stage, Traffic, beginning};
+pub use meter::{Meter, Metered, Opening, Span, Stage, Traffic, beginning};
 pub use remote::{
     OpenOther, Others, RemoteEntry, create_remote, is_for_others, is_remote, list_folder,
     open_remote, others_for, public, read_others_with, scheme,

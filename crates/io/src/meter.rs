@@ -53,6 +53,29 @@ pub struct Span {
     pub is_answered: bool,
 }
 
+/// The vector read by which a source was opened that makes it by itself, before anybody can count it.
+#[derive(Debug, Clone)]
+pub struct Opening {
+    /// When it began.
+    pub start: Instant,
+    /// How long it took, with the connection.
+    pub duration: Duration,
+    /// What came, also twice.
+    pub ranges: Vec<Range<u64>>,
+}
+
+impl Opening {
+    /// One that began then, and has just ended.
+    pub(crate) fn since(start: Instant, ranges: Vec<Range<u64>>) -> Self {
+        let duration = start.elapsed();
+        Self {
+            start,
+            duration,
+            ranges,
+        }
+    }
+}
+
 /// The time from which spans are counted.
 #[must_use]
 pub fn beginning() -> SystemTime {
@@ -164,7 +187,35 @@ impl Meter {
 
     /// Notes a vector read that began at `start` and has just ended.
     pub fn note(&self, stage: Stage, start: Instant, ranges: &[Range<u64>], is_answered: bool) {
-        let duration = start.elapsed();
+        let span = Span {
+            stage,
+            start: start.saturating_duration_since(BEGINNING.0),
+            duration: start.elapsed(),
+            ranges: ranges.to_vec(),
+            is_answered,
+        };
+        self.note_span(span);
+    }
+
+    /// Notes the vector read by which a source was opened.
+    pub(crate) fn note_opening(&self, opening: &Opening) {
+        self.note_span(Span {
+            stage: Stage::Open,
+            start: opening.start.saturating_duration_since(BEGINNING.0),
+            duration: opening.duration,
+            ranges: opening.ranges.clone(),
+            is_answered: true,
+        });
+    }
+
+    fn note_span(&self, span: Span) {
+        let Span {
+            duration,
+            ranges,
+            is_answered,
+            ..
+        } = &span;
+        let (duration, is_answered) = (*duration, *is_answered);
         let nanoseconds = nanoseconds(duration);
         let bytes = ranges.iter().map(|r| r.end.saturating_sub(r.start)).sum();
         self.vectors.fetch_add(1, Relaxed);
@@ -178,13 +229,6 @@ impl Meter {
             self.failed.fetch_add(1, Relaxed);
         }
         if self.remembered.fetch_add(ranges.len(), Relaxed) < MOST_REMEMBERED {
-            let span = Span {
-                stage,
-                start: start.saturating_duration_since(BEGINNING.0),
-                duration,
-                ranges: ranges.to_vec(),
-                is_answered,
-            };
             let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
             spans.push(span);
         }

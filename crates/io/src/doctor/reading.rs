@@ -16,6 +16,9 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// Bytes of a range of those that are read to measure how quick that is.
 const PIECE: u64 = 1 << 20;
 
+/// Why nothing can be measured where nothing is asked for.
+const HELD: &str = "not measured: the whole file came when it was opened";
+
 /// What tells a file from others.
 pub fn identity(meta: &SourceMeta) -> String {
     let modified = meta.modified.map(httpdate::fmt_http_date);
@@ -48,7 +51,7 @@ pub fn examine(way: &mut Way, source: Option<Opened>, settings: &Settings, n_byt
         let middle = times.get(times.len() / 2).copied().filter(|_| !is_held);
         let note = match middle {
             Some(_) => format!("of a byte: the middle one of {}", times.len()),
-            None => "not measured: the whole file came when it was opened".to_owned(),
+            None => HELD.to_owned(),
         };
         Ok(Found::new((), note).taking(middle))
     });
@@ -57,9 +60,12 @@ pub fn examine(way: &mut Way, source: Option<Opened>, settings: &Settings, n_byt
         let (Some(source), Some(cost)) = (&source, cost) else {
             return Ok(Found::new((), ""));
         };
-        let start = Instant::now();
+        let (start, before) = (Instant::now(), source.traffic());
         let (n_read, n_vectors) = read(source, cost?, n_bytes)?;
         let time = start.elapsed();
+        if before.is_some() && before == source.traffic() {
+            return Ok(Found::new((), HELD).taking(None));
+        }
         let rate = n_read as f64 / time.as_secs_f64().max(1e-9) / 1e6;
         let plural = if n_vectors == 1 { "" } else { "s" };
         let note = format!(

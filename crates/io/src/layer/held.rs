@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::meter::{Meter, Traffic};
+use crate::meter::{Meter, Opening, Traffic};
 use crate::{ByteSource, IoError, SourceCost, SourceMeta};
 
 /// Serves from memory what lies inside of the ranges that it holds. What does not lie inside of one of them is passed on,
@@ -173,6 +173,10 @@ impl ByteSource for HeldSource {
 
     fn traffic(&self) -> Option<Traffic> {
         self.inner.traffic()
+    }
+
+    fn opening(&self) -> Option<&Opening> {
+        self.inner.opening()
     }
 
     fn meter(&self) -> Option<&Meter> {

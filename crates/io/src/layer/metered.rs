@@ -1,5 +1,6 @@
 //! A layer that counts and remembers what is read of a source, and by which its requests are cut as settings say.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use crate::meter::{Meter, Stage, Traffic};
+use crate::meter::{Meter, Opening, Stage, Traffic};
 use crate::usage::watch;
 use crate::{ByteSource, IoError, Settings, SourceCost, SourceMeta};
 
@@ -24,6 +25,17 @@ pub struct MeteredSource {
 struct Watched {
     source: Arc<dyn ByteSource>,
     meter: Arc<Meter>,
+}
+
+impl Watched {
+    /// Those of these ranges that are read. What came with the opening was counted then, and may be held.
+    fn read_of<'a>(&self, ranges: &'a [Range<u64>]) -> Cow<'a, [Range<u64>]> {
+        if self.source.opening().is_none() {
+            return Cow::Borrowed(ranges);
+        }
+        let is_read = |range: &&Range<u64>| self.source.peek(range).is_none();
+        ranges.iter().filter(is_read).cloned().collect()
+    }
 }
 
 impl Drop for Watched {
@@ -43,6 +55,9 @@ impl MeteredSource {
     ) -> Result<Arc<dyn ByteSource>, IoError> {
         let cost = settings.cost(inner.cost())?;
         let meter = Arc::new(Meter::of(inner.url()));
+        if let Some(opening) = inner.opening() {
+            meter.note_opening(opening);
+        }
         watch(inner.url(), inner.meta().size, &meter);
         Ok(Arc::new(Self {
             inner: Arc::new(Watched {
@@ -69,24 +84,28 @@ impl ByteSource for MeteredSource {
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
+        let read = self.inner.read_of(ranges);
         let start = Instant::now();
         let answers = self.inner.source.read_ranges(ranges);
-        if !ranges.is_empty() {
+        if !read.is_empty() {
             self.inner
                 .meter
-                .note(self.stage, start, ranges, answers.is_ok());
+                .note(self.stage, start, &read, answers.is_ok());
         }
         answers
     }
 
     fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<(), IoError> {
+        let range = [offset..offset.saturating_add(buffer.len() as u64)];
+        let read = self.inner.read_of(&range);
         let start = Instant::now();
-        let range = offset..offset.saturating_add(buffer.len() as u64);
-        let read = self.inner.source.read_into(offset, buffer);
-        self.inner
-            .meter
-            .note(self.stage, start, &[range], read.is_ok());
-        read
+        let done = self.inner.source.read_into(offset, buffer);
+        if !read.is_empty() {
+            self.inner
+                .meter
+                .note(self.stage, start, &read, done.is_ok());
+        }
+        done
     }
 
     fn will_need(&self, ranges: &[Range<u64>]) {
@@ -111,6 +130,10 @@ impl ByteSource for MeteredSource {
 
     fn traffic(&self) -> Option<Traffic> {
         self.inner.source.traffic()
+    }
+
+    fn opening(&self) -> Option<&Opening> {
+        self.inner.source.opening()
     }
 
     fn meter(&self) -> Option<&Meter> {

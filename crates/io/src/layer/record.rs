@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use crate::meter::{Meter, Traffic};
+use crate::meter::{Meter, Opening, Traffic};
 use crate::{ByteSource, IoError, SourceCost, SourceMeta};
 
 /// Records every vector read, for tests that assert what an operation costs and for metrics.
@@ -85,6 +85,10 @@ impl ByteSource for RecordSource {
 
     fn traffic(&self) -> Option<Traffic> {
         self.inner.traffic()
+    }
+
+    fn opening(&self) -> Option<&Opening> {
+        self.inner.opening()
     }
 
     fn meter(&self) -> Option<&Meter> {

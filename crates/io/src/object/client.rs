@@ -6,12 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::{TryStreamExt, stream};
+use http_body_util::BodyExt;
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
 };
 use object_store::{ClientConfigKey, ClientOptions, Extensions};
 
 use crate::meter::TrafficCounters;
+use crate::progress::Progress;
+
+/// How much longer than any other answer that to a `POST` with a body may take: a store then puts an object together of its
+/// parts, and need not say anything meanwhile.
+const PATIENCE: u32 = 10;
 
 /// How long a server of a cloud that gives credentials to its machines may take: it is near, or not there at all.
 const NEAR: Duration = Duration::from_secs(1);
@@ -50,22 +58,28 @@ impl HttpConnector for Connector {
         // a store changes it for one purpose only
         let is_near = timeout(options) != timeout(&self.options());
         let allows_http = options.get_config_value(&ClientConfigKey::AllowHttp);
-        let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls)
-            .user_agent(concat!("femtobarn/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(match is_near {
-                true => NEAR.min(self.connect_timeout),
-                false => self.connect_timeout,
-            })
-            .read_timeout(match is_near {
-                true => (NEAR * 5).min(self.request_timeout),
-                false => self.request_timeout,
-            })
-            .https_only(allows_http.as_deref() != Some("true"))
-            .http1_only()
-            .build()
-            .map_err(failed)?;
-        Ok(HttpClient::new(Counting(client)))
+        let (connect_timeout, request_timeout) = match is_near {
+            true => (
+                NEAR.min(self.connect_timeout),
+                (NEAR * 5).min(self.request_timeout),
+            ),
+            false => (self.connect_timeout, self.request_timeout),
+        };
+        let builder = || {
+            reqwest::Client::builder()
+                .tls_backend_preconfigured(tls.clone())
+                .user_agent(concat!("femtobarn/", env!("CARGO_PKG_VERSION")))
+                .connect_timeout(connect_timeout)
+                .https_only(allows_http.as_deref() != Some("true"))
+                .http1_only()
+        };
+        let asking = builder().read_timeout(request_timeout);
+        Ok(HttpClient::new(Counting {
+            asking: asking.build().map_err(failed)?,
+            sending: builder().build().map_err(failed)?,
+            connect_timeout,
+            request_timeout,
+        }))
     }
 }
 
@@ -98,7 +112,69 @@ impl Counted {
 
 /// Makes requests, and counts those that are to be counted.
 #[derive(Debug)]
-struct Counting(reqwest::Client);
+struct Counting {
+    asking: reqwest::Client,
+    /// For requests with bodies: to the other one, all of the time that sending takes would be silence.
+    sending: reqwest::Client,
+    connect_timeout: Duration,
+    request_timeout: Duration,
+}
+
+impl Counting {
+    /// Puts something, as long as something of it moves.
+    async fn put(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let (parts, body) = request.into_parts();
+        let size = body.content_length() as u64;
+        let progress = Progress::default();
+        let own = progress.clone();
+        let body = body.into_data_stream();
+        let pieces =
+            body.map_ok(move |bytes| stream::iter(own.pieces(bytes).map(Ok::<_, HttpError>)));
+        let request = self
+            .sending
+            .request(parts.method, parts.uri.to_string())
+            .headers(parts.headers)
+            .body(reqwest::Body::wrap_stream(pieces.try_flatten()));
+        let sending = async {
+            let answer = request.send().await?;
+            let (status, headers) = (answer.status(), answer.headers().clone());
+            Ok((status, headers, answer.bytes().await?))
+        };
+        let (patience, connecting) = (self.request_timeout, self.connect_timeout);
+        let sent = progress.wait(size, patience, connecting, sending).await;
+        let (status, headers, bytes) = sent.ok_or_else(|| silent(patience))?.map_err(lost)?;
+        let mut response = HttpResponse::new(bytes.into());
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        Ok(response)
+    }
+
+    /// Has a store do something that takes a while.
+    async fn post(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let patience = self.request_timeout * PATIENCE;
+        let work = async {
+            let (parts, body) = self.sending.call(request).await?.into_parts();
+            let bytes: Bytes = body.bytes().await?;
+            Ok(HttpResponse::from_parts(parts, bytes.into()))
+        };
+        let done = tokio::time::timeout(patience, work).await;
+        done.map_err(|_| silent(patience))?
+    }
+}
+
+fn silent(patience: Duration) -> HttpError {
+    let what = format!("nothing was sent and nothing came for {patience:?}");
+    let error = std::io::Error::new(std::io::ErrorKind::TimedOut, what);
+    HttpError::new(HttpErrorKind::Timeout, error)
+}
+
+fn lost(error: reqwest::Error) -> HttpError {
+    let kind = match error.is_connect() {
+        true => HttpErrorKind::Connect,
+        false => HttpErrorKind::Interrupted,
+    };
+    HttpError::new(kind, error.without_url())
+}
 
 impl HttpService for Counting {
     fn call<'a, 'b>(
@@ -112,6 +188,11 @@ impl HttpService for Counting {
         if let Some(counted) = request.extensions().get::<Counted>() {
             counted.note();
         }
-        self.0.call(request)
+        let is_empty = request.body().content_length() == 0;
+        match request.method().as_str() {
+            "PUT" if !is_empty => Box::pin(self.put(request)),
+            "POST" if !is_empty => Box::pin(self.post(request)),
+            _ => self.asking.call(request),
+        }
     }
 }

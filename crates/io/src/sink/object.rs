@@ -33,9 +33,6 @@ const PART_SIZES: std::ops::RangeInclusive<u64> = (5 << 20)..=(1 << 30);
 /// Parts on their way at once, each of which is held in memory.
 const UPLOADS: usize = 4;
 
-/// A server says nothing while a part is sent to it, which takes longer than any answer.
-const PATIENCE: u32 = 10;
-
 /// What taking back an upload may take.
 const CLEARING_UP: Duration = Duration::from_secs(5);
 
@@ -116,8 +113,7 @@ impl ObjectSink {
                 what: format!("part_size is at least 5 MiB and at most 1 GiB, not {first} bytes"),
             });
         }
-        let mut options = Options::of(&address, settings)?;
-        options.request_timeout *= PATIENCE;
+        let options = Options::of(&address, settings)?;
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| IoError::Create {
             url: address.url.clone(),

@@ -83,6 +83,21 @@ impl XrootdSink {
         })
     }
 
+    /// What failed while it was written. Where no server has said why, none may be there to remove what was sent.
+    fn lost(&self, error: XrootdError) -> IoError {
+        if code(&error).is_some() || matches!(error, XrootdError::Usage { .. }) {
+            return failed(&self.url, error);
+        }
+        let left = Left {
+            path: self.aside.path.clone(),
+            source: error,
+        };
+        IoError::Sending {
+            url: self.url.clone(),
+            source: Box::new(left),
+        }
+    }
+
     /// Insists that all is there, and gives it its name.
     async fn appear(&self, file: &File) -> Result<(), XrootdError> {
         file.sync().await?;
@@ -107,6 +122,16 @@ impl XrootdSink {
         let named = self.client.stat(&self.wanted).await;
         is_gone && named.is_ok_and(|found| found.size == size)
     }
+}
+
+/// What may stay on a server that went away.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "if the server cannot be reached, what was sent stays there as {path}, to be removed by hand"
+)]
+struct Left {
+    path: String,
+    source: XrootdError,
 }
 
 /// What a server has said, in the end.
@@ -173,14 +198,14 @@ impl ByteSink for XrootdSink {
         let file = self.file()?;
         let end = offset.saturating_add(bytes.len() as u64);
         let written = file.write(offset, Bytes::copy_from_slice(bytes));
-        wait_for(&self.url, written)?.map_err(|error| failed(&self.url, error))?;
+        wait_for(&self.url, written)?.map_err(|error| self.lost(error))?;
         self.end.fetch_max(end, Relaxed);
         Ok(())
     }
 
     fn sync(&self) -> Result<(), IoError> {
         let file = self.file()?;
-        wait_for(&self.url, file.sync())?.map_err(|error| failed(&self.url, error))
+        wait_for(&self.url, file.sync())?.map_err(|error| self.lost(error))
     }
 
     fn checksum(&self) -> Result<Option<(String, String)>, IoError> {
@@ -200,7 +225,7 @@ impl ByteSink for XrootdSink {
     fn commit(&self) -> Result<(), IoError> {
         let file = self.file()?;
         let appeared = wait_for(&self.url, self.appear(&file))?;
-        appeared.map_err(|error| failed(&self.url, error))?;
+        appeared.map_err(|error| self.lost(error))?;
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 use crate::IoError;
-use crate::meter::{Meter, Stage, Traffic};
+use crate::meter::{Meter, Opening, Stage, Traffic};
 
 mod handles;
 mod http;
@@ -63,7 +63,7 @@ pub trait ByteSource: Send + Sync + Debug {
     /// A hint that these ranges will be read soon. Does not block, cannot fail, may do nothing.
     fn will_need(&self, _ranges: &[Range<u64>]) {}
 
-    /// The bytes of `range` where a layer holds them in memory; nothing is read.
+    /// The bytes of `range` where the source or a layer holds them in memory; nothing is read.
     fn peek(&self, _range: &Range<u64>) -> Option<Bytes> {
         None
     }
@@ -80,6 +80,11 @@ pub trait ByteSource: Send + Sync + Debug {
 
     /// What its server was really asked; none where nobody counts.
     fn traffic(&self) -> Option<Traffic> {
+        None
+    }
+
+    /// The vector read that it was opened by; none where opening reads nothing.
+    fn opening(&self) -> Option<&Opening> {
         None
     }
 

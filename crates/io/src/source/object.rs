@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use femtobarn_xrootd::backoff;
@@ -11,7 +12,7 @@ use futures_util::future::{join, try_join_all};
 use object_store::{GetOptions, GetRange, GetResult, ObjectMeta};
 
 use crate::layer::{Held, find_held, joined_ends};
-use crate::meter::{Traffic, TrafficCounters};
+use crate::meter::{Opening, Traffic, TrafficCounters};
 use crate::object::{self, Address, Counted, Kind, Options, Store};
 use crate::runtime::{PerProcess, wait_for};
 use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceMeta};
@@ -33,6 +34,7 @@ pub struct ObjectSource {
     meta: SourceMeta,
     /// The two ends, or all of it.
     held: Vec<Held>,
+    opening: Opening,
     traffic: Arc<TrafficCounters>,
 }
 
@@ -59,7 +61,8 @@ impl ObjectSource {
         let options = Options::of(&address, settings)?;
         let store = object::store(&address, &options)?;
         let traffic = Arc::default();
-        let (meta, held) = wait_for(&address.url, opened(&store, &address, &traffic))??;
+        let start = Instant::now();
+        let (meta, held, read) = wait_for(&address.url, opened(&store, &address, &traffic))??;
         let known = PerProcess::new();
         known.get(|| Ok::<_, IoError>(store))?;
         Ok(Arc::new(Self {
@@ -68,6 +71,7 @@ impl ObjectSource {
             store: known,
             meta,
             held,
+            opening: Opening::since(start, read),
             traffic,
         }))
     }
@@ -164,7 +168,8 @@ fn of_object(meta: &ObjectMeta) -> SourceMeta {
     }
 }
 
-type Opened = (SourceMeta, Vec<Held>);
+/// What is known of an object, what is held of it, and what came for that, also twice.
+type Opened = (SourceMeta, Vec<Held>, Vec<Range<u64>>);
 
 /// Opens an object; again if it was replaced between the requests for its ends.
 async fn opened(
@@ -172,15 +177,15 @@ async fn opened(
     address: &Address,
     traffic: &Arc<TrafficCounters>,
 ) -> Result<Opened, IoError> {
-    let opening = Opening {
+    let ends = Ends {
         store,
         address,
         traffic,
     };
     for _ in 0..MOST_TRIES {
         let found = match address.kind {
-            Kind::Azure => opening.known_first().await,
-            _ => opening.ends().await,
+            Kind::Azure => ends.known_first().await,
+            _ => ends.both().await,
         };
         match found {
             Ok(Some(found)) => return Ok(found),
@@ -194,15 +199,15 @@ async fn opened(
 }
 
 /// An object that is being opened.
-struct Opening<'a> {
+struct Ends<'a> {
     store: &'a Store,
     address: &'a Address,
     traffic: &'a Arc<TrafficCounters>,
 }
 
-impl Opening<'_> {
+impl Ends<'_> {
     /// Both ends in one round trip; none if they are of different objects.
-    async fn ends(&self) -> object_store::Result<Option<Opened>> {
+    async fn both(&self) -> object_store::Result<Option<Opened>> {
         let ranges = [GetRange::Suffix(TAIL), GetRange::Bounded(0..HEAD)];
         let [tail, head] = ranges.map(|range| self.end(range, None));
         let (tail, head) = match join(tail, head).await {
@@ -210,16 +215,17 @@ impl Opening<'_> {
             (Err(error), _) | (_, Err(error)) if object::is_unsatisfiable(&error) => {
                 let meta = self.head().await?;
                 return match meta.size {
-                    0 => Ok(Some((meta, Vec::new()))),
+                    0 => Ok(Some((meta, Vec::new(), Vec::new()))),
                     _ => Err(error),
                 };
             }
             (Err(error), _) | (_, Err(error)) => return Err(error),
         };
-        Ok((tail.0 == head.0).then(|| (tail.0, joined_ends(head.1, tail.1))))
+        let read = vec![head.1.0.clone(), tail.1.0.clone()];
+        Ok((tail.0 == head.0).then(|| (tail.0, joined_ends(head.1, tail.1), read)))
     }
 
-    /// As [`Self::ends`], of a store that gives no end of what it has not said the size of.
+    /// As [`Self::both`], of a store that gives no end of what it has not said the size of.
     async fn known_first(&self) -> object_store::Result<Option<Opened>> {
         let meta = self.head().await?;
         let size = meta.size;
@@ -228,10 +234,15 @@ impl Opening<'_> {
             false => vec![0..HEAD, size - TAIL..size],
         };
         let ranges = ranges.into_iter().filter(|range| !range.is_empty());
-        let wanted = ranges.map(|range| self.end(GetRange::Bounded(range), meta.etag.clone()));
+        let ranges: Vec<_> = ranges.collect();
+        let wanted = ranges
+            .iter()
+            .cloned()
+            .map(|range| self.end(GetRange::Bounded(range), meta.etag.clone()));
         let found = try_join_all(wanted).await?;
         let is_same = found.iter().all(|(other, _)| *other == meta);
-        Ok(is_same.then(|| (meta, found.into_iter().map(|(_, held)| held).collect())))
+        let held = found.into_iter().map(|(_, held)| held).collect();
+        Ok(is_same.then_some((meta, held, ranges)))
     }
 
     /// What is known of it.
@@ -353,6 +364,14 @@ impl ByteSource for ObjectSource {
 
     fn traffic(&self) -> Option<Traffic> {
         Some(self.traffic.now())
+    }
+
+    fn opening(&self) -> Option<&Opening> {
+        Some(&self.opening)
+    }
+
+    fn peek(&self, range: &Range<u64>) -> Option<Bytes> {
+        self.held(range)
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {

@@ -2,6 +2,7 @@
 
 mod kinds;
 mod layers;
+mod metered;
 mod replaced;
 mod ways;
 

@@ -240,3 +240,74 @@ fn what_is_written_over_bad_ways_appears_whole_or_not_at_all() {
         assert!((1..4).contains(&appeared), "{kind}: {appeared} of 4");
     }
 }
+
+/// A server takes what is sent and says nothing, or takes nothing any more: that is told after `request_timeout`, not after
+/// some times as much.
+#[test]
+fn uploads_to_a_server_that_falls_silent_end_in_time() {
+    const SOON: Duration = Duration::from_secs(8);
+    let patience = [
+        ("request_timeout", "1"),
+        ("connect_timeout", "3"),
+        ("most_retries", "0"),
+    ];
+    for (kind, name) in [("nginx", "dav/new"), ("minio", "new"), ("azurite", "new")] {
+        let (Some(place), Some(mut ways)) = (Place::start(kind), Ways::start()) else {
+            continue;
+        };
+        for (toxic, how) in [("timeout", ("timeout", 0)), ("bandwidth", ("rate", 0))] {
+            let way = ways.before(place.server.port);
+            let settings = place.settings(way, &patience);
+            let sink = create_remote(&place.url(way, name), true, &settings).unwrap();
+            sink.write_at(0, &content(12 << 20)).unwrap();
+            ways.poison_stream(way, toxic, "upstream", &[how]);
+            let start = Instant::now();
+            let error = sink.commit().unwrap_err();
+            let elapsed = start.elapsed();
+            assert!(
+                elapsed < SOON,
+                "{kind}, {toxic}: {elapsed:?}: {}",
+                said(&error)
+            );
+            ways.close(way);
+        }
+    }
+}
+
+/// A way that is so slow that sending takes many times `request_timeout` is none that is silent.
+#[test]
+fn uploads_by_slow_ways_are_not_given_up() {
+    for (kind, name) in [("nginx", "dav/new"), ("minio", "new")] {
+        let (Some(place), Some(mut ways)) = (Place::start(kind), Ways::start()) else {
+            continue;
+        };
+        let way = ways.before(place.server.port);
+        let patience = [("request_timeout", "1"), ("most_retries", "0")];
+        let settings = place.settings(way, &patience);
+        let sink = create_remote(&place.url(way, name), true, &settings).unwrap();
+        let bytes = content(12 << 20);
+        sink.write_at(0, &bytes).unwrap();
+        ways.poison_stream(way, "bandwidth", "upstream", &[("rate", 4000)]);
+        let sent = sink.commit();
+        assert!(sent.is_ok(), "{kind}: {}", said(&sent.unwrap_err()));
+    }
+}
+
+/// What stays on a server that nobody can reach any more is named.
+#[test]
+fn what_may_stay_on_a_server_that_went_away_is_told() {
+    let (Some(place), Some(mut ways)) = (Place::start("xrootd"), Ways::start()) else {
+        return;
+    };
+    let way = ways.before(place.server.port);
+    let settings = place.settings(way, HASTY);
+    let sink = create_remote(&place.url(way, "new"), true, &settings).unwrap();
+    sink.write_at(0, &content(1 << 20)).unwrap();
+    ways.close(way);
+    let text = said(&sink.commit().unwrap_err());
+    drop(sink);
+    let names = std::fs::read_dir(&place.server.data[0]).unwrap();
+    let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let left = names.find(|name| name.contains("partial")).unwrap();
+    assert!(text.contains(&left), "{left}: {text}");
+}

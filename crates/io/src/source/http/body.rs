@@ -2,18 +2,17 @@
 
 use std::future::Future;
 use std::ops::Range;
-use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use reqwest::header::CONTENT_LENGTH;
 use reqwest::{RequestBuilder, Response};
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
 
+use crate::progress::Progress;
 use crate::{ByteSource, IoError};
 
 /// Bytes that are read at once, and how many such reads are ahead of what is sent.
@@ -24,7 +23,7 @@ const AHEAD: usize = 4;
 #[derive(Debug, Clone)]
 pub(super) struct Body {
     source: Arc<dyn ByteSource>,
-    sent: Arc<AtomicU64>,
+    sent: Progress,
     is_ended: Arc<AtomicBool>,
     failure: Arc<Mutex<Option<IoError>>>,
 }
@@ -33,7 +32,7 @@ impl Body {
     pub fn new(source: Arc<dyn ByteSource>) -> Self {
         Self {
             source,
-            sent: Arc::default(),
+            sent: Progress::default(),
             is_ended: Arc::default(),
             failure: Arc::default(),
         }
@@ -41,7 +40,7 @@ impl Body {
 
     /// Bytes that were handed on.
     pub fn sent(&self) -> u64 {
-        self.sent.load(Relaxed)
+        self.sent.bytes()
     }
 
     /// Gives nothing more: what nobody waits for may be on its way still.
@@ -55,25 +54,19 @@ impl Body {
         failure.take()
     }
 
-    /// Sends a request with it; none if nothing was sent and nothing came for so long.
+    /// Sends a request with it; none if nothing was sent and nothing came for so long, with the connection for `connecting`
+    /// more.
     pub async fn send(
         &self,
         request: RequestBuilder,
         patience: Duration,
+        connecting: Duration,
     ) -> Option<Result<Response, reqwest::Error>> {
-        self.sent.store(0, Relaxed);
-        let request = request
-            .header(CONTENT_LENGTH, self.source.meta().size)
-            .body(self.stream());
-        let mut sending = pin!(request.send());
-        loop {
-            let before = self.sent();
-            match timeout(patience, &mut sending).await {
-                Ok(done) => return Some(done),
-                Err(_) if self.sent() == before => return None,
-                Err(_) => {}
-            }
-        }
+        self.sent.restart();
+        let size = self.source.meta().size;
+        let request = request.header(CONTENT_LENGTH, size).body(self.stream());
+        let sending = request.send();
+        self.sent.wait(size, patience, connecting, sending).await
     }
 
     fn stream(&self) -> reqwest::Body {
@@ -87,13 +80,12 @@ impl Body {
             .map(move |range| own.read(range))
             .buffered(AHEAD);
         let (sent, is_ended) = (self.sent.clone(), self.is_ended.clone());
-        let counted = reads.map(move |read| {
-            let bytes = read?;
+        let pieces = reads.map_ok(move |bytes| stream::iter(sent.pieces(bytes).map(Ok)));
+        let counted = pieces.try_flatten().map(move |piece| {
             if is_ended.load(Relaxed) {
                 return Err(std::io::Error::other("it was ended"));
             }
-            sent.fetch_add(bytes.len() as u64, Relaxed);
-            Ok(bytes)
+            piece
         });
         reqwest::Body::wrap_stream(counted)
     }

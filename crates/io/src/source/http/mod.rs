@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use bytes::Bytes;
 
 use crate::layer::{Held, find_held};
-use crate::meter::{Traffic, TrafficCounters};
+use crate::meter::{Opening, Traffic, TrafficCounters};
 use crate::runtime::wait_for;
 use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceMeta};
 
@@ -55,6 +56,7 @@ pub struct HttpSource {
     meta: SourceMeta,
     /// What came when it was opened, until somebody has taken it.
     held: Mutex<Vec<Held>>,
+    opening: Opening,
     traffic: TrafficCounters,
 }
 
@@ -82,8 +84,13 @@ impl HttpSource {
             target: &target,
             traffic: &traffic,
         };
+        let start = Instant::now();
         let opened = wait_for(&target.url, open::open(call, ends))?;
-        let Opened { version, held } = opened.map_err(|error| error.of(&target.url))?;
+        let Opened {
+            version,
+            held,
+            read,
+        } = opened.map_err(|error| error.of(&target.url))?;
         Ok(Arc::new(Self {
             meta: SourceMeta {
                 size: version.size,
@@ -91,6 +98,7 @@ impl HttpSource {
                 etag: version.etag.clone(),
             },
             held: Mutex::new(held),
+            opening: Opening::since(start, read),
             traffic,
             target,
             limits,
@@ -181,6 +189,18 @@ impl ByteSource for HttpSource {
 
     fn traffic(&self) -> Option<Traffic> {
         Some(self.traffic.now())
+    }
+
+    fn opening(&self) -> Option<&Opening> {
+        Some(&self.opening)
+    }
+
+    fn peek(&self, range: &Range<u64>) -> Option<Bytes> {
+        if range.is_empty() {
+            return Some(Bytes::new());
+        }
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        find_held(&held, range).map(|(_, bytes)| bytes)
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {

@@ -28,6 +28,19 @@ pub(super) struct Ends {
 pub(super) struct Opened {
     pub version: Version,
     pub held: Vec<Held>,
+    /// What came of it, also twice.
+    pub read: Vec<Range<u64>>,
+}
+
+impl Opened {
+    fn with(version: Version, held: Vec<Held>) -> Self {
+        let read = held.iter().map(|(range, _)| range.clone()).collect();
+        Self {
+            version,
+            held,
+            read,
+        }
+    }
 }
 
 /// Opens a file. No `HEAD` is sent, which not all servers know, and which would be a round trip more.
@@ -40,10 +53,12 @@ pub(super) async fn open(call: Call<'_>, ends: Ends) -> Result<Opened, HttpError
         _ => try_join(head, async { Ok(tail(call, ends.tail).await) }).await?,
     };
     let mut opened = head;
-    if let Some((version, range, bytes)) = tail
-        // another version came from another server, or in between: what is read later will tell
-        && version == opened.version
-    {
+    let Some((version, range, bytes)) = tail else {
+        return Ok(opened);
+    };
+    opened.read.push(range.clone());
+    // another version came from another server, or in between: what is read later will tell
+    if version == opened.version {
         opened.held = match opened.held.pop() {
             Some(head) => joined_ends(head, (range, bytes)),
             None => vec![(range, bytes)],
@@ -103,10 +118,7 @@ async fn part(call: Call<'_>, length: u64) -> Result<Head, Failure> {
         .ask(&question(doing, &answer::ranges(&[first])))
         .await?;
     let said = ContentRange::of(answer.headers());
-    let empty = |answer: &Answer| Opened {
-        version: Version::of(0, answer.headers()),
-        held: Vec::new(),
-    };
+    let empty = |answer: &Answer| Opened::with(Version::of(0, answer.headers()), Vec::new());
     match (answer.status(), said) {
         (200, _) => whole(&mut answer).await.map(Head::Opened),
         // nothing of a file of no bytes can be given
@@ -133,7 +145,7 @@ async fn part(call: Call<'_>, length: u64) -> Result<Head, Failure> {
             let version = Version::of(total, answer.headers());
             let bytes = body(&mut answer, &expected).await?;
             let held = vec![(expected, bytes)];
-            Ok(Head::Opened(Opened { version, held }))
+            Ok(Head::Opened(Opened::with(version, held)))
         }
         _ => Err(answer.unexpected()),
     }
@@ -150,10 +162,8 @@ async fn whole(answer: &mut Answer) -> Result<Opened, Failure> {
         return Err(answer.failure(too_large(None)));
     };
     let size = bytes.len() as u64;
-    Ok(Opened {
-        version: Version::of(size, answer.headers()),
-        held: vec![(0..size, bytes)],
-    })
+    let version = Version::of(size, answer.headers());
+    Ok(Opened::with(version, vec![(0..size, bytes)]))
 }
 
 /// The bytes of a range that is not longer than what was asked for.
@@ -188,11 +198,12 @@ async fn tail(call: Call<'_>, length: u64) -> Option<(Version, Range<u64>, Bytes
         _ => None,
     };
     // small files come whole from servers that could do otherwise
-    let is_small = answer::length(answer.headers()).is_some_and(|size| size <= length);
-    if can.is_some() || !is_small {
+    let small = answer::length(answer.headers()).filter(|size| *size <= length);
+    if can.is_some() || small.is_none() {
         host.suffixes.set(can.is_some());
     }
-    let (range, total) = can?;
+    let whole = small.filter(|_| answer.status() == 200);
+    let (range, total) = can.or_else(|| whole.map(|size| (0..size, size)))?;
     let bytes = body(&mut answer, &range).await.ok()?;
     Some((Version::of(total, answer.headers()), range, bytes))
 }

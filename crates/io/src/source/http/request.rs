@@ -230,17 +230,28 @@ impl<'a> Call<'a> {
             request = request.bearer_auth(token.secret());
         }
         let limits = &self.client.limits;
-        // making the connection has a limit of its own
-        let patience = limits.request_timeout + limits.connect_timeout;
         self.traffic.ask();
         let sent = match &question.body {
-            None => timeout(patience, request.send()).await.ok(),
-            Some(body) => body.send(request, patience).await,
+            // making the connection has a limit of its own
+            None => {
+                let patience = limits.request_timeout + limits.connect_timeout;
+                timeout(patience, request.send()).await.ok()
+            }
+            Some(body) => {
+                body.send(request, limits.request_timeout, limits.connect_timeout)
+                    .await
+            }
         };
         let response = match sent {
             Some(Ok(response)) => response,
             Some(Err(error)) => return Err(failure(place, question, unsent(error))),
-            None => return Err(failure(place, question, Why::Silent(patience))),
+            None => {
+                return Err(failure(
+                    place,
+                    question,
+                    Why::Silent(limits.request_timeout),
+                ));
+            }
         };
         Ok(Answer {
             response,

@@ -1,0 +1,152 @@
+//! What metrics say is what travels: bytes as counted between us and the server, and the time of opening.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use femtobarn_testkit::content;
+
+use super::kinds::Place;
+use crate::{ByteSource, HeldSource, MeteredSource, Stage, examine};
+
+/// How long each piece of an answer is held back.
+const DELAY: Duration = Duration::from_millis(20);
+
+/// A port that leads to the server's, by which answers come late; and the bytes that came.
+fn counting(server: u16) -> (u16, Arc<AtomicU64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let count = Arc::new(AtomicU64::new(0));
+    let own = count.clone();
+    std::thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let server = TcpStream::connect(("127.0.0.1", server)).unwrap();
+            let (client_too, server_too) =
+                (client.try_clone().unwrap(), server.try_clone().unwrap());
+            let count = own.clone();
+            std::thread::spawn(move || pass(client_too, server_too, |_| {}));
+            std::thread::spawn(move || {
+                pass(server, client, |n| {
+                    std::thread::sleep(DELAY);
+                    count.fetch_add(n, Relaxed);
+                });
+            });
+        }
+    });
+    (port, count)
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, note: impl Fn(u64)) {
+    let mut buffer = vec![0; 1 << 20];
+    while let Ok(n @ 1..) = from.read(&mut buffer) {
+        note(n as u64);
+        if to.write_all(&buffer[..n]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Both);
+}
+
+/// Waits until nothing is on its way any more.
+fn settled(count: &AtomicU64) {
+    let mut last = None;
+    while last != Some(count.load(Relaxed)) {
+        last = Some(count.load(Relaxed));
+        std::thread::sleep(10 * DELAY);
+    }
+}
+
+/// Opens files of several sizes, reads of them, and compares.
+fn agrees(kind: &'static str) {
+    /// Bytes around those of files: heads of answers, and all that is said at login.
+    const MOST_AROUND: u64 = 1500;
+    let Some(mut place) = Place::start(kind) else {
+        return;
+    };
+    let (port, count) = counting(place.server.port);
+    // XRootD's HTTP begins to send all of the first file of which the end is asked for: that nobody wants
+    place.put("first", &content(1_000_000));
+    place.open(port, "first", &[]).unwrap();
+    settled(&count);
+    for size in [1000, 86_153, 300_000, 1_000_000] {
+        place.put("f", &content(size));
+        let before = count.load(Relaxed);
+        let source = place.open(port, "f", &[]).unwrap();
+        let metered = MeteredSource::of(source, &place.settings(port, &[])).unwrap();
+        let held = HeldSource::with_ends(metered.clone(), 64 << 10, 256 << 10).unwrap();
+        let data = metered.at_stage(Stage::Data).unwrap();
+        let size = size as u64;
+        for range in [0..100, size / 3..size / 3 + 10, size - 5..size] {
+            held.read_ranges(&[range.clone()]).unwrap();
+            data.read_ranges(&[range]).unwrap();
+        }
+        let (requests, meter) = (
+            metered.traffic().unwrap().requests,
+            metered.meter().unwrap(),
+        );
+        let (now, spans) = (meter.now(), meter.spans());
+        let around = (count.load(Relaxed) - before).checked_sub(now.bytes);
+        assert!(
+            around.is_some_and(|around| around <= (requests + 2) * MOST_AROUND),
+            "{kind}, {size}: {around:?} around {} in {requests} requests",
+            now.bytes
+        );
+        let first = &spans[0];
+        assert_eq!(first.stage, Stage::Open, "{kind}, {size}");
+        assert!(
+            first.duration >= DELAY && now.waiting >= DELAY,
+            "{kind}, {size}: {now:?}"
+        );
+        let in_spans = spans.iter().flat_map(|span| &span.ranges);
+        let in_spans: u64 = in_spans.map(|range| range.end - range.start).sum();
+        assert_eq!(in_spans, now.bytes, "{kind}, {size}");
+    }
+}
+
+#[test]
+fn bytes_and_times_of_nginx_are_those_that_travel() {
+    agrees("nginx");
+}
+
+#[test]
+fn bytes_and_times_of_xrootds_http_are_those_that_travel() {
+    agrees("xrdhttp");
+}
+
+#[test]
+fn bytes_and_times_of_xrootd_are_those_that_travel() {
+    agrees("xrootd");
+}
+
+#[test]
+fn bytes_and_times_of_s3_are_those_that_travel() {
+    agrees("minio");
+}
+
+#[test]
+fn bytes_and_times_of_azure_are_those_that_travel() {
+    agrees("azurite");
+}
+
+/// Nothing is quick because it was here already.
+#[test]
+fn the_doctor_measures_nothing_of_what_came_whole() {
+    for kind in ["nginx", "minio"] {
+        let Some(mut place) = Place::start(kind) else {
+            continue;
+        };
+        for (size, is_whole) in [(10_000, true), (1_000_000, false)] {
+            place.put("f", &content(size));
+            let port = place.server.port;
+            let checks = examine(&place.url(port, "f"), &place.settings(port, &[]), 64 << 20);
+            for name in ["latency", "throughput"] {
+                let check = checks.iter().find(|check| check.name == name).unwrap();
+                let says_so = check.note.starts_with("not measured: the whole file came");
+                assert_eq!(says_so, is_whole, "{kind}: {check:?}");
+                assert_eq!(check.time.is_none(), is_whole, "{kind}: {check:?}");
+            }
+        }
+    }
+}
