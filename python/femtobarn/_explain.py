@@ -86,7 +86,8 @@ class Plan(Value):
     exact : bool
         Whether all this is exact; if not, it is an upper bound.
     fetched_by : tuple of str
-        How the requests are cut and how many there are at once: what the sources' own costs and the settings came to.
+        How the requests are cut and how many there are at once: what the sources' own costs and the settings came to;
+        and what opening the files has read, which is not in the other numbers.
     per_column : tuple of dict
         Pages and bytes of each column.
     notes : tuple of str

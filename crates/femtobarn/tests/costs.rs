@@ -155,3 +155,36 @@ fn uncompressed_pages_are_given_out_of_the_map_without_a_copy() {
     );
     assert_eq!(with_map, without);
 }
+
+#[test]
+fn what_says_where_data_are_is_needed_of_trees_as_of_ntuples() {
+    for file in ["testdata/dimuon.root", "testdata/ttree/leaves_lz4.root"] {
+        let source = recorded(&root().join(file));
+        let ntuple = NTuple::open_source(source, None, OpenOptions::default()).unwrap();
+        let stats = ntuple.readers()[0].stats().snapshot();
+        let (_, needed) = stats
+            .iter()
+            .find(|(name, _)| *name == "bytes_needed")
+            .unwrap();
+        assert!(*needed > 0, "{file}: {stats:?}");
+    }
+}
+
+#[test]
+fn a_plan_says_what_opening_has_cost() {
+    let file = root().join("testdata/dimuon.root");
+    let named = [(file.to_str().unwrap().to_owned(), None)];
+    let ntuple = NTuple::open(&named, OpenOptions::default()).unwrap();
+    let all = || ntuple.explain(&ntuple.select(None).unwrap(), 0..ntuple.n_entries());
+    let opening = all().unwrap().opening.unwrap();
+    let size = std::fs::metadata(&file).unwrap().len();
+    assert_eq!(
+        (opening.vectors, opening.ranges, opening.bytes),
+        (1, 1, size)
+    );
+    // what is read then is no opening
+    let selection = ntuple.select(None).unwrap();
+    let options = ReadOptions::default();
+    ntuple.read(&selection, 0..10, &options).unwrap();
+    assert_eq!(all().unwrap().opening, Some(opening));
+}

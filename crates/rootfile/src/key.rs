@@ -96,7 +96,7 @@ impl Key {
     }
 
     /// The bytes of the whole record.
-    pub(crate) fn record(&self) -> Range<u64> {
+    pub fn record(&self) -> Range<u64> {
         self.seek_key..self.seek_key.saturating_add(u64::from(self.n_bytes))
     }
 }

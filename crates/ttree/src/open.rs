@@ -77,7 +77,9 @@ pub fn open(
     let (owners, data, bases) = (described.owners, described.data, described.bases);
     let storage = TreeStorage::new(model, owners, data, bases, object, &descriptor);
     let storage: Arc<dyn Storage> = Arc::new(storage);
-    Ok(Reader::of_storage(
-        source, path, descriptor, storage, aliases, options,
-    ))
+    let reader = Reader::of_storage(source, path, descriptor, storage, aliases, options);
+    // it says where the baskets are, as header, footer and page lists do of an RNTuple
+    let record = key.record();
+    reader.note_metadata(record.end.saturating_sub(record.start));
+    Ok(reader)
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use femtobarn_io::SourceCost;
 use femtobarn_io::units::bytes;
+use femtobarn_io::{SourceCost, Stage};
 
 use super::fetch;
 use super::plan::{self, Extent, Part, segments};
@@ -23,6 +23,33 @@ pub struct ColumnCost {
     pub pages: u64,
     pub bytes_on_disk: u64,
     pub bytes_decoded: u64,
+}
+
+/// What opening files has cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OpeningCost {
+    /// Vector reads.
+    pub vectors: u64,
+    /// Ranges in them.
+    pub ranges: u64,
+    /// Bytes that came.
+    pub bytes: u64,
+}
+
+impl OpeningCost {
+    /// That of the files of some parts, if somebody has counted.
+    fn of(parts: &[Part]) -> Option<Self> {
+        let meters = parts.iter().filter_map(|part| part.reader.source().meter());
+        let spans = meters.flat_map(|meter| meter.spans());
+        let mut out = None;
+        for span in spans.filter(|span| span.stage == Stage::Open) {
+            let sum: &mut Self = out.get_or_insert_default();
+            sum.vectors += 1;
+            sum.ranges += span.ranges.len() as u64;
+            sum.bytes += span.ranges.iter().map(|r| r.end - r.start).sum::<u64>();
+        }
+        out
+    }
 }
 
 /// The plan of a read.
@@ -53,12 +80,21 @@ pub struct Explanation {
     pub exact: bool,
     /// How the requests are cut: of each source that is another one in that.
     pub costs: Vec<SourceCost>,
+    /// What opening the files has cost, which is not in the other numbers; none where reads are not counted.
+    pub opening: Option<OpeningCost>,
     /// Cost of each column.
     pub columns: Vec<ColumnCost>,
 }
 
 /// Plans a read and sums it up; reads page lists at most.
 pub fn explain(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTupleError> {
+    Ok(Explanation {
+        opening: OpeningCost::of(parts),
+        ..planned(schema, parts)?
+    })
+}
+
+fn planned(schema: &ReadSchema, parts: &[Part]) -> Result<Explanation, RNTupleError> {
     if parts.iter().any(|part| part.reader.storage().is_some()) {
         return of_storage(schema, parts);
     }
@@ -240,7 +276,17 @@ impl Explanation {
                 bytes(cost.in_flight),
             )
         };
-        self.costs.iter().map(line).collect()
+        let opening = self.opening.map(|opening| {
+            let plural = |n: u64| if n == 1 { "" } else { "s" };
+            let (vectors, ranges) = (opening.vectors, opening.ranges);
+            format!(
+                "opening has read {} in {vectors} vector read{} of {ranges} range{}, beside that",
+                bytes(opening.bytes),
+                plural(vectors),
+                plural(ranges),
+            )
+        });
+        self.costs.iter().map(line).chain(opening).collect()
     }
 
     /// Counts the requests for ranges of a part; a range that is wanted more than once is read once.

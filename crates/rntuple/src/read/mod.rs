@@ -31,7 +31,7 @@ pub(crate) use memory::{Piece, Slab, filled};
 
 pub use cache::{PageCache, PageKey};
 pub use engine::{Progress, ReadOptions, Tick, read};
-pub use explain::{ColumnCost, Explanation, explain};
+pub use explain::{ColumnCost, Explanation, OpeningCost, explain};
 pub use known::KnownHeader;
 pub use plan::{Part, Segment, segments};
 pub use reader::{Reader, ReaderOptions};

@@ -175,6 +175,11 @@ impl Reader {
         &self.stats
     }
 
+    /// Counts bytes that were wanted and read when the ntuple was opened, as those of envelopes are.
+    pub fn note_metadata(&self, n_bytes: u64) {
+        self.note_needed(&self.stats, n_bytes);
+    }
+
     /// Counts bytes that were wanted.
     pub(super) fn note_needed(&self, stats: &Stats, n_bytes: u64) {
         add(&stats.bytes_needed, n_bytes);
