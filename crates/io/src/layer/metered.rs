@@ -28,13 +28,14 @@ struct Watched {
 }
 
 impl Watched {
-    /// Those of these ranges that are read. What came with the opening was counted then, and may be held.
+    /// Those of these ranges that are read: what is held was counted when it came.
     fn read_of<'a>(&self, ranges: &'a [Range<u64>]) -> Cow<'a, [Range<u64>]> {
-        if self.source.opening().is_none() {
+        let is_read = |range: &Range<u64>| self.source.peek(range).is_none();
+        if ranges.iter().all(is_read) {
             return Cow::Borrowed(ranges);
         }
-        let is_read = |range: &&Range<u64>| self.source.peek(range).is_none();
-        ranges.iter().filter(is_read).cloned().collect()
+        let read = ranges.iter().filter(|range| is_read(range));
+        read.cloned().collect()
     }
 }
 

@@ -207,15 +207,19 @@ impl ByteSource for XrootdSource {
         Some(Traffic { requests, retries })
     }
 
+    fn peek(&self, range: &Range<u64>) -> Option<Bytes> {
+        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let (start, end) = (place(range.start), place(range.end));
+        let whole = self.whole.get()?;
+        (start <= end && end <= whole.len()).then(|| whole.slice(start..end))
+    }
+
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
         for range in ranges {
             self.meta.check(&self.url, range)?;
         }
-        if let Some(whole) = self.whole.get() {
-            // they are inside, and so is what they are in memory
-            let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-            let part = |range: &Range<u64>| whole.slice(place(range.start)..place(range.end));
-            return Ok(ranges.iter().map(part).collect());
+        if let Some(held) = ranges.iter().map(|range| self.peek(range)).collect() {
+            return Ok(held);
         }
         let file = self.file()?;
         let found = wait_for(&self.url, file.read_ranges(ranges))?;

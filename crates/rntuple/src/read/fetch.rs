@@ -358,14 +358,20 @@ pub fn cost_of(source: &dyn ByteSource, ranges: &[Range<u64>]) -> FetchCost {
     let mut vector: Vec<Range<u64>> = Vec::new();
     let mut bytes = 0;
     let mut end = |vector: &mut Vec<Range<u64>>| {
-        out.vectors += u64::from(!vector.is_empty());
+        let is_read = |range: &Range<u64>| source.peek(range).is_none();
+        out.vectors += u64::from(vector.iter().any(is_read));
         out.requests += source.n_requests(vector);
         vector.clear();
     };
     let mut total = 0;
     for request in coalesce(ranges, &cost) {
         let n_bytes = length(&request.range);
-        total += n_bytes;
+        // what came with the opening is held
+        total += if source.peek(&request.range).is_some() {
+            0
+        } else {
+            n_bytes
+        };
         if !cut.takes(vector.len(), bytes, n_bytes, cost.in_flight) {
             end(&mut vector);
             bytes = 0;
