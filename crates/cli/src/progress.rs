@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use femtobarn::convert::Pulse;
+use femtobarn::io::while_waiting;
 use femtobarn::merge;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -25,7 +26,7 @@ pub struct Show {
 static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// From now on Ctrl-C, SIGTERM and SIGHUP let what runs end by itself, so that nothing half-made stays. The second one ends
-/// the program. Those that are ignored, as `nohup` has SIGHUP, stay ignored.
+/// the program. Waiting for servers ends at once. Those that are ignored, as `nohup` has SIGHUP, stay ignored.
 pub fn end_gently() {
     let ignored = ignored_signals();
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -36,6 +37,7 @@ pub fn end_gently() {
             let _ = flag::register(signal, flag());
         }
     }
+    while_waiting(|| !is_interrupted());
 }
 
 /// The signals that this process ignores, a bit each; none where that is not known.

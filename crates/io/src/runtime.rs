@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
@@ -20,12 +20,26 @@ const PULSE: Duration = Duration::from_millis(100);
 /// After a fork its threads are gone.
 static RUNTIME: PerProcess<Arc<Runtime>> = PerProcess::new();
 
-static GOES_ON: OnceLock<fn() -> bool> = OnceLock::new();
+/// What clearing up may take, where its server says nothing any more.
+const CLEARING_UP: Duration = Duration::from_secs(3);
+
+static GOES_ON: RwLock<Vec<fn() -> bool>> = RwLock::new(Vec::new());
 
 /// From now on, threads that wait for servers ask this ten times a second whether to go on; if not, what they wait for fails
-/// as interrupted. Only the first one that is given counts.
+/// as interrupted. Several may be asked, as those of Python and of the program that runs in it: each can end the waiting.
 pub fn while_waiting(goes_on: fn() -> bool) {
-    GOES_ON.get_or_init(|| goes_on);
+    let mut asked = GOES_ON.write().unwrap_or_else(PoisonError::into_inner);
+    asked.push(goes_on);
+}
+
+/// Whether nobody who is asked wants waiting to end.
+fn goes_on() -> bool {
+    // not while it is locked: who is asked may have to wait for others
+    let asked = GOES_ON
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    asked.iter().all(|goes_on| goes_on())
 }
 
 /// Does asynchronous work for a source, and waits for it.
@@ -42,7 +56,7 @@ pub(crate) fn wait_for<T>(url: &str, work: impl Future<Output = T>) -> Result<T,
             tokio::select! {
                 done = &mut work => return Ok(done),
                 _ = pulse.tick() => {
-                    if is_stopped() || GOES_ON.get().is_some_and(|goes_on| !goes_on()) {
+                    if is_stopped() || !goes_on() {
                         let url = url.to_owned();
                         return Err(IoError::Interrupted { url });
                     }
@@ -53,10 +67,10 @@ pub(crate) fn wait_for<T>(url: &str, work: impl Future<Output = T>) -> Result<T,
 }
 
 /// Does asynchronous work of clearing up, which nobody ends but the time that it may take.
-pub(crate) fn clear_up(limit: Duration, work: impl Future<Output = ()>) {
+pub(crate) fn clear_up(work: impl Future<Output = ()>) {
     if let Ok(runtime) = runtime() {
         // who clears up can do nothing about it if it takes longer
-        let _ = runtime.block_on(async { tokio::time::timeout(limit, work).await });
+        let _ = runtime.block_on(async { tokio::time::timeout(CLEARING_UP, work).await });
     }
 }
 

@@ -44,6 +44,10 @@ pub const SETTINGS: &[(&str, &str)] = &[
         "vector reads of one file at once: the prefetch depth, at most (by protocol)",
     ),
     (
+        "requests_at_once",
+        "requests that one HTTP server or bucket is sent at once (16, 128), and parts of an upload (4)",
+    ),
+    (
         "in_flight",
         "bytes that are fetched ahead of their decoding, at most (64 MiB)",
     ),
@@ -103,6 +107,18 @@ pub const SETTINGS_FOR_ALL: &[&str] = &[
     "concurrency",
     "in_flight",
     "largest_gap",
+    "largest_request",
+    "largest_vector",
+];
+
+/// Those that are numbers of which 0 would mean that nothing is ever done.
+const ABOVE_ZERO: &[&str] = &[
+    "connect_timeout",
+    "request_timeout",
+    "open_files",
+    "concurrency",
+    "requests_at_once",
+    "in_flight",
     "largest_request",
     "largest_vector",
 ];
@@ -235,7 +251,10 @@ impl Settings {
     ///
     /// # Errors
     /// If it is none.
-    pub fn number<T: FromStr>(&self, name: &'static str) -> Result<Option<T>, IoError> {
+    pub fn number<T: FromStr + Default + PartialEq>(
+        &self,
+        name: &'static str,
+    ) -> Result<Option<T>, IoError> {
         self.parsed(name, "a number", |text| text.parse().ok())
     }
 
@@ -299,13 +318,10 @@ impl Settings {
         let bytes = |name, own: u64| Ok::<_, IoError>(self.bytes(name)?.unwrap_or(own));
         Ok(SourceCost {
             largest_gap: bytes("largest_gap", own.largest_gap)?,
-            largest_request: bytes("largest_request", own.largest_request)?.max(1),
-            largest_vector: bytes("largest_vector", own.largest_vector)?.max(1),
-            in_flight: bytes("in_flight", own.in_flight)?.max(1),
-            concurrency: self
-                .number("concurrency")?
-                .unwrap_or(own.concurrency)
-                .max(1),
+            largest_request: bytes("largest_request", own.largest_request)?,
+            largest_vector: bytes("largest_vector", own.largest_vector)?,
+            in_flight: bytes("in_flight", own.in_flight)?,
+            concurrency: self.number("concurrency")?.unwrap_or(own.concurrency),
             ..own
         })
     }
@@ -319,7 +335,7 @@ impl Settings {
         Ok(named.map_or_else(std::env::temp_dir, PathBuf::from))
     }
 
-    fn parsed<T>(
+    fn parsed<T: Default + PartialEq>(
         &self,
         name: &'static str,
         expected: &'static str,
@@ -328,12 +344,15 @@ impl Settings {
         let Some(text) = self.text(name)? else {
             return Ok(None);
         };
-        match parse(&text) {
+        let is_above_zero = ABOVE_ZERO.contains(&name);
+        match parse(&text).filter(|value| !is_above_zero || *value != T::default()) {
             Some(value) => Ok(Some(value)),
-            None => Err(IoError::Setting {
-                url: self.url.clone(),
-                what: format!("{name} is {expected}, not {text:?}"),
-            }),
+            None => {
+                let least = if is_above_zero { ", above 0" } else { "" };
+                let url = self.url.clone();
+                let what = format!("{name} is {expected}{least}, not {text:?}");
+                Err(IoError::Setting { url, what })
+            }
         }
     }
 }
@@ -509,5 +528,30 @@ mod tests {
                 .contains("largest_gap")
         );
         assert!(!format!("{settings:?}").contains('8'));
+    }
+
+    #[test]
+    fn nothing_may_be_done_not_at_all() {
+        for name in ABOVE_ZERO {
+            let given = |value: &str| {
+                let given = [((*name).to_owned(), value.to_owned())].into();
+                Settings::new("https://h/f", given).unwrap()
+            };
+            let found = |value| match *name {
+                "connect_timeout" | "request_timeout" => given(value).seconds(name).map(drop),
+                "open_files" | "concurrency" | "requests_at_once" => {
+                    given(value).number::<usize>(name).map(drop)
+                }
+                _ => given(value).bytes(name).map(drop),
+            };
+            let said = found("0").unwrap_err().to_string();
+            assert!(said.contains(", above 0, not \"0\""), "{said}");
+            found("1").unwrap();
+        }
+        // these have a meaning
+        let none = [("longest_wait", "0"), ("most_retries", "0")];
+        let none = none.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let settings = Settings::new("https://h/f", none.into()).unwrap();
+        assert!(settings.limits().unwrap().longest_wait.is_zero());
     }
 }

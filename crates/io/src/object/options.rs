@@ -85,7 +85,7 @@ impl Options {
             connect_timeout: limits.connect_timeout,
             request_timeout: limits.request_timeout,
             most_retries: limits.most_retries,
-            at_once: settings.number("concurrency")?.unwrap_or(AT_ONCE).max(1),
+            at_once: settings.number("requests_at_once")?.unwrap_or(AT_ONCE),
             authorities: settings.text("authorities")?.map(PathBuf::from),
         })
     }

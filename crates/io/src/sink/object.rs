@@ -9,7 +9,6 @@ use std::fmt;
 use std::io;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use object_store::multipart::PartId;
 use object_store::{
@@ -32,9 +31,6 @@ const PART_SIZES: std::ops::RangeInclusive<u64> = (5 << 20)..=(1 << 30);
 
 /// Parts on their way at once, each of which is held in memory.
 const UPLOADS: usize = 4;
-
-/// What taking back an upload may take.
-const CLEARING_UP: Duration = Duration::from_secs(5);
 
 const OF_ANOTHER: &str = "another process has begun it";
 
@@ -114,6 +110,7 @@ impl ObjectSink {
             });
         }
         let options = Options::of(&address, settings)?;
+        let at_once = settings.number("requests_at_once")?.unwrap_or(UPLOADS);
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| IoError::Create {
             url: address.url.clone(),
@@ -124,10 +121,7 @@ impl ObjectSink {
             replaces,
             owner: process(),
             layout: Layout::new(first),
-            slots: Arc::new(Semaphore::new(match settings.number("concurrency")? {
-                Some(number) => std::cmp::max(number, 1),
-                None => UPLOADS,
-            })),
+            slots: Arc::new(Semaphore::new(at_once.min(Semaphore::MAX_PERMITS))),
             upload: OnceCell::new(),
             maker: random.iter().map(|byte| format!("{byte:02x}")).collect(),
             state: Mutex::default(),
@@ -331,7 +325,7 @@ impl Drop for ObjectSink {
             return;
         };
         let (store, key) = (&self.store, &self.address.key);
-        clear_up(CLEARING_UP, async {
+        clear_up(async {
             on_the_way.shutdown().await;
             // one that stays is for the rule of the bucket
             let _ = store.parts.abort_multipart(key, id).await;

@@ -51,6 +51,10 @@ pub fn send(
             }
             None => {}
         }
+        // what it takes to compute is not asked for by anybody
+        if !tick(source.meta().size) {
+            return Err(interrupted(&**source));
+        }
     }
     sink.commit()?;
     Ok(Sent {

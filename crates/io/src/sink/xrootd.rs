@@ -8,7 +8,7 @@ use femtobarn_xrootd::{Client, Code, File, OpenOptions, XrootdError, XrootdUrl};
 
 use super::ByteSink;
 use crate::remote::public;
-use crate::runtime::{process, wait_for};
+use crate::runtime::{clear_up, process, wait_for};
 use crate::source::xrootd_client;
 use crate::{IoError, Settings};
 
@@ -241,8 +241,10 @@ impl Drop for XrootdSink {
             return;
         }
         drop(file);
-        // nobody is left to tell
-        let _ = wait_for(&self.url, self.client.remove(&self.aside));
+        clear_up(async {
+            // nobody is left to tell
+            let _ = self.client.remove(&self.aside).await;
+        });
     }
 }
 

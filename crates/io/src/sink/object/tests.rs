@@ -1,4 +1,5 @@
 use std::path::Path as FilePath;
+use std::time::Duration;
 
 use femtobarn_testkit::{Servers, can_store, content};
 

@@ -43,7 +43,7 @@ pub(super) struct Limits {
 
 impl Limits {
     pub fn of(settings: &Settings, is_of_the_grid: bool) -> Result<Self, IoError> {
-        let (limits, concurrency) = (settings.limits()?, settings.number("concurrency")?);
+        let (limits, concurrency) = (settings.limits()?, settings.number("requests_at_once")?);
         let named = settings.text("authorities")?.map(PathBuf::from);
         // the grid's folder of certificates does not know who vouches for other servers
         let grid = || std::env::var_os("X509_CERT_DIR").map(PathBuf::from);
@@ -53,7 +53,7 @@ impl Limits {
             longest_wait: limits.longest_wait,
             most_redirects: limits.most_redirects,
             most_retries: limits.most_retries,
-            concurrency: concurrency.unwrap_or(CONCURRENCY).clamp(1, 1024),
+            concurrency: concurrency.unwrap_or(CONCURRENCY).min(1024),
             authorities: named.or_else(|| is_of_the_grid.then(grid).flatten()),
         })
     }

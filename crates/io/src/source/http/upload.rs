@@ -29,8 +29,7 @@ const OVERWRITE: HeaderName = HeaderName::from_static("overwrite");
 /// How often it is said how much was sent.
 const PULSE: Duration = Duration::from_millis(100);
 
-/// What removing a file that nobody wants may take, and how often it is tried.
-const CLEARING_UP: Duration = Duration::from_secs(5);
+/// How often it is tried to remove a file that nobody wants.
 const REMOVALS: usize = 20;
 
 /// What a server makes of `MOVE`.
@@ -174,7 +173,7 @@ impl HttpUpload {
         let Ok(client) = Client::shared(&self.limits, &self.target.url) else {
             return;
         };
-        clear_up(CLEARING_UP, async {
+        clear_up(async {
             let question = question("DELETE", "removing what is not complete");
             for _ in 0..REMOVALS {
                 // nobody is left to tell
