@@ -79,7 +79,7 @@ fn agrees(kind: &'static str) {
         let data = metered.at_stage(Stage::Data).unwrap();
         let size = size as u64;
         for range in [0..100, size / 3..size / 3 + 10, size - 5..size] {
-            held.read_ranges(&[range.clone()]).unwrap();
+            held.read_ranges(std::slice::from_ref(&range)).unwrap();
             data.read_ranges(&[range]).unwrap();
         }
         let (requests, meter) = (
