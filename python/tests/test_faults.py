@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -185,3 +187,66 @@ def test_opening_is_what_xrootd_saw(tracing, dimuon):
     before = len(tracing.log())
     nt = fb.open(f"{tracing.url}/dimuon.root")
     assert seen(tracing, before)[0] == nt.metrics.requests == 1
+
+
+# Commands whose server falls silent, reading and writing; FROM is the file on the server, TO a name there.
+SILENT = ["cp FROM out.root", "merge out.root FROM FROM", "skim FROM out.root --where x>2", "cp IN TO", "merge TO IN"]
+PROGRAM = [sys.executable, "-c", "import sys; from femtobarn._cli import main; sys.exit(main())"]
+
+
+@pytest.fixture(scope="module", params=["xrootd", "nginx", "minio"])
+def place(request, long, need_program, need_store):
+    """A server with a file, the folder on it that can be written to, and how it is asked."""
+    kind = request.param
+    if kind == "minio":
+        need_store("minio")
+        import object_servers
+
+        server = object_servers.Minio()
+        server.put("private/long.root", long.read_bytes())
+        about = server.about()
+        yield server, "s3://private", {name: str(about[name]) for name in ("access_key_id", "secret_access_key")}
+    else:
+        need_program(kind)
+        server = servers.KINDS[kind]()
+        server.put("long.root", long.read_bytes())
+        yield server, f"{server.url}/dav" if kind == "nginx" else server.url, {}
+    server.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("words", SILENT)
+def test_signals_end_the_program_while_a_server_is_silent(place, ways, long, tmp_path, words, number):
+    """They only set a flag that nobody read who waited for a server."""
+    server, url, options = place
+    way = ways.before(server.port)
+    if url.startswith("s3:"):
+        options = options | {"endpoint": f"http://127.0.0.1:{way}"}
+    url = url.replace(f":{server.port}", f":{way}")
+    names = {"FROM": f"{url}/long.root", "TO": f"{url}/silent.root", "IN": str(long)}
+    options = options | {"spool_folder": str(tmp_path)}
+    settings = [part for name, value in options.items() for part in ("--set", f"{name}={value}")]
+    command = [*PROGRAM, *settings, *[names.get(word, word) for word in words.split()]]
+    pipe = subprocess.PIPE
+    # what is sent and comes is slow first, so that something is on its way when the server becomes silent
+    for stream in ("upstream", "downstream"):
+        ways.poison(way, "bandwidth", stream, rate=500)
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=tmp_path) as child:
+        try:
+            time.sleep(0.8)
+            for stream in ("upstream", "downstream"):
+                ways.poison(way, "timeout", stream, timeout=0)
+            time.sleep(0.7)
+            assert child.poll() is None, child.communicate()
+            start = time.monotonic()
+            child.send_signal(number)
+            _, message = child.communicate(timeout=30)
+            # the three seconds are for taking back what was sent
+            assert time.monotonic() - start < 5
+        finally:
+            child.kill()
+    assert child.returncode == 130, message
+    assert "interrupted" in message
+    assert not list(tmp_path.iterdir())
+    assert not (server.data / "silent.root").exists()
+    assert not (server.data / "private" / "silent.root").exists()

@@ -142,7 +142,8 @@ fn many(
                 }
             }
             Outcome::Interrupted if !json && is_interrupted() => {
-                let name = printable(&report.input.url);
+                let name = report.input.shown();
+                let name = printable(&name);
                 writeln!(err, "fb: not converted: interrupted at {name}")?;
             }
             _ => {}
@@ -287,7 +288,7 @@ pub fn inputs(names: &[String], is_choosing: bool) -> Result<Vec<Input>, Failure
                 }),
         );
         if out.len() == before {
-            let message = format!("no file fits {name:?}");
+            let message = format!("no file fits {:?}", public(name));
             let failure = Failure::new(code::NOT_THERE, "file-not-found", message);
             return Err(Failure {
                 next: is_choosing.then(|| AS_LIST.to_owned()),
@@ -328,7 +329,7 @@ fn listed(names: &[String]) -> Result<Vec<String>, Failure> {
 }
 
 fn document(inputs: &[Input], done: &Converted) -> Value {
-    let inputs: Vec<String> = inputs.iter().map(|input| public(&input.url)).collect();
+    let inputs: Vec<String> = inputs.iter().map(Input::shown).collect();
     let mut out = json!({"inputs": inputs});
     if let (Some(out), Value::Object(done)) = (out.as_object_mut(), done.to_json()) {
         out.extend(done);

@@ -23,7 +23,7 @@ pub fn run(args: &CopyArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
             let message = format!("no file fits {}", public(source));
             return Err(Failure::new(code::NOT_THERE, "file-not-found", message));
         }
-        files.extend(found.into_iter().map(|target| target.to_string()));
+        files.extend(found.iter().map(Target::whole));
     }
     let is_folder = destination("x", &args.destination) != args.destination;
     if files.len() > 1 && !is_folder {

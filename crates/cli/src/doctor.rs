@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use femtobarn::io::{Check, Outcome, Settings, examine, public};
+use femtobarn::io::{Check, Outcome, Settings, examine};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, code};
@@ -11,14 +11,19 @@ use crate::output::Output;
 use crate::table::printable;
 use crate::target::Target;
 
-pub fn run(url: &str, n_bytes: u64, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn run(
+    target: &Target,
+    n_bytes: u64,
+    json: bool,
+    out: &mut Output<'_>,
+) -> Result<i32, Failure> {
     // what is behind the file's name is in the file
-    let file = Target::parse(url)?.file;
-    let checks = examine(&file, &Settings::of(&file), n_bytes);
+    let file = &target.file;
+    let checks = examine(file, &Settings::of(file), n_bytes);
     let is_fine = checks.iter().all(|check| check.outcome == Outcome::Fine);
     if json {
         let checks: Vec<Value> = checks.iter().map(document).collect();
-        out.json(&json!({"url": public(&file), "ok": is_fine, "checks": checks}))?;
+        out.json(&json!({"url": target.shown(), "ok": is_fine, "checks": checks}))?;
     } else {
         let widest = |text: fn(&Check) -> String| {
             let lengths = checks.iter().map(|check| text(check).chars().count());

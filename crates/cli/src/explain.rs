@@ -13,10 +13,11 @@ use crate::output::Output;
 use crate::schema::type_text;
 use crate::selection::select;
 use crate::table::{Table, printable};
+use crate::target::Target;
 use crate::units::{bytes, plural};
 
 pub fn run(args: &ExplainArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
-    with_ntuple(&args.target, |opened| {
+    with_ntuple(&Target::parse(&args.target)?, |opened| {
         let paths = select(&opened.reader, &args.fields)?;
         let selection = opened.ntuple.select(paths.as_deref())?;
         let n_entries = opened.ntuple.n_entries();

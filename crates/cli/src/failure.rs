@@ -7,6 +7,7 @@ use femtobarn::Error;
 use femtobarn::convert::Format;
 use femtobarn::io::IoError;
 use femtobarn::rootfile::RootFileError;
+use femtobarn::url::is_remote;
 use serde_json::{Value, json};
 
 use crate::output::Output;
@@ -157,15 +158,19 @@ fn step(kind: &str) -> Option<&'static str> {
 
 /// The next step after an error of this kind in a file.
 fn advice(kind: &str, target: &Target) -> Option<String> {
-    let file = &target.file;
+    let file = target.shown();
+    let is_asked = is_remote(&target.file) && target.file.contains('?');
     Some(match kind {
         "file-not-found" => format!("did you mean {}?", target.similar_file()?),
         "key-not-found" | "not-a-directory" => format!("`fb ls {file}` lists what is in it"),
-        "not-a-file" if Path::new(file).is_dir() => {
+        "not-a-file" if Path::new(&file).is_dir() => {
             format!(
                 "it is a folder: give its files, as '{}/*.root'",
                 file.trim_end_matches('/')
             )
+        }
+        "ambiguous-ntuple" if is_asked => {
+            format!("put the name in front of the question mark: `{file}:NAME?…`")
         }
         "ambiguous-ntuple" => format!("put the name behind the file's: `{file}:NAME`"),
         "no-ntuple" | "not-an-rntuple" => format!("`fb ls {file}` lists what is in it"),
@@ -173,7 +178,7 @@ fn advice(kind: &str, target: &Target) -> Option<String> {
         "page-checksum" | "corrupt-data" => format!(
             "`fb verify {target}` lists the damage and the entries that it costs; the others can be read"
         ),
-        "not-a-root-file" if Format::of(Path::new(file)) != Format::Root => {
+        "not-a-root-file" if Format::of(Path::new(&file)) != Format::Root => {
             format!("`fb convert {file} NAME.root` makes a ROOT file of a table")
         }
         _ => return None,

@@ -13,6 +13,7 @@ use crate::open::{Opened, missing, with_ntuple};
 use crate::output::Output;
 use crate::selection::select;
 use crate::table::{cut, line, printable};
+use crate::target::Target;
 use crate::value::{Style, Values, json_string};
 
 /// Entries that are read at once for JSON, which is written as it is read.
@@ -27,7 +28,7 @@ pub fn run(
     out: &mut Output<'_>,
     err: &mut Output<'_>,
 ) -> Result<i32, Failure> {
-    with_ntuple(&args.target, |opened| {
+    with_ntuple(&Target::parse(&args.target)?, |opened| {
         let code = head(opened, args, json, out)?;
         // what is printed stays in front of what is not
         out.flush()?;

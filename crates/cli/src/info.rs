@@ -14,6 +14,7 @@ use crate::open::{Opened, with_ntuple};
 use crate::output::Output;
 use crate::schema::{Bytes, Row, Sizes, metadata, projection, rows, type_text};
 use crate::table::{Table, printable};
+use crate::target::Target;
 use crate::units;
 
 /// Clusters up to this number are listed without being asked for.
@@ -45,7 +46,7 @@ pub struct Info<'a> {
 }
 
 pub fn run(
-    target: &str,
+    target: &Target,
     args: &InfoArgs,
     json: bool,
     out: &mut Output<'_>,

@@ -44,6 +44,7 @@ use std::io::Write;
 
 use clap::Parser;
 use clap::error::ErrorKind;
+use femtobarn::io::public;
 
 use args::{Cli, Verb};
 use failure::{Failure, code};
@@ -67,12 +68,14 @@ fn run_with(args: Vec<String>, out: &mut Output<'_>, err: &mut Output<'_>) -> i3
         Some("merge") => Some(merge::OF_HADD),
         _ => None,
     };
+    let is_url = |arg: &&String| arg.contains("://");
+    let urls: Vec<String> = args.iter().filter(is_url).cloned().collect();
     let result = match Cli::try_parse_from(std::iter::once("fb".to_owned()).chain(args)) {
         Ok(cli) => options::set_all(&cli.set).and_then(|()| match cli.stats {
             true => stats::run(&cli, out, err),
             false => dispatch(&cli, out, err),
         }),
-        Err(error) => usage(&error, (json, advice), out),
+        Err(error) => usage(&error, &urls, (json, advice), out),
     };
     let result = result.and_then(|code| out.flush().map(|()| code).map_err(Failure::from));
     let code = result.unwrap_or_else(|failure| {
@@ -89,8 +92,8 @@ fn run_with(args: Vec<String>, out: &mut Output<'_>, err: &mut Output<'_>) -> i3
 fn dispatch(cli: &Cli, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32, Failure> {
     let json = cli.json;
     match &cli.verb {
-        Verb::Ls(args) => each(&args.files, json, true, out, err, |file, out| {
-            ls::run(file, args.rntuples, json, out)
+        Verb::Ls(args) => each(&args.files, json, true, out, err, |target, out| {
+            ls::run(target, args.rntuples, json, out)
         }),
         Verb::Info(args) => each(&args.targets, json, true, out, err, |target, out| {
             info::run(target, args, json, out)
@@ -110,8 +113,8 @@ fn dispatch(cli: &Cli, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32
         Verb::Reshape(args) => reshape::reshape(args, cli.json, out),
         Verb::Skim(args) => reshape::skim(args, cli.json, out),
         Verb::Cp(args) => copy::run(args, cli.json, out),
-        Verb::Doctor(args) => each(&args.urls, json, true, out, err, |url, out| {
-            doctor::run(url, args.bytes, json, out)
+        Verb::Doctor(args) => each(&args.urls, json, true, out, err, |target, out| {
+            doctor::run(target, args.bytes, json, out)
         }),
         Verb::Completion(args) => completion::run(args, out),
     }
@@ -126,30 +129,36 @@ fn each(
     titles: bool,
     out: &mut Output<'_>,
     err: &mut Output<'_>,
-    mut work: impl FnMut(&str, &mut Output<'_>) -> Result<i32, Failure>,
+    mut work: impl FnMut(&Target, &mut Output<'_>) -> Result<i32, Failure>,
 ) -> Result<i32, Failure> {
     let mut expanded = Vec::new();
     for target in targets {
         match Target::parse_pattern(target) {
             Ok(found) if !found.is_empty() => {
-                expanded.extend(found.iter().map(Target::to_string));
+                expanded.extend(
+                    found
+                        .into_iter()
+                        .map(|target| (target.to_string(), Ok(target))),
+                );
             }
             // work says what is wrong with it
-            _ => expanded.push(target.clone()),
+            _ => expanded.push((public(target), Target::parse(target))),
         }
     }
-    if let [target] = expanded.as_slice() {
-        return work(target, out);
-    }
+    let is_one = expanded.len() == 1;
     let mut highest = code::FINE;
-    for (i, target) in expanded.iter().enumerate() {
+    for (i, (title, target)) in expanded.into_iter().enumerate() {
+        if is_one {
+            return work(&target?, out);
+        }
         if titles && !json {
             let space = if i > 0 { "\n" } else { "" };
-            writeln!(out, "{space}{}:", printable(target))?;
+            writeln!(out, "{space}{}:", printable(&title))?;
         }
-        let code = work(target, out).or_else(|failure| {
+        let done = target.and_then(|target| work(&target, out));
+        let code = done.or_else(|failure| {
             if json {
-                out.json(&failure.document(Some(target)))?;
+                out.json(&failure.document(Some(&title)))?;
             } else {
                 out.flush()?;
                 failure.write(json, err)?;
@@ -169,10 +178,14 @@ fn each(
 /// Help and version go to standard output; everything else is wrong usage.
 fn usage(
     error: &clap::Error,
+    urls: &[String],
     (json, advice): (bool, Option<&str>),
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
-    let text = error.render().to_string();
+    let mut text = error.render().to_string();
+    for url in urls {
+        text = text.replace(url.as_str(), &public(url));
+    }
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             out.write_all(text.as_bytes())?;

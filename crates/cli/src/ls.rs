@@ -34,17 +34,18 @@ struct Ntuple {
 }
 
 pub fn run(
-    file: &str,
+    target: &Target,
     only_ntuples: bool,
     json: bool,
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
+    let file = target.whole();
+    let file = file.as_str();
     if is_folder(file) {
         return folder::run(file, json, out);
     }
-    let target = Target::parse(file)?;
     if target.name.is_some() && target.exists() {
-        let message = format!("ls takes a file alone: `fb ls {}`", target.file);
+        let message = format!("ls takes a file alone: `fb ls {}`", target.shown());
         return Err(Failure::new(code::USAGE, "usage", message));
     }
     let target = Target {

@@ -30,13 +30,12 @@ pub fn open(file: &str, name: Option<&str>) -> Result<Opened, Error> {
 
 /// Does `work` with an ntuple; errors say what to do next.
 pub fn with_ntuple(
-    target: &str,
+    target: &Target,
     work: impl FnOnce(&Opened) -> Result<i32, Failure>,
 ) -> Result<i32, Failure> {
-    let target = Target::parse(target)?;
     let opened = open(&target.file, target.name.as_deref()).map_err(Failure::from);
     let result = opened.and_then(|opened| work(&opened));
-    result.map_err(|failure| failure.advise(&target))
+    result.map_err(|failure| failure.advise(target))
 }
 
 /// The failure of a part that the library promised and did not give.

@@ -82,6 +82,21 @@ impl Target {
             .collect()
     }
 
+    /// All of it as the path or URL of a file, with what is for the server.
+    pub fn whole(&self) -> String {
+        let query = self.file.find('?').filter(|_| is_remote(&self.file));
+        let (path, query) = self.file.split_at(query.unwrap_or(self.file.len()));
+        match &self.name {
+            Some(name) => format!("{path}:{name}{query}"),
+            None => self.file.clone(),
+        }
+    }
+
+    /// The file as people see it.
+    pub fn shown(&self) -> String {
+        public(&self.file)
+    }
+
     fn path(&self) -> &Path {
         Path::new(split_scheme(&self.file).1)
     }
@@ -123,9 +138,10 @@ impl Target {
     }
 }
 
+/// As people see it, without what may be secret in a URL: it is for messages, and not what is opened.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
+        f.write_str(&self.shown())?;
         self.name.iter().try_for_each(|name| write!(f, ":{name}"))
     }
 }
@@ -201,6 +217,41 @@ mod tests {
             remote,
             ("root://host//data.root".into(), Some("Events".into()))
         );
+    }
+
+    #[test]
+    fn a_name_stands_in_front_of_what_is_for_the_server_which_nobody_sees() {
+        // `fb info 'http://h/a.root:E?s=1'` asked the server for `a.root?s=1:E`
+        for (text, file, name, shown) in [
+            (
+                "http://me:s@h/a.root:E?s=1",
+                "http://me:s@h/a.root?s=1",
+                Some("E"),
+                "http://me@h/a.root:E",
+            ),
+            (
+                "https://h/a:b?s=1",
+                "https://h/a?s=1",
+                Some("b"),
+                "https://h/a:b",
+            ),
+            (
+                "root://h//a.root?s=x:y",
+                "root://h//a.root?s=x:y",
+                None,
+                "root://h//a.root",
+            ),
+        ] {
+            let target = Target::parse(text).unwrap();
+            assert_eq!((target.file.as_str(), target.name.as_deref()), (file, name));
+            assert_eq!(
+                (target.to_string().as_str(), target.whole().as_str()),
+                (shown, text)
+            );
+        }
+        let path = Target::parse("what?.root:E").unwrap();
+        assert_eq!(path.to_string(), "what?.root:E");
+        assert_eq!(path.whole(), "what?.root:E");
     }
 
     #[test]

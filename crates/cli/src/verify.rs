@@ -36,6 +36,7 @@ pub struct Verified {
 /// What verification found in a file.
 #[derive(Debug)]
 pub struct Verdict {
+    /// As people see it.
     pub file: String,
     pub ntuples: Vec<Verified>,
     /// Damage of the container: nothing in it can be found.
@@ -45,18 +46,17 @@ pub struct Verdict {
 }
 
 pub fn run(
-    target: &str,
+    target: &Target,
     args: &VerifyArgs,
     json: bool,
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
-    let target = Target::parse(target)?;
     let threads = args.threads.number()?;
     let show = Show::new(1, json);
-    let verdict = verdict(&target, threads, &show);
-    let mut verdict = verdict.map_err(|failure| failure.advise(&target))?;
+    let verdict = verdict(target, threads, &show);
+    let mut verdict = verdict.map_err(|failure| failure.advise(target))?;
     if verdict.can_be_opened() {
-        verdict.against = proof::against(&target, args, threads, &show)?;
+        verdict.against = proof::against(target, args, threads, &show)?;
         if let Some(report) = &mut verdict.against {
             let own = verdict.ntuples.iter();
             for verified in own.filter(|verified| verified.attribute_set_of.is_none()) {
@@ -127,7 +127,7 @@ pub fn union(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
 
 fn verdict(target: &Target, threads: usize, show: &Show) -> Result<Verdict, Failure> {
     let mut verdict = Verdict {
-        file: target.file.clone(),
+        file: target.shown(),
         ntuples: Vec::new(),
         error: None,
         against: None,
@@ -144,7 +144,7 @@ fn verdict(target: &Target, threads: usize, show: &Show) -> Result<Verdict, Fail
         }
     };
     if names.is_empty() {
-        let message = format!("{}: holds no RNTuple or TTree to verify", target.file);
+        let message = format!("{}: holds no RNTuple or TTree to verify", verdict.file);
         return Err(Failure::new(code::NOT_THERE, "no-ntuple", message));
     }
     for name in names {

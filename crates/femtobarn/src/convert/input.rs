@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use femtobarn_io::{ByteSource, Settings};
+use femtobarn_io::{ByteSource, Settings, public};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::schema::{Descriptor, FieldId};
@@ -41,6 +41,11 @@ impl Input {
     /// How its server is asked.
     pub(crate) fn all_settings(&self) -> Result<Settings, RNTupleError> {
         Ok(Settings::new(&self.url, self.settings.clone())?)
+    }
+
+    /// Its URL as people see it, without what may be secret.
+    pub fn shown(&self) -> String {
+        public(&self.url)
     }
 
     /// Opens its file.
@@ -237,9 +242,9 @@ fn check_kinds(first: &Input, inputs: &[Input]) -> Result<(), RNTupleError> {
         return Err(RNTupleError::Usage {
             what: format!(
                 "{} is {}, {} is {}: inputs of several kinds do not become one; convert each into a ROOT file first",
-                first.url,
+                first.shown(),
                 kind(first).name(),
-                other.url,
+                other.shown(),
                 kind(other).name()
             ),
         });
@@ -247,11 +252,12 @@ fn check_kinds(first: &Input, inputs: &[Input]) -> Result<(), RNTupleError> {
     let is_named = |input: &&Input| kind(input) != Format::Root && input.path.is_some();
     match inputs.iter().find(is_named) {
         None => Ok(()),
-        Some(Input { url, path, .. }) => Err(RNTupleError::Usage {
+        Some(input) => Err(RNTupleError::Usage {
             what: format!(
                 "{url} is {}, a table, in which nothing is called {:?}: give {url} alone",
-                Format::of(Path::new(url)).name(),
-                path.as_deref().unwrap_or_default()
+                kind(input).name(),
+                input.path.as_deref().unwrap_or_default(),
+                url = input.shown()
             ),
         }),
     }

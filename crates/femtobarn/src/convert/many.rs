@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use femtobarn_io::{IoError, is_remote, public};
+use femtobarn_io::{IoError, is_remote};
 use femtobarn_rntuple::RNTupleError;
 use serde_json::{Value, json};
 
@@ -65,7 +65,8 @@ pub enum Outcome {
 impl FileReport {
     /// The report as JSON.
     pub fn to_json(&self) -> Value {
-        let mut out = json!({"input": public(&self.input.url), "output": shown(&self.output).to_string_lossy()});
+        let mut out =
+            json!({"input": self.input.shown(), "output": shown(&self.output).to_string_lossy()});
         let more = match &self.outcome {
             Outcome::Converted(done) => {
                 if let Some(out) = out.as_object_mut() {
@@ -225,20 +226,20 @@ fn n_entries(input: &Input) -> Option<u64> {
 }
 
 fn outputs(inputs: &[Input], folder: &Path, format: Format) -> Result<Vec<PathBuf>, RNTupleError> {
-    let mut seen: HashMap<PathBuf, &str> = HashMap::new();
+    let mut seen: HashMap<PathBuf, String> = HashMap::new();
     let mut out = Vec::with_capacity(inputs.len());
     for input in inputs {
         let given = shown(Path::new(&input.url));
         let name = given.file_stem().unwrap_or_default().to_string_lossy();
         let name = format!("{name}.{}", format.extension());
         let output = PathBuf::from(file_of(&folder.to_string_lossy(), &name));
-        if let Some(other) = seen.insert(output.clone(), &input.url) {
+        if let Some(other) = seen.insert(output.clone(), input.shown()) {
             let reason = format!(
                 "{other} and {} would both become {}: convert them into different folders",
-                public(&input.url),
+                input.shown(),
                 shown(&output).display()
             );
-            return Err(misused(&public(&input.url), reason));
+            return Err(misused(&input.shown(), reason));
         }
         out.push(output);
     }

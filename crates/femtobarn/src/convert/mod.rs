@@ -331,13 +331,13 @@ fn check_something(
     inputs: &[Input],
     options: &ConvertOptions,
 ) -> Result<(), RNTupleError> {
-    let url = inputs.first().map_or("", |input| input.url.as_str());
+    let url = inputs.first().map(Input::shown).unwrap_or_default();
     if source.fields.iter().any(has_data) {
         return Ok(());
     }
     match source.skipped.first() {
         Some((name, reason)) => Err(RNTupleError::Unsupported {
-            url: url.to_owned(),
+            url,
             ntuple: source.name.clone(),
             name: name.clone(),
             reason: format!("{reason}; nothing else is left to convert"),

@@ -43,7 +43,7 @@ pub(super) fn open(
     let names = first.schema.fields().iter();
     let mut wanted = Wanted::new(options, names.map(|field| field.name().as_str()));
     let columns = Columns::new(&first.schema, &mut wanted, output == Format::Root)?;
-    wanted.check(inputs.first().map_or("", |input| &input.url), "")?;
+    wanted.check(&inputs.first().map(Input::shown).unwrap_or_default(), "")?;
     let mut nulls = Nulls::default();
     let mut n_entries = 0;
     for batch in first.batches {
@@ -85,7 +85,7 @@ fn table(inputs: &[Input], format: Format) -> Result<Table, RNTupleError> {
         all = Some(match all {
             None => next,
             Some(mut table) => {
-                check_alike(&table.schema, &next.schema, &input.url)?;
+                check_alike(&table.schema, &next.schema, &input.shown())?;
                 table.n_bytes += next.n_bytes;
                 table.batches = Box::new(table.batches.chain(next.batches));
                 table

@@ -77,7 +77,7 @@ impl Job<'_> {
                     ntuple.check(&reader, &|name| self.fields.takes(name))?;
                 }
                 Chooser::new(&options.entries, &reader, 1)
-                    .map_err(|error| about_one(error, &input.url, &path, is_named))?;
+                    .map_err(|error| about_one(error, &input.shown(), &path, is_named))?;
             } else if is_summed(&key) {
                 if self.taken.contains(&path) {
                     return Err(taken(&opened, &path, &key));

@@ -9,15 +9,15 @@ use crate::open::RNTUPLE_CLASS;
 
 /// The error of a name or pattern that no field of any input fits: of the first one that has ntuples, with the nearest names.
 pub(crate) fn no_field(inputs: &[Input], name: &str) -> RNTupleError {
-    let first = inputs.first().map_or("", |input| input.url.as_str());
-    let (mut url, mut ntuple, mut names) = (first.to_owned(), String::new(), Vec::new());
+    let first = inputs.first().map(Input::shown).unwrap_or_default();
+    let (mut url, mut ntuple, mut names) = (first, String::new(), Vec::new());
     for input in inputs {
         // what cannot be read was told before
         let Ok(found) = names_of(input) else { continue };
         let Some((path, _)) = found.first() else {
             continue;
         };
-        url.clone_from(&input.url);
+        url = input.shown();
         if found.len() == 1 {
             ntuple.clone_from(path);
         }

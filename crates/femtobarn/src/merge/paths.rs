@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use femtobarn_io::public;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rootfile::Key;
 
@@ -29,7 +30,7 @@ impl Paths {
     /// # Errors
     /// If it cannot have that path. Objects of one path are no error.
     pub fn add(&mut self, url: &str, path: &str, key: &Key) -> Result<(), RNTupleError> {
-        let class = &key.class_name;
+        let (url, class) = (public(url), &key.class_name);
         let refused = |what: &str| RNTupleError::Usage {
             what: format!(
                 "{url} has a {class} called {path:?}, and {what}, and one file cannot have both: name the ntuples to merge them alone (FILE:NAME), or leave out what is none (others=\"drop\", --others drop)"

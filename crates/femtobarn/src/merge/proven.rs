@@ -103,7 +103,7 @@ fn check_inputs(
         let found = ntuple.verify(options.threads.max(1), Some(tick))?;
         if let Some(damage) = found.into_iter().flat_map(|found| found.damages).next() {
             return Err(RNTupleError::Inconsistent {
-                url: input.url.clone(),
+                url: input.shown(),
                 ntuple: path.unwrap_or_else(|| {
                     let reader = ntuple.readers().first();
                     reader.map_or(String::new(), |reader| reader.path().to_owned())

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use femtobarn_io::ByteSink;
+use femtobarn_io::{ByteSink, public};
 use femtobarn_rntuple::write::{Levels, Merged, hull};
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ pub struct MergedNTuple {
 /// What came of an input.
 #[derive(Debug, Clone, Default)]
 pub struct MergedInput {
-    /// The file.
+    /// The file, without what may be secret in its URL.
     pub url: String,
     /// Its ntuples by their paths.
     pub ntuples: Vec<(String, Merged)>,
@@ -60,7 +60,7 @@ pub struct MergedInput {
 impl MergedInput {
     pub(super) fn of(url: &str) -> Self {
         Self {
-            url: url.to_owned(),
+            url: public(url),
             ..Self::default()
         }
     }

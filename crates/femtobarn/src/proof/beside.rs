@@ -87,7 +87,7 @@ fn only(output: &Input) -> Result<(String, Arc<Reader>), RNTupleError> {
             Err(RNTupleError::Usage {
                 what: format!(
                     "one ntuple is compared with those that were joined, and {} has {} ({}): name one (FILE:NAME)",
-                    output.url,
+                    output.shown(),
                     names.len(),
                     names.join(", ")
                 ),

@@ -83,7 +83,7 @@ pub fn prove(
     if is_among(output, inputs) {
         let what = format!(
             "{} is one of its own inputs: name the files that it was made of",
-            output.url
+            output.shown()
         );
         return Err(RNTupleError::Usage { what });
     }
@@ -200,7 +200,7 @@ fn lacking(
             let reader = opened.reader(&path, &key, None)?;
             let mut names = reader.descriptor().field_names();
             if names.any(|name| fields.takes(name)) {
-                out.push(NTupleProof::lacking(path.clone(), &input.url));
+                out.push(NTupleProof::lacking(path.clone(), &input.shown()));
                 known.insert(path);
             }
         }
@@ -227,7 +227,7 @@ fn open(output: &Input) -> Result<Vec<(String, Arc<Reader>)>, RNTupleError> {
         return Err(RNTupleError::Usage {
             what: format!(
                 "{} has no RNTuple that could be compared with inputs",
-                output.url
+                output.shown()
             ),
         });
     }
@@ -246,7 +246,8 @@ fn find(input: &Input, path: &str) -> Result<Option<Arc<Reader>>, RNTupleError> 
         return Err(RNTupleError::Usage {
             what: format!(
                 "{}:{path} is a {}, and pages and values of an RNTuple are compared with those of RNTuples (fb convert proves what it makes by itself)",
-                input.url, key.class_name
+                input.shown(),
+                key.class_name
             ),
         });
     }
