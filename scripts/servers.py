@@ -500,8 +500,8 @@ cms.space min 1m 1m
                 own(self.folder)
                 self._programs.append(_Program(program, name, config))
         wait_until(lambda: all(map(answers, (self.port, *self.servers))), self.log)
-        # the redirector's manager says when a server has logged in
-        wait_until(lambda: self._programs[0].log().count("logged in") >= 2, self.log)
+        # the redirector's manager says when a server has logged in; the redirector itself does so, too
+        wait_until(lambda: self._programs[0].log().count("Protocol: Primary server.") >= 2, self.log)
 
     @property
     def url(self) -> str:

@@ -10,7 +10,7 @@ use crate::backoff::backoff;
 use crate::connection::{Answer, Connection, MOST_ANSWER, Trace};
 use crate::file::{Kept, Slot};
 use crate::protocol::{self, DirEntry, DirListOptions, Mode, QueryKind, Redirect, Request, Stat};
-use crate::{Options, Server, XrootdError, XrootdUrl};
+use crate::{Code, Options, Server, XrootdError, XrootdUrl};
 
 /// The connections of a process, or of a part of it. Cheap to clone; clones share connections.
 #[derive(Debug, Clone, Default)]
@@ -260,36 +260,65 @@ impl Client {
         let doing = format!("dirlist {}", url.path);
         let options = DirListOptions { with_stat: true };
         let mut found: Vec<DirEntry> = Vec::new();
-        for server in self.servers_of(url).await? {
+        let (servers, mut missing) = (self.servers_of(url).await?, None);
+        let n_servers = servers.len();
+        let mut n_missing = 0;
+        for server in servers {
             let at = XrootdUrl {
                 server,
                 ..url.clone()
             };
             let request = |path| Request::DirList { path, options };
-            let answered = self.simple(&at, &doing, request).await?;
+            let answered = match self.simple(&at, &doing, request).await {
+                // not every server has every folder
+                Err(error) if error.code() == Some(Code::NOT_FOUND) => {
+                    n_missing += 1;
+                    missing = Some(error);
+                    continue;
+                }
+                answered => answered?,
+            };
             let entries = protocol::dir_entries(&answered.body);
             found.extend(entries.map_err(|source| answered.connection.malformed(&doing, source))?);
+        }
+        if let Some(error) = missing.filter(|_| n_missing == n_servers) {
+            return Err(error);
         }
         found.sort_by(|a, b| a.name.cmp(&b.name));
         found.dedup_by(|a, b| a.name == b.name);
         Ok(found)
     }
 
-    /// The servers that have a folder: the one of the URL, or if that is a redirector, those that it names.
+    /// The servers that may have a folder: the one of the URL, or if that is a redirector, all that it has, also through other
+    /// redirectors. Which of them have the folder it only knows of those that answer it in time.
     async fn servers_of(&self, url: &XrootdUrl) -> Result<Vec<Server>, XrootdError> {
-        let connection = self.connection(&url.server, "").await?;
-        if !connection.protocol.flags.is_manager() {
-            return Ok(vec![url.server.clone()]);
+        let (mut servers, mut seen) = (Vec::new(), Vec::new());
+        let mut to_ask = vec![url.server.clone()];
+        while let Some(server) = to_ask.pop() {
+            if seen.contains(&server) {
+                continue;
+            }
+            seen.push(server.clone());
+            let connection = self.connection(&server, "").await?;
+            if !connection.protocol.flags.is_manager() {
+                servers.push(server);
+                continue;
+            }
+            let all = XrootdUrl {
+                path: format!("*{}", url.path),
+                server,
+                ..url.clone()
+            };
+            let addresses = self.locate(&all, false).await?;
+            to_ask.extend(addresses.iter().filter_map(|address| {
+                let server = Server::parse(address, url.server.tls).ok()?;
+                Some(Server {
+                    user: url.server.user.clone(),
+                    ..server
+                })
+            }));
         }
-        let found = self.locate(url, false).await?;
-        let servers = found.iter().filter_map(|address| {
-            let server = Server::parse(address, url.server.tls).ok()?;
-            Some(Server {
-                user: url.server.user.clone(),
-                ..server
-            })
-        });
-        Ok(servers.collect())
+        Ok(servers)
     }
 
     /// Addresses of servers that have a file or folder.
@@ -500,7 +529,7 @@ mod tests {
         let missing = XrootdError::Server {
             server: other.to_string(),
             doing: "open".to_owned(),
-            code: crate::Code::NOT_FOUND,
+            code: Code::NOT_FOUND,
             message: String::new(),
         };
         tried.add(&other, &missing);

@@ -177,6 +177,15 @@ fn said(message: &str) -> String {
 }
 
 impl XrootdError {
+    /// What a server has said in the end, if it has said no.
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            Self::Server { code, .. } => Some(*code),
+            Self::Exhausted { last, .. } => last.code(),
+            _ => None,
+        }
+    }
+
     /// Whether another server, or the same one later, may do it.
     pub(crate) fn is_of_the_server(&self) -> bool {
         match self {

@@ -54,7 +54,7 @@ impl XrootdSink {
                 };
                 match File::open(&client, aside.clone(), OpenOptions::CreateNew).await {
                     // of a process that had the same number, or our own, of which the answer was lost
-                    Err(error) if code(&error) == Some(Code::EXISTS) && tries < MOST_NAMES => {
+                    Err(error) if error.code() == Some(Code::EXISTS) && tries < MOST_NAMES => {
                         tries += 1;
                     }
                     opened => return opened.map(|file| (aside, file)),
@@ -85,7 +85,7 @@ impl XrootdSink {
 
     /// What failed while it was written. Where no server has said why, none may be there to remove what was sent.
     fn lost(&self, error: XrootdError) -> IoError {
-        if code(&error).is_some() || matches!(error, XrootdError::Usage { .. }) {
+        if error.code().is_some() || matches!(error, XrootdError::Usage { .. }) {
             return failed(&self.url, error);
         }
         let left = Left {
@@ -118,7 +118,7 @@ impl XrootdSink {
     /// lost.
     async fn has_its_name(&self, size: u64) -> bool {
         let aside = self.client.stat(&self.aside).await;
-        let is_gone = aside.is_err_and(|error| code(&error) == Some(Code::NOT_FOUND));
+        let is_gone = aside.is_err_and(|error| error.code() == Some(Code::NOT_FOUND));
         let named = self.client.stat(&self.wanted).await;
         is_gone && named.is_ok_and(|found| found.size == size)
     }
@@ -132,15 +132,6 @@ impl XrootdSink {
 struct Left {
     path: String,
     source: XrootdError,
-}
-
-/// What a server has said, in the end.
-fn code(error: &XrootdError) -> Option<Code> {
-    match error {
-        XrootdError::Server { code, .. } => Some(*code),
-        XrootdError::Exhausted { last, .. } => code(last),
-        _ => None,
-    }
 }
 
 fn usage(what: String) -> XrootdError {
