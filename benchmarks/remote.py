@@ -16,20 +16,19 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from _measure import CompetitorError, Entry, Worker, present, ratios, say
 from _proxies import Counting
-from _report import Group, close, context, duration, spread, table
+from _report import Group, close, context, duration, goal, spread, table
 from _run import BUILD, NTUPLE, arguments, inputs, measure
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
@@ -62,17 +61,6 @@ class Place:
 
 
 @dataclass
-class Case:
-    """One table: a protocol, a format and a latency."""
-
-    place: Place
-    kind: str
-    rtt: int
-    port: int
-    group: Group = field(init=False)
-
-
-@dataclass
 class Asked:
     """What one reader has asked a server for, and what it has read."""
 
@@ -80,7 +68,16 @@ class Asked:
     check: dict[str, Any]
 
 
-Measured: TypeAlias = "tuple[Case, dict[str, Asked], float]"  # and the bandwidth
+@dataclass
+class Case:
+    """One table: a protocol, a format and a latency; the bandwidth in bytes a second."""
+
+    place: Place
+    kind: str
+    rtt: int
+    asked: dict[str, Asked]
+    bandwidth: float
+    group: Group
 
 
 def spec(competitor: str, place: Place, kind: str, port: int, **more: Any) -> dict[str, Any]:
@@ -159,13 +156,14 @@ def bandwidth(place: Place, kind: str, port: int) -> float:
     return most
 
 
-def ideal(case: Case, asked: Asked, rate: float) -> float:
+def ideal(case: Case) -> float:
     """The least time: the bytes at the bandwidth, and the round trips that nobody can avoid.
 
     XRootD: the handshake with the protocol's request, login, open, both ends of the file, data. HTTP and S3: both ends
     and data, since the proxy itself accepts connections without delay.
     """
-    return asked.counts["bytes"] / rate + ANSWERS[case.place.protocol] * case.rtt / 1000
+    n_bytes = case.asked["femtobarn"].counts["bytes"]
+    return n_bytes / case.bandwidth + ANSWERS[case.place.protocol] * case.rtt / 1000
 
 
 def row(entry: Entry, reference: Entry, asked: dict[str, Asked], needed: int) -> list[str]:
@@ -180,30 +178,19 @@ def row(entry: Entry, reference: Entry, asked: dict[str, Asked], needed: int) ->
         f"{duration(entry.median())} ({duration(min(seconds))} to {duration(max(seconds))})",
         spread(times),
         f"{entry.median_of('cpu'):.2f}",
-        goal(entry, reference),
+        goal(entry, reference, None),
     ]
 
 
-def goal(entry: Entry, reference: Entry) -> str:
-    if entry.goal is None:
-        return ""
-    kind, wanted = entry.goal
-    if kind == "within":
-        found = statistics.median(ratios(reference.seconds(), entry.seconds()))
-        return f"femtobarn ≤ {wanted} times this: {found:.2f} {'✓' if found <= wanted else '✗'}"
-    found = statistics.median(ratios(entry.seconds(), reference.seconds()))
-    return f"≥ {wanted:g} times femtobarn's: {found:.1f} {'✓' if found >= wanted else '✗'}"
-
-
-def case_text(case: Case, asked: dict[str, Asked], rate: float) -> str:
-    reference = case.group.entries[0]
+def case_text(case: Case) -> str:
+    reference, asked = case.group.entries[0], case.asked
     needed = asked[reference.label].check["needed"]
     header = ["reader", "requests (ranges)", "MB", "÷ needed", "median (min to max)", "by femtobarn's", "CPU s", "goal"]
     rows = [row(entry, reference, asked, needed) for entry in case.group.entries if entry.ran]
-    least = ideal(case, asked[reference.label], rate)
+    least = ideal(case)
     found = reference.median() / least
     arithmetic = (
-        f"- ideal: {asked[reference.label].counts['bytes'] / 1e6:.1f} MB ÷ {rate / 1e6:.0f} MB/s + "
+        f"- ideal: {asked[reference.label].counts['bytes'] / 1e6:.1f} MB ÷ {case.bandwidth / 1e6:.0f} MB/s + "
         f"{ANSWERS[case.place.protocol]} x {case.rtt} ms = {duration(least)}; femtobarn takes {found:.2f} times as long"
     )
     if case.place.protocol == "XRootD" and case.rtt == 50:
@@ -269,7 +256,7 @@ def s3_options(port: int) -> dict[str, Any]:
     return {"storage_options": {"anonymous": True, "endpoint": f"http://127.0.0.1:{port}"}}
 
 
-def measured(place: Place, kind: str, options: argparse.Namespace, toxiproxy: Toxiproxy) -> list[Measured]:
+def measured(place: Place, kind: str, options: argparse.Namespace, toxiproxy: Toxiproxy) -> list[Case]:
     """All latencies of one protocol and format."""
     own_port = place.server.port
     reader = entries(place, kind, own_port, options.root_python, [])[0]
@@ -287,12 +274,10 @@ def measured(place: Place, kind: str, options: argparse.Namespace, toxiproxy: To
     out = []
     for rtt in options.rtt:
         port = behind(toxiproxy, own_port, rtt)
-        case = Case(place, kind, rtt, port)
-        case.group = Group(
-            f"{kind} by {place.protocol}, {rtt} ms", entries(place, kind, port, options.root_python, reads)
-        )
-        measure(case.group, options.runs)
-        out.append((case, asked, rate))
+        readers = entries(place, kind, port, options.root_python, reads)
+        group = Group(f"{kind} by {place.protocol}, {rtt} ms", readers)
+        measure(group, options.runs)
+        out.append(Case(place, kind, rtt, asked, rate, group))
     return out
 
 
@@ -336,7 +321,7 @@ def copies_text(group: Group) -> str:
                     f"{duration(entry.median())} ({duration(min(seconds))} to {duration(max(seconds))})",
                     spread(ratios(entry.seconds(), reference.seconds())),
                     f"{entry.median_of('cpu'):.2f}",
-                    goal(entry, reference),
+                    goal(entry, reference, None),
                 ]
             )
     header = ["program", "MB/s", "median (min to max)", "by femtobarn's", "CPU s", "goal"]
@@ -344,11 +329,11 @@ def copies_text(group: Group) -> str:
     return "\n".join([f"## {group.title}", "", table(header, rows), "", *notes, ""])
 
 
-def figure(path: Path, cases: list[Measured]) -> None:
+def figure(path: Path, cases: list[Case]) -> None:
     """Draw time against latency, a panel for each protocol and format."""
     from matplotlib import pyplot
 
-    panels = list(dict.fromkeys((case.place.protocol, case.kind) for case, _, _ in cases))
+    panels = list(dict.fromkeys((case.place.protocol, case.kind) for case in cases))
     protocols = list(dict.fromkeys(protocol for protocol, _ in panels))
     kinds = list(dict.fromkeys(kind for _, kind in panels))
     drawing, axes = pyplot.subplots(
@@ -357,13 +342,13 @@ def figure(path: Path, cases: list[Measured]) -> None:
     colours = {"femtobarn": "C0", "uproot": "C1", "RDataFrame, 1 thread": "C2", "RDataFrame, 2 threads": "C8"}
     for protocol, kind in panels:
         ax = axes[kinds.index(kind)][protocols.index(protocol)]
-        own = [one for one in cases if (one[0].place.protocol, one[0].kind) == (protocol, kind)]
-        for at, entry in enumerate(own[0][0].group.entries):
-            points = [(case.rtt, case.group.entries[at]) for case, _, _ in own]
+        own = [case for case in cases if (case.place.protocol, case.kind) == (protocol, kind)]
+        for at, entry in enumerate(own[0].group.entries):
+            points = [(case.rtt, case.group.entries[at]) for case in own]
             points = [(rtt, one.median()) for rtt, one in points if one.ran]
             colour = colours.get(entry.label, "C7")
             ax.plot(*zip(*points, strict=True), marker="o", markersize=3, color=colour, label=entry.label)
-        least = [(case.rtt, ideal(case, asked, rate)) for case, asked, rate in own]
+        least = [(case.rtt, ideal(case)) for case in own]
         ax.plot(*zip(*least, strict=True), color="black", linewidth=0.8, linestyle=":", label="ideal")
         ax.set_yscale("log")
         ax.set_title(f"{protocol}, {kind}", fontsize=9)
@@ -377,21 +362,21 @@ def figure(path: Path, cases: list[Measured]) -> None:
     drawing.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
-def as_json(cases: list[Measured], about: dict[str, Any]) -> str:
-    def plain(case: Case, asked: dict[str, Asked], rate: float) -> dict[str, Any]:
+def as_json(cases: list[Case], about: dict[str, Any]) -> str:
+    def plain(case: Case) -> dict[str, Any]:
         own = {
             entry.label: {
                 "seconds": entry.seconds(),
                 "cpu": entry.processor(),
-                "counts": asked[entry.label].counts if entry.label in asked else None,
+                "counts": case.asked[entry.label].counts if entry.label in case.asked else None,
                 "error": entry.error,
             }
             for entry in case.group.entries
         }
         place = {"protocol": case.place.protocol, "format": case.kind, "rtt_ms": case.rtt}
-        return place | {"bandwidth": rate, "ideal": ideal(case, asked["femtobarn"], rate), "readers": own}
+        return place | {"bandwidth": case.bandwidth, "ideal": ideal(case), "readers": own}
 
-    return json.dumps(about | {"cases": [plain(*case) for case in cases]}, indent=1)
+    return json.dumps(about | {"cases": [plain(case) for case in cases]}, indent=1)
 
 
 def main() -> None:
@@ -421,14 +406,14 @@ def main() -> None:
             for rtt in options.rtt:
                 port = behind(toxiproxy, place.server.port, rtt) if rtt else place.server.port
                 copied.append(copies(place, port, rtt, options.runs))
-    about = context({case.group.title: case.group for case, _, _ in cases}, files)
+    about = context({case.group.title: case.group for case in cases}, files)
     lines = ["# Reading files of servers, measured", "", f"`{about['command']}`, {about['date']}", ""]
     lines += [f"- {name}: {value}" for name, value in about["machine"].items()]
     lines.append("- " + ", ".join(f"{name} {version}" for name, version in about["versions"].items()))
     lines.append("- files: " + ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in about["files"].items()))
     print("\n".join([*lines, ""]))
-    for case, asked, rate in cases:
-        print(case_text(case, asked, rate))
+    for case in cases:
+        print(case_text(case))
     for group in copied:
         print(copies_text(group))
     if options.json:
