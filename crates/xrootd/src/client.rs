@@ -260,10 +260,8 @@ impl Client {
         let doing = format!("dirlist {}", url.path);
         let options = DirListOptions { with_stat: true };
         let mut found: Vec<DirEntry> = Vec::new();
-        let (servers, mut missing) = (self.servers_of(url).await?, None);
-        let n_servers = servers.len();
-        let mut n_missing = 0;
-        for server in servers {
+        let (mut is_there, mut missing) = (false, None);
+        for server in self.servers_of(url).await? {
             let at = XrootdUrl {
                 server,
                 ..url.clone()
@@ -272,16 +270,16 @@ impl Client {
             let answered = match self.simple(&at, &doing, request).await {
                 // not every server has every folder
                 Err(error) if error.code() == Some(Code::NOT_FOUND) => {
-                    n_missing += 1;
                     missing = Some(error);
                     continue;
                 }
                 answered => answered?,
             };
+            is_there = true;
             let entries = protocol::dir_entries(&answered.body);
             found.extend(entries.map_err(|source| answered.connection.malformed(&doing, source))?);
         }
-        if let Some(error) = missing.filter(|_| n_missing == n_servers) {
+        if let Some(error) = missing.filter(|_| !is_there) {
             return Err(error);
         }
         found.sort_by(|a, b| a.name.cmp(&b.name));
