@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use femtobarn_io::{
     ByteSource, IoError, OnBytes, Settings, Transferred, is_for_others, is_remote, note_used,
-    on_threads, public, send,
+    on_threads, pieces, public, send,
 };
 use femtobarn_rntuple::RNTupleError;
 
@@ -118,8 +118,7 @@ pub(crate) fn compare(
     }
     let done = AtomicU64::new(0);
     let mut threads = vec![(); AT_ONCE];
-    let starts = (0..size.div_ceil(PIECE)).map(|number| number * PIECE);
-    let pieces = starts.map(|start| start..size.min(start + PIECE)).collect();
+    let pieces = pieces(size, PIECE).collect();
     let found = on_threads(&mut threads, pieces, |(), range: Range<u64>| {
         let ranges = std::slice::from_ref(&range);
         let is_same = source.read_ranges(ranges)? == other.read_ranges(ranges)?;

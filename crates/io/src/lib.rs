@@ -40,6 +40,7 @@ mod error;
 mod layer;
 mod meter;
 mod object;
+mod pieces;
 mod progress;
 mod remote;
 mod runtime;
@@ -56,8 +57,10 @@ mod tests;
 pub use coalesce::{Request, coalesce};
 pub use doctor::{Check, Outcome, examine};
 pub use error::IoError;
+pub use femtobarn_xrootd::with_causes;
 pub use layer::{HeldSource, MeteredSource, RecordSource};
 pub use meter::{Meter, Metered, Opening, Span, Stage, Traffic, beginning};
+pub use pieces::pieces;
 pub use remote::{
     OpenOther, Others, RemoteEntry, create_remote, is_for_others, is_remote, list_folder,
     open_remote, others_for, public, read_others_with, scheme,

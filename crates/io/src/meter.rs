@@ -187,35 +187,28 @@ impl Meter {
 
     /// Notes a vector read that began at `start` and has just ended.
     pub fn note(&self, stage: Stage, start: Instant, ranges: &[Range<u64>], is_answered: bool) {
-        let span = Span {
-            stage,
-            start: start.saturating_duration_since(BEGINNING.0),
-            duration: start.elapsed(),
-            ranges: ranges.to_vec(),
-            is_answered,
-        };
-        self.note_span(span);
+        self.noted(stage, start, start.elapsed(), ranges, is_answered);
     }
 
     /// Notes the vector read by which a source was opened.
     pub(crate) fn note_opening(&self, opening: &Opening) {
-        self.note_span(Span {
-            stage: Stage::Open,
-            start: opening.start.saturating_duration_since(BEGINNING.0),
-            duration: opening.duration,
-            ranges: opening.ranges.clone(),
-            is_answered: true,
-        });
+        self.noted(
+            Stage::Open,
+            opening.start,
+            opening.duration,
+            &opening.ranges,
+            true,
+        );
     }
 
-    fn note_span(&self, span: Span) {
-        let Span {
-            duration,
-            ranges,
-            is_answered,
-            ..
-        } = &span;
-        let (duration, is_answered) = (*duration, *is_answered);
+    fn noted(
+        &self,
+        stage: Stage,
+        start: Instant,
+        duration: Duration,
+        ranges: &[Range<u64>],
+        is_answered: bool,
+    ) {
         let nanoseconds = nanoseconds(duration);
         let bytes = ranges.iter().map(|r| r.end.saturating_sub(r.start)).sum();
         self.vectors.fetch_add(1, Relaxed);
@@ -230,7 +223,13 @@ impl Meter {
         }
         if self.remembered.fetch_add(ranges.len(), Relaxed) < MOST_REMEMBERED {
             let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
-            spans.push(span);
+            spans.push(Span {
+                stage,
+                start: start.saturating_duration_since(BEGINNING.0),
+                duration,
+                ranges: ranges.to_vec(),
+                is_answered,
+            });
         }
     }
 

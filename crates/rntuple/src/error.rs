@@ -173,13 +173,7 @@ impl RNTupleError {
 
     /// The message with those of all causes.
     pub fn with_causes(&self) -> String {
-        let mut message = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(source) = cause {
-            message = format!("{message}: {source}");
-            cause = source.source();
-        }
-        message
+        femtobarn_io::with_causes(self)
     }
 
     /// A stable name of the kind of error.

@@ -10,7 +10,7 @@ use crate::backoff::backoff;
 use crate::connection::{Answer, Connection, MOST_ANSWER, Trace};
 use crate::file::{Kept, Slot};
 use crate::protocol::{self, DirEntry, DirListOptions, Mode, QueryKind, Redirect, Request, Stat};
-use crate::{Code, Options, Server, XrootdError, XrootdUrl};
+use crate::{Code, Options, Server, XrootdError, XrootdUrl, with_causes};
 
 /// The connections of a process, or of a part of it. Cheap to clone; clones share connections.
 #[derive(Debug, Clone, Default)]
@@ -45,7 +45,7 @@ impl Tried {
         if !self.hosts.iter().any(|(host, _)| *host == server.host) {
             self.hosts.push((server.host.clone(), error.tried_reason()));
         }
-        self.history.push(error_text(error));
+        self.history.push(with_causes(error));
     }
 
     /// As redirectors are told.
@@ -61,17 +61,6 @@ impl Tried {
             reasons.join(",")
         )]
     }
-}
-
-/// An error with its causes, on one line.
-fn error_text(error: &XrootdError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause {
-        text = format!("{text}: {next}");
-        cause = next.source();
-    }
-    text
 }
 
 /// Where a request was answered.
@@ -168,7 +157,7 @@ impl Client {
                     if others {
                         tried.add(&asked, &error);
                     } else {
-                        tried.history.push(error_text(&error));
+                        tried.history.push(with_causes(&error));
                     }
                 }
             }
@@ -184,7 +173,7 @@ impl Client {
             return error;
         }
         let mut history = tried.history.clone();
-        history.push(error_text(&error));
+        history.push(with_causes(&error));
         XrootdError::Exhausted {
             doing: doing.to_owned(),
             history: history.join("; then "),

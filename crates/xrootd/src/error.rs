@@ -1,10 +1,22 @@
 //! What can go wrong.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::time::Duration;
 
 use crate::protocol::Malformed;
+
+/// An error with its causes, on one line.
+pub fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        text = format!("{text}: {next}");
+        cause = next.source();
+    }
+    text
+}
 
 /// An error of a server or of the way to it. Every variant names the server, and what was being done.
 #[derive(Debug, thiserror::Error)]

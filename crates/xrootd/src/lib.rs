@@ -28,7 +28,7 @@ mod url;
 pub use backoff::backoff;
 pub use client::Client;
 pub use connection::Trace;
-pub use error::{Code, XrootdError};
+pub use error::{Code, XrootdError, with_causes};
 pub use file::{File, Limits, OpenOptions};
 pub use options::Options;
 pub use protocol::{DirEntry, Stat};

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-use femtobarn_xrootd::{Client, File, OpenOptions, Options, XrootdError, XrootdUrl};
+use femtobarn_xrootd::{Client, File, OpenOptions, Options, XrootdError, XrootdUrl, with_causes};
 
 const LOGIN: u16 = 3007;
 const OPEN: u16 = 3010;
@@ -107,23 +107,13 @@ async fn open(client: &Client, port: u16) -> Result<File, XrootdError> {
 }
 
 /// An error with its causes, as people see it.
-fn said(error: &XrootdError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause {
-        text = format!("{text}: {next}");
-        cause = next.source();
-    }
-    text
-}
-
 #[test]
 fn an_answer_that_is_to_come_much_later_is_not_waited_for() {
     let late = || Some((WAIT_FOR_RESPONSE, with_number(0x7fff_ffff, "")));
     let port = liar(move |kind, _| late().filter(|_| kind == OPEN));
     let error = run(async { open(&hasty(), port).await.unwrap_err() });
     assert!(matches!(error, XrootdError::Wait { .. }), "{error}");
-    let error = said(&error);
+    let error = with_causes(&error);
     assert!(
         error.contains("wait 2147483647 s") && error.contains("longest_wait"),
         "{error}"
@@ -147,7 +137,7 @@ fn an_answer_that_is_to_come_much_later_is_not_waited_for() {
 fn servers_that_want_to_be_asked_again_say_how_long_they_want() {
     let port = liar(|kind, _| (kind == OPEN).then(|| (WAIT, with_number(4000, "hold on"))));
     let error = run(async { open(&hasty(), port).await.unwrap_err() });
-    let error = said(&error);
+    let error = with_causes(&error);
     let wanted = format!("127.0.0.1:{port} asks to wait 4000 s for open /f (hold on)");
     assert!(error.contains(&wanted), "{error}");
     assert!(error.contains("longest_wait allows (3 s)"), "{error}");
@@ -160,7 +150,7 @@ fn logins_wait_where_a_server_is_busy() {
     run(async { open(&hasty(), port).await.unwrap() });
     let port = liar(move |kind, _| (kind == LOGIN).then(|| busy(1)));
     let error = run(async { open(&hasty(), port).await.unwrap_err() });
-    let error = said(&error);
+    let error = with_causes(&error);
     assert!(
         error.contains("wait 1 s for login (busy)") && error.contains("longest_wait"),
         "{error}"
@@ -174,7 +164,7 @@ fn what_no_login_answers_is_told_by_its_name() {
         let port = liar(move |kind, _| answer().filter(|_| kind == LOGIN));
         let error = run(async { open(&hasty(), port).await.unwrap_err() });
         assert!(matches!(error, XrootdError::Malformed { .. }), "{error}");
-        let error = said(&error);
+        let error = with_causes(&error);
         assert!(error.contains(&format!("found {name}")), "{error}");
         assert!(error.contains("during login"), "{error}");
     }
@@ -190,7 +180,7 @@ fn what_a_server_says_is_told_and_nothing_that_is_secret() {
             .await
             .unwrap_err()
     });
-    let error = said(&error);
+    let error = with_causes(&error);
     assert!(
         error.contains("not for you") && error.contains("NotAuthorized 3010"),
         "{error}"
@@ -208,7 +198,7 @@ fn each_try_is_told_once_and_a_short_answer_is_no_changed_file() {
             .await
             .unwrap_err()
     });
-    let error = said(&error);
+    let error = with_causes(&error);
     let told = error.matches("with 0 of 100 bytes").count();
     // the first try, and those that are allowed beside it
     assert_eq!(told, 1 + Options::default().most_retries, "{error}");

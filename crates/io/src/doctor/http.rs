@@ -1,9 +1,9 @@
 //! The way to a file of an HTTP server.
 
 use super::network::{self, Place};
-use super::{Failed, Found, Opened, Way, text};
+use super::{Failed, Found, Opened, Way};
 use crate::source::{HttpProbe, http_probe, http_start};
-use crate::{Settings, open_remote};
+use crate::{Settings, open_remote, with_causes};
 
 pub fn examine(way: &mut Way, url: &str, settings: &Settings) -> Option<Opened> {
     let start = way.step("URL", || {
@@ -27,14 +27,14 @@ pub fn examine(way: &mut Way, url: &str, settings: &Settings) -> Option<Opened> 
             Err(error) if error.status().is_some() => "HTTP".to_owned(),
             Err(error) => {
                 let advice = "check that a server of HTTP listens on this port";
-                return Err(Failed::new(text(error), advice));
+                return Err(Failed::new(with_causes(error), advice));
             }
         };
         Ok(Found::new(probe, note))
     });
     way.step("authentication", || match &probe {
         Some(Err(error)) if matches!(error.status(), Some(401 | 403)) => Err(Failed::new(
-            text(error),
+            with_causes(error),
             "give a token by the setting bearer_token or by BEARER_TOKEN, or a user in the URL; what was given is refused",
         )),
         Some(Ok(probe)) => Ok(Found::new((), probe.credentials).taking(None)),

@@ -1,11 +1,10 @@
 //! What is between here and a file: each step of the way to it, in its order, with what was found, how long it took, and what
 //! to do where it fails.
 
-use std::error::Error;
 use std::time::{Duration, Instant};
 
 use crate::remote::{is_for_others, others_for, scheme};
-use crate::{ByteSource, IoError, LocalSource, Settings, is_remote, open_remote};
+use crate::{ByteSource, IoError, LocalSource, Settings, is_remote, open_remote, with_causes};
 
 mod certificate;
 mod http;
@@ -110,19 +109,8 @@ impl From<IoError> for Failed {
             "unsupported-url" | "missing-dependency" => "see the guide on remote files",
             _ => "ask those who run the server, with this line",
         };
-        Self::new(text(&error), advice)
+        Self::new(with_causes(&error), advice)
     }
-}
-
-/// An error with its causes, on one line.
-fn text(error: &dyn Error) -> String {
-    let mut out = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        out = format!("{out}: {next}");
-        cause = next.source();
-    }
-    out
 }
 
 /// The steps so far.

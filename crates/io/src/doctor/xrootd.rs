@@ -5,11 +5,11 @@ use std::sync::Arc;
 use femtobarn_xrootd::{Client, File, OpenOptions, Trace, XrootdError, XrootdUrl};
 
 use super::network::{self, Place, agreed, untrusted};
-use super::{Failed, Found, Opened, Way, text};
+use super::{Failed, Found, Opened, Way};
 use crate::remote::public;
 use crate::runtime::wait_for;
 use crate::source::{xrootd_client, xrootd_failed};
-use crate::{Settings, open_remote};
+use crate::{Settings, open_remote, with_causes};
 
 pub fn examine(way: &mut Way, url: &str, settings: &Settings) -> Option<Opened> {
     let shown = public(url);
@@ -70,7 +70,7 @@ fn handshake(way: &mut Way, shown: &str, target: Option<&(XrootdUrl, Client)>) {
         };
         let (trace, error) = wait_for(shown, client.probe(&target.server))?;
         let Some((protocol, time)) = trace.protocol else {
-            let why = error.map_or_else(String::new, |error| text(&error));
+            let why = error.map_or_else(String::new, |error| with_causes(&error));
             let advice = "check that an XRootD server listens on this port";
             return Err(Failed::new(why, advice));
         };
@@ -97,7 +97,7 @@ fn handshake(way: &mut Way, shown: &str, target: Option<&(XrootdUrl, Client)>) {
             Err(untrusted(session, why.clone()))
         }
         (None, Some(error @ XrootdError::Tls { .. })) => Err(Failed::new(
-            text(error),
+            with_causes(error),
             "write root:// in place of roots://, if what is read may be seen by others",
         )),
         (Some((session, time)), _) => Ok(Found::new((), agreed(session)).taking(Some(*time))),
@@ -117,7 +117,7 @@ fn handshake(way: &mut Way, shown: &str, target: Option<&(XrootdUrl, Client)>) {
         };
         match (&error, &trace.used) {
             (Some(error), _) => Err(Failed::new(
-                format!("{offered}; {}", text(error)),
+                format!("{offered}; {}", with_causes(error)),
                 "the guide on remote files says where tokens, keys and proxies are looked for",
             )),
             (None, Some(used)) => {

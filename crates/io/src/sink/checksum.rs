@@ -1,10 +1,8 @@
 //! Checksums of whole files, as servers give them.
 
-use std::ops::Range;
-
 use libdeflater::{Adler32, Crc};
 
-use crate::{ByteSource, IoError};
+use crate::{ByteSource, IoError, pieces};
 
 /// Bytes that are read at once.
 const CHUNK: u64 = 4 << 20;
@@ -55,17 +53,12 @@ pub(super) fn has_checksum(
     let (Some(mut sum), Ok(expected)) = (Sum::of(kind), u32::from_str_radix(digits, 16)) else {
         return Ok(None);
     };
-    for range in chunks(source.meta().size) {
+    for range in pieces(source.meta().size, CHUNK) {
         for bytes in source.read_ranges(&[range])? {
             sum.add(&bytes);
         }
     }
     Ok(Some(sum.value() == expected))
-}
-
-fn chunks(size: u64) -> impl Iterator<Item = Range<u64>> {
-    let starts = (0..size.div_ceil(CHUNK)).map(|number| number * CHUNK);
-    starts.map(move |start| start..size.min(start + CHUNK))
 }
 
 #[cfg(test)]
@@ -90,12 +83,5 @@ mod tests {
         );
         assert_eq!(has_checksum(&*source, "md5", "00").unwrap(), None);
         assert_eq!(has_checksum(&*source, "crc32", "no").unwrap(), None);
-    }
-
-    #[test]
-    fn chunks_are_all_of_a_file() {
-        assert_eq!(chunks(0).count(), 0);
-        assert_eq!(chunks(CHUNK).collect::<Vec<_>>(), [0..CHUNK]);
-        assert_eq!(chunks(CHUNK + 1).last(), Some(CHUNK..CHUNK + 1));
     }
 }

@@ -1,13 +1,12 @@
 //! Bringing all of a source to a sink.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use super::checksum::has_checksum;
 use super::{ByteSink, Transferred};
 use crate::usage::note_used;
-use crate::{ByteSource, IoError, on_threads};
+use crate::{ByteSource, IoError, on_threads, pieces};
 
 /// Bytes that are brought by one thread at a time.
 pub(super) const PIECE: u64 = 16 << 20;
@@ -75,7 +74,7 @@ pub(super) fn in_pieces<S: ByteSink + ?Sized>(
     let mut threads = vec![(); AT_ONCE];
     let moved = on_threads(
         &mut threads,
-        pieces(source.meta().size, piece),
+        pieces(source.meta().size, piece).collect(),
         |(), range| {
             if !goes_on.load(Relaxed) {
                 return Err(interrupted(source));
@@ -98,16 +97,4 @@ pub(super) fn in_pieces<S: ByteSink + ?Sized>(
 pub(super) fn interrupted(source: &dyn ByteSource) -> IoError {
     let url = source.url().to_owned();
     IoError::Interrupted { url }
-}
-
-/// A file in pieces.
-fn pieces(size: u64, piece: u64) -> Vec<Range<u64>> {
-    let mut out = Vec::new();
-    let mut start = 0;
-    while start < size {
-        let end = size.min(start.saturating_add(piece));
-        out.push(start..end);
-        start = end;
-    }
-    out
 }

@@ -11,16 +11,6 @@ use std::ops::Range;
 use crate::{ByteSource, IoError};
 
 /// The error with all that is below it.
-fn said(error: &IoError) -> String {
-    let mut out = error.to_string();
-    let mut last: &dyn std::error::Error = error;
-    while let Some(source) = last.source() {
-        out = format!("{out}: {source}");
-        last = source;
-    }
-    out
-}
-
 /// Ranges of all shapes: many, unsorted, overlapping, equal, empty, up to the last byte, and all.
 fn shapes(size: u64) -> Vec<Range<u64>> {
     let many = (0..400).map(|i| i * size / 400..i * size / 400 + 1 + i % 900);

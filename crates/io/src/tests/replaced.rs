@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use femtobarn_testkit::{Ways, content};
 
 use super::kinds::Place;
+use crate::with_causes;
 
 const SIZE: usize = 1_000_000;
 
@@ -67,7 +68,7 @@ fn is_told(kind: &'static str, replacements: &[(How, usize)]) {
                 error.kind(),
                 "file-changed",
                 "{case}: {}",
-                super::said(&error)
+                with_causes(&error)
             );
         }
     }
@@ -127,6 +128,6 @@ fn xrootd_reads_the_old_file_to_its_end() {
         super::check_reads(&*source, &old).unwrap();
         ways.renew(way, place.server.port);
         let error = source.read_ranges(&[0..100]).unwrap_err();
-        assert_eq!(error.kind(), "file-changed", "{}", super::said(&error));
+        assert_eq!(error.kind(), "file-changed", "{}", with_causes(&error));
     }
 }

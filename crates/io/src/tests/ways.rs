@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use femtobarn_testkit::{Ways, content};
 
+use super::check_reads;
 use super::kinds::Place;
-use super::{check_reads, said};
-use crate::{ByteSource, create_remote};
+use crate::{ByteSource, create_remote, with_causes};
 
 const SIZE: usize = 3 << 20;
 
@@ -69,7 +69,7 @@ impl Trial {
         let start = Instant::now();
         let error = check_reads(source, &self.content).unwrap_err();
         assert!(start.elapsed() < LIMIT, "{:?}", start.elapsed());
-        let text = said(&error);
+        let text = with_causes(&error);
         assert_eq!(error.kind(), "remote-failed", "{text}");
         let server = format!("127.0.0.1:{way}");
         assert!(
@@ -271,7 +271,7 @@ fn uploads_to_a_server_that_falls_silent_end_in_time() {
             assert!(
                 elapsed < SOON,
                 "{kind}, {toxic}: {elapsed:?}: {}",
-                said(&error)
+                with_causes(&error)
             );
             ways.close(way);
         }
@@ -293,7 +293,7 @@ fn uploads_by_slow_ways_are_not_given_up() {
         sink.write_at(0, &bytes).unwrap();
         ways.poison_stream(way, "bandwidth", "upstream", &[("rate", 4000)]);
         let sent = sink.commit();
-        assert!(sent.is_ok(), "{kind}: {}", said(&sent.unwrap_err()));
+        assert!(sent.is_ok(), "{kind}: {}", with_causes(&sent.unwrap_err()));
     }
 }
 
@@ -308,7 +308,7 @@ fn what_may_stay_on_a_server_that_went_away_is_told() {
     let sink = create_remote(&place.url(way, "new"), true, &settings).unwrap();
     sink.write_at(0, &content(1 << 20)).unwrap();
     ways.close(way);
-    let text = said(&sink.commit().unwrap_err());
+    let text = with_causes(&sink.commit().unwrap_err());
     drop(sink);
     let names = std::fs::read_dir(&place.server.data[0]).unwrap();
     let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());

@@ -64,7 +64,6 @@ struct Vectors {
 pub struct Ahead {
     vectors: Mutex<Vectors>,
     changed: Condvar,
-    at_once: usize,
     together: Together,
 }
 
@@ -88,7 +87,6 @@ impl Ahead {
     pub fn new(parts: &[Part], needed: Vec<Needed>, options: &ReadOptions<'_>) -> Self {
         let budget = budget_of(parts, options);
         let answers_at_once = |part: &Part| part.reader.source().cost().concurrency <= 1;
-        let mut at_once = 0;
         let mut vectors = Vec::new();
         let mut n_bytes = 0u64;
         for batch in batches(parts, requests(parts, needed), budget) {
@@ -101,7 +99,6 @@ impl Ahead {
                 .fold(n_bytes, u64::saturating_add);
             let is_whole = batch.iter().all(|work| !work.split);
             let depth = depth_of(&batch, parts);
-            at_once = at_once.max(depth);
             if n_bytes > budget
                 || !is_whole
                 || vectors.len() >= depth
@@ -116,7 +113,6 @@ impl Ahead {
             });
         }
         Self {
-            at_once: at_once.min(vectors.len()),
             vectors: Mutex::new(Vectors {
                 all: vectors,
                 may_begin: false,
@@ -132,8 +128,9 @@ impl Ahead {
 
     /// Reads while something is done, as soon as that has asked for its own bytes. What is not begun by its end is not read.
     pub fn meanwhile<T>(&self, parts: &[Part], work: impl FnOnce() -> T) -> T {
+        let n_vectors = self.lock().all.len();
         std::thread::scope(|scope| {
-            for _ in 0..self.at_once {
+            for _ in 0..n_vectors {
                 scope.spawn(|| self.together.work(|| while self.read_one(parts) {}));
             }
             let _end = End(self);

@@ -138,6 +138,16 @@ pub enum Place {
     },
 }
 
+impl Place {
+    /// The bytes of the file in which it is, if it is a record of its own.
+    pub fn range(&self) -> Option<Range<u64>> {
+        match *self {
+            Self::File { offset, n_bytes } => Some(offset..offset.saturating_add(n_bytes)),
+            Self::Tree { .. } => None,
+        }
+    }
+}
+
 impl TreeModel {
     /// A branch.
     pub fn branch(&self, id: BranchId) -> Option<&Branch> {

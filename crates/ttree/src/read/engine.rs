@@ -13,7 +13,7 @@ use super::origin::{Origin, origin};
 use super::pieces::PiecedBranches;
 use super::storage::{TreeStorage, baskets_of, tree_of};
 use super::worker::Worker;
-use crate::model::{Branch, BranchId, Place};
+use crate::model::{Branch, BranchId};
 
 /// Reads the entries of all parts into slots.
 pub(crate) fn read(
@@ -95,12 +95,9 @@ impl<'a> Read<'a> {
                     continue;
                 };
                 let own = baskets_of(self.branch(id, branch)?, part.start, part.stop);
-                needed.extend(own.filter_map(|wanted| match wanted.basket.place {
-                    Place::File { offset, n_bytes } => Some(Needed {
-                        part: id,
-                        range: offset..offset.saturating_add(n_bytes),
-                    }),
-                    Place::Tree { .. } => None,
+                needed.extend(own.filter_map(|wanted| {
+                    let range = wanted.basket.place.range()?;
+                    Some(Needed { part: id, range })
                 }));
             }
         }

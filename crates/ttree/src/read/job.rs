@@ -12,7 +12,7 @@ use super::op::Op;
 use super::storage::Wanted;
 use super::values::Sink;
 use crate::interp::Number;
-use crate::model::{Basket, BranchId, Place};
+use crate::model::{Basket, BranchId};
 
 /// Some entries of a basket, and what becomes of them.
 #[derive(Debug)]
@@ -64,10 +64,7 @@ impl Fetched for Job<'_> {
     }
 
     fn range(&self) -> Range<u64> {
-        match self.basket.place {
-            Place::File { offset, n_bytes } => offset..offset.saturating_add(n_bytes),
-            Place::Tree { .. } => 0..0,
-        }
+        self.basket.place.range().unwrap_or_default()
     }
 }
 

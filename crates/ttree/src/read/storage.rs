@@ -17,7 +17,7 @@ use super::origin::{Origin, origin};
 use super::{engine, pages, verify};
 use crate::descriptor::{Data, Owner};
 use crate::interp::Content;
-use crate::model::{Basket, Branch, BranchId, Place, TreeModel};
+use crate::model::{Basket, Branch, BranchId, TreeModel};
 
 /// A tree, what its branches mean, and the bytes of its own object.
 #[derive(Debug)]
@@ -154,11 +154,9 @@ impl Storage for TreeStorage {
                 Origin::Fixed { .. } | Origin::Counted { .. } => 1,
             };
             if seen.insert((branch_id, cost.round)) {
-                for wanted in baskets_of(branch, part.start, part.stop) {
-                    if let Place::File { offset, n_bytes } = wanted.basket.place {
-                        cost.ranges.push(offset..offset.saturating_add(n_bytes));
-                    }
-                }
+                let baskets = baskets_of(branch, part.start, part.stop);
+                cost.ranges
+                    .extend(baskets.filter_map(|wanted| wanted.basket.place.range()));
             }
             let share = u128::from(branch.total_bytes) * u128::from(n_entries)
                 / u128::from(self.model.n_entries.max(1));

@@ -13,7 +13,7 @@ use reqwest::{RequestBuilder, Response};
 use tokio::task::spawn_blocking;
 
 use crate::progress::Progress;
-use crate::{ByteSource, IoError};
+use crate::{ByteSource, IoError, pieces};
 
 /// Bytes that are read at once, and how many such reads are ahead of what is sent.
 const CHUNK: u64 = 4 << 20;
@@ -70,11 +70,7 @@ impl Body {
     }
 
     fn stream(&self) -> reqwest::Body {
-        let size = self.source.meta().size;
-        let ranges = (0..size.div_ceil(CHUNK)).map(move |number| {
-            let start = number * CHUNK;
-            start..size.min(start + CHUNK)
-        });
+        let ranges = pieces(self.source.meta().size, CHUNK);
         let own = self.clone();
         let reads = stream::iter(ranges)
             .map(move |range| own.read(range))

@@ -1,4 +1,3 @@
-use std::error::Error;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,22 +6,12 @@ use femtobarn_testkit::{Servers, can_store, content, free_port};
 
 use super::*;
 use crate::object::testing::settings;
-use crate::{ByteSink, HeldSource, ObjectSink};
+use crate::{ByteSink, HeldSource, ObjectSink, with_causes};
 
 fn put(server: &Servers, url: &str, content: &[u8]) {
     let sink = ObjectSink::create(url, true, &settings(server, &[])).unwrap();
     sink.write_at(0, content).unwrap();
     sink.commit().unwrap();
-}
-
-fn cause(error: &IoError) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text = format!("{text}: {cause}");
-        next = cause.source();
-    }
-    text
 }
 
 fn n_requests(source: &ObjectSource) -> u64 {
@@ -117,7 +106,7 @@ fn who_may_not_read_is_told_what_the_server_said() {
     let wrong = settings(&server, &[("secret_access_key", "no-secret")]);
     let error = ObjectSource::open("s3://private/f", &wrong).unwrap_err();
     assert_eq!(error.kind(), "permission-denied");
-    let text = cause(&error);
+    let text = with_causes(&error);
     assert!(
         text.contains("SignatureDoesNotMatch") && !text.contains("no-secret"),
         "{text}"
@@ -151,7 +140,7 @@ fn what_is_not_there_is_told() {
     let nobody = settings(&server, &[("endpoint", &place), ("most_retries", "1")]);
     let error = ObjectSource::open("s3://private/f", &nobody).unwrap_err();
     assert_eq!(error.kind(), "remote-failed");
-    let text = cause(&error);
+    let text = with_causes(&error);
     assert!(
         text.contains("refused") && text.contains("after 1 retries"),
         "{text}"
@@ -203,7 +192,11 @@ fn servers_with_tls_are_asked_if_their_authority_is_known() {
     let source = ObjectSource::open("s3://private/f", &known).unwrap();
     assert_eq!(source.read_ranges(&[0..500_000]).unwrap(), [all]);
     let error = ObjectSource::open("s3://private/f", &settings(&server, &[])).unwrap_err();
-    assert!(cause(&error).contains("certificate"), "{}", cause(&error));
+    assert!(
+        with_causes(&error).contains("certificate"),
+        "{}",
+        with_causes(&error)
+    );
 }
 
 /// What a profile says is enough, and what is found nowhere is told before anybody waits.

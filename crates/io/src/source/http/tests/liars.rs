@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use femtobarn_testkit::content;
 
 use super::*;
+use crate::with_causes;
 
 /// What a server does for a request: its number, and its head.
 type Does = dyn Fn(usize, &str, &mut TcpStream) + Send + Sync;
@@ -206,8 +207,12 @@ fn lies_are_no_data() {
         });
         let source = liar.open().unwrap();
         let error = source.read_ranges(&[5000..6000]).unwrap_err();
-        assert_eq!(error.kind(), kind, "{name}: {}", said(&error));
-        assert!(!said(&error).contains("secret"), "{}", said(&error));
+        assert_eq!(error.kind(), kind, "{name}: {}", with_causes(&error));
+        assert!(
+            !with_causes(&error).contains("secret"),
+            "{}",
+            with_causes(&error)
+        );
         assert_eq!(liar.asked().len(), 3, "{name} does not pass");
     }
 }
@@ -225,9 +230,9 @@ fn a_whole_file_instead_of_a_range_is_not_read() {
     let source = liar.open().unwrap();
     let error = source.read_ranges(&[5000..6000]).unwrap_err();
     assert!(
-        said(&error).contains("wrong answer: 200 OK"),
+        with_causes(&error).contains("wrong answer: 200 OK"),
         "{}",
-        said(&error)
+        with_causes(&error)
     );
 }
 
@@ -285,7 +290,12 @@ fn what_passes_is_tried_again() {
         let error = liar.open().unwrap().read_ranges(&[5000..6000]).unwrap_err();
         let server = format!("127.0.0.1:{}: ", liar.port);
         assert_eq!(error.kind(), "remote-failed", "{name}");
-        assert_eq!(said(&error).matches(&server).count(), 4, "{}", said(&error));
+        assert_eq!(
+            with_causes(&error).matches(&server).count(),
+            4,
+            "{}",
+            with_causes(&error)
+        );
     }
 }
 
@@ -298,9 +308,9 @@ fn a_server_that_is_silent_is_given_up() {
     let start = Instant::now();
     let error = source.read_ranges(&[5000..6000]).unwrap_err();
     assert!(
-        said(&error).contains("nothing came for 0.5 s"),
+        with_causes(&error).contains("nothing came for 0.5 s"),
         "{}",
-        said(&error)
+        with_causes(&error)
     );
     let elapsed = start.elapsed();
     assert!(

@@ -19,16 +19,6 @@ fn settings(url: &str, given: &[(&str, &str)]) -> Settings {
 }
 
 /// The error with all that is below it.
-fn said(error: &IoError) -> String {
-    let mut out = error.to_string();
-    let mut last: &dyn std::error::Error = error;
-    while let Some(source) = last.source() {
-        out = format!("{out}: {source}");
-        last = source;
-    }
-    out
-}
-
 fn part<'a>(content: &'a [u8], range: &Range<u64>) -> &'a [u8] {
     let place = |place: u64| usize::try_from(place).unwrap();
     &content[place(range.start)..place(range.end)]

@@ -8,6 +8,7 @@ use femtobarn_testkit::{Servers, can_start, can_start_nginx, content};
 use crate::HeldSource;
 
 use super::*;
+use crate::with_causes;
 
 /// What nginx was asked since `from`, once that are `count` requests.
 fn asked(server: &Servers, from: usize, count: usize) -> Vec<String> {
@@ -65,13 +66,13 @@ fn files_under_tls_are_sources() {
     let error = HttpSource::open(&url, &Settings::default()).unwrap_err();
     assert_eq!(error.kind(), "remote-failed");
     assert!(
-        said(&error).contains("no TLS: invalid peer certificate")
-            && said(&error).contains("setting authorities"),
+        with_causes(&error).contains("no TLS: invalid peer certificate")
+            && with_causes(&error).contains("setting authorities"),
         "{}",
-        said(&error)
+        with_causes(&error)
     );
     assert_eq!(
-        said(&error).matches("no TLS").count(),
+        with_causes(&error).matches("no TLS").count(),
         1,
         "it does not pass"
     );
@@ -202,9 +203,9 @@ fn redirects_are_followed_and_remembered() {
     let none = settings(&url, &[("most_redirects", "0")]);
     let error = HttpSource::open(&url, &none).unwrap_err();
     assert!(
-        said(&error).contains("more than 0 redirects"),
+        with_causes(&error).contains("more than 0 redirects"),
         "{}",
-        said(&error)
+        with_causes(&error)
     );
 }
 
@@ -226,12 +227,16 @@ fn what_cannot_be_read_is_told_as_of_other_files() {
     ] {
         let error = HttpSource::open(&server.http_url(name), &Settings::default()).unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
-        assert!(!said(&error).contains("secret"), "{}", said(&error));
+        assert!(
+            !with_causes(&error).contains("secret"),
+            "{}",
+            with_causes(&error)
+        );
     }
     let free = femtobarn_testkit::free_port();
     let url = format!("http://127.0.0.1:{free}/f");
     let error = HttpSource::open(&url, &Settings::default()).unwrap_err();
-    let said = said(&error);
+    let said = with_causes(&error);
     assert_eq!(
         (error.kind(), said.matches("refused").count()),
         ("remote-failed", 2),
@@ -255,7 +260,7 @@ fn large_files_of_servers_that_give_no_parts_are_told() {
     let server = Servers::start("nginx");
     server.put("f", &vec![1; (16 << 20) + 1]);
     let error = HttpSource::open(&server.http_url("whole/f"), &Settings::default()).unwrap_err();
-    let said = said(&error);
+    let said = with_causes(&error);
     assert_eq!(error.kind(), "remote-failed");
     assert!(
         said.contains("16777217 bytes): download it first"),
@@ -401,7 +406,7 @@ fn folders_are_listed() {
             error.kind(),
             "remote-failed",
             "it is a file: {}",
-            said(&error)
+            with_causes(&error)
         );
     }
 }
