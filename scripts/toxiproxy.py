@@ -27,7 +27,7 @@ class Toxiproxy(Server):
         if found is None:
             raise ServerError(f"there is no {PROGRAM}: scripts/setup_stores.sh installs it")
         self._found = found
-        self._ways: set[int] = set()
+        self._servers: dict[int, int] = {}
         super().__init__()
         self._begin()
 
@@ -55,9 +55,9 @@ class Toxiproxy(Server):
             The port of the way, by which it is named.
         """
         port = free_port() if port is None else port
-        if port in self._ways:
+        if port in self._servers:
             self._request("DELETE", f"/proxies/{port}", None)
-        self._ways.add(port)
+        self._servers[port] = server
         way = {"name": str(port), "listen": f"127.0.0.1:{port}", "upstream": f"127.0.0.1:{server}", "enabled": True}
         self._request("POST", "/proxies", way)
         return port
@@ -80,11 +80,11 @@ class Toxiproxy(Server):
         self._request("POST", f"/proxies/{port}/toxics", toxic)
 
     def heal(self, port: int) -> None:
-        """Make a way good again."""
-        toxics = json.loads(self._request("GET", f"/proxies/{port}/toxics", None))
-        for toxic in toxics:
-            name = toxic["name"].replace(" ", "%20")
-            self._request("DELETE", f"/proxies/{port}/toxics/{name}", None)
+        """End a way and open it anew, as a good one.
+
+        Its connections end with it: while an answer waits on a slow way, Toxiproxy cannot make them good.
+        """
+        self.before(self._servers[port], port)
 
     def close_way(self, port: int) -> None:
         """End a way's connections, and refuse others."""

@@ -21,11 +21,6 @@ impl Ways {
         way
     }
 
-    /// Ends a way and opens it anew, as a good one. (Toxiproxy cannot change a way on which an answer was given up.)
-    pub fn renew(&mut self, way: u16, server: u16) {
-        self.0.tell(&format!("before {server} {way}"));
-    }
-
     /// Makes what comes from the server bad, in Toxiproxy's words.
     pub fn poison(&mut self, way: u16, kind: &str, attributes: &[(&str, u64)]) {
         self.poison_stream(way, kind, "downstream", attributes);
@@ -40,7 +35,7 @@ impl Ways {
         self.0.tell(&command);
     }
 
-    /// Makes a way good again.
+    /// Ends a way and opens it anew, as a good one.
     pub fn heal(&mut self, way: u16) {
         self.0.tell(&format!("heal {way}"));
     }

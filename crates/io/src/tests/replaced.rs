@@ -126,7 +126,7 @@ fn xrootd_reads_the_old_file_to_its_end() {
         let source = place.open(way, &name, &[]).unwrap();
         replace(&mut place, &name, How::Renamed, &other(size));
         super::check_reads(&*source, &old).unwrap();
-        ways.renew(way, place.server.port);
+        ways.heal(way);
         let error = source.read_ranges(&[0..100]).unwrap_err();
         assert_eq!(error.kind(), "file-changed", "{}", with_causes(&error));
     }

@@ -60,7 +60,7 @@ impl Trial {
         let way = self.way();
         // what a server cannot do is found out by answers that are given up
         self.open(way, more);
-        self.ways.renew(way, self.place.server.port);
+        self.ways.heal(way);
         (way, self.open(way, more))
     }
 
