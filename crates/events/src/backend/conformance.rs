@@ -1,0 +1,577 @@
+//! What every backend promises, as tests: [`all`] runs them over empty stores that a function makes.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "these are tests"
+)]
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::seal::unseal;
+use crate::{
+    ABSENT, Backend, Batch, DataSetPath, Overwrite, Parent, Popped, ProductId, ProductName, Scan,
+    Uuid, Wanted,
+};
+
+/// Runs all of them; `make` gives a new, empty store each time.
+pub fn all(make: &dyn Fn() -> Arc<dyn Backend>) {
+    let tests: [(&str, Test); 12] = [
+        ("datasets", datasets_are_there_once_and_in_order),
+        ("containers", containers_are_there_once_and_in_order),
+        ("products", products_come_back),
+        ("shapes", values_of_all_sizes_and_names_come_back),
+        ("overwrite", what_is_there_is_replaced_or_kept),
+        ("later", the_later_of_two_counts),
+        ("removal", what_is_removed_is_gone_and_nothing_else),
+        ("many", many_products_of_many_parents),
+        ("threads", threads_write_and_read_at_once),
+        ("notes", the_first_note_counts),
+        ("queues", queues_give_each_value_once),
+        ("leases", who_does_not_push_any_more_is_not_waited_for),
+    ];
+    for (name, test) in tests {
+        let store = make();
+        eprintln!("conformance of {}: {name}", store.url());
+        test(&store);
+    }
+}
+
+type Test = fn(&Arc<dyn Backend>);
+
+fn name(label: &str) -> ProductName {
+    ProductName::new(label, "T").unwrap()
+}
+
+fn path(text: &str) -> DataSetPath {
+    DataSetPath::new(text).unwrap()
+}
+
+fn store(backend: &dyn Backend, parent: Parent, event: u64, label: &str, value: &[u8]) {
+    let mut batch = Batch::default();
+    batch.store(parent, event, &name(label), value);
+    backend.write(&batch).unwrap();
+}
+
+fn create(backend: &dyn Backend, parent: Parent, numbers: &[u64]) {
+    let mut batch = Batch::default();
+    for &number in numbers {
+        batch.create(parent, number);
+    }
+    backend.write(&batch).unwrap();
+}
+
+fn numbers(backend: &dyn Backend, parent: Parent, from: u64, limit: usize) -> Vec<u64> {
+    let scan = Scan {
+        parent,
+        from,
+        limit,
+    };
+    backend.numbers(&[scan]).unwrap().remove(0)
+}
+
+/// The values of the products of events.
+fn load(
+    backend: &dyn Backend,
+    parent: Parent,
+    name: &ProductName,
+    events: &[u64],
+) -> Vec<Option<Vec<u8>>> {
+    let mut found = vec![None; events.len()];
+    let mut n_visits = 0;
+    let wanted = [Wanted {
+        parent,
+        name,
+        events,
+    }];
+    let result = backend.load(&wanted, &mut |w, e, stored| {
+        assert_eq!(w, 0);
+        n_visits += 1;
+        found[e] = stored.map(|stored| unseal(stored).unwrap().0.to_vec());
+        Ok(())
+    });
+    result.unwrap();
+    assert_eq!(n_visits, events.len());
+    found
+}
+
+fn datasets_are_there_once_and_in_order(backend: &Arc<dyn Backend>) {
+    let [a, b] = [1, 2].map(|n| Uuid([n; 16]));
+    assert_eq!(backend.dataset(&path("x")).unwrap(), None);
+    assert_eq!(backend.create_dataset(&path("x"), a).unwrap(), a);
+    assert_eq!(backend.create_dataset(&path("x"), b).unwrap(), a);
+    assert_eq!(backend.dataset(&path("x")).unwrap(), Some(a));
+    let within = ["é", "a b", "a", "z\0", "z", "aa", "#", "{x}", "a}"];
+    for name in within {
+        backend
+            .create_dataset(&path("x").join(name).unwrap(), b)
+            .unwrap();
+    }
+    backend.create_dataset(&path("x/a/deeper"), b).unwrap();
+    backend.create_dataset(&path("xy"), b).unwrap();
+    let listed = |parent: &str, after: Option<&str>, limit| {
+        let found = backend.datasets(&path(parent), after, limit).unwrap();
+        found.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    let mut sorted = within.to_vec();
+    sorted.sort_unstable();
+    assert_eq!(listed("x", None, 100), sorted);
+    assert_eq!(listed("x", None, 3), sorted[..3]);
+    assert_eq!(listed("x", Some(sorted[2]), 3), sorted[3..6]);
+    assert_eq!(listed("x", Some("a!"), 2), ["aa", "a}"]);
+    assert_eq!(listed("", None, 100), ["x", "xy"]);
+    assert_eq!(listed("x/a", None, 100), ["deeper"]);
+    assert!(listed("nothing", None, 100).is_empty());
+    backend.remove_dataset(&path("x/a")).unwrap();
+    backend.remove_dataset(&path("x/a")).unwrap();
+    assert_eq!(backend.dataset(&path("x/a")).unwrap(), None);
+    assert_eq!(listed("x/a", None, 100), ["deeper"]);
+    assert_eq!(backend.create_dataset(&path("x/a"), a).unwrap(), a);
+}
+
+fn containers_are_there_once_and_in_order(backend: &Arc<dyn Backend>) {
+    let dataset = Uuid([3; 16]);
+    let parents = [
+        Parent::dataset(dataset),
+        Parent::run(dataset, 1),
+        Parent::subrun(dataset, 1, 1),
+        Parent::subrun(dataset, 1, 256),
+        Parent::subrun(Uuid([0x7d; 16]), 0x7d7b, 0x7b7d),
+    ];
+    let some = [5, 0, 300, ABSENT - 1, 256, 255, 1 << 40, 5, 1];
+    for parent in parents {
+        assert!(numbers(&**backend, parent, 0, 10).is_empty());
+        create(&**backend, parent, &some);
+        create(&**backend, parent, &some[..3]);
+    }
+    let mut sorted = some.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    for parent in parents {
+        assert_eq!(numbers(&**backend, parent, 0, usize::MAX), sorted);
+        assert_eq!(numbers(&**backend, parent, 5, 2), [5, 255]);
+        assert_eq!(numbers(&**backend, parent, 6, 2), [255, 256]);
+        assert_eq!(numbers(&**backend, parent, ABSENT - 1, 9), [ABSENT - 1]);
+        let asked = [256, 2, 0, ABSENT - 1, 77];
+        let there = backend.contains(&parent, &asked).unwrap();
+        assert_eq!(there, [true, false, true, true, false]);
+        assert!(backend.contains(&parent, &[]).unwrap().is_empty());
+    }
+    let scans = parents.map(|parent| Scan {
+        parent,
+        from: 1,
+        limit: 3,
+    });
+    assert_eq!(backend.numbers(&scans).unwrap(), vec![vec![1, 5, 255]; 5]);
+    assert!(backend.numbers(&[]).unwrap().is_empty());
+    backend.remove(&parents[1], &[5, 9, 300]).unwrap();
+    assert_eq!(numbers(&**backend, parents[1], 1, 2), [1, 255]);
+    assert_eq!(numbers(&**backend, parents[0], 1, 2), [1, 5]);
+    assert_eq!(numbers(&**backend, parents[2], 1, 2), [1, 5]);
+}
+
+fn products_come_back(backend: &Arc<dyn Backend>) {
+    let dataset = Uuid([4; 16]);
+    // Of each of the four kinds of containers, and of two types of one label.
+    let containers = [
+        (Parent::dataset(dataset), ABSENT),
+        (Parent::run(dataset, 7), ABSENT),
+        (Parent::subrun(dataset, 7, 8), ABSENT),
+        (Parent::subrun(dataset, 7, 8), 9),
+        (Parent::subrun(dataset, 7, 8), 10),
+    ];
+    let names = [name("a"), ProductName::new("a", "U").unwrap(), name("")];
+    let value = |c: usize, n: usize| format!("container {c}, name {n}").into_bytes();
+    let mut batch = Batch::default();
+    for (c, (parent, event)) in containers.iter().enumerate() {
+        for (n, name) in names.iter().enumerate() {
+            batch.store(*parent, *event, name, &value(c, n));
+        }
+    }
+    assert!(backend.write(&batch).unwrap().kept.is_empty());
+    for (c, (parent, event)) in containers.iter().enumerate() {
+        for (n, name) in names.iter().enumerate() {
+            assert_eq!(
+                load(&**backend, *parent, name, &[*event]),
+                [Some(value(c, n))]
+            );
+        }
+        assert_eq!(load(&**backend, *parent, &name("b"), &[*event]), [None]);
+        let mut sorted = names.to_vec();
+        sorted.sort_unstable();
+        assert_eq!(backend.names(parent, *event).unwrap(), sorted);
+    }
+    // In any order, twice, and with gaps.
+    let parent = containers[3].0;
+    let events = [10, 11, 9, 8, 9, 10, ABSENT];
+    let expected = [Some(4), None, Some(3), None, Some(3), Some(4), Some(2)];
+    let expected = expected.map(|c| c.map(|c| value(c, 0)));
+    assert_eq!(load(&**backend, parent, &names[0], &events), expected);
+    // Of several places and names at once, with some that ask for nothing.
+    let wanted = containers.map(|(parent, _)| Wanted {
+        parent,
+        name: &names[1],
+        events: &[ABSENT, 9],
+    });
+    let empty = Wanted {
+        events: &[],
+        ..wanted[0]
+    };
+    let wanted = [&wanted[..], &[empty]].concat();
+    let mut found = vec![[None, None]; 6];
+    let result = backend.load(&wanted, &mut |w, e, stored| {
+        found[w][e] = stored.map(|stored| unseal(stored).unwrap().0.to_vec());
+        Ok(())
+    });
+    result.unwrap();
+    let expected = [
+        (Some(0), None),
+        (Some(1), None),
+        (Some(2), Some(3)),
+        (Some(2), Some(3)),
+        (Some(2), Some(3)),
+        (None, None),
+    ];
+    let expected = expected.map(|(a, b)| [a, b].map(|c| c.map(|c| value(c, 1))));
+    assert_eq!(found, expected);
+    assert!(
+        backend
+            .load(&[], &mut |_, _, _| panic!("nothing was wanted"))
+            .is_ok()
+    );
+    // Who is visited may stop it.
+    let stopped = backend.load(&wanted, &mut |_, _, _| {
+        let what = "stop".into();
+        Err(crate::EventsError::Usage { what })
+    });
+    assert_eq!(stopped.unwrap_err().to_string(), "stop");
+    assert!(backend.names(&parent, 77).unwrap().is_empty());
+    backend.flush().unwrap();
+}
+
+fn values_of_all_sizes_and_names_come_back(backend: &Arc<dyn Backend>) {
+    let parent = Parent::subrun(Uuid([5; 16]), 0, 0);
+    let sizes = [0, 1, 7, 100, 1000, 4096, 65_536, 3_000_000];
+    for (event, size) in (0..).zip(sizes) {
+        let value: Vec<u8> = (0..size)
+            .map(|i: usize| i.to_le_bytes()[0] ^ 0x5a)
+            .collect();
+        store(&**backend, parent, event, "x", &value);
+        assert_eq!(
+            load(&**backend, parent, &name("x"), &[event]),
+            [Some(value)]
+        );
+    }
+    let long = "ä".repeat(700);
+    let labels = [
+        "a/b",
+        "a\0b",
+        "\0",
+        "ünïcode 漢字",
+        "{a}",
+        "a}b",
+        " ",
+        "\r\n",
+        &long,
+    ];
+    for label in labels {
+        store(&**backend, parent, 100, label, label.as_bytes());
+    }
+    for label in labels {
+        let found = load(&**backend, parent, &name(label), &[100]);
+        assert_eq!(found, [Some(label.as_bytes().to_vec())]);
+    }
+    let mut sorted: Vec<_> = labels.iter().map(|label| name(label)).collect();
+    sorted.sort_unstable();
+    assert_eq!(backend.names(&parent, 100).unwrap(), sorted);
+}
+
+fn what_is_there_is_replaced_or_kept(backend: &Arc<dyn Backend>) {
+    let parent = Parent::subrun(Uuid([6; 16]), 1, 2);
+    store(&**backend, parent, 3, "x", b"old");
+    let mut batch = Batch::new(Overwrite::Keep);
+    for event in [2, 3, 4] {
+        batch.create(parent, event);
+        batch.store(parent, event, &name("x"), b"new");
+    }
+    let kept = ProductId {
+        container: parent.member(3),
+        name: name("x"),
+    };
+    assert_eq!(backend.write(&batch).unwrap().kept, [kept]);
+    let all = |value: &[u8]| Some(value.to_vec());
+    let found = load(&**backend, parent, &name("x"), &[2, 3, 4]);
+    assert_eq!(found, [all(b"new"), all(b"old"), all(b"new")]);
+    assert_eq!(numbers(&**backend, parent, 0, 9), [2, 3, 4]);
+    assert_eq!(backend.write(&batch).unwrap().kept.len(), 3);
+    store(
+        &**backend,
+        parent,
+        3,
+        "x",
+        b"newer, and longer than it was before",
+    );
+    let found = load(&**backend, parent, &name("x"), &[3]);
+    assert_eq!(found, [all(b"newer, and longer than it was before")]);
+}
+
+fn the_later_of_two_counts(backend: &Arc<dyn Backend>) {
+    let parent = Parent::subrun(Uuid([7; 16]), 1, 2);
+    let mut batch = Batch::default();
+    for value in [b"first", b"again", b"third"] {
+        batch.store(parent, 1, &name("x"), value);
+        batch.store(parent, 2, &name("x"), b"other");
+    }
+    backend.write(&batch).unwrap();
+    let found = load(&**backend, parent, &name("x"), &[1]);
+    assert_eq!(found, [Some(b"third".to_vec())]);
+}
+
+fn what_is_removed_is_gone_and_nothing_else(backend: &Arc<dyn Backend>) {
+    let dataset = Uuid([8; 16]);
+    let [a, b] = [Parent::subrun(dataset, 1, 1), Parent::subrun(dataset, 1, 2)];
+    let run = Parent::run(dataset, 1);
+    let fill = || {
+        for parent in [a, b] {
+            create(&**backend, parent, &[1, 2, 3]);
+            for event in [1, 2, 3, ABSENT] {
+                store(&**backend, parent, event, "x", b"x");
+                store(&**backend, parent, event, "y", b"y");
+            }
+        }
+        create(&**backend, run, &[1, 2]);
+        store(&**backend, run, ABSENT, "x", b"x");
+    };
+    fill();
+    backend.remove_products(&a, 1, Some(&name("x"))).unwrap();
+    backend.remove_products(&a, 2, None).unwrap();
+    backend.remove_products(&a, 77, None).unwrap();
+    backend.remove_products(&a, 77, Some(&name("z"))).unwrap();
+    let there = |parent, label: &str| {
+        let found = load(&**backend, parent, &name(label), &[1, 2, 3, ABSENT]);
+        found.iter().map(Option::is_some).collect::<Vec<_>>()
+    };
+    assert_eq!(there(a, "x"), [false, false, true, true]);
+    assert_eq!(there(a, "y"), [true, false, true, true]);
+    assert_eq!(there(b, "x"), [true; 4]);
+    assert_eq!(backend.names(&a, 1).unwrap(), [name("y")]);
+    assert!(backend.names(&a, 2).unwrap().is_empty());
+    assert_eq!(numbers(&**backend, a, 0, 9), [1, 2, 3]);
+    backend.clear(&a).unwrap();
+    backend.clear(&a).unwrap();
+    assert_eq!(there(a, "x"), [false; 4]);
+    assert!(numbers(&**backend, a, 0, 9).is_empty());
+    assert_eq!(
+        (there(b, "x"), there(b, "y")),
+        (vec![true; 4], vec![true; 4])
+    );
+    assert_eq!(numbers(&**backend, run, 0, 9), [1, 2]);
+    backend.clear(&run).unwrap();
+    assert!(numbers(&**backend, run, 0, 9).is_empty());
+    assert_eq!(load(&**backend, run, &name("x"), &[ABSENT]), [None]);
+    assert_eq!(there(b, "x"), [true; 4]);
+    // What was removed may come again.
+    fill();
+    assert_eq!(there(a, "y"), [true; 4]);
+    assert_eq!(backend.names(&a, 2).unwrap(), [name("x"), name("y")]);
+}
+
+fn many_products_of_many_parents(backend: &Arc<dyn Backend>) {
+    let dataset = Uuid([9; 16]);
+    let parents: Vec<_> = (0..7).map(|n| Parent::subrun(dataset, n / 3, n)).collect();
+    let names = [name("p"), name("q")];
+    let events: Vec<u64> = (0..1500).map(|n| n * 3).collect();
+    let value = |parent: Parent, event: u64| {
+        format!("{} {event}", parent.subrun)
+            .repeat(usize::try_from(event % 5).unwrap())
+            .into_bytes()
+    };
+    let mut batch = Batch::default();
+    for event in &events {
+        for parent in &parents {
+            batch.create(*parent, *event);
+            for name in &names {
+                batch.store(*parent, *event, name, &value(*parent, *event));
+            }
+        }
+    }
+    backend.write(&batch).unwrap();
+    let mut n = 0;
+    let wanted: Vec<_> = parents
+        .iter()
+        .flat_map(|&parent| names.iter().map(move |name| (parent, name)))
+        .map(|(parent, name)| Wanted {
+            parent,
+            name,
+            events: &events,
+        })
+        .collect();
+    let result = backend.load(&wanted, &mut |w, e, stored| {
+        n += 1;
+        let value = value(wanted[w].parent, events[e]);
+        assert_eq!(unseal(stored.unwrap()).unwrap().0, value);
+        Ok(())
+    });
+    result.unwrap();
+    assert_eq!(n, 7 * 2 * 1500);
+    let scans: Vec<_> = parents
+        .iter()
+        .map(|&parent| Scan {
+            parent,
+            from: 0,
+            limit: 5000,
+        })
+        .collect();
+    assert!(
+        backend
+            .numbers(&scans)
+            .unwrap()
+            .iter()
+            .all(|found| *found == events)
+    );
+    let n_targets = backend.n_targets();
+    assert!(
+        parents
+            .iter()
+            .all(|parent| backend.target(parent) < n_targets)
+    );
+}
+
+fn threads_write_and_read_at_once(backend: &Arc<dyn Backend>) {
+    let parent = Parent::subrun(Uuid([10; 16]), 0, 0);
+    thread::scope(|scope| {
+        for thread in 0..4u64 {
+            scope.spawn(move || {
+                for chunk in 0..20 {
+                    let mut batch = Batch::default();
+                    for n in 0..25 {
+                        let event = (chunk * 25 + n) * 4 + thread;
+                        batch.create(parent, event);
+                        batch.store(parent, event, &name("x"), &event.to_le_bytes());
+                    }
+                    backend.write(&batch).unwrap();
+                }
+            });
+        }
+        scope.spawn(move || {
+            let started = Instant::now();
+            loop {
+                // Who finds an event finds its product.
+                let events = numbers(&**backend, parent, 0, usize::MAX);
+                for (event, value) in
+                    events
+                        .iter()
+                        .zip(load(&**backend, parent, &name("x"), &events))
+                {
+                    assert_eq!(value.as_deref(), Some(&event.to_le_bytes()[..]));
+                }
+                if events.len() == 2000 {
+                    break;
+                }
+                assert!(started.elapsed() < Duration::from_secs(60));
+            }
+        });
+    });
+}
+
+fn the_first_note_counts(backend: &Arc<dyn Backend>) {
+    assert_eq!(backend.noted("a").unwrap(), None);
+    assert_eq!(backend.note("a", b"1").unwrap(), b"1");
+    assert_eq!(backend.note("a", b"2").unwrap(), b"1");
+    assert_eq!(backend.noted("a").unwrap(), Some(b"1".to_vec()));
+    assert_eq!(backend.noted("b").unwrap(), None);
+}
+
+const LONG: Duration = Duration::from_secs(30);
+const SHORT: Duration = Duration::from_millis(20);
+
+fn queues_give_each_value_once(backend: &Arc<dyn Backend>) {
+    let producer = Uuid([1; 16]);
+    assert!(!backend.produce("q", producer, LONG).unwrap());
+    assert!(!backend.push("q", b"x").unwrap());
+    assert_eq!(backend.pop("q", SHORT).unwrap(), Popped::NoQueue);
+    assert_eq!(backend.queue_len("q").unwrap(), None);
+    assert!(!backend.destroy_queue("q").unwrap());
+    assert!(backend.create_queue("q").unwrap());
+    assert!(!backend.create_queue("q").unwrap());
+    assert_eq!(backend.pop("q", LONG).unwrap(), Popped::Ended);
+    assert!(backend.produce("q", producer, LONG).unwrap());
+    assert_eq!(backend.pop("q", SHORT).unwrap(), Popped::Nothing);
+    for value in [&b"one"[..], b"", b"three"] {
+        assert!(backend.push("q", value).unwrap());
+    }
+    assert_eq!(backend.queue_len("q").unwrap(), Some(3));
+    for value in [&b"one"[..], b"", b"three"] {
+        assert_eq!(
+            backend.pop("q", LONG).unwrap(),
+            Popped::Value(value.to_vec())
+        );
+    }
+    // Two take what two push.
+    let taken = thread::scope(|scope| {
+        let takers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut taken = Vec::new();
+                    loop {
+                        match backend.pop("q", LONG).unwrap() {
+                            Popped::Value(value) => taken.push(value[0]),
+                            Popped::Ended => return taken,
+                            other => panic!("{other:?}"),
+                        }
+                    }
+                })
+            })
+            .collect();
+        for thread in 0..2u8 {
+            scope.spawn(move || {
+                let producer = Uuid([2 + thread; 16]);
+                assert!(backend.produce("q", producer, LONG).unwrap());
+                for n in 0..50 {
+                    assert!(backend.push("q", &[n * 2 + thread]).unwrap());
+                }
+                thread::sleep(SHORT);
+                backend.end_producing("q", producer).unwrap();
+            });
+        }
+        thread::sleep(SHORT);
+        backend.end_producing("q", producer).unwrap();
+        takers
+            .into_iter()
+            .flat_map(|taker| taker.join().unwrap())
+            .collect::<Vec<_>>()
+    });
+    let mut sorted = taken;
+    sorted.sort_unstable();
+    assert!(sorted.into_iter().eq(0..100));
+    // One name is the beginning of another.
+    assert!(backend.create_queue("qq").unwrap());
+    assert!(backend.push("qq", b"other").unwrap());
+    assert!(backend.push("q", b"mine").unwrap());
+    assert!(backend.destroy_queue("q").unwrap());
+    assert!(!backend.push("q", b"x").unwrap());
+    assert_eq!(
+        backend.pop("qq", LONG).unwrap(),
+        Popped::Value(b"other".to_vec())
+    );
+    assert!(backend.create_queue("q").unwrap());
+    assert_eq!(backend.queue_len("q").unwrap(), Some(0));
+}
+
+fn who_does_not_push_any_more_is_not_waited_for(backend: &Arc<dyn Backend>) {
+    let producer = Uuid([1; 16]);
+    assert!(backend.create_queue("q").unwrap());
+    assert!(
+        backend
+            .produce("q", producer, Duration::from_millis(300))
+            .unwrap()
+    );
+    let started = Instant::now();
+    assert_eq!(backend.pop("q", LONG).unwrap(), Popped::Ended);
+    assert!(started.elapsed() < LONG / 2);
+    backend.end_producing("q", producer).unwrap();
+    backend.end_producing("nothing", producer).unwrap();
+}

@@ -1,0 +1,416 @@
+//! `dir:PATH`: a folder, by LMDB.
+//!
+//! `benchmarks/event_store.py` compares engines; LMDB is as fast as fjall in writing and two to ten times as fast in
+//! reading, and lets any number of processes read while one writes. Its file is mapped into memory, so the folder must be
+//! on a disk of this machine.
+
+#![expect(
+    unsafe_code,
+    reason = "LMDB maps a file that other processes may write to; heed leaves it to us to say that they do it by LMDB"
+)]
+
+mod open;
+mod queues;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use heed::types::Bytes;
+use heed::{Env, MdbError, PutFlags, RoTxn, RwTxn, WithoutTls};
+
+use crate::{
+    ABSENT, Backend, Batch, DataSetPath, EventsError, Overwrite, Parent, Popped, ProductId,
+    ProductName, Products, Scan, Uuid, Visit, Wanted, Written,
+};
+use open::WriterLock;
+pub use open::{Mode, open};
+use queues::Queues;
+use tables::{Table, Tables, hex};
+
+/// A store in a folder.
+pub struct DirBackend {
+    url: String,
+    env: Env<WithoutTls>,
+    tables: Tables,
+    queues: Queues,
+    /// Held while this process may write; none if it only reads.
+    writer: Option<WriterLock>,
+    /// The process that opened it: LMDB's files must not be used behind a fork.
+    process: u32,
+    /// Whether something was committed that a crash of the machine might undo.
+    is_dirty: AtomicBool,
+}
+
+impl std::fmt::Debug for DirBackend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DirBackend")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
+}
+
+impl DirBackend {
+    fn engine(&self, doing: &'static str) -> impl FnOnce(heed::Error) -> EventsError {
+        let url = self.url.clone();
+        move |error| match error {
+            heed::Error::Mdb(MdbError::MapFull) => EventsError::engine(
+                &url,
+                doing,
+                "the store has the size that its file is mapped with: set FEMTOBARN_STORE_MAP_SIZE to more bytes",
+            ),
+            error => EventsError::engine(&url, doing, error),
+        }
+    }
+
+    fn check_process(&self) -> Result<(), EventsError> {
+        if std::process::id() == self.process {
+            return Ok(());
+        }
+        Err(EventsError::Usage {
+            what: format!(
+                "{}: this store was opened before the process was forked: open it again in each process",
+                self.url
+            ),
+        })
+    }
+
+    fn reading(&self) -> Result<RoTxn<'_, WithoutTls>, EventsError> {
+        self.check_process()?;
+        let reading = self.env.read_txn();
+        reading.map_err(self.engine("begin to read"))
+    }
+
+    /// Does something in a transaction, and commits it.
+    fn change<T>(
+        &self,
+        doing: &'static str,
+        change: impl FnOnce(&mut RwTxn<'_>) -> Result<T, heed::Error>,
+    ) -> Result<T, EventsError> {
+        self.check_process()?;
+        if self.writer.is_none() {
+            let url = self.url.clone();
+            return Err(EventsError::ReadOnly { url, doing });
+        }
+        let mut txn = self.env.write_txn().map_err(self.engine(doing))?;
+        let result = change(&mut txn).map_err(self.engine(doing))?;
+        txn.commit().map_err(self.engine(doing))?;
+        self.is_dirty.store(true, Ordering::Release);
+        Ok(result)
+    }
+
+    fn children(&self, parent: &Parent) -> (Table, Vec<u8>) {
+        self.tables.children(parent)
+    }
+
+    fn bad_key(&self, table: &'static str, key: &[u8]) -> EventsError {
+        EventsError::Key {
+            url: self.url.clone(),
+            table,
+            key: hex(key),
+        }
+    }
+}
+
+fn store(
+    products: Table,
+    txn: &mut RwTxn<'_>,
+    batch: &Batch,
+    group: &Products,
+    written: &mut Written,
+) -> Result<(), heed::Error> {
+    let mut key = group.parent.member(ABSENT).to_bytes().to_vec();
+    key.extend_from_slice(group.name.as_str().as_bytes());
+    for (event, range) in &group.entries {
+        set_event(&mut key, *event);
+        let value = batch.stored(range);
+        if batch.overwrite() == Overwrite::Replace {
+            products.put(txn, &key, value)?;
+            continue;
+        }
+        match products.put_with_flags(txn, PutFlags::NO_OVERWRITE, &key, value) {
+            Err(heed::Error::Mdb(MdbError::KeyExist)) => written.kept.push(ProductId {
+                container: group.parent.member(*event),
+                name: group.name.clone(),
+            }),
+            result => result?,
+        }
+    }
+    Ok(())
+}
+
+/// Puts the number of an event into the key of one of its products.
+fn set_event(key: &mut [u8], event: u64) {
+    if let Some(place) = key.get_mut(Parent::LENGTH..Parent::LENGTH + 8) {
+        place.copy_from_slice(&event.to_be_bytes());
+    }
+}
+
+/// Removes everything whose key begins with some bytes.
+fn remove_below(table: Table, txn: &mut RwTxn<'_>, prefix: &[u8]) -> Result<(), heed::Error> {
+    let mut keys = table.prefix_iter_mut(txn, prefix)?;
+    while keys.next().transpose()?.is_some() {
+        // SAFETY: the key and the value that `next` gave were dropped: nothing borrows from the database.
+        unsafe { keys.del_current()? };
+    }
+    Ok(())
+}
+
+impl Backend for DirBackend {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn is_durable(&self) -> bool {
+        true
+    }
+
+    fn write(&self, batch: &Batch) -> Result<Written, EventsError> {
+        if batch.is_empty() {
+            return Ok(Written::default());
+        }
+        self.change("write", |txn| {
+            let mut written = Written::default();
+            for group in batch.products() {
+                store(self.tables.products, txn, batch, group, &mut written)?;
+            }
+            for items in batch.items() {
+                let (table, mut key) = self.children(&items.parent);
+                let prefix = key.len();
+                for number in &items.numbers {
+                    key.truncate(prefix);
+                    key.extend_from_slice(&number.to_be_bytes());
+                    table.put(txn, &key, &[])?;
+                }
+            }
+            Ok(written)
+        })
+    }
+
+    fn flush(&self) -> Result<(), EventsError> {
+        self.check_process()?;
+        if self.is_dirty.swap(false, Ordering::AcqRel) {
+            self.env.force_sync().map_err(self.engine("flush"))?;
+        }
+        Ok(())
+    }
+
+    fn create_dataset(&self, path: &DataSetPath, uuid: Uuid) -> Result<Uuid, EventsError> {
+        if let Some(there) = self.dataset(path)? {
+            return Ok(there);
+        }
+        let key = path.to_bytes();
+        let datasets = self.tables.datasets;
+        let there = self.change("create a dataset", |txn| {
+            let there = datasets.get_or_put(txn, &key, &uuid.0)?;
+            Ok(there.map(<[u8]>::to_vec))
+        })?;
+        match there {
+            None => Ok(uuid),
+            Some(bytes) => tables::uuid(&bytes).ok_or_else(|| self.bad_key("datasets", &key)),
+        }
+    }
+
+    fn dataset(&self, path: &DataSetPath) -> Result<Option<Uuid>, EventsError> {
+        let txn = self.reading()?;
+        let key = path.to_bytes();
+        let found = self.tables.datasets.get(&txn, &key);
+        let found = found.map_err(self.engine("look for a dataset"))?;
+        found
+            .map(|bytes| tables::uuid(bytes).ok_or_else(|| self.bad_key("datasets", &key)))
+            .transpose()
+    }
+
+    fn datasets(
+        &self,
+        parent: &DataSetPath,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<(String, Uuid)>, EventsError> {
+        const DOING: &str = "list datasets";
+        let txn = self.reading()?;
+        let prefix = parent.prefix();
+        let from = [&prefix, after.unwrap_or_default().as_bytes()].concat();
+        let range = (Bound::Included(from.as_slice()), Bound::Unbounded);
+        let keys = self.tables.datasets.range(&txn, &range);
+        let mut found = Vec::new();
+        for entry in keys.map_err(self.engine(DOING))? {
+            let (key, uuid) = entry.map_err(self.engine(DOING))?;
+            let Some(name) = key.strip_prefix(prefix.as_slice()) else {
+                break;
+            };
+            let bad = || self.bad_key("datasets", key);
+            let name = std::str::from_utf8(name).map_err(|_| bad())?;
+            if after != Some(name) {
+                found.push((name.to_owned(), tables::uuid(uuid).ok_or_else(bad)?));
+            }
+            if found.len() == limit {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    fn remove_dataset(&self, path: &DataSetPath) -> Result<(), EventsError> {
+        let datasets = self.tables.datasets;
+        self.change("remove a dataset", |txn| {
+            datasets.delete(txn, &path.to_bytes()).map(drop)
+        })
+    }
+
+    fn numbers(&self, scans: &[Scan]) -> Result<Vec<Vec<u64>>, EventsError> {
+        const DOING: &str = "list what a container holds";
+        let txn = self.reading()?;
+        let one = |scan: &Scan| {
+            let (table, prefix) = self.children(&scan.parent);
+            let mut last = prefix.clone();
+            last.extend_from_slice(&ABSENT.to_be_bytes());
+            let from = [&prefix, scan.from.to_be_bytes().as_slice()].concat();
+            let range = (
+                Bound::Included(from.as_slice()),
+                Bound::Excluded(last.as_slice()),
+            );
+            let keys = table.range(&txn, &range).map_err(self.engine(DOING))?;
+            let mut numbers = Vec::new();
+            for entry in keys.take(scan.limit) {
+                let (key, _) = entry.map_err(self.engine(DOING))?;
+                let number = key.get(prefix.len()..).and_then(|n| n.try_into().ok());
+                let number = number.ok_or_else(|| self.bad_key("containers", key))?;
+                numbers.push(u64::from_be_bytes(number));
+            }
+            Ok(numbers)
+        };
+        scans.iter().map(one).collect()
+    }
+
+    fn contains(&self, parent: &Parent, numbers: &[u64]) -> Result<Vec<bool>, EventsError> {
+        let txn = self.reading()?;
+        let (table, prefix) = self.children(parent);
+        let one = |number: &u64| {
+            let key = [&prefix, number.to_be_bytes().as_slice()].concat();
+            let found = table.get(&txn, &key);
+            let found = found.map_err(self.engine("look for a container"))?;
+            Ok(found.is_some())
+        };
+        numbers.iter().map(one).collect()
+    }
+
+    fn remove(&self, parent: &Parent, numbers: &[u64]) -> Result<(), EventsError> {
+        let (table, prefix) = self.children(parent);
+        self.change("remove containers", |txn| {
+            for number in numbers {
+                let key = [&prefix, number.to_be_bytes().as_slice()].concat();
+                table.delete(txn, &key)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn load(&self, wanted: &[Wanted<'_>], visit: &mut Visit<'_>) -> Result<(), EventsError> {
+        let txn = self.reading()?;
+        for (w, wanted) in wanted.iter().enumerate() {
+            let mut key = wanted.parent.member(ABSENT).to_bytes().to_vec();
+            key.extend_from_slice(wanted.name.as_str().as_bytes());
+            for (e, event) in wanted.events.iter().enumerate() {
+                set_event(&mut key, *event);
+                let stored = self.tables.products.get(&txn, &key);
+                visit(w, e, stored.map_err(self.engine("load products"))?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn names(&self, parent: &Parent, event: u64) -> Result<Vec<ProductName>, EventsError> {
+        const DOING: &str = "list products";
+        let txn = self.reading()?;
+        let prefix = parent.member(event).to_bytes();
+        let keys = self.tables.products.prefix_iter(&txn, &prefix);
+        let keys = keys.map_err(self.engine(DOING))?.lazily_decode_data();
+        let mut names = Vec::new();
+        for entry in keys {
+            let (key, _) = entry.map_err(self.engine(DOING))?;
+            let name = key.get(prefix.len()..).and_then(ProductName::from_bytes);
+            names.push(name.ok_or_else(|| self.bad_key("products", key))?);
+        }
+        Ok(names)
+    }
+
+    fn remove_products(
+        &self,
+        parent: &Parent,
+        event: u64,
+        name: Option<&ProductName>,
+    ) -> Result<(), EventsError> {
+        let mut key = Cow::from(parent.member(event).to_bytes().to_vec());
+        let products = self.tables.products;
+        self.change("remove products", |txn| {
+            let Some(name) = name else {
+                return remove_below(products, txn, &key);
+            };
+            key.to_mut().extend_from_slice(name.as_str().as_bytes());
+            products.delete(txn, &key).map(drop)
+        })
+    }
+
+    fn clear(&self, parent: &Parent) -> Result<(), EventsError> {
+        let (table, prefix) = self.children(parent);
+        let products = self.tables.products;
+        self.change("empty a container", |txn| {
+            remove_below(products, txn, &parent.to_bytes())?;
+            remove_below(table, txn, &prefix)
+        })
+    }
+
+    fn note(&self, key: &str, value: &[u8]) -> Result<Vec<u8>, EventsError> {
+        if let Some(noted) = self.noted(key)? {
+            return Ok(noted);
+        }
+        let notes = self.tables.notes;
+        self.change("note something", |txn| {
+            let there = notes.get_or_put(txn, key.as_bytes(), value)?;
+            Ok(there.unwrap_or(value).to_vec())
+        })
+    }
+
+    fn noted(&self, key: &str) -> Result<Option<Vec<u8>>, EventsError> {
+        let txn = self.reading()?;
+        let noted = self.tables.notes.get(&txn, key.as_bytes());
+        let noted = noted.map_err(self.engine("read a note"))?;
+        Ok(noted.map(<[u8]>::to_vec))
+    }
+
+    fn create_queue(&self, queue: &str) -> Result<bool, EventsError> {
+        self.queues.create(queue)
+    }
+
+    fn destroy_queue(&self, queue: &str) -> Result<bool, EventsError> {
+        self.queues.destroy(queue)
+    }
+
+    fn produce(&self, queue: &str, producer: Uuid, lease: Duration) -> Result<bool, EventsError> {
+        self.queues.produce(queue, producer, lease)
+    }
+
+    fn end_producing(&self, queue: &str, producer: Uuid) -> Result<(), EventsError> {
+        self.queues.end_producing(queue, producer)
+    }
+
+    fn push(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
+        self.queues.push(queue, value)
+    }
+
+    fn pop(&self, queue: &str, patience: Duration) -> Result<Popped, EventsError> {
+        self.queues.pop(queue, patience)
+    }
+
+    fn queue_len(&self, queue: &str) -> Result<Option<u64>, EventsError> {
+        self.queues.len(queue)
+    }
+}
+
+/// The type of all tables: bytes to bytes.
+type Database = heed::Database<Bytes, Bytes>;

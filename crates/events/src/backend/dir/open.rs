@@ -1,0 +1,278 @@
+//! Opening a store in a folder: who may write, and what it must look like.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use heed::{Env, EnvFlags, EnvOpenOptions, WithoutTls};
+use rustix::fs::{FlockOperation, flock};
+
+use super::DirBackend;
+use super::queues::Queues;
+use super::tables::Tables;
+use crate::EventsError;
+
+/// The version of the layout, as the store notes it.
+const LAYOUT: &str = "1";
+/// Where it is noted.
+const LAYOUT_NOTE: &[u8] = b"femtobarn event store";
+/// As much as the file may grow to: memory that is mapped, not used.
+const MAP_SIZE: usize = 1 << 40;
+/// How many threads of all processes may read at once.
+const READERS: u32 = 2048;
+
+/// How a store is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Mode {
+    /// To be read and written, and made if it is not there.
+    #[default]
+    Append,
+    /// To be read, beside processes that write.
+    Read,
+}
+
+/// The stores that this process has open: LMDB's file must be opened once.
+static OPEN: Mutex<Option<Stores>> = Mutex::new(None);
+
+/// By their folder, and whether they may be written.
+type Stores = HashMap<(PathBuf, bool), Weak<DirBackend>>;
+
+/// Opens a store in a folder.
+///
+/// # Errors
+///
+/// If there is none and it is to be read, if another process writes to it and this one would, if the folder holds
+/// something else, and what the system says.
+pub fn open(path: &Path, mode: Mode) -> Result<Arc<DirBackend>, EventsError> {
+    let url = format!("dir:{}", path.display());
+    if mode == Mode::Append {
+        fs::create_dir_all(path)
+            .map_err(|error| EventsError::engine(&url, "make the folder", error))?;
+    }
+    let whole = path
+        .canonicalize()
+        .map_err(|error| not_there(&url, error))?;
+    let mut all = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let all = all.get_or_insert_default();
+    all.retain(|_, store| store.strong_count() > 0);
+    let open_as = |mode: Mode| all.get(&(whole.clone(), mode == Mode::Append));
+    // Who may write may read; who only reads is given the one that writes, if there is one.
+    let there = open_as(Mode::Append)
+        .or_else(|| open_as(mode))
+        .and_then(Weak::upgrade);
+    if let Some(store) = there.filter(|store| store.process == std::process::id()) {
+        return Ok(store);
+    }
+    if mode == Mode::Append && open_as(Mode::Read).and_then(Weak::upgrade).is_some() {
+        return Err(EventsError::Usage {
+            what: format!(
+                "{url}: this process has the store open to be read: close that first, or open it to be written at once"
+            ),
+        });
+    }
+    let store = Arc::new(open_new(&whole, url, mode)?);
+    all.insert((whole, mode == Mode::Append), Arc::downgrade(&store));
+    Ok(store)
+}
+
+fn not_there(url: &str, error: std::io::Error) -> EventsError {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => EventsError::NotFound {
+            url: url.into(),
+            what: "event store".into(),
+            hint: String::new(),
+        },
+        _ => EventsError::engine(url, "open it", error),
+    }
+}
+
+fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsError> {
+    let failed = |error: heed::Error| EventsError::engine(&url, "open it", error);
+    let data = path.join("data.mdb");
+    let is_new = !data.exists();
+    if is_new {
+        check_empty(path, &url, mode)?;
+    } else {
+        check_size(&data, &url)?;
+    }
+    let writer = match mode {
+        Mode::Append => Some(WriterLock::take(path, &url)?),
+        Mode::Read => None,
+    };
+    let env = environment(path, mode, Tables::N).map_err(failed)?;
+    env.clear_stale_readers().map_err(failed)?;
+    let tables = if mode == Mode::Append {
+        let mut txn = env.write_txn().map_err(failed)?;
+        let tables = Tables::create(&env, &mut txn).map_err(failed)?;
+        if is_new {
+            let layout = tables.notes.put(&mut txn, LAYOUT_NOTE, LAYOUT.as_bytes());
+            layout.map_err(failed)?;
+        }
+        txn.commit().map_err(failed)?;
+        Some(tables)
+    } else {
+        let txn = env.read_txn().map_err(failed)?;
+        let tables = Tables::open(&env, &txn).map_err(failed)?;
+        txn.commit().map_err(failed)?; // else the tables would be closed with it
+        tables
+    };
+    let layout = |tables: Tables| {
+        let txn = env.read_txn()?;
+        let found = tables.notes.get(&txn, LAYOUT_NOTE)?;
+        Ok(found.map(|found| String::from_utf8_lossy(found).into_owned()))
+    };
+    let found = tables.map(layout).transpose().map_err(failed)?.flatten();
+    let (Some(tables), Some(LAYOUT)) = (tables, found.as_deref()) else {
+        return Err(EventsError::Layout {
+            url,
+            expected: format!("an event store of layout {LAYOUT}"),
+            found: found.map_or_else(
+                || "an LMDB of something else".into(),
+                |found| format!("layout {found}"),
+            ),
+        });
+    };
+    Ok(DirBackend {
+        queues: Queues::new(&path.join("queues"), &url),
+        url,
+        env,
+        tables,
+        writer,
+        process: std::process::id(),
+        is_dirty: AtomicBool::new(false),
+    })
+}
+
+/// A new store is made in an empty folder only.
+fn check_empty(path: &Path, url: &str, mode: Mode) -> Result<(), EventsError> {
+    let entries = fs::read_dir(path).map_err(|error| not_there(url, error))?;
+    let other = entries
+        .filter_map(Result::ok)
+        .map(|entry| entry.file_name())
+        .find(|name| name != "lock.mdb" && name != "writer");
+    match (other, mode) {
+        (Some(other), _) => Err(EventsError::Layout {
+            url: url.into(),
+            expected: "an event store, or an empty folder".into(),
+            found: format!("a folder with {}", other.display()),
+        }),
+        (None, Mode::Read) => Err(EventsError::NotFound {
+            url: url.into(),
+            what: "event store".into(),
+            hint: String::new(),
+        }),
+        (None, Mode::Append) => Ok(()),
+    }
+}
+
+/// LMDB believes what its file says of its size; a file that was cut would be read behind its end.
+fn check_size(data: &Path, url: &str) -> Result<(), EventsError> {
+    let failed = |error: std::io::Error| EventsError::engine(url, "read its file", error);
+    let mut file = File::open(data).map_err(failed)?;
+    let size = file.metadata().map_err(failed)?.len();
+    let layout = |found: String| EventsError::Layout {
+        url: url.into(),
+        expected: "an event store".into(),
+        found,
+    };
+    // Two pages of metadata: each has a header of 16 bytes, magic, version, address, size of the map, two tables of 48
+    // bytes (the first begins with the size of a page), the last page and the transaction (mdb.c, MDB_meta).
+    let mut head = [0; 8192];
+    let mut have = 0;
+    while let Some(rest) = head.get_mut(have..).filter(|rest| !rest.is_empty()) {
+        match file.read(rest).map_err(failed)? {
+            0 => break,
+            n => have += n,
+        }
+    }
+    let number = |at: usize| {
+        let bytes = head.get(at..at + 8)?.try_into().ok()?;
+        Some(u64::from_le_bytes(bytes))
+    };
+    let page = number(16 + 24).map_or(0, |page| page & 0xffff_ffff);
+    if have < 4096 || !(512..=65536).contains(&page) {
+        return Err(layout("a file that is none of LMDB".into()));
+    }
+    let mut last = (0, 0);
+    for at in [0, usize::try_from(page).unwrap_or_default()] {
+        let meta = at + 16;
+        let (page, transaction) = (number(meta + 24 + 96), number(meta + 24 + 104));
+        last = last.max((transaction.unwrap_or_default(), page.unwrap_or_default()));
+    }
+    let expected = last.1.saturating_add(1).saturating_mul(page);
+    if size < expected {
+        return Err(layout(format!(
+            "a file of {size} bytes that says it has {expected}: it was cut"
+        )));
+    }
+    Ok(())
+}
+
+/// Opens LMDB in a folder.
+pub fn environment(path: &Path, mode: Mode, n_tables: u32) -> Result<Env<WithoutTls>, heed::Error> {
+    let wanted = std::env::var("FEMTOBARN_STORE_MAP_SIZE").ok();
+    let mut size = wanted
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(MAP_SIZE);
+    loop {
+        let mut options = EnvOpenOptions::new().read_txn_without_tls();
+        options
+            .map_size(size)
+            .max_dbs(n_tables)
+            .max_readers(READERS);
+        // A crash of the machine may undo what was not flushed, but leaves the file whole; one of the process undoes
+        // nothing.
+        let mut flags = EnvFlags::NO_META_SYNC;
+        if mode == Mode::Read {
+            flags |= EnvFlags::READ_ONLY;
+        }
+        // SAFETY: NO_META_SYNC and READ_ONLY leave the file whole, whatever happens. The file is only written by LMDB,
+        // whose locks all processes respect (this folder has a layout that says so).
+        let opened = unsafe {
+            options.flags(flags);
+            options.open(path)
+        };
+        match opened {
+            // No room in the address space, as under a limit of virtual memory.
+            Err(heed::Error::Io(error))
+                if error.kind() == std::io::ErrorKind::OutOfMemory && size > 1 << 30 =>
+            {
+                size /= 2;
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// Says that this process writes to a store: a lock on a file, which ends with the process however that ends.
+pub struct WriterLock {
+    _file: File,
+}
+
+impl WriterLock {
+    fn take(path: &Path, url: &str) -> Result<Self, EventsError> {
+        let failed =
+            |error: std::io::Error| EventsError::engine(url, "open it to be written", error);
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let mut file = options.open(path.join("writer")).map_err(failed)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let mut holder = String::new();
+                file.read_to_string(&mut holder).map_err(failed)?;
+                return Err(EventsError::Locked {
+                    url: url.into(),
+                    holder: holder.trim().into(),
+                });
+            }
+            Err(error) => return Err(failed(error.into())),
+        }
+        file.set_len(0).map_err(failed)?;
+        write!(file, "{}", std::process::id()).map_err(failed)?;
+        Ok(Self { _file: file })
+    }
+}

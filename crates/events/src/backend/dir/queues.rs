@@ -1,0 +1,239 @@
+//! Queues between the processes of one machine: an LMDB of their own, which every process may write to.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use heed::{Env, RwTxn, WithoutTls};
+
+use super::open::{Mode, environment};
+use super::{Database, remove_below};
+use crate::{EventsError, Popped, Uuid};
+
+/// How often an empty queue is looked at.
+const FIRST_PAUSE: Duration = Duration::from_micros(200);
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+
+/// All queues of a store. Their file is made when the first is created.
+pub struct Queues {
+    folder: PathBuf,
+    url: String,
+    opened: OnceLock<Opened>,
+    opening: Mutex<()>,
+}
+
+struct Opened {
+    env: Env<WithoutTls>,
+    /// The name to the number that the next value gets.
+    queues: Database,
+    /// Name, 0, number to value. A name has no 0 in front of its end, as its length comes first.
+    values: Database,
+    /// Name, 0, producer to the milliseconds since 1970 until which it will be believed.
+    producers: Database,
+}
+
+impl Queues {
+    pub fn new(folder: &Path, url: &str) -> Self {
+        Self {
+            folder: folder.into(),
+            url: url.into(),
+            opened: OnceLock::new(),
+            opening: Mutex::default(),
+        }
+    }
+
+    fn failed(&self, doing: &'static str) -> impl FnOnce(heed::Error) -> EventsError {
+        let url = self.url.clone();
+        move |error| EventsError::engine(&url, doing, error)
+    }
+
+    fn open(&self) -> Result<&Opened, EventsError> {
+        let _guard = self.opening.lock();
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened);
+        }
+        let url = &self.url;
+        std::fs::create_dir_all(&self.folder)
+            .map_err(|error| EventsError::engine(url, "make the folder of queues", error))?;
+        let open = || {
+            let env = environment(&self.folder, Mode::Append, 3)?;
+            env.clear_stale_readers()?;
+            let mut txn = env.write_txn()?;
+            let [queues, values, producers] = [
+                env.create_database(&mut txn, Some("queues"))?,
+                env.create_database(&mut txn, Some("values"))?,
+                env.create_database(&mut txn, Some("producers"))?,
+            ];
+            txn.commit()?;
+            Ok(Opened {
+                env,
+                queues,
+                values,
+                producers,
+            })
+        };
+        let opened = open().map_err(self.failed("open its queues"))?;
+        Ok(self.opened.get_or_init(|| opened))
+    }
+
+    fn change<T>(
+        &self,
+        doing: &'static str,
+        change: impl FnOnce(&Opened, &mut RwTxn<'_>) -> Result<T, heed::Error>,
+    ) -> Result<T, EventsError> {
+        let opened = self.open()?;
+        let mut txn = opened.env.write_txn().map_err(self.failed(doing))?;
+        let result = change(opened, &mut txn).map_err(self.failed(doing))?;
+        txn.commit().map_err(self.failed(doing))?;
+        Ok(result)
+    }
+
+    pub fn create(&self, queue: &str) -> Result<bool, EventsError> {
+        self.change("create a queue", |opened, txn| {
+            let (key, first) = (key(queue), 0u64.to_be_bytes());
+            let there = opened.queues.get_or_put(txn, &key, &first)?;
+            Ok(there.is_none())
+        })
+    }
+
+    pub fn destroy(&self, queue: &str) -> Result<bool, EventsError> {
+        self.change("destroy a queue", |opened, txn| {
+            remove_below(opened.values, txn, &key(queue))?;
+            remove_below(opened.producers, txn, &key(queue))?;
+            opened.queues.delete(txn, &key(queue))
+        })
+    }
+
+    pub fn produce(
+        &self,
+        queue: &str,
+        producer: Uuid,
+        lease: Duration,
+    ) -> Result<bool, EventsError> {
+        let until = now().saturating_add(millis(lease));
+        self.change("open a queue", |opened, txn| {
+            if opened.queues.get(txn, &key(queue))?.is_none() {
+                return Ok(false);
+            }
+            let key = [key(queue).as_slice(), &producer.0].concat();
+            opened.producers.put(txn, &key, &until.to_be_bytes())?;
+            Ok(true)
+        })
+    }
+
+    pub fn end_producing(&self, queue: &str, producer: Uuid) -> Result<(), EventsError> {
+        let key = [key(queue).as_slice(), &producer.0].concat();
+        self.change("close a queue", |opened, txn| {
+            opened.producers.delete(txn, &key).map(drop)
+        })
+    }
+
+    pub fn push(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
+        self.change("push to a queue", |opened, txn| {
+            let Some(next) = opened.queues.get(txn, &key(queue))?.and_then(number) else {
+                return Ok(false);
+            };
+            let at = [key(queue).as_slice(), &next.to_be_bytes()].concat();
+            opened.values.put(txn, &at, value)?;
+            let next = next.wrapping_add(1).to_be_bytes();
+            opened.queues.put(txn, &key(queue), &next)?;
+            Ok(true)
+        })
+    }
+
+    pub fn pop(&self, queue: &str, patience: Duration) -> Result<Popped, EventsError> {
+        let until = Instant::now() + patience;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let popped = self.take(queue)?;
+            let left = until.saturating_duration_since(Instant::now());
+            if popped != Popped::Nothing || left.is_zero() {
+                return Ok(popped);
+            }
+            thread::sleep(pause.min(left));
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    fn take(&self, queue: &str) -> Result<Popped, EventsError> {
+        // Looked at first without the lock of those that write.
+        if !self.has_values(queue)? && self.len(queue)?.is_some() {
+            return self.ended(queue);
+        }
+        self.change("take from a queue", |opened, txn| {
+            if opened.queues.get(txn, &key(queue))?.is_none() {
+                return Ok(Popped::NoQueue);
+            }
+            let mut values = opened.values.prefix_iter_mut(txn, &key(queue))?;
+            let Some((_, value)) = values.next().transpose()? else {
+                return Ok(Popped::Nothing);
+            };
+            let value = value.to_vec();
+            // SAFETY: the key and the value were dropped or copied: nothing borrows from the database.
+            unsafe { values.del_current()? };
+            Ok(Popped::Value(value))
+        })
+    }
+
+    fn ended(&self, queue: &str) -> Result<Popped, EventsError> {
+        const DOING: &str = "look who pushes to a queue";
+        let opened = self.open()?;
+        let txn = opened.env.read_txn().map_err(self.failed(DOING))?;
+        let prefix = key(queue);
+        let producers = opened.producers.prefix_iter(&txn, &prefix);
+        for entry in producers.map_err(self.failed(DOING))? {
+            let (_, until) = entry.map_err(self.failed(DOING))?;
+            if number(until).is_some_and(|until| until > now()) {
+                return Ok(Popped::Nothing);
+            }
+        }
+        // Something may have been pushed just before the last producer left.
+        Ok(match self.has_values(queue)? {
+            true => Popped::Nothing,
+            false => Popped::Ended,
+        })
+    }
+
+    fn has_values(&self, queue: &str) -> Result<bool, EventsError> {
+        const DOING: &str = "look into a queue";
+        let opened = self.open()?;
+        let txn = opened.env.read_txn().map_err(self.failed(DOING))?;
+        let prefix = key(queue);
+        let values = opened.values.prefix_iter(&txn, &prefix);
+        Ok(values.map_err(self.failed(DOING))?.next().is_some())
+    }
+
+    pub fn len(&self, queue: &str) -> Result<Option<u64>, EventsError> {
+        const DOING: &str = "count what is in a queue";
+        let opened = self.open()?;
+        let txn = opened.env.read_txn().map_err(self.failed(DOING))?;
+        let is_there = opened.queues.get(&txn, &key(queue));
+        if is_there.map_err(self.failed(DOING))?.is_none() {
+            return Ok(None);
+        }
+        let prefix = key(queue);
+        let values = opened.values.prefix_iter(&txn, &prefix);
+        let values = values.map_err(self.failed(DOING))?;
+        Ok(Some(values.count() as u64))
+    }
+}
+
+/// A name, with its length in front, so that no name is the beginning of another's key.
+fn key(queue: &str) -> Vec<u8> {
+    let length = u16::try_from(queue.len()).unwrap_or(u16::MAX);
+    [&length.to_be_bytes(), queue.as_bytes()].concat()
+}
+
+fn number(bytes: &[u8]) -> Option<u64> {
+    Some(u64::from_be_bytes(bytes.try_into().ok()?))
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    millis(since.unwrap_or_default())
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

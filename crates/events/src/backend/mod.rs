@@ -1,0 +1,172 @@
+//! What keeps containers and products: one trait, and the engines behind it.
+
+mod dir;
+mod memory;
+
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+
+pub use dir::{DirBackend, Mode, open as open_dir};
+pub use memory::MemoryBackend;
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use crate::{Batch, DataSetPath, EventsError, Parent, ProductId, ProductName, Uuid};
+
+/// What a batch has done.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// The products that were there already, and were kept ([`Overwrite::Keep`](crate::Overwrite::Keep)).
+    pub kept: Vec<ProductId>,
+}
+
+/// The children of a container that are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// The container.
+    pub parent: Parent,
+    /// The lowest number that may be given.
+    pub from: u64,
+    /// How many are given, at most.
+    pub limit: usize,
+}
+
+/// Products of one name and one place that are asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// By what they are placed.
+    pub parent: Parent,
+    /// Their name.
+    pub name: &'a ProductName,
+    /// The events, or [`ABSENT`](crate::ABSENT) for the product of the parent itself; in any order.
+    pub events: &'a [u64],
+}
+
+/// Is given each product that was asked for: which of those wanted, which of its events, and the stored bytes, or none.
+pub type Visit<'a> = dyn FnMut(usize, usize, Option<&[u8]>) -> Result<(), EventsError> + 'a;
+
+/// An engine that keeps the containers and products of one store.
+///
+/// Values are what [`Batch`] has made of them (sealed), and go in and out as they are. All operations take many at once,
+/// so that one request brings as much as it can.
+///
+/// What a backend promises, and `conformance` tests:
+///
+/// - What `write` has brought is seen by every later call of any client; a product of a batch is seen no later than its
+///   event, so that who finds an event finds what was written with it.
+/// - After `flush`, it survives the end of the process, however that comes; `is_durable` says whether it does.
+/// - Containers of one parent, and datasets of one dataset, come in the order of their numbers and names.
+/// - Everything may be done again: what is there is not made twice, what is not there is not deleted.
+pub trait Backend: Send + Sync + Debug {
+    /// The store, as messages name it; without secrets.
+    fn url(&self) -> &str;
+
+    /// Whether what was flushed is there after the process has ended.
+    fn is_durable(&self) -> bool;
+
+    /// Over how many shards products and containers are spread, each of which is best asked for itself: HEPnOS's targets.
+    fn n_targets(&self) -> usize {
+        1
+    }
+
+    /// On which of them the children and products of a container are.
+    fn target(&self, _parent: &Parent) -> usize {
+        0
+    }
+
+    /// Writes the products of a batch, then its containers.
+    ///
+    /// # Errors
+    ///
+    /// Of a batch that failed, some products and containers may be there, each of them whole. It may be written again.
+    fn write(&self, batch: &Batch) -> Result<Written, EventsError>;
+
+    /// Returns when what was written is as durable as the backend makes it.
+    fn flush(&self) -> Result<(), EventsError>;
+
+    /// Creates a dataset, if it is not there; gives the one that is there now.
+    fn create_dataset(&self, path: &DataSetPath, uuid: Uuid) -> Result<Uuid, EventsError>;
+
+    /// The dataset of a name.
+    fn dataset(&self, path: &DataSetPath) -> Result<Option<Uuid>, EventsError>;
+
+    /// The datasets in another, whose names follow `after`, `limit` at most, in the order of their names' bytes.
+    fn datasets(
+        &self,
+        parent: &DataSetPath,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<(String, Uuid)>, EventsError>;
+
+    /// Forgets the name of a dataset.
+    fn remove_dataset(&self, path: &DataSetPath) -> Result<(), EventsError>;
+
+    /// The numbers of children, of each container that is asked for, in their order.
+    fn numbers(&self, scans: &[Scan]) -> Result<Vec<Vec<u64>>, EventsError>;
+
+    /// Whether a container has these children.
+    fn contains(&self, parent: &Parent, numbers: &[u64]) -> Result<Vec<bool>, EventsError>;
+
+    /// Removes children from a container. What they hold must have been removed before.
+    fn remove(&self, parent: &Parent, numbers: &[u64]) -> Result<(), EventsError>;
+
+    /// Loads products, in any order; each is visited once.
+    fn load(&self, wanted: &[Wanted<'_>], visit: &mut Visit<'_>) -> Result<(), EventsError>;
+
+    /// The names of the products of a container's events, or of itself (`event` is [`ABSENT`](crate::ABSENT)), in their
+    /// order.
+    fn names(&self, parent: &Parent, event: u64) -> Result<Vec<ProductName>, EventsError>;
+
+    /// Removes products of one event, or of the parent itself: that of a name, or all.
+    fn remove_products(
+        &self,
+        parent: &Parent,
+        event: u64,
+        name: Option<&ProductName>,
+    ) -> Result<(), EventsError>;
+
+    /// Removes all products that are placed by a container, and all its children.
+    fn clear(&self, parent: &Parent) -> Result<(), EventsError>;
+
+    /// Notes something about the store as a whole, such as how a type is stored; says what is noted now, which is what was
+    /// there before, if there was something.
+    fn note(&self, key: &str, value: &[u8]) -> Result<Vec<u8>, EventsError>;
+
+    /// What was noted.
+    fn noted(&self, key: &str) -> Result<Option<Vec<u8>>, EventsError>;
+
+    /// Creates a queue; says whether there was none.
+    fn create_queue(&self, queue: &str) -> Result<bool, EventsError>;
+
+    /// Removes a queue with what is in it; says whether there was one.
+    fn destroy_queue(&self, queue: &str) -> Result<bool, EventsError>;
+
+    /// Notes that somebody will push to a queue, for `lease` unless it is said again; says whether there is such a queue.
+    fn produce(&self, queue: &str, producer: Uuid, lease: Duration) -> Result<bool, EventsError>;
+
+    /// Notes that a producer will push no more.
+    fn end_producing(&self, queue: &str, producer: Uuid) -> Result<(), EventsError>;
+
+    /// Adds to the end of a queue; says whether there is such a queue.
+    fn push(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError>;
+
+    /// Takes from the front of a queue; waits for `patience` at most if there is nothing while somebody may push.
+    fn pop(&self, queue: &str, patience: Duration) -> Result<Popped, EventsError>;
+
+    /// How many values are in a queue; none if there is no such queue.
+    fn queue_len(&self, queue: &str) -> Result<Option<u64>, EventsError>;
+}
+
+/// What came of taking from a queue.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Popped {
+    /// A value.
+    Value(Vec<u8>),
+    /// Nothing yet: somebody may still push.
+    Nothing,
+    /// Nothing, and nobody will push any more.
+    Ended,
+    /// There is no such queue.
+    NoQueue,
+}

@@ -1,0 +1,225 @@
+//! Containers and products that are written together.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::seal::{INLINE, seal};
+use crate::{ABSENT, Parent, ProductName};
+
+/// What happens to a product that is there already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Overwrite {
+    /// The new one takes its place.
+    #[default]
+    Replace,
+    /// It stays as it is, and [`Written`](crate::Written) names it.
+    Keep,
+}
+
+/// The children of one container that are to be there.
+#[derive(Debug)]
+pub struct Items {
+    /// The container.
+    pub parent: Parent,
+    /// Their numbers, in the order in which they came.
+    pub numbers: Vec<u64>,
+}
+
+/// The products of one name that are placed together.
+#[derive(Debug)]
+pub struct Products {
+    /// By what they are placed.
+    pub parent: Parent,
+    /// Their name.
+    pub name: ProductName,
+    /// The event of each (or [`ABSENT`] for a product of the parent itself), and where its stored bytes are.
+    pub entries: Vec<(u64, Range<usize>)>,
+}
+
+/// Containers and products, grouped as they are stored.
+///
+/// Of two products of one key the later counts.
+#[derive(Debug, Default)]
+pub struct Batch {
+    items: Vec<Items>,
+    products: Vec<Products>,
+    bytes: Vec<u8>,
+    items_of: HashMap<Parent, usize>,
+    products_of: HashMap<(Parent, ProductName), usize>,
+    // Where the last ones went, which is where the next ones mostly go.
+    last_items: usize,
+    last_products: usize,
+    n: usize,
+    overwrite: Overwrite,
+}
+
+impl Batch {
+    /// An empty one.
+    pub fn new(overwrite: Overwrite) -> Self {
+        Self {
+            overwrite,
+            ..Self::default()
+        }
+    }
+
+    /// Adds a child of a container.
+    pub fn create(&mut self, parent: Parent, number: u64) {
+        self.n += 1;
+        let last = self.items.get_mut(self.last_items);
+        if let Some(items) = last.filter(|items| items.parent == parent) {
+            items.numbers.push(number);
+            return;
+        }
+        let n = self.items.len();
+        let at = *self.items_of.entry(parent).or_insert(n);
+        if at == n {
+            self.items.push(Items {
+                parent,
+                numbers: Vec::new(),
+            });
+        }
+        self.last_items = at;
+        if let Some(items) = self.items.get_mut(at) {
+            items.numbers.push(number);
+        }
+    }
+
+    /// Adds a product of an event of `parent`, or of `parent` itself if `event` is [`ABSENT`].
+    pub fn store(&mut self, parent: Parent, event: u64, name: &ProductName, value: &[u8]) {
+        self.store_tagged(parent, event, name, value, INLINE);
+    }
+
+    pub(crate) fn store_tagged(
+        &mut self,
+        parent: Parent,
+        event: u64,
+        name: &ProductName,
+        value: &[u8],
+        tag: u8,
+    ) {
+        self.n += 1;
+        let start = self.bytes.len();
+        seal(value, tag, &mut self.bytes);
+        let entry = (event, start..self.bytes.len());
+        // With two names in turn, the group is often the one behind the last.
+        for at in [self.last_products, self.last_products + 1] {
+            let group = self.products.get_mut(at);
+            if let Some(group) = group.filter(|group| group.parent == parent && group.name.is(name))
+            {
+                group.entries.push(entry);
+                self.last_products = at;
+                return;
+            }
+        }
+        let n = self.products.len();
+        let key = (parent, name.clone());
+        let at = *self.products_of.entry(key).or_insert(n);
+        if at == n {
+            self.products.push(Products {
+                parent,
+                name: name.clone(),
+                entries: Vec::new(),
+            });
+        }
+        self.last_products = at;
+        if let Some(group) = self.products.get_mut(at) {
+            group.entries.push(entry);
+        }
+    }
+
+    /// The containers, grouped.
+    pub fn items(&self) -> &[Items] {
+        &self.items
+    }
+
+    /// The products, grouped.
+    pub fn products(&self) -> &[Products] {
+        &self.products
+    }
+
+    /// The stored bytes of a product.
+    pub fn stored(&self, range: &Range<usize>) -> &[u8] {
+        self.bytes.get(range.clone()).unwrap_or_default()
+    }
+
+    /// What happens to products that are there.
+    pub fn overwrite(&self) -> Overwrite {
+        self.overwrite
+    }
+
+    /// How many containers and products it has.
+    pub fn len(&self) -> usize {
+        self.n
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.n == 0
+    }
+
+    /// How many bytes of memory its contents take, about.
+    pub fn n_bytes(&self) -> usize {
+        const ENTRY: usize = size_of::<(u64, Range<usize>)>();
+        self.bytes.len() + self.n * ENTRY
+    }
+
+    /// Empties it; its memory is used again.
+    pub fn clear(&mut self) {
+        self.items.clear();
+        self.products.clear();
+        self.bytes.clear();
+        self.items_of.clear();
+        self.products_of.clear();
+        (self.last_items, self.last_products, self.n) = (0, 0, 0);
+    }
+}
+
+impl Products {
+    /// The events, without those of the parent itself.
+    pub fn events(&self) -> impl Iterator<Item = u64> {
+        self.entries
+            .iter()
+            .map(|(event, _)| *event)
+            .filter(|&event| event != ABSENT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Uuid;
+    use crate::seal::unseal;
+
+    #[test]
+    fn what_belongs_together_is_together() {
+        let (a, b) = (
+            Parent::subrun(Uuid::NIL, 1, 1),
+            Parent::subrun(Uuid::NIL, 1, 2),
+        );
+        let names = ["x", "y"].map(|label| ProductName::new(label, "T").unwrap());
+        let mut batch = Batch::default();
+        for event in 0..3 {
+            for parent in [a, b] {
+                batch.create(parent, event);
+                for name in &names {
+                    let value = format!("{} {event} {}", parent.subrun, name.label());
+                    batch.store(parent, event, name, value.as_bytes());
+                }
+            }
+        }
+        assert_eq!(
+            (batch.items().len(), batch.products().len(), batch.len()),
+            (2, 4, 18)
+        );
+        for group in batch.products() {
+            assert!(group.events().eq(0..3));
+            for (event, range) in &group.entries {
+                let (value, _) = unseal(batch.stored(range)).unwrap();
+                let expected = format!("{} {event} {}", group.parent.subrun, group.name.label());
+                assert_eq!(value, expected.as_bytes());
+            }
+        }
+        batch.clear();
+        assert!(batch.is_empty() && batch.n_bytes() == 0);
+    }
+}

@@ -1,0 +1,119 @@
+//! What can go wrong.
+
+use std::error::Error;
+
+use crate::ProductId;
+
+/// An error of the event store. Each says what, where, and where it can what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "members are named by the messages")]
+pub enum EventsError {
+    /// A URL that names no store.
+    #[error("{url} is no event store: {why}")]
+    Url { url: String, why: String },
+    /// A name or number that nothing can have.
+    #[error("{name:?} is no {what}: {why}")]
+    Name {
+        what: &'static str,
+        name: String,
+        why: String,
+    },
+    /// Something that is not there.
+    #[error("{url}: there is no {what}{hint}")]
+    NotFound {
+        url: String,
+        what: String,
+        hint: String,
+    },
+    /// Something that is there already, and was not to be written over.
+    #[error("{url}: there is {what} already, and it was not to be written over")]
+    Exists { url: String, what: String },
+    /// A store that another process writes to.
+    #[error(
+        "{url}: process {holder} writes to this store, and only one can: end it, or open the store with mode=\"r\""
+    )]
+    Locked { url: String, holder: String },
+    /// A store that was opened to be read.
+    #[error("{url}: cannot {doing}: the store was opened to be read")]
+    ReadOnly { url: String, doing: &'static str },
+    /// A store that is of another version, or is none.
+    #[error("{url}: expected {expected}, found {found}")]
+    Layout {
+        url: String,
+        expected: String,
+        found: String,
+    },
+    /// A stored value that is not what was stored.
+    #[error("{url}: {id} is damaged: expected {expected}, found {found}")]
+    Damaged {
+        url: String,
+        id: Box<ProductId>,
+        expected: String,
+        found: String,
+    },
+    /// A key in the store that is none of ours.
+    #[error("{url}: a key of {table} is damaged: {key}")]
+    Key {
+        url: String,
+        table: &'static str,
+        key: String,
+    },
+    /// A value that is too large for the store.
+    #[error(
+        "{url}: {id} has {found} bytes, more than {most}: let large products lie beside the store (objects=…)"
+    )]
+    TooLarge {
+        url: String,
+        id: Box<ProductId>,
+        most: u64,
+        found: u64,
+    },
+    /// What the engine below says.
+    #[error("{url}: cannot {doing}")]
+    Engine {
+        url: String,
+        doing: String,
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// A lock that a thread left behind which panicked.
+    #[error("{url}: a thread that was writing has failed: open the store again")]
+    Poisoned { url: String },
+    /// A call that makes no sense.
+    #[error("{what}")]
+    Usage { what: String },
+}
+
+impl EventsError {
+    /// The name of what went wrong, which stays the same from version to version.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Url { .. } => "store-url",
+            Self::Name { .. } => "bad-name",
+            Self::NotFound { .. } => "not-in-store",
+            Self::Exists { .. } => "product-exists",
+            Self::Locked { .. } => "store-locked",
+            Self::ReadOnly { .. } => "read-only",
+            Self::Layout { .. } => "store-layout",
+            Self::Damaged { .. } => "product-damaged",
+            Self::Key { .. } => "key-damaged",
+            Self::TooLarge { .. } => "product-too-large",
+            Self::Engine { .. } => "store-engine",
+            Self::Poisoned { .. } => "store-poisoned",
+            Self::Usage { .. } => "usage",
+        }
+    }
+
+    /// An error of the engine, by what was being done.
+    pub(crate) fn engine(
+        url: &str,
+        doing: impl Into<String>,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        Self::Engine {
+            url: url.into(),
+            doing: doing.into(),
+            source: source.into(),
+        }
+    }
+}

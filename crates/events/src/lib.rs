@@ -1,0 +1,30 @@
+//! The event store: products by dataset, run, subrun and event.
+//!
+//! Datasets are named and nested; they hold runs, runs hold subruns, subruns hold events, and each of the four may hold
+//! products, which are found by label and type. The model is that of HEPnOS (Ali et al., "HEPnOS: a Specialized Data
+//! Service for High Energy Physics Analysis"), and so are the names.
+//!
+//! # Invariants
+//!
+//! - A product is given back as it was stored, or loading it is an error.
+//! - Who finds an event by iterating finds the products that were written in one batch with it.
+
+mod backend;
+mod batch;
+mod error;
+mod key;
+mod seal;
+mod uuid;
+
+#[cfg(any(test, feature = "conformance"))]
+pub use backend::conformance;
+pub use backend::{
+    Backend, DirBackend, MemoryBackend, Mode, Popped, Scan, Visit, Wanted, Written, open_dir,
+};
+pub use batch::{Batch, Items, Overwrite, Products};
+pub use error::EventsError;
+pub use key::{
+    ABSENT, DEEPEST, DataSetPath, Descriptor, ItemType, LONGEST_NAME, Parent, ProductId,
+    ProductName, number,
+};
+pub use uuid::Uuid;

@@ -1,0 +1,73 @@
+//! What datasets are known by.
+
+use std::fmt;
+
+/// A universally unique identifier: that of a dataset, drawn when it is created, so that a dataset which was deleted and
+/// made anew shares nothing with the old one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Uuid(pub [u8; 16]);
+
+impl Uuid {
+    /// The one that the root has.
+    pub const NIL: Self = Self([0; 16]);
+
+    /// A new random one (version 4 of RFC 9562).
+    ///
+    /// # Errors
+    ///
+    /// If the operating system has no random bytes.
+    pub fn random() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes)?;
+        let [.., b6, _, b8, _, _, _, _, _, _, _] = &mut bytes;
+        *b6 = *b6 & 0x0f | 0x40;
+        *b8 = *b8 & 0x3f | 0x80;
+        Ok(Self(bytes))
+    }
+
+    /// The one that a text of 32 hexadecimal digits, with or without hyphens, means.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits: Vec<u8> = text.bytes().filter(|&byte| byte != b'-').collect();
+        if digits.len() != 32 || !digits.iter().all(u8::is_ascii_hexdigit) {
+            return None;
+        }
+        let digits = std::str::from_utf8(&digits).ok()?;
+        Some(Self(u128::from_str_radix(digits, 16).ok()?.to_be_bytes()))
+    }
+}
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, byte) in self.0.iter().enumerate() {
+            if matches!(i, 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_and_identifiers_are_the_same() {
+        let uuid = Uuid::random().unwrap();
+        let text = uuid.to_string();
+        assert_eq!(text.len(), 36);
+        assert_eq!(&text[14..15], "4");
+        assert!("89ab".contains(&text[19..20]));
+        assert_eq!(Uuid::parse(&text), Some(uuid));
+        assert_eq!(Uuid::parse(&text.replace('-', "")), Some(uuid));
+        assert_eq!(Uuid::parse("+123456789012345678901234567890a"), None);
+        assert_ne!(Uuid::random().unwrap(), uuid);
+    }
+}
