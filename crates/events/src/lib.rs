@@ -11,10 +11,14 @@
 
 mod backend;
 mod batch;
+mod chunks;
 mod error;
+mod item;
 mod key;
 mod seal;
+mod store;
 mod uuid;
+mod write_batch;
 
 #[cfg(any(test, feature = "conformance"))]
 pub use backend::conformance;
@@ -22,9 +26,13 @@ pub use backend::{
     Backend, DirBackend, MemoryBackend, Mode, Popped, Scan, Visit, Wanted, Written, open_dir,
 };
 pub use batch::{Batch, Items, Overwrite, Products};
+pub use chunks::{EventChunk, EventChunks};
 pub use error::EventsError;
+pub use item::{Children, DataSet, DataSets, Item};
 pub use key::{
     ABSENT, DEEPEST, DataSetPath, Descriptor, ItemType, LONGEST_NAME, Parent, ProductId,
     ProductName, number,
 };
+pub use store::{DataStore, VisitProduct};
 pub use uuid::Uuid;
+pub use write_batch::{BatchOptions, WriteBatch};

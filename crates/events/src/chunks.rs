@@ -1,0 +1,147 @@
+//! All events of a dataset, run or subrun as one sequence.
+
+use std::collections::VecDeque;
+
+use crate::{ABSENT, DataStore, Descriptor, EventsError, ItemType, Parent, Scan};
+
+/// How many numbers of one container a request brings.
+const PAGE: usize = 4096;
+/// How many containers are asked for by one request.
+const WIDTH: usize = 16;
+
+/// Events of one subrun, in their order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EventChunk {
+    /// The subrun.
+    pub parent: Parent,
+    /// The numbers of the events.
+    pub events: Vec<u64>,
+}
+
+/// The events of a container in the order of run, subrun and event, some at a time.
+///
+/// Each request asks for what up to 16 containers hold, so that many small subruns cost no more requests than a few large
+/// ones. What is created or removed meanwhile may or may not be among them.
+#[derive(Debug)]
+pub struct EventChunks {
+    store: DataStore,
+    /// What comes next: containers to be looked into, and behind those of the lowest kind what they hold.
+    next: VecDeque<Step>,
+}
+
+#[derive(Debug)]
+enum Step {
+    Look(Scan),
+    Give(EventChunk),
+}
+
+impl EventChunks {
+    /// Those of a container.
+    pub fn new(store: DataStore, container: Descriptor) -> Self {
+        let parent = container.placed_by();
+        let first = match container.item_type() {
+            ItemType::Event => Step::Give(EventChunk {
+                parent,
+                events: vec![container.event],
+            }),
+            _ => Step::Look(Scan {
+                parent,
+                from: 0,
+                limit: PAGE,
+            }),
+        };
+        Self {
+            store,
+            next: VecDeque::from([first]),
+        }
+    }
+
+    /// Those of a container behind an event of it, as a reader goes on that has seen all up to there.
+    pub fn after(store: DataStore, container: Descriptor, seen: Descriptor) -> Self {
+        let mut next = VecDeque::new();
+        let mut look = |parent: Parent, number: u64| {
+            let from = number.saturating_add(1);
+            if from < ABSENT {
+                next.push_back(Step::Look(Scan {
+                    parent,
+                    from,
+                    limit: PAGE,
+                }));
+            }
+        };
+        let level = container.item_type();
+        look(seen.placed_by(), seen.event);
+        if level <= ItemType::Run {
+            look(Parent::run(seen.dataset, seen.run), seen.subrun);
+        }
+        if level == ItemType::DataSet {
+            look(Parent::dataset(seen.dataset), seen.run);
+        }
+        if level == ItemType::Event {
+            next.clear();
+        }
+        Self { store, next }
+    }
+
+    /// Looks into the containers that come next, those of one kind by one request.
+    fn look(&mut self) -> Result<(), EventsError> {
+        let mut scans: Vec<Scan> = Vec::new();
+        while let Some(Step::Look(scan)) = self.next.front() {
+            let kind = scan.parent.item_type();
+            let fits = |first: &Scan| first.parent.item_type() == kind;
+            if scans.len() == WIDTH || !scans.first().is_none_or(fits) {
+                break;
+            }
+            scans.push(*scan);
+            self.next.pop_front();
+        }
+        let found = match self.store.backend().numbers(&scans) {
+            Ok(found) => found,
+            Err(error) => {
+                // So that whoever tries again goes on where this was.
+                let again = scans.into_iter().map(Step::Look).rev();
+                again.for_each(|step| self.next.push_front(step));
+                return Err(error);
+            }
+        };
+        for (scan, numbers) in scans.iter().zip(found).rev() {
+            let last = numbers.last().filter(|_| numbers.len() == scan.limit);
+            if let Some(from) = last.and_then(|last| last.checked_add(1)) {
+                self.next.push_front(Step::Look(Scan { from, ..*scan }));
+            }
+            if scan.parent.item_type() == ItemType::SubRun {
+                if !numbers.is_empty() {
+                    self.next.push_front(Step::Give(EventChunk {
+                        parent: scan.parent,
+                        events: numbers,
+                    }));
+                }
+                continue;
+            }
+            for number in numbers.into_iter().rev() {
+                self.next.push_front(Step::Look(Scan {
+                    parent: scan.parent.child(number).placed_by(),
+                    from: 0,
+                    limit: PAGE,
+                }));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for EventChunks {
+    type Item = Result<EventChunk, EventsError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.next.pop_front()? {
+                Step::Give(chunk) => return Some(Ok(chunk)),
+                look => self.next.push_front(look),
+            }
+            if let Err(error) = self.look() {
+                return Some(Err(error));
+            }
+        }
+    }
+}

@@ -1,0 +1,490 @@
+//! Datasets, runs, subruns and events, as users hold them.
+
+use std::ops::{Bound, Deref, RangeBounds};
+
+use crate::{
+    ABSENT, Batch, DataSetPath, DataStore, Descriptor, EventChunks, EventsError, ItemType,
+    Overwrite, ProductId, ProductName, Scan, Uuid,
+};
+
+/// How many numbers or names one request brings when a whole container is walked through.
+const PAGE: usize = 4096;
+
+/// A run, a subrun or an event of a store; a [`DataSet`] is one as well.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Item {
+    store: DataStore,
+    descriptor: Descriptor,
+}
+
+impl Item {
+    /// The container of a descriptor. Whether it is there is not looked for: see [`exists`](Self::exists).
+    pub fn new(store: DataStore, descriptor: Descriptor) -> Self {
+        Self { store, descriptor }
+    }
+
+    /// The store that it is in.
+    pub fn datastore(&self) -> &DataStore {
+        &self.store
+    }
+
+    /// Which one it is.
+    pub fn descriptor(&self) -> Descriptor {
+        self.descriptor
+    }
+
+    /// What it is.
+    pub fn item_type(&self) -> ItemType {
+        self.descriptor.item_type()
+    }
+
+    /// Its number; none for a dataset.
+    pub fn number(&self) -> Option<u64> {
+        let Descriptor {
+            run, subrun, event, ..
+        } = self.descriptor;
+        match self.item_type() {
+            ItemType::DataSet => None,
+            ItemType::Run => Some(run),
+            ItemType::SubRun => Some(subrun),
+            ItemType::Event => Some(event),
+        }
+    }
+
+    /// The run of a subrun, the subrun of an event; none for a run, whose dataset has a name, and for a dataset.
+    pub fn above(&self) -> Option<Self> {
+        let descriptor = match self.item_type() {
+            ItemType::DataSet | ItemType::Run => return None,
+            ItemType::SubRun => Descriptor {
+                subrun: ABSENT,
+                ..self.descriptor
+            },
+            ItemType::Event => self.descriptor.placed_by().descriptor(),
+        };
+        Some(Self::new(self.store.clone(), descriptor))
+    }
+
+    /// The container of a number in it, whether it is there or not.
+    ///
+    /// # Errors
+    ///
+    /// If it is an event, which holds no containers, or the root, which holds datasets only.
+    pub fn child(&self, number: u64) -> Result<Self, EventsError> {
+        let number = crate::number(number)?;
+        self.check_holds("containers")?;
+        let descriptor = self.descriptor.placed_by().child(number);
+        Ok(Self::new(self.store.clone(), descriptor))
+    }
+
+    fn check_holds(&self, what: &str) -> Result<(), EventsError> {
+        let holder = match (self.item_type(), self.descriptor.dataset) {
+            (ItemType::Event, _) => "an event",
+            (_, Uuid::NIL) => "the root of a store",
+            _ => return Ok(()),
+        };
+        if what == "products" && self.item_type() == ItemType::Event {
+            return Ok(());
+        }
+        Err(EventsError::Usage {
+            what: format!("{holder} holds no {what}"),
+        })
+    }
+
+    /// Creates the container of a number in it, if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`child`](Self::child), and those of writing.
+    pub fn create(&self, number: u64) -> Result<Self, EventsError> {
+        let child = self.child(number)?;
+        let mut batch = Batch::default();
+        batch.create(self.descriptor.placed_by(), number);
+        self.store.write(&batch)?;
+        Ok(child)
+    }
+
+    /// The container of a number in it; none if it is not there.
+    pub fn find(&self, number: u64) -> Result<Option<Self>, EventsError> {
+        let child = self.child(number)?;
+        let parent = self.descriptor.placed_by();
+        let found = self.store.backend().contains(&parent, &[number])?;
+        Ok((found == [true]).then_some(child))
+    }
+
+    /// The container of a number in it.
+    ///
+    /// # Errors
+    ///
+    /// [`EventsError::NotFound`], with the numbers that are near, if it is not there.
+    pub fn get(&self, number: u64) -> Result<Self, EventsError> {
+        match self.find(number)? {
+            Some(child) => Ok(child),
+            None => Err(EventsError::NotFound {
+                url: self.store.url().into(),
+                what: self.descriptor.placed_by().child(number).to_string(),
+                hint: self.near(number)?,
+            }),
+        }
+    }
+
+    fn near(&self, number: u64) -> Result<String, EventsError> {
+        let next = self.numbers(number.., 1)?;
+        let first = self.numbers(.., 1)?;
+        Ok(match (first.first(), next.first()) {
+            (None, _) => format!("; the {} is empty", self.item_type()),
+            (Some(first), Some(next)) if first != next => {
+                format!("; the first there is {first}, the next behind {number} is {next}")
+            }
+            (Some(first), _) => format!("; the first there is {first}"),
+        })
+    }
+
+    /// Whether it is there.
+    pub fn exists(&self) -> Result<bool, EventsError> {
+        let parent = match self.item_type() {
+            ItemType::DataSet => return Ok(true), // whoever has a dataset has found it by its name
+            ItemType::Run => Descriptor {
+                run: ABSENT,
+                ..self.descriptor
+            },
+            ItemType::SubRun => Descriptor {
+                subrun: ABSENT,
+                ..self.descriptor
+            },
+            ItemType::Event => Descriptor {
+                event: ABSENT,
+                ..self.descriptor
+            },
+        };
+        let number = self.number().unwrap_or(ABSENT);
+        let found = self
+            .store
+            .backend()
+            .contains(&parent.placed_by(), &[number])?;
+        Ok(found == [true])
+    }
+
+    /// The numbers of what it holds, in their order, `limit` at most.
+    pub fn numbers(
+        &self,
+        range: impl RangeBounds<u64>,
+        limit: usize,
+    ) -> Result<Vec<u64>, EventsError> {
+        if self.item_type() == ItemType::Event {
+            return Ok(Vec::new());
+        }
+        let from = match range.start_bound() {
+            Bound::Included(from) => *from,
+            Bound::Excluded(before) => before.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let scan = Scan {
+            parent: self.descriptor.placed_by(),
+            from,
+            limit,
+        };
+        let mut found = self.store.backend().numbers(&[scan])?;
+        let mut numbers = found.pop().unwrap_or_default();
+        numbers.retain(|number| range.contains(number));
+        Ok(numbers)
+    }
+
+    /// What it holds, from the container of a number on, in their order.
+    pub fn children(&self, range: impl RangeBounds<u64> + Clone) -> Children {
+        let start = match range.start_bound() {
+            Bound::Included(from) => Some(*from),
+            Bound::Excluded(before) => before.checked_add(1),
+            Bound::Unbounded => Some(0),
+        };
+        let end = match range.end_bound() {
+            Bound::Included(last) => last.saturating_add(1),
+            Bound::Excluded(end) => *end,
+            Bound::Unbounded => ABSENT,
+        };
+        Children {
+            item: self.clone(),
+            next: start,
+            end,
+            page: Vec::new().into_iter(),
+        }
+    }
+
+    /// All events in it, or itself if it is one, in the order of run, subrun and event, some at a time.
+    pub fn events(&self) -> EventChunks {
+        EventChunks::new(self.store.clone(), self.descriptor)
+    }
+
+    /// Stores a product of it.
+    ///
+    /// # Errors
+    ///
+    /// [`EventsError::Exists`] if it is there and to be kept; if this is the root; and those of writing.
+    pub fn store(
+        &self,
+        name: &ProductName,
+        value: &[u8],
+        overwrite: Overwrite,
+    ) -> Result<ProductId, EventsError> {
+        self.check_holds("products")?;
+        self.store.store(self.descriptor, name, value, overwrite)
+    }
+
+    /// Loads a product of it; none if it is not there.
+    pub fn load(&self, name: &ProductName) -> Result<Option<Vec<u8>>, EventsError> {
+        self.store.load(self.descriptor, name)
+    }
+
+    /// The names of its products.
+    pub fn names(&self) -> Result<Vec<ProductName>, EventsError> {
+        let (parent, event) = (self.descriptor.placed_by(), self.descriptor.event);
+        self.store.backend().names(&parent, event)
+    }
+
+    /// Removes a product of it, or all.
+    pub fn remove_products(&self, name: Option<&ProductName>) -> Result<(), EventsError> {
+        let (parent, event) = (self.descriptor.placed_by(), self.descriptor.event);
+        self.store.backend().remove_products(&parent, event, name)
+    }
+
+    /// Removes it, with all products and all that it holds. Removing goes from the bottom up: of one that was broken off
+    /// something is left, and it may be done again.
+    pub fn remove(&self) -> Result<(), EventsError> {
+        let backend = self.store.backend();
+        let placed_by = self.descriptor.placed_by();
+        let (parent, number) = match self.item_type() {
+            ItemType::Event => {
+                self.remove_products(None)?;
+                return backend.remove(&placed_by, &[self.descriptor.event]);
+            }
+            ItemType::DataSet => return self.empty(),
+            ItemType::Run => (
+                Descriptor {
+                    run: ABSENT,
+                    ..self.descriptor
+                },
+                self.descriptor.run,
+            ),
+            ItemType::SubRun => (
+                Descriptor {
+                    subrun: ABSENT,
+                    ..self.descriptor
+                },
+                self.descriptor.subrun,
+            ),
+        };
+        self.empty()?;
+        backend.remove(&parent.placed_by(), &[number])
+    }
+
+    /// Removes what a dataset, run or subrun holds, and its products.
+    fn empty(&self) -> Result<(), EventsError> {
+        if self.item_type() < ItemType::SubRun {
+            for child in self.children(..) {
+                child?.remove()?;
+            }
+        }
+        // Events have no others below them, and their products lie with those of the subrun.
+        self.store.backend().clear(&self.descriptor.placed_by())
+    }
+}
+
+/// What a container holds, in its order.
+#[derive(Debug)]
+pub struct Children {
+    item: Item,
+    next: Option<u64>,
+    end: u64,
+    page: std::vec::IntoIter<u64>,
+}
+
+impl Iterator for Children {
+    type Item = Result<Item, EventsError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(number) = self.page.next() {
+                return Some(self.item.child(number));
+            }
+            let from = self.next.take().filter(|from| *from < self.end)?;
+            match self.item.numbers(from..self.end, PAGE) {
+                Ok(page) => {
+                    // One that is not full is the last.
+                    let last = page.last().copied().filter(|_| page.len() == PAGE);
+                    self.next = last.and_then(|last| last.checked_add(1));
+                    self.page = page.into_iter();
+                    if self.page.len() == 0 {
+                        return None;
+                    }
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+/// A dataset of a store.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DataSet {
+    item: Item,
+    path: DataSetPath,
+}
+
+impl Deref for DataSet {
+    type Target = Item;
+
+    fn deref(&self) -> &Item {
+        &self.item
+    }
+}
+
+impl DataSet {
+    /// The dataset of a name and a UUID, which are not compared with what is in the store.
+    pub fn new(store: DataStore, path: DataSetPath, uuid: Uuid) -> Self {
+        let descriptor = crate::Parent::dataset(uuid).descriptor();
+        Self {
+            item: Item::new(store, descriptor),
+            path,
+        }
+    }
+
+    /// Its full name.
+    pub fn path(&self) -> &DataSetPath {
+        &self.path
+    }
+
+    /// What its containers and products are found by.
+    pub fn uuid(&self) -> Uuid {
+        self.item.descriptor.dataset
+    }
+
+    /// Creates a dataset in it, and those between, if they are not there.
+    ///
+    /// # Errors
+    ///
+    /// If the name is none, and those of writing.
+    pub fn create_dataset(&self, name: &str) -> Result<Self, EventsError> {
+        let whole = self.path.join(name)?;
+        if whole == self.path {
+            return Err(EventsError::Name {
+                what: "name of a dataset",
+                name: name.into(),
+                why: "it is empty".into(),
+            });
+        }
+        let mut made = self.clone();
+        for path in whole.lineage().skip(self.path.level()) {
+            let uuid = Uuid::random().map_err(|error| {
+                EventsError::engine(self.item.store.url(), "draw a UUID", error.to_string())
+            })?;
+            let uuid = self.item.store.backend().create_dataset(&path, uuid)?;
+            made = Self::new(self.item.store.clone(), path, uuid);
+        }
+        Ok(made)
+    }
+
+    /// The dataset of a name in it (`a/b` is in `a`); none if it is not there.
+    pub fn find_dataset(&self, name: &str) -> Result<Option<Self>, EventsError> {
+        let path = self.path.join(name)?;
+        if path == self.path {
+            return Ok(Some(self.clone()));
+        }
+        let uuid = self.item.store.backend().dataset(&path)?;
+        Ok(uuid.map(|uuid| Self::new(self.item.store.clone(), path, uuid)))
+    }
+
+    /// The dataset of a name in it.
+    ///
+    /// # Errors
+    ///
+    /// [`EventsError::NotFound`], with what there is, if it is not there.
+    pub fn dataset(&self, name: &str) -> Result<Self, EventsError> {
+        if let Some(found) = self.find_dataset(name)? {
+            return Ok(found);
+        }
+        // What is there is told of the last part of the name that is.
+        let path = self.path.join(name)?;
+        let mut known = self.clone();
+        for part in path.lineage().skip(self.path.level()) {
+            match self.item.store.backend().dataset(&part)? {
+                Some(uuid) => known = Self::new(self.item.store.clone(), part, uuid),
+                None => break,
+            }
+        }
+        const SHOWN: usize = 5;
+        let mut names = Vec::new();
+        for dataset in known.datasets(None).take(SHOWN + 1) {
+            names.push(dataset?.path.split().1.to_owned());
+        }
+        let and_more = if names.len() > SHOWN { ", …" } else { "" };
+        names.truncate(SHOWN);
+        let place = match known.path.as_str() {
+            "" => "the store".to_owned(),
+            path => format!("{path:?}"),
+        };
+        let hint = match names.is_empty() {
+            true => format!("; {place} has no datasets"),
+            false => format!("; {place} has {}{and_more}", names.join(", ")),
+        };
+        Err(EventsError::NotFound {
+            url: self.item.store.url().into(),
+            what: format!("dataset {:?}", path.as_str()),
+            hint,
+        })
+    }
+
+    /// The datasets in it, behind a name or from the first, in the order of their names.
+    pub fn datasets(&self, after: Option<&str>) -> DataSets {
+        DataSets {
+            parent: self.clone(),
+            after: Some(after.map(str::to_owned)),
+            page: Vec::new().into_iter(),
+        }
+    }
+
+    /// Removes it, with all datasets, containers and products in it; see [`Item::remove`]. The root is emptied.
+    pub fn remove(&self) -> Result<(), EventsError> {
+        for dataset in self.datasets(None) {
+            dataset?.remove()?;
+        }
+        if self.uuid() != Uuid::NIL {
+            self.item.remove()?;
+            self.item.store.backend().remove_dataset(&self.path)?;
+        }
+        Ok(())
+    }
+}
+
+/// The datasets in one, in their order.
+#[derive(Debug)]
+pub struct DataSets {
+    parent: DataSet,
+    /// The name behind which the next page begins; none if there is no next page.
+    after: Option<Option<String>>,
+    page: std::vec::IntoIter<(String, Uuid)>,
+}
+
+impl Iterator for DataSets {
+    type Item = Result<DataSet, EventsError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let DataSet { item, path } = &self.parent;
+            if let Some((name, uuid)) = self.page.next() {
+                let dataset = path.join(&name);
+                return Some(dataset.map(|path| DataSet::new(item.store.clone(), path, uuid)));
+            }
+            let after = self.after.take()?;
+            match item.store.backend().datasets(path, after.as_deref(), PAGE) {
+                Ok(page) => {
+                    let last = page.last().filter(|_| page.len() == PAGE);
+                    self.after = last.map(|(name, _)| Some(name.clone()));
+                    self.page = page.into_iter();
+                    if self.page.len() == 0 {
+                        return None;
+                    }
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}

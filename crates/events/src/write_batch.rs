@@ -1,0 +1,322 @@
+//! Writing many containers and products with few requests, at once or in the background.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use crate::{
+    Batch, DataStore, Descriptor, EventsError, ItemType, Overwrite, Parent, ProductId, ProductName,
+    Written,
+};
+
+/// What a batch may hold before it is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BatchOptions {
+    /// Containers and products for one target, at most.
+    pub max_items: usize,
+    /// Bytes of products for one target, at most.
+    pub max_bytes: usize,
+    /// What happens to products that are there already.
+    pub overwrite: Overwrite,
+    /// Threads that write in the background; with none, whoever fills a batch writes it.
+    pub threads: usize,
+}
+
+impl Default for BatchOptions {
+    fn default() -> Self {
+        Self {
+            max_items: 16_384,
+            max_bytes: 16 << 20,
+            overwrite: Overwrite::Replace,
+            threads: 0,
+        }
+    }
+}
+
+/// Containers and products that are collected, for each target of the store by itself, and written when there are many.
+///
+/// What was not written is written by [`finish`](Self::finish) or [`flush`](Self::flush); a batch that is dropped is
+/// written as well, and as nobody hears of errors then, they go to standard error.
+#[derive(Debug)]
+pub struct WriteBatch {
+    store: DataStore,
+    options: BatchOptions,
+    batches: Vec<Batch>,
+    writers: Option<Writers>,
+    kept: Vec<ProductId>,
+}
+
+impl WriteBatch {
+    /// An empty one.
+    pub fn new(store: &DataStore, options: BatchOptions) -> Self {
+        let n_targets = store.backend().n_targets().max(1);
+        let batches = (0..n_targets).map(|_| Batch::new(options.overwrite));
+        let writers = (options.threads > 0).then(|| Writers::start(store, options.threads));
+        Self {
+            store: store.clone(),
+            batches: batches.collect(),
+            options,
+            writers,
+            kept: Vec::new(),
+        }
+    }
+
+    /// The store that it writes to.
+    pub fn datastore(&self) -> &DataStore {
+        &self.store
+    }
+
+    /// Adds a container.
+    ///
+    /// # Errors
+    ///
+    /// Of datasets, which are made at once ([`DataSet::create_dataset`](crate::DataSet::create_dataset)), and those of
+    /// writing, if the batch is full.
+    pub fn create(&mut self, container: Descriptor) -> Result<(), EventsError> {
+        let placed_by = container.placed_by();
+        let (parent, number) = match container.item_type() {
+            ItemType::DataSet => {
+                let what = "a dataset is created at once, and not in a batch".into();
+                return Err(EventsError::Usage { what });
+            }
+            ItemType::Run => (Parent::dataset(container.dataset), container.run),
+            ItemType::SubRun => (
+                Parent::run(container.dataset, container.run),
+                container.subrun,
+            ),
+            ItemType::Event => (placed_by, container.event),
+        };
+        self.add(parent, |batch| batch.create(parent, number))
+    }
+
+    /// Adds a product.
+    ///
+    /// # Errors
+    ///
+    /// Those of writing, if the batch is full.
+    pub fn store(
+        &mut self,
+        container: Descriptor,
+        name: &ProductName,
+        value: &[u8],
+    ) -> Result<(), EventsError> {
+        let parent = container.placed_by();
+        self.add(parent, |batch| {
+            batch.store(parent, container.event, name, value);
+        })
+    }
+
+    fn add(&mut self, parent: Parent, add: impl FnOnce(&mut Batch)) -> Result<(), EventsError> {
+        let at = match self.batches.len() {
+            1 => 0,
+            n => self.store.backend().target(&parent) % n,
+        };
+        let Some(batch) = self.batches.get_mut(at) else {
+            return Ok(());
+        };
+        add(batch);
+        let BatchOptions {
+            max_items,
+            max_bytes,
+            ..
+        } = self.options;
+        if batch.len() >= max_items || batch.n_bytes() >= max_bytes {
+            self.write(at)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what was collected for a target, or hands it to those that write.
+    fn write(&mut self, at: usize) -> Result<(), EventsError> {
+        let Some(batch) = self.batches.get_mut(at).filter(|batch| !batch.is_empty()) else {
+            return Ok(());
+        };
+        if let Some(writers) = &self.writers {
+            let full = std::mem::replace(batch, Batch::new(self.options.overwrite));
+            return writers.push(full);
+        }
+        // One that failed is kept, so that it can be written once the store can be reached again.
+        self.kept.extend(self.store.write(batch)?.kept);
+        batch.clear();
+        Ok(())
+    }
+
+    /// Writes all that was collected, and returns when it is as durable as the store makes it.
+    ///
+    /// # Errors
+    ///
+    /// The first of what could not be written since the last call. What belongs to other targets was written all the same;
+    /// what could not be written is kept, and written by the next call if that can.
+    pub fn flush(&mut self) -> Result<(), EventsError> {
+        let mut first = Ok(());
+        if let Some(writers) = &self.writers {
+            writers.try_again();
+        }
+        for at in 0..self.batches.len() {
+            first = first.and(self.write(at));
+        }
+        if let Some(writers) = &self.writers {
+            let written = writers.wait();
+            self.kept.extend(written.0.kept);
+            first = first.and(written.1.map_or(Ok(()), Err));
+        }
+        first.and(self.store.flush())
+    }
+
+    /// Writes all that was collected; gives the products that were there and were kept.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`flush`](Self::flush).
+    pub fn finish(mut self) -> Result<Written, EventsError> {
+        self.flush()?;
+        let kept = std::mem::take(&mut self.kept);
+        Ok(Written { kept })
+    }
+
+    /// The products that were there and were kept, until now; each is given once.
+    pub fn take_kept(&mut self) -> Vec<ProductId> {
+        std::mem::take(&mut self.kept)
+    }
+
+    /// How many containers and products were collected that nobody writes yet.
+    pub fn len(&self) -> usize {
+        self.batches.iter().map(Batch::len).sum()
+    }
+
+    /// Whether none do.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Drop for WriteBatch {
+    fn drop(&mut self) {
+        if !thread::panicking()
+            && let Err(error) = self.flush()
+        {
+            eprintln!("femtobarn: a batch of an event store was not written: {error}");
+        }
+    }
+}
+
+/// Threads that write batches.
+#[derive(Debug)]
+struct Writers {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    /// How many batches may wait.
+    most: usize,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: std::collections::VecDeque<Batch>,
+    n_writing: usize,
+    has_ended: bool,
+    /// What could not be written, until it is tried again.
+    failed: Vec<Batch>,
+    written: Written,
+    error: Option<EventsError>,
+}
+
+impl Writers {
+    fn start(store: &DataStore, n: usize) -> Self {
+        let shared = Arc::<Shared>::default();
+        let thread = || {
+            let (store, shared) = (store.clone(), shared.clone());
+            thread::spawn(move || write_until_ended(&store, &shared))
+        };
+        Self {
+            threads: (0..n).map(|_| thread()).collect(),
+            shared: shared.clone(),
+            most: 2 * n,
+        }
+    }
+
+    /// Hands over a batch; waits while too many do.
+    fn push(&self, batch: Batch) -> Result<(), EventsError> {
+        let mut state = self.shared.lock();
+        while state.waiting.len() >= self.most {
+            state = self.shared.wait(state);
+        }
+        state.waiting.push_back(batch);
+        self.shared.changed.notify_all();
+        // What went wrong is told as soon as somebody can hear of it.
+        state.error.take().map_or(Ok(()), Err)
+    }
+
+    /// Has what could not be written tried once more.
+    fn try_again(&self) {
+        let mut state = self.shared.lock();
+        let failed = std::mem::take(&mut state.failed);
+        state.waiting.extend(failed);
+        self.shared.changed.notify_all();
+    }
+
+    /// Waits until all is written; gives what came of it.
+    fn wait(&self) -> (Written, Option<EventsError>) {
+        let mut state = self.shared.lock();
+        while state.n_writing > 0 || !state.waiting.is_empty() {
+            state = self.shared.wait(state);
+        }
+        (std::mem::take(&mut state.written), state.error.take())
+    }
+}
+
+impl Drop for Writers {
+    fn drop(&mut self) {
+        self.shared.lock().has_ended = true;
+        self.shared.changed.notify_all();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join(); // one that panicked has printed why
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(
+        &self,
+        state: std::sync::MutexGuard<'a, State>,
+    ) -> std::sync::MutexGuard<'a, State> {
+        self.changed
+            .wait(state)
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn write_until_ended(store: &DataStore, shared: &Shared) {
+    let mut state = shared.lock();
+    loop {
+        let Some(batch) = state.waiting.pop_front() else {
+            if state.has_ended {
+                return;
+            }
+            state = shared.wait(state);
+            continue;
+        };
+        state.n_writing += 1;
+        drop(state);
+        shared.changed.notify_all();
+        let written = store.write(&batch);
+        state = shared.lock();
+        state.n_writing -= 1;
+        match written {
+            Ok(written) => state.written.kept.extend(written.kept),
+            Err(error) => {
+                state.failed.push(batch);
+                state.error.get_or_insert(error);
+            }
+        }
+        shared.changed.notify_all();
+    }
+}

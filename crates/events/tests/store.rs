@@ -1,0 +1,365 @@
+//! What users of a store may rely on, over each embedded backend.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use femtobarn_events::{
+    ABSENT, BatchOptions, DataStore, Descriptor, EventChunks, EventsError, Item, ItemType,
+    MemoryBackend, Mode, Overwrite, Parent, ProductName, Wanted, WriteBatch, open_dir,
+};
+
+fn dir(path: &Path) -> DataStore {
+    DataStore::new(open_dir(path, Mode::Append).unwrap())
+}
+
+fn over_each(test: impl Fn(DataStore)) {
+    test(DataStore::new(Arc::new(MemoryBackend::new("memory:"))));
+    let folder = tempfile::tempdir().unwrap();
+    test(dir(folder.path()));
+}
+
+fn name(label: &str) -> ProductName {
+    ProductName::new(label, "T").unwrap()
+}
+
+/// A dataset with some runs, subruns and events, and what `events` must give.
+fn fill(store: &DataStore, dataset: &str, sizes: &[(u64, u64, u64)]) -> Vec<(u64, u64, u64)> {
+    let dataset = store.root().create_dataset(dataset).unwrap();
+    let mut batch = WriteBatch::new(store, BatchOptions::default());
+    let mut all = Vec::new();
+    for &(run, subrun, n) in sizes {
+        let run = dataset.child(run).unwrap();
+        let subrun = run.child(subrun).unwrap();
+        batch.create(run.descriptor()).unwrap();
+        batch.create(subrun.descriptor()).unwrap();
+        for event in 0..n {
+            let event = subrun.child(event * 2).unwrap().descriptor();
+            batch.create(event).unwrap();
+            batch.store(event, &name("x"), &event.to_bytes()).unwrap();
+            all.push((event.run, event.subrun, event.event));
+        }
+    }
+    batch.finish().unwrap();
+    all.sort_unstable();
+    all
+}
+
+fn numbers(chunks: EventChunks) -> Vec<(u64, u64, u64)> {
+    let flat = chunks.map(Result::unwrap).flat_map(|chunk| {
+        let Parent { run, subrun, .. } = chunk.parent;
+        chunk
+            .events
+            .into_iter()
+            .map(move |event| (run, subrun, event))
+    });
+    flat.collect()
+}
+
+#[test]
+fn the_first_session_of_the_readme_works() {
+    over_each(|store| {
+        let dataset = store.root().create_dataset("fermilab/nova").unwrap();
+        let event = dataset
+            .create(43)
+            .unwrap()
+            .create(56)
+            .unwrap()
+            .create(25)
+            .unwrap();
+        event
+            .store(&name("tracks"), b"three", Overwrite::Keep)
+            .unwrap();
+        let again = store.root().dataset("fermilab/nova").unwrap();
+        assert_eq!(again, dataset);
+        let event = again.get(43).unwrap().get(56).unwrap().get(25).unwrap();
+        assert_eq!(event.load(&name("tracks")).unwrap().unwrap(), b"three");
+        assert_eq!(event.names().unwrap(), [name("tracks")]);
+        let subruns: Vec<_> = dataset
+            .get(43)
+            .unwrap()
+            .children(..)
+            .map(Result::unwrap)
+            .collect();
+        assert_eq!(subruns, [event.above().unwrap()]);
+        assert_eq!(event.above().unwrap().above().unwrap().number(), Some(43));
+        assert_eq!(event.item_type(), ItemType::Event);
+        assert!(
+            event.exists().unwrap() && subruns[0].exists().unwrap() && dataset.exists().unwrap()
+        );
+        assert!(!subruns[0].child(7).unwrap().exists().unwrap());
+        // Nothing is made twice.
+        assert_eq!(
+            store.root().create_dataset("/fermilab/nova/").unwrap(),
+            dataset
+        );
+        dataset.create(43).unwrap();
+        assert_eq!(dataset.numbers(.., 9).unwrap(), [43]);
+    });
+}
+
+#[test]
+fn errors_say_what_there_is() {
+    over_each(|store| {
+        let says = |error: EventsError, what: &str| {
+            let error = error.to_string();
+            assert!(error.contains(what), "{error}");
+        };
+        let nova = store.root().create_dataset("fermilab/nova").unwrap();
+        let root = store.root();
+        says(
+            root.dataset("fermilab/novo").unwrap_err(),
+            "there is no dataset \"fermilab/novo\"; \"fermilab\" has nova",
+        );
+        says(root.dataset("cern").unwrap_err(), "the store has fermilab");
+        says(
+            nova.dataset("x/y").unwrap_err(),
+            "\"fermilab/nova\" has no datasets",
+        );
+        says(
+            nova.get(1).unwrap_err(),
+            "there is no run 1; the dataset is empty",
+        );
+        let run = nova.create(43).unwrap();
+        nova.create(40).unwrap();
+        says(
+            nova.get(41).unwrap_err(),
+            "the first there is 40, the next behind 41 is 43",
+        );
+        says(nova.get(44).unwrap_err(), "the first there is 40");
+        says(
+            run.get(1).unwrap_err(),
+            "there is no run 43, subrun 1; the run is empty",
+        );
+        let event = run.create(1).unwrap().create(2).unwrap();
+        says(event.create(1).unwrap_err(), "an event holds no containers");
+        says(
+            root.create(1).unwrap_err(),
+            "the root of a store holds no containers",
+        );
+        says(
+            root.store(&name("x"), b"", Overwrite::Replace).unwrap_err(),
+            "the root of a store holds no products",
+        );
+        says(nova.create(ABSENT).unwrap_err(), "stands for none");
+        says(root.create_dataset("").unwrap_err(), "it is empty");
+        event.store(&name("x"), b"old", Overwrite::Keep).unwrap();
+        let error = event
+            .store(&name("x"), b"new", Overwrite::Keep)
+            .unwrap_err();
+        assert_eq!(error.kind(), "product-exists");
+        says(
+            error,
+            "there is product \"x#T\" of run 43, subrun 1, event 2 already",
+        );
+        assert_eq!(event.load(&name("x")).unwrap().unwrap(), b"old");
+    });
+}
+
+#[test]
+fn all_events_come_in_their_order_from_anywhere() {
+    over_each(|store| {
+        let mut sizes = vec![
+            (3, 1, 5),
+            (3, 9, 10_000),
+            (1, 2, 4096),
+            (1, 3, 1),
+            (2, 0, 0),
+        ];
+        sizes.extend((0..40).map(|n| (5 + n % 3, n, n % 4)));
+        let all = fill(&store, "a", &sizes);
+        fill(&store, "b", &[(1, 2, 10)]);
+        let dataset = store.root().dataset("a").unwrap();
+        assert_eq!(numbers(dataset.events()), all);
+        let run = dataset.get(3).unwrap();
+        let of_run: Vec<_> = all.iter().copied().filter(|event| event.0 == 3).collect();
+        assert_eq!(numbers(run.events()), of_run);
+        let event = run.get(1).unwrap().get(4).unwrap();
+        assert_eq!(numbers(event.events()), [(3, 1, 4)]);
+        // Whoever has seen some goes on behind them.
+        for &(r, s, e) in all.iter().step_by(997) {
+            let seen = Parent::subrun(dataset.uuid(), r, s).child(e);
+            let rest = |item: &Item| EventChunks::after(store.clone(), item.descriptor(), seen);
+            let behind: Vec<_> = all
+                .iter()
+                .copied()
+                .filter(|event| *event > (r, s, e))
+                .collect();
+            assert_eq!(numbers(rest(&dataset)), behind);
+            let run = dataset.get(r).unwrap();
+            let of_run: Vec<_> = behind
+                .iter()
+                .copied()
+                .filter(|event| event.0 == r)
+                .collect();
+            assert_eq!(numbers(rest(&run)), of_run);
+        }
+        let children: Vec<_> = dataset
+            .children(2..=5)
+            .map(|run| run.unwrap().number().unwrap())
+            .collect();
+        assert_eq!(children, [2, 3, 5]);
+        let subrun = dataset.get(3).unwrap().get(9).unwrap();
+        assert_eq!(subrun.children(..).count(), 10_000);
+        assert_eq!(subrun.children(19_990..).count(), 5);
+    });
+}
+
+#[test]
+fn what_is_removed_takes_everything_in_it_along() {
+    over_each(|store| {
+        fill(&store, "a", &[(1, 1, 10), (1, 2, 10), (2, 1, 10)]);
+        fill(&store, "a/b", &[(1, 1, 10)]);
+        let kept = fill(&store, "ab", &[(1, 1, 10)]);
+        let a = store.root().dataset("a").unwrap();
+        let uuid = a.uuid();
+        let subrun = a.get(1).unwrap().get(1).unwrap();
+        subrun
+            .store(&name("of the subrun"), b"x", Overwrite::Replace)
+            .unwrap();
+        subrun.get(4).unwrap().remove().unwrap();
+        assert_eq!(numbers(subrun.events()).len(), 9);
+        assert_eq!(subrun.child(4).unwrap().load(&name("x")).unwrap(), None);
+        subrun.remove().unwrap();
+        subrun.remove().unwrap();
+        assert!(!subrun.exists().unwrap());
+        assert!(subrun.names().unwrap().is_empty());
+        assert_eq!(numbers(a.events()).len(), 20);
+        a.get(1).unwrap().remove().unwrap();
+        assert_eq!(numbers(a.events()).len(), 10);
+        a.remove().unwrap();
+        assert!(store.root().find_dataset("a").unwrap().is_none());
+        assert!(store.root().find_dataset("a/b").unwrap().is_none());
+        // What is made anew has nothing of the old one.
+        let a = store.root().create_dataset("a/b").unwrap();
+        assert_ne!(a.uuid(), uuid);
+        assert_eq!(numbers(a.events()), []);
+        let ab = store.root().dataset("ab").unwrap();
+        assert_eq!(numbers(ab.events()), kept);
+        assert_eq!(store.root().datasets(None).count(), 2);
+        assert_eq!(store.root().datasets(Some("a")).count(), 1);
+    });
+}
+
+#[test]
+fn batches_write_all_there_is_at_once_or_in_the_background() {
+    over_each(|store| {
+        let dataset = store.root().create_dataset("a").unwrap();
+        for (run, threads) in [(1, 0), (2, 1), (3, 4)] {
+            let options = BatchOptions {
+                max_items: 7,
+                threads,
+                ..BatchOptions::default()
+            };
+            let mut batch = WriteBatch::new(&store, options);
+            let subrun = dataset.child(run).unwrap().child(1).unwrap();
+            batch.create(subrun.above().unwrap().descriptor()).unwrap();
+            batch.create(subrun.descriptor()).unwrap();
+            for n in 0..500 {
+                let event = subrun.child(n).unwrap().descriptor();
+                batch.create(event).unwrap();
+                batch.store(event, &name("x"), &n.to_le_bytes()).unwrap();
+            }
+            batch.flush().unwrap();
+            assert!(batch.is_empty());
+            assert_eq!(numbers(subrun.events()).len(), 500);
+            batch
+                .store(subrun.descriptor(), &name("late"), b"")
+                .unwrap();
+            assert_eq!(batch.len(), 1);
+            drop(batch);
+            assert_eq!(subrun.load(&name("late")).unwrap().unwrap(), b"");
+        }
+        let options = BatchOptions {
+            overwrite: Overwrite::Keep,
+            threads: 2,
+            ..BatchOptions::default()
+        };
+        let mut batch = WriteBatch::new(&store, options);
+        assert!(batch.create(dataset.descriptor()).is_err());
+        for n in 490..510 {
+            let event = dataset
+                .child(1)
+                .unwrap()
+                .child(1)
+                .unwrap()
+                .child(n)
+                .unwrap();
+            batch
+                .store(event.descriptor(), &name("x"), b"other")
+                .unwrap();
+        }
+        let written = batch.finish().unwrap();
+        let mut kept: Vec<_> = written.kept.iter().map(|id| id.container.event).collect();
+        kept.sort_unstable();
+        assert_eq!(kept, (490..500).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn a_store_in_a_folder_is_there_when_it_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deep/er");
+    let all = fill(&dir(&path), "a", &[(1, 1, 100), (2, 2, 50)]);
+    let store = dir(&path);
+    let dataset = store.root().dataset("a").unwrap();
+    assert_eq!(numbers(dataset.events()), all);
+    // Opened twice by one process, it is one.
+    let other = dir(&path);
+    other.root().create_dataset("b").unwrap();
+    assert!(store.root().find_dataset("b").unwrap().is_some());
+    let reader = DataStore::new(open_dir(&path, Mode::Read).unwrap());
+    assert_eq!(reader.root().datasets(None).count(), 2);
+    drop((store, other, reader, dataset));
+    let reader = DataStore::new(open_dir(&path, Mode::Read).unwrap());
+    let error = reader.root().create_dataset("c").unwrap_err();
+    assert_eq!(error.kind(), "read-only");
+    assert_eq!(open_dir(&path, Mode::Append).unwrap_err().kind(), "usage");
+}
+
+#[test]
+fn folders_that_are_no_stores_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let fails = |path: &Path, mode, kind: &str| {
+        let error = open_dir(path, mode).unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+    };
+    fails(&path.join("nothing"), Mode::Read, "not-in-store");
+    fails(path, Mode::Read, "not-in-store");
+    std::fs::write(path.join("notes.txt"), "mine").unwrap();
+    fails(path, Mode::Append, "store-layout");
+    fails(path, Mode::Read, "store-layout");
+    let store = path.join("store");
+    fill(&dir(&store), "a", &[(1, 1, 1000)]);
+    let data = std::fs::read(store.join("data.mdb")).unwrap();
+    for size in [0, 100, 4096, 10_000, data.len() / 2] {
+        std::fs::write(store.join("data.mdb"), &data[..size]).unwrap();
+        fails(&store, Mode::Append, "store-layout");
+    }
+    std::fs::write(store.join("data.mdb"), vec![0x55; 100_000]).unwrap();
+    fails(&store, Mode::Read, "store-layout");
+    std::fs::write(store.join("data.mdb"), &data).unwrap();
+    assert_eq!(dir(&store).root().datasets(None).count(), 1);
+}
+
+#[test]
+fn a_product_that_is_damaged_is_an_error() {
+    let store = DataStore::new(Arc::new(MemoryBackend::new("memory:")));
+    fill(&store, "a", &[(1, 1, 2)]);
+    let uuid = store.root().dataset("a").unwrap().uuid();
+    let parent = Parent::subrun(uuid, 1, 1);
+    let wanted = [Wanted {
+        parent,
+        name: &name("x"),
+        events: &[0, 2],
+    }];
+    let mut n = 0;
+    let visited = store.load_many(&wanted, &mut |_, e, value| {
+        let event = Descriptor::from_bytes(value.unwrap()).unwrap();
+        assert_eq!(event.event, [0, 2][e]);
+        n += 1;
+        Ok(())
+    });
+    visited.unwrap();
+    assert_eq!(n, 2);
+}
