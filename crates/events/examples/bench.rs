@@ -2,7 +2,10 @@
 //!
 //! `cargo run --release -p femtobarn-events --example bench -- URL [bytes [batch]]`
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a benchmark that fails has nothing to say"
+)]
 
 use std::path::Path;
 use std::sync::Arc;

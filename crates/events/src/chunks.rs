@@ -25,6 +25,8 @@ pub struct EventChunk {
 #[derive(Debug)]
 pub struct EventChunks {
     store: DataStore,
+    /// The target of which events are given; all if none.
+    target: Option<usize>,
     /// What comes next: containers to be looked into, and behind those of the lowest kind what they hold.
     next: VecDeque<Step>,
 }
@@ -52,8 +54,21 @@ impl EventChunks {
         };
         Self {
             store,
+            target: None,
             next: VecDeque::from([first]),
         }
+    }
+
+    /// Of these, only the events that one target of the store keeps, which others are not asked for.
+    pub fn of_target(mut self, target: usize) -> Self {
+        self.target = Some(target);
+        self
+    }
+
+    /// Whether what a subrun holds is among what is given.
+    fn takes(&self, parent: &Parent) -> bool {
+        let is_wanted = |target| self.store.backend().target(parent) == target;
+        parent.item_type() != ItemType::SubRun || self.target.is_none_or(is_wanted)
     }
 
     /// Those of a container behind an event of it, as a reader goes on that has seen all up to there.
@@ -80,13 +95,21 @@ impl EventChunks {
         if level == ItemType::Event {
             next.clear();
         }
-        Self { store, next }
+        Self {
+            store,
+            target: None,
+            next,
+        }
     }
 
     /// Looks into the containers that come next, those of one kind by one request.
     fn look(&mut self) -> Result<(), EventsError> {
         let mut scans: Vec<Scan> = Vec::new();
         while let Some(Step::Look(scan)) = self.next.front() {
+            if !self.takes(&scan.parent) {
+                self.next.pop_front();
+                continue;
+            }
             let kind = scan.parent.item_type();
             let fits = |first: &Scan| first.parent.item_type() == kind;
             if scans.len() == WIDTH || !scans.first().is_none_or(fits) {

@@ -15,6 +15,8 @@ mod chunks;
 mod error;
 mod item;
 mod key;
+mod loader;
+mod queue;
 mod seal;
 mod store;
 mod uuid;
@@ -33,6 +35,8 @@ pub use key::{
     ABSENT, DEEPEST, DataSetPath, Descriptor, ItemType, LONGEST_NAME, Parent, ProductId,
     ProductName, number,
 };
+pub use loader::{LoadOptions, Loaded, Loader, Values};
+pub use queue::{Queue, QueueMode};
 pub use store::{DataStore, VisitProduct};
 pub use uuid::Uuid;
 pub use write_batch::{BatchOptions, WriteBatch};

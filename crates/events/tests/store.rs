@@ -1,11 +1,14 @@
 //! What users of a store may rely on, over each embedded backend.
 
+#![expect(clippy::unwrap_used, reason = "these are tests")]
+
 use std::path::Path;
 use std::sync::Arc;
 
 use femtobarn_events::{
     ABSENT, BatchOptions, DataStore, Descriptor, EventChunks, EventsError, Item, ItemType,
-    MemoryBackend, Mode, Overwrite, Parent, ProductName, Wanted, WriteBatch, open_dir,
+    LoadOptions, Loader, MemoryBackend, Mode, Overwrite, Parent, ProductName, QueueMode, Wanted,
+    WriteBatch, open_dir,
 };
 
 fn dir(path: &Path) -> DataStore {
@@ -362,4 +365,85 @@ fn a_product_that_is_damaged_is_an_error() {
     });
     visited.unwrap();
     assert_eq!(n, 2);
+}
+
+#[test]
+fn events_come_with_their_products_in_pieces_of_the_size_asked_for() {
+    over_each(|store| {
+        let sizes: Vec<_> = (0..50).map(|n| (n / 7, n, (n * 13) % 40)).collect();
+        let all = fill(&store, "a", &sizes);
+        let dataset = store.root().dataset("a").unwrap();
+        for (n_events, ahead) in [(1, 0), (7, 0), (64, 3), (100_000, 1)] {
+            let options = LoadOptions {
+                names: vec![name("x"), name("y")],
+                n_events,
+                ahead,
+            };
+            let loader = Loader::start(&store, dataset.events(), options);
+            let mut seen = Vec::new();
+            let pieces: Vec<_> = loader.map(Result::unwrap).collect();
+            for (p, piece) in pieces.iter().enumerate() {
+                assert!(piece.len() == n_events || p + 1 == pieces.len());
+                assert!(piece.products[1].iter().all(|value| value.is_none()));
+                let values = piece.products[0].iter();
+                for (i, (event, value)) in piece.descriptors().zip(values).enumerate() {
+                    assert_eq!(value.unwrap(), event.to_bytes());
+                    assert_eq!(piece.products[0].get(i), value);
+                    seen.push((event.run, event.subrun, event.event));
+                }
+            }
+            assert_eq!(seen, all);
+        }
+        // One that is given up does not go on.
+        let mut loader = Loader::start(&store, dataset.events(), LoadOptions::default());
+        loader.next();
+        drop(loader);
+        let targets = 0..store.backend().n_targets();
+        let mut by_target: Vec<_> = targets
+            .flat_map(|target| numbers(dataset.events().of_target(target)))
+            .collect();
+        by_target.sort_unstable();
+        assert_eq!(by_target, all);
+        assert_eq!(numbers(dataset.events().of_target(77)), []);
+    });
+}
+
+#[test]
+fn queues_bring_values_from_program_to_program() {
+    over_each(|store| {
+        assert!(store.open_queue("work", QueueMode::Producer).is_err());
+        let error = store.open_queue("work", QueueMode::Consumer).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("there is no queue \"work\"; create it first")
+        );
+        assert!(store.create_queue("work").unwrap());
+        let mut producer = store.open_queue("work", QueueMode::Producer).unwrap();
+        let mut consumer = store.open_queue("work", QueueMode::Consumer).unwrap();
+        assert!(consumer.push(b"x").is_err());
+        std::thread::scope(|scope| {
+            let taken = scope.spawn(|| {
+                let mut taken = Vec::new();
+                while let Some(value) = consumer.pop(&|| true).unwrap() {
+                    taken.push(value);
+                }
+                taken
+            });
+            for n in 0..100u8 {
+                producer.push(&[n]).unwrap();
+            }
+            producer.close().unwrap();
+            assert!(producer.push(b"x").is_err());
+            let expected: Vec<_> = (0..100u8).map(|n| vec![n]).collect();
+            assert_eq!(taken.join().unwrap(), expected);
+        });
+        consumer.close().unwrap();
+        assert!(consumer.is_empty().unwrap());
+        let producer = store.open_queue("work", QueueMode::Producer).unwrap();
+        assert_eq!(consumer.pop(&|| false).unwrap(), None);
+        assert!(store.destroy_queue("work").unwrap());
+        assert_eq!(producer.push(b"x").unwrap_err().kind(), "not-in-store");
+        assert_eq!(consumer.pop(&|| true).unwrap_err().kind(), "not-in-store");
+    });
 }

@@ -27,6 +27,7 @@ pub mod url;
 mod writable;
 
 pub use femtobarn_codec as codec;
+pub use femtobarn_events as events;
 pub use femtobarn_io as io;
 pub use femtobarn_rntuple::read::{
     Damage, Explanation, PageCache, ReadOptions, Tick, VerifyReport,

@@ -1,0 +1,248 @@
+//! Events with products of theirs, many at a time, and fetched ahead.
+
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use crate::{DataStore, Descriptor, EventChunks, EventsError, Parent, ProductName, Wanted};
+
+/// What is loaded with events, and how much at a time.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// The products.
+    pub names: Vec<ProductName>,
+    /// Events that come together, at most; fewer only at the end.
+    pub n_events: usize,
+    /// How many of these are fetched ahead; with none, each is fetched when it is asked for.
+    pub ahead: usize,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        Self {
+            names: Vec::new(),
+            n_events: 16_384,
+            ahead: 2,
+        }
+    }
+}
+
+/// Events of one or more subruns, in their order, and products of theirs.
+#[derive(Clone, Debug, Default)]
+pub struct Loaded {
+    /// The subruns, and which of `events` are theirs.
+    pub groups: Vec<(Parent, Range<usize>)>,
+    /// The numbers of all events.
+    pub events: Vec<u64>,
+    /// The products, as [`LoadOptions::names`] names them.
+    pub products: Vec<Values>,
+}
+
+/// The values of one product of many events.
+#[derive(Clone, Debug, Default)]
+pub struct Values {
+    bytes: Vec<u8>,
+    spans: Vec<Option<Range<usize>>>,
+}
+
+impl Values {
+    /// That of an event; none if it has none.
+    pub fn get(&self, at: usize) -> Option<&[u8]> {
+        self.bytes.get(self.spans.get(at)?.clone()?)
+    }
+
+    /// Those of all events, in their order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Option<&[u8]>> {
+        let value = |span: &Option<Range<usize>>| self.bytes.get(span.clone()?);
+        self.spans.iter().map(value)
+    }
+
+    /// How many bytes they have, all in all.
+    pub fn n_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+impl Loaded {
+    /// Loads products of events.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`DataStore::load_many`].
+    pub fn load(
+        store: &DataStore,
+        chunks: Vec<(Parent, Vec<u64>)>,
+        names: &[ProductName],
+    ) -> Result<Self, EventsError> {
+        let mut groups = Vec::with_capacity(chunks.len());
+        let mut events = Vec::new();
+        for (parent, numbers) in chunks {
+            let start = events.len();
+            events.extend(numbers);
+            groups.push((parent, start..events.len()));
+        }
+        let empty = || Values {
+            bytes: Vec::new(),
+            spans: vec![None; events.len()],
+        };
+        let mut products: Vec<_> = names.iter().map(|_| empty()).collect();
+        let mut wanted = Vec::new();
+        let mut places = Vec::new();
+        for (n, name) in names.iter().enumerate() {
+            for (parent, range) in &groups {
+                wanted.push(Wanted {
+                    parent: *parent,
+                    name,
+                    events: events.get(range.clone()).unwrap_or_default(),
+                });
+                places.push((n, range.start));
+            }
+        }
+        store.load_many(&wanted, &mut |w, e, value| {
+            let place = places.get(w).copied();
+            let found = place.and_then(|(n, start)| Some((products.get_mut(n)?, start)));
+            if let (Some((values, start)), Some(value)) = (found, value) {
+                let from = values.bytes.len();
+                values.bytes.extend_from_slice(value);
+                if let Some(span) = values.spans.get_mut(start + e) {
+                    *span = Some(from..values.bytes.len());
+                }
+            }
+            Ok(())
+        })?;
+        Ok(Self {
+            groups,
+            events,
+            products,
+        })
+    }
+
+    /// How many events there are.
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// Which events they are, in their order.
+    pub fn descriptors(&self) -> impl Iterator<Item = Descriptor> {
+        self.groups.iter().flat_map(|(parent, range)| {
+            let events = self.events.get(range.clone()).unwrap_or_default();
+            events.iter().map(|event| parent.child(*event))
+        })
+    }
+}
+
+/// The events of a container, with products of theirs; see [`Loader::start`].
+#[derive(Debug)]
+pub struct Loader {
+    from: From,
+}
+
+#[derive(Debug)]
+enum From {
+    Here(Pieces),
+    Thread(
+        Option<Receiver<Result<Loaded, EventsError>>>,
+        Option<JoinHandle<()>>,
+    ),
+}
+
+impl Loader {
+    /// Begins to load. With [`LoadOptions::ahead`], a thread fetches what comes next; it ends when this is dropped.
+    pub fn start(store: &DataStore, events: EventChunks, options: LoadOptions) -> Self {
+        let ahead = options.ahead;
+        let mut pieces = Pieces {
+            store: store.clone(),
+            events,
+            options,
+            rest: None,
+            has_failed: false,
+        };
+        if ahead == 0 {
+            let from = From::Here(pieces);
+            return Self { from };
+        }
+        let (sender, receiver) = sync_channel(ahead);
+        let thread = thread::spawn(move || {
+            // Nobody hears of what comes behind an error, or when nobody listens.
+            while let Some(loaded) = pieces.next() {
+                if sender.send(loaded).is_err() {
+                    break;
+                }
+            }
+        });
+        Self {
+            from: From::Thread(Some(receiver), Some(thread)),
+        }
+    }
+}
+
+impl Iterator for Loader {
+    type Item = Result<Loaded, EventsError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match &mut self.from {
+            From::Here(pieces) => pieces.next(),
+            From::Thread(receiver, _) => receiver.as_ref()?.recv().ok(),
+        }
+    }
+}
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        if let From::Thread(receiver, thread) = &mut self.from {
+            drop(receiver.take());
+            if let Some(thread) = thread.take() {
+                let _ = thread.join(); // one that panicked has printed why
+            }
+        }
+    }
+}
+
+/// Events put together to pieces of the size that is asked for.
+#[derive(Debug)]
+struct Pieces {
+    store: DataStore,
+    events: EventChunks,
+    options: LoadOptions,
+    rest: Option<(Parent, Vec<u64>)>,
+    has_failed: bool,
+}
+
+impl Pieces {
+    fn next(&mut self) -> Option<Result<Loaded, EventsError>> {
+        if self.has_failed {
+            return None;
+        }
+        let loaded = self.collect().and_then(|chunks| match chunks.is_empty() {
+            true => Ok(None),
+            false => Loaded::load(&self.store, chunks, &self.options.names).map(Some),
+        });
+        self.has_failed = loaded.is_err();
+        loaded.transpose()
+    }
+
+    fn collect(&mut self) -> Result<Vec<(Parent, Vec<u64>)>, EventsError> {
+        let mut missing = self.options.n_events.max(1);
+        let mut chunks = Vec::new();
+        while missing > 0 {
+            let (parent, mut events) = match self.rest.take() {
+                Some(rest) => rest,
+                None => match self.events.next().transpose()? {
+                    Some(chunk) => (chunk.parent, chunk.events),
+                    None => break,
+                },
+            };
+            if events.len() > missing {
+                self.rest = Some((parent, events.split_off(missing)));
+            }
+            missing -= events.len();
+            chunks.push((parent, events));
+        }
+        Ok(chunks)
+    }
+}

@@ -1,0 +1,212 @@
+//! Named queues between programs.
+
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::{DataStore, EventsError, LONGEST_NAME, Popped, Uuid};
+
+/// For how long a producer is believed that does not say again that it is there: so long others wait for one that died.
+const LEASE: Duration = Duration::from_secs(30);
+/// How often it says so.
+const AGAIN: Duration = Duration::from_secs(10);
+/// How long one request waits for a value.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What one does with a queue: HEPnOS's `QueueAccessMode`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QueueMode {
+    /// Takes from it.
+    Consumer,
+    /// Pushes to it.
+    Producer,
+}
+
+/// A queue that is open. Values come out in the order in which they went in, each once.
+///
+/// As long as a producer has it open, consumers wait for more; one that is dropped is closed.
+#[derive(Debug)]
+pub struct Queue {
+    store: DataStore,
+    name: String,
+    producer: Option<Producer>,
+}
+
+/// Says again and again that a producer is there.
+#[derive(Debug)]
+struct Producer {
+    id: Uuid,
+    end: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl DataStore {
+    /// Creates a queue; says whether there was none.
+    pub fn create_queue(&self, name: &str) -> Result<bool, EventsError> {
+        check(name)?;
+        self.backend().create_queue(name)
+    }
+
+    /// Removes a queue, with what is in it; says whether there was one.
+    pub fn destroy_queue(&self, name: &str) -> Result<bool, EventsError> {
+        self.backend().destroy_queue(name)
+    }
+
+    /// Opens a queue.
+    ///
+    /// # Errors
+    ///
+    /// [`EventsError::NotFound`] if there is none of this name.
+    pub fn open_queue(&self, name: &str, mode: QueueMode) -> Result<Queue, EventsError> {
+        let producer = match mode {
+            QueueMode::Consumer => {
+                let length = self.backend().queue_len(name)?;
+                length.ok_or_else(|| no_queue(self, name))?;
+                None
+            }
+            QueueMode::Producer => Some(Producer::start(self, name)?),
+        };
+        Ok(Queue {
+            store: self.clone(),
+            name: name.into(),
+            producer,
+        })
+    }
+}
+
+fn check(name: &str) -> Result<(), EventsError> {
+    match name.len() {
+        0..=LONGEST_NAME => Ok(()),
+        length => Err(EventsError::Name {
+            what: "name of a queue",
+            name: name.into(),
+            why: format!("it has {length} bytes, more than {LONGEST_NAME}"),
+        }),
+    }
+}
+
+fn no_queue(store: &DataStore, name: &str) -> EventsError {
+    EventsError::NotFound {
+        url: store.url().into(),
+        what: format!("queue {name:?}"),
+        hint: "; create it first".into(),
+    }
+}
+
+impl Queue {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The store that it is in.
+    pub fn datastore(&self) -> &DataStore {
+        &self.store
+    }
+
+    /// Adds a value to its end.
+    ///
+    /// # Errors
+    ///
+    /// If it was opened to be taken from, or was closed or destroyed.
+    pub fn push(&self, value: &[u8]) -> Result<(), EventsError> {
+        if self.producer.is_none() {
+            let what = format!("queue {:?} is not open to be pushed to", self.name);
+            return Err(EventsError::Usage { what });
+        }
+        match self.store.backend().push(&self.name, value)? {
+            true => Ok(()),
+            false => Err(no_queue(&self.store, &self.name)),
+        }
+    }
+
+    /// Takes a value from its front; waits for one as long as somebody may push. None if nobody will any more, or if
+    /// `goes_on` says that waiting is to end.
+    ///
+    /// # Errors
+    ///
+    /// If the queue was destroyed.
+    pub fn pop(&self, goes_on: &dyn Fn() -> bool) -> Result<Option<Vec<u8>>, EventsError> {
+        loop {
+            match self.store.backend().pop(&self.name, PATIENCE)? {
+                Popped::Value(value) => return Ok(Some(value)),
+                Popped::Ended => return Ok(None),
+                Popped::NoQueue => return Err(no_queue(&self.store, &self.name)),
+                Popped::Nothing if !goes_on() => return Ok(None),
+                Popped::Nothing => {}
+            }
+        }
+    }
+
+    /// How many values are in it.
+    ///
+    /// # Errors
+    ///
+    /// If the queue was destroyed.
+    pub fn len(&self) -> Result<u64, EventsError> {
+        let length = self.store.backend().queue_len(&self.name)?;
+        length.ok_or_else(|| no_queue(&self.store, &self.name))
+    }
+
+    /// Whether nothing is in it.
+    ///
+    /// # Errors
+    ///
+    /// If the queue was destroyed.
+    pub fn is_empty(&self) -> Result<bool, EventsError> {
+        self.len().map(|n| n == 0)
+    }
+
+    /// Says that nothing more will be pushed from here.
+    ///
+    /// # Errors
+    ///
+    /// What the store says; then consumers notice only after half a minute.
+    pub fn close(&mut self) -> Result<(), EventsError> {
+        match self.producer.take() {
+            Some(producer) => {
+                let id = producer.id;
+                drop(producer);
+                self.store.backend().end_producing(&self.name, id)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        let _ = self.close(); // others notice by the lease
+    }
+}
+
+impl Producer {
+    fn start(store: &DataStore, name: &str) -> Result<Self, EventsError> {
+        let id = Uuid::random()
+            .map_err(|error| EventsError::engine(store.url(), "draw a UUID", error.to_string()))?;
+        if !store.backend().produce(name, id, LEASE)? {
+            return Err(no_queue(store, name));
+        }
+        let (end, ended) = channel();
+        let (store, name) = (store.clone(), name.to_owned());
+        let thread = thread::spawn(move || {
+            while ended.recv_timeout(AGAIN) == Err(RecvTimeoutError::Timeout) {
+                let _ = store.backend().produce(&name, id, LEASE); // pushing will say what is wrong
+            }
+        });
+        Ok(Self {
+            id,
+            end: Some(end),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join(); // one that panicked has printed why
+        }
+    }
+}
