@@ -17,7 +17,7 @@ use femtobarn_events::{
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let url = &args[0];
+    let url = args.first().unwrap();
     let size: usize = args.get(1).map_or(100, |n| n.parse().unwrap());
     let max_items = args.get(2).map_or(16_384, |n| n.parse().unwrap());
     let store = match url.strip_prefix("dir:") {
