@@ -23,7 +23,7 @@ use crate::schema::DType;
 ///
 /// # Errors
 /// If the array has another type than the field, or something is missing where nothing may be.
-pub(super) fn conform(shape: &Shape, array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {
+pub(crate) fn conform(shape: &Shape, array: &ArrayRef, path: &str) -> Result<Values, RNTupleError> {
     let array = &plain(array, path)?;
     // an array without any values need not know its type: nobody can say that it is the wrong one
     if array.data_type() == &DataType::Null && array.is_empty() {

@@ -30,12 +30,16 @@ mod values;
 mod waiting;
 
 pub use attributes::AttributeSetWriter;
+pub(crate) use conform::conform;
 pub use digest::{ColumnDigest, Digest};
 pub use merge::{
     Choose, Encodings, JoinedNTuple, Levels, MergeOptions, Merged, MergedSchema, Mode,
     NTupleMerger, Rebuild, StoredReals, hull, join_columns,
 };
 pub use model::{FieldKind, FieldModel, LeafModel, Nulls, StoredAs, all_or_none, arrow_type_name};
+pub(crate) use model::{Layout, Shape, unwritable};
 pub use ntuple::NTupleWriter;
 pub use options::WriteOptions;
+pub(crate) use order::ordered;
 pub use parallel::{FillContext, ParallelWriter};
+pub(crate) use values::Values;

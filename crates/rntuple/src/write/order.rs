@@ -13,7 +13,7 @@ use crate::schema::DType;
 ///
 /// # Errors
 /// If a set has a value twice, or a map a key.
-pub(super) fn ordered(
+pub(crate) fn ordered(
     values: Values,
     shape: &Shape,
     path: &str,

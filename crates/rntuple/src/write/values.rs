@@ -10,7 +10,7 @@ use crate::schema::DType;
 
 /// The values of a field, checked: of the shape's type, without anything missing.
 #[derive(Debug)]
-pub(super) enum Values {
+pub(crate) enum Values {
     /// Little-endian elements of that many bytes.
     Leaf { bytes: Buffer, size: usize },
     /// Booleans.
@@ -30,7 +30,7 @@ pub(super) enum Values {
 
 /// Offsets of lists, one more than there are lists. The first one need not be zero; the items begin there.
 #[derive(Debug)]
-pub(super) enum Ends {
+pub(crate) enum Ends {
     Narrow(OffsetBuffer<i32>),
     Wide(OffsetBuffer<i64>),
 }
@@ -71,7 +71,7 @@ impl<'a> Columns<'a> {
 
 impl Values {
     /// Adds the values `from..to` to their columns. Nothing can be wrong with them any more.
-    pub fn append(
+    pub(super) fn append(
         &self,
         shape: &Shape,
         from: usize,

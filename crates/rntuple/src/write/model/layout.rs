@@ -41,6 +41,14 @@ pub(super) struct Place<'a> {
 }
 
 impl Layout {
+    /// An empty one, of an ntuple that is never written.
+    pub fn unwritten() -> Self {
+        Self {
+            any_name: true,
+            ..Self::default()
+        }
+    }
+
     /// Adds top-level fields, which begin at `entry`; views may come before what they show.
     ///
     /// # Errors

@@ -456,7 +456,7 @@ pub fn all_or_none<T>(
     }
 }
 
-pub(super) fn unwritable(name: &str, reason: impl Into<String>) -> RNTupleError {
+pub(crate) fn unwritable(name: &str, reason: impl Into<String>) -> RNTupleError {
     RNTupleError::Unwritable {
         name: name.to_owned(),
         reason: reason.into(),

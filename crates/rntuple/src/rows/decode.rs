@@ -1,0 +1,375 @@
+//! From bytes to arrays.
+
+use bytes::Bytes;
+
+use super::RowFault;
+use super::plan::{Fixed, Plan, Record};
+use crate::array::{Arrays, SlotData};
+use crate::schema::{DType, ListSort, Node, NodeKind};
+
+/// One column of values.
+pub fn decode<'a>(
+    name: &str,
+    plan: &Plan,
+    values: impl ExactSizeIterator<Item = Option<&'a [u8]>>,
+) -> Result<Arrays, RowFault> {
+    let n = values.len();
+    let mut column = Column::new(plan);
+    let mut present = Vec::with_capacity(n + 1);
+    present.push(0);
+    let mut n_present = 0;
+    for (row, value) in values.enumerate() {
+        if let Some(value) = value {
+            n_present += 1;
+            let mut rest = Cursor { all: value, at: 0 };
+            let fault = |(expected, found): Fault| RowFault {
+                row,
+                expected,
+                found,
+            };
+            column.take(plan, &mut rest, 1).map_err(fault)?;
+            if rest.at != value.len() {
+                let expected = format!("{} bytes", rest.at);
+                return Err(fault((expected, format!("{} bytes", value.len()))));
+            }
+        }
+        present.push(n_present);
+    }
+    let mut slots = Vec::new();
+    let index = (n_present as usize != n).then(|| {
+        slots.push(SlotData::Index {
+            offsets: bytes_of(&present),
+        });
+        0
+    });
+    let item = column.finish(plan, &mut slots);
+    let node = match index {
+        None => item,
+        Some(index) => node(NodeKind::Optional {
+            index,
+            item: Box::new(item),
+        }),
+    };
+    Ok(Arrays::new(n as u64, vec![(name.into(), node)], slots))
+}
+
+/// What was expected, and what was found.
+type Fault = (String, String);
+
+/// What is left of a value.
+struct Cursor<'a> {
+    all: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn take(&mut self, n: usize) -> Result<&'a [u8], Fault> {
+        let end = self.at.checked_add(n);
+        let taken = end.and_then(|end| self.all.get(self.at..end));
+        let taken = taken.ok_or_else(|| {
+            let (at, length) = (self.at, self.all.len());
+            (
+                format!("{n} more bytes at byte {at}"),
+                format!("{} of {length} bytes left", length.saturating_sub(at)),
+            )
+        })?;
+        self.at += n;
+        Ok(taken)
+    }
+
+    /// How many items follow, of which each has `least` bytes or more.
+    fn count(&mut self, least: usize) -> Result<usize, Fault> {
+        let at = self.at;
+        let head = self.take(8)?.try_into().unwrap_or([0; 8]);
+        let n = u64::from_le_bytes(head);
+        let most = (self.all.len() - self.at) / least.max(1);
+        match usize::try_from(n) {
+            Ok(n) if n <= most => Ok(n),
+            _ => Err((
+                format!("at most {most} items at byte {at}"),
+                format!("{n} items"),
+            )),
+        }
+    }
+
+    /// A byte that is `most` at most.
+    fn tag(&mut self, most: usize, what: &str) -> Result<usize, Fault> {
+        let at = self.at;
+        let tag = usize::from(self.take(1)?.first().copied().unwrap_or_default());
+        match tag <= most {
+            true => Ok(tag),
+            false => Err((format!("{what} at byte {at}"), tag.to_string())),
+        }
+    }
+}
+
+/// The values of a part.
+enum Column {
+    Leaf(Vec<u8>),
+    List(Vec<i64>, Box<Column>),
+    Array(Box<Column>),
+    Record(Vec<Column>),
+    Variant {
+        tags: Vec<u8>,
+        positions: Vec<i64>,
+        alternatives: Vec<(i64, Column)>,
+    },
+}
+
+impl Column {
+    fn new(plan: &Plan) -> Self {
+        let list = |item: Self| Self::List(vec![0], Box::new(item));
+        match plan {
+            Plan::Leaf(_) => Self::Leaf(Vec::new()),
+            Plan::Text => list(Self::Leaf(Vec::new())),
+            Plan::List(item) | Plan::Optional(item) => list(Self::new(item)),
+            Plan::Array(_, item) => Self::Array(Box::new(Self::new(item))),
+            Plan::Record(record) => Self::Record(record.members.iter().map(Self::new).collect()),
+            Plan::Variant(alternatives) => Self::Variant {
+                tags: Vec::new(),
+                positions: Vec::new(),
+                alternatives: alternatives
+                    .iter()
+                    .map(|plan| (0, Self::new(plan)))
+                    .collect(),
+            },
+        }
+    }
+
+    /// Takes `n` values.
+    fn take(&mut self, plan: &Plan, from: &mut Cursor<'_>, n: usize) -> Result<(), Fault> {
+        if let Some(Fixed { size, .. }) = plan.fixed() {
+            let whole = from.take(size.saturating_mul(n))?;
+            self.gather(plan, whole, 0, size, n);
+            return Ok(());
+        }
+        for _ in 0..n {
+            self.take_one(plan, from)?;
+        }
+        Ok(())
+    }
+
+    fn take_one(&mut self, plan: &Plan, from: &mut Cursor<'_>) -> Result<(), Fault> {
+        match (self, plan) {
+            (Self::List(ends, item), Plan::Text) => {
+                let n = from.count(1)?;
+                let text = from.take(n)?;
+                if let Self::Leaf(bytes) = &mut **item {
+                    bytes.extend_from_slice(text);
+                }
+                push_end(ends, n);
+            }
+            (Self::List(ends, item), Plan::List(below)) => {
+                let n = from.count(below.least())?;
+                item.take(below, from, n)?;
+                push_end(ends, n);
+            }
+            (Self::List(ends, item), Plan::Optional(below)) => {
+                let n = from.tag(1, "0 or 1")?;
+                item.take(below, from, n)?;
+                push_end(ends, n);
+            }
+            (Self::Array(item), Plan::Array(n, below)) => item.take(below, from, *n)?,
+            (Self::Record(columns), Plan::Record(Record { members, .. })) => {
+                for (column, member) in columns.iter_mut().zip(members) {
+                    column.take(member, from, 1)?;
+                }
+            }
+            (
+                Self::Variant {
+                    tags,
+                    positions,
+                    alternatives,
+                },
+                Plan::Variant(plans),
+            ) => {
+                let tag = from.tag(plans.len(), "the number of an alternative")?;
+                let mut position = 0;
+                let chosen = tag.checked_sub(1);
+                let chosen = chosen.and_then(|at| alternatives.get_mut(at).zip(plans.get(at)));
+                if let Some(((count, column), plan)) = chosen {
+                    column.take(plan, from, 1)?;
+                    position = *count;
+                    *count += 1;
+                }
+                tags.push(u8::try_from(tag).unwrap_or_default());
+                positions.push(position);
+            }
+            _ => {} // a column was made for its plan
+        }
+        Ok(())
+    }
+
+    /// Takes values that lie `stride` bytes apart, the first at `place`.
+    fn gather(&mut self, plan: &Plan, bytes: &[u8], place: usize, stride: usize, n: usize) {
+        match (self, plan) {
+            (Self::Leaf(out), Plan::Leaf(dtype)) => {
+                let start = out.len();
+                strided(out, bytes, place, stride, dtype.size(), n);
+                if *dtype == DType::Bool {
+                    let own = out.get_mut(start..).unwrap_or_default();
+                    own.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+                }
+            }
+            (Self::Array(item), Plan::Array(size, below)) => {
+                let step = below.fixed().map_or(0, |fixed| fixed.size);
+                if stride == step * size {
+                    return item.gather(below, bytes, place, step, n * size);
+                }
+                for at in 0..n {
+                    item.gather(below, bytes, place + at * stride, step, *size);
+                }
+            }
+            (Self::Record(columns), Plan::Record(record)) => {
+                let places = record.fixed.iter().flat_map(|(_, places)| places);
+                let members = columns.iter_mut().zip(&record.members).zip(places);
+                for ((column, member), own) in members {
+                    column.gather(member, bytes, place + own, stride, n);
+                }
+            }
+            _ => {} // nothing else has a size
+        }
+    }
+
+    /// Adds the slots of the values, and gives the node of the array.
+    fn finish(self, plan: &Plan, slots: &mut Vec<SlotData>) -> Node {
+        let add = |slots: &mut Vec<SlotData>, data: SlotData| {
+            slots.push(data);
+            slots.len() - 1
+        };
+        let leaf = |slots: &mut Vec<SlotData>, dtype: DType, values: Vec<u8>| {
+            let values = aligned(values);
+            add(slots, SlotData::Leaf { dtype, values })
+        };
+        let index = |slots: &mut Vec<SlotData>, ends: &[i64]| {
+            let offsets = bytes_of(ends);
+            add(slots, SlotData::Index { offsets })
+        };
+        node(match (self, plan) {
+            (Self::Leaf(values), Plan::Leaf(dtype)) => NodeKind::Leaf {
+                slot: leaf(slots, *dtype, values),
+            },
+            (Self::List(ends, item), Plan::Text) => {
+                let index = index(slots, &ends);
+                let chars = match *item {
+                    Self::Leaf(chars) => leaf(slots, DType::UInt8, chars),
+                    _ => index,
+                };
+                NodeKind::String { index, chars }
+            }
+            (Self::List(ends, item), Plan::List(below)) => NodeKind::List {
+                index: index(slots, &ends),
+                item: Box::new(item.finish(below, slots)),
+                sort: ListSort::List,
+            },
+            (Self::List(ends, item), Plan::Optional(below)) => NodeKind::Optional {
+                index: index(slots, &ends),
+                item: Box::new(item.finish(below, slots)),
+            },
+            (Self::Array(item), Plan::Array(size, below)) => NodeKind::Regular {
+                size: *size as u64,
+                item: Box::new(item.finish(below, slots)),
+            },
+            (Self::Record(columns), Plan::Record(record)) => {
+                let members = columns.into_iter().zip(&record.members);
+                NodeKind::Record {
+                    names: record.names.clone(),
+                    members: members.map(|(c, plan)| c.finish(plan, slots)).collect(),
+                    type_name: record.class.clone(),
+                }
+            }
+            (
+                Self::Variant {
+                    tags,
+                    positions,
+                    alternatives,
+                },
+                Plan::Variant(plans),
+            ) => {
+                let lengths = alternatives.iter().map(|(n, _)| n.unsigned_abs());
+                let data = SlotData::Switch {
+                    tags: aligned(tags),
+                    positions: bytes_of(&positions),
+                    lengths: lengths.collect(),
+                };
+                let switch = add(slots, data);
+                let each = alternatives.into_iter().zip(plans);
+                NodeKind::Variant {
+                    switch,
+                    alternatives: each.map(|((_, c), plan)| c.finish(plan, slots)).collect(),
+                }
+            }
+            // a column was made for its plan
+            (Self::Leaf(values), _) => NodeKind::Leaf {
+                slot: leaf(slots, DType::UInt8, values),
+            },
+            _ => NodeKind::Record {
+                names: None,
+                members: Vec::new(),
+                type_name: String::new(),
+            },
+        })
+    }
+}
+
+fn push_end(ends: &mut Vec<i64>, n: usize) {
+    let last = ends.last().copied().unwrap_or_default();
+    ends.push(last.saturating_add_unsigned(n as u64));
+}
+
+/// Copies `n` elements that lie `stride` bytes apart.
+fn strided(out: &mut Vec<u8>, bytes: &[u8], place: usize, stride: usize, size: usize, n: usize) {
+    fn each<const SIZE: usize>(out: &mut Vec<u8>, bytes: &[u8], stride: usize, n: usize) {
+        out.reserve(n * SIZE);
+        for element in bytes.chunks(stride.max(1)).take(n) {
+            if let Some(element) = element.first_chunk::<SIZE>() {
+                out.extend_from_slice(element);
+            }
+        }
+    }
+    let bytes = bytes.get(place..).unwrap_or_default();
+    if stride == size {
+        out.extend_from_slice(bytes.get(..size * n).unwrap_or_default());
+        return;
+    }
+    match size {
+        1 => each::<1>(out, bytes, stride, n),
+        2 => each::<2>(out, bytes, stride, n),
+        4 => each::<4>(out, bytes, stride, n),
+        _ => each::<8>(out, bytes, stride, n),
+    }
+}
+
+/// Numbers as a buffer, aligned for them.
+fn bytes_of(numbers: &[i64]) -> Bytes {
+    aligned(bytemuck::cast_slice(numbers).to_vec())
+}
+
+/// Values as a buffer that is aligned for every type.
+fn aligned(values: Vec<u8>) -> Bytes {
+    const ALIGNMENT: usize = 8;
+    if values.as_ptr().align_offset(ALIGNMENT) == 0 {
+        return Bytes::from(values);
+    }
+    // The allocator did not align them, as it may.
+    let mut words = vec![0u64; values.len().div_ceil(ALIGNMENT)];
+    let length = values.len();
+    let place: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+    place
+        .iter_mut()
+        .zip(values)
+        .for_each(|(to, from)| *to = from);
+    Bytes::from_owner(Words(words)).slice(..length)
+}
+
+struct Words(Vec<u64>);
+
+impl AsRef<[u8]> for Words {
+    fn as_ref(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.0)
+    }
+}
+
+fn node(kind: NodeKind) -> Node {
+    Node { field: 0, kind }
+}
