@@ -59,6 +59,13 @@ pub enum EventsError {
         table: &'static str,
         key: String,
     },
+    /// A type whose values cannot be told.
+    #[error("{url}: products of type {type_name} cannot be taken as columns: {why}")]
+    Type {
+        url: String,
+        type_name: String,
+        why: String,
+    },
     /// A value that is too large for the store.
     #[error(
         "{url}: {id} has {found} bytes, more than {most}: let large products lie beside the store (objects=…)"
@@ -97,6 +104,7 @@ impl EventsError {
             Self::Layout { .. } => "store-layout",
             Self::Damaged { .. } => "product-damaged",
             Self::Key { .. } => "key-damaged",
+            Self::Type { .. } => "product-type",
             Self::TooLarge { .. } => "product-too-large",
             Self::Engine { .. } => "store-engine",
             Self::Poisoned { .. } => "store-poisoned",

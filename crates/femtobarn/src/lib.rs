@@ -19,6 +19,7 @@ pub mod merge;
 mod ntuple;
 mod open;
 mod pattern;
+pub mod products;
 pub mod proof;
 mod settle;
 mod sizes;
@@ -32,7 +33,7 @@ pub use femtobarn_io as io;
 pub use femtobarn_rntuple::read::{
     Damage, Explanation, PageCache, ReadOptions, Tick, VerifyReport,
 };
-pub use femtobarn_rntuple::{RNTupleError as Error, array, fuzz, read, schema, spec, write};
+pub use femtobarn_rntuple::{RNTupleError as Error, array, fuzz, read, rows, schema, spec, write};
 pub use femtobarn_rootfile as rootfile;
 pub use femtobarn_ttree as ttree;
 

@@ -2,55 +2,85 @@
 
 use bytes::Bytes;
 
-use super::RowFault;
 use super::plan::{Fixed, Plan, Record};
+use super::{RowFault, RowType};
 use crate::array::{Arrays, SlotData};
 use crate::schema::{DType, ListSort, Node, NodeKind};
 
-/// One column of values.
-pub fn decode<'a>(
-    name: &str,
-    plan: &Plan,
-    values: impl ExactSizeIterator<Item = Option<&'a [u8]>>,
-) -> Result<Arrays, RowFault> {
-    let n = values.len();
-    let mut column = Column::new(plan);
-    let mut present = Vec::with_capacity(n + 1);
-    present.push(0);
-    let mut n_present = 0;
-    for (row, value) in values.enumerate() {
-        if let Some(value) = value {
-            n_present += 1;
-            let mut rest = Cursor { all: value, at: 0 };
-            let fault = |(expected, found): Fault| RowFault {
-                row,
-                expected,
-                found,
-            };
-            column.take(plan, &mut rest, 1).map_err(fault)?;
-            if rest.at != value.len() {
-                let expected = format!("{} bytes", rest.at);
-                return Err(fault((expected, format!("{} bytes", value.len()))));
-            }
+/// Columns of values of the same entries.
+#[derive(Debug, Default)]
+pub struct Columns {
+    n: usize,
+    columns: Vec<(String, Node)>,
+    slots: Vec<SlotData>,
+}
+
+impl Columns {
+    /// None yet, of `n` entries.
+    pub fn new(n: usize) -> Self {
+        Self {
+            n,
+            ..Self::default()
         }
-        present.push(n_present);
     }
-    let mut slots = Vec::new();
-    let index = (n_present as usize != n).then(|| {
-        slots.push(SlotData::Index {
-            offsets: bytes_of(&present),
+
+    /// Adds a column of numbers, of which there must be `n`.
+    pub fn add_numbers(&mut self, name: &str, numbers: &[u64]) {
+        let values = aligned(bytemuck::cast_slice(numbers).to_vec());
+        let dtype = DType::UInt64;
+        self.slots.push(SlotData::Leaf { dtype, values });
+        let slot = self.slots.len() - 1;
+        self.columns
+            .push((name.into(), node(NodeKind::Leaf { slot })));
+    }
+
+    /// Adds a column of values of a type, which has the name of its field. Where there is no value, one is missing.
+    ///
+    /// # Errors
+    ///
+    /// The first value that is none of the type.
+    pub fn add<'a>(
+        &mut self,
+        rows: &RowType,
+        values: impl Iterator<Item = Option<&'a [u8]>>,
+    ) -> Result<(), RowFault> {
+        let mut column = Column::new(&rows.plan);
+        let mut present: Vec<i64> = vec![0];
+        for (row, value) in values.enumerate().take(self.n) {
+            if let Some(value) = value {
+                column
+                    .add(&rows.plan, value)
+                    .map_err(|(expected, found)| RowFault {
+                        row,
+                        expected,
+                        found,
+                    })?;
+            }
+            push_end(&mut present, usize::from(value.is_some()));
+        }
+        let is_whole = present.last().copied() == i64::try_from(self.n).ok();
+        let index = (!is_whole).then(|| {
+            self.slots.push(SlotData::Index {
+                offsets: bytes_of(&present),
+            });
+            self.slots.len() - 1
         });
-        0
-    });
-    let item = column.finish(plan, &mut slots);
-    let node = match index {
-        None => item,
-        Some(index) => node(NodeKind::Optional {
-            index,
-            item: Box::new(item),
-        }),
-    };
-    Ok(Arrays::new(n as u64, vec![(name.into(), node)], slots))
+        let item = column.finish(&rows.plan, &mut self.slots);
+        let node = match index {
+            None => item,
+            Some(index) => node(NodeKind::Optional {
+                index,
+                item: Box::new(item),
+            }),
+        };
+        self.columns.push((rows.model.name.clone(), node));
+        Ok(())
+    }
+
+    /// The columns.
+    pub fn finish(self) -> Arrays {
+        Arrays::new(self.n as u64, self.columns, self.slots)
+    }
 }
 
 /// What was expected, and what was found.
@@ -133,6 +163,19 @@ impl Column {
                     .map(|plan| (0, Self::new(plan)))
                     .collect(),
             },
+        }
+    }
+
+    /// Adds a value that is all of these bytes.
+    fn add(&mut self, plan: &Plan, value: &[u8]) -> Result<(), Fault> {
+        let mut rest = Cursor { all: value, at: 0 };
+        self.take(plan, &mut rest, 1)?;
+        match rest.at == value.len() {
+            true => Ok(()),
+            false => {
+                let bytes = |n: usize| format!("{n} bytes");
+                Err((bytes(rest.at), bytes(value.len())))
+            }
         }
     }
 

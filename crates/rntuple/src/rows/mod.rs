@@ -15,6 +15,7 @@ use arrow_array::ArrayRef;
 use crate::RNTupleError;
 use crate::array::Arrays;
 use crate::write::{FieldModel, Layout, Shape, conform, ordered};
+pub use decode::Columns;
 use plan::Plan;
 
 /// How the values of a type are stored.
@@ -104,6 +105,8 @@ impl RowType {
         &self,
         values: impl ExactSizeIterator<Item = Option<&'a [u8]>>,
     ) -> Result<Arrays, RowFault> {
-        decode::decode(&self.model.name, &self.plan, values)
+        let mut columns = Columns::new(values.len());
+        columns.add(self, values)?;
+        Ok(columns.finish())
     }
 }

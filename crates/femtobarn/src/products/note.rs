@@ -1,0 +1,73 @@
+//! What a store notes of a class.
+
+use femtobarn_rntuple::write::FieldModel;
+use serde_json::{Map, Value, json};
+
+/// A class: its members, in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassNote {
+    /// Its name.
+    pub name: String,
+    /// Its members.
+    pub members: Vec<Member>,
+}
+
+/// A member of a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// The name of its type, in C++.
+    pub type_name: String,
+}
+
+impl ClassNote {
+    /// Under which key a class is noted.
+    pub fn key(name: &str) -> String {
+        format!("type/{name}")
+    }
+
+    /// The note of a class.
+    pub fn to_json(&self) -> Vec<u8> {
+        let member = |member: &Member| json!({"name": member.name, "type": member.type_name});
+        let members: Vec<_> = self.members.iter().map(member).collect();
+        json!({"type": self.name, "members": members})
+            .to_string()
+            .into_bytes()
+    }
+
+    /// What a note says, or why it says nothing. What else stands there (sizes and places, which follow from the types) is
+    /// for other readers.
+    pub fn from_json(note: &[u8]) -> Result<Self, String> {
+        let note: Value = serde_json::from_slice(note).map_err(|error| error.to_string())?;
+        let text = |of: &Map<String, Value>, name: &str| {
+            let text = of.get(name).and_then(Value::as_str);
+            text.map(str::to_owned)
+                .ok_or_else(|| format!("there is no text {name:?} in it"))
+        };
+        let note = note.as_object().ok_or("it is no object")?;
+        let members = note.get("members").and_then(Value::as_array);
+        let member = |member: &Value| {
+            let member = member.as_object().ok_or("a member is no object")?;
+            Ok::<_, String>(Member {
+                name: text(member, "name")?,
+                type_name: text(member, "type")?,
+            })
+        };
+        let members = members.ok_or("it has no members")?.iter().map(member);
+        Ok(Self {
+            name: text(note, "type")?,
+            members: members.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The field of the class, when all classes of its members are known.
+    pub(super) fn model(&self, classes: &[FieldModel]) -> Result<FieldModel, String> {
+        let member = |member: &Member| {
+            FieldModel::from_type_name_with(&member.name, &member.type_name, classes)
+                .map_err(|error| error.to_string())
+        };
+        let members = self.members.iter().map(member).collect::<Result<_, _>>()?;
+        Ok(FieldModel::record("", self.name.as_str(), members))
+    }
+}

@@ -1,0 +1,168 @@
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, Float32Array, Int32Array, ListArray, StructArray};
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::Field;
+use femtobarn_events::{BatchOptions, MemoryBackend, WriteBatch};
+use femtobarn_rntuple::write::FieldModel;
+
+use super::*;
+
+fn store() -> DataStore {
+    DataStore::new(Arc::new(MemoryBackend::new("memory:")))
+}
+
+/// Lists of records: `{pt: float, n: int}`.
+fn tracks(lengths: &[usize]) -> ArrayRef {
+    let n: i32 = lengths.iter().map(|n| i32::try_from(*n).unwrap()).sum();
+    let pt: ArrayRef = Arc::new((0..n).map(|n| Some(n as f32)).collect::<Float32Array>());
+    let number: ArrayRef = Arc::new(Int32Array::from_iter_values(0..n));
+    let field =
+        |name: &str, array: &ArrayRef| Arc::new(Field::new(name, array.data_type().clone(), false));
+    let members = vec![(field("pt", &pt), pt), (field("n", &number), number)];
+    let items: ArrayRef = Arc::new(StructArray::from(members));
+    let item = Arc::new(Field::new_list_field(items.data_type().clone(), false));
+    let ends = OffsetBuffer::from_lengths(lengths.iter().copied());
+    Arc::new(ListArray::new(item, ends, items, None))
+}
+
+fn model(array: &ArrayRef) -> FieldModel {
+    FieldModel::from_arrow(&Field::new("tracks", array.data_type().clone(), false)).unwrap()
+}
+
+#[test]
+fn what_is_stored_by_event_is_loaded_as_columns() {
+    let store = store();
+    let types = Types::new(&store);
+    let lengths = [2, 0, 3, 1];
+    let array = tracks(&lengths);
+    let described = describe(&model(&array), "Track");
+    assert_eq!(described.type_name, "std::vector<Track>");
+    types.note(&described).unwrap();
+    types.note(&described).unwrap();
+    let name = ProductName::new("tracks", &described.type_name).unwrap();
+    let rows = types.of(&described.type_name, "tracks").unwrap();
+    let encoded = rows.encode(&array).unwrap();
+    let dataset = store.root().create_dataset("a").unwrap();
+    let mut batch = WriteBatch::new(&store, BatchOptions::default());
+    for at in 0..lengths.len() {
+        let event = dataset
+            .child(1)
+            .unwrap()
+            .child(2)
+            .unwrap()
+            .child(at as u64)
+            .unwrap();
+        for above in [
+            event.above().unwrap().above().unwrap(),
+            event.above().unwrap(),
+            event.clone(),
+        ] {
+            batch.create(above.descriptor()).unwrap();
+        }
+        batch
+            .store(event.descriptor(), &name, encoded.get(at).unwrap())
+            .unwrap();
+    }
+    batch.flush().unwrap();
+    // Another program, which knows nothing but the store.
+    let others = Types::new(&store);
+    let whole = arrays(&others, &dataset, std::slice::from_ref(&name), true).unwrap();
+    let table = whole.to_arrow().unwrap();
+    let columns: Vec<_> = table
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| field.name().clone())
+        .collect();
+    assert_eq!(columns, ["run", "subrun", "event", "tracks"]);
+    let again = rows.encode(table.column(3)).unwrap();
+    assert_eq!(again, encoded);
+    // A value that is none of its type is told with its event.
+    let event = dataset
+        .child(1)
+        .unwrap()
+        .child(2)
+        .unwrap()
+        .child(2)
+        .unwrap();
+    event.store(&name, b"short", Default::default()).unwrap();
+    let error = arrays(&others, &dataset, &[name], false).unwrap_err();
+    assert_eq!(error.kind(), "product-damaged");
+    let error = error.to_string();
+    assert!(error.contains("run 1, subrun 2, event 2"), "{error}");
+}
+
+#[test]
+fn one_name_is_one_type() {
+    let store = store();
+    let types = Types::new(&store);
+    types
+        .note(&describe(&model(&tracks(&[1])), "Track"))
+        .unwrap();
+    let other = FieldModel::record(
+        "x",
+        "Track",
+        vec![FieldModel::from_type_name("pt", "double").unwrap()],
+    );
+    let error = types.note(&describe(&other, "")).unwrap_err().to_string();
+    assert!(
+        error.contains("it has the members float pt, std::int32_t n; these values have double pt"),
+        "{error}"
+    );
+    for (type_name, why) in [
+        ("std::vector<Unknown>", "described once in the store"),
+        ("bytes", "load them as bytes"),
+    ] {
+        let error = types.of(type_name, "x").unwrap_err();
+        assert_eq!(error.kind(), "product-type");
+        assert!(error.to_string().contains(why), "{error}");
+    }
+    for (name, note) in [
+        ("Bad", &b"nonsense"[..]),
+        ("Bad2", b"{\"type\": \"Bad2\"}"),
+        (
+            "Bad3",
+            br#"{"type": "Bad3", "members": [{"name": 1, "type": "float"}]}"#,
+        ),
+        (
+            "Loop",
+            br#"{"type": "Loop", "members": [{"name": "x", "type": "std::vector<Loop>"}]}"#,
+        ),
+    ] {
+        store.backend().note(&ClassNote::key(name), note).unwrap();
+        assert_eq!(types.of(name, "x").unwrap_err().kind(), "product-type");
+    }
+}
+
+#[test]
+fn names_say_the_whole_type() {
+    for (type_name, classes) in [
+        ("std::vector<std::vector<float>>", 0),
+        ("std::map<std::int32_t,std::string>", 0),
+        ("std::optional<std::array<double,3>>", 0),
+        ("std::variant<std::int32_t,std::string>", 0),
+        ("std::pair<float,std::vector<bool>>", 0),
+        ("std::set<std::uint8_t>", 0),
+        ("ROOT::VecOps::RVec<float>", 0),
+    ] {
+        let model = FieldModel::from_type_name("x", type_name).unwrap();
+        let described = describe(&model, "X");
+        assert_eq!(described.type_name, model.type_name);
+        assert_eq!(described.classes.len(), classes);
+    }
+    let inner = FieldModel::record(
+        "inner",
+        "",
+        vec![FieldModel::from_type_name("a", "float").unwrap()],
+    );
+    let outer = FieldModel::record("x", "", vec![FieldModel::vector("inner", inner)]);
+    let described = describe(&outer, "Outer");
+    assert_eq!(described.type_name, "Outer");
+    let names: Vec<_> = described.classes.iter().map(|class| &*class.name).collect();
+    assert_eq!(names, ["Outer::inner", "Outer"]);
+    assert_eq!(
+        described.classes[1].members[0].type_name,
+        "std::vector<Outer::inner>"
+    );
+}

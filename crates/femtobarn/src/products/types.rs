@@ -1,0 +1,137 @@
+//! The types of a store's products.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use femtobarn_events::{DataStore, EventsError};
+use femtobarn_rntuple::rows::RowType;
+use femtobarn_rntuple::write::FieldModel;
+
+use super::{BYTES, ClassNote, Described};
+
+/// How deep classes may lie in classes.
+const DEEPEST: usize = 64;
+
+/// The types of a store's products, each looked up once.
+#[derive(Debug)]
+pub struct Types {
+    store: DataStore,
+    known: Mutex<HashMap<(String, String), Arc<RowType>>>,
+}
+
+impl Types {
+    /// Those of a store.
+    pub fn new(store: &DataStore) -> Self {
+        Self {
+            store: store.clone(),
+            known: Mutex::default(),
+        }
+    }
+
+    /// How values of a type are stored. `column` is what a column of them is called.
+    ///
+    /// # Errors
+    ///
+    /// [`EventsError::Type`] if the name is none, or has classes of which the store has no note.
+    pub fn of(&self, type_name: &str, column: &str) -> Result<Arc<RowType>, EventsError> {
+        let key = (type_name.to_owned(), column.to_owned());
+        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(&key) {
+            return Ok(known.clone());
+        }
+        let model = self.model(type_name, column)?;
+        let rows = RowType::new(model).map_err(|error| self.bad(type_name, error.to_string()))?;
+        let rows = Arc::new(rows);
+        lock().insert(key, rows.clone());
+        Ok(rows)
+    }
+
+    fn model(&self, type_name: &str, column: &str) -> Result<FieldModel, EventsError> {
+        if type_name == BYTES {
+            let why = "these are bytes, of which nothing more is known: load them as bytes".into();
+            return Err(self.bad(type_name, why));
+        }
+        let mut classes = Vec::new();
+        self.collect(type_name, &mut classes, 0)?;
+        FieldModel::from_type_name_with(column, type_name, &classes).map_err(|error| {
+            let why = format!(
+                "{error}; a class must be described once in the store (FB_DESCRIBE in C++; products of Python are)"
+            );
+            self.bad(type_name, why)
+        })
+    }
+
+    /// Adds the classes that a type's name names, those of their members before them.
+    fn collect(
+        &self,
+        type_name: &str,
+        classes: &mut Vec<FieldModel>,
+        depth: usize,
+    ) -> Result<(), EventsError> {
+        if depth > DEEPEST {
+            return Err(self.bad(type_name, "its classes hold one another".into()));
+        }
+        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
+        for name in type_name.split(|c| !is_name(c)) {
+            let is_known = |class: &FieldModel| class.type_name == name;
+            let begins = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
+            if !begins || name.starts_with("std::") || classes.iter().any(is_known) {
+                continue;
+            }
+            let Some(note) = self.store.backend().noted(&ClassNote::key(name))? else {
+                continue;
+            };
+            let bad =
+                |why: String| self.bad(name, format!("the store's note of it is damaged: {why}"));
+            let note = ClassNote::from_json(&note).map_err(bad)?;
+            for member in &note.members {
+                self.collect(&member.type_name, classes, depth + 1)?;
+            }
+            classes.push(note.model(classes).map_err(bad)?);
+        }
+        Ok(())
+    }
+
+    /// Notes the classes of a description.
+    ///
+    /// # Errors
+    ///
+    /// [`EventsError::Type`] if the store has another note of a class: two types cannot have one name.
+    pub fn note(&self, described: &Described) -> Result<(), EventsError> {
+        for class in &described.classes {
+            let noted = self
+                .store
+                .backend()
+                .note(&ClassNote::key(&class.name), &class.to_json())?;
+            let there = ClassNote::from_json(&noted).map_err(|why| {
+                self.bad(
+                    &class.name,
+                    format!("the store's note of it is damaged: {why}"),
+                )
+            })?;
+            if there.members != class.members {
+                let list = |note: &ClassNote| {
+                    let members = note.members.iter();
+                    let each =
+                        members.map(|member| format!("{} {}", member.type_name, member.name));
+                    each.collect::<Vec<_>>().join(", ")
+                };
+                let why = format!(
+                    "in this store it has the members {}; these values have {}: give their type another name",
+                    list(&there),
+                    list(class)
+                );
+                return Err(self.bad(&class.name, why));
+            }
+        }
+        Ok(())
+    }
+
+    fn bad(&self, type_name: &str, why: String) -> EventsError {
+        EventsError::Type {
+            url: self.store.url().into(),
+            type_name: type_name.into(),
+            why,
+        }
+    }
+}
