@@ -10,7 +10,9 @@ The names and arguments are those of uproot, so that a user of uproot reads with
 
 from __future__ import annotations
 
+from femtobarn._containers import DataSet, Event, Run, SubRun
 from femtobarn._convert import ConvertReport, convert
+from femtobarn._datastore import DataStore, Product, Queue, WriteBatch
 from femtobarn._explain import Cluster, Plan, VerifyReport
 from femtobarn._field import Field
 from femtobarn._join import join_columns
@@ -19,6 +21,8 @@ from femtobarn._merge import MergeReport, merge
 from femtobarn._metrics import Metrics, Request, SourceMetrics
 from femtobarn._ntuple import NTuple
 from femtobarn._open import open
+from femtobarn._prefetch import EventBatch, Prefetcher
+from femtobarn._products import Arrow, As, Awkward, NumPy
 from femtobarn._report import Report
 from femtobarn._reshape import clone, reshape, skim
 from femtobarn._spec import Cardinality, Class, Enum, Projected, Type
@@ -26,6 +30,7 @@ from femtobarn._writable_directory import WritableDirectory
 from femtobarn._write import AttributeSetWriter, FileWriter, NTupleWriter, create, recreate, update, write
 from femtobarn.errors import (
     ChecksumError,
+    ExistsError,
     FemtobarnError,
     FileError,
     FormatError,
@@ -38,13 +43,21 @@ from femtobarn.errors import (
 )
 
 __all__ = [
+    "Arrow",
+    "As",
     "AttributeSetWriter",
+    "Awkward",
     "Cardinality",
     "ChecksumError",
     "Class",
     "Cluster",
     "ConvertReport",
+    "DataSet",
+    "DataStore",
     "Enum",
+    "Event",
+    "EventBatch",
+    "ExistsError",
     "FemtobarnError",
     "Field",
     "FileError",
@@ -57,17 +70,24 @@ __all__ = [
     "NTuple",
     "NTupleWriter",
     "NotFoundError",
+    "NumPy",
     "Plan",
+    "Prefetcher",
+    "Product",
     "Projected",
+    "Queue",
     "Report",
     "Request",
     "ResourceError",
+    "Run",
     "SourceMetrics",
+    "SubRun",
     "Type",
     "UnreadableWarning",
     "UsageError",
     "VerifyReport",
     "WritableDirectory",
+    "WriteBatch",
     "clone",
     "concatenate",
     "convert",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from femtobarn._numpy import is_simple, layout_to_numpy, node_to_numpy
 from femtobarn.errors import MissingDependencyError, UsageError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from femtobarn._core import Batch
     from femtobarn._ntuple import NTuple
 
-__all__ = ["Output", "optional", "regularize"]
+__all__ = ["Output", "optional", "plain_output", "regularize"]
 
 _NAMES = {
     "ak": "ak",
@@ -264,3 +264,33 @@ def _to_pandas(pandas: Any, column: Any) -> Any:
     if types.is_primitive(column.type) and column.null_count == 0:
         return column.to_numpy()
     return pandas.arrays.ArrowExtensionArray(column)
+
+
+@dataclass(frozen=True)
+class _NoNTuple:
+    """Where columns are from that are of no ntuple."""
+
+    version: str = ""
+    description: str = ""
+
+
+def plain_output(batch: Batch, single: str | None, library: str) -> Any:
+    """Return columns that are of no ntuple.
+
+    Parameters
+    ----------
+    batch : Batch
+        The columns.
+    single : str or None
+        The one that is wanted by itself; None for all together.
+    library : str
+        A name that `regularize` takes.
+
+    Returns
+    -------
+    object
+        An array, a table or a data frame.
+    """
+    inside = () if single is None else (single,)
+    output = Output(cast("NTuple", _NoNTuple()), regularize(library), inside=inside)
+    return output.group(batch) if single is None else output.single(batch)

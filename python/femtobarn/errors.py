@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = [
     "ChecksumError",
+    "ExistsError",
     "FemtobarnError",
     "FileError",
     "FormatError",
@@ -73,6 +74,12 @@ class KeyNotFoundError(FemtobarnError, KeyError):
     """A name is in no file, ntuple or field; the message lists the nearest names."""
 
     kind = "key-not-found"
+
+
+class ExistsError(FemtobarnError, FileExistsError):
+    """Something is there already, and was not to be written over."""
+
+    kind = "exists"
 
 
 class FormatError(FemtobarnError, ValueError):

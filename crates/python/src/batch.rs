@@ -34,6 +34,18 @@ impl Batch {
     }
 }
 
+impl Batch {
+    /// Columns that are of no ntuple.
+    pub fn plain(arrays: Arrays, url: &str) -> Self {
+        let entries = 0..arrays.n_entries();
+        Self {
+            arrays,
+            entries,
+            url: url.to_owned(),
+        }
+    }
+}
+
 /// URL of the file that holds an entry.
 fn url_of(ntuple: &NTuple, entry: u64) -> String {
     let starts = ntuple.file_starts();

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use arrow_array::ffi_stream::RecordBatchStreamReader;
-use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use femtobarn::Error;
 use femtobarn::write::{FieldKind, FieldModel, all_or_none};
@@ -106,6 +106,19 @@ impl Batches {
         });
         let fields = all_or_none(each).map_err(to_python)?;
         Ok(Fields { fields })
+    }
+}
+
+impl Batches {
+    /// The one column of the one batch that is held, and its field.
+    pub fn single(&self) -> PyResult<(ArrayRef, FieldModel)> {
+        let [batch] = self.held.as_slice() else {
+            return Err(usage("a product is one batch of values"));
+        };
+        match batch.columns() {
+            [column] => Ok((column.clone(), self.field(0).map_err(to_python)?)),
+            _ => Err(usage("a product is one column")),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use femtobarn::Error;
+use femtobarn::events::EventsError;
 use femtobarn::io::IoError;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -57,6 +58,33 @@ pub fn new(class: &str, kind: &str, message: String) -> PyErr {
 /// The exception of wrong usage.
 pub fn usage(message: impl Into<String>) -> PyErr {
     new("UsageError", "usage", message.into())
+}
+
+/// What a signal has raised, if one has.
+pub fn take_raised() -> Option<PyErr> {
+    locked(&RAISED).take()
+}
+
+/// The Python exception of an error of an event store.
+pub fn events_to_python(error: EventsError) -> PyErr {
+    let class = match &error {
+        EventsError::NotFound { .. } => "KeyNotFoundError",
+        EventsError::Exists { .. } => "ExistsError",
+        EventsError::Locked { .. } | EventsError::Engine { .. } | EventsError::Poisoned { .. } => {
+            "FileError"
+        }
+        EventsError::Layout { .. } | EventsError::Damaged { .. } | EventsError::Key { .. } => {
+            "FormatError"
+        }
+        EventsError::Url { .. }
+        | EventsError::Name { .. }
+        | EventsError::ReadOnly { .. }
+        | EventsError::Type { .. }
+        | EventsError::TooLarge { .. }
+        | EventsError::Usage { .. } => "UsageError",
+        _ => "FemtobarnError",
+    };
+    new(class, error.kind(), femtobarn::io::with_causes(&error))
 }
 
 /// The class of the exception of an error.

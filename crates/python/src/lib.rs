@@ -15,6 +15,7 @@ mod metadata;
 mod ntuple;
 mod proof;
 mod steps;
+mod store;
 mod usage;
 mod write;
 
@@ -46,6 +47,8 @@ mod _core {
     use crate::proof::prove;
     #[pymodule_export]
     use crate::steps::BatchIterator;
+    #[pymodule_export]
+    use crate::store::{Events, Loader, Queue, Store, WriteBatch};
     #[pymodule_export]
     use crate::write::{AttributeSet, FileWriter, NTupleWriter, compression_settings};
 

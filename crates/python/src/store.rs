@@ -1,0 +1,655 @@
+//! Event stores. Containers are known by their keys of 40 bytes (`docs/specs/event-store.md`); users see the classes of
+//! `python/femtobarn/_datastore.py`.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use femtobarn::events::{
+    BatchOptions, DataSet, DataSetPath, DataStore, Descriptor, EventChunks, EventsError, Item,
+    LoadOptions, Loaded, MemoryBackend, Mode, Overwrite, ProductId, ProductName, QueueMode,
+    open_dir,
+};
+use femtobarn::products::{self, ClassNote, Described, Member, Types};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+
+use crate::batch::Batch;
+use crate::batches::Batches;
+use crate::callback::locked;
+use crate::error::{events_to_python, goes_on, to_python, usage};
+
+/// A label and a type.
+type Name = (String, String);
+
+fn product_name((label, type_name): &Name) -> PyResult<ProductName> {
+    ProductName::new(label, type_name).map_err(events_to_python)
+}
+
+fn product_names(names: &[Name]) -> PyResult<Vec<ProductName>> {
+    names.iter().map(product_name).collect()
+}
+
+fn pairs(names: Vec<ProductName>) -> Vec<Name> {
+    let pair = |name: ProductName| (name.label().to_owned(), name.type_name().to_owned());
+    names.into_iter().map(pair).collect()
+}
+
+fn descriptor(key: &[u8]) -> PyResult<Descriptor> {
+    Descriptor::from_bytes(key).ok_or_else(|| usage("these bytes are no key of a container"))
+}
+
+fn key(py: Python<'_>, item: &Item) -> Py<PyBytes> {
+    PyBytes::new(py, &item.descriptor().to_bytes()).unbind()
+}
+
+fn overwrite(may: bool) -> Overwrite {
+    match may {
+        true => Overwrite::Replace,
+        false => Overwrite::Keep,
+    }
+}
+
+/// Products that were kept, as keys and names.
+fn kept(py: Python<'_>, ids: Vec<ProductId>) -> Vec<(Py<PyBytes>, String, String)> {
+    let one = |id: ProductId| {
+        let key = PyBytes::new(py, &id.container.to_bytes()).unbind();
+        (
+            key,
+            id.name.label().to_owned(),
+            id.name.type_name().to_owned(),
+        )
+    };
+    ids.into_iter().map(one).collect()
+}
+
+/// An event store.
+#[pyclass(frozen, module = "femtobarn._core")]
+pub struct Store {
+    store: DataStore,
+    types: Arc<Types>,
+}
+
+/// The name and the UUID of a dataset.
+type Named = (String, Py<PyBytes>);
+
+impl Store {
+    fn item(&self, key: &[u8]) -> PyResult<Item> {
+        Ok(Item::new(self.store.clone(), descriptor(key)?))
+    }
+
+    fn root(&self, path: &str) -> PyResult<DataSet> {
+        // Names are looked for from the root, which needs no UUID.
+        let path = DataSetPath::new(path).map_err(events_to_python)?;
+        let root = self.store.root();
+        match path.as_str() {
+            "" => Ok(root),
+            path => root.dataset(path).map_err(events_to_python),
+        }
+    }
+}
+
+/// Runs something without the GIL.
+fn detached<T: Send>(
+    py: Python<'_>,
+    run: impl FnOnce() -> Result<T, EventsError> + Send,
+) -> PyResult<T> {
+    py.detach(run).map_err(events_to_python)
+}
+
+fn named(py: Python<'_>, dataset: &DataSet) -> Named {
+    let key = key(py, dataset);
+    (dataset.path().as_str().to_owned(), key)
+}
+
+#[pymethods]
+impl Store {
+    #[staticmethod]
+    fn connect(py: Python<'_>, url: &str, read_only: bool) -> PyResult<Self> {
+        let mode = match read_only {
+            true => Mode::Read,
+            false => Mode::Append,
+        };
+        let store = detached(py, || match url.strip_prefix("dir:") {
+            Some(path) => Ok(DataStore::new(open_dir(Path::new(path), mode)?)),
+            None => Ok(DataStore::new(Arc::new(MemoryBackend::new(url)))),
+        })?;
+        let types = Arc::new(Types::new(&store));
+        Ok(Self { store, types })
+    }
+
+    #[getter]
+    fn url(&self) -> &str {
+        self.store.url()
+    }
+
+    #[getter]
+    fn is_durable(&self) -> bool {
+        self.store.backend().is_durable()
+    }
+
+    #[getter]
+    fn n_targets(&self) -> usize {
+        self.store.backend().n_targets()
+    }
+
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || self.store.flush())
+    }
+
+    fn create_dataset(&self, py: Python<'_>, path: &str) -> PyResult<Named> {
+        let made = detached(py, || self.store.root().create_dataset(path))?;
+        Ok(named(py, &made))
+    }
+
+    fn find_dataset(&self, py: Python<'_>, path: &str) -> PyResult<Option<Named>> {
+        let found = detached(py, || self.store.root().find_dataset(path))?;
+        Ok(found.map(|dataset| named(py, &dataset)))
+    }
+
+    fn dataset(&self, py: Python<'_>, path: &str) -> PyResult<Named> {
+        let found = py.detach(|| self.root(path))?;
+        Ok(named(py, &found))
+    }
+
+    fn datasets(&self, py: Python<'_>, path: &str) -> PyResult<Vec<Named>> {
+        let parent = py.detach(|| self.root(path))?;
+        let all = detached(py, || parent.datasets(None).collect::<Result<Vec<_>, _>>())?;
+        Ok(all.iter().map(|dataset| named(py, dataset)).collect())
+    }
+
+    fn remove_dataset(&self, py: Python<'_>, path: &str) -> PyResult<()> {
+        let dataset = py.detach(|| self.root(path))?;
+        detached(py, || dataset.remove())
+    }
+
+    fn create(&self, py: Python<'_>, parent: &[u8], number: u64) -> PyResult<Py<PyBytes>> {
+        let parent = self.item(parent)?;
+        let made = detached(py, || parent.create(number))?;
+        Ok(key(py, &made))
+    }
+
+    fn child(&self, py: Python<'_>, parent: &[u8], number: u64) -> PyResult<Py<PyBytes>> {
+        let child = self.item(parent)?.child(number).map_err(events_to_python)?;
+        Ok(key(py, &child))
+    }
+
+    fn get(&self, py: Python<'_>, parent: &[u8], number: u64) -> PyResult<Py<PyBytes>> {
+        let parent = self.item(parent)?;
+        let found = detached(py, || parent.get(number))?;
+        Ok(key(py, &found))
+    }
+
+    fn exists(&self, py: Python<'_>, container: &[u8]) -> PyResult<bool> {
+        let item = self.item(container)?;
+        detached(py, || item.exists())
+    }
+
+    /// Numbers of what a container holds, from `start` up to `stop`, `limit` at most.
+    fn numbers(
+        &self,
+        py: Python<'_>,
+        container: &[u8],
+        start: u64,
+        stop: u64,
+        limit: usize,
+    ) -> PyResult<Vec<u64>> {
+        let item = self.item(container)?;
+        detached(py, || item.numbers(start..stop, limit))
+    }
+
+    fn remove(&self, py: Python<'_>, container: &[u8]) -> PyResult<()> {
+        let item = self.item(container)?;
+        detached(py, || item.remove())
+    }
+
+    fn store(
+        &self,
+        py: Python<'_>,
+        container: &[u8],
+        name: Name,
+        value: &[u8],
+        replaces: bool,
+    ) -> PyResult<()> {
+        let (item, name) = (self.item(container)?, product_name(&name)?);
+        detached(py, || {
+            item.store(&name, value, overwrite(replaces)).map(drop)
+        })
+    }
+
+    fn load<'py>(
+        &self,
+        py: Python<'py>,
+        container: &[u8],
+        name: Name,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let (item, name) = (self.item(container)?, product_name(&name)?);
+        let found = detached(py, || item.load(&name))?;
+        Ok(found.map(|value| PyBytes::new(py, &value)))
+    }
+
+    fn names(&self, py: Python<'_>, container: &[u8]) -> PyResult<Vec<Name>> {
+        let item = self.item(container)?;
+        detached(py, || item.names()).map(pairs)
+    }
+
+    /// Removes a product, or all.
+    #[pyo3(signature = (container, name = None))]
+    fn remove_products(
+        &self,
+        py: Python<'_>,
+        container: &[u8],
+        name: Option<Name>,
+    ) -> PyResult<()> {
+        let item = self.item(container)?;
+        let name = name.as_ref().map(product_name).transpose()?;
+        detached(py, || item.remove_products(name.as_ref()))
+    }
+
+    /// Notes the classes in a column of batches, of which those without a name get `class`; gives the name of its type.
+    fn describe(&self, py: Python<'_>, values: &Batches, class_name: &str) -> PyResult<String> {
+        let (_, model) = values.single()?;
+        detached(py, || {
+            let described = products::describe(&model, class_name);
+            self.types.note(&described)?;
+            Ok(described.type_name)
+        })
+    }
+
+    /// Notes a class of which the members are said.
+    fn note_class(&self, py: Python<'_>, name: String, members: Vec<Name>) -> PyResult<()> {
+        let member = |(name, type_name)| Member { name, type_name };
+        let class = ClassNote {
+            members: members.into_iter().map(member).collect(),
+            name: name.clone(),
+        };
+        let described = Described {
+            type_name: name,
+            classes: vec![class],
+        };
+        detached(py, || self.types.note(&described))
+    }
+
+    /// The one value of a column, as it is stored.
+    fn encode<'py>(
+        &self,
+        py: Python<'py>,
+        values: &Batches,
+        type_name: &str,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let (array, _) = values.single()?;
+        let rows = detached(py, || self.types.of(type_name, "value"))?;
+        let encoded = py.detach(|| rows.encode(&array)).map_err(to_python)?;
+        match encoded.ends.len() {
+            1 => Ok(PyBytes::new(py, &encoded.bytes)),
+            n => Err(usage(format!("{n} values are not one"))),
+        }
+    }
+
+    /// Stored values as a column.
+    fn decode(
+        &self,
+        py: Python<'_>,
+        values: Vec<Option<PyBackedBytes>>,
+        type_name: &str,
+        column: &str,
+    ) -> PyResult<Batch> {
+        let rows = detached(py, || self.types.of(type_name, column))?;
+        let each = values.iter().map(|value| value.as_deref());
+        let arrays = rows.decode(each).map_err(|fault| {
+            let message = format!(
+                "a value is none of type {type_name}: expected {}, found {}",
+                fault.expected, fault.found
+            );
+            crate::error::new("FormatError", "product-damaged", message)
+        })?;
+        Ok(Batch::plain(arrays, self.store.url()))
+    }
+
+    /// Products of all events in a container as columns.
+    fn arrays(
+        &self,
+        py: Python<'_>,
+        container: &[u8],
+        names: Vec<Name>,
+        with_numbers: bool,
+    ) -> PyResult<Batch> {
+        let (item, names) = (self.item(container)?, product_names(&names)?);
+        let arrays = || products::arrays(&self.types, &item, &names, with_numbers);
+        let arrays = detached(py, arrays)?;
+        Ok(Batch::plain(arrays, self.store.url()))
+    }
+
+    /// Events of a container, with products of theirs, some at a time; those behind `after`, if that is given.
+    #[pyo3(signature = (container, names, n_events, ahead, after = None, target = None))]
+    fn loader(
+        &self,
+        container: &[u8],
+        names: Vec<Name>,
+        n_events: usize,
+        ahead: usize,
+        after: Option<&[u8]>,
+        target: Option<usize>,
+    ) -> PyResult<Loader> {
+        let (store, own) = (self.store.clone(), descriptor(container)?);
+        let mut events = match after {
+            Some(seen) => EventChunks::after(store, own, descriptor(seen)?),
+            None => EventChunks::new(store, own),
+        };
+        if let Some(target) = target {
+            events = events.of_target(target);
+        }
+        let options = LoadOptions {
+            names: product_names(&names)?,
+            n_events,
+            ahead,
+        };
+        let names = options.names.clone();
+        let loader = femtobarn::events::Loader::start(&self.store, events, options);
+        Ok(Loader {
+            loader: Mutex::new(Some(loader)),
+            store: self.store.clone(),
+            types: self.types.clone(),
+            names,
+        })
+    }
+
+    /// Products of events that are known, of which `keys` are the keys, one behind the other.
+    fn load_events(&self, py: Python<'_>, keys: &[u8], names: Vec<Name>) -> PyResult<Events> {
+        let names = product_names(&names)?;
+        let mut groups: Vec<(femtobarn::events::Parent, Vec<u64>)> = Vec::new();
+        for key in keys.chunks(Descriptor::LENGTH) {
+            let event = descriptor(key)?;
+            match groups.last_mut() {
+                Some((parent, events)) if *parent == event.placed_by() => events.push(event.event),
+                _ => groups.push((event.placed_by(), vec![event.event])),
+            }
+        }
+        let loaded = detached(py, || Loaded::load(&self.store, groups, &names))?;
+        Ok(Events {
+            loaded,
+            store: self.store.clone(),
+            types: self.types.clone(),
+            names,
+        })
+    }
+
+    fn write_batch(
+        &self,
+        max_items: usize,
+        max_bytes: usize,
+        threads: usize,
+        replaces: bool,
+    ) -> WriteBatch {
+        let options = BatchOptions {
+            max_items,
+            max_bytes,
+            threads,
+            overwrite: overwrite(replaces),
+        };
+        let batch = femtobarn::events::WriteBatch::new(&self.store, options);
+        WriteBatch {
+            batch: Mutex::new(Some(batch)),
+            types: self.types.clone(),
+        }
+    }
+
+    fn create_queue(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
+        detached(py, || self.store.create_queue(name))
+    }
+
+    fn destroy_queue(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
+        detached(py, || self.store.destroy_queue(name))
+    }
+
+    fn open_queue(&self, py: Python<'_>, name: &str, produces: bool) -> PyResult<Queue> {
+        let mode = match produces {
+            true => QueueMode::Producer,
+            false => QueueMode::Consumer,
+        };
+        let queue = detached(py, || self.store.open_queue(name, mode))?;
+        Ok(Queue {
+            queue: std::sync::RwLock::new(queue),
+        })
+    }
+}
+
+/// Events that come with products of theirs.
+#[pyclass(frozen, module = "femtobarn._core")]
+pub struct Loader {
+    loader: Mutex<Option<femtobarn::events::Loader>>,
+    store: DataStore,
+    types: Arc<Types>,
+    names: Vec<ProductName>,
+}
+
+#[pymethods]
+impl Loader {
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Events>> {
+        let next = || {
+            locked(&self.loader)
+                .as_mut()
+                .and_then(Iterator::next)
+                .transpose()
+        };
+        let Some(loaded) = detached(py, next)? else {
+            return Ok(None);
+        };
+        Ok(Some(Events {
+            loaded,
+            store: self.store.clone(),
+            types: self.types.clone(),
+            names: self.names.clone(),
+        }))
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| drop(locked(&self.loader).take()));
+    }
+}
+
+/// Events that were loaded.
+#[pyclass(frozen, module = "femtobarn._core")]
+pub struct Events {
+    loaded: Loaded,
+    store: DataStore,
+    types: Arc<Types>,
+    names: Vec<ProductName>,
+}
+
+#[pymethods]
+impl Events {
+    fn __len__(&self) -> usize {
+        self.loaded.len()
+    }
+
+    /// The keys of all events, one behind the other.
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let n = self.loaded.len() * Descriptor::LENGTH;
+        PyBytes::new_with(py, n, |bytes| {
+            for (place, event) in bytes
+                .chunks_mut(Descriptor::LENGTH)
+                .zip(self.loaded.descriptors())
+            {
+                place.copy_from_slice(&event.to_bytes());
+            }
+            Ok(())
+        })
+    }
+
+    /// The stored value of a product of an event.
+    fn value<'py>(
+        &self,
+        py: Python<'py>,
+        product: usize,
+        event: usize,
+    ) -> Option<Bound<'py, PyBytes>> {
+        let value = self.loaded.products.get(product)?.get(event)?;
+        Some(PyBytes::new(py, value))
+    }
+
+    /// The products as columns.
+    fn arrays(&self, py: Python<'_>, with_numbers: bool) -> PyResult<Batch> {
+        let pieces = std::slice::from_ref(&self.loaded);
+        let columns =
+            || products::columns(&self.types, &self.store, pieces, &self.names, with_numbers);
+        let arrays = detached(py, columns)?;
+        Ok(Batch::plain(arrays, self.store.url()))
+    }
+}
+
+/// Containers and products that are collected to be written.
+#[pyclass(frozen, module = "femtobarn._core")]
+pub struct WriteBatch {
+    batch: Mutex<Option<femtobarn::events::WriteBatch>>,
+    types: Arc<Types>,
+}
+
+impl WriteBatch {
+    fn with<T>(
+        &self,
+        run: impl FnOnce(&mut femtobarn::events::WriteBatch) -> Result<T, EventsError>,
+    ) -> PyResult<T> {
+        match locked(&self.batch).as_mut() {
+            Some(batch) => run(batch).map_err(events_to_python),
+            None => Err(usage("the batch is closed")),
+        }
+    }
+}
+
+#[pymethods]
+impl WriteBatch {
+    fn create(&self, py: Python<'_>, container: &[u8]) -> PyResult<()> {
+        let container = descriptor(container)?;
+        py.detach(|| self.with(|batch| batch.create(container)))
+    }
+
+    fn store(&self, py: Python<'_>, container: &[u8], name: Name, value: &[u8]) -> PyResult<()> {
+        let (container, name) = (descriptor(container)?, product_name(&name)?);
+        py.detach(|| self.with(|batch| batch.store(container, &name, value)))
+    }
+
+    /// Creates events, and their subruns and runs, and stores the values of a column as products of them.
+    fn store_rows(
+        &self,
+        py: Python<'_>,
+        keys: &[u8],
+        name: Name,
+        values: &Batches,
+    ) -> PyResult<()> {
+        let product = product_name(&name)?;
+        let (array, _) = values.single()?;
+        let rows = detached(py, || self.types.of(&name.1, &name.0))?;
+        let encoded = py.detach(|| rows.encode(&array)).map_err(to_python)?;
+        let n = keys.len() / Descriptor::LENGTH;
+        if encoded.ends.len() != n {
+            let message = format!("{} values for {n} events", encoded.ends.len());
+            return Err(usage(message));
+        }
+        let events = keys.chunks(Descriptor::LENGTH).map(descriptor);
+        let events = events.collect::<PyResult<Vec<_>>>()?;
+        let store = |batch: &mut femtobarn::events::WriteBatch| {
+            for (at, event) in events.iter().enumerate() {
+                batch.store(*event, &product, encoded.get(at).unwrap_or_default())?;
+            }
+            Ok(())
+        };
+        py.detach(|| self.with(store))
+    }
+
+    /// Creates containers, of which these are the keys, one behind the other, with those that they are in.
+    fn create_all(&self, py: Python<'_>, keys: &[u8]) -> PyResult<()> {
+        let all = keys.chunks(Descriptor::LENGTH).map(descriptor);
+        let all = all.collect::<PyResult<Vec<_>>>()?;
+        let create = |batch: &mut femtobarn::events::WriteBatch| {
+            let mut last = None;
+            for container in &all {
+                let parent = container.placed_by();
+                if last.replace(parent) != Some(parent) {
+                    let item = Item::new(batch.datastore().clone(), parent.descriptor());
+                    for above in std::iter::successors(Some(item), Item::above) {
+                        if above.number().is_some() {
+                            batch.create(above.descriptor())?;
+                        }
+                    }
+                }
+                batch.create(*container)?;
+            }
+            Ok(())
+        };
+        py.detach(|| self.with(create))
+    }
+
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.with(|batch| batch.flush()))
+    }
+
+    fn take_kept(&self, py: Python<'_>) -> PyResult<Vec<(Py<PyBytes>, String, String)>> {
+        let ids = self.with(|batch| Ok(batch.take_kept()))?;
+        Ok(kept(py, ids))
+    }
+
+    /// Writes what is left; nothing can be added any more. The products that were kept.
+    fn close(&self, py: Python<'_>) -> PyResult<Vec<(Py<PyBytes>, String, String)>> {
+        let Some(batch) = locked(&self.batch).take() else {
+            return Ok(Vec::new());
+        };
+        let written = detached(py, || batch.finish())?;
+        Ok(kept(py, written.kept))
+    }
+
+    fn __len__(&self) -> usize {
+        locked(&self.batch)
+            .as_ref()
+            .map_or(0, femtobarn::events::WriteBatch::len)
+    }
+}
+
+/// A queue.
+#[pyclass(frozen, module = "femtobarn._core")]
+pub struct Queue {
+    queue: std::sync::RwLock<femtobarn::events::Queue>,
+}
+
+impl Queue {
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, femtobarn::events::Queue> {
+        self.queue
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Queue {
+    fn push(&self, py: Python<'_>, value: &[u8]) -> PyResult<()> {
+        detached(py, || self.read().push(value))
+    }
+
+    /// The next value; None when nobody will push any more.
+    fn pop<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let found = detached(py, || self.read().pop(&goes_on))?;
+        if let Some(raised) = crate::error::take_raised() {
+            return Err(raised);
+        }
+        Ok(found.map(|value| PyBytes::new(py, &value)))
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || {
+            let mut queue = self
+                .queue
+                .write()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            queue.close()
+        })
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        let n = detached(py, || self.read().len())?;
+        Ok(usize::try_from(n).unwrap_or(usize::MAX))
+    }
+}

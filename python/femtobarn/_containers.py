@@ -1,0 +1,619 @@
+"""Datasets, runs, subruns and events of an event store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, overload
+
+from femtobarn._libraries import plain_output
+from femtobarn._products import encoded, loaded, type_name_of
+from femtobarn.errors import KeyNotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from femtobarn._datastore import DataStore, Product, WriteBatch
+
+__all__ = ["Container", "DataSet", "Event", "Run", "SubRun"]
+
+_ABSENT = 2**64 - 1
+_PAGE = 4096
+_MISSING: Any = object()
+
+
+class Container:
+    """A dataset, run, subrun or event: what products can be stored in."""
+
+    _kind: ClassVar[str] = "container"
+
+    def __init__(self, store: DataStore, key: bytes) -> None:
+        self._store = store
+        self._key = key
+
+    @staticmethod
+    def _of(store: DataStore, key: bytes) -> Container:
+        """Return the container of a key, which is a run, a subrun, an event, or a dataset whose name is not known."""
+        run, subrun, event = (int.from_bytes(key[at : at + 8], "big") for at in (16, 24, 32))
+        if run == _ABSENT:
+            return Container(store, key)
+        if subrun == _ABSENT:
+            return Run(store, key)
+        return SubRun(store, key) if event == _ABSENT else Event(store, key)
+
+    @property
+    def datastore(self) -> DataStore:
+        """The store that it is in."""
+        return self._store
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Container) and (self._store.url, self._key) == (other._store.url, other._key)
+
+    def __hash__(self) -> int:
+        return hash((self._store.url, self._key))
+
+    def store(
+        self,
+        label: str,
+        value: Any,
+        *,
+        typename: Any = None,
+        overwrite: bool = True,
+        batch: WriteBatch | None = None,
+    ) -> None:
+        """Store a product.
+
+        Parameters
+        ----------
+        label : str
+            Its label. Several products of one label have different types.
+        value : object
+            Bytes, numbers, texts, arrays of Awkward, NumPy or Arrow, dataclasses or lists of them; dicts by msgpack.
+        typename : str or type, optional
+            Its type, as "std::vector<Track>" or ``list[Track]``; by default what the value is. Records without a name
+            get the label as the name of their class. "msgpack" and "pickle" store other objects.
+        overwrite : bool
+            Whether one that is there is replaced.
+        batch : WriteBatch, optional
+            Where it waits to be written; by default it is written at once.
+
+        Raises
+        ------
+        ExistsError
+            If it is there, and is not to be replaced.
+        UsageError
+            If the value cannot be stored, or its class is noted in the store with other members.
+
+        Examples
+        --------
+        >>> import femtobarn as fb, numpy as np
+        >>> subrun = fb.DataStore.connect("memory:").root.create_dataset("a").create_run(1).create_subrun(1)
+        >>> event = subrun.create_event(1)
+        >>> event.store("pt", np.array([1.5, 2.5], "f4"))
+        >>> event.products()
+        [Product(label='pt', type='std::vector<float>')]
+        """
+        type_name, stored = encoded(self._store._core, label, value, typename)
+        if batch is not None:
+            if not overwrite:
+                raise UsageError(
+                    "whether a batch replaces products is said when it is made: write_batch(overwrite=False)"
+                )
+            batch._core.store(self._key, (label, type_name), stored)
+        else:
+            self._store._core.store(self._key, (label, type_name), stored, overwrite)
+
+    def load(
+        self, label: str, form: Any = None, *, typename: Any = None, default: Any = _MISSING, unpickle: bool = False
+    ) -> Any:
+        """Load a product.
+
+        Parameters
+        ----------
+        label : str
+            Its label.
+        form : optional
+            `fb.Awkward`, `fb.NumPy` or `fb.Arrow`; `bytes` for what is stored; a dataclass or ``list[dataclass]``. By
+            default arrays are Awkward Arrays, and everything else is what it is in Python.
+        typename : str or type, optional
+            Its type, which must be given where there are several of one label.
+        default : object, optional
+            What is returned if it is not there.
+        unpickle : bool
+            Whether a pickled product is unpickled, which runs whatever is in it.
+
+        Returns
+        -------
+        object
+            The value.
+
+        Raises
+        ------
+        KeyNotFoundError
+            If it is not there, and there is no default.
+        FormatError
+            If what is stored is damaged.
+        """
+        name = self._find(label, typename)
+        stored = None if name is None else self._store._core.load(self._key, name)
+        if name is None or stored is None:
+            if default is not _MISSING:
+                return default
+            raise self._missing(label, None if name is None else name[1])
+        return loaded(self._store._core, label, name[1], stored, form, unpickle=unpickle)
+
+    def _find(self, label: str, kind: Any) -> tuple[str, str] | None:
+        """Return the label and the type of a product."""
+        if kind is not None:
+            return label, type_name_of(kind)
+        there = [name for name in self._store._core.names(self._key) if name[0] == label]
+        if len(there) > 1:
+            types = ", ".join(repr(name[1]) for name in there)
+            raise UsageError(f"{self} has several products {label!r}, of types {types}: say which by typename=")
+        return there[0] if there else None
+
+    def _missing(self, label: str, type_name: str | None) -> KeyNotFoundError:
+        what = repr(label) if type_name is None else f"{label!r} of type {type_name}"
+        there = self._store._core.names(self._key)
+        names = ", ".join(f"{name!r} ({kind})" for name, kind in there[:5]) + (", …" if len(there) > 5 else "")
+        hint = f"it has {names}" if there else "it has none"
+        return KeyNotFoundError(f"{self._store.url}: {self} has no product {what}; {hint}")
+
+    def products(self, label: str | None = None) -> list[Product]:
+        """Return the products that there are.
+
+        Parameters
+        ----------
+        label : str, optional
+            Only those of a label.
+
+        Returns
+        -------
+        list of Product
+            Their labels and types.
+        """
+        from femtobarn._datastore import Product
+
+        names = self._store._core.names(self._key)
+        return [Product(name, kind) for name, kind in names if label in (None, name)]
+
+    def delete_product(self, label: str, *, typename: Any = None) -> None:
+        """Delete a product; nothing happens if it is not there.
+
+        Parameters
+        ----------
+        label : str
+            Its label.
+        typename : str or type, optional
+            Its type; by default all of this label are deleted.
+        """
+        kinds = [kind for _, kind in self.products(label)] if typename is None else [type_name_of(typename)]
+        for kind in kinds:
+            self._store._core.remove_products(self._key, (label, kind))
+
+    def exists(self) -> bool:
+        """Return whether it is in the store."""
+        return self._store._core.exists(self._key)
+
+    def delete(self) -> None:
+        """Delete it, with all that it holds. Of a deletion that was broken off something is left: do it again."""
+        self._store._core.remove(self._key)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
+
+    def _numbers(self) -> tuple[int, int, int]:
+        """Return run, subrun and event."""
+        run, subrun, event = (int.from_bytes(self._key[at : at + 8], "big") for at in (16, 24, 32))
+        return run, subrun, event
+
+
+class _Holder(Container):
+    """A container that holds others by number."""
+
+    _child: ClassVar[type[Container]]
+
+    def _create(self, number: int, batch: WriteBatch | None) -> Any:
+        number = _number(number)
+        if batch is None:
+            return self._child(self._store, self._store._core.create(self._key, number))
+        key = self._store._core.child(self._key, number)
+        batch._core.create(key)
+        return self._child(self._store, key)
+
+    def _children(self, start: int = 0, stop: int = _ABSENT) -> Iterator[Any]:
+        while start < stop:
+            numbers = self._store._core.numbers(self._key, start, stop, _PAGE)
+            for number in numbers:
+                yield self._child(self._store, self._store._core.child(self._key, number))
+            if len(numbers) < _PAGE:
+                return
+            start = numbers[-1] + 1
+
+    def _slice(self, part: slice) -> Iterator[Any]:
+        if part.step not in (None, 1):
+            raise UsageError("what a container holds is cut by numbers, without a step")
+        stop = _ABSENT if part.stop is None else _number(part.stop)
+        return self._children(0 if part.start is None else _number(part.start), stop)
+
+    def __contains__(self, number: object) -> bool:
+        if not isinstance(number, int) or not 0 <= number < _ABSENT:
+            return False
+        return self._child(self._store, self._store._core.child(self._key, number)).exists()
+
+    def numbers(self, start: int = 0, stop: int | None = None) -> list[int]:
+        """Return the numbers of what it holds, in their order.
+
+        Parameters
+        ----------
+        start : int
+            The lowest that may be given.
+        stop : int, optional
+            Up to which they are given, itself not included.
+
+        Returns
+        -------
+        list of int
+            The numbers.
+        """
+        stop = _ABSENT if stop is None else _number(stop)
+        return self._store._core.numbers(self._key, _number(start), stop, 2**63 - 1)
+
+    def events(self, *, batch_size: int = 16_384) -> Iterator[Event]:
+        """Iterate over all events in it, in the order of run, subrun and event.
+
+        Parameters
+        ----------
+        batch_size : int
+            How many keys are fetched together.
+
+        Yields
+        ------
+        Event
+            Each of them.
+        """
+        for some in self._store._core.loader(self._key, [], batch_size, 1):
+            keys = some.keys()
+            for at in range(0, len(keys), 40):
+                yield Event(self._store, keys[at : at + 40])
+
+    def arrays(
+        self,
+        products: str | tuple[str, Any] | Iterable[str | tuple[str, Any]],
+        *,
+        numbers: bool = False,
+        library: str = "ak",
+    ) -> Any:
+        """Load products of all events in it as arrays.
+
+        Parameters
+        ----------
+        products : str, tuple or list
+            A label, or a label and a type; or several of these.
+        numbers : bool
+            Whether ``run``, ``subrun`` and ``event`` of each event come with them.
+        library : str
+            "ak", "np", "arrow", "pd" or "pl".
+
+        Returns
+        -------
+        array
+            Of one product, its values; of several, records with a field for each label. Where an event has no such
+            product, the value is missing.
+
+        Raises
+        ------
+        KeyNotFoundError
+            If no event has the product.
+        """
+        wanted = [products] if isinstance(products, str | tuple) else list(products)
+        names = [self._resolve(product) for product in wanted]
+        batch = self._store._core.arrays(self._key, names, numbers)
+        single = names[0][0] if isinstance(products, str | tuple) and not numbers else None
+        return plain_output(batch, single, library)
+
+    def _resolve(self, product: str | tuple[str, Any]) -> tuple[str, str]:
+        """Return the label and the type of a product of its events."""
+        if not isinstance(product, str):
+            label, kind = product
+            return label, type_name_of(kind)
+        return find_product(self, product)
+
+
+def find_product(holder: _Holder, label: str) -> tuple[str, str]:
+    """Return the label and the type of a product that events have, by looking at the first that have it."""
+    seen: list[str] = []
+    for event in holder.events(batch_size=256):
+        there = holder._store._core.names(event._key)
+        kinds = [kind for name, kind in there if name == label]
+        if len(kinds) > 1:
+            types = ", ".join(map(repr, kinds))
+            raise UsageError(f"{event} has several products {label!r}, of types {types}: give ({label!r}, type)")
+        if kinds:
+            return label, kinds[0]
+        seen += [name for name, _ in there if name not in seen]
+    hint = f"they have {', '.join(map(repr, seen[:5]))}" if seen else "they have none"
+    raise KeyNotFoundError(f"{holder._store.url}: no event of {holder} has a product {label!r}; {hint}")
+
+
+def _number(number: Any) -> int:
+    try:
+        value = number.__index__()
+    except AttributeError:
+        raise UsageError(f"a run, subrun or event has a number, not {number!r}") from None
+    if not 0 <= value < _ABSENT:
+        raise UsageError(f"{value} is no number of a run, subrun or event: these are from 0 to 2**64 - 2")
+    return int(value)
+
+
+class Event(Container):
+    """An event: products, by label and type."""
+
+    _kind = "event"
+
+    @property
+    def number(self) -> int:
+        """Its number."""
+        return self._numbers()[2]
+
+    @property
+    def run(self) -> Run:
+        """The run that it is in."""
+        return Run(self._store, self._key[:24] + b"\xff" * 16)
+
+    @property
+    def subrun(self) -> SubRun:
+        """The subrun that it is in."""
+        return SubRun(self._store, self._key[:32] + b"\xff" * 8)
+
+    def __str__(self) -> str:
+        run, subrun, event = self._numbers()
+        return f"run {run}, subrun {subrun}, event {event}"
+
+
+class SubRun(_Holder):
+    """A subrun: events, by number, and products of its own."""
+
+    _kind = "subrun"
+    _child = Event
+
+    @property
+    def number(self) -> int:
+        """Its number."""
+        return self._numbers()[1]
+
+    @property
+    def run(self) -> Run:
+        """The run that it is in."""
+        return Run(self._store, self._key[:24] + b"\xff" * 16)
+
+    def create_event(self, number: int, *, batch: WriteBatch | None = None) -> Event:
+        """Create an event, if it is not there.
+
+        Parameters
+        ----------
+        number : int
+            Its number, from 0 to 2**64 - 2.
+        batch : WriteBatch, optional
+            Where it waits to be written; by default it is written at once.
+
+        Returns
+        -------
+        Event
+            The event.
+        """
+        made: Event = self._create(number, batch)
+        return made
+
+    @overload
+    def __getitem__(self, number: int) -> Event: ...
+    @overload
+    def __getitem__(self, number: slice) -> Iterator[Event]: ...
+    def __getitem__(self, number: int | slice) -> Event | Iterator[Event]:
+        if isinstance(number, slice):
+            return self._slice(number)
+        return Event(self._store, self._store._core.get(self._key, _number(number)))
+
+    def __iter__(self) -> Iterator[Event]:
+        return self.events()
+
+    def __str__(self) -> str:
+        run, subrun, _ = self._numbers()
+        return f"run {run}, subrun {subrun}"
+
+
+class Run(_Holder):
+    """A run: subruns, by number, and products of its own."""
+
+    _kind = "run"
+    _child = SubRun
+
+    @property
+    def number(self) -> int:
+        """Its number."""
+        return self._numbers()[0]
+
+    def create_subrun(self, number: int, *, batch: WriteBatch | None = None) -> SubRun:
+        """Create a subrun, if it is not there.
+
+        Parameters
+        ----------
+        number : int
+            Its number, from 0 to 2**64 - 2.
+        batch : WriteBatch, optional
+            Where it waits to be written; by default it is written at once.
+
+        Returns
+        -------
+        SubRun
+            The subrun.
+        """
+        made: SubRun = self._create(number, batch)
+        return made
+
+    @overload
+    def __getitem__(self, number: int) -> SubRun: ...
+    @overload
+    def __getitem__(self, number: slice) -> Iterator[SubRun]: ...
+    def __getitem__(self, number: int | slice) -> SubRun | Iterator[SubRun]:
+        if isinstance(number, slice):
+            return self._slice(number)
+        return SubRun(self._store, self._store._core.get(self._key, _number(number)))
+
+    def __iter__(self) -> Iterator[SubRun]:
+        return self._children()
+
+    def __str__(self) -> str:
+        return f"run {self.number}"
+
+
+class DataSet(_Holder):
+    """A dataset: datasets by name, runs by number, and products of its own.
+
+    Attributes
+    ----------
+    path : str
+        Its full name.
+    """
+
+    _kind = "dataset"
+    _child = Run
+
+    def __init__(self, store: DataStore, path: str, key: bytes) -> None:
+        super().__init__(store, key)
+        self.path = path
+
+    @property
+    def name(self) -> str:
+        """The last part of its full name."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def uuid(self) -> str:
+        """What its containers and products are found by, in hexadecimal digits."""
+        return self._key[:16].hex()
+
+    def _within(self, name: str) -> str:
+        return f"{self.path}/{name.strip('/')}" if self.path else name
+
+    def create_dataset(self, name: str) -> DataSet:
+        """Create a dataset in it, and those between, if they are not there.
+
+        Parameters
+        ----------
+        name : str
+            Its name; "a/b" is b in a.
+
+        Returns
+        -------
+        DataSet
+            The dataset.
+        """
+        if not name.strip("/"):
+            raise UsageError(f"{name!r} is no name of a dataset: it is empty")
+        return DataSet(self._store, *self._store._core.create_dataset(self._within(name)))
+
+    def create_run(self, number: int, *, batch: WriteBatch | None = None) -> Run:
+        """Create a run, if it is not there.
+
+        Parameters
+        ----------
+        number : int
+            Its number, from 0 to 2**64 - 2.
+        batch : WriteBatch, optional
+            Where it waits to be written; by default it is written at once.
+
+        Returns
+        -------
+        Run
+            The run.
+        """
+        made: Run = self._create(number, batch)
+        return made
+
+    @overload
+    def __getitem__(self, key: str) -> DataSet: ...
+    @overload
+    def __getitem__(self, key: int) -> Run: ...
+    @overload
+    def __getitem__(self, key: slice) -> Iterator[Run]: ...
+    def __getitem__(self, key: str | int | slice) -> DataSet | Run | Iterator[Run]:
+        if isinstance(key, str):
+            return DataSet(self._store, *self._store._core.dataset(self._within(key)))
+        if isinstance(key, slice):
+            return self._slice(key)
+        return Run(self._store, self._store._core.get(self._key, _number(key)))
+
+    def __contains__(self, key: object) -> bool:
+        if isinstance(key, str):
+            return self._store._core.find_dataset(self._within(key)) is not None
+        return super().__contains__(key)
+
+    def __iter__(self) -> Iterator[DataSet]:
+        return self.datasets()
+
+    def datasets(self) -> Iterator[DataSet]:
+        """Iterate over the datasets in it, in the order of their names.
+
+        Yields
+        ------
+        DataSet
+            Each of them.
+        """
+        for path, key in self._store._core.datasets(self.path):
+            yield DataSet(self._store, path, key)
+
+    def runs(self) -> Iterator[Run]:
+        """Iterate over its runs, in the order of their numbers.
+
+        Yields
+        ------
+        Run
+            Each of them.
+        """
+        return self._children()
+
+    def arrays(
+        self,
+        products: str | tuple[str, Any] | Iterable[str | tuple[str, Any]],
+        *,
+        runs: int | None = None,
+        numbers: bool = False,
+        library: str = "ak",
+    ) -> Any:
+        """Load products of all its events as arrays.
+
+        Parameters
+        ----------
+        products : str, tuple or list
+            A label, or a label and a type; or several of these.
+        runs : int, optional
+            Of one run only.
+        numbers : bool
+            Whether ``run``, ``subrun`` and ``event`` of each event come with them.
+        library : str
+            "ak", "np", "arrow", "pd" or "pl".
+
+        Returns
+        -------
+        array
+            Of one product, its values; of several, records with a field for each label.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> dataset = fb.DataStore.connect("memory:").root.create_dataset("a")
+        >>> dataset.create_run(43).create_subrun(1).create_event(2).store("n", 5)
+        >>> dataset.arrays("n", runs=43, numbers=True).tolist()
+        [{'run': 43, 'subrun': 1, 'event': 2, 'n': 5}]
+        """
+        if runs is not None:
+            return self[_number(runs)].arrays(products, numbers=numbers, library=library)
+        return super().arrays(products, numbers=numbers, library=library)
+
+    def delete(self) -> None:
+        """Delete it, with all datasets, runs and products in it; the root is emptied.
+
+        Of a deletion that was broken off something is left: do it again.
+        """
+        self._store._core.remove_dataset(self.path)
+
+    def __str__(self) -> str:
+        return f"dataset {self.path!r}"

@@ -1,0 +1,461 @@
+"""Event stores: products by dataset, run, subrun and event, as HEPnOS keeps them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from femtobarn import _core
+from femtobarn._containers import Container, DataSet
+from femtobarn._prefetch import Prefetcher
+from femtobarn._products import column, encoded, loaded, type_name_of
+from femtobarn.errors import ExistsError, KeyNotFoundError, UsageError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["DataStore", "Product", "Queue", "WriteBatch"]
+
+_MAX_ITEMS = 16_384
+_MAX_BYTES = 16 << 20
+
+
+class Product(NamedTuple):
+    """A product that was kept, or that there is.
+
+    Attributes
+    ----------
+    label : str
+        Its label.
+    type : str
+        The name of its type.
+    """
+
+    label: str
+    type: str
+
+
+class DataStore:
+    """An event store: nested datasets, which hold runs, subruns and events, each with products.
+
+    Open one by `DataStore.connect`. All objects of a store may be used by any number of threads.
+
+    Attributes
+    ----------
+    url : str
+        Where it is.
+    root : DataSet
+        The dataset that all others are in.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> store = fb.DataStore.connect("memory:")
+    >>> event = store.root.create_dataset("fermilab/nova").create_run(43).create_subrun(56).create_event(25)
+    >>> event.store("energy", 1.5)
+    >>> store["fermilab/nova"][43][56][25].load("energy")
+    1.5
+    """
+
+    def __init__(self, core: _core.Store) -> None:
+        self._core = core
+
+    @classmethod
+    def connect(cls, url: str | os.PathLike[str], *, mode: str = "a") -> Self:
+        """Open a store, and make it if it is not there.
+
+        Parameters
+        ----------
+        url : str or path
+            ``memory:``, whose content ends with the process; ``dir:PATH``, a folder on a disk of this machine.
+        mode : str
+            "a" to read and write, "r" to read only. One process at a time writes to a folder; any number read it.
+
+        Returns
+        -------
+        DataStore
+            The store.
+
+        Raises
+        ------
+        UsageError
+            If the URL names no store.
+        FileError
+            If another process writes to it.
+        FormatError
+            If the folder holds something else.
+        """
+        if mode not in ("a", "r"):
+            raise UsageError(f"mode is 'a' (read and write) or 'r' (read), not {mode!r}")
+        text = os.fspath(url)
+        if text.startswith("dir:"):
+            text = f"dir:{Path(text.removeprefix('dir:')).expanduser()}"
+        return cls(_core.Store.connect(text, mode == "r"))
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return self._core.url
+
+    @property
+    def root(self) -> DataSet:
+        """The dataset that all others are in. It holds datasets, and neither runs nor products."""
+        return DataSet(self, *self._core.dataset(""))
+
+    def __getitem__(self, name: str) -> DataSet:
+        return self.root[name]
+
+    def __repr__(self) -> str:
+        return f"<DataStore {self.url!r}>"
+
+    def __reduce__(self) -> tuple[Any, tuple[str, str]]:
+        if not self._core.is_durable:
+            raise UsageError(f"{self.url}: a store in memory cannot be pickled: it ends with its process")
+        return (_reconnect, (self.url, "a"))
+
+    def flush(self) -> None:
+        """Return when all that was written is as durable as the store makes it."""
+        self._core.flush()
+
+    def write_batch(
+        self,
+        *,
+        max_items: int = _MAX_ITEMS,
+        max_bytes: int = _MAX_BYTES,
+        overwrite: bool = True,
+        threads: int = 0,
+    ) -> WriteBatch:
+        """Begin to collect containers and products that are written together.
+
+        Parameters
+        ----------
+        max_items : int
+            Containers and products for each target of the store that are collected, at most.
+        max_bytes : int
+            Bytes of these, at most.
+        overwrite : bool
+            Whether products that are there are replaced; if not, they stay, and `WriteBatch.kept` names them.
+        threads : int
+            Threads that write in the background; with 0, whoever adds the last that fits writes.
+
+        Returns
+        -------
+        WriteBatch
+            A context manager, which writes what is left at its end.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> store = fb.DataStore.connect("memory:")
+        >>> subrun = store.root.create_dataset("a").create_run(1).create_subrun(1)
+        >>> with store.write_batch() as batch:
+        ...     for n in range(3):
+        ...         subrun.create_event(n, batch=batch).store("n", n, batch=batch)
+        >>> subrun.arrays("n").tolist()
+        [0, 1, 2]
+        """
+        return WriteBatch(self, self._core.write_batch(max_items, max_bytes, threads, overwrite))
+
+    def async_write_batch(
+        self,
+        *,
+        threads: int = 1,
+        max_items: int = _MAX_ITEMS,
+        max_bytes: int = _MAX_BYTES,
+        overwrite: bool = True,
+    ) -> WriteBatch:
+        """Begin to collect containers and products that threads write in the background.
+
+        Parameters
+        ----------
+        threads : int
+            How many do.
+        max_items, max_bytes, overwrite
+            As of `write_batch`.
+
+        Returns
+        -------
+        WriteBatch
+            A context manager, which waits at its end until all is written.
+        """
+        if threads < 1:
+            raise UsageError("threads must be 1 or more: with 0, use write_batch")
+        return self.write_batch(max_items=max_items, max_bytes=max_bytes, overwrite=overwrite, threads=threads)
+
+    def prefetcher(
+        self,
+        products: Iterable[str | tuple[str, Any]] = (),
+        *,
+        batch_size: int = 16_384,
+        ahead: int = 2,
+    ) -> Prefetcher:
+        """Return what fetches events and products of theirs ahead of who iterates over them.
+
+        Parameters
+        ----------
+        products : iterable of str or tuple
+            Labels, or labels and types.
+        batch_size : int
+            Events that are fetched together.
+        ahead : int
+            How many of these batches are fetched before they are asked for.
+
+        Returns
+        -------
+        Prefetcher
+            Call it with a dataset, run or subrun to iterate over its events.
+        """
+        return Prefetcher(self, tuple(products), batch_size, ahead)
+
+    def create_queue(self, name: str, kind: Any = bytes) -> None:
+        """Create a queue between programs.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        kind : type or str
+            The type of its values; queues of one name and several types are several queues.
+
+        Raises
+        ------
+        ExistsError
+            If there is one of this name and type.
+        """
+        if not self._core.create_queue(_queue(name, kind)):
+            raise ExistsError(f"{self.url}: there is a queue {name!r} of {type_name_of(kind)} already")
+
+    def open_queue(self, name: str, kind: Any = bytes, *, mode: str) -> Queue:
+        """Open a queue.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        kind : type or str
+            The type of its values.
+        mode : str
+            "producer" to push to it, "consumer" to take from it.
+
+        Returns
+        -------
+        Queue
+            The queue. As long as a producer has it open, consumers wait for more.
+
+        Raises
+        ------
+        KeyNotFoundError
+            If there is none.
+        """
+        if mode not in ("producer", "consumer"):
+            raise UsageError(f"mode is 'producer' or 'consumer', not {mode!r}")
+        core = self._core.open_queue(_queue(name, kind), mode == "producer")
+        return Queue(self, core, name, type_name_of(kind))
+
+    def destroy_queue(self, name: str, kind: Any = bytes) -> None:
+        """Remove a queue, with what is in it.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        kind : type or str
+            The type of its values.
+
+        Raises
+        ------
+        KeyNotFoundError
+            If there is none.
+        """
+        if not self._core.destroy_queue(_queue(name, kind)):
+            raise KeyNotFoundError(f"{self.url}: there is no queue {name!r} of {type_name_of(kind)}")
+
+
+def _reconnect(url: str, mode: str) -> DataStore:
+    return DataStore.connect(url, mode=mode)
+
+
+def _queue(name: str, kind: Any) -> str:
+    return f"{name}#{type_name_of(kind)}"
+
+
+class WriteBatch:
+    """Containers and products that are collected, and written when there are many, or at the end of a ``with``.
+
+    What could not be written is kept, and written by the next `flush` if that can.
+    """
+
+    def __init__(self, store: DataStore, core: _core.WriteBatch) -> None:
+        self._store = store
+        self._core = core
+        self._kept: list[tuple[Container, Product]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    def flush(self) -> None:
+        """Write all that was collected, and return when it is as durable as the store makes it."""
+        self._core.flush()
+        self._note(self._core.take_kept())
+
+    def close(self) -> None:
+        """Write all that was collected; nothing can be added any more."""
+        self._note(self._core.close())
+
+    @property
+    def kept(self) -> list[tuple[Container, Product]]:
+        """The products that were there and stayed as they were, as far as was written, with their containers."""
+        return list(self._kept)
+
+    def _note(self, kept: list[tuple[bytes, str, str]]) -> None:
+        self._kept += [(Container._of(self._store, key), Product(label, kind)) for key, label, kind in kept]
+
+    def store_arrays(
+        self,
+        dataset: DataSet,
+        products: Mapping[str, Any],
+        *,
+        run: npt.ArrayLike,
+        subrun: npt.ArrayLike,
+        event: npt.ArrayLike,
+        types: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Create many events, and store products of them by columns.
+
+        Parameters
+        ----------
+        dataset : DataSet
+            Where they are created, with their runs and subruns.
+        products : dict
+            A label, and an array with a value for each event.
+        run, subrun, event : array of int
+            The numbers of the events, or one number for all.
+        types : dict, optional
+            The types of products; by default what the arrays are.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> store = fb.DataStore.connect("memory:")
+        >>> dataset = store.root.create_dataset("a")
+        >>> with store.write_batch() as batch:
+        ...     batch.store_arrays(dataset, {"pt": [1.5, 2.5]}, run=1, subrun=2, event=[3, 4])
+        >>> dataset[1][2][4].load("pt")
+        2.5
+        """
+        types = types or {}
+        unknown = set(types) - set(products)
+        if unknown:
+            raise UsageError(f"types has {', '.join(sorted(unknown))}, which is no product that is given")
+        keys = _keys(dataset, run, subrun, event)
+        columns = {
+            label: column(self._store._core, label, values, types.get(label)) for label, values in products.items()
+        }
+        self._core.create_all(keys)
+        for label, (type_name, batches) in columns.items():
+            self._core.store_rows(keys, (label, type_name), batches)
+
+
+def _keys(dataset: DataSet, run: npt.ArrayLike, subrun: npt.ArrayLike, event: npt.ArrayLike) -> bytes:
+    """Return the keys of events, one behind the other."""
+    numbers = [_numbers(name, values) for name, values in (("run", run), ("subrun", subrun), ("event", event))]
+    try:
+        runs, subruns, events = np.broadcast_arrays(*numbers)
+    except ValueError as error:
+        raise UsageError(f"run, subrun and event are not of one length: {error}") from None
+    if runs.ndim != 1:
+        raise UsageError("run, subrun and event are numbers or arrays of numbers")
+    keys = np.empty((len(runs), 5), ">u8")
+    keys[:, :2] = np.frombuffer(dataset._key[:16], ">u8")
+    keys[:, 2], keys[:, 3], keys[:, 4] = runs, subruns, events
+    return keys.tobytes()
+
+
+def _numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.uint64]:
+    array = np.atleast_1d(np.asarray(values))
+    if array.dtype.kind not in "iu":
+        raise UsageError(f"{name} holds numbers without a fraction, not {array.dtype}")
+    if array.dtype.kind == "i" and len(array) and array.min() < 0:
+        raise UsageError(f"{name} holds {array.min()}, and numbers are 0 or more")
+    numbers = array.astype(np.uint64)
+    if len(numbers) and numbers.max() == np.iinfo(np.uint64).max:
+        raise UsageError(f"{name} holds {numbers.max()}, which stands for none")
+    return numbers
+
+
+class Queue:
+    """A queue between programs: values come out in the order in which they went in, each once.
+
+    As a context manager, it is closed at the end; iterating over it takes values until no producer has it open.
+    """
+
+    def __init__(self, store: DataStore, core: _core.Queue, name: str, type_name: str) -> None:
+        self._store = store
+        self._core = core
+        self.name = name
+        self.type = type_name
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    def push(self, value: Any) -> None:
+        """Add a value to the end.
+
+        Parameters
+        ----------
+        value : object
+            Of the queue's type.
+        """
+        self._core.push(encoded(self._store._core, self.name, value, self.type)[1])
+
+    def pop(self) -> Any:
+        """Take a value from the front, and wait for one as long as a producer has the queue open.
+
+        Returns
+        -------
+        object
+            The value.
+
+        Raises
+        ------
+        EOFError
+            If the queue is empty, and nobody will push any more.
+        """
+        stored = self._core.pop()
+        if stored is None:
+            raise EOFError(f"queue {self.name!r} is empty, and no producer has it open")
+        return loaded(self._store._core, self.name, self.type, stored, None)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            return self.pop()
+        except EOFError:
+            raise StopIteration from None
+
+    def close(self) -> None:
+        """Say that nothing more will be pushed from here."""
+        self._core.close()

@@ -1,0 +1,125 @@
+"""Events that come with products of theirs, fetched ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from femtobarn._containers import _MISSING, Event, _Holder
+from femtobarn._libraries import plain_output
+from femtobarn._products import loaded, type_name_of
+
+if TYPE_CHECKING:
+    from femtobarn import _core
+    from femtobarn._datastore import DataStore
+
+__all__ = ["EventBatch", "PrefetchedEvent", "Prefetcher"]
+
+
+class PrefetchedEvent(Event):
+    """An event some of whose products are here already."""
+
+    def __init__(self, batch: EventBatch, at: int) -> None:
+        super().__init__(batch._store, batch._keys[at * 40 : at * 40 + 40])
+        self._batch = batch
+        self._at = at
+
+    def load(
+        self, label: str, form: Any = None, *, typename: Any = None, default: Any = _MISSING, unpickle: bool = False
+    ) -> Any:
+        """Load a product: one that was fetched from here, any other from the store; see `Event.load`."""
+        kind = None if typename is None else type_name_of(typename)
+        for at, name in enumerate(self._batch._names):
+            if name[0] == label and kind in (None, name[1]):
+                stored = self._batch._events.value(at, self._at)
+                if stored is None:
+                    break
+                return loaded(self._store._core, label, name[1], stored, form, unpickle=unpickle)
+        return super().load(label, form, typename=typename, default=default, unpickle=unpickle)
+
+
+class EventBatch:
+    """Events in their order, with the products that were asked for."""
+
+    def __init__(self, store: DataStore, events: _core.Events, names: list[tuple[str, str]]) -> None:
+        self._store = store
+        self._events = events
+        self._names = names
+        self._keys = events.keys()
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def __getitem__(self, at: int) -> PrefetchedEvent:
+        n = len(self)
+        if not -n <= at < n:
+            raise IndexError(f"there are {n} events")
+        return PrefetchedEvent(self, at % n)
+
+    def __iter__(self) -> Iterator[PrefetchedEvent]:
+        return (PrefetchedEvent(self, at) for at in range(len(self)))
+
+    def arrays(self, *, numbers: bool = True, library: str = "ak") -> Any:
+        """Return the products as arrays.
+
+        Parameters
+        ----------
+        numbers : bool
+            Whether ``run``, ``subrun`` and ``event`` come with them.
+        library : str
+            "ak", "np", "arrow", "pd" or "pl".
+
+        Returns
+        -------
+        array
+            Records with a field for each label.
+        """
+        return plain_output(self._events.arrays(numbers), None, library)
+
+
+class Prefetcher:
+    """Fetches events and products of theirs ahead of who iterates over them.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> store = fb.DataStore.connect("memory:")
+    >>> dataset = store.root.create_dataset("a")
+    >>> dataset.create_run(1).create_subrun(1).create_event(2).store("n", 5)
+    >>> prefetcher = store.prefetcher(["n"])
+    >>> [event.load("n") for event in prefetcher(dataset)]
+    [5]
+    """
+
+    def __init__(
+        self, store: DataStore, products: tuple[str | tuple[str, Any], ...], batch_size: int, ahead: int
+    ) -> None:
+        self._store = store
+        self._products = products
+        self._batch_size = batch_size
+        self._ahead = ahead
+
+    def batches(self, container: _Holder) -> Iterator[EventBatch]:
+        """Iterate over the events of a dataset, run or subrun, many at a time.
+
+        Parameters
+        ----------
+        container : DataSet, Run or SubRun
+            Whose events they are.
+
+        Yields
+        ------
+        EventBatch
+            Events with the products.
+        """
+        names = [container._resolve(product) for product in self._products]
+        loader = self._store._core.loader(container._key, names, self._batch_size, self._ahead)
+        try:
+            for events in loader:
+                yield EventBatch(self._store, events, names)
+        finally:
+            loader.close()
+
+    def __call__(self, container: _Holder) -> Iterator[PrefetchedEvent]:
+        for batch in self.batches(container):
+            yield from batch

@@ -1,0 +1,401 @@
+"""Event stores from Python: what is stored by event comes back, in every form, from every kind of store."""
+
+from __future__ import annotations
+
+import dataclasses
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import awkward as ak
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import femtobarn as fb
+
+
+@dataclasses.dataclass
+class Track:
+    """A track."""
+
+    pt: float
+    n: int
+    good: bool = True
+
+
+@dataclasses.dataclass
+class Vertex:
+    """What has tracks."""
+
+    z: float
+    tracks: list[Track]
+    name: str = ""
+
+
+@pytest.fixture(params=["memory", "dir"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> fb.DataStore:
+    """An empty store."""
+    return fb.DataStore.connect("memory:" if request.param == "memory" else f"dir:{tmp_path / 'store'}")
+
+
+def event_of(store: fb.DataStore) -> fb.Event:
+    return store.root.create_dataset("fermilab/nova").create_run(43).create_subrun(56).create_event(25)
+
+
+def test_containers_are_found_by_name_and_number(store: fb.DataStore) -> None:
+    event = event_of(store)
+    dataset = store["fermilab/nova"]
+    assert dataset == store.root["fermilab"]["nova"]
+    assert dataset[43][56][25] == event
+    assert (event.number, event.subrun.number, event.run.number) == (25, 56, 43)
+    assert event.run == dataset[43]
+    assert list(dataset[43]) == [event.subrun]
+    assert list(event.subrun) == list(dataset.events()) == [event]
+    assert [run.number for run in dataset.runs()] == dataset.numbers() == [43]
+    assert [inner.path for inner in store.root] == ["fermilab"]
+    assert [inner.name for inner in store["fermilab"].datasets()] == ["nova"]
+    assert 43 in dataset
+    assert 44 not in dataset
+    assert "nova" in store["fermilab"]
+    assert "novo" not in store["fermilab"]
+    assert event.exists()
+    assert len({event, dataset[43][56][25]}) == 1
+    for number in range(10):
+        dataset.create_run(number)
+    assert [run.number for run in dataset[3:6]] == [3, 4, 5]
+    assert dataset.numbers(8) == [8, 9, 43]
+    assert dataset.numbers(8, 43) == [8, 9]
+    assert store.root.create_dataset("fermilab/nova").uuid == dataset.uuid
+
+
+@pytest.mark.parametrize(
+    ("value", "typename"),
+    [
+        (5, "std::int64_t"),
+        (-1.5, "double"),
+        (True, "bool"),
+        ("ä\0b", "std::string"),
+        ("", "std::string"),
+        (b"\x00\xff", "bytes"),
+        (b"", "bytes"),
+        (np.float32(2.5), "float"),
+        (np.uint8(200), "std::uint8_t"),
+        (np.arange(5, dtype="u2"), "std::vector<std::uint16_t>"),
+        (np.array([1.5, np.inf], ">f8"), "std::vector<double>"),
+        (np.array([], "f4"), "std::vector<float>"),
+        (np.array([True, False]), "std::vector<bool>"),
+        ([1, 2, 3], "std::vector<std::int64_t>"),
+        ([[1.5], [], [2.5, 3.5]], "std::vector<std::vector<double>>"),
+        (["a", "", "ä"], "std::vector<std::string>"),
+        (np.arange(6).reshape(2, 3), "std::vector<std::array<std::int64_t,3>>"),
+        ({"a": [1, {"b": None}]}, "msgpack"),
+        (None, "msgpack"),
+    ],
+)
+def test_values_come_back_with_their_types(store: fb.DataStore, value: Any, typename: str) -> None:
+    event = event_of(store)
+    event.store("x", value)
+    assert event.products() == [fb.Product("x", typename)]
+    found = event.load("x")
+    plain = [array.tolist() if hasattr(array, "tolist") else array for array in (found, value)]
+    assert plain[0] == plain[1]
+    if not isinstance(found, ak.Array):
+        assert type(found) is type(plain[1])
+
+
+def test_records_come_back_in_every_form(store: fb.DataStore) -> None:
+    event = event_of(store)
+    tracks = [Track(1.5, 2), Track(2, 3, good=False)]
+    event.store("tracks", tracks)
+    assert event.products() == [fb.Product("tracks", "std::vector<Track>")]
+    assert event.load("tracks").tolist() == [dataclasses.asdict(track) for track in tracks]
+    assert event.load("tracks", list[Track]) == tracks
+    assert event.load("tracks", fb.NumPy)["pt"].tolist() == [1.5, 2.0]
+    arrow = event.load("tracks", fb.Arrow)
+    assert isinstance(arrow, pa.Array)
+    assert arrow.to_pylist() == event.load("tracks", fb.Awkward).tolist()
+    # As C++ has it in memory: struct Track { double pt; std::int64_t n; bool good; }
+    stored = event.load("tracks", bytes)
+    dtype = np.dtype([("pt", "<f8"), ("n", "<i8"), ("good", "?")], align=True)
+    assert int.from_bytes(stored[:8], "little") == 2
+    assert np.frombuffer(stored[8:], dtype)["n"].tolist() == [2, 3]
+    vertex = Vertex(0.5, tracks, "primary")
+    event.store("vertex", vertex)
+    assert event.load("vertex", Vertex) == vertex
+    assert event.load("vertex").tracks.pt.tolist() == [1.5, 2.0]
+    event.store("array", ak.Array([{"a": 1, "b": [1.5]}, {"a": 2, "b": []}]))
+    assert event.load("array").b.tolist() == [[1.5], []]
+    event.store("structured", np.array([(1, 2.5)], [("a", "i4"), ("b", "f8")]))
+    assert event.load("structured", fb.NumPy).dtype.names == ("a", "b")
+    event.store("arrow", pa.array([[1, 2], [3]]))
+    assert event.load("arrow").tolist() == [[1, 2], [3]]
+
+
+def test_every_kind_of_container_has_products(store: fb.DataStore) -> None:
+    event = event_of(store)
+    dataset = store["fermilab/nova"]
+    containers = [dataset, dataset[43], event.subrun, event]
+    for n, container in enumerate(containers):
+        container.store("n", n)
+        container.store("label with / and # no".replace("#", "\0"), "x")
+    assert [container.load("n") for container in containers] == [0, 1, 2, 3]
+    dataset[43].delete_product("n")
+    assert dataset[43].load("n", default=None) is None
+    assert len(event.products("n")) == 1
+    with pytest.raises(fb.UsageError, match="the root of a store holds no products"):
+        store.root.store("n", 1)
+    with pytest.raises(fb.UsageError, match="a # ends a label"):
+        event.store("a#b", 1)
+
+
+def test_errors_say_what_there_is(store: fb.DataStore) -> None:
+    event = event_of(store)
+    event.store("tracks", [Track(1, 2)])
+    with pytest.raises(KeyError, match="has no product 'trakcs'; it has 'tracks'"):
+        event.load("trakcs")
+    with pytest.raises(KeyError, match="there is no run 44; the first there is 43"):
+        store["fermilab/nova"][44]
+    with pytest.raises(KeyError, match='there is no dataset "fermilab/minos"; "fermilab" has nova'):
+        store["fermilab/minos"]
+    with pytest.raises(FileExistsError, match="not to be written over"):
+        event.store("tracks", [Track(3, 4)], overwrite=False)
+    assert event.load("tracks", list[Track]) == [Track(1, 2)]
+    event.store("tracks", 5)
+    with pytest.raises(fb.UsageError, match=r"has several products 'tracks', of types .*: say which by typename="):
+        event.load("tracks")
+    assert event.load("tracks", typename=int) == 5
+    assert event.load("tracks", typename=list[Track]).n.tolist() == [2]
+    with pytest.raises(fb.UsageError, match="is a std::int64_t, which is no Track"):
+        event.load("tracks", Track, typename=int)
+    other = dataclasses.make_dataclass("Track", [("phi", float)])
+    with pytest.raises(fb.UsageError, match="these values have double phi: give their type another name"):
+        event.store("others", other(1.5))
+    with pytest.raises(fb.UsageError, match="cannot be stored: object is no array"):
+        event.store("x", object())
+    for number in (-1, 2**64 - 1, "1", 1.5):
+        with pytest.raises(fb.UsageError, match="number"):
+            event.subrun.create_event(number)  # type: ignore[arg-type]
+    with pytest.raises(fb.UsageError, match="is no name of a dataset"):
+        store.root.create_dataset("/")
+    with pytest.raises(fb.UsageError, match="mode is"):
+        fb.DataStore.connect("memory:", mode="w")
+
+
+def test_unpickling_must_be_asked_for(store: fb.DataStore) -> None:
+    event = event_of(store)
+    event.store("x", {1, 2}, typename="pickle")
+    with pytest.raises(fb.UsageError, match="unpickle=True"):
+        event.load("x")
+    assert event.load("x", unpickle=True) == {1, 2}
+    assert event.load("x", bytes).startswith(b"\x80")
+
+
+def test_batches_write_by_event_and_by_column(store: fb.DataStore) -> None:
+    dataset = store.root.create_dataset("a")
+    hits = ak.Array([[1], [], [2, 3], [4]])
+    for run, batch in [(1, store.write_batch()), (2, store.async_write_batch(threads=2, max_items=3))]:
+        with batch:
+            subrun = dataset.create_run(run, batch=batch).create_subrun(0, batch=batch)
+            for n, values in enumerate(hits):
+                subrun.create_event(n, batch=batch).store("hits", values.to_numpy(), batch=batch)
+        assert dataset.arrays("hits", runs=run).tolist() == hits.tolist()
+    with store.write_batch() as batch:
+        batch.store_arrays(dataset, {"hits": hits, "pt": np.arange(4.0)}, run=3, subrun=[0, 0, 1, 1], event=range(4))
+    found = dataset.arrays(["hits", "pt"], runs=3, numbers=True)
+    assert found.fields == ["run", "subrun", "event", "hits", "pt"]
+    assert found.tolist() == [
+        {"run": 3, "subrun": n // 2, "event": n, "hits": hits[n].tolist(), "pt": float(n)} for n in range(4)
+    ]
+    assert dataset.arrays("hits").tolist() == hits.tolist() * 3
+    # Events that have none are there, too.
+    assert dataset.arrays("pt").tolist() == [None] * 8 + [0.0, 1.0, 2.0, 3.0]
+    with store.write_batch(overwrite=False) as batch:
+        batch.store_arrays(dataset, {"pt": [9.0, 9.0]}, run=3, subrun=1, event=[3, 4])
+    assert [(kept[0], kept[1].label) for kept in batch.kept] == [(dataset[3][1][3], "pt")]
+    assert dataset.arrays("pt", runs=3, library="np").tolist() == [0, 1, 2, 3, 9]
+    with pytest.raises(fb.UsageError, match="not of one length"):
+        store.write_batch().store_arrays(dataset, {"pt": [1.0, 2.0]}, run=1, subrun=[1, 2, 3], event=[1, 2])
+    with pytest.raises(fb.UsageError, match="2 values for 3 events"):
+        store.write_batch().store_arrays(dataset, {"pt": [1.0, 2.0]}, run=1, subrun=1, event=[1, 2, 3])
+    with pytest.raises(fb.UsageError, match="holds -1"):
+        store.write_batch().store_arrays(dataset, {"pt": [1.0]}, run=-1, subrun=1, event=1)
+    with pytest.raises(fb.UsageError, match="the batch is closed"):
+        batch.flush()
+
+
+def test_arrays_in_every_library(store: fb.DataStore) -> None:
+    dataset = store.root.create_dataset("a")
+    with store.write_batch() as batch:
+        batch.store_arrays(dataset, {"x": [1.5, 2.5], "y": [[1], [2, 3]]}, run=1, subrun=1, event=[1, 2])
+    assert dataset.arrays("x", library="np").tolist() == [1.5, 2.5]
+    assert dataset.arrays(["x", "y"], library="arrow").to_pylist() == [{"x": 1.5, "y": [1]}, {"x": 2.5, "y": [2, 3]}]
+    assert list(dataset.arrays(["x"], numbers=True, library="pd").columns) == ["run", "subrun", "event", "x"]
+    assert dataset.arrays(["x"], library="pl")["x"].to_list() == [1.5, 2.5]
+    assert dataset.arrays(("x", float)).tolist() == [1.5, 2.5]
+    with pytest.raises(KeyError, match="no event of dataset 'a' has a product 'z'; they have 'x', 'y'"):
+        dataset.arrays("z")
+
+
+def test_prefetched_events_bring_their_products(store: fb.DataStore) -> None:
+    dataset = store.root.create_dataset("a")
+    with store.write_batch() as batch:
+        for run in range(3):
+            batch.store_arrays(dataset, {"n": np.arange(50), "m": np.ones(50)}, run=run, subrun=1, event=np.arange(50))
+    prefetcher = store.prefetcher(["n"], batch_size=7)
+    seen = [(event.run.number, event.load("n"), event.load("m")) for event in prefetcher(dataset)]
+    assert seen == [(run, n, 1.0) for run in range(3) for n in range(50)]
+    batches = list(prefetcher.batches(dataset[1]))
+    assert [len(batch) for batch in batches] == [7] * 7 + [1]
+    assert ak.concatenate([batch.arrays() for batch in batches]).n.tolist() == list(range(50))
+    assert batches[0][-1].load("n") == 6
+    for event in prefetcher(dataset):
+        event.load("n")
+        break
+
+
+def test_deleting_takes_everything_along(store: fb.DataStore) -> None:
+    event = event_of(store)
+    event.store("x", 1)
+    event.subrun.create_event(26).store("x", 2)
+    event.delete()
+    assert not event.exists()
+    assert event.products() == []
+    dataset = store["fermilab/nova"]
+    assert [left.number for left in dataset.events()] == [26]
+    store["fermilab"].delete()
+    assert list(store.root) == []
+    assert list(store.root.create_dataset("fermilab/nova").events()) == []
+
+
+def test_queues_bring_values_to_other_threads(store: fb.DataStore) -> None:
+    store.create_queue("work", list[Track])
+    with pytest.raises(FileExistsError):
+        store.create_queue("work", list[Track])
+    with pytest.raises(KeyError, match="there is no queue"):
+        store.open_queue("work", int, mode="consumer")
+    event_of(store).store("t", [Track(0, 0)])
+    taken: list[Any] = []
+    producer = store.open_queue("work", list[Track], mode="producer")
+    consumer = store.open_queue("work", list[Track], mode="consumer")
+    thread = threading.Thread(target=lambda: taken.extend(consumer))
+    thread.start()
+    with producer:
+        for n in range(20):
+            producer.push([Track(n, n)])
+    thread.join(30)
+    assert [value.n.tolist() for value in taken] == [[n] for n in range(20)]
+    with pytest.raises(EOFError):
+        consumer.pop()
+    store.destroy_queue("work", list[Track])
+    with pytest.raises(KeyError):
+        store.destroy_queue("work", list[Track])
+
+
+def test_one_process_writes_and_others_read(tmp_path: Path) -> None:
+    url = f"dir:{tmp_path / 'store'}"
+    store = fb.DataStore.connect(url)
+    event = event_of(store)
+    event.store("n", 7)
+    program = f"""
+import femtobarn as fb
+try:
+    fb.DataStore.connect({url!r})
+except fb.FileError as error:
+    print(error.kind)
+store = fb.DataStore.connect({url!r}, mode="r")
+print(store["fermilab/nova"].arrays("n").tolist())
+try:
+    store.root.create_dataset("x")
+except fb.UsageError as error:
+    print(error.kind)
+"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert said.stdout.split() == ["store-locked", "[7]", "read-only"]
+    again = pickle.loads(pickle.dumps(store))
+    assert again["fermilab/nova"][43][56][25].load("n") == 7
+    with pytest.raises(fb.UsageError, match="cannot be pickled"):
+        pickle.dumps(fb.DataStore.connect("memory:"))
+
+
+def _load_after_fork(store: fb.DataStore, answers: Any) -> None:
+    try:
+        store["fermilab/nova"]
+    except fb.UsageError as error:
+        answers.put(str(error))
+
+
+def test_a_store_is_opened_anew_behind_a_fork(tmp_path: Path) -> None:
+    store = fb.DataStore.connect(f"dir:{tmp_path / 'store'}")
+    event_of(store)
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    child = context.Process(target=_load_after_fork, args=(store, answers))
+    child.start()
+    assert "open it again in each process" in answers.get(timeout=60)
+    child.join()
+
+
+_WRITER = """
+import sys
+import numpy as np
+import femtobarn as fb
+store = fb.DataStore.connect(sys.argv[1])
+dataset = store.root.create_dataset("a")
+run = int(sys.argv[2])
+for subrun in range(10**6):
+    with store.write_batch() as batch:
+        values = np.arange(subrun * 100, subrun * 100 + 100)
+        batch.store_arrays(dataset, {"n": values, "m": values * 2.5}, run=run, subrun=subrun, event=np.arange(100))
+    print(subrun, flush=True)  # flushed: it must be there from now on
+"""
+
+
+def test_what_was_flushed_survives_kill_and_nothing_is_half(tmp_path: Path) -> None:
+    """A writer is killed at random moments; every batch that it said was flushed is there, and every other one is whole
+    or is not."""
+    url = f"dir:{tmp_path / 'store'}"
+    random = np.random.default_rng(5)
+    said = []
+    for run in range(5):
+        command = [sys.executable, "-c", _WRITER, url, str(run)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "0\n"
+            time.sleep(random.uniform(0, 0.3))
+            os.kill(writer.pid, signal.SIGKILL)
+            lines = writer.stdout.read().splitlines()
+        said.append(int(lines[-1]) if lines else 0)
+    dataset = fb.DataStore.connect(url)["a"]
+    for run, last in enumerate(said):
+        subruns = dataset[run].numbers()
+        assert subruns[: last + 1] == list(range(last + 1))
+        found = dataset.arrays(["n", "m"], runs=run, numbers=True)
+        assert len(found) == len(subruns) * 100
+        assert np.array_equal(found.n, np.arange(len(found)))
+        assert np.array_equal(found.m, found.n * 2.5)
+
+
+def test_damaged_products_are_told(store: fb.DataStore) -> None:
+    event = event_of(store)
+    event.store("tracks", [Track(1, 2)])
+    event._store._core.store(event._key, ("tracks", "std::vector<Track>"), b"\x05", True)
+    with pytest.raises(fb.FormatError, match="expected 8 more bytes at byte 0, found 1 of 1 bytes left"):
+        event.load("tracks")
+    with pytest.raises(fb.FormatError, match=r"run 43, subrun 56, event 25 is damaged"):
+        store["fermilab/nova"].arrays("tracks")
+
+
+def test_folders_that_are_no_stores_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(fb.FormatError, match="a folder with file"):
+        fb.DataStore.connect(f"dir:{tmp_path}")
+    with pytest.raises(KeyError, match="there is no event store"):
+        fb.DataStore.connect(f"dir:{tmp_path / 'nothing'}", mode="r")
