@@ -19,7 +19,8 @@ mod uuid;
 #[cfg(any(test, feature = "conformance"))]
 pub use backend::conformance;
 pub use backend::{
-    Backend, DirBackend, MemoryBackend, Mode, Popped, Scan, Visit, Wanted, Written, open_dir,
+    Backend, DirBackend, MemoryBackend, Mode, Popped, RedisBackend, Refusal, Scan, Visit, Wanted,
+    Written, open_dir,
 };
 pub use batch::{Batch, Items, Overwrite, Products};
 pub use error::EventsError;

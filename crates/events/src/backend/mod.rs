@@ -2,12 +2,14 @@
 
 mod dir;
 mod memory;
+mod redis;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
 pub use dir::{DirBackend, Mode, open as open_dir};
 pub use memory::MemoryBackend;
+pub use redis::{RedisBackend, Refusal};
 
 use std::fmt::Debug;
 use std::time::Duration;
