@@ -11,6 +11,8 @@
 
 mod backend;
 mod batch;
+mod config;
+mod connect;
 mod error;
 mod key;
 mod seal;
@@ -23,6 +25,8 @@ pub use backend::{
     Written, open_dir,
 };
 pub use batch::{Batch, Items, Overwrite, Products};
+pub use config::Config;
+pub use connect::connect;
 pub use error::EventsError;
 pub use key::{
     ABSENT, DEEPEST, DataSetPath, Descriptor, ItemType, LONGEST_NAME, Parent, ProductId,

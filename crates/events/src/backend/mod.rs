@@ -9,6 +9,7 @@ pub mod conformance;
 
 pub use dir::{DirBackend, Mode, open as open_dir};
 pub use memory::MemoryBackend;
+pub(crate) use redis::settings as redis_settings;
 pub use redis::{RedisBackend, Refusal};
 
 use std::fmt::Debug;

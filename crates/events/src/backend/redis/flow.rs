@@ -15,8 +15,9 @@ use super::settings::Address;
 use super::wire::{Connection, Trouble};
 use crate::EventsError;
 
-/// How many bytes may be on their way to and from a server at once.
-const WINDOW: usize = 4 << 20;
+/// How many bytes may be on their way to and from a server at once: with more, what comes is in no cache any more (4 MiB
+/// halve the speed of loads of 800 B).
+const WINDOW: usize = 1 << 20;
 /// And how many commands.
 const MOST: usize = 2000;
 /// How long a server may be quiet until the others are asked whether it is still one of them.

@@ -216,6 +216,24 @@ impl Settings {
         Ok(())
     }
 
+    /// Adds who is to be asked, too, and has the URL say so; for a configuration, whose parts it has in one.
+    pub fn add_seeds(&mut self, seeds: Vec<Address>) {
+        for seed in seeds {
+            if !self.seeds.contains(&seed) {
+                self.seeds.push(seed);
+            }
+        }
+        let scheme = if self.has_tls { "rediss" } else { "redis" };
+        let user = self.user.iter().map(|user| format!("{user}@"));
+        let hosts: Vec<_> = self.seeds.iter().map(ToString::to_string).collect();
+        let prefix = match self.prefix.as_str() {
+            "" => String::new(),
+            prefix => format!("?prefix={prefix}"),
+        };
+        let user: String = user.collect();
+        self.url = format!("{scheme}://{user}{}/{prefix}", hosts.join(","));
+    }
+
     /// Sets one of [`NAMES`]; what is wrong with it, in words.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         let path = || Some(PathBuf::from(value));

@@ -223,11 +223,15 @@ fn a_replica_can_be_read_and_not_written() {
     let store = RedisBackend::connect(&url(servers.port)).unwrap();
     store.write(&batch(0..10, b"x")).unwrap();
     tell(
+        servers.port,
+        &["CONFIG", "SET", "repl-diskless-sync-delay", "0"],
+    );
+    tell(
         replica.port,
         &["REPLICAOF", "127.0.0.1", &servers.port.to_string()],
     );
     let safe = RedisBackend::connect(&format!(
-        "{}?write_concern=replicas:1&timeout=5",
+        "{}?write_concern=replicas:1&timeout=20",
         url(servers.port)
     ));
     safe.unwrap().write(&batch(10..20, b"x")).unwrap();
