@@ -15,6 +15,7 @@ mod config;
 mod connect;
 mod error;
 mod key;
+pub mod local;
 mod seal;
 mod uuid;
 

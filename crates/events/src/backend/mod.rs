@@ -9,8 +9,8 @@ pub mod conformance;
 
 pub use dir::{DirBackend, Mode, open as open_dir};
 pub use memory::MemoryBackend;
-pub(crate) use redis::settings as redis_settings;
 pub use redis::{RedisBackend, Refusal};
+pub(crate) use redis::{local_parts, settings as redis_settings};
 
 use std::fmt::Debug;
 use std::time::Duration;

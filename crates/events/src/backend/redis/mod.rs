@@ -27,6 +27,13 @@ mod write;
 
 pub use failure::Refusal;
 
+/// What a local cluster is spoken to with.
+pub(crate) mod local_parts {
+    pub use super::resp::Reply;
+    pub use super::settings::{Address, Settings};
+    pub use super::wire::{Connection, Trouble};
+}
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
