@@ -3,10 +3,10 @@
     python scripts/servers.py KIND
 
 Imported, it gives classes; as a program, it starts one, says in a line of JSON where it is, and then obeys lines of its
-input (`kill`, `restart`, `put NAME FILE`; `before SERVER PORT`, `poison PORT KIND STREAM [NAME=NUMBER …]`, `heal PORT`,
-`close_way PORT` and `open_way PORT` of `toxiproxy`; `kill_server NUMBER`, `stop_server NUMBER`, `continue_server NUMBER`
-and `start_server NUMBER` of Redis), each answered by a line, until that ends: then it ends the server and removes its
-files.
+input, each answered by a line, until that ends: then it ends the server and removes its files. The lines are `kill`,
+`restart`, `put NAME FILE`; of `toxiproxy` `before SERVER PORT`, `poison PORT KIND STREAM [NAME=NUMBER …]`, `heal PORT`,
+`close_way PORT`, `open_way PORT`; of Redis `kill_server NUMBER`, `stop_server NUMBER`, `continue_server NUMBER`,
+`start_server NUMBER`.
 """
 
 from __future__ import annotations
@@ -612,8 +612,8 @@ def _toxiproxy() -> Running:
 def _of_ways(server: Running, command: str) -> bool:
     """Obey a command about ways to servers, or about one server of several, if it is one and there are such."""
     verb, *words = command.split()
-    verbs = ("before", "poison", "heal", "close_way", "open_way")
-    verbs += ("kill_server", "stop_server", "continue_server", "start_server")
+    of_ways = ("before", "poison", "heal", "close_way", "open_way")
+    verbs = (*of_ways, "kill_server", "stop_server", "continue_server", "start_server")
     if verb not in verbs or not hasattr(server, verb):
         return False
     numbers = [int(word) for word in words if word.isdecimal()]

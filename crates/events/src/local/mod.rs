@@ -107,7 +107,14 @@ pub fn down(path: &Path) -> Result<usize, EventsError> {
     let folder = Folder::open(path)?;
     let mut running: Vec<_> = Vec::new();
     for node in folder.nodes()? {
-        running.extend(node.look().map(|found| (found.role, node)));
+        match (node.look(), node.process()) {
+            (Some(found), _) => running.push((found.role, node)),
+            (None, Some(process)) => {
+                let why = format!("process {process} runs and does not answer: end it yourself");
+                return Err(folder.failed(&format!("end the server {}", node.address), why));
+            }
+            (None, None) => {}
+        }
     }
     // Replicas first: else they would take the place of masters that end.
     running.sort_by_key(|(role, _)| *role != Some(Role::Replica));

@@ -203,6 +203,18 @@ impl Node {
         })
     }
 
+    /// The process that runs in its folder, although it may not answer.
+    pub fn process(&self) -> Option<u32> {
+        let process = fs::read_to_string(self.folder.join("pid"))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()?;
+        // The number may be another's by now.
+        let place = fs::read_link(format!("/proc/{process}/cwd")).ok()?;
+        (place == self.folder).then_some(process)
+    }
+
     /// Whether it knows somebody for each slot.
     pub fn has_all_slots(&self) -> bool {
         let info = self.ask(&["CLUSTER", "INFO"]).unwrap_or_default();

@@ -8,18 +8,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::failure::{Passing, passing, refused};
+use super::failure::refused;
+use super::lane::{Again, Lane, Task, words};
 use super::nodes::{Nodes, Said};
 use super::resp::{Orders, Reply, packed};
 use super::settings::Address;
 use super::wire::{Connection, Trouble};
 use crate::EventsError;
 
-/// How many bytes may be on their way to and from a server at once: with more, what comes is in no cache any more (4 MiB
-/// halve the speed of loads of 800 B).
-const WINDOW: usize = 1 << 20;
-/// And how many commands.
-const MOST: usize = 2000;
 /// How long a server may be quiet until the others are asked whether it is still one of them.
 const SUSPECT: Duration = Duration::from_millis(1500);
 /// How long to wait until a command is tried again.
@@ -37,37 +33,6 @@ pub struct Flow<'a> {
     pub has_lost: bool,
     /// Whether commands were sent again of which the first may have been done.
     pub has_repeated: bool,
-}
-
-/// One command that is to be sent.
-#[derive(Clone)]
-struct Task {
-    at: usize,
-    /// Who is to be asked for this once, although the slot is another's.
-    ask: Option<Arc<Address>>,
-}
-
-/// What is to be sent to one server.
-struct Lane {
-    address: Arc<Address>,
-    connection: Connection,
-    queue: VecDeque<Task>,
-    /// What was sent, in its order; none for what announces an exception.
-    flying: VecDeque<Option<Task>>,
-    weight: usize,
-    /// When something moved last.
-    moved: Instant,
-    looked: Instant,
-}
-
-/// What must be done again, and why.
-#[derive(Default)]
-struct Again {
-    tasks: Vec<Task>,
-    must_wait: bool,
-    must_refresh: bool,
-    knows: Option<Address>,
-    suspect: Option<Address>,
 }
 
 impl<'a> Flow<'a> {
@@ -141,8 +106,8 @@ impl<'a> Flow<'a> {
         while !lanes.is_empty() {
             let mut next = Vec::with_capacity(lanes.len());
             for mut lane in lanes {
-                let moved = lane.fill(orders);
-                match self.settle(lane_result(moved), &mut lane, orders) {
+                let filled = lane.fill(orders);
+                match self.settle(filled, &mut lane, orders) {
                     Ok(()) => next.push(lane),
                     Err(why) => self.end(lane, why, &mut again, said),
                 }
@@ -221,7 +186,7 @@ impl<'a> Flow<'a> {
             Ok(()) => Ok(()),
             Err(Trouble::Quiet) => {
                 let timeout = self.nodes.settings.timeout;
-                if lane.moved.elapsed() > timeout {
+                if lane.moved().elapsed() > timeout {
                     let seconds = timeout.as_secs_f64();
                     return Err(format!("it did not answer for {seconds} s"));
                 }
@@ -361,134 +326,6 @@ impl Drop for Flow<'_> {
     }
 }
 
-impl Lane {
-    fn new(address: Arc<Address>, connection: Connection, queue: VecDeque<Task>) -> Self {
-        let now = Instant::now();
-        Self {
-            address,
-            connection,
-            queue,
-            flying: VecDeque::new(),
-            weight: 0,
-            moved: now,
-            looked: now,
-        }
-    }
-
-    fn is_done(&self) -> bool {
-        self.queue.is_empty() && self.flying.is_empty()
-    }
-
-    fn tasks(&self) -> impl Iterator<Item = &Task> {
-        self.flying.iter().flatten().chain(&self.queue)
-    }
-
-    /// Sends what there is room for.
-    fn fill(&mut self, orders: &Orders) -> Result<(), Trouble> {
-        // Half a window at least at a time, so that small commands share a packet.
-        if self.weight <= WINDOW / 2 && self.flying.len() <= MOST / 2 {
-            while self.weight < WINDOW && self.flying.len() < MOST {
-                let Some(task) = self.queue.pop_front() else {
-                    break;
-                };
-                let Some(order) = orders.get(task.at) else {
-                    continue;
-                };
-                if task.ask.is_some() {
-                    self.connection.push(b"*1\r\n$6\r\nASKING\r\n");
-                    self.flying.push_back(None);
-                }
-                self.connection.push(orders.packed(order));
-                self.weight += order.weight;
-                self.flying.push_back(Some(task));
-            }
-        }
-        let unsent = self.connection.unsent();
-        let flushed = self.connection.flush();
-        if self.connection.unsent() < unsent {
-            self.moved = Instant::now();
-        }
-        flushed
-    }
-
-    /// Waits for a reply, and takes those that have come.
-    fn drain(
-        &mut self,
-        orders: &Orders,
-        again: &mut Again,
-        said: &mut Said,
-        answered: &mut Answered<'_>,
-        refused: &dyn Fn(&Address, &str) -> EventsError,
-    ) -> Result<Result<(), Trouble>, EventsError> {
-        if self.flying.is_empty() {
-            return Ok(Ok(()));
-        }
-        if let Err(trouble) = self.connection.receive() {
-            return Ok(Err(trouble));
-        }
-        self.moved = Instant::now();
-        loop {
-            let Some(task) = self.flying.pop_front() else {
-                return Ok(Err(Trouble::Broken(
-                    "it says more than it was asked".into(),
-                )));
-            };
-            let address = &self.address;
-            let taken = self.connection.take(|reply| match (task, reply) {
-                (Some(task), Reply::Error(error)) => {
-                    let weight = orders.get(task.at).map_or(0, |order| order.weight);
-                    let error = String::from_utf8_lossy(error);
-                    let passing =
-                        passing(&error, address).ok_or_else(|| refused(address, &error))?;
-                    again.passing(passing, task);
-                    said.note(address, error.into_owned());
-                    Ok(weight)
-                }
-                (Some(task), reply) => {
-                    answered(task.at, reply)?;
-                    Ok(orders.get(task.at).map_or(0, |order| order.weight))
-                }
-                (None, _) => Ok(0),
-            });
-            match taken {
-                Ok(weight) => self.weight = self.weight.saturating_sub(weight?),
-                Err(trouble) => return Ok(Err(trouble)),
-            }
-            match self.connection.has_reply() {
-                Ok(true) => {}
-                Ok(false) => return Ok(Ok(())),
-                Err(trouble) => return Ok(Err(trouble)),
-            }
-        }
-    }
-}
-
-impl Again {
-    fn broken(&mut self, address: &Address, tasks: impl IntoIterator<Item = Task>) {
-        // Who is to be asked for once is not asked again: the slot may have moved as a whole meanwhile.
-        let tasks = tasks.into_iter().map(|task| Task { ask: None, ..task });
-        self.tasks.extend(tasks);
-        (self.must_wait, self.must_refresh) = (true, true);
-        self.suspect = Some(address.clone());
-    }
-
-    fn passing(&mut self, passing: Passing, task: Task) {
-        let ask = match passing {
-            Passing::Moved(_, to) => {
-                self.must_refresh = true;
-                self.knows = Some(to);
-                None
-            }
-            Passing::Ask(to) => Some(Arc::new(to)),
-            Passing::Wait => {
-                (self.must_wait, self.must_refresh) = (true, true);
-                None
-            }
-        };
-        self.tasks.push(Task { ask, ..task });
-    }
-}
-
 /// With each task, all later ones of its slot, so that what comes later is also done later.
 fn with_later(tasks: Vec<Task>, orders: &Orders) -> Vec<Task> {
     let mut first: HashMap<u16, usize> = HashMap::new();
@@ -508,19 +345,4 @@ fn with_later(tasks: Vec<Task>, orders: &Orders) -> Vec<Task> {
         }
     }
     by_number.into_values().collect()
-}
-
-fn lane_result(moved: Result<(), Trouble>) -> Result<(), Trouble> {
-    match moved {
-        // What cannot be sent at the moment may still be answered.
-        Err(Trouble::Quiet) => Ok(()),
-        moved => moved,
-    }
-}
-
-fn words(trouble: Trouble) -> String {
-    match trouble {
-        Trouble::Quiet => "it does not answer".into(),
-        Trouble::Broken(why) | Trouble::Refused(why) => why,
-    }
 }

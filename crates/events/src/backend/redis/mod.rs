@@ -1,8 +1,8 @@
 //! `redis://` and `rediss://`: Redis Cluster, a single Redis, and Valkey.
 //!
 //! The protocol is spoken here (`resp`, `wire`), over blocking sockets, as the trait is: who is visited by a load is given
-//! slices of what came from the server. `nodes` knows who has which slot, `flow` sends commands to all of them at once and
-//! again where a server says so, and `write`, `read`, `queues` and `flush` say what is sent. `keys` is the layout.
+//! slices of what came from the server. `nodes` knows who has which slot, `flow` sends commands to all of them at once
+//! (`lane` is what goes to one) and again where a server says so, and `write`, `read`, `queues` and `flush` say what is sent. `keys` is the layout.
 //!
 //! # Invariants
 //!
@@ -14,6 +14,7 @@ mod failure;
 mod flow;
 mod flush;
 mod keys;
+mod lane;
 mod nodes;
 mod queues;
 mod read;

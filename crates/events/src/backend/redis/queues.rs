@@ -126,13 +126,9 @@ impl RedisBackend {
         let mut orders = Orders::default();
         orders.command(slot, &[b"HSETNX", &key, b"m", token.as_bytes()]);
         orders.command(slot, &[b"HGET", &key, b"m"]);
-        let mut is_ours = false;
-        let mut flow = Flow::new(&self.nodes);
-        flow.run("create a queue", &orders, true, &mut |at, reply| {
-            is_ours = at == 1 && reply.bytes() == Some(token.as_bytes());
-            Ok(())
-        })?;
-        Ok(is_ours)
+        self.surely("create a queue", &orders, &mut |reply| {
+            Ok(reply.bytes() == Some(token.as_bytes()))
+        })
     }
 
     pub(super) fn unmake_queue(&self, queue: &str) -> Result<bool, EventsError> {

@@ -49,6 +49,8 @@ pub struct Connection {
     start: usize,
     end: usize,
     scan: Scan,
+    /// When something went or came last.
+    pub moved: Instant,
 }
 
 impl fmt::Debug for Connection {
@@ -82,6 +84,7 @@ impl Connection {
             start: 0,
             end: 0,
             scan: Scan::default(),
+            moved: Instant::now(),
         };
         connection.say_who(settings, until)?;
         Ok(connection)
@@ -148,6 +151,7 @@ impl Connection {
         while self.unsent() > 0 {
             let rest = self.out.get(self.sent..).unwrap_or_default();
             self.sent += self.way.write(rest)?;
+            self.moved = Instant::now();
         }
         self.out.clear();
         self.sent = 0;
@@ -166,6 +170,7 @@ impl Connection {
                 0 => return Err(Trouble::Broken("it closed the connection".into())),
                 n => self.end += n,
             }
+            self.moved = Instant::now();
         }
         Ok(())
     }
