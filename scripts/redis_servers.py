@@ -55,7 +55,12 @@ class _Node:
                 raise ServerError(self.log()[-4000:])
             return answers(self.port) and "Ready to accept connections" in self.log()
 
-        wait_until(is_up, self.log)
+        try:
+            wait_until(is_up, self.log)
+        except ServerError:
+            self._process.kill()
+            self._process.wait()
+            raise
 
     def log(self) -> str:
         path = self.folder / "log"
@@ -81,12 +86,17 @@ class Redis:
 
     def __init__(self, has_tls: bool = False) -> None:
         self.folder = _folder()
+        self.nodes: list[_Node] = []
         lines = []
-        if has_tls:
-            certificate, key = certify(self.folder)
-            lines = [f"tls-cert-file {certificate}", f"tls-key-file {key}", f"tls-ca-cert-file {certificate}"]
-            lines += ["tls-auth-clients no"]
-        self.nodes = [_started(self.folder / "0", lines, has_tls=has_tls)]
+        try:
+            if has_tls:
+                certificate, key = certify(self.folder)
+                lines = [f"tls-cert-file {certificate}", f"tls-key-file {key}", f"tls-ca-cert-file {certificate}"]
+                lines += ["tls-auth-clients no"]
+            self.nodes = [_started(self.folder / "0", lines, has_tls=has_tls)]
+        except BaseException:
+            self.close()
+            raise
 
     def kill(self) -> None:
         """End all of it, as a crash does."""
@@ -125,8 +135,7 @@ class RedisCluster(Redis):
     """Three masters, and a replica of each."""
 
     def __init__(self, replicas: int = 1) -> None:
-        self.folder = _folder()
-        self.nodes = []
+        self.folder, self.nodes = _folder(), []
         # a master is given up soon, so that tests are short
         lines = ["cluster-enabled yes", "cluster-node-timeout 2000", "repl-diskless-sync-delay 0"]
         try:

@@ -321,3 +321,58 @@ fn what_is_there_is_kept_and_named_also_with_replicas() {
     };
     assert_eq!(kept, [id]);
 }
+
+/// Loads events of 1000 bytes each; fails if one comes twice, or not as it was stored.
+fn load_each_once(store: &RedisBackend, n: u64) -> Result<(), EventsError> {
+    let (name, events) = (name(), (0..n).collect::<Vec<_>>());
+    let wanted = [Wanted {
+        parent: parent(),
+        name: &name,
+        events: &events,
+    }];
+    let mut visits = vec![0; events.len()];
+    store.load(&wanted, &mut |_, e, stored| {
+        visits[e] += 1;
+        assert_eq!(unseal(stored.unwrap()).unwrap().0, [7; 1000]);
+        Ok(())
+    })?;
+    assert!(visits.iter().all(|visits| *visits == 1));
+    Ok(())
+}
+
+#[test]
+fn connections_that_break_in_the_middle_are_made_anew() {
+    let Some(servers) = start("redis") else {
+        return;
+    };
+    let Some(mut ways) = femtobarn_testkit::Ways::start() else {
+        return;
+    };
+    let way = ways.before(servers.port);
+    let url = format!("{}?timeout=3&failover=2", url(way));
+    let store = RedisBackend::connect(&url).unwrap();
+    store.write(&batch(0..20_000, &[7; 1000])).unwrap();
+    load_each_once(&store, 20_000).unwrap();
+    // Each connection ends after so many bytes, some of them within a reply.
+    ways.poison(way, "limit_data", &[("bytes", 3_300_000)]);
+    load_each_once(&store, 20_000).unwrap();
+    ways.heal(way);
+    ways.poison_stream(way, "limit_data", "upstream", &[("bytes", 2_700_000)]);
+    let keep = |value| {
+        let mut batch = Batch::new(crate::Overwrite::Keep);
+        for event in 0..20_000 {
+            batch.store(parent(), 1 << 32 | event, &name(), &[value; 1000]);
+        }
+        store.write(&batch).unwrap().kept.len()
+    };
+    // What was sent twice was not there before.
+    assert_eq!(keep(8), 0);
+    ways.heal(way);
+    assert_eq!(keep(9), 20_000);
+    // Nothing comes any more, while the connection stays.
+    ways.poison(way, "timeout", &[("timeout", 0)]);
+    let started = Instant::now();
+    let error = load_each_once(&store, 20_000).unwrap_err();
+    assert_eq!(error.kind(), "store-unreachable");
+    assert!(started.elapsed() < Duration::from_secs(20));
+}
