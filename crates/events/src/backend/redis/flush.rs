@@ -19,8 +19,9 @@ const WAITAOF: (u32, u32) = (7, 2);
 pub struct Persistence {
     /// Whether it keeps a log (`appendonly`).
     has_log: bool,
-    /// Whether all of the log was given to the system.
-    is_written: bool,
+    /// How many bytes of the log the system has, and how many wait to be given to it.
+    written: u64,
+    waiting: u64,
     has_waitaof: bool,
 }
 
@@ -29,7 +30,12 @@ impl Persistence {
         for line in info.lines() {
             match line.split_once(':') {
                 Some(("aof_enabled", value)) => self.has_log = value == "1",
-                Some(("aof_buffer_length", value)) => self.is_written = value == "0",
+                Some(("aof_current_size", value)) => {
+                    self.written = value.parse().unwrap_or_default()
+                }
+                Some(("aof_buffer_length", value)) => {
+                    self.waiting = value.parse().unwrap_or_default()
+                }
                 Some(("redis_version", value)) => {
                     let mut parts = value
                         .split('.')
@@ -96,28 +102,53 @@ impl RedisBackend {
         let mut flow = Flow::new(&self.nodes);
         let slots = self.slots();
         if self.is_durable {
-            let started = Instant::now();
-            let timeout = self.nodes.settings.timeout;
-            loop {
-                let found = self.persistence(&mut flow, &slots)?;
-                let with = |has_waitaof| {
-                    let all = slots.iter().zip(&found);
-                    all.filter(move |(_, of)| of.has_log && of.has_waitaof == has_waitaof)
-                };
-                if with(false).all(|(_, of)| of.is_written) {
-                    let slots: Vec<_> = with(true).map(|(slot, _)| *slot).collect();
-                    self.wait_for_logs(&mut flow, &slots)?;
-                    break;
-                }
-                if started.elapsed() > timeout {
-                    let source =
-                        "a server did not write its log in time: is its disk full, or slow?";
-                    return Err(EventsError::engine(&self.nodes.settings.url, DOING, source));
-                }
-                thread::sleep(PAUSE);
-            }
+            let found = self.persistence(&mut flow, &slots)?;
+            let with = |has_waitaof| {
+                let all = slots.iter().zip(&found);
+                let all = all.filter(move |(_, of)| of.has_log && of.has_waitaof == has_waitaof);
+                all.map(|(slot, of)| (*slot, *of)).collect::<Vec<_>>()
+            };
+            self.wait_until_written(&mut flow, with(false))?;
+            let slots: Vec<_> = with(true).iter().map(|(slot, _)| *slot).collect();
+            self.wait_for_logs(&mut flow, &slots)?;
         }
         self.wait_for_replicas(&mut flow, &slots)
+    }
+
+    /// Waits until servers have given what waited, when they were asked first, to their system. Others may write
+    /// meanwhile, so that something always waits.
+    fn wait_until_written(
+        &self,
+        flow: &mut Flow<'_>,
+        mut first: Vec<(u16, Persistence)>,
+    ) -> Result<(), EventsError> {
+        let started = Instant::now();
+        first.retain(|(_, of)| of.waiting > 0);
+        while !first.is_empty() {
+            if started.elapsed() > self.nodes.settings.timeout {
+                return Err(self.too_slow());
+            }
+            thread::sleep(PAUSE);
+            let slots: Vec<_> = first.iter().map(|(slot, _)| *slot).collect();
+            let found = self.persistence(flow, &slots)?;
+            for ((_, first), now) in first.iter_mut().zip(found) {
+                // A log that was written anew is shorter: what waits is counted from there.
+                let is_new = now.written < first.written;
+                let is_done = now.waiting == 0 || now.written >= first.written + first.waiting;
+                match (is_new, is_done) {
+                    (true, _) => *first = now,
+                    (false, true) => first.waiting = 0,
+                    (false, false) => {}
+                }
+            }
+            first.retain(|(_, of)| of.waiting > 0);
+        }
+        Ok(())
+    }
+
+    fn too_slow(&self) -> EventsError {
+        let source = "a server did not write its log in time: is its disk full, or slow?";
+        EventsError::engine(&self.nodes.settings.url, DOING, source)
     }
 
     fn wait_for_logs(&self, flow: &mut Flow<'_>, slots: &[u16]) -> Result<(), EventsError> {
@@ -130,11 +161,7 @@ impl RedisBackend {
             let first = reply.elements().and_then(|mut both| both.next());
             match first {
                 Some(super::resp::Reply::Number(1)) => Ok(()),
-                _ => {
-                    let source =
-                        "a server did not write its log in time: is its disk full, or slow?";
-                    Err(EventsError::engine(&self.nodes.settings.url, DOING, source))
-                }
+                _ => Err(self.too_slow()),
             }
         })
     }

@@ -166,6 +166,25 @@ fn a_server_that_was_started_again_is_used_again() {
     };
     let store = RedisBackend::connect(&url(servers.port)).unwrap();
     store.write(&batch(0..1000, b"value")).unwrap();
+    // What was flushed is there, also where others write all the time.
+    thread::scope(|scope| {
+        let writers: Vec<_> = (1..4u64)
+            .map(|n| {
+                let store = &store;
+                scope.spawn(move || {
+                    for at in 0..200 {
+                        let from = (n << 32) + at * 100;
+                        store.write(&batch(from..from + 100, &[0; 500])).unwrap();
+                    }
+                })
+            })
+            .collect();
+        let started = Instant::now();
+        while !writers.iter().all(|writer| writer.is_finished()) {
+            store.flush().unwrap();
+        }
+        assert!(started.elapsed() < Duration::from_secs(60));
+    });
     store.flush().unwrap();
     servers.kill_one(0);
     let found = thread::scope(|scope| {
