@@ -3,9 +3,10 @@
     python scripts/servers.py KIND
 
 Imported, it gives classes; as a program, it starts one, says in a line of JSON where it is, and then obeys lines of its
-input (`kill`, `restart`, `put NAME FILE`; `before SERVER PORT`, `poison PORT KIND STREAM [NAME=NUMBER …]`, `heal PORT`,
-`close_way PORT` and `open_way PORT` of `toxiproxy`), each answered by a line, until that ends: then it ends the server
-and removes its files.
+input, each answered by a line, until that ends: then it ends the server and removes its files. The lines are `kill`,
+`restart`, `put NAME FILE`; of `toxiproxy` `before SERVER PORT`, `poison PORT KIND STREAM [NAME=NUMBER …]`, `heal PORT`,
+`close_way PORT`, `open_way PORT`; of Redis `kill_server NUMBER`, `stop_server NUMBER`, `continue_server NUMBER`,
+`start_server NUMBER`.
 """
 
 from __future__ import annotations
@@ -595,6 +596,13 @@ def _object_store(name: str, *arguments: object) -> Running:
     return server
 
 
+def _redis(name: str, *arguments: object) -> Running:
+    import redis_servers
+
+    server: Running = getattr(redis_servers, name)(*arguments)
+    return server
+
+
 def _toxiproxy() -> Running:
     import toxiproxy
 
@@ -602,9 +610,10 @@ def _toxiproxy() -> Running:
 
 
 def _of_ways(server: Running, command: str) -> bool:
-    """Obey a command about ways to servers, if it is one and there are ways."""
+    """Obey a command about ways to servers, or about one server of several, if it is one and there are such."""
     verb, *words = command.split()
-    verbs = ("before", "poison", "heal", "close_way", "open_way")
+    of_ways = ("before", "poison", "heal", "close_way", "open_way")
+    verbs = (*of_ways, "kill_server", "stop_server", "continue_server", "start_server")
     if verb not in verbs or not hasattr(server, verb):
         return False
     numbers = [int(word) for word in words if word.isdecimal()]
@@ -629,6 +638,9 @@ KINDS: dict[str, Callable[[], Running]] = {
     "minio-tls": lambda: _object_store("Minio", True),
     "azurite": lambda: _object_store("Azurite"),
     "fake-gcs": lambda: _object_store("FakeGcs"),
+    "redis": lambda: _redis("Redis"),
+    "redis-tls": lambda: _redis("Redis", True),
+    "redis-cluster": lambda: _redis("RedisCluster"),
     "toxiproxy": lambda: _toxiproxy(),
 }
 

@@ -41,6 +41,11 @@ fi
 if [ "$(id -u)" = 0 ] && ! { command -v nginx && [ -e /usr/lib/nginx/modules/ngx_http_dav_ext_module.so ]; } >/dev/null; then
     apt_install nginx-light libnginx-mod-http-dav-ext
 fi
+# The event store is tested on a real Redis, which is not to run as a service.
+if [ "$(id -u)" = 0 ] && ! command -v redis-server >/dev/null; then
+    apt_install redis-server
+    if command -v systemctl >/dev/null; then systemctl disable --now redis-server >/dev/null 2>&1 || true; fi
+fi
 if ! command -v rustc >/dev/null || ! command -v cargo >/dev/null; then
     say "missing: cargo and rustc, at least $oldest_rust (https://rustup.rs)"
     exit 1

@@ -62,8 +62,10 @@ class DataStore:
     1.5
     """
 
-    def __init__(self, core: _core.Store) -> None:
+    def __init__(self, core: _core.Store, given: str, mode: str) -> None:
         self._core = core
+        self._given = given  # with what messages do not show, as passwords
+        self._mode = mode
 
     @classmethod
     def connect(cls, url: str | os.PathLike[str], *, mode: str = "a") -> Self:
@@ -72,7 +74,8 @@ class DataStore:
         Parameters
         ----------
         url : str or path
-            ``memory:``, whose content ends with the process; ``dir:PATH``, a folder on a disk of this machine.
+            ``memory:``, whose content ends with the process; ``dir:PATH``, a folder on a disk of this machine;
+            ``redis://host:port``, a Redis or a cluster of it; a path that ends in ``.json``, which says where it is.
         mode : str
             "a" to read and write, "r" to read only. One process at a time writes to a folder; any number read it.
 
@@ -95,7 +98,7 @@ class DataStore:
         text = os.fspath(url)
         if text.startswith("dir:"):
             text = f"dir:{Path(text.removeprefix('dir:')).expanduser()}"
-        return cls(_core.Store.connect(text, mode == "r"))
+        return cls(_core.Store.connect(text, mode == "r"), text, mode)
 
     @property
     def url(self) -> str:
@@ -116,7 +119,7 @@ class DataStore:
     def __reduce__(self) -> tuple[Any, tuple[str, str]]:
         if not self._core.is_durable:
             raise UsageError(f"{self.url}: a store in memory cannot be pickled: it ends with its process")
-        return (_reconnect, (self.url, "a"))
+        return (_reconnect, (self._given, self._mode))
 
     def flush(self) -> None:
         """Return when all that was written is as durable as the store makes it."""

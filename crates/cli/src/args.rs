@@ -15,7 +15,7 @@ code is then 1 if any is damaged, else the highest. --json prints one document f
 
 Exit codes:
   0  fine
-  1  the data are bad: verify found damage, or values that are not those of the inputs; or doctor found what fails
+  1  the data are bad: verify found damage, or values that are not those of the inputs; or doctor or store found what fails
   2  wrong usage: what was asked for makes no sense, or the files do not go together
   3  the file, the object or the field is not there, or cannot be read or written
   4  the file is corrupt, or of a kind that this version does not read
@@ -73,6 +73,9 @@ pub enum Verb {
     Cp(CopyArgs),
     /// Look at each step of the way to a file: addresses, TLS, login, latency, throughput; exit code 1 if one fails
     Doctor(DoctorArgs),
+    /// Start and end a cluster of Redis servers on this machine, for the event store
+    #[command(subcommand)]
+    Store(StoreAction),
     /// Print the completion script of a shell
     #[command(alias = "completions")]
     Completion(CompletionArgs),
@@ -80,6 +83,45 @@ pub enum Verb {
 
 fn bytes(text: &str) -> Result<u64, String> {
     parse_bytes(text).ok_or_else(|| "a number of bytes, as 64MiB".to_owned())
+}
+
+#[derive(Debug, Subcommand)]
+pub enum StoreAction {
+    /// Start the servers in a folder, which is made if it is not there; they go on until `fb store down`
+    Up(StoreUpArgs),
+    /// End the servers in a folder; their data stay
+    Down(StorePathArgs),
+    /// Show what the servers in a folder do; exit code 1 if not all of the store is served
+    Status(StorePathArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct StorePathArgs {
+    /// The folder
+    #[arg(value_name = "PATH", value_hint = ValueHint::DirPath)]
+    pub path: String,
+}
+
+#[derive(Debug, Args)]
+pub struct StoreUpArgs {
+    /// The folder; its store.json is what programs connect by
+    #[arg(value_name = "PATH", value_hint = ValueHint::DirPath)]
+    pub path: String,
+    /// Servers among which the data are spread
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub nodes: usize,
+    /// Further servers for each of them that have the same data
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub replicas: usize,
+    /// Memory that each server may use, as 4GiB; by default as much as there is
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub memory: Option<u64>,
+    /// When a server has its log written to the disk: after each change, each second, or when the system likes
+    #[arg(long, value_name = "WHEN", default_value = "everysec", value_parser = ["always", "everysec", "no"])]
+    pub fsync: String,
+    /// The program of the servers, of Redis 7 or newer or of Valkey
+    #[arg(long, value_name = "PROGRAM", default_value = "redis-server", value_hint = ValueHint::CommandName)]
+    pub server: String,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! The program `fb`: what is in a ROOT file, and in the RNTuples in it.
 //!
-//! One module a verb (`ls`, `info`, `head`, `verify`, `explain`, `convert`, `merge`, `join`, `doctor`, `completion`; `reshape` is those that are
+//! One module a verb (`ls`, `info`, `head`, `verify`, `explain`, `convert`, `merge`, `join`, `doctor`, `store`, `completion`; `reshape` is those that are
 //! merges of one kind, `clone`, `reshape` and `skim`), over a few that they share: arguments, `FILE:NAME`, options, tables,
 //! units, values. It only asks the facade and prints; it knows neither formats nor I/O.
 //!
@@ -33,6 +33,7 @@ mod reshape;
 mod schema;
 mod selection;
 mod stats;
+mod store;
 mod table;
 mod target;
 mod units;
@@ -116,6 +117,7 @@ fn dispatch(cli: &Cli, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32
         Verb::Doctor(args) => each(&args.urls, json, true, out, err, |target, out| {
             doctor::run(target, args.bytes, json, out)
         }),
+        Verb::Store(action) => store::run(action, json, out),
         Verb::Completion(args) => completion::run(args, out),
     }
 }

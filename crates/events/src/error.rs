@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use crate::ProductId;
+use crate::{ProductId, Refusal};
 
 /// An error of the event store. Each says what, where, and where it can what to do.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +83,26 @@ pub enum EventsError {
         doing: String,
         source: Box<dyn Error + Send + Sync>,
     },
+    /// Servers of which none answers.
+    #[error("{url}: cannot {doing}: no server did it: {said}")]
+    Unreachable {
+        url: String,
+        doing: String,
+        said: String,
+    },
+    /// What a server would not do.
+    #[error("{url}: cannot {doing}: {node} says {said:?}: {advice}")]
+    Refused {
+        url: String,
+        node: String,
+        doing: String,
+        said: String,
+        advice: &'static str,
+        refusal: Refusal,
+    },
+    /// A configuration that cannot be understood.
+    #[error("{path} is no configuration of an event store: {why}")]
+    Config { path: String, why: String },
     /// A lock that a thread left behind which panicked.
     #[error("{url}: a thread that was writing has failed: open the store again")]
     Poisoned { url: String },
@@ -107,6 +127,9 @@ impl EventsError {
             Self::Type { .. } => "product-type",
             Self::TooLarge { .. } => "product-too-large",
             Self::Engine { .. } => "store-engine",
+            Self::Unreachable { .. } => "store-unreachable",
+            Self::Refused { refusal, .. } => refusal.kind(),
+            Self::Config { .. } => "store-config",
             Self::Poisoned { .. } => "store-poisoned",
             Self::Usage { .. } => "usage",
         }

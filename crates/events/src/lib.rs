@@ -12,10 +12,13 @@
 mod backend;
 mod batch;
 mod chunks;
+mod config;
+mod connect;
 mod error;
 mod item;
 mod key;
 mod loader;
+pub mod local;
 mod queue;
 mod seal;
 mod store;
@@ -25,10 +28,13 @@ mod write_batch;
 #[cfg(any(test, feature = "conformance"))]
 pub use backend::conformance;
 pub use backend::{
-    Backend, DirBackend, MemoryBackend, Mode, Popped, Scan, Visit, Wanted, Written, open_dir,
+    Backend, DirBackend, MemoryBackend, Mode, Popped, RedisBackend, Refusal, Scan, Visit, Wanted,
+    Written, open_dir,
 };
 pub use batch::{Batch, Items, Overwrite, Products};
 pub use chunks::{EventChunk, EventChunks};
+pub use config::Config;
+pub use connect::connect;
 pub use error::EventsError;
 pub use item::{Children, DataSet, DataSets, Item};
 pub use key::{

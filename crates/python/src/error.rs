@@ -70,13 +70,16 @@ pub fn events_to_python(error: EventsError) -> PyErr {
     let class = match &error {
         EventsError::NotFound { .. } => "KeyNotFoundError",
         EventsError::Exists { .. } => "ExistsError",
-        EventsError::Locked { .. } | EventsError::Engine { .. } | EventsError::Poisoned { .. } => {
-            "FileError"
-        }
+        EventsError::Locked { .. }
+        | EventsError::Engine { .. }
+        | EventsError::Poisoned { .. }
+        | EventsError::Unreachable { .. }
+        | EventsError::Refused { .. } => "FileError",
         EventsError::Layout { .. } | EventsError::Damaged { .. } | EventsError::Key { .. } => {
             "FormatError"
         }
         EventsError::Url { .. }
+        | EventsError::Config { .. }
         | EventsError::Name { .. }
         | EventsError::ReadOnly { .. }
         | EventsError::Type { .. }

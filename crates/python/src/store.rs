@@ -5,9 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use femtobarn::events::{
-    BatchOptions, DataSet, DataSetPath, DataStore, Descriptor, EventChunks, EventsError, Item,
-    LoadOptions, Loaded, MemoryBackend, Mode, Overwrite, ProductId, ProductName, QueueMode,
-    open_dir,
+    Backend, BatchOptions, DataSet, DataSetPath, DataStore, Descriptor, EventChunks, EventsError,
+    Item, LoadOptions, Loaded, Mode, Overwrite, ProductId, ProductName, QueueMode, open_dir,
 };
 use femtobarn::products::{self, ClassNote, Described, Member, Types};
 use pyo3::prelude::*;
@@ -106,14 +105,15 @@ fn named(py: Python<'_>, dataset: &DataSet) -> Named {
 impl Store {
     #[staticmethod]
     fn connect(py: Python<'_>, url: &str, read_only: bool) -> PyResult<Self> {
-        let mode = match read_only {
-            true => Mode::Read,
-            false => Mode::Append,
-        };
-        let store = detached(py, || match url.strip_prefix("dir:") {
-            Some(path) => Ok(DataStore::new(open_dir(Path::new(path), mode)?)),
-            None => Ok(DataStore::new(Arc::new(MemoryBackend::new(url)))),
+        let backend = detached(py, || match (url.strip_prefix("dir:"), read_only) {
+            (Some(path), true) => Ok(open_dir(Path::new(path), Mode::Read)? as Arc<dyn Backend>),
+            (None, true) => {
+                let what = format!("{url}: only a store in a folder is opened to be read alone");
+                Err(EventsError::Usage { what })
+            }
+            (_, false) => femtobarn::events::connect(url),
         })?;
+        let store = DataStore::new(backend);
         let types = Arc::new(Types::new(&store));
         Ok(Self { store, types })
     }

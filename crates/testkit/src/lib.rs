@@ -28,6 +28,11 @@ pub fn can_start_nginx() -> bool {
     is_there("nginx", "nginx-light libnginx-mod-http-dav-ext")
 }
 
+/// Whether a Redis can be started; says what is missing, or fails where nothing may be.
+pub fn can_start_redis() -> bool {
+    is_there("redis-server", "redis-server")
+}
+
 fn is_there(program: &str, packages: &str) -> bool {
     let found = Command::new(program)
         .arg("-v")
@@ -141,6 +146,26 @@ impl Servers {
     /// Starts them again, on the same port.
     pub fn restart(&mut self) {
         self.tell("restart");
+    }
+
+    /// Ends one of several, as a crash does.
+    pub fn kill_one(&mut self, server: usize) {
+        self.tell(&format!("kill_server {server}"));
+    }
+
+    /// Has one of several do nothing, while its connections stay open.
+    pub fn stop_one(&mut self, server: usize) {
+        self.tell(&format!("stop_server {server}"));
+    }
+
+    /// Has one go on that was stopped.
+    pub fn continue_one(&mut self, server: usize) {
+        self.tell(&format!("continue_server {server}"));
+    }
+
+    /// Starts one again that was killed, with what it had.
+    pub fn start_one(&mut self, server: usize) {
+        self.tell(&format!("start_server {server}"));
     }
 
     /// Puts an object into a store: its bucket, a slash, and its key.

@@ -18,6 +18,7 @@ mod ls;
 mod merge;
 mod reshape;
 mod several;
+mod store;
 mod support;
 mod usage;
 mod verify;

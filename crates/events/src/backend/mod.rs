@@ -2,12 +2,15 @@
 
 mod dir;
 mod memory;
+mod redis;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
 pub use dir::{DirBackend, Mode, open as open_dir};
 pub use memory::MemoryBackend;
+pub use redis::{RedisBackend, Refusal};
+pub(crate) use redis::{local_parts, settings as redis_settings};
 
 use std::fmt::Debug;
 use std::time::Duration;

@@ -1,0 +1,115 @@
+//! `fb store`: a cluster of Redis servers on this machine, for the event store.
+
+use std::io::Write;
+use std::path::Path;
+
+use femtobarn::events::EventsError;
+use femtobarn::events::local::{self, LocalNode, LocalOptions, LocalStatus, Role};
+use serde_json::{Value, json};
+
+use crate::args::{StoreAction, StoreUpArgs};
+use crate::failure::{Failure, code};
+use crate::output::Output;
+use crate::table::{Table, printable};
+use crate::units;
+
+pub fn run(action: &StoreAction, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+    match action {
+        StoreAction::Up(args) => up(args, json, out),
+        StoreAction::Down(args) => down(&args.path, json, out),
+        StoreAction::Status(args) => status(&args.path, json, out),
+    }
+}
+
+fn up(args: &StoreUpArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+    let options = LocalOptions {
+        nodes: args.nodes,
+        replicas: args.replicas,
+        memory: args.memory,
+        fsync: args.fsync.clone(),
+        program: args.server.clone().into(),
+    };
+    show(&local::up(Path::new(&args.path), &options)?, json, out)
+}
+
+fn status(path: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+    show(&local::status(Path::new(path))?, json, out)
+}
+
+fn down(path: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+    let ended = local::down(Path::new(path))?;
+    if json {
+        out.json(&json!({"ended": ended}))?;
+    } else {
+        let servers = units::plural(ended as u64, "server");
+        writeln!(
+            out,
+            "{servers} ended; what {} holds is there when it is up again",
+            printable(path)
+        )?;
+    }
+    Ok(code::FINE)
+}
+
+fn show(status: &LocalStatus, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+    let config = status.config.display().to_string();
+    if json {
+        let nodes: Vec<Value> = status.nodes.iter().map(document).collect();
+        out.json(&json!({"config": config, "up": status.is_up, "nodes": nodes}))?;
+    } else {
+        let mut table = Table::new(&["server", "role", "process", "memory"], &[2, 3], &[]);
+        for node in &status.nodes {
+            table.push(vec![
+                node.address.clone(),
+                role(node).unwrap_or("does not run").to_owned(),
+                node.process
+                    .map(|process| process.to_string())
+                    .unwrap_or_default(),
+                node.memory.map(units::bytes).unwrap_or_default(),
+            ]);
+        }
+        table.write(None, out)?;
+        match status.is_up {
+            true => writeln!(out, "\nconnect by {}", printable(&config))?,
+            false => writeln!(out, "\nNOT up: not all of the store is served")?,
+        }
+    }
+    Ok(if status.is_up {
+        code::FINE
+    } else {
+        code::DAMAGED
+    })
+}
+
+fn role(node: &LocalNode) -> Option<&'static str> {
+    node.role.map(|role| match role {
+        Role::Master => "master",
+        Role::Replica => "replica",
+    })
+}
+
+fn document(node: &LocalNode) -> Value {
+    json!({
+        "address": node.address,
+        "role": role(node),
+        "process": node.process,
+        "memory": node.memory,
+    })
+}
+
+impl From<EventsError> for Failure {
+    fn from(error: EventsError) -> Self {
+        let code = match error.kind() {
+            "usage" | "store-url" | "bad-name" | "store-config" => code::USAGE,
+            "store-layout" | "product-damaged" | "key-damaged" => code::CORRUPT,
+            _ => code::NOT_THERE,
+        };
+        let mut message = error.to_string();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(inner) = cause {
+            message = format!("{message}: {inner}");
+            cause = inner.source();
+        }
+        Self::new(code, error.kind(), message)
+    }
+}

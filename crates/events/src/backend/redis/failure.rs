@@ -1,0 +1,162 @@
+//! What a server's refusals mean: which of them pass, and what the others are to people.
+
+use super::settings::Address;
+use crate::EventsError;
+
+/// What a server says when it cannot do a thing at the moment, or at that place.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Passing {
+    /// The slot is another's from now on.
+    Moved(u16, Address),
+    /// This key is another's already, the slot not yet.
+    Ask(Address),
+    /// Wait and try again.
+    Wait,
+}
+
+/// What is passing of a refusal; none if it will be repeated. An address without a host is on that of the server asked.
+pub fn passing(error: &str, asked: &Address) -> Option<Passing> {
+    let mut words = error.split(' ');
+    let word = words.next()?;
+    let place = |text: Option<&str>| {
+        let text = text?;
+        let local = |port: &str| {
+            Some(Address {
+                host: asked.host.clone(),
+                port: port.parse().ok()?,
+            })
+        };
+        match text.rsplit_once(':')? {
+            ("" | "?", port) => local(port),
+            // IPv6 comes without brackets.
+            (host, port) => Address::parse(&format!("[{host}]:{port}")),
+        }
+    };
+    match word {
+        "MOVED" => {
+            let slot = words.next()?.parse().ok()?;
+            Some(Passing::Moved(slot, place(words.next())?))
+        }
+        "ASK" => {
+            words.next()?;
+            Some(Passing::Ask(place(words.next())?))
+        }
+        "TRYAGAIN" | "CLUSTERDOWN" | "LOADING" | "MASTERDOWN" | "BUSY" | "NOREPLICAS" => {
+            Some(Passing::Wait)
+        }
+        _ => None,
+    }
+}
+
+/// What kind of refusal it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// There is no memory left.
+    Full,
+    /// The server is not to be written.
+    ReadOnly,
+    /// Who we are, or what we may.
+    Denied,
+    /// A key is of another type.
+    WrongType,
+    /// Too few replicas have what was written.
+    Replicas,
+    /// Anything else.
+    Other,
+}
+
+impl Refusal {
+    /// Its stable name.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Full => "store-full",
+            Self::ReadOnly => "read-only",
+            Self::Denied => "store-denied",
+            Self::WrongType => "key-damaged",
+            Self::Replicas => "too-few-replicas",
+            Self::Other => "store-engine",
+        }
+    }
+}
+
+/// The error of a refusal.
+pub fn refused(url: &str, node: &Address, doing: &str, said: &str) -> EventsError {
+    let word = said.split(' ').next().unwrap_or_default();
+    let (refusal, advice) = match word {
+        "OOM" => (
+            Refusal::Full,
+            "give it more memory (maxmemory), add servers and move slots to them, or remove datasets",
+        ),
+        "READONLY" => (
+            Refusal::ReadOnly,
+            "this is a replica: connect to its master, or to the cluster",
+        ),
+        "NOAUTH" => (
+            Refusal::Denied,
+            "give a password: redis://user:password@…, FEMTOBARN_STORE_PASSWORD, or password_file",
+        ),
+        "WRONGPASS" => (Refusal::Denied, "user or password is wrong"),
+        // What servers before 6 say, and those without a password.
+        "ERR" if said.contains("invalid password") || said.contains("without any password") => (
+            Refusal::Denied,
+            "the password is wrong, or there is none to give",
+        ),
+        "NOPERM" => (
+            Refusal::Denied,
+            "the ACL of this user must allow what docs/guides/event-store-redis.md lists",
+        ),
+        "DENIED" => (
+            Refusal::Denied,
+            "protected mode: the server takes only clients of its own machine until it has a password",
+        ),
+        "WRONGTYPE" => (
+            Refusal::WrongType,
+            "somebody else has a key there that is ours: use another prefix, or remove that key",
+        ),
+        "MISCONF" => (
+            Refusal::ReadOnly,
+            "the server cannot save to its disk, and takes no writes until it can",
+        ),
+        "ERR" if said.contains("max number of clients") => {
+            (Refusal::Full, "raise maxclients, or use fewer processes")
+        }
+        _ => (Refusal::Other, "see the server's log"),
+    };
+    EventsError::Refused {
+        url: url.into(),
+        node: node.to_string(),
+        doing: doing.into(),
+        said: said.into(),
+        advice,
+        refusal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirections_say_where() {
+        let asked = Address::parse("here:1").unwrap();
+        let at = |text: &str| Address::parse(text).unwrap();
+        for (error, found) in [
+            (
+                "MOVED 3999 10.0.0.1:6381",
+                Some(Passing::Moved(3999, at("10.0.0.1:6381"))),
+            ),
+            (
+                "MOVED 3999 ::1:6381",
+                Some(Passing::Moved(3999, at("[::1]:6381"))),
+            ),
+            ("MOVED 1 :6380", Some(Passing::Moved(1, at("here:6380")))),
+            ("ASK 1 ?:6380", Some(Passing::Ask(at("here:6380")))),
+            ("CLUSTERDOWN Hash slot not served", Some(Passing::Wait)),
+            ("MOVED x y", None),
+            ("MOVED", None),
+            ("OOM command not allowed", None),
+        ] {
+            assert_eq!(passing(error, &asked), found, "{error}");
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! Commands on their way: to all servers at once, so many at a time, and again where a server says so.
+//!
+//! Every command here may be done twice. It has one key, so that slots may move while it is on its way: who has the key
+//! is known per key, not per slot, until the last has moved.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::failure::refused;
+use super::lane::{Again, Lane, Task, words};
+use super::nodes::{Nodes, Said};
+use super::resp::{Orders, Reply, packed};
+use super::settings::Address;
+use super::wire::{Connection, Trouble};
+use crate::EventsError;
+
+/// How long a server may be quiet until the others are asked whether it is still one of them.
+const SUSPECT: Duration = Duration::from_millis(1500);
+/// How long to wait until a command is tried again.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(300);
+
+/// Is given each reply, with the number of its command.
+pub type Answered<'a> = dyn FnMut(usize, Reply<'_>) -> Result<(), EventsError> + 'a;
+
+/// Connections that are used for one thing after another.
+pub struct Flow<'a> {
+    nodes: &'a Nodes,
+    held: HashMap<Arc<Address>, Connection>,
+    /// Whether a connection has broken: what was answered on it may not be what the server has, if it has failed.
+    pub has_lost: bool,
+    /// Whether commands were sent again of which the first may have been done.
+    pub has_repeated: bool,
+}
+
+impl<'a> Flow<'a> {
+    pub fn new(nodes: &'a Nodes) -> Self {
+        Self {
+            nodes,
+            held: HashMap::new(),
+            has_lost: false,
+            has_repeated: false,
+        }
+    }
+
+    /// Sends commands and takes their replies, in any order; each is answered once. With `in_order`, of two with one key
+    /// the later is done last.
+    ///
+    /// # Errors
+    ///
+    /// What a server refuses, and if none could be had within the time that is set.
+    pub fn run(
+        &mut self,
+        doing: &str,
+        orders: &Orders,
+        in_order: bool,
+        answered: &mut Answered<'_>,
+    ) -> Result<(), EventsError> {
+        let mut pending: Vec<_> = (0..orders.len()).map(|at| Task { at, ask: None }).collect();
+        let mut progress = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        let mut said = Said::default();
+        while !pending.is_empty() {
+            let n = pending.len();
+            let seen = self.nodes.topology().generation;
+            let mut again = self.round(doing, orders, pending, answered, &mut said)?;
+            if again.tasks.is_empty() {
+                break;
+            }
+            if in_order {
+                again.tasks = with_later(again.tasks, orders);
+                self.has_repeated = true;
+            }
+            if again.tasks.len() < n {
+                (progress, pause) = (Instant::now(), FIRST_PAUSE);
+            } else if progress.elapsed() > self.nodes.settings.failover {
+                return Err(self.nodes.unreachable(doing, &said));
+            }
+            if again.must_wait {
+                thread::sleep(pause);
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            if again.must_refresh {
+                let (knows, suspect) = (again.knows.as_ref(), again.suspect.as_ref());
+                self.nodes.refresh(seen, knows, suspect, &mut said);
+            }
+            again.tasks.sort_by_key(|task| task.at);
+            pending = again.tasks;
+        }
+        Ok(())
+    }
+
+    /// Sends all that is pending once; gives what must be sent again.
+    fn round(
+        &mut self,
+        doing: &str,
+        orders: &Orders,
+        pending: Vec<Task>,
+        answered: &mut Answered<'_>,
+        said: &mut Said,
+    ) -> Result<Again, EventsError> {
+        let mut again = Again::default();
+        let mut lanes = self.lanes(doing, orders, pending, &mut again, said)?;
+        while !lanes.is_empty() {
+            let mut next = Vec::with_capacity(lanes.len());
+            for mut lane in lanes {
+                let filled = lane.fill(orders);
+                match self.settle(filled, &mut lane, orders) {
+                    Ok(()) => next.push(lane),
+                    Err(why) => self.end(lane, why, &mut again, said),
+                }
+            }
+            lanes = Vec::with_capacity(next.len());
+            for mut lane in next {
+                let url = &self.nodes.settings.url;
+                let moved = lane.drain(orders, &mut again, said, answered, &|address, error| {
+                    refused(url, address, doing, error)
+                })?;
+                match self.settle(moved, &mut lane, orders) {
+                    Ok(()) if lane.is_done() => {
+                        self.held.insert(lane.address, lane.connection);
+                    }
+                    Ok(()) => lanes.push(lane),
+                    Err(why) => self.end(lane, why, &mut again, said),
+                }
+            }
+        }
+        Ok(again)
+    }
+
+    /// Groups commands by the servers that they go to.
+    fn lanes(
+        &mut self,
+        doing: &str,
+        orders: &Orders,
+        pending: Vec<Task>,
+        again: &mut Again,
+        said: &mut Said,
+    ) -> Result<Vec<Lane>, EventsError> {
+        let topology = self.nodes.topology();
+        let mut queues: BTreeMap<Arc<Address>, VecDeque<Task>> = BTreeMap::new();
+        for task in pending {
+            let slot = orders.get(task.at).map(|order| order.slot);
+            let master = slot.and_then(|slot| topology.master(slot));
+            match task.ask.as_ref().or(master) {
+                Some(address) => match queues.get_mut(address) {
+                    Some(queue) => queue.push_back(task),
+                    None => {
+                        queues.insert(address.clone(), VecDeque::from([task]));
+                    }
+                },
+                None => {
+                    again.tasks.push(task);
+                    (again.must_wait, again.must_refresh) = (true, true);
+                }
+            }
+        }
+        let mut lanes = Vec::with_capacity(queues.len());
+        for (address, queue) in queues {
+            let held = self.held.remove(&address);
+            let connection = held.map_or_else(|| self.nodes.connection(&address), Ok);
+            match connection {
+                Ok(connection) => lanes.push(Lane::new(address, connection, queue)),
+                Err(Trouble::Refused(error)) => {
+                    return Err(refused(&self.nodes.settings.url, &address, doing, &error));
+                }
+                Err(trouble) => {
+                    again.broken(&address, queue);
+                    said.note(&address, words(trouble));
+                }
+            }
+        }
+        Ok(lanes)
+    }
+
+    /// Whether a lane may go on; else why not.
+    fn settle(
+        &self,
+        result: Result<(), Trouble>,
+        lane: &mut Lane,
+        orders: &Orders,
+    ) -> Result<(), String> {
+        match result {
+            Ok(()) => Ok(()),
+            Err(Trouble::Quiet) => {
+                let timeout = self.nodes.settings.timeout;
+                if lane.moved().elapsed() > timeout {
+                    let seconds = timeout.as_secs_f64();
+                    return Err(format!("it did not answer for {seconds} s"));
+                }
+                if lane.looked.elapsed() < SUSPECT {
+                    return Ok(());
+                }
+                lane.looked = Instant::now();
+                match self.is_replaced(&lane.address, |topology| {
+                    lane.tasks().all(|task| {
+                        let slot = orders.get(task.at).map(|order| order.slot);
+                        slot.and_then(|slot| topology.master(slot)) != Some(&lane.address)
+                    })
+                }) {
+                    true => Err("it does not answer, and others have its slots".into()),
+                    false => Ok(()),
+                }
+            }
+            Err(trouble) => Err(words(trouble)),
+        }
+    }
+
+    /// Whether the others say that a server which is quiet is not to be waited for.
+    fn is_replaced(
+        &self,
+        address: &Address,
+        is_gone: impl Fn(&super::nodes::Topology) -> bool,
+    ) -> bool {
+        let topology = self.nodes.topology();
+        if !topology.is_cluster {
+            return false;
+        }
+        let mut said = Said::default();
+        self.nodes
+            .refresh(topology.generation, None, Some(address), &mut said);
+        is_gone(&self.nodes.topology())
+    }
+
+    /// Gives a lane up whose connection is of no use.
+    fn end(&mut self, lane: Lane, why: String, again: &mut Again, said: &mut Said) {
+        self.has_lost = true;
+        self.has_repeated |= !lane.flying.is_empty();
+        self.nodes.forget(&lane.address);
+        said.note(&lane.address, why);
+        let flying = lane.flying.into_iter().flatten();
+        again.broken(&lane.address, flying.chain(lane.queue));
+    }
+
+    /// Waits until as many replicas have what was written by this flow; gives how many have. None if a server was lost,
+    /// so that nobody can tell.
+    pub fn wait_for_replicas(&mut self, wanted: usize) -> Result<Option<usize>, EventsError> {
+        let patience = self
+            .nodes
+            .settings
+            .failover
+            .min(self.nodes.settings.timeout);
+        let (n, millis) = (wanted.to_string(), patience.as_millis().to_string());
+        let wait = packed(&[b"WAIT", n.as_bytes(), millis.as_bytes()]);
+        self.ask_all(&wait, patience)
+    }
+
+    /// Sends one command to all servers that were used; gives the lowest number that they answer.
+    pub fn ask_all(
+        &mut self,
+        command: &[u8],
+        patience: Duration,
+    ) -> Result<Option<usize>, EventsError> {
+        let mut fewest = usize::MAX;
+        let mut waiting = Vec::new();
+        for (address, mut connection) in std::mem::take(&mut self.held) {
+            connection.push(command);
+            match connection.flush() {
+                Ok(()) | Err(Trouble::Quiet) => waiting.push((address, connection)),
+                Err(_) => self.has_lost = true,
+            }
+        }
+        for (address, mut connection) in waiting {
+            match self.answer(&address, &mut connection, patience) {
+                Ok(n) => {
+                    fewest = fewest.min(n);
+                    self.held.insert(address, connection);
+                }
+                Err(Trouble::Refused(error)) => {
+                    let url = &self.nodes.settings.url;
+                    let doing = "ask replicas for what was written";
+                    return Err(refused(url, &address, doing, &error));
+                }
+                Err(_) => self.has_lost = true,
+            }
+        }
+        Ok((!self.has_lost).then_some(fewest))
+    }
+
+    fn answer(
+        &self,
+        address: &Address,
+        connection: &mut Connection,
+        patience: Duration,
+    ) -> Result<usize, Trouble> {
+        let until = Instant::now() + patience + SUSPECT;
+        let mut looked = Instant::now();
+        loop {
+            match connection.flush().and_then(|()| connection.receive()) {
+                Ok(()) => break,
+                Err(Trouble::Quiet) if Instant::now() < until => {
+                    if looked.elapsed() > SUSPECT {
+                        looked = Instant::now();
+                        let is_gone = self.is_replaced(address, |topology| {
+                            topology.masters.iter().all(|master| **master != *address)
+                        });
+                        if is_gone {
+                            return Err(Trouble::Quiet);
+                        }
+                    }
+                }
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        connection.take(|reply| match reply {
+            Reply::Number(n) => Ok(usize::try_from(n).unwrap_or_default()),
+            // WAITAOF gives two: the server itself, and its replicas.
+            Reply::Array(mut elements) => match elements.next() {
+                Some(Reply::Number(n)) => Ok(usize::try_from(n).unwrap_or_default()),
+                _ => Ok(0),
+            },
+            // It has become a replica meanwhile.
+            Reply::Error(error) if error.starts_with(b"UNBLOCKED") => Err(Trouble::Quiet),
+            reply => Err(Trouble::Refused(reply.text())),
+        })?
+    }
+}
+
+impl Drop for Flow<'_> {
+    fn drop(&mut self) {
+        for (address, connection) in self.held.drain() {
+            self.nodes.give_back(&address, connection);
+        }
+    }
+}
+
+/// With each task, all later ones of its slot, so that what comes later is also done later.
+fn with_later(tasks: Vec<Task>, orders: &Orders) -> Vec<Task> {
+    let mut first: HashMap<u16, usize> = HashMap::new();
+    let mut by_number: BTreeMap<usize, Task> = BTreeMap::new();
+    for task in tasks {
+        if let Some(order) = orders.get(task.at) {
+            let earliest = first.entry(order.slot).or_insert(task.at);
+            *earliest = (*earliest).min(task.at);
+            by_number.insert(task.at, task);
+        }
+    }
+    for at in 0..orders.len() {
+        let slot = orders.get(at).map(|order| order.slot);
+        let earliest = slot.and_then(|slot| first.get(&slot));
+        if earliest.is_some_and(|earliest| *earliest <= at) {
+            by_number.entry(at).or_insert(Task { at, ask: None });
+        }
+    }
+    by_number.into_values().collect()
+}

@@ -1,0 +1,185 @@
+//! How durable what was written is made, and whether the servers keep it at all.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::RedisBackend;
+use super::flow::Flow;
+use super::resp::Orders;
+use crate::EventsError;
+
+const DOING: &str = "flush";
+/// How often a server is asked whether its log is written.
+const PAUSE: Duration = Duration::from_millis(2);
+/// Since when a server can be asked to have its log on disk (`WAITAOF`).
+const WAITAOF: (u32, u32) = (7, 2);
+
+/// What a server says of itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Persistence {
+    /// Whether it keeps a log (`appendonly`).
+    has_log: bool,
+    /// How many bytes of the log the system has, and how many wait to be given to it.
+    written: u64,
+    waiting: u64,
+    has_waitaof: bool,
+}
+
+impl Persistence {
+    fn of(&mut self, info: &str) {
+        for line in info.lines() {
+            match line.split_once(':') {
+                Some(("aof_enabled", value)) => self.has_log = value == "1",
+                Some(("aof_current_size", value)) => {
+                    self.written = value.parse().unwrap_or_default()
+                }
+                Some(("aof_buffer_length", value)) => {
+                    self.waiting = value.parse().unwrap_or_default()
+                }
+                Some(("redis_version", value)) => {
+                    let mut parts = value
+                        .split('.')
+                        .map(|part| part.parse().unwrap_or_default());
+                    let version = (
+                        parts.next().unwrap_or_default(),
+                        parts.next().unwrap_or_default(),
+                    );
+                    self.has_waitaof = version >= WAITAOF;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl RedisBackend {
+    /// One slot of each master.
+    fn slots(&self) -> Vec<u16> {
+        let topology = self.nodes.topology();
+        let mut slots = vec![None; topology.masters.len()];
+        for slot in 0..super::keys::N_SLOTS {
+            let place = topology.target(slot).and_then(|at| slots.get_mut(at));
+            place
+                .into_iter()
+                .for_each(|first| *first = first.or(Some(slot)));
+        }
+        slots.into_iter().flatten().collect()
+    }
+
+    /// What the masters say of themselves.
+    fn persistence(
+        &self,
+        flow: &mut Flow<'_>,
+        slots: &[u16],
+    ) -> Result<Vec<Persistence>, EventsError> {
+        let mut orders = Orders::default();
+        for slot in slots {
+            orders.command(*slot, &[b"INFO", b"persistence"]);
+            orders.command(*slot, &[b"INFO", b"server"]);
+        }
+        let mut found = vec![Persistence::default(); slots.len()];
+        flow.run(DOING, &orders, false, &mut |at, reply| {
+            let text = reply.text();
+            found
+                .get_mut(at / 2)
+                .into_iter()
+                .for_each(|of| of.of(&text));
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Whether all masters keep a log; not if they will not say.
+    pub(super) fn has_logs(&self) -> bool {
+        let slots = self.slots();
+        let found = self.persistence(&mut Flow::new(&self.nodes), &slots);
+        found.is_ok_and(|found| found.iter().all(|of| of.has_log))
+    }
+
+    /// Returns when what was written, by whomever, is in as many replicas as are wanted, and in the log of its master: on
+    /// its disk where the server can be asked for that, else given to its system.
+    pub(super) fn make_durable(&self) -> Result<(), EventsError> {
+        let mut flow = Flow::new(&self.nodes);
+        let slots = self.slots();
+        if self.is_durable {
+            let found = self.persistence(&mut flow, &slots)?;
+            let with = |has_waitaof| {
+                let all = slots.iter().zip(&found);
+                let all = all.filter(move |(_, of)| of.has_log && of.has_waitaof == has_waitaof);
+                all.map(|(slot, of)| (*slot, *of)).collect::<Vec<_>>()
+            };
+            self.wait_until_written(&mut flow, with(false))?;
+            let slots: Vec<_> = with(true).iter().map(|(slot, _)| *slot).collect();
+            self.wait_for_logs(&mut flow, &slots)?;
+        }
+        self.wait_for_replicas(&mut flow, &slots)
+    }
+
+    /// Waits until servers have given what waited, when they were asked first, to their system. Others may write
+    /// meanwhile, so that something always waits.
+    fn wait_until_written(
+        &self,
+        flow: &mut Flow<'_>,
+        mut first: Vec<(u16, Persistence)>,
+    ) -> Result<(), EventsError> {
+        let started = Instant::now();
+        first.retain(|(_, of)| of.waiting > 0);
+        while !first.is_empty() {
+            if started.elapsed() > self.nodes.settings.timeout {
+                return Err(self.too_slow());
+            }
+            thread::sleep(PAUSE);
+            let slots: Vec<_> = first.iter().map(|(slot, _)| *slot).collect();
+            let found = self.persistence(flow, &slots)?;
+            for ((_, first), now) in first.iter_mut().zip(found) {
+                // A log that was written anew is shorter: what waits is counted from there.
+                let is_new = now.written < first.written;
+                let is_done = now.waiting == 0 || now.written >= first.written + first.waiting;
+                match (is_new, is_done) {
+                    (true, _) => *first = now,
+                    (false, true) => first.waiting = 0,
+                    (false, false) => {}
+                }
+            }
+            first.retain(|(_, of)| of.waiting > 0);
+        }
+        Ok(())
+    }
+
+    fn too_slow(&self) -> EventsError {
+        let source = "a server did not write its log in time: is its disk full, or slow?";
+        EventsError::engine(&self.nodes.settings.url, DOING, source)
+    }
+
+    fn wait_for_logs(&self, flow: &mut Flow<'_>, slots: &[u16]) -> Result<(), EventsError> {
+        let millis = self.nodes.settings.timeout.as_millis().to_string();
+        let mut orders = Orders::default();
+        for slot in slots {
+            orders.command(*slot, &[b"WAITAOF", b"1", b"0", millis.as_bytes()]);
+        }
+        flow.run(DOING, &orders, false, &mut |_, reply| {
+            let first = reply.elements().and_then(|mut both| both.next());
+            match first {
+                Some(super::resp::Reply::Number(1)) => Ok(()),
+                _ => Err(self.too_slow()),
+            }
+        })
+    }
+
+    /// What is waited for is all that a server has done before the last command on this connection, for whomever.
+    fn wait_for_replicas(&self, flow: &mut Flow<'_>, slots: &[u16]) -> Result<(), EventsError> {
+        let wanted = self.nodes.settings.replicas;
+        if wanted == 0 {
+            return Ok(());
+        }
+        let mut orders = Orders::default();
+        for slot in slots {
+            orders.command(*slot, &[b"PING"]);
+        }
+        flow.run(DOING, &orders, false, &mut |_, _| Ok(()))?;
+        match flow.wait_for_replicas(wanted)? {
+            Some(n) if n >= wanted => Ok(()),
+            found => Err(self.too_few(wanted, found.unwrap_or_default())),
+        }
+    }
+}

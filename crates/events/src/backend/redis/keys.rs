@@ -1,0 +1,150 @@
+//! Where things are in Redis: keys and their slots, as `docs/specs/event-store-redis.md` draws them.
+//!
+//! A parent's key is its hash tag, in hexadecimal since a tag ends at the first brace: its children, the names of its
+//! products and the products are in one slot.
+
+use crate::{Parent, ProductName};
+
+/// The version of the layout, as the store notes it.
+pub const LAYOUT: &[u8] = b"1";
+/// The field in which it is noted.
+pub const LAYOUT_FIELD: &[u8] = b"layout";
+
+/// How many slots a cluster has.
+pub const N_SLOTS: u16 = 16384;
+
+/// The keys of one parent.
+pub struct ParentKeys {
+    /// What all of them begin with: the store's prefix and the tag.
+    stem: Vec<u8>,
+    pub slot: u16,
+}
+
+impl ParentKeys {
+    pub fn new(prefix: &str, parent: &Parent) -> Self {
+        let mut stem = Vec::with_capacity(prefix.len() + 2 * Parent::LENGTH + 3);
+        stem.extend_from_slice(prefix.as_bytes());
+        stem.push(b'{');
+        let start = stem.len();
+        push_hex(&mut stem, &parent.to_bytes());
+        let slot = crc16(stem.get(start..).unwrap_or_default()) % N_SLOTS;
+        stem.push(b'}');
+        Self { stem, slot }
+    }
+
+    /// The sorted set of its children.
+    pub fn children(&self) -> Vec<u8> {
+        [&self.stem, b"c".as_slice()].concat()
+    }
+
+    /// The set of the names of its products.
+    pub fn names(&self) -> Vec<u8> {
+        [&self.stem, b"n".as_slice()].concat()
+    }
+
+    /// The hash of the products of a name, by their events.
+    pub fn products(&self, name: &ProductName) -> Vec<u8> {
+        self.products_named(name.as_str().as_bytes())
+    }
+
+    pub fn products_named(&self, name: &[u8]) -> Vec<u8> {
+        [&self.stem, b"p".as_slice(), name].concat()
+    }
+}
+
+/// A key that belongs to the store as a whole, or to one of its queues: its tag is what it is.
+pub struct Tagged {
+    stem: Vec<u8>,
+    pub slot: u16,
+}
+
+impl Tagged {
+    fn new(prefix: &str, tag: &[u8]) -> Self {
+        Self {
+            stem: [prefix.as_bytes(), b"{", tag, b"}"].concat(),
+            slot: crc16(tag) % N_SLOTS,
+        }
+    }
+
+    pub fn datasets(prefix: &str) -> Self {
+        Self::new(prefix, b"datasets")
+    }
+
+    pub fn store(prefix: &str) -> Self {
+        Self::new(prefix, b"store")
+    }
+
+    pub fn notes(prefix: &str) -> Self {
+        Self::new(prefix, b"notes")
+    }
+
+    pub fn queue(prefix: &str, name: &str) -> Self {
+        let mut tag = b"queue:".to_vec();
+        push_hex(&mut tag, name.as_bytes());
+        Self::new(prefix, &tag)
+    }
+
+    /// One of its keys.
+    pub fn key(&self, kind: &str) -> Vec<u8> {
+        [&self.stem, kind.as_bytes()].concat()
+    }
+}
+
+/// A number as a member or a field: big-endian, so that the order of bytes is that of numbers.
+pub fn number(bytes: &[u8]) -> Option<u64> {
+    Some(u64::from_be_bytes(bytes.try_into().ok()?))
+}
+
+fn push_hex(to: &mut Vec<u8>, bytes: &[u8]) {
+    const DIGITS: [u8; 16] = *b"0123456789abcdef";
+    let digit = |n: u8| DIGITS.get(usize::from(n & 15)).copied().unwrap_or_default();
+    to.extend(
+        bytes
+            .iter()
+            .flat_map(|&byte| [digit(byte >> 4), digit(byte)]),
+    );
+}
+
+/// CRC-16 as Redis Cluster has it (XMODEM: polynomial 0x1021, from 0).
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, &byte| {
+        (0..8).fold(crc ^ u16::from(byte) << 8, |crc, _| {
+            let shifted = crc << 1;
+            if crc & 0x8000 == 0 {
+                shifted
+            } else {
+                shifted ^ 0x1021
+            }
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Uuid;
+
+    #[test]
+    fn slots_are_those_of_redis() {
+        // From Redis Cluster's specification, and CLUSTER KEYSLOT.
+        assert_eq!(crc16(b"123456789"), 0x31c3);
+        assert_eq!(Tagged::new("", b"user1000").slot, 3443);
+        assert_eq!(Tagged::new("a:", b"user1000").slot, 3443);
+    }
+
+    #[test]
+    fn keys_of_a_parent_share_its_tag() {
+        let keys = ParentKeys::new("x:", &Parent::run(Uuid([0x7d; 16]), 0x7b));
+        let tag = format!("x:{{{}{:016x}{}}}", "7d".repeat(16), 0x7b, "f".repeat(16));
+        let name = ProductName::new("a}b", "T").unwrap();
+        for (key, end) in [
+            (keys.children(), "c"),
+            (keys.names(), "n"),
+            (keys.products(&name), "pa}b#T"),
+        ] {
+            assert_eq!(key, format!("{tag}{end}").as_bytes());
+        }
+        let queue = Tagged::queue("", "a}");
+        assert_eq!(queue.key("v"), b"{queue:617d}v");
+    }
+}

@@ -1,0 +1,190 @@
+//! What one server is asked in a round, and what comes of it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::failure::{Passing, passing};
+use super::flow::Answered;
+use super::nodes::Said;
+use super::resp::{Orders, Reply};
+use super::settings::Address;
+use super::wire::{Connection, Trouble};
+use crate::EventsError;
+
+/// How many bytes may be on their way to and from a server at once: with more, what comes is in no cache any more (4 MiB
+/// halve the speed of loads of 800 B).
+const WINDOW: usize = 1 << 20;
+/// And how many commands.
+const MOST: usize = 2000;
+
+/// One command that is to be sent.
+#[derive(Clone)]
+pub struct Task {
+    pub at: usize,
+    /// Who is to be asked for this once, although the slot is another's.
+    pub ask: Option<Arc<Address>>,
+}
+
+/// What is to be sent to one server.
+pub struct Lane {
+    pub address: Arc<Address>,
+    pub connection: Connection,
+    pub queue: VecDeque<Task>,
+    /// What was sent, in its order; none for what announces an exception.
+    pub flying: VecDeque<Option<Task>>,
+    weight: usize,
+    /// Since when it is there.
+    began: Instant,
+    /// When the others were asked last whether this server is still one of them.
+    pub looked: Instant,
+}
+
+/// What must be done again, and why.
+#[derive(Default)]
+pub struct Again {
+    pub tasks: Vec<Task>,
+    pub must_wait: bool,
+    pub must_refresh: bool,
+    pub knows: Option<Address>,
+    pub suspect: Option<Address>,
+}
+
+impl Lane {
+    pub fn new(address: Arc<Address>, connection: Connection, queue: VecDeque<Task>) -> Self {
+        let now = Instant::now();
+        Self {
+            address,
+            connection,
+            queue,
+            flying: VecDeque::new(),
+            weight: 0,
+            began: now,
+            looked: now,
+        }
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.queue.is_empty() && self.flying.is_empty()
+    }
+
+    pub fn tasks(&self) -> impl Iterator<Item = &Task> {
+        self.flying.iter().flatten().chain(&self.queue)
+    }
+
+    /// When something moved last.
+    pub fn moved(&self) -> Instant {
+        self.began.max(self.connection.moved)
+    }
+
+    /// Sends what there is room for.
+    pub fn fill(&mut self, orders: &Orders) -> Result<(), Trouble> {
+        // Half a window at least at a time, so that small commands share a packet.
+        if self.weight <= WINDOW / 2 && self.flying.len() <= MOST / 2 {
+            while self.weight < WINDOW && self.flying.len() < MOST {
+                let Some(task) = self.queue.pop_front() else {
+                    break;
+                };
+                let Some(order) = orders.get(task.at) else {
+                    continue;
+                };
+                if task.ask.is_some() {
+                    self.connection.push(b"*1\r\n$6\r\nASKING\r\n");
+                    self.flying.push_back(None);
+                }
+                self.connection.push(orders.packed(order));
+                self.weight += order.weight;
+                self.flying.push_back(Some(task));
+            }
+        }
+        match self.connection.flush() {
+            // What cannot be sent at the moment may still be answered.
+            Err(Trouble::Quiet) => Ok(()),
+            flushed => flushed,
+        }
+    }
+
+    /// Waits for a reply, and takes those that have come.
+    pub fn drain(
+        &mut self,
+        orders: &Orders,
+        again: &mut Again,
+        said: &mut Said,
+        answered: &mut Answered<'_>,
+        refused: &dyn Fn(&Address, &str) -> EventsError,
+    ) -> Result<Result<(), Trouble>, EventsError> {
+        if self.flying.is_empty() {
+            return Ok(Ok(()));
+        }
+        if let Err(trouble) = self.connection.receive() {
+            return Ok(Err(trouble));
+        }
+        loop {
+            let Some(task) = self.flying.pop_front() else {
+                return Ok(Err(Trouble::Broken(
+                    "it says more than it was asked".into(),
+                )));
+            };
+            let address = &self.address;
+            let taken = self.connection.take(|reply| match (task, reply) {
+                (Some(task), Reply::Error(error)) => {
+                    let weight = orders.get(task.at).map_or(0, |order| order.weight);
+                    let error = String::from_utf8_lossy(error);
+                    let passing =
+                        passing(&error, address).ok_or_else(|| refused(address, &error))?;
+                    again.passing(passing, task);
+                    said.note(address, error.into_owned());
+                    Ok(weight)
+                }
+                (Some(task), reply) => {
+                    answered(task.at, reply)?;
+                    Ok(orders.get(task.at).map_or(0, |order| order.weight))
+                }
+                (None, _) => Ok(0),
+            });
+            match taken {
+                Ok(weight) => self.weight = self.weight.saturating_sub(weight?),
+                Err(trouble) => return Ok(Err(trouble)),
+            }
+            match self.connection.has_reply() {
+                Ok(true) => {}
+                Ok(false) => return Ok(Ok(())),
+                Err(trouble) => return Ok(Err(trouble)),
+            }
+        }
+    }
+}
+
+impl Again {
+    pub fn broken(&mut self, address: &Address, tasks: impl IntoIterator<Item = Task>) {
+        // Who is to be asked for once is not asked again: the slot may have moved as a whole meanwhile.
+        let tasks = tasks.into_iter().map(|task| Task { ask: None, ..task });
+        self.tasks.extend(tasks);
+        (self.must_wait, self.must_refresh) = (true, true);
+        self.suspect = Some(address.clone());
+    }
+
+    pub fn passing(&mut self, passing: Passing, task: Task) {
+        let ask = match passing {
+            Passing::Moved(_, to) => {
+                self.must_refresh = true;
+                self.knows = Some(to);
+                None
+            }
+            Passing::Ask(to) => Some(Arc::new(to)),
+            Passing::Wait => {
+                (self.must_wait, self.must_refresh) = (true, true);
+                None
+            }
+        };
+        self.tasks.push(Task { ask, ..task });
+    }
+}
+
+/// What a connection has come to, in words.
+pub fn words(trouble: Trouble) -> String {
+    match trouble {
+        Trouble::Quiet => "it does not answer".into(),
+        Trouble::Broken(why) | Trouble::Refused(why) => why,
+    }
+}

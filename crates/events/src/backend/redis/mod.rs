@@ -1,0 +1,449 @@
+//! `redis://` and `rediss://`: Redis Cluster, a single Redis, and Valkey.
+//!
+//! The protocol is spoken here (`resp`, `wire`), over blocking sockets, as the trait is: who is visited by a load is given
+//! slices of what came from the server. `nodes` knows who has which slot, `flow` sends commands to all of them at once
+//! (`lane` is what goes to one) and again where a server says so, and `write`, `read`, `queues` and `flush` say what is sent. `keys` is the layout.
+//!
+//! # Invariants
+//!
+//! - No command has two keys, and each may be done twice: slots may move, and servers take the place of others, meanwhile.
+//! - A password is in no error and no debug output.
+//! - Nothing waits for a server longer than the settings say.
+
+mod failure;
+mod flow;
+mod flush;
+mod keys;
+mod lane;
+mod nodes;
+mod queues;
+mod read;
+mod resp;
+pub(crate) mod settings;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod wire;
+mod write;
+
+pub use failure::Refusal;
+
+/// What a local cluster is spoken to with.
+pub(crate) mod local_parts {
+    pub use super::resp::Reply;
+    pub use super::settings::{Address, Settings};
+    pub use super::wire::{Connection, Trouble};
+}
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
+
+use crate::{
+    Backend, Batch, DataSetPath, EventsError, Mode, Parent, Popped, ProductName, Scan, Uuid, Visit,
+    Wanted, Written,
+};
+use flow::Flow;
+use keys::{LAYOUT, LAYOUT_FIELD, ParentKeys, Tagged};
+use nodes::Nodes;
+use queues::Lane;
+use resp::{Orders, Reply};
+use settings::Settings;
+
+/// A store in a Redis.
+#[derive(Debug)]
+pub struct RedisBackend {
+    nodes: Nodes,
+    is_durable: bool,
+    /// How large products of a name are, so that answers have a size that suits.
+    sizes: RwLock<HashMap<ProductName, usize>>,
+    /// Who this is to queues.
+    client: Uuid,
+    /// The process that uses them, how many lanes there are, and those that nobody uses.
+    lanes: Mutex<(u32, u64, Vec<Lane>)>,
+}
+
+impl RedisBackend {
+    /// Connects to the store of a URL, which is made if it is not there and may be written.
+    ///
+    /// # Errors
+    ///
+    /// If the URL says what is not known, no server answers, or what is there is no store.
+    pub fn connect(url: &str) -> Result<Arc<Self>, EventsError> {
+        Self::connect_with(Settings::parse(url)?)
+    }
+
+    pub(crate) fn connect_with(settings: Settings) -> Result<Arc<Self>, EventsError> {
+        let client = Uuid::random().map_err(|error| {
+            EventsError::engine(&settings.url, "draw a number", error.to_string())
+        })?;
+        let mut backend = Self {
+            nodes: Nodes::connect(settings)?,
+            is_durable: false,
+            sizes: RwLock::default(),
+            client,
+            lanes: Mutex::default(),
+        };
+        backend.check_layout()?;
+        backend.is_durable = backend.has_logs();
+        Ok(Arc::new(backend))
+    }
+
+    fn check_layout(&self) -> Result<(), EventsError> {
+        let key = Tagged::store(&self.nodes.settings.prefix);
+        let url = || self.nodes.settings.url.clone();
+        let found = match self.nodes.settings.mode {
+            Mode::Append => Some(self.first_of(&key, "h", LAYOUT_FIELD, LAYOUT)?),
+            Mode::Read => self.field(&key, "h", LAYOUT_FIELD)?,
+        };
+        match found {
+            Some(found) if found == LAYOUT => Ok(()),
+            Some(found) => Err(EventsError::Layout {
+                url: url(),
+                expected: format!(
+                    "an event store of layout {}",
+                    String::from_utf8_lossy(LAYOUT)
+                ),
+                found: format!("layout {:?}", String::from_utf8_lossy(&found)),
+            }),
+            None => Err(EventsError::NotFound {
+                url: url(),
+                what: "event store".into(),
+                hint: String::new(),
+            }),
+        }
+    }
+
+    fn keys(&self, parent: &Parent) -> ParentKeys {
+        ParentKeys::new(&self.nodes.settings.prefix, parent)
+    }
+
+    fn may_write(&self, doing: &'static str) -> Result<(), EventsError> {
+        match self.nodes.settings.mode {
+            Mode::Append => Ok(()),
+            Mode::Read => Err(EventsError::ReadOnly {
+                url: self.nodes.settings.url.clone(),
+                doing,
+            }),
+        }
+    }
+
+    /// The error that a server has answered what it never does.
+    fn nonsense(&self, doing: &str, reply: Reply<'_>) -> EventsError {
+        let mut text = reply.text();
+        text.truncate(text.floor_char_boundary(100));
+        let source = format!("a server answers what makes no sense: {text:?}");
+        EventsError::engine(&self.nodes.settings.url, doing, source)
+    }
+
+    fn truth(&self, doing: &str, reply: Reply<'_>) -> Result<bool, EventsError> {
+        match reply {
+            Reply::Number(n) => Ok(n != 0),
+            reply => Err(self.nonsense(doing, reply)),
+        }
+    }
+
+    /// Does commands and waits for replicas, and does them again if a server was lost meanwhile; gives what the last one
+    /// is answered.
+    fn surely<T>(
+        &self,
+        doing: &str,
+        orders: &Orders,
+        take: &mut dyn FnMut(Reply<'_>) -> Result<T, EventsError>,
+    ) -> Result<T, EventsError> {
+        let wanted = self.nodes.settings.replicas;
+        let started = std::time::Instant::now();
+        loop {
+            let mut flow = Flow::new(&self.nodes);
+            let mut taken = None;
+            flow.run(doing, orders, true, &mut |_, reply| {
+                taken = Some(take(reply)?);
+                Ok(())
+            })?;
+            let n = match wanted {
+                0 => Some(0),
+                wanted => flow.wait_for_replicas(wanted)?,
+            };
+            match (n, taken) {
+                (Some(n), Some(taken)) if n >= wanted => return Ok(taken),
+                (Some(n), _) => return Err(self.too_few(wanted, n)),
+                (None, _) if started.elapsed() > self.nodes.settings.failover => {
+                    return Err(self.too_few(wanted, 0));
+                }
+                (None, _) => {}
+            }
+        }
+    }
+
+    /// One field of a hash.
+    fn field(
+        &self,
+        key: &Tagged,
+        kind: &str,
+        field: &[u8],
+    ) -> Result<Option<Vec<u8>>, EventsError> {
+        let mut orders = Orders::default();
+        orders.command(key.slot, &[b"HGET", &key.key(kind), field]);
+        let mut found = None;
+        Flow::new(&self.nodes).run("look something up", &orders, false, &mut |_, reply| {
+            found = reply.bytes().map(<[u8]>::to_vec);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// One field of a hash, which gets this value if it had none.
+    fn first_of(
+        &self,
+        key: &Tagged,
+        kind: &str,
+        field: &[u8],
+        value: &[u8],
+    ) -> Result<Vec<u8>, EventsError> {
+        const DOING: &str = "note something";
+        let mut orders = Orders::default();
+        orders.command(key.slot, &[b"HSETNX", &key.key(kind), field, value]);
+        orders.command(key.slot, &[b"HGET", &key.key(kind), field]);
+        let found = self.surely(DOING, &orders, &mut |reply| {
+            Ok(reply.bytes().map(<[u8]>::to_vec))
+        })?;
+        found.ok_or_else(|| self.nonsense(DOING, Reply::Value(None)))
+    }
+
+    /// Commands of which only matters that they are done.
+    fn change(&self, doing: &str, orders: &Orders) -> Result<(), EventsError> {
+        match orders.is_empty() {
+            true => Ok(()),
+            false => self.surely(doing, orders, &mut |_| Ok(())),
+        }
+    }
+
+    /// The names of products that some of a parent's events have, or had.
+    fn names_of(&self, keys: &ParentKeys) -> Result<Vec<ProductName>, EventsError> {
+        let mut orders = Orders::default();
+        orders.command(keys.slot, &[b"SMEMBERS", &keys.names()]);
+        let mut found = Vec::new();
+        Flow::new(&self.nodes).run("list products", &orders, false, &mut |_, reply| {
+            for name in reply.elements().into_iter().flatten() {
+                let bytes = name.bytes().unwrap_or_default();
+                found.push(
+                    ProductName::from_bytes(bytes).ok_or_else(|| EventsError::Key {
+                        url: self.nodes.settings.url.clone(),
+                        table: "names of products",
+                        key: format!("{:?}", String::from_utf8_lossy(bytes)),
+                    })?,
+                );
+            }
+            Ok(())
+        })?;
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    fn datasets_key(&self) -> Tagged {
+        Tagged::datasets(&self.nodes.settings.prefix)
+    }
+
+    fn uuid(&self, path: &[u8], bytes: &[u8]) -> Result<Uuid, EventsError> {
+        let uuid = bytes.try_into().ok().map(Uuid);
+        uuid.ok_or_else(|| EventsError::Key {
+            url: self.nodes.settings.url.clone(),
+            table: "datasets",
+            key: format!("{:?}", String::from_utf8_lossy(path)),
+        })
+    }
+}
+
+impl Backend for RedisBackend {
+    fn url(&self) -> &str {
+        &self.nodes.settings.url
+    }
+
+    fn is_durable(&self) -> bool {
+        self.is_durable
+    }
+
+    fn n_targets(&self) -> usize {
+        self.nodes.topology().masters.len().max(1)
+    }
+
+    fn target(&self, parent: &Parent) -> usize {
+        let slot = self.keys(parent).slot;
+        self.nodes.topology().target(slot).unwrap_or_default()
+    }
+
+    fn write(&self, batch: &Batch) -> Result<Written, EventsError> {
+        self.may_write("write")?;
+        self.write_batch(batch)
+    }
+
+    fn flush(&self) -> Result<(), EventsError> {
+        self.make_durable()
+    }
+
+    fn create_dataset(&self, path: &DataSetPath, uuid: Uuid) -> Result<Uuid, EventsError> {
+        self.may_write("create a dataset")?;
+        let (key, name) = (self.datasets_key(), path.to_bytes());
+        let found = self.first_of(&key, "u", &name, &uuid.0)?;
+        // Listed only when it can be opened; again each time, as whoever created it may have ended in between.
+        let mut orders = Orders::default();
+        orders.command(key.slot, &[b"ZADD", &key.key("n"), b"0", &name]);
+        self.change("create a dataset", &orders)?;
+        self.uuid(&name, &found)
+    }
+
+    fn dataset(&self, path: &DataSetPath) -> Result<Option<Uuid>, EventsError> {
+        let name = path.to_bytes();
+        let found = self.field(&self.datasets_key(), "u", &name)?;
+        found.map(|found| self.uuid(&name, &found)).transpose()
+    }
+
+    fn datasets(
+        &self,
+        parent: &DataSetPath,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<(String, Uuid)>, EventsError> {
+        self.list_datasets(parent, after, limit)
+    }
+
+    fn remove_dataset(&self, path: &DataSetPath) -> Result<(), EventsError> {
+        self.may_write("remove a dataset")?;
+        let (key, name) = (self.datasets_key(), path.to_bytes());
+        let mut orders = Orders::default();
+        orders.command(key.slot, &[b"ZREM", &key.key("n"), &name]);
+        orders.command(key.slot, &[b"HDEL", &key.key("u"), &name]);
+        self.change("remove a dataset", &orders)
+    }
+
+    fn numbers(&self, scans: &[Scan]) -> Result<Vec<Vec<u64>>, EventsError> {
+        self.scan(scans)
+    }
+
+    fn contains(&self, parent: &Parent, numbers: &[u64]) -> Result<Vec<bool>, EventsError> {
+        self.contains_all(parent, numbers)
+    }
+
+    fn remove(&self, parent: &Parent, numbers: &[u64]) -> Result<(), EventsError> {
+        self.may_write("remove containers")?;
+        let keys = self.keys(parent);
+        let mut orders = Orders::default();
+        for numbers in numbers.chunks(write::MOST_FIELDS) {
+            orders.begin(keys.slot, 2 + numbers.len());
+            orders.arg(b"ZREM").arg(&keys.children());
+            for number in numbers {
+                orders.arg(&number.to_be_bytes());
+            }
+        }
+        self.change("remove containers", &orders)
+    }
+
+    fn load(&self, wanted: &[Wanted<'_>], visit: &mut Visit<'_>) -> Result<(), EventsError> {
+        self.load_products(wanted, visit)
+    }
+
+    fn names(&self, parent: &Parent, event: u64) -> Result<Vec<ProductName>, EventsError> {
+        let keys = self.keys(parent);
+        let names = self.names_of(&keys)?;
+        let mut orders = Orders::default();
+        for name in &names {
+            let args = [
+                b"HEXISTS".as_slice(),
+                &keys.products(name),
+                &event.to_be_bytes(),
+            ];
+            orders.command(keys.slot, &args);
+        }
+        let mut there = vec![false; names.len()];
+        Flow::new(&self.nodes).run("list products", &orders, false, &mut |at, reply| {
+            let is_there = self.truth("list products", reply)?;
+            there
+                .get_mut(at)
+                .into_iter()
+                .for_each(|there| *there = is_there);
+            Ok(())
+        })?;
+        let found = names.into_iter().zip(there).filter(|(_, there)| *there);
+        Ok(found.map(|(name, _)| name).collect())
+    }
+
+    fn remove_products(
+        &self,
+        parent: &Parent,
+        event: u64,
+        name: Option<&ProductName>,
+    ) -> Result<(), EventsError> {
+        self.may_write("remove products")?;
+        let keys = self.keys(parent);
+        let names = match name {
+            Some(name) => vec![name.clone()],
+            None => self.names_of(&keys)?,
+        };
+        let mut orders = Orders::default();
+        for name in &names {
+            let args = [
+                b"HDEL".as_slice(),
+                &keys.products(name),
+                &event.to_be_bytes(),
+            ];
+            orders.command(keys.slot, &args);
+        }
+        self.change("remove products", &orders)
+    }
+
+    fn clear(&self, parent: &Parent) -> Result<(), EventsError> {
+        self.may_write("remove a container's contents")?;
+        let keys = self.keys(parent);
+        let products = self.names_of(&keys)?;
+        let products = products.iter().map(|name| keys.products(name));
+        // Nobody finds an event without its products, and the names go last: whoever is broken off finds them again.
+        let all: Vec<_> = [keys.children()].into_iter().chain(products).collect();
+        for keys_now in [all, vec![keys.names()]] {
+            let mut orders = Orders::default();
+            for key in &keys_now {
+                orders.command(keys.slot, &[b"UNLINK", key]);
+            }
+            self.change("remove a container's contents", &orders)?;
+        }
+        Ok(())
+    }
+
+    fn note(&self, key: &str, value: &[u8]) -> Result<Vec<u8>, EventsError> {
+        self.may_write("note something")?;
+        let notes = Tagged::notes(&self.nodes.settings.prefix);
+        self.first_of(&notes, "h", key.as_bytes(), value)
+    }
+
+    fn noted(&self, key: &str) -> Result<Option<Vec<u8>>, EventsError> {
+        let notes = Tagged::notes(&self.nodes.settings.prefix);
+        self.field(&notes, "h", key.as_bytes())
+    }
+
+    fn create_queue(&self, queue: &str) -> Result<bool, EventsError> {
+        self.make_queue(queue)
+    }
+
+    fn destroy_queue(&self, queue: &str) -> Result<bool, EventsError> {
+        self.unmake_queue(queue)
+    }
+
+    fn produce(&self, queue: &str, producer: Uuid, lease: Duration) -> Result<bool, EventsError> {
+        self.lease(queue, producer, lease.max(Duration::from_millis(1)))
+    }
+
+    fn end_producing(&self, queue: &str, producer: Uuid) -> Result<(), EventsError> {
+        self.lease(queue, producer, Duration::ZERO).map(drop)
+    }
+
+    fn push(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
+        self.push_value(queue, value)
+    }
+
+    fn pop(&self, queue: &str, patience: Duration) -> Result<Popped, EventsError> {
+        self.pop_value(queue, patience)
+    }
+
+    fn queue_len(&self, queue: &str) -> Result<Option<u64>, EventsError> {
+        self.len_of_queue(queue)
+    }
+}

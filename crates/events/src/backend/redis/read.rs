@@ -1,0 +1,309 @@
+//! Products and containers on their way from the store.
+
+use std::ops::Range;
+
+use super::RedisBackend;
+use super::flow::Flow;
+use super::keys::number;
+use super::resp::{Orders, Reply};
+use super::write::MOST_FIELDS;
+use crate::{DataSetPath, EventsError, Parent, ProductName, Scan, Uuid, Visit, Wanted};
+
+/// How many bytes one answer should have.
+const ANSWER: usize = 1 << 20;
+/// How many products are asked for until it is known how large they are.
+const PROBE: usize = 64;
+/// How many commands are made before they are sent.
+const AT_ONCE: usize = 1000;
+/// How many numbers are asked for at once.
+const PAGE: usize = 16 << 10;
+/// What a number or a missing value takes on the wire, about.
+const ENTRY: usize = 16;
+
+/// What of the products that are wanted a command asks for.
+type Part = (usize, Range<usize>);
+
+impl RedisBackend {
+    pub(super) fn load_products(
+        &self,
+        wanted: &[Wanted<'_>],
+        visit: &mut Visit<'_>,
+    ) -> Result<(), EventsError> {
+        let mut flow = Flow::new(&self.nodes);
+        let mut parts = Vec::new();
+        for (w, group) in wanted.iter().enumerate() {
+            let mut from = 0;
+            if group.events.len() > PROBE && self.size_of(group.name).is_none() {
+                self.load_parts(&mut flow, wanted, &[(w, 0..PROBE)], visit)?;
+                from = PROBE;
+            }
+            let size = self.size_of(group.name).unwrap_or_default() + ENTRY;
+            let n = (ANSWER / size).clamp(1, MOST_FIELDS);
+            while from < group.events.len() {
+                let to = group.events.len().min(from + n);
+                parts.push((w, from..to));
+                from = to;
+                if parts.len() == AT_ONCE {
+                    self.load_parts(&mut flow, wanted, &parts, visit)?;
+                    parts.clear();
+                }
+            }
+        }
+        self.load_parts(&mut flow, wanted, &parts, visit)
+    }
+
+    fn load_parts(
+        &self,
+        flow: &mut Flow<'_>,
+        wanted: &[Wanted<'_>],
+        parts: &[Part],
+        visit: &mut Visit<'_>,
+    ) -> Result<(), EventsError> {
+        let mut orders = Orders::default();
+        let mut keys = None;
+        for (w, events) in parts {
+            let Some(group) = wanted.get(*w) else {
+                continue;
+            };
+            let events = group.events.get(events.clone()).unwrap_or_default();
+            let of = match keys.take() {
+                Some((parent, keys)) if parent == group.parent => keys,
+                _ => self.keys(&group.parent),
+            };
+            orders.begin(of.slot, 2 + events.len());
+            orders.arg(b"HMGET").arg(&of.products(group.name));
+            for event in events {
+                orders.arg(&event.to_be_bytes());
+            }
+            let size = self.size_of(group.name).unwrap_or(ANSWER / PROBE);
+            orders.brings(events.len() * (size + ENTRY));
+            keys = Some((group.parent, of));
+        }
+        flow.run("load products", &orders, false, &mut |at, reply| {
+            let part = parts
+                .get(at)
+                .and_then(|part| Some((part, wanted.get(part.0)?)));
+            let Some(((w, events), group)) = part else {
+                return Ok(());
+            };
+            let n_bytes = self.visit_part(*w, events.clone(), reply, visit)?;
+            self.note_size(group.name, n_bytes / events.len().max(1));
+            Ok(())
+        })
+    }
+
+    /// Hands the values of one answer on; gives how many bytes they have.
+    fn visit_part(
+        &self,
+        w: usize,
+        events: Range<usize>,
+        reply: Reply<'_>,
+        visit: &mut Visit<'_>,
+    ) -> Result<usize, EventsError> {
+        let n = events.len();
+        let mut values = reply.elements().into_iter().flatten();
+        let mut n_bytes = 0;
+        let mut n_values = 0;
+        for (e, value) in events.zip(&mut values) {
+            let value = value.bytes();
+            n_bytes += value.map_or(0, <[u8]>::len);
+            n_values += 1;
+            visit(w, e, value)?;
+        }
+        match n_values == n && values.next().is_none() {
+            true => Ok(n_bytes),
+            false => Err(self.nonsense("load products", reply)),
+        }
+    }
+
+    /// How large products of a name are, as far as was seen.
+    fn size_of(&self, name: &ProductName) -> Option<usize> {
+        let sizes = self.sizes.read().ok()?;
+        sizes.get(name).copied()
+    }
+
+    fn note_size(&self, name: &ProductName, size: usize) {
+        if self
+            .size_of(name)
+            .is_some_and(|known| known >= size / 2 && known <= size.max(1) * 2)
+        {
+            return;
+        }
+        if let Ok(mut sizes) = self.sizes.write() {
+            // Names come from users: there are few of them, unless something is odd.
+            if sizes.len() > 10_000 {
+                sizes.clear();
+            }
+            sizes.insert(name.clone(), size);
+        }
+    }
+
+    pub(super) fn scan(&self, scans: &[Scan]) -> Result<Vec<Vec<u64>>, EventsError> {
+        let mut found: Vec<Vec<u64>> = vec![Vec::new(); scans.len()];
+        // Which are not at their end, and where they go on.
+        let mut open: Vec<(usize, Scan)> = scans.iter().copied().enumerate().collect();
+        let mut flow = Flow::new(&self.nodes);
+        while !open.is_empty() {
+            open.retain(|(_, scan)| scan.limit > 0);
+            let mut orders = Orders::default();
+            for (_, scan) in &open {
+                let keys = self.keys(&scan.parent);
+                let from = [b"[".as_slice(), &scan.from.to_be_bytes()].concat();
+                let n = scan.limit.min(PAGE).to_string();
+                let key = keys.children();
+                let args = [
+                    b"ZRANGE",
+                    &*key,
+                    &from,
+                    b"+",
+                    b"BYLEX",
+                    b"LIMIT",
+                    b"0",
+                    n.as_bytes(),
+                ];
+                orders.command(keys.slot, &args);
+                orders.brings(scan.limit.min(PAGE) * ENTRY);
+            }
+            let mut next = Vec::new();
+            flow.run("list containers", &orders, false, &mut |at, reply| {
+                let Some(&(which, scan)) = open.get(at) else {
+                    return Ok(());
+                };
+                let numbers = self.numbers_of(scan, reply)?;
+                let last = numbers
+                    .last()
+                    .filter(|_| numbers.len() == scan.limit.min(PAGE));
+                next.extend(last.and_then(|last| last.checked_add(1)).map(|from| {
+                    let limit = scan.limit - numbers.len();
+                    (
+                        which,
+                        Scan {
+                            from,
+                            limit,
+                            ..scan
+                        },
+                    )
+                }));
+                found
+                    .get_mut(which)
+                    .into_iter()
+                    .for_each(|all| all.extend(&numbers));
+                Ok(())
+            })?;
+            open = next;
+        }
+        Ok(found)
+    }
+
+    fn numbers_of(&self, scan: Scan, reply: Reply<'_>) -> Result<Vec<u64>, EventsError> {
+        let members = reply.elements().into_iter().flatten();
+        members
+            .map(|member| {
+                let bytes = member.bytes().unwrap_or_default();
+                number(bytes).ok_or_else(|| EventsError::Key {
+                    url: self.nodes.settings.url.clone(),
+                    table: "containers",
+                    key: format!(
+                        "{:?} in {}",
+                        String::from_utf8_lossy(bytes),
+                        scan.parent.descriptor()
+                    ),
+                })
+            })
+            .collect()
+    }
+}
+
+impl RedisBackend {
+    pub(super) fn contains_all(
+        &self,
+        parent: &Parent,
+        numbers: &[u64],
+    ) -> Result<Vec<bool>, EventsError> {
+        let keys = self.keys(parent);
+        let mut orders = Orders::default();
+        for numbers in numbers.chunks(MOST_FIELDS) {
+            orders.begin(keys.slot, 2 + numbers.len());
+            orders.arg(b"ZMSCORE").arg(&keys.children());
+            for number in numbers {
+                orders.arg(&number.to_be_bytes());
+            }
+        }
+        let mut there = vec![false; numbers.len()];
+        let mut flow = Flow::new(&self.nodes);
+        flow.run("look for containers", &orders, false, &mut |at, reply| {
+            let scores = reply.elements().into_iter().flatten();
+            let places = there.iter_mut().skip(at * MOST_FIELDS).take(MOST_FIELDS);
+            for (place, score) in places.zip(scores) {
+                *place = score != Reply::Value(None);
+            }
+            Ok(())
+        })?;
+        Ok(there)
+    }
+
+    pub(super) fn list_datasets(
+        &self,
+        parent: &DataSetPath,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<(String, Uuid)>, EventsError> {
+        const DOING: &str = "list datasets";
+        let key = self.datasets_key();
+        let prefix = parent.prefix();
+        let mut from = match after {
+            Some(after) => [b"(".as_slice(), &prefix, after.as_bytes()].concat(),
+            None => [b"[".as_slice(), &prefix].concat(),
+        };
+        // Bytes of UTF-8 are never 0xff: this is behind all that begins with the prefix.
+        let to = [b"(".as_slice(), &prefix, &[0xff]].concat();
+        let mut found = Vec::new();
+        let mut flow = Flow::new(&self.nodes);
+        while found.len() < limit {
+            let n = (limit - found.len()).min(MOST_FIELDS);
+            let count = n.to_string();
+            let mut orders = Orders::default();
+            let names_key = key.key("n");
+            let args = [
+                b"ZRANGE",
+                &*names_key,
+                &from,
+                &to,
+                b"BYLEX",
+                b"LIMIT",
+                b"0",
+                count.as_bytes(),
+            ];
+            orders.command(key.slot, &args);
+            let mut paths = Vec::new();
+            flow.run(DOING, &orders, false, &mut |_, reply| {
+                let members = reply.elements().into_iter().flatten();
+                paths.extend(members.filter_map(|member| member.bytes().map(<[u8]>::to_vec)));
+                Ok(())
+            })?;
+            let Some(last) = paths.last() else { break };
+            from = [b"(".as_slice(), last].concat();
+            let mut orders = Orders::default();
+            orders.begin(key.slot, 2 + paths.len());
+            orders.arg(b"HMGET").arg(&key.key("u"));
+            for path in &paths {
+                orders.arg(path);
+            }
+            flow.run(DOING, &orders, false, &mut |_, reply| {
+                let uuids = reply.elements().into_iter().flatten();
+                for (path, uuid) in paths.iter().zip(uuids) {
+                    // One that was removed meanwhile has none.
+                    let Some(uuid) = uuid.bytes() else { continue };
+                    let name = path.strip_prefix(&*prefix).unwrap_or_default();
+                    let name = String::from_utf8_lossy(name).into_owned();
+                    found.push((name, self.uuid(path, uuid)?));
+                }
+                Ok(())
+            })?;
+            if paths.len() < n {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}

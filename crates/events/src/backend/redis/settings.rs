@@ -1,0 +1,427 @@
+//! What a URL of a Redis says, and the variables beside it.
+//!
+//! `redis://[user[:password]@]host[:port][,host[:port]…]/[?name=value&…]`, or `rediss://` for TLS. Each name is also a
+//! variable, `FEMTOBARN_STORE_` and the name in capitals, which the URL overrules.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::{EventsError, Mode};
+
+/// The port of a host that has none in the URL.
+const PORT: u16 = 6379;
+
+/// What can be set, and what it means.
+pub const NAMES: [&str; 13] = [
+    "prefix",
+    "user",
+    "password",
+    "password_file",
+    "connect_timeout",
+    "timeout",
+    "failover",
+    "write_concern",
+    "connections",
+    "ca",
+    "cert",
+    "key",
+    "mode",
+];
+
+/// A password, which is in no message.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(secret)")
+    }
+}
+
+/// Where a server listens.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Address {
+    /// Its name or number, without the brackets of IPv6.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+}
+
+impl Address {
+    /// That of `host:port`, or of `host` alone.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (host, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (host, port) = rest.split_once(']')?;
+                (host, port.strip_prefix(':'))
+            }
+            None => match text.rsplit_once(':') {
+                Some((host, _)) if host.contains(':') => return None,
+                Some((host, port)) => (host, Some(port)),
+                None => (text, None),
+            },
+        };
+        let port = port.map_or(Some(PORT), |port| port.parse().ok());
+        let host = (!host.is_empty()).then(|| host.to_owned());
+        Some(Self {
+            host: host?,
+            port: port.filter(|&port| port != 0)?,
+        })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
+/// How a Redis is asked, and what is expected of it.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The URL as messages show it: without a password.
+    pub url: String,
+    /// Who is asked first.
+    pub seeds: Vec<Address>,
+    /// Whether by TLS.
+    pub has_tls: bool,
+    /// Who we are: an ACL user, or none for the default one.
+    pub user: Option<String>,
+    /// Its password.
+    pub password: Option<Secret>,
+    /// What all keys begin with.
+    pub prefix: String,
+    /// How long a connection may take.
+    pub connect_timeout: Duration,
+    /// How long an answer may take.
+    pub timeout: Duration,
+    /// How long to wait for a cluster that puts itself right.
+    pub failover: Duration,
+    /// How many replicas must have what was written.
+    pub replicas: usize,
+    /// How many connections to a server are kept for later.
+    pub connections: usize,
+    /// Whose certificates are trusted; the system's if none.
+    pub ca: Option<PathBuf>,
+    /// Our own certificate, and its key.
+    pub identity: (Option<PathBuf>, Option<PathBuf>),
+    /// Whether it may be written.
+    pub mode: Mode,
+}
+
+impl Settings {
+    /// Those of a URL and the environment.
+    ///
+    /// # Errors
+    ///
+    /// If the URL is none, or says what is not known.
+    pub fn parse(url: &str) -> Result<Self, EventsError> {
+        Self::parse_with(url, &|name| {
+            std::env::var(format!("FEMTOBARN_STORE_{}", name.to_uppercase())).ok()
+        })
+    }
+
+    fn parse_with(
+        url: &str,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, EventsError> {
+        let mut settings = Self::new(url);
+        let shown = settings.url.clone();
+        let bad = |why: String| EventsError::Url {
+            url: shown.clone(),
+            why,
+        };
+        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+        settings.has_tls = match scheme {
+            "redis" | "valkey" => false,
+            "rediss" | "valkeys" => true,
+            _ => return Err(bad("it begins with neither redis:// nor rediss://".into())),
+        };
+        for name in NAMES {
+            if let Some(value) = variable(name) {
+                let said = settings.set(name, &value);
+                said.map_err(|why| bad(format!("FEMTOBARN_STORE_{}: {why}", name.to_uppercase())))?;
+            }
+        }
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        if path.contains('@') || query.contains('@') {
+            return Err(bad(
+                "an @ behind the hosts: in a password write / as %2F, ? as %3F, @ as %40".into(),
+            ));
+        }
+        if !path.is_empty() {
+            return Err(bad(format!(
+                "there is nothing at /{path}: stores of one Redis are told apart by ?prefix=…"
+            )));
+        }
+        let hosts = match authority.rsplit_once('@') {
+            Some((who, hosts)) => {
+                settings.set_who(who).map_err(&bad)?;
+                hosts
+            }
+            None => authority,
+        };
+        for host in hosts.split(',') {
+            let seed = Address::parse(host);
+            settings
+                .seeds
+                .push(seed.ok_or_else(|| bad(format!("{host:?} is no host:port")))?);
+        }
+        for part in query.split('&').filter(|part| !part.is_empty()) {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let value = decoded(value)
+                .ok_or_else(|| bad(format!("the value of {name} is wrongly percent-encoded")))?;
+            settings.set(name, &value).map_err(&bad)?;
+        }
+        Ok(settings)
+    }
+
+    fn new(url: &str) -> Self {
+        Self {
+            url: shown(url),
+            seeds: Vec::new(),
+            has_tls: false,
+            user: None,
+            password: None,
+            prefix: String::new(),
+            connect_timeout: Duration::from_secs(10),
+            timeout: Duration::from_secs(60),
+            failover: Duration::from_secs(30),
+            replicas: 0,
+            connections: 16,
+            ca: None,
+            identity: (None, None),
+            mode: Mode::Append,
+        }
+    }
+
+    fn set_who(&mut self, who: &str) -> Result<(), String> {
+        let (user, password) = match who.split_once(':') {
+            Some((user, password)) => (user, Some(password)),
+            None => (who, None),
+        };
+        let decode =
+            |text: &str| decoded(text).ok_or("user or password is wrongly percent-encoded");
+        if !user.is_empty() {
+            self.user = Some(decode(user)?);
+        }
+        if let Some(password) = password {
+            self.password = Some(Secret(decode(password)?));
+        }
+        Ok(())
+    }
+
+    /// Adds who is to be asked, too, and has the URL say so; for a configuration, whose parts it has in one.
+    pub fn add_seeds(&mut self, seeds: Vec<Address>) {
+        for seed in seeds {
+            if !self.seeds.contains(&seed) {
+                self.seeds.push(seed);
+            }
+        }
+        let scheme = if self.has_tls { "rediss" } else { "redis" };
+        let user = self.user.iter().map(|user| format!("{user}@"));
+        let hosts: Vec<_> = self.seeds.iter().map(ToString::to_string).collect();
+        let prefix = match self.prefix.as_str() {
+            "" => String::new(),
+            prefix => format!("?prefix={prefix}"),
+        };
+        let user: String = user.collect();
+        self.url = format!("{scheme}://{user}{}/{prefix}", hosts.join(","));
+    }
+
+    /// Sets one of [`NAMES`]; what is wrong with it, in words.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let path = || Some(PathBuf::from(value));
+        match name {
+            "prefix" => self.prefix = prefix(value)?,
+            "user" => self.user = Some(value.into()),
+            "password" => self.password = Some(Secret(value.into())),
+            "password_file" => self.password = Some(password_of(value)?),
+            "connect_timeout" => self.connect_timeout = seconds(name, value)?,
+            "timeout" => self.timeout = seconds(name, value)?,
+            "failover" => self.failover = seconds(name, value)?,
+            "write_concern" => self.replicas = replicas(value)?,
+            "connections" => {
+                let n = value.parse();
+                self.connections = n.map_err(|_| format!("{name}={value} is no number"))?;
+            }
+            "ca" => self.ca = path(),
+            "cert" => self.identity.0 = path(),
+            "key" => self.identity.1 = path(),
+            "mode" => {
+                self.mode = match value {
+                    "r" => Mode::Read,
+                    "a" => Mode::Append,
+                    _ => return Err(format!("mode={value} is neither r nor a")),
+                }
+            }
+            _ => return Err(unknown(name, &NAMES)),
+        }
+        Ok(())
+    }
+}
+
+/// Says that there is no such setting, and which is meant.
+pub fn unknown(name: &str, known: &[&str]) -> String {
+    let near = known
+        .iter()
+        .map(|known| (strsim::damerau_levenshtein(name, known), known))
+        .filter(|(distance, known)| *distance <= known.len().div_ceil(3))
+        .min();
+    match near {
+        Some((_, near)) => format!("there is no setting {name:?}; did you mean {near:?}?"),
+        None => format!(
+            "there is no setting {name:?}; there are {}",
+            known.join(", ")
+        ),
+    }
+}
+
+/// A URL as messages show it: what stands between a user's name and the hosts is left out, and so is a password among the
+/// settings.
+pub fn shown(url: &str) -> String {
+    let (scheme, rest) = match url.split_once("://") {
+        Some((scheme, rest)) => (format!("{scheme}://"), rest),
+        None => (String::new(), url),
+    };
+    let (before, query) = rest.split_once('?').unwrap_or((rest, ""));
+    // A password with a slash in it is not encoded as it must be, but it is a password.
+    let (who, hosts) = match before.rsplit_once('@') {
+        Some((who, hosts)) => {
+            let user = who.split(':').next().unwrap_or_default();
+            let user = if user.is_empty() {
+                String::new()
+            } else {
+                format!("{user}@")
+            };
+            (user, hosts)
+        }
+        None => (String::new(), before),
+    };
+    let is_open = |part: &&str| !part.starts_with("password=");
+    let query: Vec<&str> = query.split('&').filter(is_open).collect();
+    let query = query.join("&");
+    let mark = if query.is_empty() { "" } else { "?" };
+    // A slash or a question mark in a password: nothing behind it can be told apart.
+    let is_odd = query.contains('@') || who.contains('/');
+    match is_odd {
+        true => format!("{scheme}…"),
+        false => format!("{scheme}{who}{hosts}{mark}{query}"),
+    }
+}
+
+fn prefix(value: &str) -> Result<String, String> {
+    match value.contains(['{', '}']) || value.len() > 200 {
+        true => Err(format!(
+            "prefix={value} has a brace, or more than 200 bytes: braces say what belongs together in a cluster"
+        )),
+        false => Ok(value.into()),
+    }
+}
+
+fn password_of(path: &str) -> Result<Secret, String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read password_file={path}: {error}"))?;
+    Ok(Secret(text.trim_end_matches(['\r', '\n']).into()))
+}
+
+fn seconds(name: &str, value: &str) -> Result<Duration, String> {
+    let seconds = value.trim_end_matches('s').parse().ok();
+    let seconds = seconds.filter(|seconds: &f64| *seconds > 0.0 && *seconds <= 1e6);
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| format!("{name}={value} is no number of seconds"))
+}
+
+/// `none`, or `replicas:N`.
+fn replicas(value: &str) -> Result<usize, String> {
+    let n = match value {
+        "none" => Some(0),
+        _ => value.strip_prefix("replicas:").and_then(|n| n.parse().ok()),
+    };
+    n.ok_or_else(|| format!("write_concern={value} is neither none nor replicas:N"))
+}
+
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let [high, low] =
+                    [rest.next()?, rest.next()?].map(|digit| char::from(digit).to_digit(16));
+                u8::try_from(high? * 16 + low?).ok()?
+            }
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(url: &str) -> Result<Settings, EventsError> {
+        Settings::parse_with(url, &|_| None)
+    }
+
+    #[test]
+    fn a_url_says_where_and_how() {
+        let settings = parse(
+            "rediss://me:p%40ss@a,b:7000,[::1]:7001/?prefix=x:&timeout=2.5s&write_concern=replicas:2&mode=r",
+        )
+        .unwrap();
+        let seeds: Vec<_> = settings.seeds.iter().map(ToString::to_string).collect();
+        assert_eq!(seeds, ["a:6379", "b:7000", "[::1]:7001"]);
+        assert!(settings.has_tls && settings.mode == Mode::Read);
+        assert_eq!(settings.user.as_deref(), Some("me"));
+        assert_eq!(settings.password, Some(Secret("p@ss".into())));
+        assert_eq!((settings.prefix.as_str(), settings.replicas), ("x:", 2));
+        assert_eq!(settings.timeout, Duration::from_millis(2500));
+    }
+
+    #[test]
+    fn a_variable_counts_where_the_url_says_nothing() {
+        let variable = |name: &str| match name {
+            "timeout" => Some("7".into()),
+            "password" => Some("secret".into()),
+            _ => None,
+        };
+        let settings = Settings::parse_with("redis://a/?timeout=8", &variable).unwrap();
+        assert_eq!(settings.timeout, Duration::from_secs(8));
+        assert_eq!(settings.password, Some(Secret("secret".into())));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_without_the_password() {
+        for (url, why) in [
+            ("http://a", "neither redis:// nor rediss://"),
+            ("redis://u:hidden@", "is no host:port"),
+            ("redis://u:hidden@a:0", "is no host:port"),
+            ("redis://u:hidden@a:x", "is no host:port"),
+            ("redis://u:hidden@a/3", "?prefix="),
+            ("redis://u:hidden@a/?prefx=3", "did you mean \"prefix\""),
+            ("redis://u:hidden@a/?whatever=3", "there are prefix, user"),
+            (
+                "redis://a/?password=hidden&timeout=soon",
+                "no number of seconds",
+            ),
+            ("redis://a/?prefix={x}", "brace"),
+            ("redis://a/?write_concern=2", "replicas:N"),
+            ("redis://u:hid%zzden@a/", "percent"),
+            ("redis://u:hidden/hidden?hidden@a", "%2F"),
+            ("redis://u:hidden/hidden@a", "%2F"),
+        ] {
+            let error = parse(url).unwrap_err().to_string();
+            assert!(error.contains(why) && !error.contains("hidden"), "{error}");
+        }
+        let debug = format!("{:?}", parse("redis://u:hidden@a").unwrap());
+        assert!(!debug.contains("hidden"), "{debug}");
+    }
+}

@@ -1,0 +1,330 @@
+//! A cluster in which slots move, and servers end or stop, while it is used: nothing that was acknowledged is lost.
+
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+use super::*;
+use crate::seal::unseal;
+
+const EVENTS: u64 = 20;
+
+fn name() -> ProductName {
+    ProductName::new("x", "T").unwrap()
+}
+
+fn parents() -> Vec<Parent> {
+    (0..12)
+        .map(|n| Parent::subrun(Uuid([2; 16]), 1, n))
+        .collect()
+}
+
+fn value(parent: &Parent, event: u64) -> Vec<u8> {
+    format!("{} {event} ", parent.subrun)
+        .repeat(20)
+        .into_bytes()
+}
+
+/// Writes batches of some parents until it is told to end, or something fails; gives what was acknowledged.
+fn write_until(
+    store: &RedisBackend,
+    thread: u64,
+    is_over: &AtomicBool,
+    failed: &AtomicUsize,
+) -> Vec<(Parent, u64)> {
+    let mut acknowledged = Vec::new();
+    let mut n = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        let mut batch = Batch::default();
+        let mut in_batch = Vec::new();
+        for parent in parents() {
+            for event in (0..EVENTS).map(|event| (n * EVENTS + event) * 8 + thread) {
+                batch.create(parent, event);
+                batch.store(parent, event, &name(), &value(&parent, event));
+                in_batch.push((parent, event));
+            }
+        }
+        n += 1;
+        match store.write(&batch) {
+            Ok(_) => acknowledged.extend(in_batch),
+            Err(error) => {
+                eprintln!("not acknowledged: {error}");
+                failed.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+    acknowledged
+}
+
+/// Everything that can be found has its product.
+fn check_all(store: &RedisBackend) -> usize {
+    let mut n = 0;
+    for parent in parents() {
+        let scan = Scan {
+            parent,
+            from: 0,
+            limit: usize::MAX,
+        };
+        let events = store.numbers(&[scan]).unwrap().remove(0);
+        let name = name();
+        let wanted = [Wanted {
+            parent,
+            name: &name,
+            events: &events,
+        }];
+        let loaded = store.load(&wanted, &mut |_, e, stored| {
+            let event = events[e];
+            let stored = stored.unwrap_or_else(|| panic!("{parent:?} {event} has no product"));
+            assert_eq!(unseal(stored).unwrap().0, value(&parent, event));
+            n += 1;
+            Ok(())
+        });
+        loaded.unwrap();
+    }
+    n
+}
+
+fn check_acknowledged(store: &RedisBackend, acknowledged: &[(Parent, u64)]) {
+    for parent in parents() {
+        let events = acknowledged.iter().filter(|(of, _)| *of == parent);
+        let events: Vec<_> = events.map(|(_, event)| *event).collect();
+        let there = store.contains(&parent, &events).unwrap();
+        let n_lost = there.iter().filter(|there| !**there).count();
+        assert_eq!(n_lost, 0, "of {} events of {parent:?}", events.len());
+    }
+    // Some may have been written twice.
+    let mut acknowledged = acknowledged.to_vec();
+    acknowledged.sort_unstable();
+    acknowledged.dedup();
+    assert!(check_all(store) >= acknowledged.len());
+}
+
+/// Moves the slot of a parent to another master, key by key.
+fn move_slot(store: &RedisBackend, parent: &Parent, turn: usize) {
+    let topology = store.nodes.topology();
+    let slot = store.keys(parent).slot;
+    let masters = &topology.masters;
+    let id = |address: &Address| tell(address.port, &["CLUSTER", "MYID"]);
+    // Who has it, as the servers say: others may have moved it since.
+    let mut said = super::super::nodes::Said::default();
+    store
+        .nodes
+        .refresh(topology.generation, None, None, &mut said);
+    let from = store.nodes.topology().master(slot).unwrap().clone();
+    let others: Vec<_> = masters.iter().filter(|at| **at != from).collect();
+    let to = others[turn % others.len()];
+    let (slot, from_id, to_id) = (slot.to_string(), id(&from), id(to));
+    assert_eq!(
+        tell(
+            to.port,
+            &["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id]
+        ),
+        "OK"
+    );
+    assert_eq!(
+        tell(
+            from.port,
+            &["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]
+        ),
+        "OK"
+    );
+    let (host, port) = (to.host.as_str(), to.port.to_string());
+    loop {
+        let keys = tell(from.port, &["CLUSTER", "GETKEYSINSLOT", &slot, "1"]);
+        if keys.is_empty() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(15));
+        let moved = tell(from.port, &["MIGRATE", host, &port, &keys, "0", "10000"]);
+        assert!(moved == "OK" || moved == "NOKEY", "{moved}");
+    }
+    for at in [to, &from] {
+        assert_eq!(
+            tell(at.port, &["CLUSTER", "SETSLOT", &slot, "NODE", &to_id]),
+            "OK"
+        );
+    }
+}
+
+#[test]
+fn slots_that_move_while_they_are_used_lose_nothing() {
+    let Some(servers) = start("redis-cluster") else {
+        return;
+    };
+    let store = RedisBackend::connect(&url(servers.port)).unwrap();
+    assert!(store.create_queue("q").unwrap());
+    let producer = Uuid([9; 16]);
+    assert!(
+        store
+            .produce("q", producer, Duration::from_secs(600))
+            .unwrap()
+    );
+    let (is_over, failed) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (pushed, popped) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let acknowledged = thread::scope(|scope| {
+        let writers: Vec<_> = (0..2)
+            .map(|thread| {
+                let (store, is_over, failed) = (&store, &is_over, &failed);
+                scope.spawn(move || write_until(store, thread, is_over, failed))
+            })
+            .collect();
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                check_all(&store);
+            }
+        });
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let n = pushed.fetch_add(1, Ordering::Relaxed);
+                assert!(store.push("q", n.to_string().as_bytes()).unwrap());
+            }
+            store.end_producing("q", producer).unwrap();
+        });
+        scope.spawn(|| {
+            loop {
+                match store.pop("q", Duration::from_secs(60)).unwrap() {
+                    Popped::Value(value) => popped.lock().unwrap().push(value),
+                    Popped::Ended => break,
+                    other => panic!("{other:?}"),
+                }
+            }
+        });
+        for turn in 0..3 {
+            for parent in parents() {
+                move_slot(&store, &parent, turn);
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+        let all = writers.into_iter().map(|writer| writer.join().unwrap());
+        all.flatten().collect::<Vec<_>>()
+    });
+    assert_eq!(failed.into_inner(), 0);
+    eprintln!(
+        "{} events were acknowledged while 36 slots moved",
+        acknowledged.len()
+    );
+    check_acknowledged(&store, &acknowledged);
+    // From a client that knows nothing of what was.
+    let fresh = RedisBackend::connect(&url(servers.servers[5])).unwrap();
+    check_acknowledged(&fresh, &acknowledged);
+    let all = popped.into_inner().unwrap().into_iter();
+    let all: Vec<_> = all.map(|value| String::from_utf8(value).unwrap()).collect();
+    let expected: Vec<_> = (0..pushed.into_inner()).map(|n| n.to_string()).collect();
+    assert_eq!(all, expected);
+}
+
+/// Which of the servers is a master, as one of the others says.
+fn a_master(servers: &Servers) -> usize {
+    let is_master = |port: &u16| tell(*port, &["ROLE"]).starts_with("master");
+    servers.servers.iter().position(is_master).unwrap()
+}
+
+/// Writes with replicas that must have it while something happens to a master.
+fn acknowledged_while(
+    servers: &mut Servers,
+    store: &RedisBackend,
+    happens: impl FnOnce(&mut Servers),
+) -> Vec<(Parent, u64)> {
+    let (is_over, failed) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        let writers: Vec<_> = (0..2)
+            .map(|thread| {
+                let (is_over, failed) = (&is_over, &failed);
+                scope.spawn(move || write_until(store, thread, is_over, failed))
+            })
+            .collect();
+        thread::sleep(Duration::from_secs(1));
+        happens(servers);
+        thread::sleep(Duration::from_secs(1));
+        is_over.store(true, Ordering::Relaxed);
+        let all = writers.into_iter().map(|writer| writer.join().unwrap());
+        all.flatten().collect::<Vec<_>>()
+    })
+}
+
+#[test]
+fn a_master_that_is_killed_loses_nothing_that_replicas_had() {
+    let Some(mut servers) = start("redis-cluster") else {
+        return;
+    };
+    let options = "?write_concern=replicas:1&failover=20";
+    let store = RedisBackend::connect(&format!("{}{options}", url(servers.port))).unwrap();
+    let mut all = Vec::new();
+    for _ in 0..2 {
+        let killed = a_master(&servers);
+        all.extend(acknowledged_while(&mut servers, &store, |servers| {
+            servers.kill_one(killed);
+            // Its replica takes its place, and has none itself until the old one is there again.
+            thread::sleep(Duration::from_secs(6));
+            servers.start_one(killed);
+            thread::sleep(Duration::from_secs(3));
+        }));
+        eprintln!("{} events were acknowledged", all.len());
+        check_acknowledged(&store, &all);
+    }
+    store.flush().unwrap();
+}
+
+#[test]
+fn the_place_of_a_master_that_stops_is_taken() {
+    let Some(mut servers) = start("redis-cluster") else {
+        return;
+    };
+    let ports = servers.servers[1..]
+        .iter()
+        .map(|port| format!("127.0.0.1:{port}"));
+    let hosts = ports.collect::<Vec<_>>().join(",");
+    let store = RedisBackend::connect(&format!("redis://{hosts}/?timeout=30&failover=20")).unwrap();
+    let stopped = a_master(&servers);
+    let started = Instant::now();
+    let acknowledged = acknowledged_while(&mut servers, &store, |servers| {
+        servers.stop_one(stopped);
+        thread::sleep(Duration::from_secs(8));
+    });
+    assert!(
+        started.elapsed() < Duration::from_secs(25),
+        "{:?}",
+        started.elapsed()
+    );
+    assert!(!acknowledged.is_empty());
+    // It still does not answer. Without a concern some of what came just before may be lost, but nothing of this.
+    let later: Vec<_> = parents().iter().map(|parent| (*parent, 1 << 40)).collect();
+    let mut batch = Batch::default();
+    for (parent, event) in &later {
+        batch.create(*parent, *event);
+        batch.store(*parent, *event, &name(), &value(parent, *event));
+    }
+    store.write(&batch).unwrap();
+    check_acknowledged(&store, &later);
+    assert_eq!(store.n_targets(), 3);
+    servers.continue_one(stopped);
+}
+
+#[test]
+fn an_orphaned_slot_is_an_error_that_says_so() {
+    let Some(mut servers) = start("redis-cluster") else {
+        return;
+    };
+    let url = format!("{}?failover=2&timeout=5", url(servers.servers[1]));
+    let store = RedisBackend::connect(&url).unwrap();
+    // A master and its replica: the others cannot serve its slots.
+    let master = a_master(&servers);
+    let port = servers.servers[master];
+    let ports = servers.servers.clone();
+    let replica = ports.iter().position(|at| {
+        let role = tell(*at, &["ROLE"]);
+        role.starts_with("slave") && role.contains(&format!(" {port} "))
+    });
+    servers.kill_one(replica.unwrap());
+    servers.kill_one(master);
+    thread::sleep(Duration::from_secs(4));
+    let mut batch = Batch::default();
+    for parent in parents() {
+        batch.create(parent, 1);
+    }
+    let started = Instant::now();
+    let error = store.write(&batch).unwrap_err();
+    assert_eq!(error.kind(), "store-unreachable", "{error}");
+    assert!(error.to_string().contains("CLUSTERDOWN"), "{error}");
+    assert!(started.elapsed() < Duration::from_secs(15));
+}

@@ -1,0 +1,397 @@
+//! What goes wrong is said, in time, and without secrets.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+
+use super::*;
+use crate::seal::unseal;
+use crate::{ABSENT, ProductId};
+
+fn parent() -> Parent {
+    Parent::subrun(Uuid([1; 16]), 1, 2)
+}
+
+fn name() -> ProductName {
+    ProductName::new("x", "T").unwrap()
+}
+
+fn batch(events: std::ops::Range<u64>, value: &[u8]) -> Batch {
+    let mut batch = Batch::default();
+    for event in events {
+        batch.create(parent(), event);
+        batch.store(parent(), event, &name(), value);
+    }
+    batch
+}
+
+fn load(store: &RedisBackend, event: u64) -> Result<Option<Vec<u8>>, EventsError> {
+    let name = name();
+    let wanted = [Wanted {
+        parent: parent(),
+        name: &name,
+        events: &[event],
+    }];
+    let mut found = None;
+    store.load(&wanted, &mut |_, _, stored| {
+        found = stored.map(<[u8]>::to_vec);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// That connecting fails, how, and with which words.
+fn refuses(url: &str, kind: &str, words: &[&str]) {
+    let started = Instant::now();
+    let error = RedisBackend::connect(url).unwrap_err();
+    assert_eq!(error.kind(), kind, "{error}");
+    for word in words {
+        assert!(error.to_string().contains(word), "{error} has no {word:?}");
+    }
+    for text in [error.to_string(), format!("{error:?}")] {
+        assert!(!text.contains("hidden"), "{text}");
+    }
+    assert!(started.elapsed() < Duration::from_secs(8));
+}
+
+#[test]
+fn passwords_that_are_wrong_or_missing_are_named_and_not_shown() {
+    let Some(servers) = start("redis") else {
+        return;
+    };
+    let port = servers.port;
+    let node = format!("127.0.0.1:{port}");
+    refuses(
+        &format!("redis://:hidden@{node}"),
+        "store-denied",
+        &[&node, "without any password"],
+    );
+    tell(port, &["CONFIG", "SET", "requirepass", "right"]);
+    refuses(
+        &url(port),
+        "store-denied",
+        &[&node, "NOAUTH", "FEMTOBARN_STORE_PASSWORD"],
+    );
+    refuses(
+        &format!("redis://:hidden@{node}"),
+        "store-denied",
+        &[&node, "WRONGPASS"],
+    );
+    refuses(
+        &format!("redis://me:hidden@{node}"),
+        "store-denied",
+        &[&node, "wrong"],
+    );
+    refuses(
+        &format!("redis://me@{node}"),
+        "store-denied",
+        &["has no password"],
+    );
+    let file = servers.folder.join("password");
+    std::fs::write(&file, "right\n").unwrap();
+    let store = RedisBackend::connect(&format!("redis://{node}?password_file={}", file.display()));
+    let shown = format!("{:?}", store.unwrap());
+    assert!(!shown.contains("right"), "{shown}");
+}
+
+#[test]
+fn what_is_no_redis_or_does_not_answer_is_said_in_time() {
+    let dead = femtobarn_testkit::free_port();
+    let two = format!("redis://127.0.0.1:{dead},localhost:{dead}");
+    refuses(
+        &two,
+        "store-unreachable",
+        &["127.0.0.1", "localhost", "refused"],
+    );
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let silent = format!("redis://127.0.0.1:{port}?connect_timeout=1");
+    refuses(&silent, "store-unreachable", &["it does not answer"]);
+    let answers = thread::spawn(move || {
+        // The first is the one that was left without an answer.
+        for stream in listener.incoming().take(2) {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 100]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        }
+    });
+    refuses(
+        &url(port),
+        "store-unreachable",
+        &["no Redis", "HTTP/1.1 400"],
+    );
+    answers.join().unwrap();
+}
+
+#[test]
+fn a_server_that_stops_answering_is_an_error_in_time() {
+    let Some(mut servers) = start("redis") else {
+        return;
+    };
+    let url = format!(
+        "{}?timeout=2&failover=1&connect_timeout=2",
+        url(servers.port)
+    );
+    let store = RedisBackend::connect(&url).unwrap();
+    store.write(&batch(0..10, b"x")).unwrap();
+    servers.stop_one(0);
+    let started = Instant::now();
+    for error in [
+        store.write(&batch(10..20, b"x")).unwrap_err(),
+        load(&store, 3).unwrap_err(),
+        store.pop("q", Duration::from_millis(1)).unwrap_err(),
+        store.flush().unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), "store-unreachable");
+        let text = error.to_string();
+        assert!(
+            text.contains(&format!("127.0.0.1:{}: it d", servers.port)),
+            "{text}"
+        );
+        assert!(text.contains("not answer"), "{text}");
+    }
+    assert!(
+        started.elapsed() < Duration::from_secs(4 * 8),
+        "{:?}",
+        started.elapsed()
+    );
+    servers.continue_one(0);
+    assert!(load(&store, 3).unwrap().is_some());
+}
+
+#[test]
+fn a_server_that_was_started_again_is_used_again() {
+    let Some(mut servers) = start("redis") else {
+        return;
+    };
+    let store = RedisBackend::connect(&url(servers.port)).unwrap();
+    store.write(&batch(0..1000, b"value")).unwrap();
+    // What was flushed is there, also where others write all the time.
+    thread::scope(|scope| {
+        let writers: Vec<_> = (1..4u64)
+            .map(|n| {
+                let store = &store;
+                scope.spawn(move || {
+                    for at in 0..200 {
+                        let from = (n << 32) + at * 100;
+                        store.write(&batch(from..from + 100, &[0; 500])).unwrap();
+                    }
+                })
+            })
+            .collect();
+        let started = Instant::now();
+        while !writers.iter().all(|writer| writer.is_finished()) {
+            store.flush().unwrap();
+        }
+        assert!(started.elapsed() < Duration::from_secs(60));
+    });
+    store.flush().unwrap();
+    servers.kill_one(0);
+    let found = thread::scope(|scope| {
+        let found = scope.spawn(|| load(&store, 999));
+        thread::sleep(Duration::from_millis(300));
+        servers.start_one(0);
+        found.join().unwrap()
+    });
+    let found = found.unwrap().unwrap();
+    assert_eq!(unseal(&found).unwrap().0, b"value");
+}
+
+#[test]
+fn a_store_without_memory_says_so_and_keeps_what_it_has() {
+    let Some(servers) = start("redis") else {
+        return;
+    };
+    let store = RedisBackend::connect(&url(servers.port)).unwrap();
+    tell(
+        servers.port,
+        &["CONFIG", "SET", "maxmemory-policy", "noeviction"],
+    );
+    tell(servers.port, &["CONFIG", "SET", "maxmemory", "20mb"]);
+    let value = vec![7; 1000];
+    let mut n = 0;
+    let error = loop {
+        match store.write(&batch(n..n + 1000, &value)) {
+            Ok(_) => n += 1000,
+            Err(error) => break error,
+        }
+        assert!(n < 100_000);
+    };
+    assert_eq!(error.kind(), "store-full", "{error}");
+    assert!(error.to_string().contains("maxmemory"), "{error}");
+    assert!(n > 0);
+    for event in [0, n - 1] {
+        assert_eq!(
+            unseal(&load(&store, event).unwrap().unwrap()).unwrap().0,
+            value
+        );
+    }
+    let error = store.push("q", b"x").map(drop);
+    assert!(error.is_ok() || error.unwrap_err().kind() == "store-full");
+    store.clear(&parent()).unwrap();
+}
+
+#[test]
+fn a_replica_can_be_read_and_not_written() {
+    let Some(servers) = start("redis") else {
+        return;
+    };
+    let Some(replica) = start("redis") else {
+        return;
+    };
+    let store = RedisBackend::connect(&url(servers.port)).unwrap();
+    store.write(&batch(0..10, b"x")).unwrap();
+    tell(
+        servers.port,
+        &["CONFIG", "SET", "repl-diskless-sync-delay", "0"],
+    );
+    tell(
+        replica.port,
+        &["REPLICAOF", "127.0.0.1", &servers.port.to_string()],
+    );
+    let safe = RedisBackend::connect(&format!(
+        "{}?write_concern=replicas:1&timeout=20",
+        url(servers.port)
+    ));
+    safe.unwrap().write(&batch(10..20, b"x")).unwrap();
+    refuses(
+        &url(replica.port),
+        "read-only",
+        &["READONLY", "connect to its master"],
+    );
+    let reader = RedisBackend::connect(&format!("{}?mode=r", url(replica.port))).unwrap();
+    assert!(load(&reader, 19).unwrap().is_some());
+    let error = reader.write(&batch(0..1, b"x")).unwrap_err();
+    assert_eq!(error.kind(), "read-only");
+    let few = RedisBackend::connect(&format!(
+        "{}?write_concern=replicas:2&timeout=1",
+        url(servers.port)
+    ));
+    let error = few.unwrap_err();
+    assert_eq!(error.kind(), "too-few-replicas");
+    assert!(error.to_string().contains("1 of 2 replicas"), "{error}");
+}
+
+#[test]
+fn what_others_have_left_in_the_store_is_an_error() {
+    let Some(servers) = start("redis") else {
+        return;
+    };
+    let store = RedisBackend::connect(&url(servers.port)).unwrap();
+    store.write(&batch(0..3, b"a value")).unwrap();
+    let text = |key: Vec<u8>| String::from_utf8(key).unwrap();
+    let keys = store.keys(&parent());
+    let event = String::from_utf8(1u64.to_be_bytes().to_vec()).unwrap();
+    tell(
+        servers.port,
+        &["HSET", &text(keys.products(&name())), &event, "cut"],
+    );
+    let stored = load(&store, 1).unwrap().unwrap();
+    assert!(unseal(&stored).is_err());
+    tell(
+        servers.port,
+        &["ZADD", &text(keys.children()), "0", "no number"],
+    );
+    let scan = Scan {
+        parent: parent(),
+        from: 0,
+        limit: 10,
+    };
+    let error = store.numbers(&[scan]).unwrap_err();
+    assert_eq!(
+        (error.kind(), error.to_string().contains("no number")),
+        ("key-damaged", true)
+    );
+    tell(servers.port, &["SADD", &text(keys.names()), "no name"]);
+    assert_eq!(store.names(&parent(), 1).unwrap_err().kind(), "key-damaged");
+    for key in [keys.children(), keys.products(&name())] {
+        tell(servers.port, &["SET", &text(key), "something else"]);
+    }
+    let errors = [
+        store.numbers(&[scan]).unwrap_err(),
+        store.contains(&parent(), &[1]).unwrap_err(),
+        load(&store, 1).unwrap_err(),
+        store.write(&batch(0..1, b"x")).unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind(), "key-damaged", "{error}");
+        assert!(error.to_string().contains("another prefix"), "{error}");
+    }
+    tell(servers.port, &["HSET", "{store}h", "layout", "99"]);
+    refuses(&url(servers.port), "store-layout", &["layout 1", "99"]);
+    let error = RedisBackend::connect(&format!("{}?mode=r&prefix=none", url(servers.port)));
+    assert_eq!(error.unwrap_err().kind(), "not-in-store");
+}
+
+#[test]
+fn what_is_there_is_kept_and_named_also_with_replicas() {
+    let Some(servers) = start("redis") else {
+        return;
+    };
+    let store = RedisBackend::connect(&url(servers.port)).unwrap();
+    let mut batch = Batch::new(crate::Overwrite::Keep);
+    for value in [b"1", b"2"] {
+        batch.store(parent(), ABSENT, &name(), value);
+    }
+    let kept = store.write(&batch).unwrap().kept;
+    let id = ProductId {
+        container: parent().descriptor(),
+        name: name(),
+    };
+    assert_eq!(kept, [id]);
+}
+
+/// Loads events of 1000 bytes each; fails if one comes twice, or not as it was stored.
+fn load_each_once(store: &RedisBackend, n: u64) -> Result<(), EventsError> {
+    let (name, events) = (name(), (0..n).collect::<Vec<_>>());
+    let wanted = [Wanted {
+        parent: parent(),
+        name: &name,
+        events: &events,
+    }];
+    let mut visits = vec![0; events.len()];
+    store.load(&wanted, &mut |_, e, stored| {
+        visits[e] += 1;
+        assert_eq!(unseal(stored.unwrap()).unwrap().0, [7; 1000]);
+        Ok(())
+    })?;
+    assert!(visits.iter().all(|visits| *visits == 1));
+    Ok(())
+}
+
+#[test]
+fn connections_that_break_in_the_middle_are_made_anew() {
+    let Some(servers) = start("redis") else {
+        return;
+    };
+    let Some(mut ways) = femtobarn_testkit::Ways::start() else {
+        return;
+    };
+    let way = ways.before(servers.port);
+    let url = format!("{}?timeout=3&failover=2", url(way));
+    let store = RedisBackend::connect(&url).unwrap();
+    store.write(&batch(0..20_000, &[7; 1000])).unwrap();
+    load_each_once(&store, 20_000).unwrap();
+    // Each connection ends after so many bytes, some of them within a reply.
+    ways.poison(way, "limit_data", &[("bytes", 3_300_000)]);
+    load_each_once(&store, 20_000).unwrap();
+    ways.heal(way);
+    ways.poison_stream(way, "limit_data", "upstream", &[("bytes", 2_700_000)]);
+    let keep = |value| {
+        let mut batch = Batch::new(crate::Overwrite::Keep);
+        for event in 0..20_000 {
+            batch.store(parent(), 1 << 32 | event, &name(), &[value; 1000]);
+        }
+        store.write(&batch).unwrap().kept.len()
+    };
+    // What was sent twice was not there before.
+    assert_eq!(keep(8), 0);
+    ways.heal(way);
+    assert_eq!(keep(9), 20_000);
+    // Nothing comes any more, while the connection stays.
+    ways.poison(way, "timeout", &[("timeout", 0)]);
+    let started = Instant::now();
+    let error = load_each_once(&store, 20_000).unwrap_err();
+    assert_eq!(error.kind(), "store-unreachable");
+    assert!(started.elapsed() < Duration::from_secs(20));
+}

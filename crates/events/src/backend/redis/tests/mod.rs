@@ -1,0 +1,131 @@
+//! Over real servers, which `scripts/redis_servers.py` starts.
+
+mod cluster;
+mod faults;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use femtobarn_testkit::{Servers, can_start_redis};
+
+use super::settings::Address;
+use super::wire::Connection;
+use super::*;
+use crate::conformance;
+
+fn start(kind: &str) -> Option<Servers> {
+    can_start_redis().then(|| Servers::start(kind))
+}
+
+fn url(port: u16) -> String {
+    format!("redis://127.0.0.1:{port}/")
+}
+
+/// Sends a server one command; what it answers, with the elements of arrays between spaces.
+fn tell(port: u16, words: &[&str]) -> String {
+    let settings = Settings::parse(&url(port)).unwrap();
+    let mut connection = Connection::open(&settings.seeds[0], &settings, None).unwrap();
+    ask(&mut connection, words)
+}
+
+fn ask(connection: &mut Connection, words: &[&str]) -> String {
+    let words: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
+    let until = Instant::now() + Duration::from_secs(60);
+    let text = |reply: Reply<'_>| match reply.elements() {
+        Some(elements) => elements.map(Reply::text).collect::<Vec<_>>().join(" "),
+        None => reply.text(),
+    };
+    connection.ask(&words, until, text).unwrap()
+}
+
+/// Runs the conformance suite over stores of one Redis, which are told apart by their prefix.
+fn conforms(url: &str) {
+    let n = AtomicUsize::new(0);
+    let more = if url.contains('?') { '&' } else { '?' };
+    conformance::all(&|| {
+        let n = n.fetch_add(1, Ordering::Relaxed);
+        RedisBackend::connect(&format!("{url}{more}prefix=store{n}:")).unwrap()
+    });
+}
+
+#[test]
+fn a_single_redis_does_what_backends_promise() {
+    let Some(servers) = start("redis") else {
+        return;
+    };
+    conforms(&url(servers.port));
+    let store = RedisBackend::connect(&url(servers.port)).unwrap();
+    assert!(store.is_durable());
+    assert_eq!(store.n_targets(), 1);
+}
+
+#[test]
+fn a_cluster_does_what_backends_promise() {
+    let Some(servers) = start("redis-cluster") else {
+        return;
+    };
+    conforms(&url(servers.servers[4]));
+    // All of it again, with replicas that have everything.
+    for port in &servers.servers {
+        tell(*port, &["FLUSHALL"]);
+    }
+    conforms(&format!("{}?write_concern=replicas:1", url(servers.port)));
+    let store = RedisBackend::connect(&url(servers.port)).unwrap();
+    assert_eq!(store.n_targets(), 3);
+    let targets = (0..100).map(|run| store.target(&Parent::run(Uuid([1; 16]), run)));
+    let mut targets: Vec<_> = targets.collect();
+    targets.sort_unstable();
+    targets.dedup();
+    assert_eq!(targets, [0, 1, 2]);
+}
+
+#[test]
+fn tls_does_what_backends_promise() {
+    let Some(servers) = start("redis-tls") else {
+        return;
+    };
+    let ca = servers.folder.join("cert.pem");
+    let url = format!("rediss://localhost:{}/", servers.port);
+    conforms(&format!("{url}?ca={}", ca.display()));
+    let error = RedisBackend::connect(&url).unwrap_err().to_string();
+    assert!(error.contains("TLS: invalid peer certificate"), "{error}");
+    let plain = url.replace("rediss:", "redis:") + "?connect_timeout=1";
+    let error = RedisBackend::connect(&plain).unwrap_err();
+    assert_eq!(error.kind(), "store-unreachable", "{error}");
+}
+
+/// What a user needs, as the guide says.
+const RIGHTS: &str = "~lhc:* +ping +info +wait +waitaof +cluster|slots +asking +hset +hsetnx +hget +hmget +hdel +hexists \
+    +hincrby +zadd +zrem +zrange +zmscore +sadd +smembers +unlink +eval +time";
+
+#[test]
+fn a_user_with_few_rights_can_do_all() {
+    let Some(servers) = start("redis") else {
+        return;
+    };
+    let allow = |rights: &str| {
+        let rights = rights.split_whitespace();
+        let words = ["ACL", "SETUSER", "me", "on", ">p@ss/word"].into_iter();
+        tell(servers.port, &words.chain(rights).collect::<Vec<_>>())
+    };
+    // Servers before 7.2 have no WAITAOF.
+    if allow(RIGHTS) != "OK" {
+        assert_eq!(allow(&RIGHTS.replace("+waitaof", "")), "OK");
+    }
+    let url = format!("redis://me:p%40ss%2Fword@127.0.0.1:{}/", servers.port);
+    let n = AtomicUsize::new(0);
+    conformance::all(&|| {
+        let n = n.fetch_add(1, Ordering::Relaxed);
+        RedisBackend::connect(&format!("{url}?prefix=lhc:{n}:")).unwrap()
+    });
+    let error = RedisBackend::connect(&format!("{url}?prefix=lep:")).unwrap_err();
+    assert_eq!(error.kind(), "store-denied", "{error}");
+}
+
+#[test]
+fn addresses_are_read_as_they_are_written() {
+    for text in ["127.0.0.1:7000", "a.b:1", "[::1]:7000"] {
+        assert_eq!(Address::parse(text).unwrap().to_string(), text);
+    }
+    assert_eq!(Address::parse("::1"), None);
+}

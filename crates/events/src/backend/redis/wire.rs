@@ -1,0 +1,319 @@
+//! One connection to one server: TCP or TLS, and who we are.
+//!
+//! What the server does not take or give within [`SLICE`] is a [`Trouble::Quiet`], after which the caller may look
+//! whether to go on, and call again: nothing is lost.
+
+use std::fmt;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+
+use super::resp::{Reply, Scan, packed};
+use super::settings::{Address, Settings};
+
+/// How long a wait lasts until the caller may look around.
+pub const SLICE: Duration = Duration::from_millis(500);
+/// How much is read at once.
+const READ: usize = 256 << 10;
+/// More memory than that is given back when a reply was taken.
+const KEPT: usize = 8 << 20;
+
+/// What a connection has come to.
+#[derive(Debug)]
+pub enum Trouble {
+    /// Nothing moved for a while.
+    Quiet,
+    /// It is of no use any more, for what is said.
+    Broken(String),
+    /// The server does not want us.
+    Refused(String),
+}
+
+enum Way {
+    Plain(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+/// One connection.
+pub struct Connection {
+    way: Way,
+    /// What is still to be sent, from `sent` on.
+    out: Vec<u8>,
+    sent: usize,
+    /// What has come, from `start` to `end`.
+    input: Vec<u8>,
+    start: usize,
+    end: usize,
+    scan: Scan,
+    /// When something went or came last.
+    pub moved: Instant,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Connection")
+    }
+}
+
+impl Connection {
+    /// Connects, and says who we are.
+    pub fn open(
+        address: &Address,
+        settings: &Settings,
+        tls: Option<&Arc<ClientConfig>>,
+    ) -> Result<Self, Trouble> {
+        let until = Instant::now() + settings.connect_timeout;
+        let stream = connect(address, until)?;
+        let broken = |error: std::io::Error| Trouble::Broken(error.to_string());
+        stream.set_nodelay(true).map_err(broken)?;
+        stream.set_read_timeout(Some(SLICE)).map_err(broken)?;
+        stream.set_write_timeout(Some(SLICE)).map_err(broken)?;
+        let way = match tls {
+            Some(config) => Way::Tls(Box::new(secure(address, config, stream, until)?)),
+            None => Way::Plain(stream),
+        };
+        let mut connection = Self {
+            way,
+            out: Vec::new(),
+            sent: 0,
+            input: Vec::new(),
+            start: 0,
+            end: 0,
+            scan: Scan::default(),
+            moved: Instant::now(),
+        };
+        connection.say_who(settings, until)?;
+        Ok(connection)
+    }
+
+    fn say_who(&mut self, settings: &Settings, until: Instant) -> Result<(), Trouble> {
+        let (user, password) = (&settings.user, &settings.password);
+        let Some(password) = password else {
+            return match user {
+                Some(user) => Err(Trouble::Refused(format!(
+                    "NOAUTH user {user:?} has no password"
+                ))),
+                None => Ok(()),
+            };
+        };
+        let mut args = vec![b"AUTH".as_slice()];
+        args.extend(user.as_ref().map(|user| user.as_bytes()));
+        args.push(password.0.as_bytes());
+        self.ask(&args, until, |reply| match reply {
+            Reply::Error(said) => Err(Trouble::Refused(String::from_utf8_lossy(said).into())),
+            _ => Ok(()),
+        })?
+    }
+
+    /// Sends one command and waits for its answer.
+    pub fn ask<T>(
+        &mut self,
+        args: &[&[u8]],
+        until: Instant,
+        take: impl FnOnce(Reply<'_>) -> T,
+    ) -> Result<T, Trouble> {
+        self.push(&packed(args));
+        self.patiently(until, Self::flush)?;
+        self.patiently(until, Self::receive)?;
+        self.take(take)
+    }
+
+    fn patiently(
+        &mut self,
+        until: Instant,
+        mut work: impl FnMut(&mut Self) -> Result<(), Trouble>,
+    ) -> Result<(), Trouble> {
+        loop {
+            match work(self) {
+                Err(Trouble::Quiet) if Instant::now() < until => {}
+                Err(Trouble::Quiet) => return Err(Trouble::Broken("it does not answer".into())),
+                done => return done,
+            }
+        }
+    }
+
+    /// Notes bytes that are to be sent.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+
+    /// How many bytes are still to be sent.
+    pub fn unsent(&self) -> usize {
+        self.out.len() - self.sent
+    }
+
+    /// Sends what is noted.
+    pub fn flush(&mut self) -> Result<(), Trouble> {
+        while self.unsent() > 0 {
+            let rest = self.out.get(self.sent..).unwrap_or_default();
+            self.sent += self.way.write(rest)?;
+            self.moved = Instant::now();
+        }
+        self.out.clear();
+        self.sent = 0;
+        if self.out.capacity() > KEPT {
+            self.out = Vec::new();
+        }
+        self.way.flush()
+    }
+
+    /// Waits until a reply is whole.
+    pub fn receive(&mut self) -> Result<(), Trouble> {
+        while !self.has_reply()? {
+            self.make_room();
+            let room = self.input.get_mut(self.end..).unwrap_or_default();
+            match self.way.read(room)? {
+                0 => return Err(Trouble::Broken("it closed the connection".into())),
+                n => self.end += n,
+            }
+            self.moved = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// Whether a reply is whole already.
+    pub fn has_reply(&mut self) -> Result<bool, Trouble> {
+        let bytes = self.input.get(self.start..self.end).unwrap_or_default();
+        match self.scan.whole(bytes) {
+            Ok(whole) => Ok(whole.is_some()),
+            Err(found) => Err(Trouble::Broken(format!(
+                "it is no Redis, or damaged: it says {}",
+                found.0
+            ))),
+        }
+    }
+
+    /// Gives the reply that is whole.
+    pub fn take<T>(&mut self, take: impl FnOnce(Reply<'_>) -> T) -> Result<T, Trouble> {
+        let bytes = self.input.get(self.start..self.end).unwrap_or_default();
+        let whole = self.scan.whole(bytes).ok().flatten();
+        let reply = whole.and_then(|whole| Some((Reply::of(bytes.get(..whole)?)?, whole)));
+        let Some((reply, whole)) = reply else {
+            return Err(Trouble::Broken("it is no Redis, or damaged".into()));
+        };
+        let taken = take(reply);
+        self.scan = Scan::default();
+        self.start += whole;
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+            if self.input.len() > KEPT {
+                self.input = Vec::new();
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Makes room behind what has come: never more than twice as much as that.
+    fn make_room(&mut self) {
+        if self.start > 0 {
+            self.input.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        let wanted = self.end + READ.max(self.end);
+        if self.input.len() < self.end + READ {
+            self.input.resize(wanted, 0);
+        }
+    }
+
+    /// Whether nothing is on its way: a connection that may be used by others.
+    pub fn is_idle(&self) -> bool {
+        self.unsent() == 0 && self.start == self.end
+    }
+}
+
+impl Way {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, Trouble> {
+        loop {
+            let written = match self {
+                Self::Plain(stream) => stream.write(bytes),
+                Self::Tls(stream) => stream.write(bytes),
+            };
+            match written {
+                Ok(0) => return Err(Trouble::Broken("it takes nothing".into())),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                written => return written.map_err(trouble),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Trouble> {
+        match self {
+            Self::Plain(_) => Ok(()),
+            Self::Tls(stream) => stream.flush().map_err(trouble),
+        }
+    }
+
+    fn read(&mut self, room: &mut [u8]) -> Result<usize, Trouble> {
+        loop {
+            let read = match self {
+                Self::Plain(stream) => stream.read(room),
+                Self::Tls(stream) => stream.read(room),
+            };
+            match read {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                read => return read.map_err(trouble),
+            }
+        }
+    }
+}
+
+fn trouble(error: std::io::Error) -> Trouble {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => Trouble::Quiet,
+        _ => Trouble::Broken(error.to_string()),
+    }
+}
+
+fn connect(address: &Address, until: Instant) -> Result<TcpStream, Trouble> {
+    let found = (address.host.as_str(), address.port).to_socket_addrs();
+    let found = found.map_err(|error| Trouble::Broken(format!("no address: {error}")))?;
+    let mut last = "it has no address".to_owned();
+    for place in found {
+        let left = until.saturating_duration_since(Instant::now());
+        // Nothing is no timeout to the system.
+        match TcpStream::connect_timeout(&place, left.max(Duration::from_millis(1))) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error.to_string(),
+        }
+    }
+    Err(Trouble::Broken(last))
+}
+
+fn secure(
+    address: &Address,
+    config: &Arc<ClientConfig>,
+    stream: TcpStream,
+    until: Instant,
+) -> Result<StreamOwned<ClientConnection, TcpStream>, Trouble> {
+    let broken = |error: String| Trouble::Broken(format!("TLS: {error}"));
+    let name =
+        ServerName::try_from(address.host.clone()).map_err(|error| broken(error.to_string()))?;
+    let tls =
+        ClientConnection::new(config.clone(), name).map_err(|error| broken(error.to_string()))?;
+    let mut stream = StreamOwned::new(tls, stream);
+    while stream.conn.is_handshaking() {
+        match stream.conn.complete_io(&mut stream.sock) {
+            Ok(_) => {}
+            Err(error) if matches!(trouble_of(&error), Trouble::Quiet) => {
+                if Instant::now() >= until {
+                    return Err(broken(
+                        "it does not answer: is it a server with TLS?".into(),
+                    ));
+                }
+            }
+            Err(error) => return Err(broken(error.to_string())),
+        }
+    }
+    Ok(stream)
+}
+
+fn trouble_of(error: &std::io::Error) -> Trouble {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => Trouble::Quiet,
+        _ => Trouble::Broken(String::new()),
+    }
+}

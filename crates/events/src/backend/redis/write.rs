@@ -1,0 +1,245 @@
+//! Batches on their way to the store.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::time::Instant;
+
+use super::RedisBackend;
+use super::failure::Refusal;
+use super::flow::Flow;
+use super::keys::ParentKeys;
+use super::resp::{LONGEST_VALUE, Orders, Reply};
+use crate::batch::{Items, Products};
+use crate::{Batch, EventsError, Overwrite, Parent, ProductId, Written};
+
+/// No command has more fields or members.
+pub const MOST_FIELDS: usize = 1000;
+/// No command has more bytes, unless one value does.
+const MOST_BYTES: usize = 1 << 20;
+/// What an entry takes on the wire beside its value, about.
+const ENTRY: usize = 40;
+
+/// A batch as commands.
+struct Packed {
+    products: Orders,
+    /// Of each command that keeps what is there: which group it is of, and which entry.
+    kept_of: Vec<Option<(usize, usize)>>,
+    items: Orders,
+}
+
+impl RedisBackend {
+    /// Writes until enough replicas have all of it: if a server was lost meanwhile, everything is written again, as what
+    /// that one had answered may not have come to the one in its place.
+    pub(super) fn write_batch(&self, batch: &Batch) -> Result<Written, EventsError> {
+        self.check_sizes(batch)?;
+        let packed = self.pack(batch);
+        let started = Instant::now();
+        let mut is_again = false;
+        loop {
+            let mut flow = Flow::new(&self.nodes);
+            let kept = self.send(&packed, &mut flow)?;
+            let has_enough = match self.nodes.settings.replicas {
+                0 => true,
+                wanted => match flow.wait_for_replicas(wanted)? {
+                    Some(n) if n >= wanted => true,
+                    Some(n) => return Err(self.too_few(wanted, n)),
+                    None => false,
+                },
+            };
+            is_again |= flow.has_repeated || !has_enough;
+            if has_enough {
+                let kept = match is_again {
+                    true => self.really_kept(batch, kept)?,
+                    false => kept,
+                };
+                return Ok(self.written(batch, &kept));
+            }
+            if started.elapsed() > self.nodes.settings.failover + self.nodes.settings.timeout {
+                return Err(self.too_few(self.nodes.settings.replicas, 0));
+            }
+        }
+    }
+
+    /// Sends the products, then the containers; gives which products were there.
+    fn send(
+        &self,
+        packed: &Packed,
+        flow: &mut Flow<'_>,
+    ) -> Result<Vec<(usize, usize)>, EventsError> {
+        let mut kept = Vec::new();
+        flow.run(
+            "store products",
+            &packed.products,
+            true,
+            &mut |at, reply| {
+                let of = packed.kept_of.get(at).copied().flatten();
+                kept.extend(of.filter(|_| reply == Reply::Number(0)));
+                Ok(())
+            },
+        )?;
+        flow.run("create containers", &packed.items, true, &mut |_, _| Ok(()))?;
+        kept.sort_unstable();
+        kept.dedup();
+        Ok(kept)
+    }
+
+    fn pack(&self, batch: &Batch) -> Packed {
+        let room = batch.n_bytes() + batch.len() * ENTRY;
+        let mut packed = Packed {
+            products: Orders::with_capacity(room),
+            kept_of: Vec::new(),
+            items: Orders::default(),
+        };
+        let mut all_keys = HashMap::new();
+        for (g, group) in batch.products().iter().enumerate() {
+            let keys = self.keys_once(&mut all_keys, &group.parent);
+            let name = group.name.as_str().as_bytes();
+            let names = [b"SADD".as_slice(), &keys.names(), name];
+            packed.products.command(keys.slot, &names);
+            packed.kept_of.resize(packed.products.len(), None);
+            match batch.overwrite() {
+                Overwrite::Replace => pack_replacing(batch, group, keys, &mut packed.products),
+                Overwrite::Keep => pack_keeping(batch, (g, group), keys, &mut packed),
+            }
+        }
+        for items in batch.items() {
+            let keys = self.keys_once(&mut all_keys, &items.parent);
+            pack_items(items, keys, &mut packed.items);
+        }
+        packed
+    }
+
+    fn keys_once<'k>(
+        &self,
+        all: &'k mut HashMap<Parent, ParentKeys>,
+        parent: &Parent,
+    ) -> &'k ParentKeys {
+        all.entry(*parent).or_insert_with(|| self.keys(parent))
+    }
+
+    fn check_sizes(&self, batch: &Batch) -> Result<(), EventsError> {
+        for group in batch.products() {
+            let too_large = |(_, range): &&(u64, Range<usize>)| range.len() > LONGEST_VALUE;
+            if let Some((event, range)) = group.entries.iter().find(too_large) {
+                return Err(EventsError::TooLarge {
+                    url: self.nodes.settings.url.clone(),
+                    id: Box::new(product(group, *event)),
+                    most: LONGEST_VALUE as u64,
+                    found: range.len() as u64,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Of the products that were there: those that are not what this batch brought, when a command was done twice.
+    fn really_kept(
+        &self,
+        batch: &Batch,
+        kept: Vec<(usize, usize)>,
+    ) -> Result<Vec<(usize, usize)>, EventsError> {
+        let mut really = Vec::new();
+        for (g, e) in kept {
+            let Some((group, event, stored)) = entry(batch, g, e) else {
+                continue;
+            };
+            let wanted = [crate::Wanted {
+                parent: group.parent,
+                name: &group.name,
+                events: &[event],
+            }];
+            self.load_products(&wanted, &mut |_, _, found| {
+                really.extend((found != Some(stored)).then_some((g, e)));
+                Ok(())
+            })?;
+        }
+        Ok(really)
+    }
+
+    fn written(&self, batch: &Batch, kept: &[(usize, usize)]) -> Written {
+        let kept = kept.iter().filter_map(|&(g, e)| {
+            let (group, event, _) = entry(batch, g, e)?;
+            Some(product(group, event))
+        });
+        Written {
+            kept: kept.collect(),
+        }
+    }
+
+    pub(super) fn too_few(&self, wanted: usize, found: usize) -> EventsError {
+        let topology = self.nodes.topology();
+        let masters: Vec<_> = topology.masters.iter().map(|at| at.to_string()).collect();
+        EventsError::Refused {
+            url: self.nodes.settings.url.clone(),
+            node: masters.join(", "),
+            doing: "make sure of what was written".into(),
+            said: format!("{found} of {wanted} replicas have it"),
+            advice: "it is written, but may be lost with its server: start the replicas again and write it again, \
+                     or ask for fewer (write_concern)",
+            refusal: Refusal::Replicas,
+        }
+    }
+}
+
+fn product(group: &Products, event: u64) -> ProductId {
+    ProductId {
+        container: group.parent.member(event),
+        name: group.name.clone(),
+    }
+}
+
+fn entry(batch: &Batch, group: usize, entry: usize) -> Option<(&Products, u64, &[u8])> {
+    let group = batch.products().get(group)?;
+    let (event, range) = group.entries.get(entry)?;
+    Some((group, *event, batch.stored(range)))
+}
+
+fn pack_replacing(batch: &Batch, group: &Products, keys: &ParentKeys, orders: &mut Orders) {
+    let key = keys.products(&group.name);
+    let mut rest = group.entries.as_slice();
+    while !rest.is_empty() {
+        let mut n_bytes = 0;
+        let fits = |(_, range): &&(u64, Range<usize>)| {
+            n_bytes += range.len() + ENTRY;
+            n_bytes <= MOST_BYTES
+        };
+        let n = rest.iter().take(MOST_FIELDS).take_while(fits).count();
+        let (now, later) = rest.split_at(n.max(1));
+        orders.begin(keys.slot, 2 + 2 * now.len());
+        orders.arg(b"HSET").arg(&key);
+        for (event, range) in now {
+            orders.arg(&event.to_be_bytes()).arg(batch.stored(range));
+        }
+        rest = later;
+    }
+}
+
+fn pack_keeping(
+    batch: &Batch,
+    (g, group): (usize, &Products),
+    keys: &ParentKeys,
+    packed: &mut Packed,
+) {
+    let key = keys.products(&group.name);
+    for (e, (event, range)) in group.entries.iter().enumerate() {
+        let args = [
+            b"HSETNX",
+            key.as_slice(),
+            &event.to_be_bytes(),
+            batch.stored(range),
+        ];
+        packed.products.command(keys.slot, &args);
+        packed.kept_of.push(Some((g, e)));
+    }
+}
+
+fn pack_items(items: &Items, keys: &ParentKeys, orders: &mut Orders) {
+    let key = keys.children();
+    for numbers in items.numbers.chunks(MOST_FIELDS) {
+        orders.begin(keys.slot, 2 + 2 * numbers.len());
+        orders.arg(b"ZADD").arg(&key);
+        for number in numbers {
+            orders.arg(b"0").arg(&number.to_be_bytes());
+        }
+    }
+}

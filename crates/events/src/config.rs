@@ -1,0 +1,285 @@
+//! A file that describes where a store is: `config.json`.
+//!
+//! It has what a URL can say, in members of their own, and the place of large products. Paths in it are relative to its
+//! folder, so that a folder with everything can be moved. A password is never in it, only the file that has it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::backend::redis_settings::{Address, Settings, unknown};
+use crate::{Backend, EventsError, RedisBackend, connect};
+
+/// What it may have.
+const NAMES: [&str; 14] = [
+    "url",
+    "nodes",
+    "tls",
+    "user",
+    "password_file",
+    "prefix",
+    "write_concern",
+    "timeout",
+    "connect_timeout",
+    "failover",
+    "connections",
+    "mode",
+    "objects",
+    "comment",
+];
+/// What of it is set as in a URL.
+const SET: [&str; 9] = [
+    "user",
+    "password_file",
+    "prefix",
+    "write_concern",
+    "timeout",
+    "connect_timeout",
+    "failover",
+    "connections",
+    "mode",
+];
+/// What `tls` may have.
+const TLS: [&str; 3] = ["ca", "cert", "key"];
+
+/// A configuration.
+#[derive(Debug)]
+pub struct Config {
+    place: Place,
+    objects: Option<String>,
+}
+
+#[derive(Debug)]
+enum Place {
+    Redis(Box<Settings>),
+    /// Any other URL.
+    Url(String),
+}
+
+impl Config {
+    /// That of a file.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, is no JSON, or has what is not known.
+    pub fn read(path: &Path) -> Result<Self, EventsError> {
+        let shown = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => EventsError::NotFound {
+                url: shown.clone(),
+                what: "configuration".into(),
+                hint: String::new(),
+            },
+            _ => EventsError::engine(&shown, "read the configuration", error),
+        })?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Self::parse(&text, folder).map_err(|why| EventsError::Config { path: shown, why })
+    }
+
+    /// That of a text in a folder; what is wrong with it, in words.
+    fn parse(text: &str, folder: &Path) -> Result<Self, String> {
+        let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let Value::Object(all) = value else {
+            return Err("it is no JSON object".into());
+        };
+        for name in all.keys() {
+            if matches!(name.as_str(), "password" | "username") {
+                return Err(format!(
+                    "{name} has no place here: give user, and password_file"
+                ));
+            }
+            if !NAMES.contains(&name.as_str()) {
+                return Err(unknown(name, &NAMES));
+            }
+        }
+        let objects = text_of(&all, "objects")?.map(|url| within(folder, &url));
+        let url = text_of(&all, "url")?;
+        let is_redis = |url: &String| url.contains("://");
+        let place = match url.filter(|url| !is_redis(url)) {
+            Some(url) => Place::Url(other(&all, url, folder)?),
+            None => Place::Redis(Box::new(redis(&all, folder)?)),
+        };
+        Ok(Self { place, objects })
+    }
+
+    /// Where large products are to be, if not in the store.
+    pub fn objects(&self) -> Option<&str> {
+        self.objects.as_deref()
+    }
+
+    /// Connects to the store.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect`].
+    pub fn connect(self) -> Result<Arc<dyn Backend>, EventsError> {
+        match self.place {
+            Place::Redis(settings) => Ok(RedisBackend::connect_with(*settings)?),
+            Place::Url(url) => connect(&url),
+        }
+    }
+}
+
+/// A URL of something else than a Redis, which takes none of the settings.
+fn other(all: &Map<String, Value>, url: String, folder: &Path) -> Result<String, String> {
+    let has = |name: &&&str| all.contains_key(**name);
+    let odd = NAMES
+        .iter()
+        .find(|name| !matches!(**name, "url" | "objects" | "comment") && has(name));
+    match odd {
+        Some(odd) => Err(format!("{odd} is for Redis, and the url is {url:?}")),
+        None => Ok(match url.strip_prefix("dir:") {
+            Some(path) => format!("dir:{}", folder.join(path).display()),
+            None => url,
+        }),
+    }
+}
+
+fn redis(all: &Map<String, Value>, folder: &Path) -> Result<Settings, String> {
+    let nodes = nodes(all)?;
+    let url = match (text_of(all, "url")?, nodes.first()) {
+        (Some(url), _) => url,
+        (None, Some(first)) => format!("redis://{first}"),
+        (None, None) => return Err("it has neither url nor nodes".into()),
+    };
+    let mut settings = Settings::parse(&url).map_err(|error| error.to_string())?;
+    for name in SET {
+        let value = match all.get(name) {
+            None => continue,
+            Some(Value::String(text)) if name == "password_file" => within(folder, text),
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Number(number)) if name != "password_file" => number.to_string(),
+            Some(value) => {
+                return Err(format!(
+                    "{name} is {value}, and should be a text or a number"
+                ));
+            }
+        };
+        settings.set(name, &value)?;
+    }
+    match all.get("tls") {
+        None | Some(Value::Bool(false)) => {}
+        Some(Value::Bool(true)) => settings.has_tls = true,
+        Some(Value::Object(tls)) => {
+            settings.has_tls = true;
+            if let Some(odd) = tls.keys().find(|name| !TLS.contains(&name.as_str())) {
+                return Err(format!("in tls: {}", unknown(odd, &TLS)));
+            }
+            for name in TLS {
+                if let Some(path) = text_of(tls, name)? {
+                    settings.set(name, &within(folder, &path))?;
+                }
+            }
+        }
+        Some(value) => {
+            return Err(format!(
+                "tls is {value}, and should be true, or what it has"
+            ));
+        }
+    }
+    settings.add_seeds(nodes);
+    Ok(settings)
+}
+
+fn nodes(all: &Map<String, Value>) -> Result<Vec<Address>, String> {
+    let nodes = match all.get("nodes") {
+        None => return Ok(Vec::new()),
+        Some(Value::Array(nodes)) => nodes,
+        Some(value) => {
+            return Err(format!(
+                "nodes is {value}, and should be a list of host:port"
+            ));
+        }
+    };
+    let address = |node: &Value| {
+        let found = node.as_str().and_then(Address::parse);
+        found.ok_or_else(|| format!("{node} in nodes is no \"host:port\""))
+    };
+    nodes.iter().map(address).collect()
+}
+
+fn text_of(all: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
+    match all.get(name) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(value) => Err(format!("{name} is {value}, and should be a text")),
+    }
+}
+
+/// A path in a folder; a URL as it is.
+fn within(folder: &Path, path: &str) -> String {
+    match path.contains("://") {
+        true => path.into(),
+        false => folder.join(path).display().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, String> {
+        Config::parse(text, Path::new("/x"))
+    }
+
+    fn settings(text: &str) -> Settings {
+        match parse(text).unwrap().place {
+            Place::Redis(settings) => *settings,
+            Place::Url(url) => panic!("{url}"),
+        }
+    }
+
+    #[test]
+    fn it_says_what_a_url_says_and_more() {
+        let found = settings(
+            r#"{"comment": "", "nodes": ["a:1", "b:2"], "tls": {"ca": "ca.pem"}, "user": "me", "prefix": "p:",
+                "write_concern": "replicas:1", "timeout": 2.5, "objects": "s3://bucket"}"#,
+        );
+        let seeds: Vec<_> = found.seeds.iter().map(ToString::to_string).collect();
+        assert_eq!(seeds, ["a:1", "b:2"]);
+        assert_eq!(found.url, "rediss://me@a:1,b:2/?prefix=p:");
+        assert_eq!((found.replicas, found.timeout.as_millis()), (1, 2500));
+        assert_eq!(found.ca.as_deref(), Some(Path::new("/x/ca.pem")));
+        let found = settings(r#"{"url": "redis://c:3?prefix=q", "nodes": ["a:1", "c:3"]}"#);
+        let seeds: Vec<_> = found.seeds.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            (seeds, found.prefix.as_str()),
+            (vec!["c:3".into(), "a:1".into()], "q")
+        );
+        let other = parse(r#"{"url": "dir:store", "objects": "large"}"#).unwrap();
+        assert_eq!(other.objects(), Some("/x/large"));
+        assert!(matches!(other.place, Place::Url(url) if url == "dir:/x/store"));
+    }
+
+    #[test]
+    fn what_is_not_known_is_an_error_that_names_what_is() {
+        for (text, why) in [
+            ("[1]", "no JSON object"),
+            ("{", "EOF"),
+            ("{}", "neither url nor nodes"),
+            (r#"{"nodess": []}"#, "did you mean \"nodes\""),
+            (r#"{"nodes": "a:1"}"#, "list of host:port"),
+            (r#"{"nodes": ["a:x"]}"#, "host:port"),
+            (r#"{"nodes": ["a"], "tls": {"cat": "x"}}"#, "in tls"),
+            (
+                r#"{"nodes": ["a"], "timeout": "soon"}"#,
+                "number of seconds",
+            ),
+            (r#"{"nodes": ["a"], "timeout": [1]}"#, "a text or a number"),
+            (r#"{"nodes": ["a"], "password": "hidden"}"#, "password_file"),
+            (
+                r#"{"nodes": ["a"], "password_file": "none"}"#,
+                "cannot read password_file=/x/none",
+            ),
+            (r#"{"url": "dir:x", "prefix": "y"}"#, "prefix is for Redis"),
+            (r#"{"url": "redis://u:hidden@a?x=1"}"#, "no setting \"x\""),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(
+                error.contains(why) && !error.contains("hidden"),
+                "{text}: {error}"
+            );
+        }
+    }
+}

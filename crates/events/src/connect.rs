@@ -1,0 +1,127 @@
+//! From a URL, or the path of a configuration, to a store.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::backend::redis_settings::{shown, unknown};
+use crate::{Backend, Config, EventsError, MemoryBackend, Mode, RedisBackend, open_dir};
+
+/// What a URL of a store begins with.
+const SCHEMES: [&str; 6] = ["memory", "dir", "redis", "rediss", "valkey", "valkeys"];
+
+/// The stores in memory that have names, which end with the process.
+static NAMED: Mutex<BTreeMap<String, Arc<MemoryBackend>>> = Mutex::new(BTreeMap::new());
+
+/// Connects to a store:
+///
+/// - `memory:` is a new one in memory, `memory:NAME` the one of this process that has the name;
+/// - `dir:PATH` is one in a folder, `dir:PATH?mode=r` the same to be read beside a process that writes;
+/// - `redis://…` and `rediss://…` are in a Redis or a cluster of it (see [`RedisBackend`]);
+/// - a path that ends in `.json` is a configuration that says where it is (see [`Config`]).
+///
+/// # Errors
+///
+/// If it is none of these, and if there is no such store and none can be made.
+pub fn connect(store: &str) -> Result<Arc<dyn Backend>, EventsError> {
+    let (scheme, rest) = match store.split_once(':') {
+        _ if store.ends_with(".json") && !store.contains("://") && !store.starts_with("dir:") => {
+            return Config::read(Path::new(store))?.connect();
+        }
+        Some(parts) => parts,
+        None => ("", store),
+    };
+    match scheme {
+        "memory" if rest.is_empty() => Ok(Arc::new(MemoryBackend::new(store))),
+        "memory" => Ok(named(store)),
+        "dir" => {
+            let (path, mode) = folder(store, rest)?;
+            Ok(open_dir(Path::new(path), mode)?)
+        }
+        "redis" | "rediss" | "valkey" | "valkeys" => Ok(RedisBackend::connect(store)?),
+        _ => Err(EventsError::Url {
+            url: shown(store),
+            why: why_not(store, scheme),
+        }),
+    }
+}
+
+fn named(store: &str) -> Arc<MemoryBackend> {
+    let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+    let there = named.entry(store.into());
+    there
+        .or_insert_with(|| Arc::new(MemoryBackend::new(store)))
+        .clone()
+}
+
+fn folder<'a>(store: &str, rest: &'a str) -> Result<(&'a str, Mode), EventsError> {
+    let bad = |why: &str| EventsError::Url {
+        url: store.into(),
+        why: why.into(),
+    };
+    let (path, mode) = match rest.split_once("?mode=") {
+        Some((path, "r")) => (path, Mode::Read),
+        Some((path, "a")) => (path, Mode::Append),
+        Some(_) => return Err(bad("its mode is neither r nor a")),
+        None => (rest, Mode::Append),
+    };
+    match path {
+        "" => Err(bad("it names no folder")),
+        path => Ok((path, mode)),
+    }
+}
+
+fn why_not(store: &str, scheme: &str) -> String {
+    if Path::new(store).exists() || store.starts_with(['.', '/']) {
+        return format!("did you mean \"dir:{store}\"?");
+    }
+    let said = unknown(scheme, &SCHEMES);
+    match said.split_once("; ") {
+        Some((_, near)) if near.starts_with("did") => near.into(),
+        _ => "a store is memory:, dir:PATH, redis://HOST:PORT, rediss://HOST:PORT, or a configuration (.json)".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DataSetPath, Uuid};
+
+    #[test]
+    fn stores_in_memory_are_known_by_their_names() {
+        let path = DataSetPath::new("x").unwrap();
+        let store = connect("memory:connect-a").unwrap();
+        store.create_dataset(&path, Uuid([1; 16])).unwrap();
+        let has = |url: &str| connect(url).unwrap().dataset(&path).unwrap().is_some();
+        assert!(has("memory:connect-a"));
+        assert!(!has("memory:connect-b"));
+        assert!(!has("memory:"));
+    }
+
+    #[test]
+    fn a_configuration_is_found_beside_what_it_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("config.json");
+        std::fs::write(&config, r#"{"url": "dir:store"}"#).unwrap();
+        let store = connect(config.to_str().unwrap()).unwrap();
+        assert!(store.is_durable() && folder.path().join("store").exists());
+        drop(store);
+        let url = format!("dir:{}/store?mode=r", folder.path().display());
+        connect(&url).unwrap();
+    }
+
+    #[test]
+    fn what_is_no_store_is_said_with_what_may_be_meant() {
+        for (store, why) in [
+            ("./mystore", "did you mean \"dir:./mystore\"?"),
+            ("redi://u:hidden@a", "did you mean \"redis\"?"),
+            ("mystore", "a store is memory:"),
+            ("dir:", "no folder"),
+            ("dir:x?mode=w", "neither r nor a"),
+            ("none.json", "no configuration"),
+        ] {
+            let error = connect(store).unwrap_err().to_string();
+            assert!(error.contains(why) && !error.contains("hidden"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! A cluster of Redis servers on this machine, in a folder: for laptops, tests, and one node of a batch system.
+//!
+//! In the folder: `store.json`, which [`connect`](crate::connect) takes; `password`, which only its owner may read, as
+//! other users of the machine can reach its ports; and a folder for each server, `node-0` and so on, with its settings,
+//! its log and its data. Servers go on when the program that started them has ended, keep their data when they are
+//! started again, and find each other by what they have noted of each other (`nodes.conf`).
+
+mod form;
+mod node;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use serde_json::json;
+
+use crate::{EventsError, Uuid};
+use node::Node;
+pub use node::{LocalNode, Role};
+
+/// What a cluster is to be like.
+#[derive(Clone, Debug)]
+pub struct LocalOptions {
+    /// How many servers have products.
+    pub nodes: usize,
+    /// How many copies each of these has.
+    pub replicas: usize,
+    /// Bytes that each server may use; as many as it likes if none.
+    pub memory: Option<u64>,
+    /// When a server has its log written to the disk: `always`, `everysec` or `no`.
+    pub fsync: String,
+    /// The program of the servers: redis-server, or Valkey's.
+    pub program: PathBuf,
+}
+
+impl Default for LocalOptions {
+    fn default() -> Self {
+        Self {
+            nodes: 3,
+            replicas: 1,
+            memory: None,
+            fsync: "everysec".into(),
+            program: "redis-server".into(),
+        }
+    }
+}
+
+/// What a local cluster is like.
+#[derive(Debug)]
+pub struct LocalStatus {
+    /// The configuration that connects to it.
+    pub config: PathBuf,
+    /// Whether all slots are served.
+    pub is_up: bool,
+    /// Its servers.
+    pub nodes: Vec<LocalNode>,
+}
+
+/// A folder with a cluster in it, which nobody else starts or ends meanwhile.
+struct Folder {
+    path: PathBuf,
+    shown: String,
+    _lock: File,
+}
+
+/// Starts the servers in a folder that do not run; makes the cluster if there is none.
+///
+/// # Errors
+///
+/// If the folder holds something else, a server does not start, or they do not find each other.
+pub fn up(path: &Path, options: &LocalOptions) -> Result<LocalStatus, EventsError> {
+    if options.nodes == 0 {
+        return Err(EventsError::Usage {
+            what: "a store has one server at least".into(),
+        });
+    }
+    let folder = Folder::make(path)?;
+    let nodes = match folder.nodes()? {
+        nodes if nodes.is_empty() => form::create(&folder, options)?,
+        nodes => {
+            let n = options.nodes * (1 + options.replicas);
+            if nodes.len() != n {
+                let what = format!(
+                    "{} has a cluster of {} servers, not of {n}: start it as it is, or make one in another folder",
+                    folder.shown,
+                    nodes.len()
+                );
+                return Err(EventsError::Usage { what });
+            }
+            form::start_again(&folder, &nodes, options)?;
+            nodes
+        }
+    };
+    folder.status(&nodes)
+}
+
+/// Ends the servers in a folder, when all of their logs are on the disk; gives how many have run.
+///
+/// # Errors
+///
+/// If there is no cluster, or one does not end.
+pub fn down(path: &Path) -> Result<usize, EventsError> {
+    let folder = Folder::open(path)?;
+    let mut running: Vec<_> = Vec::new();
+    for node in folder.nodes()? {
+        match (node.look(), node.process()) {
+            (Some(found), _) => running.push((found.role, node)),
+            (None, Some(process)) => {
+                let why = format!("process {process} runs and does not answer: end it yourself");
+                return Err(folder.failed(&format!("end the server {}", node.address), why));
+            }
+            (None, None) => {}
+        }
+    }
+    // Replicas first: else they would take the place of masters that end.
+    running.sort_by_key(|(role, _)| *role != Some(Role::Replica));
+    for (_, node) in &running {
+        node.end()?;
+    }
+    Ok(running.len())
+}
+
+/// What the servers in a folder do.
+///
+/// # Errors
+///
+/// If there is no cluster.
+pub fn status(path: &Path) -> Result<LocalStatus, EventsError> {
+    let folder = Folder::open(path)?;
+    folder.status(&folder.nodes()?)
+}
+
+impl Folder {
+    fn make(path: &Path) -> Result<Self, EventsError> {
+        let failed =
+            |error| EventsError::engine(&path.display().to_string(), "make the folder", error);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(failed)?;
+        let is_new = !path.join("lock").exists();
+        if is_new && fs::read_dir(path).map_err(failed)?.next().is_some() {
+            return Err(EventsError::Layout {
+                url: path.display().to_string(),
+                expected: "an empty folder, or one with a local cluster".into(),
+                found: "something else".into(),
+            });
+        }
+        Self::lock(path)
+    }
+
+    fn open(path: &Path) -> Result<Self, EventsError> {
+        match path.join("lock").exists() {
+            true => Self::lock(path),
+            false => Err(EventsError::NotFound {
+                url: path.display().to_string(),
+                what: "local cluster".into(),
+                hint: String::new(),
+            }),
+        }
+    }
+
+    fn lock(path: &Path) -> Result<Self, EventsError> {
+        let shown = path.display().to_string();
+        let failed = |error: std::io::Error| EventsError::engine(&shown, "lock it", error);
+        let path = path.canonicalize().map_err(failed)?;
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(false).mode(0o600);
+        let lock = options.open(path.join("lock")).map_err(failed)?;
+        flock(&lock, FlockOperation::LockExclusive).map_err(|error| failed(error.into()))?;
+        Ok(Self {
+            path,
+            shown,
+            _lock: lock,
+        })
+    }
+
+    /// The servers that the folder has.
+    fn nodes(&self) -> Result<Vec<Node>, EventsError> {
+        // Written last: without it, nothing has become of what was begun.
+        if !self.config().exists() {
+            return Ok(Vec::new());
+        }
+        let places = (0..).map(|n| self.node(n)).take_while(|path| path.exists());
+        places
+            .map(|path| Node::read(path, &self.password()))
+            .collect()
+    }
+
+    fn node(&self, n: usize) -> PathBuf {
+        self.path.join(format!("node-{n}"))
+    }
+
+    fn config(&self) -> PathBuf {
+        self.path.join("store.json")
+    }
+
+    fn password(&self) -> PathBuf {
+        self.path.join("password")
+    }
+
+    fn status(&self, nodes: &[Node]) -> Result<LocalStatus, EventsError> {
+        if nodes.is_empty() {
+            return Err(EventsError::NotFound {
+                url: self.shown.clone(),
+                what: "local cluster".into(),
+                hint: String::new(),
+            });
+        }
+        let is_up = nodes.iter().any(Node::has_all_slots);
+        let nodes = nodes.iter().map(|node| {
+            node.look().unwrap_or_else(|| LocalNode {
+                address: node.address.to_string(),
+                ..LocalNode::default()
+            })
+        });
+        Ok(LocalStatus {
+            config: self.config(),
+            is_up,
+            nodes: nodes.collect(),
+        })
+    }
+
+    /// Notes how to connect.
+    fn write_config(&self, nodes: &[Node]) -> Result<(), EventsError> {
+        let addresses: Vec<_> = nodes.iter().map(|node| node.address.to_string()).collect();
+        let config = json!({"nodes": addresses, "password_file": "password"});
+        self.write("store.json", &format!("{config:#}\n"))
+    }
+
+    fn write_password(&self) -> Result<(), EventsError> {
+        let draw =
+            || Uuid::random().map_err(|error| self.failed("draw a password", error.to_string()));
+        self.write("password", &format!("{}{}\n", draw()?, draw()?))
+    }
+
+    /// Writes a file that only its owner may read.
+    fn write(&self, name: &str, text: &str) -> Result<(), EventsError> {
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(true).mode(0o600);
+        options
+            .open(self.path.join(name))
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(|error| self.failed(&format!("write {name}"), error.to_string()))
+    }
+
+    fn failed(&self, doing: &str, why: String) -> EventsError {
+        EventsError::engine(&self.shown, doing, why)
+    }
+}

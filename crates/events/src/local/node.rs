@@ -1,0 +1,262 @@
+//! One server of a local cluster.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, test_kill_process};
+
+use super::LocalOptions;
+use crate::EventsError;
+use crate::backend::local_parts::{Address, Connection, Reply, Settings, Trouble};
+
+/// How long a server may take to start or to end.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// How long it may take to answer.
+const ANSWER: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(20);
+/// As many bytes of a log are shown.
+const LOG: usize = 1500;
+
+/// What a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It has slots, or may get some.
+    Master,
+    /// It has what a master has.
+    Replica,
+}
+
+/// What one server does.
+#[derive(Clone, Debug, Default)]
+pub struct LocalNode {
+    /// Where it listens.
+    pub address: String,
+    /// Its process; none if it does not run.
+    pub process: Option<u32>,
+    /// What it is.
+    pub role: Option<Role>,
+    /// The bytes of memory that it uses.
+    pub memory: Option<u64>,
+}
+
+/// One server, in a folder.
+pub struct Node {
+    pub address: Address,
+    pub bus: u16,
+    pub folder: PathBuf,
+    settings: Settings,
+}
+
+impl Node {
+    /// Describes one that is not there yet.
+    pub fn new(folder: PathBuf, ports: (u16, u16), password: &Path) -> Result<Self, EventsError> {
+        let (port, bus) = ports;
+        let address = Address {
+            host: "127.0.0.1".into(),
+            port,
+        };
+        let mut settings = Settings::parse(&format!("redis://{address}"))?;
+        let set = settings.set("password_file", &password.display().to_string());
+        set.map_err(|why| EventsError::engine(&folder.display().to_string(), "read it", why))?;
+        (settings.user, settings.connect_timeout) = (None, ANSWER);
+        Ok(Self {
+            address,
+            bus,
+            folder,
+            settings,
+        })
+    }
+
+    /// One that is there, by its settings.
+    pub fn read(folder: PathBuf, password: &Path) -> Result<Self, EventsError> {
+        let shown = folder.display().to_string();
+        let text = fs::read_to_string(folder.join("redis.conf"));
+        let text = text.map_err(|error| EventsError::engine(&shown, "read redis.conf", error))?;
+        let number = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|value| value.trim().parse().ok())
+        };
+        let (Some(port), Some(bus)) = (number("port "), number("cluster-port ")) else {
+            let why = "redis.conf does not say port and cluster-port";
+            return Err(EventsError::engine(&shown, "read redis.conf", why));
+        };
+        Self::new(folder, (port, bus), password)
+    }
+
+    /// Its settings as a file.
+    pub fn config(&self, options: &LocalOptions) -> String {
+        let password = self.settings.password.as_ref();
+        let password = password.map_or("", |password| password.0.as_str());
+        let memory = options.memory.unwrap_or_default();
+        // Paths are relative to its folder, in which it is started: nothing in them needs quotes.
+        format!(
+            "bind 127.0.0.1\nport {}\ncluster-port {}\nprotected-mode yes\nrequirepass {password}\nmasterauth {password}\n\
+             daemonize yes\npidfile ./pid\nlogfile log\ndir ./\n\
+             cluster-enabled yes\ncluster-config-file nodes.conf\ncluster-node-timeout 5000\n\
+             save \"\"\nappendonly yes\nappendfsync {}\nrepl-diskless-sync-delay 0\n\
+             maxmemory {memory}\nmaxmemory-policy noeviction\n",
+            self.address.port, self.bus, options.fsync
+        )
+    }
+
+    /// Starts it, and waits until it answers.
+    pub fn start(&self, program: &Path) -> Result<(), EventsError> {
+        let failed = |why: String| self.failed("start a server", why);
+        let _ = fs::remove_file(self.folder.join("log"));
+        let mut command = Command::new(program);
+        command.arg("redis.conf").current_dir(&self.folder);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let status = command.status().map_err(|error| {
+            failed(format!(
+                "{}: {error} (Debian: apt-get install redis-server)",
+                program.display()
+            ))
+        })?;
+        if !status.success() {
+            return Err(failed(format!("it ended at once: {}", self.log())));
+        }
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.ask(&["PING"]) {
+                Ok(_) => return Ok(()),
+                Err(why) if Instant::now() > until || self.has_failed() => {
+                    return Err(failed(format!("{why}; its log: {}", self.log())));
+                }
+                Err(_) => thread::sleep(PAUSE),
+            }
+        }
+    }
+
+    /// Whether its log says that it has ended.
+    fn has_failed(&self) -> bool {
+        let log = self.log();
+        log.contains("Failed listening")
+            || log.contains("exiting")
+            || log.contains("Address already in use")
+    }
+
+    fn log(&self) -> String {
+        let text = fs::read(self.folder.join("log")).unwrap_or_default();
+        let last = text
+            .get(text.len().saturating_sub(LOG)..)
+            .unwrap_or_default();
+        String::from_utf8_lossy(last).into_owned()
+    }
+
+    /// What it answers to a command, the elements of an array between spaces; else why it does not.
+    pub fn ask(&self, words: &[&str]) -> Result<String, String> {
+        let words: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
+        let until = Instant::now() + ANSWER;
+        let opened = Connection::open(&self.address, &self.settings, None);
+        let asked = opened.and_then(|mut connection| {
+            connection.ask(&words, until, |reply| match reply {
+                Reply::Error(_) => Err(reply.text()),
+                reply => Ok(match reply.elements() {
+                    Some(elements) => elements.map(Reply::text).collect::<Vec<_>>().join(" "),
+                    None => reply.text(),
+                }),
+            })
+        });
+        match asked {
+            Ok(said) => said,
+            Err(Trouble::Quiet) => Err("it does not answer".into()),
+            Err(Trouble::Broken(why) | Trouble::Refused(why)) => Err(why),
+        }
+    }
+
+    /// Does a command that has to go well.
+    pub fn tell(&self, words: &[&str]) -> Result<String, EventsError> {
+        self.ask(words).map_err(|why| {
+            self.failed(
+                &format!("have {} do {}", self.address, words.join(" ")),
+                why,
+            )
+        })
+    }
+
+    /// A line of what it says of itself.
+    pub fn info(&self, section: &str, name: &str) -> Option<String> {
+        let text = self.ask(&["INFO", section]).ok()?;
+        value(&text, name)
+    }
+
+    /// What it does, if it runs.
+    pub fn look(&self) -> Option<LocalNode> {
+        let process = self.info("server", "process_id")?.parse().ok();
+        let role = match self.info("replication", "role")?.as_str() {
+            "master" => Role::Master,
+            _ => Role::Replica,
+        };
+        Some(LocalNode {
+            address: self.address.to_string(),
+            process,
+            role: Some(role),
+            memory: self
+                .info("memory", "used_memory")
+                .and_then(|n| n.parse().ok()),
+        })
+    }
+
+    /// The process that runs in its folder, although it may not answer.
+    pub fn process(&self) -> Option<u32> {
+        let process = fs::read_to_string(self.folder.join("pid"))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()?;
+        // The number may be another's by now.
+        let place = fs::read_link(format!("/proc/{process}/cwd")).ok()?;
+        (place == self.folder).then_some(process)
+    }
+
+    /// Whether it knows somebody for each slot.
+    pub fn has_all_slots(&self) -> bool {
+        let info = self.ask(&["CLUSTER", "INFO"]).unwrap_or_default();
+        value(&info, "cluster_state").as_deref() == Some("ok")
+    }
+
+    /// Whether it has its place: as a replica, all that its master has.
+    pub fn is_ready(&self) -> bool {
+        let link = self.info("replication", "master_link_status");
+        self.has_all_slots() && link.is_none_or(|link| link == "up")
+    }
+
+    /// Ends it, when its log is on the disk.
+    pub fn end(&self) -> Result<(), EventsError> {
+        let failed = |why: String| self.failed("end a server", why);
+        let process = self.info("server", "process_id");
+        let process = process.and_then(|process| Pid::from_raw(process.parse().ok()?));
+        // It answers by ending, or says why it does not.
+        if let Err(why) = self.ask(&["SHUTDOWN", "NOSAVE"])
+            && why.starts_with("ERR")
+        {
+            return Err(failed(why));
+        }
+        let until = Instant::now() + PATIENCE;
+        while process.is_some_and(|process| test_kill_process(process).is_ok()) {
+            if Instant::now() > until {
+                return Err(failed(format!("process {process:?} still runs")));
+            }
+            thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    fn failed(&self, doing: &str, why: String) -> EventsError {
+        EventsError::engine(&self.folder.display().to_string(), doing, why)
+    }
+}
+
+/// The value of a line `name:value`.
+fn value(text: &str, name: &str) -> Option<String> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.map(str::to_owned)
+}

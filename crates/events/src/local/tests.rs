@@ -1,0 +1,99 @@
+use femtobarn_testkit::can_start_redis;
+
+use super::*;
+use crate::{Batch, Parent, ProductName, connect};
+
+/// Ends what a test that failed has left.
+struct Ended(PathBuf);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = down(&self.0);
+    }
+}
+
+#[test]
+fn a_local_cluster_keeps_its_data_when_it_is_started_again() {
+    if !can_start_redis() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a folder with \"quotes\"");
+    let _ended = Ended(path.clone());
+    let options = LocalOptions::default();
+    let parent = Parent::subrun(Uuid([1; 16]), 1, 2);
+    let name = ProductName::new("x", "T").unwrap();
+    let status_now = up(&path, &options).unwrap();
+    assert!(status_now.is_up);
+    let roles = |status: &LocalStatus| {
+        let role = |role| {
+            status
+                .nodes
+                .iter()
+                .filter(|node| node.role == Some(role))
+                .count()
+        };
+        [Role::Master, Role::Replica].map(role)
+    };
+    assert_eq!(roles(&status_now), [3, 3]);
+    let config = status_now.config.to_str().unwrap().to_owned();
+    let store = connect(&config).unwrap();
+    assert_eq!((store.n_targets(), store.is_durable()), (3, true));
+    let mut batch = Batch::default();
+    batch.create(parent, 3);
+    batch.store(parent, 3, &name, b"value");
+    store.write(&batch).unwrap();
+    store.flush().unwrap();
+    // Who is not its owner has no password, and none is in what is printed.
+    let password = fs::read_to_string(path.join("password")).unwrap();
+    assert!(!format!("{store:?}").contains(password.trim()));
+    let address = &status_now.nodes[0].address;
+    let error = connect(&format!("redis://{address}")).unwrap_err();
+    assert_eq!(error.kind(), "store-denied");
+    // Again: nothing is to be done.
+    let processes = |status: &LocalStatus| {
+        let all = status.nodes.iter().map(|node| node.process);
+        all.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        processes(&up(&path, &options).unwrap()),
+        processes(&status_now)
+    );
+    drop(store);
+    assert_eq!(down(&path).unwrap(), 6);
+    assert_eq!(down(&path).unwrap(), 0);
+    let ended = status(&path).unwrap();
+    assert!(!ended.is_up && ended.nodes.iter().all(|node| node.process.is_none()));
+    assert!(connect(&config).is_err());
+    assert!(up(&path, &options).unwrap().is_up);
+    let store = connect(&config).unwrap();
+    assert_eq!(store.contains(&parent, &[3]).unwrap(), [true]);
+    let error = up(
+        &path,
+        &LocalOptions {
+            nodes: 1,
+            ..options
+        },
+    )
+    .unwrap_err();
+    assert!(error.to_string().contains("6 servers, not of 2"), "{error}");
+    down(&path).unwrap();
+}
+
+#[test]
+fn what_cannot_become_a_cluster_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(status(folder.path()).unwrap_err().kind(), "not-in-store");
+    assert_eq!(down(folder.path()).unwrap_err().kind(), "not-in-store");
+    let options = LocalOptions {
+        program: "no-such-server".into(),
+        ..LocalOptions::default()
+    };
+    let error = up(folder.path(), &options).unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(cause.contains("apt-get install redis-server"), "{cause}");
+    fs::write(folder.path().join("other"), "").unwrap();
+    fs::remove_file(folder.path().join("lock")).unwrap();
+    let error = up(folder.path(), &options).unwrap_err();
+    assert_eq!(error.kind(), "store-layout");
+}

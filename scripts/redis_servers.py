@@ -1,0 +1,187 @@
+"""Real servers of Redis for tests and benchmarks: one, one with TLS, and a cluster with replicas.
+
+The server is ``redis-server`` of Debian, or whatever FEMTOBARN_REDIS_SERVER names (Valkey, another version).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+from servers import ServerError, answers, certify, free_port, wait_until
+
+_HIGHEST = 50_000  # the port of a node's bus is 10,000 above its own
+_TRIES = 5
+
+
+def program() -> str:
+    """Return the server's program."""
+    return os.environ.get("FEMTOBARN_REDIS_SERVER", "redis-server")
+
+
+def _free_port() -> int:
+    while True:
+        port = free_port()
+        if port < _HIGHEST:
+            return port
+
+
+class _Node:
+    """One process, with a folder and a port of its own."""
+
+    def __init__(self, folder: Path, lines: list[str], *, has_tls: bool = False) -> None:
+        self.folder, self.port = folder, _free_port()
+        self._lines, self._has_tls = lines, has_tls
+        self._process: subprocess.Popen[bytes] | None = None
+        folder.mkdir()
+        self.start()
+
+    def start(self) -> None:
+        port = f"port 0\ntls-port {self.port}" if self._has_tls else f"port {self.port}"
+        config = self.folder / "redis.conf"
+        more = "\n".join(self._lines)
+        config.write_text(
+            f"bind 127.0.0.1\n{port}\ndir {self.folder}\nlogfile {self.folder}/log\nsave ''\nappendonly yes\n{more}\n"
+        )
+        nothing = subprocess.DEVNULL
+        self._process = subprocess.Popen([program(), str(config)], stdin=nothing, stdout=nothing, stderr=nothing)
+
+        def is_up() -> bool:
+            if self._process is None or self._process.poll() is not None:
+                raise ServerError(self.log()[-4000:])
+            return answers(self.port) and "Ready to accept connections" in self.log()
+
+        try:
+            wait_until(is_up, self.log)
+        except ServerError:
+            self._process.kill()
+            self._process.wait()
+            raise
+
+    def log(self) -> str:
+        path = self.folder / "log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def signal(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+            if number == signal.SIGKILL:
+                self._process.wait()
+                self._process = None
+                (self.folder / "log").unlink(missing_ok=True)
+
+
+class Redis:
+    """One server.
+
+    Parameters
+    ----------
+    has_tls : bool
+        Whether it speaks TLS, and nothing else; its certificate, ``cert.pem``, is its own authority.
+    """
+
+    def __init__(self, has_tls: bool = False) -> None:
+        self.folder = _folder()
+        self.nodes: list[_Node] = []
+        lines = []
+        try:
+            if has_tls:
+                certificate, key = certify(self.folder)
+                lines = [f"tls-cert-file {certificate}", f"tls-key-file {key}", f"tls-ca-cert-file {certificate}"]
+                lines += ["tls-auth-clients no"]
+            self.nodes = [_started(self.folder / "0", lines, has_tls=has_tls)]
+        except BaseException:
+            self.close()
+            raise
+
+    def kill(self) -> None:
+        """End all of it, as a crash does."""
+        for number in range(len(self.nodes)):
+            self.kill_server(number)
+
+    def kill_server(self, number: int) -> None:
+        """End one server, as a crash does."""
+        self.nodes[number].signal(signal.SIGKILL)
+
+    def stop_server(self, number: int) -> None:
+        """Have one server do nothing, with all its connections open."""
+        self.nodes[number].signal(signal.SIGSTOP)
+
+    def continue_server(self, number: int) -> None:
+        """Have one server go on."""
+        self.nodes[number].signal(signal.SIGCONT)
+
+    def start_server(self, number: int) -> None:
+        """Start one server again, with what it had."""
+        self.nodes[number].start()
+
+    def close(self) -> None:
+        """End it, and remove its files."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def about(self) -> dict[str, object]:
+        """Where it is."""
+        ports = [node.port for node in self.nodes]
+        data = [str(node.folder) for node in self.nodes]
+        return {"port": ports[0], "data": data, "folder": str(self.folder), "servers": ports}
+
+
+class RedisCluster(Redis):
+    """Three masters, and a replica of each."""
+
+    def __init__(self, replicas: int = 1) -> None:
+        self.folder, self.nodes = _folder(), []
+        # a master is given up soon, so that tests are short
+        lines = ["cluster-enabled yes", "cluster-node-timeout 2000", "repl-diskless-sync-delay 0"]
+        try:
+            for number in range(3 * (1 + replicas)):
+                self.nodes.append(_started(self.folder / str(number), lines))
+            self._form(replicas)
+        except BaseException:
+            self.close()
+            raise
+
+    def _form(self, replicas: int) -> None:
+        addresses = [f"127.0.0.1:{node.port}" for node in self.nodes]
+        command = ["redis-cli", "--cluster", "create", *addresses, "--cluster-replicas", str(replicas), "--cluster-yes"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        if done.returncode != 0:
+            raise ServerError(done.stdout[-2000:] + done.stderr[-2000:])
+
+        def is_up() -> bool:
+            return all(self._is_whole(node.port, replicas) for node in self.nodes)
+
+        wait_until(is_up, lambda: "\n".join(node.log()[-1000:] for node in self.nodes))
+
+    def _is_whole(self, port: int, replicas: int) -> bool:
+        def ask(*words: str) -> str:
+            command = ["redis-cli", "-p", str(port), *words]
+            return subprocess.run(command, capture_output=True, text=True, timeout=20, check=False).stdout
+
+        has_slots = "cluster_state:ok" in ask("cluster", "info")
+        role = ask("info", "replication")
+        expected = "master_link_status:up" if "role:slave" in role else f"connected_slaves:{replicas}"
+        return has_slots and expected in role
+
+
+def _folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="redis-"))
+    folder.chmod(0o755)
+    return folder
+
+
+def _started(folder: Path, lines: list[str], *, has_tls: bool = False) -> _Node:
+    """Start one, on another port if somebody else has taken the first."""
+    for attempt in range(_TRIES):
+        try:
+            return _Node(folder, lines, has_tls=has_tls)
+        except ServerError:
+            if attempt == _TRIES - 1:
+                raise
+            shutil.rmtree(folder)
+    raise AssertionError
