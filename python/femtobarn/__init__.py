@@ -22,10 +22,14 @@ from femtobarn._metrics import Metrics, Request, SourceMetrics
 from femtobarn._ntuple import NTuple
 from femtobarn._open import open
 from femtobarn._prefetch import EventBatch, Prefetcher
+from femtobarn._process import ProcessError, ProcessResult, process
 from femtobarn._products import Arrow, As, Awkward, NumPy
 from femtobarn._report import Report
 from femtobarn._reshape import clone, reshape, skim
 from femtobarn._spec import Cardinality, Class, Enum, Projected, Type
+from femtobarn._statistics import ProcessStatistics, WorkerStatistics
+from femtobarn._work import Failure
+from femtobarn._workers import WorkerDiedError
 from femtobarn._writable_directory import WritableDirectory
 from femtobarn._write import AttributeSetWriter, FileWriter, NTupleWriter, create, recreate, update, write
 from femtobarn.errors import (
@@ -58,6 +62,7 @@ __all__ = [
     "Event",
     "EventBatch",
     "ExistsError",
+    "Failure",
     "FemtobarnError",
     "Field",
     "FileError",
@@ -73,6 +78,9 @@ __all__ = [
     "NumPy",
     "Plan",
     "Prefetcher",
+    "ProcessError",
+    "ProcessResult",
+    "ProcessStatistics",
     "Product",
     "Projected",
     "Queue",
@@ -86,6 +94,8 @@ __all__ = [
     "UnreadableWarning",
     "UsageError",
     "VerifyReport",
+    "WorkerDiedError",
+    "WorkerStatistics",
     "WritableDirectory",
     "WriteBatch",
     "clone",
@@ -96,6 +106,7 @@ __all__ = [
     "join_columns",
     "merge",
     "open",
+    "process",
     "recreate",
     "reshape",
     "skim",

@@ -116,6 +116,11 @@ class DataStore:
     def __repr__(self) -> str:
         return f"<DataStore {self.url!r}>"
 
+    def _as_read(self) -> tuple[str, str]:
+        """Return how another process opens it to be read."""
+        self.__reduce__()
+        return self._given, "r" if self._given.startswith("dir:") else self._mode
+
     def __reduce__(self) -> tuple[Any, tuple[str, str]]:
         if not self._core.is_durable:
             raise UsageError(f"{self.url}: a store in memory cannot be pickled: it ends with its process")

@@ -59,6 +59,16 @@ class EventBatch:
     def __iter__(self) -> Iterator[PrefetchedEvent]:
         return (PrefetchedEvent(self, at) for at in range(len(self)))
 
+    def _part(self, start: int, n: int) -> EventBatch:
+        """Return some of its events, which share what was loaded."""
+        if (start, n) == (0, len(self)):
+            return self
+        part = EventBatch.__new__(EventBatch)
+        part._store, part._names = self._store, self._names
+        part._events = self._events.part(start, n)
+        part._keys = self._keys[start * 40 : (start + n) * 40]
+        return part
+
     def arrays(self, *, numbers: bool = True, library: str = "ak") -> Any:
         """Return the products as arrays.
 

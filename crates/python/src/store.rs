@@ -1,6 +1,7 @@
 //! Event stores. Containers are known by their keys of 40 bytes (`docs/specs/event-store.md`); users see the classes of
 //! `python/femtobarn/_datastore.py`.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -367,7 +368,8 @@ impl Store {
         }
         let loaded = detached(py, || Loaded::load(&self.store, groups, &names))?;
         Ok(Events {
-            loaded,
+            range: 0..loaded.len(),
+            loaded: Arc::new(loaded),
             store: self.store.clone(),
             types: self.types.clone(),
             names,
@@ -440,7 +442,8 @@ impl Loader {
             return Ok(None);
         };
         Ok(Some(Events {
-            loaded,
+            range: 0..loaded.len(),
+            loaded: Arc::new(loaded),
             store: self.store.clone(),
             types: self.types.clone(),
             names: self.names.clone(),
@@ -452,10 +455,11 @@ impl Loader {
     }
 }
 
-/// Events that were loaded.
+/// Events that were loaded, or some of them.
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct Events {
-    loaded: Loaded,
+    loaded: Arc<Loaded>,
+    range: Range<usize>,
     store: DataStore,
     types: Arc<Types>,
     names: Vec<ProductName>,
@@ -464,17 +468,27 @@ pub struct Events {
 #[pymethods]
 impl Events {
     fn __len__(&self) -> usize {
-        self.loaded.len()
+        self.range.len()
+    }
+
+    /// Some of these events.
+    fn part(&self, start: usize, n: usize) -> Self {
+        let start = self.range.end.min(self.range.start.saturating_add(start));
+        Self {
+            loaded: self.loaded.clone(),
+            range: start..self.range.end.min(start.saturating_add(n)),
+            store: self.store.clone(),
+            types: self.types.clone(),
+            names: self.names.clone(),
+        }
     }
 
     /// The keys of all events, one behind the other.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let n = self.loaded.len() * Descriptor::LENGTH;
+        let n = self.range.len() * Descriptor::LENGTH;
         PyBytes::new_with(py, n, |bytes| {
-            for (place, event) in bytes
-                .chunks_mut(Descriptor::LENGTH)
-                .zip(self.loaded.descriptors())
-            {
+            let events = self.loaded.descriptors().skip(self.range.start);
+            for (place, event) in bytes.chunks_mut(Descriptor::LENGTH).zip(events) {
                 place.copy_from_slice(&event.to_bytes());
             }
             Ok(())
@@ -488,15 +502,17 @@ impl Events {
         product: usize,
         event: usize,
     ) -> Option<Bound<'py, PyBytes>> {
+        let event = self.range.clone().nth(event)?;
         let value = self.loaded.products.get(product)?.get(event)?;
         Some(PyBytes::new(py, value))
     }
 
     /// The products as columns.
     fn arrays(&self, py: Python<'_>, with_numbers: bool) -> PyResult<Batch> {
-        let pieces = std::slice::from_ref(&self.loaded);
-        let columns =
-            || products::columns(&self.types, &self.store, pieces, &self.names, with_numbers);
+        let columns = || {
+            let pieces = [(&*self.loaded, self.range.clone())];
+            products::columns(&self.types, &self.store, &pieces, &self.names, with_numbers)
+        };
         let arrays = detached(py, columns)?;
         Ok(Batch::plain(arrays, self.store.url()))
     }

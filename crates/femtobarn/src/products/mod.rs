@@ -15,8 +15,10 @@ pub use describe::{Described, describe};
 pub use note::{ClassNote, Member};
 pub use types::Types;
 
+use std::ops::Range;
+
 use femtobarn_events::{
-    DataStore, EventsError, Item, LoadOptions, Loaded, Loader, ProductId, ProductName,
+    DataStore, Descriptor, EventsError, Item, LoadOptions, Loaded, Loader, ProductId, ProductName,
 };
 use femtobarn_rntuple::array::Arrays;
 use femtobarn_rntuple::rows::{Columns, RowFault};
@@ -41,7 +43,19 @@ pub fn arrays(
     };
     let loader = Loader::start(item.datastore(), item.events(), options);
     let pieces = loader.collect::<Result<Vec<_>, _>>()?;
-    columns(types, item.datastore(), &pieces, names, with_numbers)
+    let whole = pieces.iter().map(|piece| (piece, 0..piece.len()));
+    let whole: Vec<_> = whole.collect();
+    columns(types, item.datastore(), &whole, names, with_numbers)
+}
+
+/// Events that were loaded, and which of them are meant.
+pub type Part<'a> = (&'a Loaded, Range<usize>);
+
+/// The events of parts, in their order.
+fn descriptors<'a>(parts: &'a [Part<'a>]) -> impl Iterator<Item = Descriptor> + 'a {
+    let own =
+        |(loaded, range): &'a Part<'a>| loaded.descriptors().skip(range.start).take(range.len());
+    parts.iter().flat_map(own)
 }
 
 /// Products that were loaded as columns, one behind the other.
@@ -52,13 +66,13 @@ pub fn arrays(
 pub fn columns(
     types: &Types,
     store: &DataStore,
-    pieces: &[Loaded],
+    parts: &[Part<'_>],
     names: &[ProductName],
     with_numbers: bool,
 ) -> Result<Arrays, EventsError> {
-    let mut columns = Columns::new(pieces.iter().map(Loaded::len).sum());
+    let mut columns = Columns::new(parts.iter().map(|(_, range)| range.len()).sum());
     if with_numbers {
-        let events = || pieces.iter().flat_map(Loaded::descriptors);
+        let events = || descriptors(parts);
         let [run, subrun, event]: [Vec<u64>; 3] = [
             events().map(|event| event.run).collect(),
             events().map(|event| event.subrun).collect(),
@@ -70,9 +84,12 @@ pub fn columns(
     }
     for (at, name) in names.iter().enumerate() {
         let rows = types.of(name.type_name(), name.label())?;
-        let products = pieces.iter().filter_map(|piece| piece.products.get(at));
-        let values = products.flat_map(|values| values.iter());
-        let damaged = |fault| damaged(store, pieces, name, fault);
+        let products = parts.iter().filter_map(|(loaded, range)| {
+            let values = loaded.products.get(at)?;
+            Some(values.iter().skip(range.start).take(range.len()))
+        });
+        let values = products.flatten();
+        let damaged = |fault| damaged(store, parts, name, fault);
         columns.add(&rows, values).map_err(damaged)?;
     }
     Ok(columns.finish())
@@ -80,11 +97,11 @@ pub fn columns(
 
 fn damaged(
     store: &DataStore,
-    pieces: &[Loaded],
+    parts: &[Part<'_>],
     name: &ProductName,
     fault: RowFault,
 ) -> EventsError {
-    let container = pieces.iter().flat_map(Loaded::descriptors).nth(fault.row);
+    let container = descriptors(parts).nth(fault.row);
     let url = store.url().into();
     match container {
         Some(container) => EventsError::Damaged {

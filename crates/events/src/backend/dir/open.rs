@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -242,8 +242,38 @@ pub fn environment(path: &Path, mode: Mode, n_tables: u32) -> Result<Env<Without
             {
                 size /= 2;
             }
+            Err(heed::Error::EnvAlreadyOpened) => {
+                let alias = Alias::of(path)?;
+                // SAFETY: as above. The one that is open was opened before a fork, by the parent of this process, which
+                // never uses it (`check_process`): its locks are not ours.
+                return unsafe { options.open(&alias.folder) };
+            }
             opened => return opened,
         }
+    }
+}
+
+/// Another name of the same files. A process that was forked has the environment of its parent, which must not be used, and
+/// by whose name heed opens no other.
+struct Alias {
+    folder: PathBuf,
+}
+
+impl Alias {
+    fn of(path: &Path) -> io::Result<Self> {
+        let folder = path.join(format!(".process-{}", std::process::id()));
+        fs::create_dir(&folder)?;
+        let alias = Self { folder };
+        for name in ["data.mdb", "lock.mdb"] {
+            fs::hard_link(path.join(name), alias.folder.join(name))?;
+        }
+        Ok(alias)
+    }
+}
+
+impl Drop for Alias {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder); // what is open stays open without a name
     }
 }
 

@@ -1,0 +1,342 @@
+"""One function over all events, balanced and exactly once."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import pickle
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from femtobarn._containers import _Holder
+from femtobarn._libraries import optional
+from femtobarn._ntuple import NTuple
+from femtobarn._progress import Progress
+from femtobarn._statistics import ProcessStatistics
+from femtobarn._work import Failure, NTupleWork, Outcome, Piece, StoreWork, Task, Work
+from femtobarn._workers import FuturesPool, MpiPool, Pool, ProcessPool, ThreadPool, WorkerDiedError, serve_mpi
+from femtobarn.errors import FemtobarnError, UsageError
+
+if TYPE_CHECKING:
+    from femtobarn._output import Path as PathLike
+
+__all__ = ["ProcessError", "ProcessResult", "process"]
+
+_TRIES = 3
+_CHECKPOINT_EVERY = 5.0  # seconds
+
+
+class ProcessError(FemtobarnError, RuntimeError):
+    """The function failed for an event; the message names it, and the error that it raised is the cause."""
+
+    kind = "process-failed"
+
+
+@dataclass
+class ProcessResult:
+    """What came of processing events.
+
+    Attributes
+    ----------
+    value : object
+        With `reduce`, what it made of all results (None if there were none); without, the list of all results that are
+        not None, in the order of the events.
+    n_events : int
+        Events that were processed, those of a run that was continued included.
+    failures : list of Failure
+        What was skipped.
+    statistics : ProcessStatistics
+        Who did how much, and how long it took.
+    """
+
+    value: Any
+    n_events: int
+    failures: list[Failure]
+    statistics: ProcessStatistics
+
+
+def process(
+    source: _Holder | NTuple,
+    function: Callable[[Any], Any],
+    *,
+    preload: Iterable[str | tuple[str, Any]] = (),
+    by: str = "event",
+    executor: Any = "threads",
+    workers: int | None = None,
+    input_batch_size: int = 16_384,
+    output_batch_size: int = 64,
+    reduce: Callable[[Any, Any], Any] | None = None,
+    progress: bool | None = None,
+    checkpoint: PathLike | None = None,
+    on_error: str = "raise",
+) -> ProcessResult:
+    """Call a function for all events, on many workers, each event exactly once in the results.
+
+    Events are fetched in large batches, and handed to workers in small ones as these ask for them, so that work is
+    balanced however long an event takes.
+
+    Parameters
+    ----------
+    source : DataSet, Run, SubRun or NTuple
+        Whose events they are.
+    function : callable
+        Takes an event or a batch. Of a store, an event loads the products in `preload` from memory (`Event.load`), and
+        a batch is an `EventBatch`; of an ntuple, they are a record and an array of records.
+    preload : iterable of str or tuple
+        Labels, or labels and types, of products that come with the events; of an ntuple, the fields that are read.
+    by : str
+        "event", or "batch": `output_batch_size` events at a time.
+    executor : str or executor
+        "threads", "processes", "mpi" (all ranks must call this), "dask" (the client of this process), or anything with
+        the interface of ``concurrent.futures.Executor``.
+    workers : int, optional
+        How many; by default as many as there are processors, or as the executor has.
+    input_batch_size : int
+        Events that are fetched together.
+    output_batch_size : int
+        Events that a worker takes together.
+    reduce : callable, optional
+        Puts two results together. It is called in the order of the events, so that sums of floats are the same however
+        many workers there are.
+    progress : bool, optional
+        Whether a bar is shown; by default on a terminal and in a notebook.
+    checkpoint : str or path, optional
+        A file that notes what is done, every few seconds; called again with the same arguments, `process` goes on
+        there. It is removed at the end. It is pickled: it must come from nobody else.
+    on_error : str
+        "raise", "skip" the events that fail, or "retry" them, three times in all, before the error is raised.
+
+    Returns
+    -------
+    ProcessResult
+        The results, and who did how much. Under MPI, the same on all ranks.
+
+    Raises
+    ------
+    ProcessError
+        If the function fails; it names the event.
+    WorkerDiedError
+        If processes die three times over the same events.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> store = fb.DataStore.connect("memory:")
+    >>> dataset = store.root.create_dataset("a")
+    >>> with store.write_batch() as batch:
+    ...     batch.store_arrays(dataset, {"n": range(1000)}, run=1, subrun=1, event=range(1000))
+    >>> result = fb.process(dataset, lambda event: event.load("n"), preload=["n"], reduce=lambda a, b: a + b)
+    >>> result.value, result.n_events
+    (499500, 1000)
+    """
+    if by not in ("event", "batch"):
+        raise UsageError(f"by is 'event' or 'batch', not {by!r}")
+    if on_error not in ("raise", "skip", "retry"):
+        raise UsageError(f"on_error is 'raise', 'skip' or 'retry', not {on_error!r}")
+    for name, size in (("input_batch_size", input_batch_size), ("output_batch_size", output_batch_size)):
+        if size < 1:
+            raise UsageError(f"{name} must be 1 or more, not {size}")
+    work = _work(source, tuple(preload))
+    task = Task(function, by == "event", reduce, on_error == "skip")
+    comm = _communicator(executor)
+    if comm is not None and comm.rank > 0:
+        serve_mpi(work, task, comm)
+        return _shared(comm, None, None)
+    state = _Checkpoint(checkpoint, (work.name, by, output_batch_size)).load()
+    try:
+        result = _run(work, task, state, executor, workers, (output_batch_size, input_batch_size), on_error, progress)
+    except BaseException as error:
+        if comm is not None:
+            _shared(comm, None, error)
+        raise
+    return result if comm is None else _shared(comm, result, None)
+
+
+def _work(source: Any, preload: tuple[Any, ...]) -> Work:
+    if isinstance(source, _Holder):
+        return StoreWork(source, preload)
+    if isinstance(source, NTuple):
+        return NTupleWork(source, preload)
+    raise UsageError(f"events are those of a dataset, run or subrun of a store, or of an ntuple, not {source!r}")
+
+
+def _communicator(executor: Any) -> Any:
+    return optional("mpi4py.MPI", "mpi").COMM_WORLD if executor == "mpi" else None
+
+
+def _shared(comm: Any, result: ProcessResult | None, error: BaseException | None) -> ProcessResult:
+    """Return on all ranks what the first one has, or raise there what it has raised."""
+    told = None if error is None else f"{type(error).__name__}: {error}"
+    shared: ProcessResult
+    shared, failed = comm.bcast((result, told))
+    if failed is not None and error is None:
+        raise ProcessError(failed)
+    return shared
+
+
+def _pool(work: Work, task: Task, executor: Any, workers: int | None) -> Pool:
+    n = workers or len(os.sched_getaffinity(0))
+    if n < 1:
+        raise UsageError(f"workers must be 1 or more, not {n}")
+    if executor == "threads":
+        return ThreadPool(work, task, n)
+    if executor == "processes":
+        return ProcessPool(work, task, n)
+    if executor == "mpi":
+        return MpiPool(work, task, _communicator(executor))
+    if executor == "dask":
+        client = optional("distributed", "dask").get_client()
+        n = workers or sum(client.nthreads().values())
+        return FuturesPool(work, task, client.get_executor(pure=False, retries=_TRIES - 1), max(n, 1))
+    if hasattr(executor, "submit"):
+        return FuturesPool(work, task, executor, workers or int(getattr(executor, "_max_workers", n)))
+    raise UsageError(
+        f"executor is 'threads', 'processes', 'mpi', 'dask' or an executor of concurrent.futures, not {executor!r}"
+    )
+
+
+@dataclass
+class _State:
+    """What is done, up to a piece: this is in the checkpoint."""
+
+    n_pieces: int = 0
+    n_events: int = 0
+    after: Any = None
+    values: list[Any] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+
+    def add(self, outcome: Outcome, reduce: Callable[[Any, Any], Any] | None, after: Any) -> None:
+        self.n_pieces += 1
+        self.n_events += outcome.n
+        self.after = after
+        self.failures += outcome.failures
+        if reduce is None or not self.values:
+            self.values += outcome.values
+        else:
+            for value in outcome.values:
+                self.values[0] = reduce(self.values[0], value)
+
+
+class _Checkpoint:
+    """The file that notes what is done."""
+
+    def __init__(self, path: PathLike | None, identity: Any) -> None:
+        self._path = None if path is None else Path(path)
+        self._identity = identity
+        self._since = time.monotonic()
+        self.state = _State()
+
+    def load(self) -> _Checkpoint:
+        if self._path is not None and self._path.exists():
+            identity, self.state = pickle.loads(self._path.read_bytes())
+            if identity != self._identity:
+                raise UsageError(
+                    f"{self._path}: this checkpoint is of {identity}, not of {self._identity}: remove it to begin anew"
+                )
+        return self
+
+    def save(self, *, now: bool) -> None:
+        if self._path is None or (not now and time.monotonic() - self._since < _CHECKPOINT_EVERY):
+            return
+        beside = self._path.with_name(f".{self._path.name}.partial-{os.getpid()}")
+        with beside.open("wb") as file:
+            pickle.dump((self._identity, self.state), file)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self._path)
+        self._since = time.monotonic()
+
+    def remove(self) -> None:
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+
+def _run(
+    work: Work,
+    task: Task,
+    checkpoint: _Checkpoint,
+    executor: Any,
+    workers: int | None,
+    sizes: tuple[int, int],
+    on_error: str,
+    progress: bool | None,
+) -> ProcessResult:
+    pool = _pool(work, task, executor, workers)
+    state = checkpoint.state
+    statistics = ProcessStatistics(pool.n_workers)
+    pieces = work.pieces(*sizes, state.n_pieces, state.after)
+    ends_early = True
+    try:
+        with Progress(f"processing {work.name}", progress, "events") as bar:
+            for n in _master(work, task, pool, pieces, checkpoint, statistics, on_error):
+                bar.tick(n, 0)
+        ends_early = False
+    finally:
+        checkpoint.save(now=ends_early)
+        pool.close(ends_early=ends_early)
+        close = getattr(pieces, "close", None)
+        if close is not None:
+            close()
+    checkpoint.remove()
+    statistics.end()
+    value = state.values if task.reduce is None else next(iter(state.values), None)
+    return ProcessResult(value, state.n_events, state.failures, statistics)
+
+
+def _master(
+    work: Work,
+    task: Task,
+    pool: Pool,
+    pieces: Iterator[Piece],
+    checkpoint: _Checkpoint,
+    statistics: ProcessStatistics,
+    on_error: str,
+) -> Iterator[int]:
+    """Hand out pieces, and take outcomes in their order; gives how many events are done."""
+    state = checkpoint.state
+    again: list[Piece] = []
+    tries: dict[int, int] = {}
+    out: dict[int, Piece] = {}
+    early: list[tuple[int, Outcome]] = []  # what came before its turn
+    has_more = True
+    while True:
+        while (again or has_more) and pool.has_room():
+            piece = again.pop() if again else next(pieces, None)
+            if piece is None:
+                has_more = False
+                break
+            out[piece.number] = piece
+            pool.send(piece)
+        if not out:
+            return
+        for answer in pool.wait():
+            number = answer.number if isinstance(answer, Piece) else answer.piece
+            if isinstance(answer, Piece) or answer.raised is not None:
+                tries[number] = tries.get(number, 0) + 1
+                _give_up(work, out[number], answer, tries[number], on_error)
+                again.append(out[number])
+                continue
+            tries.pop(number, None)
+            statistics.add(answer)
+            heapq.heappush(early, (number, answer))
+        while early and early[0][0] == state.n_pieces:
+            number, outcome = heapq.heappop(early)
+            state.add(outcome, task.reduce, work.last(out.pop(number)))
+        checkpoint.save(now=False)
+        yield state.n_events
+
+
+def _give_up(work: Work, piece: Piece, answer: Any, n_tries: int, on_error: str) -> None:
+    """Raise what is wrong with a piece, if it is not to be tried again."""
+    if isinstance(answer, Piece):
+        if n_tries >= _TRIES:
+            raise WorkerDiedError(f"{work.name}: {n_tries} processes died over {work.where(piece, None)}")
+        return
+    if on_error == "retry" and n_tries < _TRIES:
+        return
+    where = answer.failures[-1].where if answer.failures else work.where(piece, None)
+    tried = f", tried {n_tries} times" if n_tries > 1 else ""
+    raise ProcessError(f"{work.name}: the function failed for {where}{tried}: {answer.raised!r}") from answer.raised

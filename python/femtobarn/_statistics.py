@@ -1,0 +1,141 @@
+"""Who processed how many events, and how long it took."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from femtobarn._libraries import optional
+
+if TYPE_CHECKING:
+    from femtobarn._work import Outcome
+
+__all__ = ["ProcessStatistics", "WorkerStatistics"]
+
+_MOST_SPANS = 100_000
+
+
+@dataclass
+class WorkerStatistics:
+    """What one worker did.
+
+    Attributes
+    ----------
+    events : int
+        Events that it processed.
+    batches : int
+        Batches in which it got them.
+    processing, loading, waiting : float
+        Seconds in the function; in loading products, where these did not come with the events; without anything to do.
+    """
+
+    events: int = 0
+    batches: int = 0
+    processing: float = 0.0
+    loading: float = 0.0
+    waiting: float = 0.0
+
+
+@dataclass
+class ProcessStatistics:
+    """Who processed how many events, and how long it took.
+
+    Attributes
+    ----------
+    n_workers : int
+        Workers there were.
+    total_time : float
+        Seconds, from the first to the last.
+    workers : dict
+        By their names, what each did.
+    """
+
+    n_workers: int
+    total_time: float = 0.0
+    workers: dict[str, WorkerStatistics] = field(default_factory=dict)
+    _began: float = field(default_factory=time.time, repr=False)
+    _spans: list[tuple[str, float, float, int]] = field(default_factory=list, repr=False)
+
+    @property
+    def total_events_processed(self) -> int:
+        """Events that were processed here, without those of a run that was continued."""
+        return sum(worker.events for worker in self.workers.values())
+
+    @property
+    def efficiency(self) -> float:
+        """Seconds in the function, as a part of the seconds of all workers."""
+        busy = sum(worker.processing for worker in self.workers.values())
+        return busy / (self.total_time * self.n_workers) if self.total_time else 0.0
+
+    def add(self, outcome: Outcome) -> None:
+        """Count what a worker did."""
+        worker = self.workers.setdefault(outcome.worker, WorkerStatistics())
+        worker.events += outcome.n
+        worker.batches += 1
+        worker.processing += outcome.processing
+        worker.loading += outcome.loading
+        worker.waiting += outcome.waited
+        if len(self._spans) < _MOST_SPANS:
+            began = outcome.began + outcome.loading
+            self._spans.append((outcome.worker, began, began + outcome.processing, outcome.n))
+
+    def end(self) -> None:
+        """Note that all is done."""
+        self.total_time = time.time() - self._began
+
+    def to_json(self) -> str:
+        """Return all figures as JSON.
+
+        Returns
+        -------
+        str
+            An object with the attributes.
+        """
+        workers = {name: asdict(worker) for name, worker in sorted(self.workers.items())}
+        whole = {
+            "total_events_processed": self.total_events_processed,
+            "total_time": self.total_time,
+            "n_workers": self.n_workers,
+            "efficiency": self.efficiency,
+            "workers": workers,
+        }
+        return json.dumps(whole)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw what each worker did over time.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            With a row for each worker, and a bar for each batch.
+        """
+        if ax is None:
+            ax = optional("matplotlib.pyplot", "plot").subplots()[1]
+        names = sorted(self.workers)
+        for row, name in enumerate(names):
+            bars = [(began - self._began, ended - began) for worker, began, ended, _ in self._spans if worker == name]
+            ax.broken_barh(bars, (row - 0.4, 0.8))
+        if len(names) <= 40:
+            ax.set_yticks(range(len(names)), names)
+        ax.set_xlabel("seconds")
+        ax.set_title(f"{self.total_events_processed:,} events, efficiency {self.efficiency:.0%}")
+        return ax
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.total_events_processed:,} events in {self.total_time:.3g} s on {self.n_workers} workers, "
+            f"{self.efficiency:.0%} of their time in the function"
+        ]
+        for name, worker in sorted(self.workers.items()):
+            lines.append(
+                f"{name}: {worker.events:,} events in {worker.batches:,} batches; {worker.processing:.3g} s "
+                f"processing, {worker.loading:.3g} s loading, {worker.waiting:.3g} s waiting"
+            )
+        return "\n".join(lines)
