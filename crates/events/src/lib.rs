@@ -12,6 +12,7 @@
 mod backend;
 mod batch;
 mod chunks;
+mod connect;
 mod error;
 mod item;
 mod key;
@@ -29,6 +30,7 @@ pub use backend::{
 };
 pub use batch::{Batch, Items, Overwrite, Products};
 pub use chunks::{EventChunk, EventChunks};
+pub use connect::connect;
 pub use error::EventsError;
 pub use item::{Children, DataSet, DataSets, Item};
 pub use key::{
