@@ -1,6 +1,8 @@
-// The event store from C++: a struct that is described once, events written in a batch and read back in pieces.
+// The event store from C++: a struct that is described once, events written in a batch and read back in
+// pieces.
 //
-//     c++ -std=c++17 01_events_and_products.cpp $(pkg-config --cflags --libs femtobarn) -o events && ./events [URL]
+//     c++ -std=c++17 01_events_and_products.cpp $(pkg-config --cflags --libs femtobarn) -o events && ./events
+//     [URL]
 #include <femtobarn.hpp>
 
 #include <iostream>

@@ -15,8 +15,8 @@ struct BatchOptions {
     IfThere if_there = IfThere::replace;
 };
 
-/// Containers and products that are collected, and written when there are many, at flush(), and when it ends. Errors of
-/// that last writing go to standard error: who wants to know calls flush() before.
+/// Containers and products that are collected, and written when there are many, at flush(), and when it ends.
+/// Errors of that last writing go to standard error: who wants to know calls flush() before.
 class WriteBatch {
 public:
     explicit WriteBatch(const Store &store, const BatchOptions &options = {}) : m_store(store) {
@@ -42,8 +42,8 @@ public:
     /// Adds a product as bytes. Its name is label#type.
     void store_bytes(const fb_descriptor &container, std::string_view name, std::string_view value) {
         detail::Outcome outcome;
-        outcome.check(fb_write_batch_store(m_batch.get(), &container, detail::c_text(name), detail::c_bytes(value),
-                                           outcome));
+        outcome.check(fb_write_batch_store(m_batch.get(), &container, detail::c_text(name),
+                                           detail::c_bytes(value), outcome));
     }
 
     /// Adds a product.

@@ -3,7 +3,8 @@
 ///     struct Hit { float x, y, z; std::int32_t plane; };
 ///     FB_DESCRIBE(Hit, x, y, z, plane)          // outside of all namespaces
 ///
-/// The first time that a Hit or a vector of them is stored in a store, its description is noted there under "type/Hit".
+/// The first time that a Hit or a vector of them is stored in a store, its description is noted there under
+/// "type/Hit".
 #ifndef FEMTOBARN_DESCRIBE_HPP
 #define FEMTOBARN_DESCRIBE_HPP
 
@@ -30,7 +31,8 @@ struct Tag {
     using type = T;
 };
 
-/// What is known of the type of a member: its name, whether it can be a column, what must be described with it.
+/// What is known of the type of a member: its name, whether it can be a column, what must be described with
+/// it.
 template <class T, class = void>
 struct Column {
     static constexpr bool is_one = std::is_arithmetic_v<T> || Described<T>::value;
@@ -64,7 +66,8 @@ inline std::string quoted(const std::string &text) {
 
 } // namespace detail
 
-/// The description of a type, as JSON: {"type": …, "size": …, "members": [{"name": …, "type": …, "offset": …}]}.
+/// The description of a type, as JSON: {"type": …, "size": …, "members": [{"name": …, "type": …, "offset":
+/// …}]}.
 template <class T>
 std::string description() {
     static_assert(Described<T>::value, "describe the type with FB_DESCRIBE");
@@ -97,22 +100,22 @@ std::vector<std::pair<std::string, std::string>> descriptions() {
 
 } // namespace fb
 
-#define FB_DETAIL_MEMBER(type, member)                                                                        \
+#define FB_DETAIL_MEMBER(type, member)                                                                       \
     static_assert(::fb::detail::Column<decltype(type::member)>::is_one,                                      \
                   #member " is no number, no array of them and no described struct");                        \
     visit(::fb::detail::Tag<decltype(type::member)>(), #member, offsetof(type, member));
 
-/// Describes a struct by its members, of which there may be 64: numbers, enumerations, described structs, and arrays of
-/// these. A member that is left out is not seen by others.
-#define FB_DESCRIBE(type, ...)                                                                                \
-    template <>                                                                                               \
-    struct fb::Described<type> : std::true_type {                                                             \
-        static_assert(std::is_trivially_copyable_v<type> && std::is_standard_layout_v<type>,                  \
-                      "only a struct whose bytes are its value can be described");                            \
-        template <class Visit>                                                                                \
-        static void each(Visit &&visit) {                                                                     \
-            FB_DETAIL_EACH(FB_DETAIL_MEMBER, type, __VA_ARGS__)                                               \
-        }                                                                                                     \
+/// Describes a struct by its members, of which there may be 64: numbers, enumerations, described structs, and
+/// arrays of these. A member that is left out is not seen by others.
+#define FB_DESCRIBE(type, ...)                                                                               \
+    template <>                                                                                              \
+    struct fb::Described<type> : std::true_type {                                                            \
+        static_assert(std::is_trivially_copyable_v<type> && std::is_standard_layout_v<type>,                 \
+                      "only a struct whose bytes are its value can be described");                           \
+        template <class Visit>                                                                               \
+        static void each(Visit &&visit) {                                                                    \
+            FB_DETAIL_EACH(FB_DETAIL_MEMBER, type, __VA_ARGS__)                                              \
+        }                                                                                                    \
     };
 
 #endif

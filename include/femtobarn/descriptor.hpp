@@ -13,7 +13,12 @@ namespace fb {
 constexpr std::uint64_t ABSENT = FB_ABSENT;
 
 /// What a container is.
-enum class ItemType : std::uint32_t { dataset = FB_DATASET, run = FB_RUN, subrun = FB_SUBRUN, event = FB_EVENT };
+enum class ItemType : std::uint32_t {
+    dataset = FB_DATASET,
+    run = FB_RUN,
+    subrun = FB_SUBRUN,
+    event = FB_EVENT
+};
 
 /// Which container is meant. Descriptors sort as the numbers in them do.
 struct Descriptor : fb_descriptor {
@@ -28,10 +33,14 @@ struct Descriptor : fb_descriptor {
     /// The number of the container in what holds it; ABSENT for a dataset.
     std::uint64_t number() const {
         switch (type()) {
-        case ItemType::run: return run();
-        case ItemType::subrun: return subrun();
-        case ItemType::event: return event();
-        default: return ABSENT;
+        case ItemType::run:
+            return run();
+        case ItemType::subrun:
+            return subrun();
+        case ItemType::event:
+            return event();
+        default:
+            return ABSENT;
         }
     }
 
@@ -48,7 +57,9 @@ struct Descriptor : fb_descriptor {
     friend bool operator<(const Descriptor &a, const Descriptor &b) { return compare(a, b) < 0; }
 
 private:
-    static int compare(const Descriptor &a, const Descriptor &b) { return std::memcmp(a.bytes, b.bytes, sizeof a.bytes); }
+    static int compare(const Descriptor &a, const Descriptor &b) {
+        return std::memcmp(a.bytes, b.bytes, sizeof a.bytes);
+    }
 };
 
 static_assert(sizeof(Descriptor) == 40, "arrays of descriptors are arrays of C");

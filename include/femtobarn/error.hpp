@@ -10,7 +10,8 @@
 
 namespace fb {
 
-/// What went wrong in a store. kind() stays the same from version to version: "not-in-store", "store-locked", …
+/// What went wrong in a store. kind() stays the same from version to version: "not-in-store", "store-locked",
+/// …
 class Error : public std::runtime_error {
 public:
     Error(std::string kind, const std::string &message)

@@ -36,12 +36,13 @@ private:
         std::size_t n = 0;
         m_page.resize(m_limit);
         Outcome outcome;
-        outcome.check(
-            fb_container_numbers(m_store.handle(), &m_container, m_from, m_limit, m_page.data(), &n, outcome));
+        outcome.check(fb_container_numbers(m_store.handle(), &m_container, m_from, m_limit, m_page.data(), &n,
+                                           outcome));
         m_is_last = n < m_limit;
         m_page.resize(n);
         m_at = 0;
-        m_limit = std::min<std::size_t>(4 * m_limit, 4096); // few for who wants the first, many for who wants all
+        m_limit =
+            std::min<std::size_t>(4 * m_limit, 4096); // few for who wants the first, many for who wants all
         m_from = n ? m_page.back() + 1 : m_from;
         return n > 0;
     }
@@ -66,7 +67,8 @@ struct EventChunk {
     std::size_t size() const { return events.size(); }
 };
 
-/// All events of a container in the order of run, subrun and event, some at a time; next() gives none at the end.
+/// All events of a container in the order of run, subrun and event, some at a time; next() gives none at the
+/// end.
 class EventChunks {
 public:
     EventChunks(const Store &store, const Descriptor &container, std::int64_t target = -1,

@@ -44,7 +44,8 @@ public:
     const fb_descriptor *containers() const { return fb_loaded_containers(m_loaded.get()); }
     Descriptor operator[](std::size_t i) const { return containers()[i]; }
 
-    /// The bytes of the products of one name, as many as there are containers; data is NULL where one is not there.
+    /// The bytes of the products of one name, as many as there are containers; data is NULL where one is not
+    /// there.
     const fb_bytes *values(std::size_t product) const { return fb_loaded_values(m_loaded.get(), product); }
 
     /// The product of one name of one container, if it is there.
@@ -69,8 +70,9 @@ public:
            const LoadOptions &options = {}, const Descriptor *after = nullptr) {
         const std::vector<fb_text> names = Loaded::texts(products);
         detail::Outcome outcome;
-        m_loader.reset(outcome.check(fb_loader_start(store.handle(), &container, options.target, after, names.data(),
-                                                     names.size(), options.n_events, options.ahead, outcome)));
+        m_loader.reset(
+            outcome.check(fb_loader_start(store.handle(), &container, options.target, after, names.data(),
+                                          names.size(), options.n_events, options.ahead, outcome)));
     }
 
     std::optional<Loaded> next() {

@@ -6,6 +6,7 @@
 #include <femtobarn/descriptor.hpp>
 #include <femtobarn/value.hpp>
 
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -47,12 +48,19 @@ inline std::optional<std::string> taken(fb_value *value) {
 
 /// What one store has in this process.
 struct StoreState {
-    explicit StoreState(fb_store *opened) : handle(opened) {}
+    explicit StoreState(fb_store *opened) : handle(opened), id(next_id()) {}
     StoreState(const StoreState &) = delete;
     StoreState &operator=(const StoreState &) = delete;
     ~StoreState() { fb_store_free(handle); }
 
+    static std::uint64_t next_id() {
+        static std::atomic<std::uint64_t> last{0};
+        return ++last;
+    }
+
     fb_store *handle;
+    /// Which of all that this process has opened; no two have the same.
+    const std::uint64_t id;
     std::mutex mutex;
     /// The types whose descriptions are known to be noted.
     std::set<std::type_index> described;
@@ -137,18 +145,26 @@ public:
     void describe() const {
         using Type = typename detail::Plain<T>::type;
         if constexpr (Described<Type>::value) {
+            // Most products go where the last one of their type went.
+            static std::atomic<std::uint64_t> last{0};
+            if (last.load(std::memory_order_relaxed) == m_state->id) {
+                return;
+            }
             const std::lock_guard<std::mutex> lock(m_state->mutex);
             if (m_state->described.count(typeid(Type))) {
+                last.store(m_state->id, std::memory_order_relaxed);
                 return;
             }
             for (const auto &[key, value] : descriptions<Type>()) {
                 const std::string there = note(key, value);
                 if (there != value) {
-                    throw Error("type-differs", url() + ": the store has products of another " + type_name<Type>() +
-                                                    ": " + there + ", and here it is " + value);
+                    throw Error("type-differs", url() + ": the store has products of another " +
+                                                    type_name<Type>() + ": " + there + ", and here it is " +
+                                                    value);
                 }
             }
             m_state->described.insert(typeid(Type));
+            last.store(m_state->id, std::memory_order_relaxed);
         }
     }
 
@@ -209,7 +225,9 @@ public:
         return names;
     }
 
-    friend bool operator==(const Store &a, const Store &b) { return fb_store_is_same(a.handle(), b.handle()); }
+    friend bool operator==(const Store &a, const Store &b) {
+        return fb_store_is_same(a.handle(), b.handle());
+    }
     friend bool operator!=(const Store &a, const Store &b) { return !(a == b); }
 
 private:

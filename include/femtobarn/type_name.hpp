@@ -1,5 +1,5 @@
-/// Names of C++ types as they stand in the keys of products: ROOT's short form, which is the same for every compiler and
-/// for Python: std::vector<Particle>, std::map<std::string,std::int32_t>.
+/// Names of C++ types as they stand in the keys of products: ROOT's short form, which is the same for every
+/// compiler and for Python: std::vector<Particle>, std::map<std::string,std::int32_t>.
 #ifndef FEMTOBARN_TYPE_NAME_HPP
 #define FEMTOBARN_TYPE_NAME_HPP
 
@@ -19,7 +19,8 @@ namespace detail {
 
 inline std::string demangled(const char *name) {
     int status = 0;
-    std::unique_ptr<char, void (*)(void *)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
+    std::unique_ptr<char, void (*)(void *)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
+                                                 std::free);
     return text ? text.get() : name;
 }
 
@@ -65,8 +66,8 @@ inline std::vector<std::string_view> split_arguments(std::string_view text) {
     return parts;
 }
 
-/// How many of the arguments of a template of the standard library are given by the others: those at its end that are
-/// what they would be anyway.
+/// How many of the arguments of a template of the standard library are given by the others: those at its end
+/// that are what they would be anyway.
 inline std::size_t n_needed(std::string_view name, const std::vector<std::string> &arguments) {
     const auto in = [name](std::initializer_list<std::string_view> names) {
         for (auto one : names) {
@@ -115,16 +116,26 @@ inline std::string number_name(std::string_view name) {
     const auto integer = [](bool is_signed, std::size_t n_bytes) {
         return std::string(is_signed ? "std::int" : "std::uint") + std::to_string(8 * n_bytes) + "_t";
     };
-    if (name == "signed char") return integer(true, 1);
-    if (name == "unsigned char") return integer(false, 1);
-    if (name == "short") return integer(true, sizeof(short));
-    if (name == "unsigned short") return integer(false, sizeof(short));
-    if (name == "int") return integer(true, sizeof(int));
-    if (name == "unsigned int") return integer(false, sizeof(int));
-    if (name == "long") return integer(true, sizeof(long));
-    if (name == "unsigned long") return integer(false, sizeof(long));
-    if (name == "long long") return integer(true, sizeof(long long));
-    if (name == "unsigned long long") return integer(false, sizeof(long long));
+    if (name == "signed char")
+        return integer(true, 1);
+    if (name == "unsigned char")
+        return integer(false, 1);
+    if (name == "short")
+        return integer(true, sizeof(short));
+    if (name == "unsigned short")
+        return integer(false, sizeof(short));
+    if (name == "int")
+        return integer(true, sizeof(int));
+    if (name == "unsigned int")
+        return integer(false, sizeof(int));
+    if (name == "long")
+        return integer(true, sizeof(long));
+    if (name == "unsigned long")
+        return integer(false, sizeof(long));
+    if (name == "long long")
+        return integer(true, sizeof(long long));
+    if (name == "unsigned long long")
+        return integer(false, sizeof(long long));
     return std::string(name);
 }
 

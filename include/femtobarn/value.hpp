@@ -1,5 +1,5 @@
-/// How values become bytes: plain ones as they lie in memory, vectors of them behind their number in 64 bits. This is what
-/// HEPnOS does.
+/// How values become bytes: plain ones as they lie in memory, vectors of them behind their number in 64 bits.
+/// This is what HEPnOS does.
 #ifndef FEMTOBARN_VALUE_HPP
 #define FEMTOBARN_VALUE_HPP
 
@@ -60,8 +60,8 @@ void uncounted(std::string_view bytes, Container &values) {
     bytes.remove_prefix(sizeof n);
     // Not multiplied, so that a number which is too high does not overflow.
     if (bytes.size() / sizeof(Value) != n || bytes.size() % sizeof(Value) != 0) {
-        bad_size(type_name<Container>() + " of " + std::to_string(n), bytes.size() / sizeof(Value) * sizeof(Value),
-                 bytes.size());
+        bad_size(type_name<Container>() + " of " + std::to_string(n),
+                 bytes.size() / sizeof(Value) * sizeof(Value), bytes.size());
     }
     values.resize(n);
     if (n) {
