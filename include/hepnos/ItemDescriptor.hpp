@@ -89,7 +89,7 @@ private:
 
 static_assert(sizeof(ItemDescriptor) == EventDescriptorLength, "a descriptor is the beginning of a key");
 
-template <typename Stream>
+template <typename Stream, typename = std::enable_if_t<!detail::IsArchive<Stream>::value>>
 Stream &operator<<(Stream &stream, const ItemDescriptor &descriptor) {
     stream << "[" << descriptor.dataset.to_string();
     if (descriptor.run != InvalidRunNumber) {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <type_traits>
 
 namespace hepnos {
 
@@ -91,7 +92,17 @@ struct UUID {
     BOOST_SERIALIZATION_SPLIT_MEMBER()
 };
 
-template <typename Stream>
+namespace detail {
+
+/// Whether something is an archive, which takes values and not texts of them.
+template <typename T, typename = void>
+struct IsArchive : std::false_type {};
+template <typename T>
+struct IsArchive<T, std::void_t<typename T::is_saving>> : std::true_type {};
+
+} // namespace detail
+
+template <typename Stream, typename = std::enable_if_t<!detail::IsArchive<Stream>::value>>
 Stream &operator<<(Stream &stream, const UUID &uuid) {
     stream << uuid.to_string();
     return stream;

@@ -178,7 +178,8 @@ static void references_are_stored_and_followed() {
     CHECK(!both[0].valid() && copy.valid() && copy != both[1]);
     std::map<std::string, Track> all;
     CHECK(store.loadProduct(map, all) && all["c"].name == "d");
-    THROWS(Exception, "not there", *store.makePtr<int>(one));
+    THROWS(Exception, "not there", *store.makePtr<int>(ProductID::from<int>("t", UUID(), 1, 2, 3)));
+    THROWS(Exception, "expected 4 bytes", *store.makePtr<int>(one));
     THROWS(Exception, "not there", *Ptr<int>());
 }
 
