@@ -31,6 +31,25 @@ struct Track { // by Boost
     }
 };
 
+struct Versioned {
+    int n = 0;
+    unsigned seen = 0; // the version that its serialize was given
+    bool operator==(const Versioned &other) const { return n == other.n; }
+    template <typename Archive>
+    void serialize(Archive &archive, const unsigned int version) {
+        seen = version;
+        archive &n;
+    }
+    Versioned() {}
+    explicit Versioned(int n) : n(n) {}
+};
+BOOST_CLASS_VERSION(Versioned, 7)
+
+struct Tracked : Versioned {
+    using Versioned::Versioned;
+};
+BOOST_CLASS_TRACKING(Tracked, boost::serialization::track_always)
+
 static Event event(const char *dataset) {
     return store.root().createDataSet(dataset).createRun(1).createSubRun(2).createEvent(3);
 }
@@ -88,6 +107,42 @@ static void all_else_goes_through_boost() {
     CHECK(stored.size() == 8 + (8 + 2) + (8 + 1));
     e.store("t", std::vector<Track>{track, Track("pion", {1})}, 1, 2);
     CHECK(e.load("t", many) && many.size() == 1 && many[0].name == "pion");
+}
+
+/// The bytes that Boost itself writes of a vector's elements behind their number.
+template <typename T>
+static std::string as_boost_does(const std::vector<T> &values) {
+    std::string text;
+    OutputStringWrapper buffer(text);
+    OutputArchive archive(buffer);
+    const std::size_t n = values.size();
+    archive << n;
+    for (const T &value : values) {
+        archive << value;
+    }
+    return text;
+}
+
+template <typename T>
+static void check_same(const std::vector<T> &values) {
+    std::string bytes;
+    detail::encode(values, 0, -1, [&](const char *data, std::size_t size) { bytes.assign(data, size); });
+    CHECK(bytes == as_boost_does(values));
+    std::vector<T> loaded;
+    detail::decode(store, bytes, loaded);
+    CHECK(loaded == values);
+    if constexpr (std::is_base_of<Versioned, T>::value) {
+        CHECK(loaded.empty() || loaded.back().seen == (std::is_same<T, Versioned>::value ? 7 : 0));
+    }
+}
+
+static void the_short_way_writes_what_boost_does() {
+    check_same(std::vector<Track>{Track("a", {1}), Track("b", {}), Track("a", {1, 2})});
+    check_same(std::vector<Versioned>{Versioned(1), Versioned(2), Versioned(3)});
+    check_same(std::vector<Tracked>{Tracked(1), Tracked(2), Tracked(3)});
+    check_same(std::vector<std::string>{"a", "", "bc"});
+    check_same(std::vector<std::vector<Track>>{{Track("a", {1})}, {}, {Track("b", {}), Track("c", {})}});
+    check_same(std::vector<Versioned>{});
 }
 
 static void overwriting_replaces_and_absence_is_no_error() {
@@ -300,7 +355,8 @@ int main(int, char **argv) {
     return run(
         {{"plain data are stored as bytes", plain_data_are_stored_as_bytes},
          {"all else goes through Boost", all_else_goes_through_boost},
-         {"overwriting replaces, and absence is no error", overwriting_replaces_and_absence_is_no_error},
+         {"the short way writes what Boost does", the_short_way_writes_what_boost_does},
+                {"overwriting replaces, and absence is no error", overwriting_replaces_and_absence_is_no_error},
          {"damaged products are errors", damaged_products_are_errors},
          {"every container has products of its own", every_container_has_products_of_its_own},
          {"references are stored and followed", references_are_stored_and_followed},

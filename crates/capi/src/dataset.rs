@@ -121,10 +121,7 @@ pub unsafe extern "C" fn fb_datasets_list(
         // SAFETY: the caller gives a store and texts.
         let (store, name, after) = unsafe { (given(store)?, name.read()?, after.read()?) };
         let after = (!after.is_empty()).then_some(after);
-        let found = store
-            .store
-            .backend()
-            .datasets(&path(name)?, after, limit)?;
+        let found = store.store.backend().datasets(&path(name)?, after, limit)?;
         Ok(handle(fb_datasets { found }))
     };
     // SAFETY: the caller gives a place for an error, or NULL.

@@ -28,11 +28,9 @@ pub unsafe fn chunks(
     let (item, after) = unsafe { (item(store, container)?, after.as_ref()) };
     let chunks = match after {
         None => item.events(),
-        Some(after) => EventChunks::after(
-            item.datastore().clone(),
-            item.descriptor(),
-            after.read()?,
-        ),
+        Some(after) => {
+            EventChunks::after(item.datastore().clone(), item.descriptor(), after.read()?)
+        }
     };
     match usize::try_from(target) {
         Err(_) => Ok(chunks),

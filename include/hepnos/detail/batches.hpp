@@ -5,7 +5,9 @@
 #include <hepnos/Statistics.hpp>
 #include <hepnos/detail/ranks.hpp>
 
+#include <algorithm>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -61,13 +63,21 @@ public:
             return get(meanwhile);
         }
         std::unique_lock<std::mutex> lock(m_mutex);
-        m_changed.wait(lock, [this] { return m_is_ready || m_is_last; });
-        if (!m_is_ready && m_error) {
-            std::rethrow_exception(m_error);
+        const double now = wtime();
+        m_most = how_many(now - m_last_time);
+        m_changed.wait(lock, [this] { return !m_ready.empty() || m_is_last; });
+        m_last_time = wtime();
+        if (m_ready.empty()) {
+            if (m_error) {
+                std::rethrow_exception(m_error);
+            }
+            return EventBatch();
         }
-        EventBatch batch = m_is_ready ? std::move(m_ready) : EventBatch();
-        m_is_ready = false;
-        m_changed.notify_all();
+        EventBatch batch = std::move(m_ready.front());
+        m_ready.pop_front();
+        if (m_ready.size() <= m_most / 2) { // not for each, as waking a thread takes longer than some batches
+            m_changed.notify_all();
+        }
         return batch;
     }
 
@@ -77,13 +87,14 @@ private:
             while (true) {
                 EventBatch batch = get([] { return false; });
                 std::unique_lock<std::mutex> lock(m_mutex);
-                m_changed.wait(lock, [this] { return !m_is_ready || m_has_ended; });
+                m_changed.wait(lock, [this] { return m_ready.size() < m_most || m_has_ended; });
                 if (batch.n == 0 || m_has_ended) {
                     break;
                 }
-                m_ready = std::move(batch);
-                m_is_ready = true;
-                m_changed.notify_all();
+                m_ready.push_back(std::move(batch));
+                if (m_ready.size() == 1) {
+                    m_changed.notify_all();
+                }
             }
         } catch (...) {
             const std::lock_guard<std::mutex> lock(m_mutex);
@@ -92,6 +103,15 @@ private:
         const std::lock_guard<std::mutex> lock(m_mutex);
         m_is_last = true;
         m_changed.notify_all();
+    }
+
+    /// How many batches may wait here, if the last one took so long: one if they take long, so that no rank
+    /// keeps what others could do, and more if they are done in no time.
+    static std::size_t how_many(double seconds) {
+        constexpr double ahead = 1e-3;
+        constexpr std::size_t most = 16;
+        return seconds * most < ahead ? most
+                                      : std::max<std::size_t>(1, static_cast<std::size_t>(ahead / seconds));
     }
 
     template <typename F>
@@ -116,8 +136,9 @@ private:
     bool m_has_thread = false;
     std::mutex m_mutex;
     std::condition_variable m_changed;
-    EventBatch m_ready;
-    bool m_is_ready = false;
+    std::deque<EventBatch> m_ready;
+    std::size_t m_most = 1;
+    double m_last_time = 0;
     bool m_is_last = false;
     bool m_has_ended = false;
     std::exception_ptr m_error;

@@ -7,6 +7,12 @@
 #include <hepnos/OutputArchive.hpp>
 #include <hepnos/detail/data_store.hpp>
 
+#include <boost/archive/detail/oserializer.hpp>
+#include <boost/serialization/level.hpp>
+#include <boost/serialization/serialization.hpp>
+#include <boost/serialization/singleton.hpp>
+#include <boost/serialization/version.hpp>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -59,6 +65,51 @@ auto serializing(const char *doing, F &&f) -> decltype(f()) {
                     std::to_string(found));
 }
 
+/// Whether an archive has something to say of a class before its first object, and nothing before the others,
+/// unless objects of it are tracked. The others may then be written and read without Boost looking up their
+/// class each time, which costs more than small objects themselves; the bytes are the same.
+template <typename T>
+constexpr bool has_class_info =
+    boost::serialization::implementation_level<T>::value == boost::serialization::object_class_info;
+
+/// Saves objects as `archive << object` does.
+template <typename T>
+void save_objects(OutputArchive &archive, const T *objects, std::size_t n) {
+    std::size_t i = 0;
+    if constexpr (has_class_info<T>) {
+        using Serializer = boost::archive::detail::oserializer<OutputArchive, T>;
+        const auto &serializer = boost::serialization::singleton<Serializer>::get_const_instance();
+        if (n && !serializer.tracking(archive.get_flags())) {
+            archive << objects[0];
+            const unsigned version = boost::serialization::version<T>::value;
+            for (i = 1; i < n; ++i) {
+                boost::serialization::serialize_adl(archive, const_cast<T &>(objects[i]), version);
+            }
+        }
+    }
+    for (; i < n; ++i) {
+        archive << objects[i];
+    }
+}
+
+/// Loads objects as `archive >> object` does.
+template <typename T>
+void load_objects(InputArchive &archive, T *objects, std::size_t n) {
+    std::size_t i = 0;
+    if constexpr (has_class_info<T>) {
+        if (n) {
+            const auto info = archive.load_first(objects[0]);
+            const unsigned version = info.version;
+            for (i = 1; i < n && info.is_known && !info.is_tracked; ++i) {
+                boost::serialization::serialize_adl(archive, objects[i], version);
+            }
+        }
+    }
+    for (; i < n; ++i) {
+        archive >> objects[i];
+    }
+}
+
 /// Calls `use` with the bytes of a value.
 template <typename T, typename Use>
 void encode(const T &value, Use &&use) {
@@ -98,9 +149,7 @@ void encode(const std::vector<T> &values, int start, int end, Use &&use) {
             OutputStringWrapper buffer(scratch.text);
             OutputArchive archive(buffer);
             archive << n;
-            for (std::size_t i = first; i < last; ++i) {
-                archive << values[i];
-            }
+            save_objects(archive, values.data() + first, n);
         });
     }
     use(scratch.text.data(), scratch.text.size());
@@ -151,9 +200,7 @@ void decode(const DataStore &datastore, std::string_view bytes, std::vector<T> &
             InputStringWrapper buffer(bytes.data(), bytes.size());
             InputArchive archive(datastore, buffer);
             values.resize(n);
-            for (T &value : values) {
-                archive >> value;
-            }
+            load_objects(archive, values.data(), n);
         });
     }
 }
