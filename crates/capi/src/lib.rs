@@ -16,10 +16,6 @@
     non_camel_case_types,
     reason = "types have the names that they have in C"
 )]
-#![expect(
-    clippy::missing_safety_doc,
-    reason = "the head of the header says for all functions what pointers must be"
-)]
 
 mod batch;
 mod container;
