@@ -47,6 +47,15 @@ compile_all() {
     for pid in "${pids[@]}"; do wait "$pid"; done
 }
 
+# Programs include what they use, in any order.
+each_header_by_itself() {
+    local flags
+    flags=$(pkg-config --cflags hepnos | sed 's|-I/usr/|-isystem /usr/|g')
+    (cd "$work/prefix/include" && find . -name '*.h*') |
+        xargs -P "${JOBS:-2}" -I{} sh -c "echo '#include <{}>' | c++ -std=c++17 -Wall -Wextra -Werror $flags -fsyntax-only -x c++ -"
+    echo 'each header compiles by itself'
+}
+
 # Each program gets a store of its own.
 run() {
     local name=$1
@@ -82,6 +91,7 @@ END
 }
 
 scripts/install_cpp.sh "$work/prefix"
+each_header_by_itself
 compile_all
 run type_names
 for name in store hepnos_containers hepnos_products hepnos_processor; do

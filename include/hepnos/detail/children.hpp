@@ -3,6 +3,7 @@
 #define HEPNOS_DETAIL_CHILDREN_HPP
 
 #include <hepnos/Prefetcher.hpp>
+#include <hepnos/WriteBatch.hpp>
 #include <hepnos/detail/pages.hpp>
 
 #include <cstdint>
