@@ -97,6 +97,14 @@ protected:
     }
     void load_override(boost::archive::tracking_type &tracking) {
         iarchive::load_override(tracking);
+        // Of a damaged product, Boost makes a bool that is neither true nor false.
+        unsigned char byte = 0;
+        static_assert(sizeof byte == sizeof tracking, "it has one bool");
+        std::memcpy(&byte, static_cast<const void *>(&tracking), sizeof byte);
+        if (byte > 1) {
+            using boost::archive::archive_exception;
+            boost::serialization::throw_exception(archive_exception(archive_exception::input_stream_error));
+        }
         if (!m_has_tracking) { // that of the object comes before those of its members
             m_info.is_tracked = tracking;
             m_has_tracking = true;
