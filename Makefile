@@ -23,7 +23,7 @@ export PYO3_PYTHON := $(abspath $(BIN))/python
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name '*.toml' 2>/dev/null)
 PAGES := README.md $(shell find docs -name '*.md' -not -path 'docs/_build/*')
-CPP_FILES := $(filter-out include/femtobarn.h,$(shell find include tests/cpp examples/c examples/cpp benchmarks -name '*.[ch]' -o -name '*.[ch]pp' 2>/dev/null))
+CPP_FILES := $(filter-out include/femtobarn.h,$(shell find include tests/cpp examples/c examples/cpp -name '*.[ch]' -o -name '*.[ch]pp' 2>/dev/null)) $(wildcard benchmarks/*.cpp)
 PYTHON_FILES := python examples scripts docs/conf.py testdata $(wildcard benchmarks)
 
 .PHONY: help

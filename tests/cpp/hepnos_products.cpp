@@ -356,7 +356,7 @@ int main(int, char **argv) {
         {{"plain data are stored as bytes", plain_data_are_stored_as_bytes},
          {"all else goes through Boost", all_else_goes_through_boost},
          {"the short way writes what Boost does", the_short_way_writes_what_boost_does},
-                {"overwriting replaces, and absence is no error", overwriting_replaces_and_absence_is_no_error},
+         {"overwriting replaces, and absence is no error", overwriting_replaces_and_absence_is_no_error},
          {"damaged products are errors", damaged_products_are_errors},
          {"every container has products of its own", every_container_has_products_of_its_own},
          {"references are stored and followed", references_are_stored_and_followed},
