@@ -23,6 +23,7 @@ export PYO3_PYTHON := $(abspath $(BIN))/python
 
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name '*.toml' 2>/dev/null)
 PAGES := README.md $(shell find docs -name '*.md' -not -path 'docs/_build/*')
+CPP_FILES := $(filter-out include/femtobarn.h,$(shell find include tests/cpp examples/c examples/cpp -name '*.[ch]' -o -name '*.[ch]pp' 2>/dev/null)) $(wildcard benchmarks/*.cpp)
 PYTHON_FILES := python examples scripts docs/conf.py testdata $(wildcard benchmarks)
 
 .PHONY: help
@@ -111,12 +112,16 @@ fuzz: $(STAMPS)/fuzz ## run each fuzz target for a minute, or for FUZZ_SECONDS
 # -- tests -------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: test-rust test-python test-examples test-docs test-wheel ## run all tests
+test: test-rust test-cpp test-python test-examples test-docs test-wheel ## run all tests
 
 .PHONY: test-rust
 # In the release profile, whose dependencies are compiled for the package already.
 test-rust: $(STAMPS)/venv $(STAMPS)/stores ## unit, property and documentation tests of the crates
 	$(CARGO) test --release --locked --no-fail-fast --workspace --exclude femtobarn-python
+
+.PHONY: test-cpp
+test-cpp: $(STAMPS)/venv ## tests and examples of C and C++, as users compile them
+	scripts/test_cpp.sh
 
 .PHONY: test-python
 test-python: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root $(STAMPS)/stores ## tests of the package, against uproot and ROOT
@@ -146,6 +151,7 @@ check-rust: $(STAMPS)/venv
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --locked --workspace --no-deps
+	$(CARGO) test --release --locked --quiet -p femtobarn-capi --test header
 
 .PHONY: check-python
 check-python: $(STAMPS)/build $(STAMPS)/test
@@ -159,6 +165,11 @@ format: $(STAMPS)/test ## format the sources
 	$(CARGO) fmt --all
 	$(BIN)/ruff check --fix $(PYTHON_FILES)
 	$(BIN)/ruff format $(PYTHON_FILES)
+	! command -v clang-format >/dev/null || clang-format -i $(CPP_FILES)
+
+.PHONY: update-header
+update-header: $(STAMPS)/venv ## write include/femtobarn.h anew, from crates/capi
+	FEMTOBARN_UPDATE_HEADER=1 $(CARGO) test --release --locked --quiet -p femtobarn-capi --test header
 
 .PHONY: update-docs
 update-docs: $(STAMPS)/build $(STAMPS)/test ## write into the pages what their sessions really print

@@ -46,6 +46,12 @@ if [ "$(id -u)" = 0 ] && ! command -v redis-server >/dev/null; then
     apt_install redis-server
     if command -v systemctl >/dev/null; then systemctl disable --now redis-server >/dev/null 2>&1 || true; fi
 fi
+
+# Programs in C++ serialize by Boost and run under MPI; spdlog's fmt prints what they count.
+if [ "$(id -u)" = 0 ] && ! { command -v mpirun && command -v cmake && command -v pkg-config &&
+    [ -e /usr/include/boost/archive/binary_oarchive.hpp ] && [ -e /usr/include/spdlog/fmt/fmt.h ]; } >/dev/null; then
+    apt_install cmake pkg-config libboost-serialization-dev libopenmpi-dev openmpi-bin libspdlog-dev
+fi
 if ! command -v rustc >/dev/null || ! command -v cargo >/dev/null; then
     say "missing: cargo and rustc, at least $oldest_rust (https://rustup.rs)"
     exit 1

@@ -51,10 +51,10 @@ def timed(work: Work, task: Task, piece: Piece, loaded: Any, worker: str, idle_s
     waited = max(began - idle_since, 0.0)
     try:
         loaded = work.load(piece) if loaded is None else loaded
-    except Exception as error:
+        ready = time.perf_counter()
+        values, failures, raised = run(work, task, piece, loaded)
+    except BaseException as error:  # whoever waits for the outcome must hear of everything, as of an error of `reduce`
         return Outcome(piece.number, piece.n, [], [], worker, waited, began=began, raised=error)
-    ready = time.perf_counter()
-    values, failures, raised = run(work, task, piece, loaded)
     done = time.perf_counter()
     times = {"waited": waited, "loading": ready - clock, "processing": done - ready, "began": began}
     return Outcome(piece.number, piece.n, values, failures, worker, **times, raised=raised)

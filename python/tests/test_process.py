@@ -189,7 +189,7 @@ def test_a_run_that_was_broken_off_is_continued(url: str, tmp_path: Path) -> Non
     assert result.n_events == N
     assert 0 < len(seen) < N
     assert not checkpoint.exists()
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(fb.ProcessError, match="ZeroDivisionError"):
         process(dataset, number, checkpoint=checkpoint, reduce=lambda a, b: 1 // 0)
     with pytest.raises(fb.UsageError, match="remove it to begin anew"):
         process(dataset, number, checkpoint=checkpoint, output_batch_size=3)

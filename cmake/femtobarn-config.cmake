@@ -1,0 +1,14 @@
+# femtobarn's event store for C and C++17: the target femtobarn::femtobarn.
+include(CMakeFindDependencyMacro)
+find_dependency(Threads)
+
+get_filename_component(_femtobarn_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+if(NOT TARGET femtobarn::femtobarn)
+    add_library(femtobarn::femtobarn SHARED IMPORTED)
+    set_target_properties(femtobarn::femtobarn PROPERTIES
+        IMPORTED_LOCATION "${_femtobarn_prefix}/lib/libfemtobarn_c.so"
+        IMPORTED_NO_SONAME TRUE
+        INTERFACE_INCLUDE_DIRECTORIES "${_femtobarn_prefix}/include"
+        INTERFACE_COMPILE_FEATURES cxx_std_17
+        INTERFACE_LINK_LIBRARIES Threads::Threads)
+endif()

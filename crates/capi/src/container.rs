@@ -1,0 +1,117 @@
+//! Runs, subruns and events.
+
+use femtobarn::events::Item;
+
+use crate::descriptor::{fb_descriptor, holder, item};
+use crate::error::{border, fb_error};
+use crate::input::given_mut;
+use crate::store::fb_store;
+
+/// The container that holds one, as an item, and the number of the one in it.
+///
+/// # Safety
+///
+/// As for all functions of the header.
+unsafe fn place(
+    store: *const fb_store,
+    container: *const fb_descriptor,
+) -> Result<(Item, u64), femtobarn::events::EventsError> {
+    // SAFETY: as the caller promises.
+    let item = unsafe { item(store, container) }?;
+    let (parent, number) = holder(item.descriptor())?;
+    let above = Item::new(item.datastore().clone(), parent.descriptor());
+    Ok((above, number))
+}
+
+/// Creates a run, subrun or event, if it is not there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_container_create(
+    store: *const fb_store,
+    container: *const fb_descriptor,
+    error: *mut *mut fb_error,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a store and a descriptor.
+        let (above, number) = unsafe { place(store, container) }?;
+        above.create(number).map(|_| true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
+/// Whether a run, subrun or event is there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_container_exists(
+    store: *const fb_store,
+    container: *const fb_descriptor,
+    is_there: *mut bool,
+    error: *mut *mut fb_error,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a store, a descriptor and a place for an answer.
+        let (item, is_there) = unsafe { (item(store, container)?, given_mut(is_there)?) };
+        *is_there = item.exists()?;
+        Ok(true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
+/// Fails if a run, subrun or event is not there; the error says which numbers are near.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_container_require(
+    store: *const fb_store,
+    container: *const fb_descriptor,
+    error: *mut *mut fb_error,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a store and a descriptor.
+        let (above, number) = unsafe { place(store, container) }?;
+        above.get(number).map(|_| true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
+/// Removes a run, subrun or event, with all products and all that it holds.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_container_remove(
+    store: *const fb_store,
+    container: *const fb_descriptor,
+    error: *mut *mut fb_error,
+) -> bool {
+    // SAFETY: the caller gives a store and a descriptor.
+    let make = || unsafe { item(store, container) }?.remove().map(|()| true);
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
+/// The numbers of what a container holds, in their order, from `from` on: at most `limit`, for which `numbers` has room.
+/// `n` says how many there were; fewer than `limit` are the last ones.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_container_numbers(
+    store: *const fb_store,
+    container: *const fb_descriptor,
+    from: u64,
+    limit: usize,
+    numbers: *mut u64,
+    n: *mut usize,
+    error: *mut *mut fb_error,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a store, a descriptor and a place for a number.
+        let (item, n) = unsafe { (item(store, container)?, given_mut(n)?) };
+        let found = item.numbers(from.., limit)?;
+        let found = found.get(..limit).unwrap_or(&found);
+        if !found.is_empty() {
+            // SAFETY: it points to something, as there is room for `limit` numbers, which is at least one.
+            unsafe { given_mut(numbers)? };
+            // SAFETY: there is room for `limit` numbers, and there are no more.
+            unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), numbers, found.len()) };
+        }
+        *n = found.len();
+        Ok(true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}

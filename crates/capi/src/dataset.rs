@@ -1,0 +1,162 @@
+//! Datasets, by their names from the root of the store down: `fermilab/nova`.
+
+use femtobarn::events::{DataSet, EventsError, Uuid};
+
+use crate::descriptor::{fb_descriptor, path};
+use crate::error::{border, fb_error, free, handle};
+use crate::input::{fb_text, given, given_mut};
+use crate::store::fb_store;
+
+/// Datasets in another, in the order of their names.
+pub struct fb_datasets {
+    found: Vec<(String, Uuid)>,
+}
+
+fn descriptor(uuid: Uuid) -> fb_descriptor {
+    let parent = femtobarn::events::Parent::dataset(uuid);
+    parent.descriptor().into()
+}
+
+/// Creates a dataset, and those that it is in, if they are not there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_dataset_create(
+    store: *const fb_store,
+    name: fb_text,
+    dataset: *mut fb_descriptor,
+    error: *mut *mut fb_error,
+) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe {
+        get(store, name, dataset, error, |root, name| {
+            root.create_dataset(name)
+        })
+    }
+}
+
+/// The dataset of a name. The empty name is that of the root, which holds datasets and nothing else.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_dataset_open(
+    store: *const fb_store,
+    name: fb_text,
+    dataset: *mut fb_descriptor,
+    error: *mut *mut fb_error,
+) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { get(store, name, dataset, error, |root, name| root.dataset(name)) }
+}
+
+/// # Safety
+///
+/// As for all functions of the header.
+unsafe fn get(
+    store: *const fb_store,
+    name: fb_text,
+    dataset: *mut fb_descriptor,
+    error: *mut *mut fb_error,
+    how: impl FnOnce(DataSet, &str) -> Result<DataSet, EventsError>,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a store, a text and a place for a descriptor.
+        let (store, name, dataset) = unsafe { (given(store)?, name.read()?, given_mut(dataset)?) };
+        *dataset = how(store.store.root(), name)?.descriptor().into();
+        Ok(true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
+/// Looks for the dataset of a name; says whether it is there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_dataset_find(
+    store: *const fb_store,
+    name: fb_text,
+    dataset: *mut fb_descriptor,
+    is_there: *mut bool,
+    error: *mut *mut fb_error,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a store, a text and places for a descriptor and an answer.
+        let (store, name, dataset, is_there) = unsafe {
+            let (store, is_there) = (given(store)?, given_mut(is_there)?);
+            (store, name.read()?, given_mut(dataset)?, is_there)
+        };
+        let found = store.store.root().find_dataset(name)?;
+        *is_there = found.is_some();
+        if let Some(found) = found {
+            *dataset = found.descriptor().into();
+        }
+        Ok(true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
+/// Removes a dataset, with all that is in it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_dataset_remove(
+    store: *const fb_store,
+    name: fb_text,
+    error: *mut *mut fb_error,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a store and a text.
+        let (store, name) = unsafe { (given(store)?, name.read()?) };
+        store.store.root().dataset(name)?.remove().map(|()| true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
+/// The datasets in another (the root, if its name is empty) that follow one of them (the first, if `after` has no bytes),
+/// `limit` at most.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_datasets_list(
+    store: *const fb_store,
+    name: fb_text,
+    after: fb_text,
+    limit: usize,
+    error: *mut *mut fb_error,
+) -> *mut fb_datasets {
+    let make = || {
+        // SAFETY: the caller gives a store and texts.
+        let (store, name, after) = unsafe { (given(store)?, name.read()?, after.read()?) };
+        let after = (!after.is_empty()).then_some(after);
+        let found = store.store.backend().datasets(&path(name)?, after, limit)?;
+        Ok(handle(fb_datasets { found }))
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, std::ptr::null_mut(), make) }
+}
+
+/// How many there are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_datasets_len(datasets: *const fb_datasets) -> usize {
+    // SAFETY: the caller gives a list that is not freed, or NULL.
+    unsafe { datasets.as_ref() }.map_or(0, |datasets| datasets.found.len())
+}
+
+/// The last part of the name of one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_datasets_name(datasets: *const fb_datasets, at: usize) -> fb_text {
+    // SAFETY: the caller gives a list that is not freed, or NULL.
+    let found = unsafe { datasets.as_ref() }.and_then(|datasets| datasets.found.get(at));
+    fb_text::of(found.map_or("", |(name, _)| name))
+}
+
+/// The descriptor of one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_datasets_descriptor(
+    datasets: *const fb_datasets,
+    at: usize,
+) -> fb_descriptor {
+    // SAFETY: the caller gives a list that is not freed, or NULL.
+    let found = unsafe { datasets.as_ref() }.and_then(|datasets| datasets.found.get(at));
+    descriptor(found.map_or(Uuid::NIL, |(_, uuid)| *uuid))
+}
+
+/// Frees a list.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_datasets_free(datasets: *mut fb_datasets) {
+    // SAFETY: the caller gives a list that is not freed, or NULL.
+    unsafe { free(datasets) };
+}

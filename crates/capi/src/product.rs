@@ -1,0 +1,242 @@
+//! Products: bytes, found by `label#type` in a container.
+
+use std::ffi::c_void;
+
+use femtobarn::events::{EventsError, Overwrite, Parent, ProductId, ProductName, Wanted};
+
+use crate::descriptor::{fb_descriptor, item};
+use crate::error::{border, fb_error, free, handle};
+use crate::input::{array, fb_bytes, fb_text, given, given_mut};
+use crate::store::{fb_store, fb_value, maybe};
+
+/// What happens to a product that is there already: FB_REPLACE or FB_KEEP.
+pub type fb_overwrite = u32;
+/// The new one takes its place.
+pub const FB_REPLACE: u32 = 0;
+/// It stays as it is: storing one product fails, and a batch says which it kept.
+pub const FB_KEEP: u32 = 1;
+
+/// What happens to a product that is there already.
+pub fn overwrite(given: fb_overwrite) -> Result<Overwrite, EventsError> {
+    match given {
+        FB_REPLACE => Ok(Overwrite::Replace),
+        FB_KEEP => Ok(Overwrite::Keep),
+        other => Err(EventsError::Usage {
+            what: format!("there is no way {other} to treat products that are there"),
+        }),
+    }
+}
+
+/// Products by their containers and names.
+pub struct fb_products {
+    pub(crate) found: Vec<ProductId>,
+}
+
+/// Stores a product. Its name is `label#type`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_product_store(
+    store: *const fb_store,
+    container: *const fb_descriptor,
+    name: fb_text,
+    value: fb_bytes,
+    if_there: fb_overwrite,
+    error: *mut *mut fb_error,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a store, a descriptor, a text and bytes.
+        let (item, name, value) =
+            unsafe { (item(store, container)?, name.product_name()?, value.read()) };
+        item.store(&name, value, overwrite(if_there)?)?;
+        Ok(true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
+/// Loads a product; NULL if it is not there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_product_load(
+    store: *const fb_store,
+    container: *const fb_descriptor,
+    name: fb_text,
+    value: *mut *mut fb_value,
+    error: *mut *mut fb_error,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a store, a descriptor, a text and a place for a handle.
+        let (item, name, value) = unsafe {
+            let value = given_mut(value)?;
+            (item(store, container)?, name.product_name()?, value)
+        };
+        *value = maybe(item.load(&name)?);
+        Ok(true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
+/// Is given each product that was asked for: which of the containers, which of the names, and its bytes, which are NULL if
+/// it is not there and else live until this returns. It must not throw.
+pub type fb_visit = Option<
+    unsafe extern "C" fn(context: *mut c_void, container: usize, name: usize, value: fb_bytes),
+>;
+
+/// Containers that follow each other and are placed together, and which of all the first is.
+struct Run {
+    parent: Parent,
+    start: usize,
+    events: Vec<u64>,
+}
+
+fn runs(containers: &[fb_descriptor]) -> Result<Vec<Run>, EventsError> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (start, container) in containers.iter().enumerate() {
+        let container = container.read()?;
+        let parent = container.placed_by();
+        match runs.last_mut().filter(|run| run.parent == parent) {
+            Some(run) => run.events.push(container.event),
+            None => runs.push(Run {
+                parent,
+                start,
+                events: vec![container.event],
+            }),
+        }
+    }
+    Ok(runs)
+}
+
+/// The names of products.
+///
+/// # Safety
+///
+/// They point to `n` texts.
+pub unsafe fn names(first: *const fb_text, n: usize) -> Result<Vec<ProductName>, EventsError> {
+    // SAFETY: as the caller promises.
+    let texts = unsafe { array(first, n) };
+    // SAFETY: as the caller promises.
+    let name = |text: &fb_text| unsafe { text.product_name() };
+    texts.iter().map(name).collect()
+}
+
+/// Loads products of several names of several containers with few requests; each is visited once, in any order.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_products_load(
+    store: *const fb_store,
+    containers: *const fb_descriptor,
+    n_containers: usize,
+    products: *const fb_text,
+    n_products: usize,
+    visit: fb_visit,
+    context: *mut c_void,
+    error: *mut *mut fb_error,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a store, descriptors and texts.
+        let (store, containers, names) = unsafe {
+            let names = names(products, n_products)?;
+            (given(store)?, array(containers, n_containers), names)
+        };
+        let Some(visit) = visit else {
+            let what = "products are loaded, and there is nobody to visit them".into();
+            return Err(EventsError::Usage { what });
+        };
+        let runs = runs(containers)?;
+        let mut wanted = Vec::with_capacity(runs.len() * names.len());
+        let mut places = Vec::with_capacity(wanted.capacity());
+        for (n, name) in names.iter().enumerate() {
+            for run in &runs {
+                wanted.push(Wanted {
+                    parent: run.parent,
+                    name,
+                    events: &run.events,
+                });
+                places.push((run.start, n));
+            }
+        }
+        store.store.load_many(&wanted, &mut |w, e, value| {
+            if let Some((start, name)) = places.get(w) {
+                // SAFETY: the caller's function takes what it was declared to take, with the caller's context.
+                unsafe { visit(context, start + e, *name, fb_bytes::of(value)) };
+            }
+            Ok(())
+        })?;
+        Ok(true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
+/// The products of a container.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_products_list(
+    store: *const fb_store,
+    container: *const fb_descriptor,
+    error: *mut *mut fb_error,
+) -> *mut fb_products {
+    let make = || {
+        // SAFETY: the caller gives a store and a descriptor.
+        let item = unsafe { item(store, container) }?;
+        let container = item.descriptor();
+        let id = |name| ProductId { container, name };
+        let found = item.names()?.into_iter().map(id).collect();
+        Ok(handle(fb_products { found }))
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, std::ptr::null_mut(), make) }
+}
+
+/// Removes a product of a container, or all if the name has no bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_products_remove(
+    store: *const fb_store,
+    container: *const fb_descriptor,
+    name: fb_text,
+    error: *mut *mut fb_error,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a store, a descriptor and a text.
+        let item = unsafe { item(store, container) }?;
+        let name = match name.size {
+            0 => None,
+            // SAFETY: the caller gives a text.
+            _ => Some(unsafe { name.product_name() }?),
+        };
+        item.remove_products(name.as_ref()).map(|()| true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
+/// How many there are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_products_len(products: *const fb_products) -> usize {
+    // SAFETY: the caller gives a list that is not freed, or NULL.
+    unsafe { products.as_ref() }.map_or(0, |products| products.found.len())
+}
+
+/// The container of one, which is there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_products_container(
+    products: *const fb_products,
+    at: usize,
+) -> fb_descriptor {
+    // SAFETY: the caller gives a list that is not freed, or NULL.
+    let found = unsafe { products.as_ref() }.and_then(|products| products.found.get(at));
+    let none = fb_descriptor { bytes: [0xff; 40] };
+    found.map_or(none, |id| id.container.into())
+}
+
+/// The name of one: `label#type`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_products_name(products: *const fb_products, at: usize) -> fb_text {
+    // SAFETY: the caller gives a list that is not freed, or NULL.
+    let found = unsafe { products.as_ref() }.and_then(|products| products.found.get(at));
+    fb_text::of(found.map_or("", |id| id.name.as_str()))
+}
+
+/// Frees a list.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_products_free(products: *mut fb_products) {
+    // SAFETY: the caller gives a list that is not freed, or NULL.
+    unsafe { free(products) };
+}

@@ -1,0 +1,195 @@
+//! A store as a whole: connecting, targets, flushing, notes.
+
+use std::ffi::{CString, c_char};
+use std::path::Path;
+
+use femtobarn::events::{DataStore, EventsError, Mode, Parent, connect, open_dir};
+
+use crate::descriptor::fb_descriptor;
+use crate::error::{border, fb_error, free, handle};
+use crate::input::{fb_bytes, fb_text, given, given_mut};
+
+/// An event store.
+pub struct fb_store {
+    pub(crate) store: DataStore,
+    url: CString,
+}
+
+/// Bytes that the caller frees.
+pub struct fb_value {
+    bytes: Vec<u8>,
+}
+
+/// How a store is opened: one of the three below. Only stores in folders make a difference between them.
+pub type fb_mode = u32;
+/// To be read and written, and made if it is not there.
+pub const FB_APPEND: u32 = 0;
+/// To be read, beside processes that write.
+pub const FB_READ: u32 = 1;
+/// To be read and written, or to be read if another process writes to it.
+pub const FB_APPEND_OR_READ: u32 = 2;
+
+fn open(url: &str, mode: fb_mode) -> Result<DataStore, EventsError> {
+    let read = |path: &str| Ok(DataStore::new(open_dir(Path::new(path), Mode::Read)?));
+    let folder = url.strip_prefix("dir:");
+    match (mode, folder) {
+        (FB_READ, Some(path)) => read(path),
+        (FB_APPEND | FB_READ, _) => connect(url).map(DataStore::new),
+        (FB_APPEND_OR_READ, _) => match (connect(url), folder) {
+            (Err(EventsError::Locked { .. }), Some(path)) => read(path),
+            (opened, _) => opened.map(DataStore::new),
+        },
+        (mode, _) => Err(EventsError::Usage {
+            what: format!("there is no mode {mode} of opening a store"),
+        }),
+    }
+}
+
+/// Opens the store of a URL, or of a JSON configuration.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_store_connect(
+    url: fb_text,
+    mode: fb_mode,
+    error: *mut *mut fb_error,
+) -> *mut fb_store {
+    let make = || {
+        // SAFETY: the caller gives a text.
+        let store = open(unsafe { url.read() }?, mode)?;
+        let url = CString::new(store.url().replace('\0', "\\0")).unwrap_or_default();
+        Ok(handle(fb_store { store, url }))
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, std::ptr::null_mut(), make) }
+}
+
+/// Closes a store. What was made of it (batches, loaders, queues) may live longer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_store_free(store: *mut fb_store) {
+    // SAFETY: the caller gives a store that is not freed, or NULL.
+    unsafe { free(store) };
+}
+
+/// Where a store is, without secrets.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_store_url(store: *const fb_store) -> *const c_char {
+    // SAFETY: the caller gives a store, or NULL.
+    unsafe { store.as_ref() }.map_or(c"".as_ptr(), |store| store.url.as_ptr())
+}
+
+/// Whether two are the same store.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_store_is_same(a: *const fb_store, b: *const fb_store) -> bool {
+    // SAFETY: the caller gives stores, or NULL.
+    match unsafe { (a.as_ref(), b.as_ref()) } {
+        (Some(a), Some(b)) => a.store == b.store,
+        (a, b) => a.is_none() && b.is_none(),
+    }
+}
+
+/// Over how many shards the containers and products are spread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_store_n_targets(store: *const fb_store) -> usize {
+    // SAFETY: the caller gives a store, or NULL.
+    unsafe { store.as_ref() }.map_or(0, |store| store.store.backend().n_targets())
+}
+
+/// On which of them are the products of a container, and what it holds.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_store_target(
+    store: *const fb_store,
+    container: *const fb_descriptor,
+    target: *mut usize,
+    error: *mut *mut fb_error,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a store, a descriptor and a place for a number.
+        let (store, container, target) =
+            unsafe { (given(store)?, given(container)?, given_mut(target)?) };
+        let parent: Parent = container.read()?.placed_by();
+        *target = store.store.backend().target(&parent);
+        Ok(true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
+/// Returns when all that was written is as durable as the store makes it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_store_flush(store: *const fb_store, error: *mut *mut fb_error) -> bool {
+    // SAFETY: the caller gives a store.
+    let make = || unsafe { given(store) }?.store.flush().map(|()| true);
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
+/// Notes something about the store as a whole; gives what is noted now, which is what was there before, if there was
+/// something.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_store_note(
+    store: *const fb_store,
+    key: fb_text,
+    value: fb_bytes,
+    noted: *mut *mut fb_value,
+    error: *mut *mut fb_error,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a store, a text, bytes and a place for a handle.
+        let (store, key, value, noted) = unsafe {
+            let (store, noted) = (given(store)?, given_mut(noted)?);
+            (store, key.read()?, value.read(), noted)
+        };
+        *noted = value_of(store.store.backend().note(key, value)?);
+        Ok(true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
+/// What was noted, or NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_store_noted(
+    store: *const fb_store,
+    key: fb_text,
+    noted: *mut *mut fb_value,
+    error: *mut *mut fb_error,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a store, a text and a place for a handle.
+        let (store, key, noted) = unsafe { (given(store)?, key.read()?, given_mut(noted)?) };
+        *noted = maybe(store.store.backend().noted(key)?);
+        Ok(true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
+/// A handle of bytes.
+pub fn value_of(bytes: Vec<u8>) -> *mut fb_value {
+    handle(fb_value { bytes })
+}
+
+/// A handle of bytes, or null for none.
+pub fn maybe(bytes: Option<Vec<u8>>) -> *mut fb_value {
+    bytes.map_or(std::ptr::null_mut(), value_of)
+}
+
+/// The bytes of a value.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_value_bytes(value: *const fb_value) -> fb_bytes {
+    // SAFETY: the caller gives a value that is not freed, or NULL.
+    fb_bytes::of(unsafe { value.as_ref() }.map(|value| value.bytes.as_slice()))
+}
+
+/// Frees a value.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_value_free(value: *mut fb_value) {
+    // SAFETY: the caller gives a value that is not freed, or NULL.
+    unsafe { free(value) };
+}
+
+/// The version of femtobarn.
+#[unsafe(no_mangle)]
+pub extern "C" fn fb_version() -> *const c_char {
+    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    VERSION.as_ptr().cast()
+}

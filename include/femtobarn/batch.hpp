@@ -1,0 +1,83 @@
+/// Writing many containers and products with few requests, at once or in the background.
+#ifndef FEMTOBARN_BATCH_HPP
+#define FEMTOBARN_BATCH_HPP
+
+#include <femtobarn/item.hpp>
+
+namespace fb {
+
+/// What a batch may hold before it is written, and who writes it. Zeros stand for what is usual.
+struct BatchOptions {
+    std::size_t max_items = 0;
+    std::size_t max_bytes = 0;
+    /// Threads that write in the background; with none, who fills a batch writes it.
+    std::size_t threads = 0;
+    IfThere if_there = IfThere::replace;
+};
+
+/// Containers and products that are collected, and written when there are many, at flush(), and when it ends.
+/// Errors of that last writing go to standard error: who wants to know calls flush() before.
+class WriteBatch {
+public:
+    explicit WriteBatch(const Store &store, const BatchOptions &options = {}) : m_store(store) {
+        const fb_batch_options given{options.max_items, options.max_bytes, options.threads,
+                                     static_cast<std::uint32_t>(options.if_there)};
+        detail::Outcome outcome;
+        m_batch.reset(outcome.check(fb_write_batch_new(store.handle(), &given, outcome)));
+    }
+
+    /// Adds a container.
+    void create(const fb_descriptor &container) {
+        detail::Outcome outcome;
+        outcome.check(fb_write_batch_create(m_batch.get(), &container, outcome));
+    }
+
+    /// Adds the container of a number in another.
+    Item create(const Item &holder, std::uint64_t number) {
+        const Descriptor child = holder.descriptor().child(number);
+        create(child);
+        return {m_store, child};
+    }
+
+    /// Adds a product as bytes. Its name is label#type.
+    void store_bytes(const fb_descriptor &container, std::string_view name, std::string_view value) {
+        detail::Outcome outcome;
+        outcome.check(fb_write_batch_store(m_batch.get(), &container, detail::c_text(name),
+                                           detail::c_bytes(value), outcome));
+    }
+
+    /// Adds a product.
+    template <class T>
+    void store(const Item &container, std::string_view label, const T &value) {
+        m_store.describe<T>();
+        store_bytes(container.descriptor(), product_name<T>(label), Codec<T>::encode(value));
+    }
+
+    /// Writes all that was collected, and returns when it is as durable as the store makes it.
+    void flush() {
+        detail::Outcome outcome;
+        outcome.check(fb_write_batch_flush(m_batch.get(), outcome));
+    }
+
+    /// How many containers and products were collected that nobody writes yet.
+    std::size_t size() const { return fb_write_batch_len(m_batch.get()); }
+
+    /// The products that were there and were kept, by their containers and names; each is given once.
+    std::vector<std::pair<Descriptor, std::string>> take_kept() {
+        const detail::Handle<fb_products, fb_products_free> list(fb_write_batch_take_kept(m_batch.get()));
+        std::vector<std::pair<Descriptor, std::string>> kept;
+        for (std::size_t i = 0; i < fb_products_len(list.get()); ++i) {
+            const fb_text name = fb_products_name(list.get(), i);
+            kept.emplace_back(fb_products_container(list.get(), i), std::string(name.data, name.size));
+        }
+        return kept;
+    }
+
+private:
+    Store m_store;
+    detail::Handle<fb_write_batch, fb_write_batch_free> m_batch;
+};
+
+} // namespace fb
+
+#endif

@@ -1,0 +1,64 @@
+/// Errors of the store as exceptions.
+#ifndef FEMTOBARN_ERROR_HPP
+#define FEMTOBARN_ERROR_HPP
+
+#include <femtobarn.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace fb {
+
+/// What went wrong in a store. kind() stays the same from version to version: "not-in-store", "store-locked",
+/// …
+class Error : public std::runtime_error {
+public:
+    Error(std::string kind, const std::string &message)
+        : std::runtime_error(message), m_kind(std::move(kind)) {}
+
+    const std::string &kind() const noexcept { return m_kind; }
+
+private:
+    std::string m_kind;
+};
+
+namespace detail {
+
+/// The place for the error of one call of the C ABI.
+class Outcome {
+public:
+    Outcome() = default;
+    Outcome(const Outcome &) = delete;
+    Outcome &operator=(const Outcome &) = delete;
+
+    ~Outcome() { fb_error_free(m_error); }
+
+    operator fb_error **() { return &m_error; }
+
+    /// Throws, if the call was not done.
+    void check(bool is_done) {
+        if (!is_done) {
+            fail();
+        }
+    }
+
+    /// A handle, if the call gave one.
+    template <class T>
+    T *check(T *handle) {
+        if (!handle) {
+            fail();
+        }
+        return handle;
+    }
+
+private:
+    [[noreturn]] void fail() { throw Error(fb_error_kind(m_error), fb_error_message(m_error)); }
+
+    fb_error *m_error = nullptr;
+};
+
+} // namespace detail
+} // namespace fb
+
+#endif

@@ -1,0 +1,321 @@
+/// Datasets, runs, subruns and events.
+#ifndef FEMTOBARN_ITEM_HPP
+#define FEMTOBARN_ITEM_HPP
+
+#include <femtobarn/store.hpp>
+
+#include <algorithm>
+#include <iterator>
+
+namespace fb {
+
+class Item;
+
+namespace detail {
+
+/// The numbers of what a container holds, read some at a time.
+class Numbers {
+public:
+    Numbers(Store store, const Descriptor &container, std::uint64_t from)
+        : m_store(std::move(store)), m_container(container), m_from(from) {}
+
+    /// Goes on to the next; says whether there is one.
+    bool next(std::uint64_t &number) {
+        if (m_at == m_page.size() && !fetch()) {
+            return false;
+        }
+        number = m_page[m_at++];
+        return true;
+    }
+
+private:
+    bool fetch() {
+        if (m_is_last) {
+            return false;
+        }
+        std::size_t n = 0;
+        m_page.resize(m_limit);
+        Outcome outcome;
+        outcome.check(fb_container_numbers(m_store.handle(), &m_container, m_from, m_limit, m_page.data(), &n,
+                                           outcome));
+        m_is_last = n < m_limit;
+        m_page.resize(n);
+        m_at = 0;
+        m_limit =
+            std::min<std::size_t>(4 * m_limit, 4096); // few for who wants the first, many for who wants all
+        m_from = n ? m_page.back() + 1 : m_from;
+        return n > 0;
+    }
+
+    Store m_store;
+    Descriptor m_container;
+    std::uint64_t m_from;
+    std::size_t m_limit = 64;
+    std::vector<std::uint64_t> m_page;
+    std::size_t m_at = 0;
+    bool m_is_last = false;
+};
+
+} // namespace detail
+
+/// Events of one subrun.
+struct EventChunk {
+    Descriptor subrun;
+    std::vector<std::uint64_t> events;
+
+    Descriptor operator[](std::size_t i) const { return subrun.child(events[i]); }
+    std::size_t size() const { return events.size(); }
+};
+
+/// All events of a container in the order of run, subrun and event, some at a time; next() gives none at the
+/// end.
+class EventChunks {
+public:
+    EventChunks(const Store &store, const Descriptor &container, std::int64_t target = -1,
+                const Descriptor *after = nullptr) {
+        detail::Outcome outcome;
+        m_events.reset(outcome.check(fb_events_start(store.handle(), &container, target, after, outcome)));
+    }
+
+    std::optional<EventChunk> next() {
+        EventChunk chunk;
+        const std::uint64_t *numbers = nullptr;
+        std::size_t n = 0;
+        detail::Outcome outcome;
+        outcome.check(fb_events_next(m_events.get(), &chunk.subrun, &numbers, &n, outcome));
+        if (n == 0) {
+            return std::nullopt;
+        }
+        chunk.events.assign(numbers, numbers + n);
+        return chunk;
+    }
+
+private:
+    detail::Handle<fb_events, fb_events_free> m_events;
+};
+
+/// What a container holds, in the order of the numbers: a range of items.
+class Children {
+public:
+    class iterator;
+
+    Children(Store store, const Descriptor &container, std::uint64_t from, std::uint64_t end)
+        : m_store(std::move(store)), m_container(container), m_from(from), m_end(end) {}
+
+    iterator begin() const;
+    iterator end() const;
+
+private:
+    Store m_store;
+    Descriptor m_container;
+    std::uint64_t m_from;
+    std::uint64_t m_end;
+};
+
+/// A run, a subrun or an event of a store; a DataSet is one as well.
+class Item {
+public:
+    Item() = default;
+    /// The container of a descriptor, whether it is there or not.
+    Item(Store store, const Descriptor &descriptor) : m_store(std::move(store)), m_descriptor(descriptor) {}
+
+    const Store &store() const { return m_store; }
+    const Descriptor &descriptor() const { return m_descriptor; }
+    ItemType type() const { return m_descriptor.type(); }
+    std::uint64_t number() const { return m_descriptor.number(); }
+
+    bool exists() const {
+        bool is_there = false;
+        detail::Outcome outcome;
+        outcome.check(fb_container_exists(m_store.handle(), &m_descriptor, &is_there, outcome));
+        return is_there;
+    }
+
+    /// Creates the container of a number in this one, if it is not there.
+    Item create(std::uint64_t number) const {
+        const Descriptor child = m_descriptor.child(number);
+        detail::Outcome outcome;
+        outcome.check(fb_container_create(m_store.handle(), &child, outcome));
+        return {m_store, child};
+    }
+
+    /// The container of a number in this one; an error if it is not there.
+    Item operator[](std::uint64_t number) const {
+        const Descriptor child = m_descriptor.child(number);
+        detail::Outcome outcome;
+        outcome.check(fb_container_require(m_store.handle(), &child, outcome));
+        return {m_store, child};
+    }
+
+    /// The container of a number in this one, if it is there.
+    std::optional<Item> find(std::uint64_t number) const {
+        Item child{m_store, m_descriptor.child(number)};
+        return child.exists() ? std::optional<Item>(child) : std::nullopt;
+    }
+
+    /// What it holds, of numbers from `from` up to, without, `end`.
+    Children children(std::uint64_t from = 0, std::uint64_t end = ABSENT) const {
+        return {m_store, m_descriptor, from, end};
+    }
+    Children::iterator begin() const;
+    Children::iterator end() const;
+
+    /// All events in it.
+    EventChunks events() const { return {m_store, m_descriptor}; }
+
+    /// Removes it, with all products and all that it holds.
+    void remove() const {
+        detail::Outcome outcome;
+        outcome.check(fb_container_remove(m_store.handle(), &m_descriptor, outcome));
+    }
+
+    /// Stores a product.
+    template <class T>
+    void store(std::string_view label, const T &value, IfThere if_there = IfThere::replace) const {
+        m_store.describe<T>();
+        m_store.store(m_descriptor, product_name<T>(label), Codec<T>::encode(value), if_there);
+    }
+
+    /// Loads a product into a value; says whether it is there.
+    template <class T>
+    bool load(std::string_view label, T &value) const {
+        return m_store.read(m_descriptor, product_name<T>(label),
+                            [&value](std::string_view bytes) { Codec<T>::decode(bytes, value); });
+    }
+
+    /// Loads a product, if it is there.
+    template <class T>
+    std::optional<T> load(std::string_view label) const {
+        T value{};
+        return load(label, value) ? std::optional<T>(std::move(value)) : std::nullopt;
+    }
+
+    /// The names of its products: label#type.
+    std::vector<std::string> products() const { return m_store.products(m_descriptor); }
+
+    /// Removes a product.
+    template <class T>
+    void remove_product(std::string_view label) const {
+        const std::string name = product_name<T>(label);
+        detail::Outcome outcome;
+        outcome.check(fb_products_remove(m_store.handle(), &m_descriptor, detail::c_text(name), outcome));
+    }
+
+    friend bool operator==(const Item &a, const Item &b) {
+        return a.m_descriptor == b.m_descriptor && a.m_store == b.m_store;
+    }
+    friend bool operator!=(const Item &a, const Item &b) { return !(a == b); }
+
+protected:
+    Store m_store;
+    Descriptor m_descriptor;
+};
+
+/// Goes through what a container holds. An input iterator: its copies go on together.
+class Children::iterator {
+public:
+    using value_type = Item;
+    using reference = Item;
+    using pointer = void;
+    using difference_type = std::ptrdiff_t;
+    using iterator_category = std::input_iterator_tag;
+
+    iterator() = default;
+    explicit iterator(const Children &range)
+        : m_numbers(std::make_shared<detail::Numbers>(range.m_store, range.m_container, range.m_from)),
+          m_store(range.m_store), m_container(range.m_container), m_end(range.m_end) {
+        ++*this;
+    }
+
+    Item operator*() const { return {m_store, m_container.child(m_number)}; }
+
+    iterator &operator++() {
+        if (!m_numbers->next(m_number) || m_number >= m_end) {
+            m_numbers.reset();
+        }
+        return *this;
+    }
+
+    friend bool operator==(const iterator &a, const iterator &b) {
+        return !a.m_numbers == !b.m_numbers && (!a.m_numbers || a.m_number == b.m_number);
+    }
+    friend bool operator!=(const iterator &a, const iterator &b) { return !(a == b); }
+
+private:
+    std::shared_ptr<detail::Numbers> m_numbers;
+    Store m_store;
+    Descriptor m_container;
+    std::uint64_t m_number = 0;
+    std::uint64_t m_end = ABSENT;
+};
+
+inline Children::iterator Children::begin() const { return iterator(*this); }
+inline Children::iterator Children::end() const { return {}; }
+inline Children::iterator Item::begin() const { return children().begin(); }
+inline Children::iterator Item::end() const { return {}; }
+
+/// A dataset of a store.
+class DataSet : public Item {
+public:
+    DataSet() = default;
+    DataSet(Store store, std::string path, const Descriptor &descriptor)
+        : Item(std::move(store), descriptor), m_path(std::move(path)) {}
+
+    /// Its full name, from the root down: fermilab/nova.
+    const std::string &path() const { return m_path; }
+
+    DataSet create_dataset(std::string_view name) const { return m_store.create_dataset(below(name)); }
+    DataSet dataset(std::string_view name) const { return m_store.dataset(below(name)); }
+
+    /// The datasets in it, in the order of their names.
+    std::vector<DataSet> datasets() const {
+        constexpr std::size_t limit = 1024;
+        std::vector<DataSet> all;
+        std::string after;
+        for (std::size_t n = limit; n == limit;) {
+            detail::Outcome outcome;
+            const detail::Handle<fb_datasets, fb_datasets_free> list(outcome.check(fb_datasets_list(
+                m_store.handle(), detail::c_text(m_path), detail::c_text(after), limit, outcome)));
+            n = fb_datasets_len(list.get());
+            for (std::size_t i = 0; i < n; ++i) {
+                const fb_text name = fb_datasets_name(list.get(), i);
+                after.assign(name.data, name.size);
+                all.emplace_back(m_store, below(after), fb_datasets_descriptor(list.get(), i));
+            }
+        }
+        return all;
+    }
+
+    /// Removes it, with all that is in it.
+    void remove() const {
+        detail::Outcome outcome;
+        outcome.check(fb_dataset_remove(m_store.handle(), detail::c_text(m_path), outcome));
+    }
+
+private:
+    std::string below(std::string_view name) const {
+        return m_path.empty() ? std::string(name) : m_path + "/" + std::string(name);
+    }
+
+    std::string m_path;
+};
+
+inline DataSet Store::dataset(std::string_view name) const {
+    Descriptor found;
+    detail::Outcome outcome;
+    outcome.check(fb_dataset_open(handle(), detail::c_text(name), &found, outcome));
+    return {*this, std::string(name), found};
+}
+
+inline DataSet Store::create_dataset(std::string_view name) const {
+    Descriptor made;
+    detail::Outcome outcome;
+    outcome.check(fb_dataset_create(handle(), detail::c_text(name), &made, outcome));
+    return {*this, std::string(name), made};
+}
+
+inline DataSet Store::root() const { return dataset(""); }
+
+} // namespace fb
+
+#endif

@@ -1,0 +1,239 @@
+/// A store as a whole, and products in it as bytes.
+#ifndef FEMTOBARN_STORE_HPP
+#define FEMTOBARN_STORE_HPP
+
+#include <femtobarn/describe.hpp>
+#include <femtobarn/descriptor.hpp>
+#include <femtobarn/value.hpp>
+
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <typeindex>
+#include <utility>
+#include <vector>
+
+namespace fb {
+
+/// How a store is opened; only stores in folders make a difference between these.
+enum class Mode : std::uint32_t { append = FB_APPEND, read = FB_READ, append_or_read = FB_APPEND_OR_READ };
+
+/// What happens to a product that is there already.
+enum class IfThere : std::uint32_t { replace = FB_REPLACE, keep = FB_KEEP };
+
+class DataSet;
+
+namespace detail {
+
+template <class T, void (*Free)(T *)>
+struct Freed {
+    void operator()(T *handle) const { Free(handle); }
+};
+
+template <class T, void (*Free)(T *)>
+using Handle = std::unique_ptr<T, Freed<T, Free>>;
+
+inline std::optional<std::string> taken(fb_value *value) {
+    const Handle<fb_value, fb_value_free> owned(value);
+    if (!owned) {
+        return std::nullopt;
+    }
+    return std::string(view(fb_value_bytes(value)));
+}
+
+/// What one store has in this process.
+struct StoreState {
+    explicit StoreState(fb_store *opened) : handle(opened), id(next_id()) {}
+    StoreState(const StoreState &) = delete;
+    StoreState &operator=(const StoreState &) = delete;
+    ~StoreState() { fb_store_free(handle); }
+
+    static std::uint64_t next_id() {
+        static std::atomic<std::uint64_t> last{0};
+        return ++last;
+    }
+
+    fb_store *handle;
+    /// Which of all that this process has opened; no two have the same.
+    const std::uint64_t id;
+    std::mutex mutex;
+    /// The types whose descriptions are known to be noted.
+    std::set<std::type_index> described;
+};
+
+/// The type whose description says what the bytes of T are: T, or what it is a vector of.
+template <class T>
+struct Plain {
+    using type = T;
+};
+template <class T, class A>
+struct Plain<std::vector<T, A>> {
+    using type = T;
+};
+
+} // namespace detail
+
+/// An event store. Copies are the same store.
+class Store {
+public:
+    Store() = default;
+
+    /// The store of a URL (memory:, dir:PATH, redis://…), or of a JSON configuration.
+    static Store connect(std::string_view url, Mode mode = Mode::append) {
+        detail::Outcome outcome;
+        Store store;
+        fb_store *opened =
+            outcome.check(fb_store_connect(detail::c_text(url), static_cast<std::uint32_t>(mode), outcome));
+        store.m_state = std::make_shared<detail::StoreState>(opened);
+        return store;
+    }
+
+    bool valid() const { return m_state != nullptr; }
+    explicit operator bool() const { return valid(); }
+
+    fb_store *handle() const { return m_state ? m_state->handle : nullptr; }
+
+    std::string url() const { return fb_store_url(handle()); }
+
+    /// Over how many shards the containers and products are spread.
+    std::size_t n_targets() const { return fb_store_n_targets(handle()); }
+
+    /// On which of them are the products of a container, and what it holds.
+    std::size_t target(const Descriptor &container) const {
+        std::size_t target = 0;
+        detail::Outcome outcome;
+        outcome.check(fb_store_target(handle(), &container, &target, outcome));
+        return target;
+    }
+
+    /// Returns when all that was written is as durable as the store makes it.
+    void flush() const {
+        detail::Outcome outcome;
+        outcome.check(fb_store_flush(handle(), outcome));
+    }
+
+    /// The dataset that all others are in.
+    DataSet root() const;
+    /// The dataset of a name, from the root down: fermilab/nova.
+    DataSet dataset(std::string_view name) const;
+    /// Creates a dataset, and those that it is in, if they are not there.
+    DataSet create_dataset(std::string_view name) const;
+
+    /// Notes something about the store as a whole; gives what is noted now.
+    std::string note(std::string_view key, std::string_view value) const {
+        fb_value *noted = nullptr;
+        detail::Outcome outcome;
+        outcome.check(fb_store_note(handle(), detail::c_text(key), detail::c_bytes(value), &noted, outcome));
+        return detail::taken(noted).value_or("");
+    }
+
+    /// What was noted.
+    std::optional<std::string> noted(std::string_view key) const {
+        fb_value *noted = nullptr;
+        detail::Outcome outcome;
+        outcome.check(fb_store_noted(handle(), detail::c_text(key), &noted, outcome));
+        return detail::taken(noted);
+    }
+
+    /// Notes how a described type is stored, or a vector of it. Storing does so by itself, once.
+    template <class T>
+    void describe() const {
+        using Type = typename detail::Plain<T>::type;
+        if constexpr (Described<Type>::value) {
+            // Most products go where the last one of their type went.
+            static std::atomic<std::uint64_t> last{0};
+            if (last.load(std::memory_order_relaxed) == m_state->id) {
+                return;
+            }
+            const std::lock_guard<std::mutex> lock(m_state->mutex);
+            if (m_state->described.count(typeid(Type))) {
+                last.store(m_state->id, std::memory_order_relaxed);
+                return;
+            }
+            for (const auto &[key, value] : descriptions<Type>()) {
+                const std::string there = note(key, value);
+                if (there != value) {
+                    throw Error("type-differs", url() + ": the store has products of another " +
+                                                    type_name<Type>() + ": " + there + ", and here it is " +
+                                                    value);
+                }
+            }
+            m_state->described.insert(typeid(Type));
+            last.store(m_state->id, std::memory_order_relaxed);
+        }
+    }
+
+    /// Stores a product as bytes. Its name is label#type.
+    void store(const Descriptor &container, std::string_view name, std::string_view value,
+               IfThere if_there = IfThere::replace) const {
+        detail::Outcome outcome;
+        outcome.check(fb_product_store(handle(), &container, detail::c_text(name), detail::c_bytes(value),
+                                       static_cast<std::uint32_t>(if_there), outcome));
+    }
+
+    /// Calls `read` with the bytes of a product, as a std::string_view; says whether it is there.
+    template <class Read>
+    bool read(const fb_descriptor &container, std::string_view name, Read &&read) const {
+        struct Context {
+            Read &read;
+            bool is_there = false;
+            std::exception_ptr thrown = nullptr;
+        } context{read};
+        const auto visit = [](void *given, std::size_t, std::size_t, fb_bytes value) {
+            auto &context = *static_cast<Context *>(given);
+            if (!value.data) {
+                return;
+            }
+            context.is_there = true;
+            try {
+                context.read(detail::view(value));
+            } catch (...) {
+                context.thrown = std::current_exception(); // it must not go through the C ABI
+            }
+        };
+        const fb_text text = detail::c_text(name);
+        detail::Outcome outcome;
+        outcome.check(fb_products_load(handle(), &container, 1, &text, 1, visit, &context, outcome));
+        if (context.thrown) {
+            std::rethrow_exception(context.thrown);
+        }
+        return context.is_there;
+    }
+
+    /// Loads a product as bytes.
+    std::optional<std::string> load(const Descriptor &container, std::string_view name) const {
+        std::optional<std::string> found;
+        read(container, name, [&found](std::string_view bytes) { found.emplace(bytes); });
+        return found;
+    }
+
+    /// The names of the products of a container: label#type.
+    std::vector<std::string> products(const Descriptor &container) const {
+        detail::Outcome outcome;
+        const detail::Handle<fb_products, fb_products_free> list(
+            outcome.check(fb_products_list(handle(), &container, outcome)));
+        std::vector<std::string> names;
+        for (std::size_t i = 0; i < fb_products_len(list.get()); ++i) {
+            const fb_text name = fb_products_name(list.get(), i);
+            names.emplace_back(name.data, name.size);
+        }
+        return names;
+    }
+
+    friend bool operator==(const Store &a, const Store &b) {
+        return fb_store_is_same(a.handle(), b.handle());
+    }
+    friend bool operator!=(const Store &a, const Store &b) { return !(a == b); }
+
+private:
+    std::shared_ptr<detail::StoreState> m_state;
+};
+
+} // namespace fb
+
+#endif

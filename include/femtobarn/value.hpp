@@ -1,0 +1,113 @@
+/// How values become bytes: plain ones as they lie in memory, vectors of them behind their number in 64 bits.
+/// This is what HEPnOS does.
+#ifndef FEMTOBARN_VALUE_HPP
+#define FEMTOBARN_VALUE_HPP
+
+#include <femtobarn/error.hpp>
+#include <femtobarn/type_name.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace fb {
+
+/// Whether the bytes of a type are its value.
+template <class T>
+inline constexpr bool is_plain = std::is_trivial_v<T> &&std::is_standard_layout_v<T> && !std::is_pointer_v<T>;
+
+namespace detail {
+
+inline fb_text c_text(std::string_view text) { return {text.data(), text.size()}; }
+
+inline fb_bytes c_bytes(std::string_view bytes) {
+    return {reinterpret_cast<const std::uint8_t *>(bytes.data()), bytes.size()};
+}
+
+inline std::string_view view(const fb_bytes &bytes) {
+    return {reinterpret_cast<const char *>(bytes.data), bytes.size};
+}
+
+[[noreturn]] inline void bad_size(const std::string &type, std::size_t expected, std::size_t found) {
+    throw Error("product-damaged", "a product is no " + type + ": expected " + std::to_string(expected) +
+                                       " bytes, found " + std::to_string(found));
+}
+
+/// The bytes of elements behind their number.
+template <class Container>
+std::string counted(const Container &values) {
+    const std::uint64_t n = values.size();
+    const std::size_t n_bytes = values.size() * sizeof(typename Container::value_type);
+    std::string bytes(sizeof n + n_bytes, '\0');
+    std::memcpy(&bytes[0], &n, sizeof n);
+    if (n_bytes) {
+        std::memcpy(&bytes[sizeof n], values.data(), n_bytes);
+    }
+    return bytes;
+}
+
+template <class Container>
+void uncounted(std::string_view bytes, Container &values) {
+    using Value = typename Container::value_type;
+    std::uint64_t n = 0;
+    if (bytes.size() < sizeof n) {
+        bad_size(type_name<Container>(), sizeof n, bytes.size());
+    }
+    std::memcpy(&n, bytes.data(), sizeof n);
+    bytes.remove_prefix(sizeof n);
+    // Not multiplied, so that a number which is too high does not overflow.
+    if (bytes.size() / sizeof(Value) != n || bytes.size() % sizeof(Value) != 0) {
+        bad_size(type_name<Container>() + " of " + std::to_string(n),
+                 bytes.size() / sizeof(Value) * sizeof(Value), bytes.size());
+    }
+    values.resize(n);
+    if (n) {
+        std::memcpy(&values[0], bytes.data(), bytes.size());
+    }
+}
+
+} // namespace detail
+
+/// How a type becomes bytes and comes back. Specialize it for types of your own that are not plain.
+template <class T, class = void>
+struct Codec;
+
+template <class T>
+struct Codec<T, std::enable_if_t<is_plain<T>>> {
+    static std::string encode(const T &value) {
+        return std::string(reinterpret_cast<const char *>(&value), sizeof value);
+    }
+    static void decode(std::string_view bytes, T &value) {
+        if (bytes.size() != sizeof value) {
+            detail::bad_size(type_name<T>(), sizeof value, bytes.size());
+        }
+        std::memcpy(&value, bytes.data(), sizeof value);
+    }
+};
+
+template <class T>
+struct Codec<std::vector<T>, std::enable_if_t<is_plain<T> && !std::is_same_v<T, bool>>> {
+    static std::string encode(const std::vector<T> &values) { return detail::counted(values); }
+    static void decode(std::string_view bytes, std::vector<T> &values) { detail::uncounted(bytes, values); }
+};
+
+template <>
+struct Codec<std::string> {
+    static std::string encode(const std::string &text) { return detail::counted(text); }
+    static void decode(std::string_view bytes, std::string &text) { detail::uncounted(bytes, text); }
+};
+
+/// The name of a product in keys: label#type.
+template <class T>
+std::string product_name(std::string_view label) {
+    std::string name(label);
+    name += '#';
+    return name += type_name<T>();
+}
+
+} // namespace fb
+
+#endif

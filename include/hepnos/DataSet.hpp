@@ -1,0 +1,277 @@
+/// A dataset: it has a name, is in another dataset, and holds datasets and runs.
+#ifndef HEPNOS_DATASET_HPP
+#define HEPNOS_DATASET_HPP
+
+#include <hepnos/DataStore.hpp>
+#include <hepnos/EventSet.hpp>
+#include <hepnos/Exception.hpp>
+#include <hepnos/KeyValueContainer.hpp>
+#include <hepnos/Run.hpp>
+#include <hepnos/RunNumber.hpp>
+#include <hepnos/RunSet.hpp>
+#include <hepnos/UUID.hpp>
+#include <hepnos/detail/children.hpp>
+
+#if __has_include(<mpi.h>)
+#include <mpi.h>
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <type_traits>
+
+namespace hepnos {
+
+class DataSet : public KeyValueContainer {
+public:
+    typedef DataSet value_type;
+
+    template <bool IsConst>
+    class basic_iterator;
+    typedef basic_iterator<true> const_iterator;
+    typedef basic_iterator<false> iterator;
+
+    DataSet() = default;
+
+    /// The last part of its name, the full name of what it is in (which begins with /, or is empty), and both
+    /// together.
+    const std::string &name() const { return opened_name(m_name); }
+    const std::string &container() const { return opened_name(m_container); }
+    std::string fullname() const {
+        opened();
+        return m_name.empty() ? m_container : m_container + "/" + m_name;
+    }
+
+    /// How deep it is: 0 for the root.
+    std::uint8_t level() const {
+        const std::string whole = fullname();
+        return static_cast<std::uint8_t>(std::count(whole.begin(), whole.end(), '/'));
+    }
+
+    const UUID &uuid() const {
+        opened();
+        return m_descriptor.dataset;
+    }
+
+    /// The dataset that follows in the same container; not valid if it is the last.
+    DataSet next() const { return valid() ? behind(m_store, m_container, m_name) : DataSet(); }
+
+    bool operator==(const DataSet &other) const {
+        return is_same(other) && m_name == other.m_name && m_container == other.m_container;
+    }
+    bool operator!=(const DataSet &other) const { return !(*this == other); }
+
+    /// Creates a dataset in it, if it is not there. Its name has no / and no %.
+    DataSet createDataSet(const std::string &name) {
+        check(name, true);
+        if (name.empty()) {
+            throw Exception("the name of a dataset is empty");
+        }
+        const std::string whole = fullname() + "/" + name;
+        const fb::DataSet made = detail::guarded_write(
+            m_store, [&] { return m_store->store.create_dataset(without_slash(whole)); });
+        return make(m_store, whole, made.descriptor());
+    }
+
+    Run createRun(const RunNumber &number) { return children().create(number); }
+    Run createRun(AsyncEngine &async, const RunNumber &number) { return children().create(async, number); }
+    Run createRun(WriteBatch &batch, const RunNumber &number) { return children().create(batch, number); }
+
+    /// The dataset of a name or path in it, which must be there.
+    DataSet operator[](const std::string &path) const;
+
+    /// The run of a number, which must be there. A template, as 0 would be a string as well.
+    template <typename Number, typename = std::enable_if_t<std::is_integral<Number>::value>>
+    Run operator[](const Number &number) const {
+        return children().at(static_cast<RunNumber>(number));
+    }
+
+    iterator find(const std::string &path);
+    const_iterator find(const std::string &path) const;
+    iterator begin();
+    iterator end();
+    const_iterator begin() const;
+    const_iterator end() const;
+    const_iterator cbegin() const;
+    const_iterator cend() const;
+
+    /// The first dataset of this name or a later one.
+    iterator lower_bound(const std::string &name);
+    const_iterator lower_bound(const std::string &name) const;
+    /// The first dataset of a later name.
+    iterator upper_bound(const std::string &name);
+    const_iterator upper_bound(const std::string &name) const;
+
+    RunSet runs() const { return RunSet(datastore(), children()); }
+
+    /// All its events, or those of one target of the store.
+    EventSet events(int target = -1) const {
+        if (target >= 0 && static_cast<std::size_t>(target) >= opened().store.n_targets()) {
+            throw Exception("the store has no target " + std::to_string(target));
+        }
+        return EventSet(datastore(), m_descriptor, target);
+    }
+
+    /// The dataset of a UUID and a name, which are not looked for.
+    static DataSet fromUUID(const DataStore &datastore, std::string name, std::string parent,
+                            const UUID &uuid) {
+        check(name, true);
+        check(parent, false);
+        const auto whole = "/" + (parent.empty() ? "" : without_slash(parent) + "/") + name;
+        return make(detail::Access::store_of(datastore), whole, detail::c_descriptor(ItemDescriptor(uuid)));
+    }
+
+private:
+    friend class DataStore;
+
+    detail::Children<Run> children() const { return {m_store, m_descriptor}; }
+
+    const std::string &opened_name(const std::string &name) const {
+        opened();
+        return name;
+    }
+
+    static void check(const std::string &name, bool is_one) {
+        if (name.find('%') != std::string::npos || (is_one && name.find('/') != std::string::npos)) {
+            throw Exception("a name of a dataset must have no / and no %: " + name);
+        }
+    }
+
+    /// A full name as the store has it, without slashes at its ends.
+    static std::string without_slash(const std::string &name) {
+        const std::size_t first = name.find_first_not_of('/');
+        return first == std::string::npos ? "" : name.substr(first, name.find_last_not_of('/') - first + 1);
+    }
+
+    static DataSet make(const detail::StorePtr &store, const std::string &whole,
+                        const fb_descriptor &descriptor) {
+        DataSet made = detail::Access::item<DataSet>(store, detail::item_descriptor(descriptor));
+        const std::size_t slash = whole.rfind('/');
+        made.m_container = whole.substr(0, slash);
+        made.m_name = whole.substr(slash + 1);
+        return made;
+    }
+
+    /// The dataset behind a name in a container; not valid if there is none.
+    static DataSet behind(const detail::StorePtr &store, const std::string &container,
+                          const std::string &name) {
+        return detail::guarded([&] {
+            const std::string path = without_slash(container);
+            fb::detail::Outcome outcome;
+            const fb::detail::Handle<fb_datasets, fb_datasets_free> list(outcome.check(fb_datasets_list(
+                store->store.handle(), fb::detail::c_text(path), fb::detail::c_text(name), 1, outcome)));
+            if (fb_datasets_len(list.get()) == 0) {
+                return DataSet();
+            }
+            const fb_text found = fb_datasets_name(list.get(), 0);
+            return make(store, container + "/" + std::string(found.data, found.size),
+                        fb_datasets_descriptor(list.get(), 0));
+        });
+    }
+
+    /// The dataset of a path in it; not valid if there is none.
+    DataSet found(const std::string &path) const {
+        check(path, false);
+        const std::string whole = fullname() + "/" + without_slash(path);
+        const std::string name = without_slash(whole);
+        fb_descriptor descriptor;
+        bool is_there = false;
+        detail::guarded([&] {
+            fb::detail::Outcome outcome;
+            outcome.check(fb_dataset_find(m_store->store.handle(), fb::detail::c_text(name), &descriptor,
+                                          &is_there, outcome));
+        });
+        return is_there && !name.empty() ? make(m_store, whole, descriptor) : DataSet();
+    }
+
+    DataSet bound(const std::string &name) const {
+        const DataSet there = name.empty() ? DataSet() : found(name);
+        return there.valid() ? there : behind(m_store, fullname(), name);
+    }
+
+    std::string m_name;
+    std::string m_container;
+};
+
+/// Goes over the datasets in one.
+template <bool IsConst>
+class DataSet::basic_iterator {
+public:
+    typedef basic_iterator self_type;
+    typedef DataSet value_type;
+    typedef DataSet &reference;
+    typedef DataSet *pointer;
+    typedef int difference_type;
+    typedef std::forward_iterator_tag iterator_category;
+
+    basic_iterator() = default;
+    basic_iterator(const DataSet &current) : m_current(current) {}
+    /// An iterator is a const_iterator.
+    template <bool Other, typename = std::enable_if_t<IsConst && !Other>>
+    basic_iterator(const basic_iterator<Other> &other) : m_current(*other) {}
+
+    basic_iterator &operator++() {
+        if (!m_current.valid()) {
+            throw Exception("an iterator is moved beyond the end");
+        }
+        m_current = m_current.next();
+        return *this;
+    }
+    basic_iterator operator++(int) {
+        basic_iterator before = *this;
+        ++*this;
+        return before;
+    }
+
+    reference operator*() const { return m_current; }
+    pointer operator->() const { return &m_current; }
+
+    template <bool Other>
+    bool operator==(const basic_iterator<Other> &other) const {
+        return m_current == *other;
+    }
+    template <bool Other>
+    bool operator!=(const basic_iterator<Other> &other) const {
+        return !(m_current == *other);
+    }
+
+private:
+    mutable DataSet m_current;
+};
+
+inline DataSet DataSet::operator[](const std::string &path) const {
+    DataSet there = found(path);
+    if (!there.valid()) {
+        const std::string whole = without_slash(fullname() + "/" + path);
+        detail::guarded([&] { m_store->store.dataset(whole); }); // says what there is instead
+    }
+    return there;
+}
+
+inline DataSet::iterator DataSet::find(const std::string &path) { return found(path); }
+inline DataSet::const_iterator DataSet::find(const std::string &path) const { return found(path); }
+inline DataSet::iterator DataSet::begin() { return behind((opened(), m_store), fullname(), ""); }
+inline DataSet::iterator DataSet::end() { return {}; }
+inline DataSet::const_iterator DataSet::begin() const { return cbegin(); }
+inline DataSet::const_iterator DataSet::end() const { return {}; }
+inline DataSet::const_iterator DataSet::cbegin() const { return behind((opened(), m_store), fullname(), ""); }
+inline DataSet::const_iterator DataSet::cend() const { return {}; }
+inline DataSet::iterator DataSet::lower_bound(const std::string &name) { return bound(name); }
+inline DataSet::const_iterator DataSet::lower_bound(const std::string &name) const { return bound(name); }
+inline DataSet::iterator DataSet::upper_bound(const std::string &name) {
+    return behind((opened(), m_store), fullname(), name);
+}
+inline DataSet::const_iterator DataSet::upper_bound(const std::string &name) const {
+    return behind((opened(), m_store), fullname(), name);
+}
+
+inline DataSet DataStore::root() const {
+    opened();
+    return detail::Access::item<DataSet>(m_store, ItemDescriptor(UUID()));
+}
+
+} // namespace hepnos
+
+#endif

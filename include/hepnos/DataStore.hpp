@@ -1,0 +1,20 @@
+/// A store: its class, and what is made of it.
+#ifndef HEPNOS_DATASTORE_HPP
+#define HEPNOS_DATASTORE_HPP
+
+#include <hepnos/detail/data_store.hpp>
+#include <hepnos/detail/serialize.hpp>
+
+namespace hepnos {
+
+template <typename T>
+bool DataStore::loadProduct(const ProductID &productID, T &value) const {
+    return loadRawData(productID, [&](std::string_view bytes) { detail::decode(*this, bytes, value); });
+}
+
+} // namespace hepnos
+
+#include <hepnos/Ptr.hpp>
+#include <hepnos/Queue.hpp>
+
+#endif

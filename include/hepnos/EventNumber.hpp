@@ -1,0 +1,17 @@
+/// Numbers of events.
+#ifndef HEPNOS_EVENTNUMBER_HPP
+#define HEPNOS_EVENTNUMBER_HPP
+
+#include <cstdint>
+#include <limits>
+
+namespace hepnos {
+
+typedef std::uint64_t EventNumber;
+
+/// The number that no event has.
+const EventNumber InvalidEventNumber = std::numeric_limits<EventNumber>::max();
+
+} // namespace hepnos
+
+#endif

@@ -1,0 +1,56 @@
+/// All events of a dataset, or those of one target of the store. Events of one subrun follow each other in
+/// their order.
+#ifndef HEPNOS_EVENTSET_HPP
+#define HEPNOS_EVENTSET_HPP
+
+#include <hepnos/DataStore.hpp>
+#include <hepnos/Event.hpp>
+#include <hepnos/EventNumber.hpp>
+#include <hepnos/Exception.hpp>
+#include <hepnos/Prefetcher.hpp>
+#include <hepnos/RunNumber.hpp>
+#include <hepnos/SubRunNumber.hpp>
+#include <hepnos/detail/pages.hpp>
+
+namespace hepnos {
+
+class EventSet {
+public:
+    typedef Event value_type;
+    typedef detail::ConstIterator<Event> const_iterator;
+    typedef detail::Iterator<Event> iterator;
+
+    DataStore datastore() const { return m_datastore; }
+
+    iterator begin() { return first(nullptr); }
+    iterator begin(const Prefetcher &prefetcher) { return first(&prefetcher); }
+    iterator end() { return {}; }
+    const_iterator begin() const { return first(nullptr); }
+    const_iterator begin(const Prefetcher &prefetcher) const { return first(&prefetcher); }
+    const_iterator end() const { return {}; }
+    const_iterator cbegin() const { return first(nullptr); }
+    const_iterator cbegin(const Prefetcher &prefetcher) const { return first(&prefetcher); }
+    const_iterator cend() const { return {}; }
+
+private:
+    friend class DataSet;
+
+    EventSet(const DataStore &datastore, const ItemDescriptor &dataset, int target)
+        : m_datastore(datastore), m_dataset(dataset), m_target(target) {}
+
+    iterator first(const Prefetcher *prefetcher) const {
+        const auto options = prefetcher ? prefetcher->options() : detail::PageOptions();
+        const auto &store = detail::Access::store_of(m_datastore);
+        auto source = std::make_shared<detail::EventSource>(store, m_dataset, m_target, options);
+        return iterator(store, detail::first_page(std::move(source)),
+                        prefetcher ? prefetcher->watcher() : nullptr);
+    }
+
+    DataStore m_datastore;
+    ItemDescriptor m_dataset;
+    int m_target;
+};
+
+} // namespace hepnos
+
+#endif

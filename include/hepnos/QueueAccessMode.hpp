@@ -1,0 +1,11 @@
+/// What one does with a queue.
+#ifndef HEPNOS_QUEUEACCESSMODE_HPP
+#define HEPNOS_QUEUEACCESSMODE_HPP
+
+namespace hepnos {
+
+enum class QueueAccessMode : bool { CONSUMER = false, PRODUCER = true };
+
+} // namespace hepnos
+
+#endif

@@ -1,0 +1,17 @@
+/// Numbers of runs.
+#ifndef HEPNOS_RUNNUMBER_HPP
+#define HEPNOS_RUNNUMBER_HPP
+
+#include <cstdint>
+#include <limits>
+
+namespace hepnos {
+
+typedef std::uint64_t RunNumber;
+
+/// The number that no run has.
+const RunNumber InvalidRunNumber = std::numeric_limits<RunNumber>::max();
+
+} // namespace hepnos
+
+#endif

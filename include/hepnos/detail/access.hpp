@@ -1,0 +1,124 @@
+/// How the classes see into each other: one friend of all, in place of every class being the friend of every
+/// other.
+#ifndef HEPNOS_DETAIL_ACCESS_HPP
+#define HEPNOS_DETAIL_ACCESS_HPP
+
+#include <hepnos/Exception.hpp>
+#include <hepnos/RawStorage.hpp>
+
+#include <femtobarn.hpp>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace hepnos {
+namespace detail {
+
+/// The store behind a DataStore and all that was made of it.
+struct Store {
+    fb::Store store;
+    /// Why it is open to be read only, if it is although it was not asked to be.
+    std::string only_read;
+};
+
+using StorePtr = std::shared_ptr<Store>;
+
+/// What `f` gives; errors of the store are exceptions of HEPnOS's class.
+template <typename F>
+auto guarded(F &&f) -> decltype(f()) {
+    try {
+        return f();
+    } catch (const fb::Error &error) {
+        throw Exception(error.what());
+    }
+}
+
+/// The same, for what writes.
+template <typename F>
+auto guarded_write(const StorePtr &store, F &&f) -> decltype(f()) {
+    try {
+        return f();
+    } catch (const fb::Error &error) {
+        const bool explains = error.kind() == "read-only" && !store->only_read.empty();
+        throw Exception(std::string(error.what()) + (explains ? ": " + store->only_read : ""));
+    }
+}
+
+inline fb_descriptor c_descriptor(const ItemDescriptor &item) {
+    fb_descriptor made;
+    std::memcpy(made.bytes, static_cast<const void *>(&item), sizeof made.bytes);
+    return made;
+}
+
+inline ItemDescriptor item_descriptor(const fb_descriptor &descriptor) {
+    EventDescriptor bytes;
+    std::memcpy(bytes.data, descriptor.bytes, sizeof bytes.data);
+    return ItemDescriptor(bytes);
+}
+
+struct Access {
+    static ProductID product_id(const ItemDescriptor &container, std::string_view label,
+                                std::string_view type) {
+        return ProductID::make(container, label, type);
+    }
+    static ProductID product_id(const fb_descriptor &container, std::string_view name) {
+        ProductID made;
+        made.m_key.assign(reinterpret_cast<const char *>(container.bytes), sizeof container.bytes);
+        made.m_key.append(name);
+        return made;
+    }
+
+    /// The container of a product, and its name as the store knows it.
+    static fb_descriptor container(const ProductID &id) {
+        if (id.m_key.size() < sizeof(fb_descriptor)) {
+            throw Exception("a ProductID is not valid");
+        }
+        fb_descriptor made;
+        std::memcpy(made.bytes, id.m_key.data(), sizeof made.bytes);
+        return made;
+    }
+    static std::string_view name(const ProductID &id) {
+        return std::string_view(id.m_key).substr(sizeof(fb_descriptor));
+    }
+    static std::string_view key(const ProductID &id) { return id.m_key; }
+
+    static ProductID store(RawStorage &target, const ProductID &key, const char *value, std::size_t size) {
+        return target.storeRawData(key, value, size);
+    }
+    static bool load(const RawStorage &source, const ProductID &key, const Reader &reader) {
+        return source.loadRawData(key, reader);
+    }
+
+    /// The store of what has one.
+    template <typename T>
+    static const StorePtr &store_of(const T &holder) {
+        return holder.m_store;
+    }
+
+    /// A DataStore of one.
+    template <typename T>
+    static T with_store(const StorePtr &store) {
+        T made;
+        made.m_store = store;
+        return made;
+    }
+
+    /// A container, and a change of which one it is.
+    template <typename T>
+    static T item(const StorePtr &store, const ItemDescriptor &descriptor) {
+        T made;
+        made.m_store = store;
+        made.m_descriptor = descriptor;
+        return made;
+    }
+    template <typename T>
+    static ItemDescriptor &descriptor(T &item) {
+        return item.m_descriptor;
+    }
+};
+
+} // namespace detail
+} // namespace hepnos
+
+#endif

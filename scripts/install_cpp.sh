@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Installs what C and C++ programs need: the library, the headers, and files for pkg-config and CMake.
+#
+#   scripts/install_cpp.sh PREFIX
+#
+# The library is built if it is not there, or not of these sources.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+prefix=$1
+target=${CARGO_TARGET_DIR:-target}
+# The version of HEPnOS whose interface the headers have.
+hepnos_version=0.7.2
+
+cargo build --release --locked --quiet -p femtobarn-capi
+mkdir -p "$prefix"/{lib/pkgconfig,share/cmake/{femtobarn,hepnos},include}
+# Not `cp` over a library that a program has mapped: it would change under it.
+install -m 644 "$target/release/libfemtobarn_c.so" "$prefix/lib/libfemtobarn_c.so"
+rm -rf "$prefix"/include/{femtobarn,hepnos}
+cp -r include/. "$prefix/include/"
+
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n1)
+mpi=$(for name in ompi-cxx ompi mpich; do pkg-config --exists "$name" 2>/dev/null && echo "$name" && break; done || true)
+fmt=$(pkg-config --exists fmt 2>/dev/null && echo ' -lfmt' || true)
+for name in femtobarn hepnos; do
+    sed -e "s|@VERSION@|$version|; s|@HEPNOS_VERSION@|$hepnos_version|; s|@MPI@|$mpi|; s|@FMT@|$fmt|" \
+        "cmake/$name.pc.in" >"$prefix/lib/pkgconfig/$name.pc"
+    cp "cmake/$name-config.cmake" "$prefix/share/cmake/$name/"
+done
+cat >"$prefix/share/cmake/hepnos/hepnos-config-version.cmake" <<END
+set(PACKAGE_VERSION $hepnos_version)
+if(NOT PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)
+    set(PACKAGE_VERSION_COMPATIBLE TRUE)
+endif()
+END

@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# Compiles and runs the tests and examples of C and C++, as users compile their programs: against an installation, with
+# the flags that pkg-config gives, and one of them by CMake. On stores in memory and in folders, and under mpirun.
+#
+#   scripts/test_cpp.sh [FOLDER]
+#
+# FOLDER (a temporary one) is where all is built. JOBS says how many compilers run at once.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+if [ $# -gt 0 ]; then
+    mkdir -p "$1"
+    work=$(realpath "$1")
+else
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+fi
+export PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig
+export OMPI_MCA_btl_vader_single_copy_mechanism=none # it is not allowed in containers, and says so
+mkdir -p "$work/bin"
+
+# compile SOURCE: warnings are errors in our headers, and not in those of MPI
+compile() {
+    local source=$1 name package=femtobarn compiler=(c++ -std=c++17)
+    name=$(basename "${source%.*}")
+    case $source in
+    *.c) compiler=(cc -std=c11) ;;
+    *hepnos*) package=hepnos ;;
+    esac
+    local flags
+    flags=$(pkg-config --cflags --libs "$package" | sed 's|-I/usr/|-isystem /usr/|g')
+    # shellcheck disable=SC2086 # they are words
+    "${compiler[@]}" -O1 -Wall -Wextra -Werror "$source" $flags -o "$work/bin/$name"
+}
+
+compile_all() {
+    local running=0 pids=() pid
+    for source in tests/cpp/*.cpp examples/cpp/*.cpp examples/c/*.c; do
+        compile "$source" &
+        pids+=($!)
+        running=$((running + 1))
+        if [ "$running" -ge "${JOBS:-2}" ]; then
+            wait "${pids[0]}"
+            pids=("${pids[@]:1}")
+            running=$((running - 1))
+        fi
+    done
+    for pid in "${pids[@]}"; do wait "$pid"; done
+}
+
+# Programs include what they use, in any order.
+each_header_by_itself() {
+    local flags
+    flags=$(pkg-config --cflags hepnos | sed 's|-I/usr/|-isystem /usr/|g')
+    (cd "$work/prefix/include" && find . -name '*.h*') |
+        xargs -P "${JOBS:-2}" -I{} sh -c "echo '#include <{}>' | c++ -std=c++17 -Wall -Wextra -Werror $flags -fsyntax-only -x c++ -"
+    echo 'each header compiles by itself'
+}
+
+# Each program gets a store of its own.
+run() {
+    local name=$1
+    shift
+    echo "--- $name $*"
+    "$work/bin/$name" "$@"
+}
+folder() { printf 'dir:%s' "$(mktemp -d "$work/store-XXXXXX")"; }
+ranks() {
+    local n=$1 name=$2
+    shift 2
+    echo "--- $name, $n ranks: $*"
+    timeout 120 mpirun --oversubscribe --allow-run-as-root -n "$n" "$work/bin/$name" "$@"
+}
+
+by_cmake() {
+    mkdir -p "$work/source"
+    cat >"$work/source/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.18)
+project(program C CXX)
+find_package(hepnos 0.7 REQUIRED)
+find_package(femtobarn REQUIRED)
+add_executable(program "$PWD/examples/cpp/02_hepnos_program.cpp")
+target_link_libraries(program hepnos)
+add_executable(own "$PWD/examples/c/01_store_and_load.c")
+target_link_libraries(own femtobarn::femtobarn)
+END
+    CMAKE_PREFIX_PATH=$work/prefix cmake -S "$work/source" -B "$work/build" >"$work/cmake.log"
+    cmake --build "$work/build" >>"$work/cmake.log"
+    echo '--- by CMake'
+    "$work/build/own"
+    "$work/build/program"
+}
+
+scripts/install_cpp.sh "$work/prefix"
+each_header_by_itself
+compile_all
+run type_names
+for name in store hepnos_containers hepnos_products hepnos_processor; do
+    run "$name" memory:
+    run "$name" "$(folder)"
+done
+run hepnos_processor memory: single
+ranks 2 hepnos_processor "$(folder)"
+ranks 3 hepnos_processor "$(folder)" single
+run 01_store_and_load "$(folder)"
+run 01_events_and_products "$(folder)"
+ranks 2 02_hepnos_program na+sm "$(folder)"
+FEMTOBARN_STORE=$(folder) run 02_hepnos_program na+sm /no/such/file
+by_cmake
+echo 'C and C++: all passed'

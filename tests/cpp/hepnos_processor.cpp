@@ -1,0 +1,204 @@
+// hepnos.hpp: ParallelEventProcessor, on one rank and on several.
+//
+//     hepnos_processor URL [LEVEL]      LEVEL is what MPI is asked for: multiple (or nothing), single
+//
+// Rank 0 writes; then all ranks process.
+#include "check.hpp"
+
+#include <hepnos.hpp>
+
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <set>
+
+using namespace hepnos;
+
+static DataStore store;
+static DataSet dataset;
+static int rank = 0, size = 1;
+constexpr unsigned n_runs = 3, n_subruns = 4, n_events = 250;
+
+static void fill() {
+    if (rank == 0) {
+        dataset = store.root().createDataSet("processed");
+        WriteBatch batch(store, 1024);
+        for (unsigned r = 0; r < n_runs; ++r) {
+            Run run = dataset.createRun(batch, r);
+            for (unsigned s = 0; s < n_subruns; ++s) {
+                SubRun subrun = run.createSubRun(batch, s);
+                for (unsigned e = 0; e < n_events; ++e) {
+                    Event event = subrun.createEvent(batch, e);
+                    event.store(batch, "n", e);
+                    if (e % 2) {
+                        event.store(batch, "odd", std::vector<unsigned>{r, s, e});
+                    }
+                }
+            }
+        }
+        batch.flush();
+        store.root().createDataSet("empty");
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    dataset = store.root()["processed"];
+}
+
+/// Whether each event was seen once, on some rank.
+static void check_each_once(const std::vector<unsigned> &seen) {
+    std::vector<unsigned> all(seen.size());
+    MPI_Allreduce(seen.data(), all.data(), static_cast<int>(seen.size()), MPI_UNSIGNED, MPI_SUM,
+                  MPI_COMM_WORLD);
+    CHECK(all == std::vector<unsigned>(n_runs * n_subruns * n_events, 1));
+}
+
+static unsigned index(const Event &event) {
+    const SubRun subrun = event.subrun();
+    return static_cast<unsigned>((subrun.run().number() * n_subruns + subrun.number()) * n_events +
+                                 event.number());
+}
+
+static void process(ParallelEventProcessor &processor, const char *how) {
+    std::vector<unsigned> seen(n_runs * n_subruns * n_events);
+    std::mutex mutex;
+    ParallelEventProcessorStatistics stats;
+    processor.process(
+        dataset,
+        [&](const Event &event, const ProductCache &cache) {
+            unsigned n = 0;
+            std::vector<unsigned> odd;
+            const bool is_there = event.load(cache, "n", n);
+            const bool is_odd = event.load(cache, "odd", odd);
+            long other = 0;
+            const std::lock_guard<std::mutex> lock(mutex);
+            CHECK(is_there && n == event.number() && is_odd == (n % 2 == 1) && (!is_odd || odd[2] == n));
+            CHECK(!event.load(cache, "other", other) && cache.size() == (is_odd ? 2u : 1u));
+            ++seen[index(event)];
+        },
+        &stats);
+    check_each_once(seen);
+    unsigned n_seen = 0;
+    for (const unsigned n : seen) {
+        n_seen += n;
+    }
+    CHECK(stats.total_events_processed == n_seen && stats.processing_time_stats.num == n_seen);
+    CHECK(stats.local_events_processed == (rank == 0 ? n_seen : 0));
+    CHECK(stats.total_time >= 0 && stats.acc_product_loading_time >= 0);
+    std::printf("rank %d of %d has processed %u events, %s\n", rank, size, n_seen, how);
+}
+
+static void preload(ParallelEventProcessor &processor) {
+    processor.preload<unsigned>("n");
+    processor.preload<std::vector<unsigned>>("odd");
+}
+
+static void each_event_is_processed_once_again_and_again() {
+    ParallelEventProcessor processor(store, MPI_COMM_WORLD);
+    preload(processor);
+    for (int i = 0; i < 3; ++i) {
+        process(processor, "16 at a time");
+    }
+}
+
+static void batches_may_have_any_size() {
+    for (const unsigned n : {1u, 7u, 5000u}) {
+        ParallelEventProcessorOptions options;
+        options.inputBatchSize = options.outputBatchSize = n;
+        options.cacheSize = n;
+        ParallelEventProcessor processor(store, MPI_COMM_WORLD, options);
+        preload(processor);
+        process(processor, "in other batches");
+    }
+}
+
+static void engines_give_threads() {
+    for (const std::size_t threads : {0, 1, 3}) {
+        AsyncEngine async(store, threads);
+        ParallelEventProcessor processor(async, MPI_COMM_WORLD);
+        preload(processor);
+        process(processor, "by an engine");
+    }
+}
+
+static void an_empty_dataset_is_done_at_once() {
+    ParallelEventProcessor processor(store, MPI_COMM_WORLD);
+    unsigned n = 0;
+    processor.process(store.root()["empty"], [&n](const Event &) { ++n; });
+    CHECK(n == 0);
+}
+
+static void an_error_of_the_function_is_thrown_and_others_go_on() {
+    ParallelEventProcessor processor(store, MPI_COMM_WORLD);
+    for (int i = 0; i < 2; ++i) {
+        unsigned n = 0;
+        try {
+            processor.process(dataset, [&n](const Event &) {
+                if (++n == 10 && rank == size - 1) {
+                    throw std::runtime_error("of the function");
+                }
+            });
+            CHECK(rank != size - 1 || n < 10);
+        } catch (const std::runtime_error &error) {
+            CHECK(rank == size - 1 && std::string(error.what()) == "of the function");
+        }
+    }
+    preload(processor);
+    process(processor, "after errors");
+}
+
+static void ranks_must_have_the_same_dataset() {
+    if (size > 1) {
+        ParallelEventProcessor processor(store, MPI_COMM_WORLD);
+        const DataSet mine = rank == 0 ? dataset : store.root()["empty"];
+        THROWS(Exception, "different datasets", processor.process(mine, [](const Event &) {}));
+    }
+}
+
+static void ranks_give_each_other_values() {
+    if (size == 1) {
+        return;
+    }
+    if (rank == 0) {
+        store.createQueue<unsigned>("values");
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    unsigned sum = 0;
+    Queue queue = store.openQueue<unsigned>("values", rank == 0 ? QueueAccessMode::PRODUCER
+                                                                : QueueAccessMode::CONSUMER);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) {
+        for (unsigned i = 1; i <= 100; ++i) {
+            queue.push(i);
+        }
+        queue.close();
+    } else {
+        for (unsigned i = 0; queue.pop(i);) {
+            sum += i;
+        }
+    }
+    unsigned all = 0;
+    MPI_Allreduce(&sum, &all, 1, MPI_UNSIGNED, MPI_SUM, MPI_COMM_WORLD);
+    CHECK(all == 5050);
+}
+
+int main(int argc, char **argv) {
+    int level = 0;
+    const bool wants_threads = argc < 3 || std::strcmp(argv[2], "single") != 0;
+    MPI_Init_thread(&argc, &argv, wants_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    store = DataStore::connect("na+sm", argv[1]);
+    fill();
+    int code =
+        run({{"each event is processed once, again and again", each_event_is_processed_once_again_and_again},
+             {"batches may have any size", batches_may_have_any_size},
+             {"engines give threads", engines_give_threads},
+             {"an empty dataset is done at once", an_empty_dataset_is_done_at_once},
+             {"an error of the function is thrown, and others go on",
+              an_error_of_the_function_is_thrown_and_others_go_on},
+             {"ranks must have the same dataset", ranks_must_have_the_same_dataset},
+             {"ranks give each other values", ranks_give_each_other_values}});
+    dataset = DataSet();
+    store = DataStore();
+    MPI_Finalize();
+    return code;
+}

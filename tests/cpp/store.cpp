@@ -1,0 +1,178 @@
+// femtobarn.hpp: datasets, items, batches, loaders, queues, errors.
+#include "check.hpp"
+
+#include <femtobarn.hpp>
+
+static std::string url;
+
+static fb::Store connect() { return fb::Store::connect(url); }
+
+static void fill(const fb::Store &store, const fb::DataSet &dataset) {
+    fb::WriteBatch batch(store);
+    for (std::uint64_t run = 1; run <= 2; ++run) {
+        for (std::uint64_t subrun = 1; subrun <= 3; ++subrun) {
+            const fb::Item holder = batch.create(batch.create(dataset, run), subrun);
+            for (std::uint64_t event = 0; event < 100; ++event) {
+                const fb::Item item = batch.create(holder, 2 * event);
+                batch.store(item, "number", 2 * event);
+            }
+        }
+    }
+    CHECK(batch.size() > 0);
+    batch.flush();
+    CHECK(batch.size() == 0);
+}
+
+static void datasets_are_nested() {
+    const fb::Store store = connect();
+    const fb::DataSet a = store.create_dataset("nested/a");
+    a.create_dataset("b");
+    a.create_dataset("c");
+    CHECK(store.dataset("nested/a") == a);
+    const auto inner = a.datasets();
+    CHECK(inner.size() == 2 && inner[0].path() == "nested/a/b" && inner[1].path() == "nested/a/c");
+    CHECK(store.root().datasets().size() >= 1);
+    THROWS(fb::Error, "has b, c", store.dataset("nested/a/d"));
+    THROWS(fb::Error, "", store.root().create(1));
+    inner[0].remove();
+    CHECK(a.datasets().size() == 1);
+}
+
+static void items_are_made_found_and_removed() {
+    const fb::DataSet dataset = connect().create_dataset("items");
+    const fb::Item event = dataset.create(43).create(56).create(25);
+    CHECK(event.type() == fb::ItemType::event && event.number() == 25);
+    CHECK(event.descriptor().run() == 43 && event.descriptor().subrun() == 56);
+    CHECK(dataset[43][56][25] == event);
+    CHECK(event.exists() && !dataset.find(44) && dataset.find(43));
+    THROWS(fb::Error, "no run 44", dataset[44]);
+    THROWS(fb::Error, "event holds no", event.create(1));
+    for (std::uint64_t run : {7, 5, 100}) {
+        dataset.create(run);
+    }
+    std::vector<std::uint64_t> numbers;
+    for (const fb::Item &run : dataset) {
+        numbers.push_back(run.number());
+    }
+    CHECK((numbers == std::vector<std::uint64_t>{5, 7, 43, 100}));
+    const auto some = dataset.children(6, 100);
+    CHECK(std::distance(some.begin(), some.end()) == 2);
+    dataset[43].remove();
+    CHECK(!event.exists() && !dataset.find(43));
+}
+
+static void products_come_back() {
+    const fb::Item event = connect().create_dataset("products").create(1).create(2).create(3);
+    event.store("n", 42);
+    event.store("v", std::vector<double>{1, 2, 3});
+    event.store("text", std::string("nova\0detector", 13));
+    event.store("none", std::vector<int>());
+    CHECK(event.load<int>("n") == 42);
+    CHECK((event.load<std::vector<double>>("v") == std::vector<double>{1, 2, 3}));
+    CHECK(event.load<std::string>("text") == std::string("nova\0detector", 13));
+    CHECK(event.load<std::vector<int>>("none") == std::vector<int>());
+    CHECK(!event.load<float>("n") && !event.load<int>("other"));
+    CHECK(event.products().size() == 4);
+    THROWS(fb::Error, "already", event.store("n", 43, fb::IfThere::keep));
+    CHECK(event.load<int>("n") == 42);
+    event.remove_product<int>("n");
+    CHECK(!event.load<int>("n"));
+}
+
+static void bytes_that_are_no_value_are_an_error() {
+    const fb::Store store = connect();
+    const fb::Item event = store.create_dataset("damaged").create(1).create(2).create(3);
+    store.store(event.descriptor(), "v#std::vector<double>", "abc");
+    THROWS(fb::Error, "expected 8 bytes, found 3", event.load<std::vector<double>>("v"));
+    store.store(event.descriptor(), "v#std::vector<double>", "\xff\xff\xff\xff\xff\xff\xff\xff 8 bytes");
+    THROWS(fb::Error, "is no std::vector<double>", event.load<std::vector<double>>("v"));
+    store.store(event.descriptor(), "n#std::int32_t", "");
+    THROWS(fb::Error, "expected 4 bytes, found 0", event.load<int>("n"));
+    THROWS(fb::Error, "label#type", store.store(event.descriptor(), "n", ""));
+}
+
+static void events_come_in_order_and_with_products() {
+    const fb::Store store = connect();
+    const fb::DataSet dataset = store.create_dataset("events");
+    fill(store, dataset);
+    std::size_t n = 0;
+    auto chunks = dataset.events();
+    fb::Descriptor last = dataset.descriptor().child(0);
+    while (const auto chunk = chunks.next()) {
+        for (std::size_t i = 0; i < chunk->size(); ++i, ++n) {
+            CHECK(last < (*chunk)[i]);
+            last = (*chunk)[i];
+        }
+    }
+    CHECK(n == 600);
+    for (const std::size_t ahead : {0, 2}) {
+        fb::LoadOptions options;
+        options.n_events = 7;
+        options.ahead = ahead;
+        const fb::Descriptor after = dataset[1][1][100].descriptor();
+        fb::Loader loader(store, dataset.descriptor(),
+                          {fb::product_name<std::uint64_t>("number"), "absent#T"}, options, &after);
+        n = 0;
+        while (const auto piece = loader.next()) {
+            for (std::size_t i = 0; i < piece->size(); ++i, ++n) {
+                std::uint64_t number = 0;
+                CHECK(piece->load(0, i, number) && number == (*piece)[i].event());
+                CHECK(!piece->values(1)[i].data);
+            }
+        }
+        CHECK(n == 600 - 51);
+    }
+}
+
+static void batches_keep_what_is_there_and_say_so() {
+    const fb::Store store = connect();
+    const fb::Item run = store.create_dataset("kept").create(1);
+    run.store("a", 1);
+    fb::BatchOptions options;
+    options.if_there = fb::IfThere::keep;
+    options.threads = 2;
+    fb::WriteBatch batch(store, options);
+    batch.store(run, "a", 2);
+    batch.store(run, "b", 2);
+    batch.flush();
+    const auto kept = batch.take_kept();
+    CHECK(kept.size() == 1 && kept[0].second == "a#std::int32_t" && kept[0].first == run.descriptor());
+    CHECK(run.load<int>("a") == 1 && run.load<int>("b") == 2);
+}
+
+static void queues_give_each_value_once_and_end() {
+    const fb::Store store = connect();
+    CHECK(fb::Queue::create(store, "q") && !fb::Queue::create(store, "q"));
+    {
+        fb::Queue to(store, "q", fb::QueueMode::producer);
+        to.push("a");
+        to.push("");
+        CHECK(to.size() == 2);
+    }
+    fb::Queue from(store, "q", fb::QueueMode::consumer);
+    CHECK(from.pop() == "a" && from.pop() == "" && !from.pop());
+    THROWS(fb::Error, "not open to be pushed", from.push("c"));
+    CHECK(fb::Queue::destroy(store, "q") && !fb::Queue::destroy(store, "q"));
+    THROWS(fb::Error, "no queue", fb::Queue(store, "q", fb::QueueMode::consumer));
+}
+
+static void stores_say_what_is_wrong() {
+    THROWS(fb::Error, "no event store", fb::Store::connect("ftp://somewhere"));
+    const fb::Store store = connect();
+    CHECK(store.n_targets() == 1 && store.target(store.root().descriptor()) == 0);
+    CHECK(store == fb::Store(store) && store != fb::Store());
+    store.flush();
+    CHECK(!fb::Store());
+}
+
+int main(int, char **argv) {
+    url = argv[1];
+    return run({{"datasets are nested", datasets_are_nested},
+                {"items are made, found and removed", items_are_made_found_and_removed},
+                {"products come back", products_come_back},
+                {"bytes that are no value are an error", bytes_that_are_no_value_are_an_error},
+                {"events come in order and with products", events_come_in_order_and_with_products},
+                {"batches keep what is there and say so", batches_keep_what_is_there_and_say_so},
+                {"queues give each value once and end", queues_give_each_value_once_and_end},
+                {"stores say what is wrong", stores_say_what_is_wrong}});
+}

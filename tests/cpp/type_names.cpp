@@ -1,0 +1,108 @@
+// Names of types in keys, and descriptions of structs: the same for every compiler, and for Python.
+#include "check.hpp"
+
+#include <femtobarn.hpp>
+
+#include <deque>
+#include <list>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+struct Point {
+    double x, y;
+};
+enum class Kind : std::uint16_t { track, shower };
+struct Particle {
+    float energy;
+    std::int32_t charge;
+    Point vertex;
+    std::array<float, 3> momentum;
+    std::uint8_t flags[4];
+    Kind kind;
+    bool is_primary;
+    char tag;
+    double unseen;
+};
+FB_DESCRIBE(Point, x, y)
+FB_DESCRIBE(Particle, energy, charge, vertex, momentum, flags, kind, is_primary, tag)
+
+namespace nova {
+template <class T>
+struct Of {
+    struct Inner {};
+};
+} // namespace nova
+
+static void names_are_those_of_root() {
+    CHECK(fb::type_name<std::vector<Particle>>() == "std::vector<Particle>");
+    CHECK(fb::type_name<std::string>() == "std::string");
+    CHECK(fb::type_name<int>() == "std::int32_t");
+    CHECK(fb::type_name<unsigned char>() == "std::uint8_t");
+    CHECK(fb::type_name<unsigned long>() == "std::uint64_t");
+    CHECK(fb::type_name<char>() == "char");
+    CHECK(fb::type_name<std::vector<std::vector<float>>>() == "std::vector<std::vector<float>>");
+    CHECK((fb::type_name<std::map<std::string, std::vector<int>>>()) ==
+          "std::map<std::string,std::vector<std::int32_t>>");
+    CHECK((fb::type_name<std::unordered_map<int, double>>()) == "std::unordered_map<std::int32_t,double>");
+    CHECK(fb::type_name<std::set<short>>() == "std::set<std::int16_t>");
+    CHECK(fb::type_name<std::list<std::deque<bool>>>() == "std::list<std::deque<bool>>");
+    CHECK((fb::type_name<std::array<float, 3>>()) == "std::array<float,3>");
+    CHECK((fb::type_name<std::pair<int, std::unique_ptr<Point>>>()) ==
+          "std::pair<std::int32_t,std::unique_ptr<Point>>");
+    CHECK(fb::type_name<nova::Of<std::string>::Inner>() == "nova::Of<std::string>::Inner");
+    struct Odd {
+        bool operator()(int, int) const { return false; }
+    };
+    CHECK((fb::type_name<std::set<int, std::greater<int>>>()) ==
+          "std::set<std::int32_t,std::greater<std::int32_t>>");
+}
+
+static void names_of_other_compilers_are_the_same() {
+    CHECK(fb::detail::normal_name("std::__1::vector<Particle, std::__1::allocator<Particle>>") ==
+          "std::vector<Particle>");
+    CHECK(fb::detail::normal_name(
+              "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >") ==
+          "std::string");
+    CHECK(fb::detail::normal_name("std::array<int, 4ul>") == "std::array<std::int32_t,4>");
+    CHECK(fb::detail::normal_name("broken<a, b") == "broken<a,b>");
+}
+
+static void descriptions_have_members_types_and_places() {
+    CHECK(fb::description<Point>() == "{\"type\": \"Point\", \"size\": 16, \"members\": ["
+                                      "{\"name\": \"x\", \"type\": \"double\", \"offset\": 0}, "
+                                      "{\"name\": \"y\", \"type\": \"double\", \"offset\": 8}]}");
+    const std::string particle = fb::description<Particle>();
+    for (const char *part :
+         {"\"size\": 56", "{\"name\": \"charge\", \"type\": \"std::int32_t\", \"offset\": 4}",
+          "{\"name\": \"vertex\", \"type\": \"Point\", \"offset\": 8}",
+          "{\"name\": \"momentum\", \"type\": \"std::array<float,3>\", \"offset\": 24}",
+          "{\"name\": \"flags\", \"type\": \"std::array<std::uint8_t,4>\", \"offset\": 36}",
+          "{\"name\": \"kind\", \"type\": \"std::uint16_t\", \"offset\": 40}",
+          "{\"name\": \"is_primary\", \"type\": \"bool\", \"offset\": 42}",
+          "{\"name\": \"tag\", \"type\": \"char\", \"offset\": 43}"}) {
+        CHECK(particle.find(part) != std::string::npos);
+    }
+    CHECK(particle.find("unseen") == std::string::npos);
+    const auto all = fb::descriptions<Particle>();
+    CHECK(all.size() == 2 && all[0].first == "type/Particle" && all[1].first == "type/Point");
+}
+
+static void storing_notes_the_description_once() {
+    const fb::Store store = fb::Store::connect("memory:");
+    const fb::Item run = store.create_dataset("d").create(1);
+    CHECK(!store.noted("type/Particle"));
+    run.store("particles", std::vector<Particle>(2));
+    CHECK(store.noted("type/Particle") == fb::description<Particle>());
+    CHECK(store.noted("type/Point") == fb::description<Point>());
+    const fb::Store other = fb::Store::connect("memory:");
+    other.note("type/Point", "{}");
+    THROWS(fb::Error, "another Point", other.create_dataset("d").create(1).store("p", Point{1, 2}));
+}
+
+int main() {
+    return run({{"names are those of ROOT", names_are_those_of_root},
+                {"names of other compilers are the same", names_of_other_compilers_are_the_same},
+                {"descriptions have members, types and places", descriptions_have_members_types_and_places},
+                {"storing notes the description once", storing_notes_the_description_once}});
+}
