@@ -14,8 +14,10 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+mod relay;
 mod ways;
 
+pub use relay::{Passing, relay};
 pub use ways::Ways;
 
 /// Whether servers of XRootD can be started; says what is missing, or fails where nothing may be.
