@@ -43,7 +43,7 @@ fn is_there(program: &str, packages: &str) -> bool {
 /// missing, or fails where nothing may be.
 pub fn can_store(program: &str) -> bool {
     let found = Command::new("python3")
-        .arg(script("object_servers.py"))
+        .arg(script("installed.py"))
         .arg(program)
         .stdout(Stdio::null())
         .status();
