@@ -260,10 +260,7 @@ mod tests {
 
     #[test]
     fn who_is_to_read_by_a_setting_must_be_there() {
-        let given = |handler: &str| {
-            let given = [("handler".to_owned(), handler.to_owned())].into();
-            Settings::new("root://h//f", given)
-        };
+        let given = |handler: &str| Settings::with("root://h//f", &[("handler", handler)]);
         let error = open_remote("root://h//f", &given("fsspec").unwrap()).unwrap_err();
         assert!(error.to_string().contains("pip install"), "{error}");
         let error = given("uproot").unwrap_err();

@@ -201,6 +201,13 @@ impl Settings {
         self.given.get(STORAGE_OPTIONS).map(String::as_str)
     }
 
+    /// Those for a URL, of which some are given, as tests write them.
+    #[cfg(test)]
+    pub(crate) fn with(url: &str, given: &[(&str, &str)]) -> Result<Self, IoError> {
+        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Self::new(url, given.iter().map(pair).collect())
+    }
+
     /// Those for a URL, none of which is given.
     #[must_use]
     pub fn of(url: &str) -> Self {
@@ -494,7 +501,7 @@ mod tests {
         set_for_all(pair("of all")).unwrap();
         let text = |settings: Settings| settings.text("session_token").unwrap();
         assert_eq!(text(Settings::of("s3://b/f")).as_deref(), Some("of all"));
-        let given = Settings::new("s3://b/f", pair("of one")).unwrap();
+        let given = Settings::with("s3://b/f", &[("session_token", "of one")]).unwrap();
         assert_eq!(text(given).as_deref(), Some("of one"));
         assert!(set_for_all([("sesion".to_owned(), String::new())].into()).is_err());
         set_for_all(BTreeMap::new()).unwrap();
@@ -503,12 +510,7 @@ mod tests {
 
     #[test]
     fn what_is_given_counts_and_nonsense_is_an_error() {
-        let given = |name: &str, value: &str| {
-            Settings::new(
-                "s3://b/f?secret",
-                [(name.to_owned(), value.to_owned())].into(),
-            )
-        };
+        let given = |name: &str, value: &str| Settings::with("s3://b/f?secret", &[(name, value)]);
         let settings = given("largest_gap", "8 MiB").unwrap();
         assert_eq!(settings.bytes("largest_gap").unwrap(), Some(8 << 20));
         assert_eq!(settings.seconds("longest_wait").unwrap(), None);
@@ -533,10 +535,7 @@ mod tests {
     #[test]
     fn nothing_may_be_done_not_at_all() {
         for name in ABOVE_ZERO {
-            let given = |value: &str| {
-                let given = [((*name).to_owned(), value.to_owned())].into();
-                Settings::new("https://h/f", given).unwrap()
-            };
+            let given = |value: &str| Settings::with("https://h/f", &[(*name, value)]).unwrap();
             let found = |value| match *name {
                 "connect_timeout" | "request_timeout" => given(value).seconds(name).map(drop),
                 "open_files" | "concurrency" | "requests_at_once" => {
@@ -550,8 +549,7 @@ mod tests {
         }
         // these have a meaning
         let none = [("longest_wait", "0"), ("most_retries", "0")];
-        let none = none.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let settings = Settings::new("https://h/f", none.into()).unwrap();
+        let settings = Settings::with("https://h/f", &none).unwrap();
         assert!(settings.limits().unwrap().longest_wait.is_zero());
     }
 }

@@ -16,7 +16,7 @@ fn asked(
     let home = folder.path().to_str().unwrap().to_owned();
     environment.insert("HOME".to_owned(), home);
     let address = Address::parse("s3://b/k").unwrap();
-    let settings = Settings::new("s3://b/k", given.iter().map(pair).collect()).unwrap();
+    let settings = Settings::with("s3://b/k", given).unwrap();
     Ok(Options::with(&address, &settings, &environment)?.config)
 }
 
