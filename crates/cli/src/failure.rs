@@ -85,6 +85,9 @@ impl From<Error> for Failure {
             Error::NoSuchField { url, ntuple, .. } if !ntuple.is_empty() => {
                 Some(format!("`fb info {url}:{ntuple}` lists the fields"))
             }
+            Error::Io(IoError::Exists { .. }) => {
+                Some("give another name, or say that it may be replaced (--force)".to_owned())
+            }
             error => step(error.kind()).map(str::to_owned),
         };
         Self {
