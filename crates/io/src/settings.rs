@@ -61,7 +61,7 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ),
     (
         "largest_vector",
-        "bytes of the ranges of one vector read (8 MiB)",
+        "bytes of the ranges of one vector read (by protocol)",
     ),
     (
         "handler",
