@@ -330,6 +330,11 @@ impl Settings {
         let bytes = |name, own: u64| Ok::<_, IoError>(self.bytes(name)?.unwrap_or(own));
         Ok(SourceCost {
             largest_gap: bytes("largest_gap", own.largest_gap)?,
+            // whoever says which gaps are to be read wants them read
+            most_gaps: match self.bytes("largest_gap")? {
+                Some(_) => None,
+                None => own.most_gaps,
+            },
             largest_request: bytes("largest_request", own.largest_request)?,
             largest_vector: bytes("largest_vector", own.largest_vector)?,
             in_flight: bytes("in_flight", own.in_flight)?,
