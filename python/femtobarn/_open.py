@@ -392,8 +392,10 @@ def _expand(path: str, settings: dict[str, str] | None) -> Sequence[str]:
 
 def _expand_remote(url: str, settings: dict[str, str] | None) -> Sequence[str]:
     found: list[str] = []
-    for variant in _braces(url):
-        found += _core.expand_url(variant, settings)
+    # what is behind a question mark is the server's
+    url_alone, mark, query = url.partition("?")
+    for variant in _braces(url_alone):
+        found += _core.expand_url(variant + mark + query, settings)
     if not found:
         raise NotFoundError(f"no file fits {_core.public_url(url)!r}")
     return list(dict.fromkeys(found))

@@ -209,3 +209,33 @@ def test_a_file_that_was_replaced_is_told(server, dimuon):
     with pytest.raises(fb.FileError, match="changed") as raised:
         nt.arrays()
     assert raised.value.kind == "file-changed"
+
+
+def test_what_is_for_the_server_is_no_pattern(server):
+    """`?sig={a,b}` stood for two files."""
+    expected = fb.open(server.data / "dimuon.root").num_entries
+    for url in (f"{server.url}/dimuon.root?sig={{a,b}}", f"{server.url}/dimuon*.root?sig={{a,b}}"):
+        assert len(fb.concatenate(url, ["nMuon"])) == expected
+    both = fb.open(f"{server.url}/{{dimuon,dimuon*}}.root?sig={{a,b}}")
+    assert both.num_entries == expected
+
+
+def test_a_file_that_is_called_as_a_pattern_is_that_one(server):
+    """It was opened by its path, and not by its URL: `no file fits`."""
+    shutil.copy(server.data / "dimuon.root", server.data / "[d].root")
+    (server.data / "d.root").write_bytes(b"another")
+    try:
+        assert fb.open(f"{server.url}/[d].root").num_entries == 12_000
+        with pytest.raises(fb.FormatError):
+            fb.open(f"{server.url}/[cd].root")
+    finally:
+        for name in ("[d].root", "d.root"):
+            (server.data / name).unlink()
+
+
+def test_a_question_mark_is_told_to_be_no_pattern(server):
+    with pytest.raises(fb.NotFoundError, match=r"in patterns of URLs, \* and \[\]"):
+        fb.open(f"{server.url}/dimu?n.root")
+    with pytest.raises(fb.NotFoundError) as raised:
+        fb.open(f"{server.url}/dimu?n=1")
+    assert "pattern" not in str(raised.value)

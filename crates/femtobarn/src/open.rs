@@ -12,6 +12,7 @@ use femtobarn_rntuple::read::{KnownHeader, Reader, ReaderOptions};
 use femtobarn_rntuple::spec::Anchor;
 use femtobarn_rootfile::{Key, RootFile, RootFileError};
 
+use crate::url::has_pattern_for_query;
 use crate::writable::local;
 
 /// Class name of an ntuple's key.
@@ -51,10 +52,22 @@ pub(crate) fn open_source_with(
     settings: &Settings,
 ) -> Result<Arc<dyn ByteSource>, RNTupleError> {
     let source = match is_remote(url) {
-        true => open_remote(url, settings)?,
+        true => open_remote(url, settings).map_err(|error| hinted(url, error))?,
         false => LocalSource::open(local(url))?,
     };
     Ok(MeteredSource::of(source, settings)?)
+}
+
+/// The error of a file that is not there, which says if its pattern was cut off.
+fn hinted(asked: &str, error: IoError) -> IoError {
+    match error {
+        IoError::NotFound { url } if has_pattern_for_query(asked) => IoError::NotFound {
+            url: format!(
+                "{url} (what follows a question mark is the server's; in patterns of URLs, * and [] stand for characters)"
+            ),
+        },
+        error => error,
+    }
 }
 
 /// Opens a ROOT file.
