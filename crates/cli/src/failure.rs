@@ -164,6 +164,9 @@ fn advice(kind: &str, target: &Target) -> Option<String> {
     let file = target.shown();
     let is_asked = is_remote(&target.file) && target.file.contains('?');
     Some(match kind {
+        "file-not-found" if file.contains(['*', '[']) => {
+            "this takes one file, and no pattern: name it".to_owned()
+        }
         "file-not-found" => format!("did you mean {}?", target.similar_file()?),
         "key-not-found" | "not-a-directory" => format!("`fb ls {file}` lists what is in it"),
         "not-a-file" if Path::new(&file).is_dir() => {

@@ -147,6 +147,19 @@ pub struct SourceMeta {
 }
 
 impl SourceMeta {
+    /// Whether a source that was in one state may still be in it, being in this: where both have an entity tag, that tells, and
+    /// else the time.
+    pub fn may_be(&self, known: &Self) -> bool {
+        let tag = Option::zip(self.etag.as_ref(), known.etag.as_ref());
+        let time = Option::zip(self.modified, known.modified);
+        self.size == known.size
+            && match (tag, time) {
+                (Some((now, then)), _) => now == then,
+                (None, Some((now, then))) => now == then,
+                (None, None) => true,
+            }
+    }
+
     /// The length of `range` if it lies inside the source; what every source calls before it allocates.
     ///
     /// # Errors
