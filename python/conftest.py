@@ -70,9 +70,9 @@ def need_program():
 @pytest.fixture(scope="session")
 def need_store():
     """A function that insists on an object store."""
-    import object_servers
+    import installed
 
-    return lambda name: object_servers.find(name) or missing(f"{name} is not there: scripts/setup_stores.sh makes it")
+    return lambda name: installed.find(name) or missing(f"{name} is not there: scripts/setup_stores.sh makes it")
 
 
 @pytest.fixture(scope="session")

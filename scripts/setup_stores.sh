@@ -12,7 +12,7 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/femtobarn
 make() {
     local name=$1 tool=$2 site=$3 what=$4
     shift 4
-    if "$python" "$(dirname "$0")/object_servers.py" "$name" >/dev/null 2>&1; then
+    if "$python" "$(dirname "$0")/installed.py" "$name" >/dev/null 2>&1; then
         return
     fi
     if ! command -v "$tool" >/dev/null; then

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import os
-import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from object_servers import find
-from servers import Server, ServerError, answers, free_port, wait_until
-
-PROGRAM = "toxiproxy-server"
+from installed import Installed
+from servers import ServerError, free_port
 
 
-class Toxiproxy(Server):
+class Toxiproxy(Installed):
     """A program that stands between clients and servers of this machine, on a port for each way.
 
     As a context manager, it ends with the block.
     """
 
+    program = "toxiproxy-server"
+
     def __init__(self) -> None:
-        found = find(PROGRAM)
-        if found is None:
-            raise ServerError(f"there is no {PROGRAM}: scripts/setup_stores.sh installs it")
-        self._found = found
         self._servers: dict[int, int] = {}
         super().__init__()
-        self._begin()
 
     def __enter__(self) -> Self:
         return self
@@ -56,10 +49,10 @@ class Toxiproxy(Server):
         """
         port = free_port() if port is None else port
         if port in self._servers:
-            self._request("DELETE", f"/proxies/{port}", None)
+            self._tell("DELETE", f"/proxies/{port}")
         self._servers[port] = server
         way = {"name": str(port), "listen": f"127.0.0.1:{port}", "upstream": f"127.0.0.1:{server}", "enabled": True}
-        self._request("POST", "/proxies", way)
+        self._tell("POST", "/proxies", way)
         return port
 
     def poison(self, port: int, kind: str, stream: str = "downstream", /, **attributes: int) -> None:
@@ -77,7 +70,7 @@ class Toxiproxy(Server):
             How much, in Toxiproxy's units: milliseconds, KB/s and bytes.
         """
         toxic = {"name": f"{kind} {stream}", "type": kind, "stream": stream, "attributes": attributes}
-        self._request("POST", f"/proxies/{port}/toxics", toxic)
+        self._tell("POST", f"/proxies/{port}/toxics", toxic)
 
     def heal(self, port: int) -> None:
         """End a way and open it anew, as a good one.
@@ -88,54 +81,18 @@ class Toxiproxy(Server):
 
     def close_way(self, port: int) -> None:
         """End a way's connections, and refuse others."""
-        self._request("POST", f"/proxies/{port}", {"enabled": False})
+        self._tell("POST", f"/proxies/{port}", {"enabled": False})
 
     def open_way(self, port: int) -> None:
         """Open a way again that was closed."""
-        self._request("POST", f"/proxies/{port}", {"enabled": True})
-
-    def log(self) -> str:
-        """All that it has said."""
-        return (self.folder / "log").read_text(errors="replace")
+        self._tell("POST", f"/proxies/{port}", {"enabled": True})
 
     def put(self, name: str, content: bytes) -> None:
         """Refuse: the files are those of the servers behind it."""
         raise ServerError(f"{name}: there are no files here")
 
-    def kill(self) -> None:
-        """End it."""
-        self._process.kill()
-        self._process.wait()
+    def _command(self, program: str) -> tuple[Sequence[str | Path], Mapping[str, str]]:
+        return [program, "-host", "127.0.0.1", "-port", str(self.port)], {"LOG_LEVEL": "error"}
 
-    def _start(self) -> None:
-        with (self.folder / "log").open("wb") as log:
-            self._process = subprocess.Popen(
-                [self._found, "-host", "127.0.0.1", "-port", str(self.port)],
-                cwd=self.folder,
-                env={**os.environ, "LOG_LEVEL": "error"},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-
-    def _wait(self) -> None:
-        def is_up() -> bool:
-            if self._process.poll() is not None:
-                raise ServerError(self.log()[-4000:])
-            return answers(self.port)
-
-        wait_until(is_up, self.log)
-
-    def _request(self, method: str, path: str, body: Mapping[str, object] | None) -> bytes:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        try:
-            connection.request(method, path, None if body is None else json.dumps(body))
-            answer = connection.getresponse()
-            content = answer.read()
-        except OSError as error:
-            raise ServerError(f"{method} {path}: {error}") from error
-        finally:
-            connection.close()
-        if answer.status >= 300:
-            raise ServerError(f"{method} {path}: {answer.status} {content[:2000]!r}")
-        return content
+    def _tell(self, method: str, path: str, body: Mapping[str, object] | None = None) -> None:
+        self.request(method, path, "", b"" if body is None else json.dumps(body).encode(), {})

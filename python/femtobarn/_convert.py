@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from femtobarn import _core, errors
 from femtobarn._compat import known_options
 from femtobarn._open import resolve, settings_of
-from femtobarn._output import compression_settings, plain_path, shown
+from femtobarn._output import compression_settings, plain_path
 from femtobarn._patterns import patterns
 from femtobarn._progress import Progress
 from femtobarn._repr import plural
@@ -233,7 +233,7 @@ def convert(
     if not pairs:
         raise UsageError("there is nothing to convert")
     path = plain_path(output)
-    named = shown(path)
+    named = _core.public_url(path)
     is_folder = named.endswith(("/", os.sep)) or Path(named).is_dir() or not Path(named).suffix
     if kind not in ("root", "parquet", "arrow"):
         raise UsageError(f"files are of the kind root, parquet or arrow, not {kind!r}")
@@ -258,7 +258,7 @@ def convert(
         "memory_limit": None if memory_limit is None else num_bytes(memory_limit),
         "threads": num_threads(threads),
     }
-    with Progress(f"converting {Path(shown(pairs[0][0])).name}", progress) as bar:
+    with Progress(f"converting {Path(_core.public_url(pairs[0][0])).name}", progress) as bar:
         seen: dict[int, tuple[int, int]] = {}
 
         def tick(file: int, entries: int, n_entries: int, done: int, total: int, verifying: bool) -> None:

@@ -6,21 +6,31 @@ any thread, and `File.read` from several at once.
 
 from __future__ import annotations
 
+import atexit
 import base64
 import contextlib
 import os
 import pickle
+import queue
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from femtobarn import _core
 from femtobarn._libraries import optional
 from femtobarn.errors import FemtobarnError, UsageError
 
 __all__ = ["File", "FsspecError", "find_files", "list_folder", "open_file", "pack"]
+
+_T = TypeVar("_T")
+
+# Seconds between looks whether to wait on.
+_PULSE = 0.05
+
+# Threads of the core that are in Python when the interpreter ends would be killed there, and with them the process.
+atexit.register(_core.end_background)
 
 # What tells one state of a file from another, as the file systems call it.
 _STATES = ("ETag", "etag", "VersionId", "sha", "md5", "md5Hash", "checksum", "CRC")
@@ -96,6 +106,8 @@ class File:
         Its URL, which may be a chain.
     options : dict
         Options of the file system.
+    found : tuple, optional
+        The file system and the path there, if they are known.
 
     Attributes
     ----------
@@ -114,14 +126,14 @@ class File:
         If it is not there, or cannot be read.
     """
 
-    def __init__(self, url: str, options: dict[str, Any]) -> None:
+    def __init__(self, url: str, options: dict[str, Any], found: tuple[Any, str] | None = None) -> None:
         self._url = url
         self._options = options
         # a child opens its file system again: threads, connections and places in files are the parent's
         self._process = os.getpid()
         # and so is a lock that one of its threads had
         self._locks: dict[int, threading.Lock] = {}
-        self._fs, self._path = _file_system(url, options)
+        self._fs, self._path = found or _file_system(url, options)
         with _told(url, options, self._fs):
             # what was remembered may be older than what is there
             self._fs.invalidate_cache(self._fs._parent(self._path))
@@ -155,6 +167,9 @@ class File:
         """
         # one that is not made for threads is read by one at a time, while another decodes
         lock = self._locks.setdefault(os.getpid(), threading.Lock())
+        return _interruptibly(lambda: self._read(ranges, lock))
+
+    def _read(self, ranges: list[tuple[int, int]], lock: threading.Lock) -> list[bytes]:
         with contextlib.nullcontext() if self._is_free else lock:
             fs = self._of_this_process()
             starts, ends = map(list, zip(*ranges, strict=True))
@@ -206,7 +221,12 @@ def open_file(url: str, options: str | None) -> File:
     File
         The file.
     """
-    return File(url, _unpack(options))
+    unpacked = _unpack(options)
+    found = None
+    if threading.current_thread() is threading.main_thread():
+        # fsspec gives the same file system, with its connections, to the same thread; and this one hears of Ctrl-C
+        found = _file_system(url, unpacked)
+    return _interruptibly(lambda: File(url, unpacked, found))
 
 
 def list_folder(url: str, options: str | None) -> list[tuple[str, bool, int | None, float | None]]:
@@ -225,8 +245,12 @@ def list_folder(url: str, options: str | None) -> list[tuple[str, bool, int | No
         The name, whether it is a folder, its size in bytes and when it was last changed, in seconds since 1970.
     """
     unpacked = _unpack(options)
-    fs, path = _file_system(url, unpacked)
-    with _told(url, unpacked, fs):
+    return _interruptibly(lambda: _list_folder(url, unpacked))
+
+
+def _list_folder(url: str, options: dict[str, Any]) -> list[tuple[str, bool, int | None, float | None]]:
+    fs, path = _file_system(url, options)
+    with _told(url, options, fs):
         entries = fs.ls(path, detail=True)
     found = []
     for entry in entries:
@@ -252,8 +276,12 @@ def find_files(url: str, options: str | None) -> list[str]:
         Their URLs.
     """
     unpacked = _unpack(options)
-    fs, path = _file_system(url, unpacked)
-    with _told(url, unpacked, fs):
+    return _interruptibly(lambda: _find_files(url, unpacked))
+
+
+def _find_files(url: str, options: dict[str, Any]) -> list[str]:
+    fs, path = _file_system(url, options)
+    with _told(url, options, fs):
         names = [name for name, info in fs.glob(path, detail=True).items() if info.get("type") != "directory"]
     # the path is the end of one of the links; what is in front of it there, and the other links, stay
     tail = path.lstrip("/")
@@ -261,6 +289,29 @@ def find_files(url: str, options: str | None) -> list[str]:
     at = next((i for i, link in enumerate(links) if link.endswith(tail)), 0)
     beginning = links[at].removesuffix(tail)
     return ["::".join([*links[:at], beginning + name.lstrip("/"), *links[at + 1 :]]) for name in names]
+
+
+def _interruptibly(work: Callable[[], _T]) -> _T:
+    """Do what waits for a server on a thread of its own: no file system can be told to end, but who waits can."""
+    done: queue.SimpleQueue[tuple[_T | None, BaseException | None]] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            done.put((work(), None))
+        except BaseException as error:
+            done.put((None, error))
+
+    threading.Thread(target=run, name="femtobarn-fsspec", daemon=True).start()
+    while True:
+        try:
+            found, error = done.get(timeout=_PULSE)
+            break
+        except queue.Empty:
+            if _core.is_stopped():
+                raise FsspecError("interrupted", "interrupted") from None
+    if error is not None:
+        raise error
+    return cast("_T", found)
 
 
 def _file_system(url: str, options: dict[str, Any]) -> tuple[Any, str]:

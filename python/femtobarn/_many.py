@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 from femtobarn._compat import check_read_options, split_open_options
 from femtobarn._libraries import regularize
 from femtobarn._ntuple import NTuple
-from femtobarn._open import Files, open_pairs, resolve
+from femtobarn._open import Files, Opening, open_pairs, resolve
+from femtobarn._pieces import AHEAD, How, Piece, begin_ahead, give, pieces_of
 from femtobarn._reading import without_reports
 from femtobarn._steps import check_step_size, num_threads
 from femtobarn.errors import KeyNotFoundError, UsageError
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from femtobarn._field import Field
     from femtobarn._filters import Filter
-    from femtobarn._report import Report
 
 __all__ = ["concatenate", "iterate"]
 
@@ -48,7 +48,7 @@ def iterate(
     prefetch: bool = True,
     **options: Any,
 ) -> Iterator[Any]:
-    """Read many files in steps, opening one after the other.
+    """Read many files in steps, opening the next ones meanwhile.
 
     Parameters
     ----------
@@ -66,7 +66,8 @@ def iterate(
     allow_missing : bool
         Whether files without the ntuple are skipped.
     prefetch : bool
-        Whether the next step is read while the current one is in use, which takes the memory of two.
+        Whether the next step is read while the current one is in use, which takes the memory of two; of files that are
+        smaller than a step, the first steps of several.
     **options
         Options of `open`.
 
@@ -203,64 +204,139 @@ class _Request:
     threads: int | None
     prefetch: bool
 
-    def steps(self, nt: NTuple, paths: list[str] | None, global_offset: int) -> Iterator[tuple[Any, Report]]:
+    def of(self, nt: NTuple, global_offset: int) -> How:
+        """Return what that is in one ntuple."""
+        paths = nt._paths(*self.fields)
         output = nt._output(paths, *self.output)
-        entries = (0, nt.num_entries)
         named = nt._is_named(self.fields[0])
-        return nt._steps(paths, entries, output, self.step_size, self.threads, self.prefetch, named, global_offset)
+        return nt._how(paths, output, self.step_size, self.threads, self.prefetch, named, global_offset)
 
 
 def _iterate(
     sources: list[_Source], opening: dict[str, Any], request: _Request, report: bool, allow_missing: bool
 ) -> Iterator[Any]:
-    global_offset = 0
-    implied: str | None = None  # the name that nobody gave: it must be the same in all files
-    named: dict[str, str] = {}  # what the names that were given mean: the same in all files
-    for source, nt in _opened(sources, {**opening, "allow_missing": allow_missing}):
+    line = _Line(sources, {**opening, "allow_missing": allow_missing}, request)
+    try:
+        while (found := line.next()) is not None:
+            how, pieces = found
+            steps = give(how, pieces, (0, how.nt.num_entries), functools.partial(line.advance, pieces))
+            del how, found
+            yield from steps if report else without_reports(steps)
+            del steps
+    finally:
+        line.close()
+
+
+_Prepared: TypeAlias = "tuple[How, deque[Piece]]"
+
+
+@dataclass
+class _File:
+    """One that is opened, before or when its turn has come."""
+
+    source: _Source
+    opening: Opening | None = None
+    prepared: _Prepared | None = None  # none also of one that is left out
+    is_prepared: bool = False
+    error: Exception | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can be prepared without waiting for a server."""
+        is_open = isinstance(self.source, NTuple) or (self.opening is not None and self.opening.is_done())
+        return self.is_prepared or (is_open and self.error is None)
+
+
+class _Line:
+    """Files one after the other, of which the next ones are opened, and begun to be read, meanwhile; none is kept."""
+
+    def __init__(self, sources: list[_Source], options: dict[str, Any], request: _Request) -> None:
+        self._is_alone = len(sources) < 2
+        self._sources = iter(sources)
+        self._options = options
+        self._request = request
+        self._files: deque[_File] = deque()
+        self._offset = 0  # entries of all files that are prepared
+        self._implied: str | None = None  # the name that nobody gave: it must be the same in all files
+        self._named: dict[str, str] = {}  # what the names that were given mean: the same in all files
+
+    def next(self) -> _Prepared | None:
+        """Return the next file that is not left out, and what is to be read of it."""
+        while True:
+            self._open_ahead()
+            if not self._files:
+                return None
+            file = self._files[0]
+            prepared = self._prepare(file)
+            self._files.popleft()
+            if prepared is not None:
+                return prepared
+
+    def advance(self, own: deque[Piece], pending: int) -> None:
+        """Begin what comes next, as far as it may wait to be asked for: of the same ntuple, and of other files."""
+        self._open_ahead()
+        begin_ahead(self._coming(own), pending, self._request.step_size)
+
+    def close(self) -> None:
+        """End what nobody asks for any more."""
+        for file in self._files:
+            if file.opening is not None:
+                file.opening.stop()
+        self._files.clear()
+
+    def _open_ahead(self) -> None:
+        for source in itertools.islice(self._sources, AHEAD + 1 - len(self._files)):
+            in_background = not (self._is_alone or isinstance(source, NTuple))
+            opening = Opening([source], **self._options) if in_background else None  # type: ignore[list-item]
+            self._files.append(_File(source, opening))
+
+    def _coming(self, own: deque[Piece]) -> Iterator[tuple[Piece, bool]]:
+        for piece in own:
+            yield piece, True
+        for file in self._files:
+            if not file.is_ready:
+                return
+            try:
+                prepared = self._prepare(file)
+            except Exception as error:  # told when its turn has come
+                file.error = error
+                return
+            if prepared is None:
+                continue
+            pieces = prepared[1]
+            if pieces:
+                yield pieces[0], False
+            if len(pieces) > 1:
+                # of the others it is not known which fields can be read before the first has been
+                return
+
+    def _prepare(self, file: _File) -> _Prepared | None:
+        """Open a file, and find what is to be read of it; None if it is left out. Called in the order of the files."""
+        if file.error is not None:
+            raise file.error
+        if file.is_prepared:
+            return file.prepared
+        nt = self._opened(file)
+        file.is_prepared = True
         if not nt.files:
-            continue
-        if isinstance(source, tuple) and source[1] is None:
-            implied = implied or nt.object_path
-            if nt.object_path != implied:
+            return None
+        if isinstance(file.source, tuple) and file.source[1] is None:
+            self._implied = self._implied or nt.object_path
+            if nt.object_path != self._implied:
                 raise UsageError(
-                    f"{nt.file_path} holds the ntuple {nt.object_path!r}, the files before {implied!r}: "
+                    f"{nt.file_path} holds the ntuple {nt.object_path!r}, the files before {self._implied!r}: "
                     "say which is meant, as in 'file.root:Events'"
                 )
-        paths = nt._paths(*request.fields)
-        _check_meaning(nt, request.fields[0], named)
-        steps = request.steps(nt, paths, global_offset)
-        yield from steps if report else without_reports(steps)
-        global_offset += nt.num_entries
+        how = self._request.of(nt, self._offset)
+        _check_meaning(nt, self._request.fields[0], self._named)
+        file.prepared = how, pieces_of(how, (0, nt.num_entries))
+        self._offset += nt.num_entries
+        return file.prepared
 
-
-_AHEAD = 4  # files that are opened in the background while one is read
-
-
-def _opened(sources: list[_Source], opening: dict[str, Any]) -> Iterator[tuple[_Source, NTuple]]:
-    """Give files one after the other, of which the next ones are opened meanwhile; none is kept."""
-    if len(sources) < 2:
-        for source in sources:
-            yield source, _open(source, opening)
-        return
-    waiting = iter(sources)
-    ahead: deque[tuple[_Source, Future[NTuple]]] = deque()
-    with ThreadPoolExecutor(_AHEAD, thread_name_prefix="femtobarn-open") as pool:
-        try:
-            while True:
-                for source in itertools.islice(waiting, _AHEAD + 1 - len(ahead)):
-                    ahead.append((source, pool.submit(_open, source, opening)))
-                if not ahead:
-                    return
-                source, future = ahead.popleft()
-                yield source, future.result()
-                del future
-        finally:
-            # what nobody waits for any more is not begun
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _open(source: _Source, opening: dict[str, Any]) -> NTuple:
-    return source if isinstance(source, NTuple) else open_pairs([source], **opening)
+    def _opened(self, file: _File) -> NTuple:
+        if isinstance(file.source, NTuple):
+            return file.source
+        return open_pairs([file.source], **self._options) if file.opening is None else file.opening.result()
 
 
 def _check_meaning(nt: NTuple, expressions: str | Iterable[str] | None, named: dict[str, str]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from femtobarn import _core
 from femtobarn._compat import known_options
 from femtobarn._open import resolve, settings_of
-from femtobarn._output import compression_settings, plain_path, shown
+from femtobarn._output import compression_settings, plain_path
 from femtobarn._patterns import patterns
 from femtobarn._progress import Progress
 from femtobarn._repr import plural
@@ -276,7 +276,7 @@ def call(
     if common.compression is not None:
         given["compression"] = write["compression"] = compression_settings(common.compression)
     path = plain_path(output, "second")
-    with Progress(f"{verb} into {Path(shown(path)).name}", common.progress) as bar:
+    with Progress(f"{verb} into {Path(_core.public_url(path)).name}", common.progress) as bar:
 
         def tick(num_files: int, all_files: int, done: int, total: int) -> None:
             bar.tick(done, total)

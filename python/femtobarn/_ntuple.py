@@ -36,8 +36,9 @@ _STREAM_STEP = "64 MB"  # what a consumer of the Arrow stream gets at once
 class NTuple(Readable):
     """An RNTuple, in one file or in many; `femtobarn.open` makes it.
 
-    It is immutable and safe to use from several threads at once. Pickling sends its URL, not its data. Consumers of
-    Arrow's PyCapsule protocol (pyarrow, polars, pandas, DuckDB) take it as it is, as a stream of its entries.
+    It is immutable and safe to use from several threads at once. Pickling sends its URL, not its data; where it
+    arrives, the files must be as they were, or it is an error whose kind is "file-changed". Consumers of Arrow's
+    PyCapsule protocol (pyarrow, polars, pandas, DuckDB) take it as it is, as a stream of its entries.
 
     Examples
     --------
@@ -302,7 +303,7 @@ class NTuple(Readable):
         if self._attribute_of is not None:
             return _reopen_attribute, self._attribute_of
         files = [(_absolute(path), name) for path, name in self._core.origins()]
-        return _reopen, (files, self._default_threads, self._progress, self._reopen)
+        return _reopen, (files, self._default_threads, self._progress, self._reopen, self._core.states())
 
     # -- as text -------------------------------------------------------------------------------------------
 
@@ -436,9 +437,15 @@ def _absolute(path: str) -> str:
 
 
 def _reopen(
-    files: list[tuple[str, str | None]], threads: int | None, progress: bool | None, options: dict[str, Any]
+    files: list[tuple[str, str | None]],
+    threads: int | None,
+    progress: bool | None,
+    options: dict[str, Any],
+    states: list[tuple[int, int | None, str | None]],
 ) -> NTuple:
-    return NTuple(core_module.NTuple.open(files, **options), threads=threads, progress=progress, reopen=options)
+    """Open the files of a pickle again, which must be as they were."""
+    opened = core_module.NTuple.open(files, states=states, **options)
+    return NTuple(opened, threads=threads, progress=progress, reopen=options)
 
 
 def _reopen_attribute(ntuple: NTuple, name: str) -> NTuple:

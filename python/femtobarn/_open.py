@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import itertools
 import os
@@ -15,12 +16,12 @@ from femtobarn import _core
 from femtobarn._compat import check_open_options, no_mode
 from femtobarn._fsspec import pack
 from femtobarn._ntuple import NTuple
-from femtobarn.errors import FormatError, NotFoundError, UsageError
+from femtobarn.errors import FormatError, KeyNotFoundError, NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Files", "open", "open_pairs", "resolve", "settings_of", "split_object"]
+__all__ = ["Files", "Opening", "open", "open_pairs", "resolve", "settings_of", "split_object"]
 
 Files: TypeAlias = "str | os.PathLike[str] | NTuple | Mapping[Any, Any] | Iterable[Any]"
 """A path with or without ":name", a glob, a dict from paths to names, an open ntuple, or a list of these."""
@@ -131,18 +132,87 @@ def open_pairs(
 ) -> NTuple:
     """Open what `resolve` returned; the options are those of `open`."""
     since = (time.monotonic(), time.process_time())
+    reopen = _reopen(verify_checksums, memory_map, storage_options)
+    with _hinted(pairs, len(pairs) > 1):
+        opened = _core.NTuple.open(pairs, allow_missing=allow_missing, **reopen)
+    return NTuple(opened, threads=threads, progress=progress, reopen=reopen, since=since)
+
+
+class Opening:
+    """One of several files, while it is opened in the background.
+
+    Parameters
+    ----------
+    pairs, threads, progress, verify_checksums, memory_map, allow_missing, storage_options
+        As for `open_pairs`.
+    """
+
+    def __init__(
+        self,
+        pairs: list[tuple[str, str | None]],
+        *,
+        threads: int | None = None,
+        progress: bool | None = None,
+        verify_checksums: bool = True,
+        memory_map: bool = True,
+        allow_missing: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        reopen = _reopen(verify_checksums, memory_map, storage_options)
+        since = (time.monotonic(), time.process_time())
+        self._pairs = pairs
+        self._options: dict[str, Any] = {"threads": threads, "progress": progress, "reopen": reopen, "since": since}
+        self._core = _core.Opening(pairs, allow_missing=allow_missing, **reopen)
+
+    def is_done(self) -> bool:
+        """Return whether nothing need be waited for."""
+        return self._core.is_done()
+
+    def result(self) -> NTuple:
+        """Return the ntuple, once, when it is open.
+
+        Returns
+        -------
+        NTuple
+            The ntuple.
+
+        Raises
+        ------
+        FemtobarnError
+            As `open`.
+        """
+        with _hinted(self._pairs, True):
+            opened = self._core.result()
+        return NTuple(opened, **self._options)
+
+    def stop(self) -> None:
+        """End it, also where it waits for a server."""
+        self._core.stop()
+
+
+def _reopen(verify_checksums: bool, memory_map: bool, storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what also holds when the files are opened again."""
     reopen: dict[str, Any] = {"verify_checksums": verify_checksums, "memory_map": memory_map}
     if storage_options is not None:
         reopen["settings"] = settings_of(storage_options)
+    return reopen
+
+
+@contextlib.contextmanager
+def _hinted(pairs: list[tuple[str, str | None]], is_one_of_several: bool) -> Iterator[None]:
+    """Say of a table what makes a ROOT file of it, and of a file without the ntuple that it may be left out."""
     try:
-        opened = _core.NTuple.open(pairs, allow_missing=allow_missing, **reopen)
+        yield
+    except (KeyNotFoundError, UsageError) as error:
+        if not is_one_of_several or error.kind not in ("key-not-found", "no-ntuple"):
+            raise
+        raise type(error)(f"{error}; allow_missing=True skips files without it", kind=error.kind) from None
     except FormatError as error:
         table = next((path for path, _ in pairs if path.lower().endswith(_TABLES)), None)
         if error.kind != "not-a-root-file" or table is None:
             raise
         hint = f"fb.convert({table!r}, 'name.root') makes a ROOT file of a table"
         raise FormatError(f"{error}; {hint}", kind=error.kind) from None
-    return NTuple(opened, threads=threads, progress=progress, reopen=reopen, since=since)
 
 
 def settings_of(storage_options: Mapping[str, Any]) -> dict[str, str]:
@@ -322,8 +392,10 @@ def _expand(path: str, settings: dict[str, str] | None) -> Sequence[str]:
 
 def _expand_remote(url: str, settings: dict[str, str] | None) -> Sequence[str]:
     found: list[str] = []
-    for variant in _braces(url):
-        found += _core.expand_url(variant, settings)
+    # what is behind a question mark is the server's
+    url_alone, mark, query = url.partition("?")
+    for variant in _braces(url_alone):
+        found += _core.expand_url(variant + mark + query, settings)
     if not found:
         raise NotFoundError(f"no file fits {_core.public_url(url)!r}")
     return list(dict.fromkeys(found))

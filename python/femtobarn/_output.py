@@ -9,7 +9,7 @@ from typing import Any
 from femtobarn import _core
 from femtobarn.errors import UsageError
 
-__all__ = ["Path", "compression_settings", "plain_path", "root_path", "shown"]
+__all__ = ["Path", "compression_settings", "plain_path", "root_path"]
 
 Path = str | os.PathLike[str]
 
@@ -79,15 +79,10 @@ def plain_path(path: Path, place: str = "first") -> str:
     return text
 
 
-def shown(path: str) -> str:
-    """Return a path or URL as people may see it: without what is for the server behind its question mark."""
-    return path.partition("?")[0] if _core.is_remote(path) else path
-
-
 def root_path(path: Path) -> str:
     """Return a path where a ROOT file is to be written: as `plain_path`, but not the name of a table."""
     text = plain_path(path)
-    if shown(text).lower().endswith((".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")):
+    if _core.public_url(text).lower().endswith((".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")):
         raise UsageError(
             f"{text!r} would be a ROOT file: call it .root; fb.convert('file.root', {text!r}) makes such a table of one"
         )

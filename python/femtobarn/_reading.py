@@ -10,8 +10,7 @@ from femtobarn._compat import check_read_options
 from femtobarn._explain import Plan
 from femtobarn._fields import HasFields
 from femtobarn._libraries import Output, regularize
-from femtobarn._progress import Progress
-from femtobarn._report import Report
+from femtobarn._pieces import How, begin_ahead, give, pieces_of
 from femtobarn._steps import check_step_size, clip_entries, num_bytes, step_entries
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from femtobarn._field import Field
     from femtobarn._filters import Filter
+    from femtobarn._report import Report
 
 __all__ = ["Readable", "without_reports"]
 
@@ -146,7 +146,8 @@ class Readable(HasFields):
         report : bool
             Whether each step comes with a `Report` of where it is from.
         prefetch : bool
-            Whether the next step is read while the current one is in use, which takes the memory of two.
+            Whether the next step is read while the current one is in use, which takes the memory of two; of files that
+            are smaller than a step, the first steps of several.
 
         Returns
         -------
@@ -155,7 +156,7 @@ class Readable(HasFields):
 
         See Also
         --------
-        femtobarn.iterate : The same over many files, opened one after the other.
+        femtobarn.iterate : The same over many files, opened as they are needed.
 
         Examples
         --------
@@ -172,7 +173,7 @@ class Readable(HasFields):
         entries = clip_entries(self.num_entries, entry_start, entry_stop)
         check_step_size(step_size)
         named = self._is_named(expressions)
-        steps = self._steps(paths, entries, output, step_size, threads, prefetch, named)
+        steps = _steps(self._how(paths, output, step_size, threads, prefetch, named), entries)
         return steps if report else without_reports(steps)
 
     def num_entries_for(
@@ -290,41 +291,27 @@ class Readable(HasFields):
         output.check(paths)
         return output
 
-    def _steps(
+    def _how(
         self,
         paths: list[str] | None,
-        entries: tuple[int, int],
         output: Output,
         step_size: str | SupportsIndex,
         threads: int | None,
         prefetch: bool,
         named: bool,
         global_offset: int = 0,
-    ) -> Iterator[tuple[Any, Report]]:
-        core = self.ntuple._core
-        n_threads = self.ntuple._threads(threads)
-        first = 0
-        settled = False  # whether steps were given: later ones have the same fields
-        # between steps the terminal is the caller's: a bar only if it was asked for
-        wanted = bool(self.ntuple._progress)
-        with Progress(f"iterating over {self.ntuple.name}", wanted, unit="entries") as progress:
-            for (file_path, object_path), num_entries in zip(core.files, core.file_entries(), strict=True):
-                start, stop = max(entries[0], first), min(entries[1], first + num_entries)
-                if start < stop:
-                    n_bytes = core.decoded_bytes(paths, start, stop) if isinstance(step_size, str) else 0
-                    step = min(step_entries(step_size, n_bytes, stop - start), stop - start)
-                    options: dict[str, Any] = {"threads": n_threads, "prefetch": prefetch}
-                    batches = core.iterate(paths, start, stop, step, **options, named=named, settled=settled)
-                    for batch in self.ntuple._watched(batches):
-                        settled = True
-                        done = batch.entry_stop - entries[0]
-                        local = batch.entry_start - first, batch.entry_stop - first
-                        where = Report(self, file_path, object_path, *local, first + global_offset)
-                        handed_over = [output.group(batch, global_offset)]
-                        del batch  # while the next one is read, nothing here may keep this one's memory
-                        yield handed_over.pop(), where
-                        progress.tick(done, entries[1] - entries[0])
-                first += num_entries
+    ) -> How:
+        return How(self, paths, output, step_size, self.ntuple._threads(threads), prefetch, named, global_offset)
+
+
+def _steps(how: How, entries: tuple[int, int]) -> Iterator[tuple[Any, Report]]:
+    """Give the steps of one ntuple, of which the next files' are begun meanwhile."""
+    pieces = pieces_of(how, entries)
+
+    def advance(pending: int) -> None:
+        begin_ahead(((piece, True) for piece in pieces), pending, how.step_size)
+
+    yield from give(how, pieces, entries, advance)
 
 
 def without_reports(steps: Iterator[tuple[Any, Report]]) -> Iterator[Any]:

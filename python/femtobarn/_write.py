@@ -12,7 +12,7 @@ from femtobarn._file_writer import FileWriter
 from femtobarn._ntuple import NTuple
 from femtobarn._ntuple_writer import AttributeSetWriter, NTupleWriter
 from femtobarn._open import settings_of
-from femtobarn._output import Path, compression_settings, plain_path, root_path, shown
+from femtobarn._output import Path, compression_settings, plain_path, root_path
 from femtobarn._spec import to_fields
 from femtobarn._steps import num_threads
 from femtobarn._to_nodes import maps_of, to_batches
@@ -231,8 +231,8 @@ def _check_apart(path: Path, data: Any) -> None:
     if not isinstance(data, NTuple):
         return
     if _core.is_remote(os.fspath(path)):
-        place = shown(os.fspath(path))
-        if any(shown(file) == place for file, _ in data.files):
+        place = _core.public_url(os.fspath(path))
+        if any(_core.public_url(file) == place for file, _ in data.files):
             raise UsageError(f"{place} is what is read, and would be replaced: give the output another name")
         return
     place = os.path.realpath(os.path.expanduser(os.fspath(path)).removeprefix("file://"))  # noqa: PTH111

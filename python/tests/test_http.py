@@ -209,3 +209,60 @@ def test_a_file_that_was_replaced_is_told(server, dimuon):
     with pytest.raises(fb.FileError, match="changed") as raised:
         nt.arrays()
     assert raised.value.kind == "file-changed"
+
+
+def test_what_is_for_the_server_is_no_pattern(server):
+    """`?sig={a,b}` stood for two files."""
+    expected = fb.open(server.data / "dimuon.root").num_entries
+    for url in (f"{server.url}/dimuon.root?sig={{a,b}}", f"{server.url}/dimuon*.root?sig={{a,b}}"):
+        assert len(fb.concatenate(url, ["nMuon"])) == expected
+    both = fb.open(f"{server.url}/{{dimuon,dimuon*}}.root?sig={{a,b}}")
+    assert both.num_entries == expected
+
+
+def test_a_file_that_is_called_as_a_pattern_is_that_one(server):
+    """It was opened by its path, and not by its URL: `no file fits`."""
+    shutil.copy(server.data / "dimuon.root", server.data / "[d].root")
+    (server.data / "d.root").write_bytes(b"another")
+    try:
+        assert fb.open(f"{server.url}/[d].root").num_entries == 12_000
+        with pytest.raises(fb.FormatError):
+            fb.open(f"{server.url}/[cd].root")
+    finally:
+        for name in ("[d].root", "d.root"):
+            (server.data / name).unlink()
+
+
+def test_a_question_mark_is_told_to_be_no_pattern(server):
+    with pytest.raises(fb.NotFoundError, match=r"in patterns of URLs, \* and \[\]"):
+        fb.open(f"{server.url}/dimu?n.root")
+    with pytest.raises(fb.NotFoundError) as raised:
+        fb.open(f"{server.url}/dimu?n=1")
+    assert "pattern" not in str(raised.value)
+
+
+def test_the_program_says_what_to_do(server, tmp_path):
+    """Copies of whole files, which go on behind one that is not there; folders; patterns where one file is meant."""
+
+    def run(*words):
+        done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+        return done.returncode, done.stdout, done.stderr
+
+    url = f"{server.url}/dimuon.root"
+    code, _, said = run("cp", f"{url}:Events", "copies/")
+    assert (code, 'leave out ":Events"' in said) == (3, True), said
+    code, _, said = run("cp", f"{server.url}/missing.root", url, "copies/")
+    assert (code, "missing.root" in said) == (3, True), said
+    assert (tmp_path / "copies" / "dimuon.root").read_bytes() == (server.data / "dimuon.root").read_bytes()
+    code, listed, said = run("ls", "copies")
+    assert (code, "dimuon.root" in listed) == (0, True), said
+    code, _, said = run("head", f"{server.url}/dimu*.root")
+    assert (code, "takes one file, and no pattern" in said) == (3, True), said
+    code, _, said = run("convert", "copies/dimuon.root", f"{server.url}/dav/folder")
+    assert (code, f"{server.url}/dav/folder/" in said) == (2, True), said
+    assert not (server.data / "dav" / "folder").exists()
+    (server.data / "dav").mkdir(exist_ok=True)
+    code, _, said = run("cp", "copies/dimuon.root", f"{server.url}/dav/there.root")
+    assert code == 0, said
+    code, _, said = run("merge", f"{server.url}/dav/there.root", url, url)
+    assert (code, "is there already" in said, "--append" in said) == (2, True, False), said

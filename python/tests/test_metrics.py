@@ -126,13 +126,7 @@ def test_spans_go_to_opentelemetry(dimuon):
     assert sum(span.attributes["femtobarn.bytes"] for span in inner) == metrics.bytes_read
 
 
-def test_the_next_files_are_opened_while_one_is_read(dimuon):
-    import threading
-
-    opened = set()
-    for _ in fb.iterate([f"{dimuon}:Events"] * 8, ["nMuon"]):
-        opened |= {thread.name for thread in threading.enumerate() if thread.name.startswith("femtobarn-open")}
-    assert opened
+def test_a_file_that_cannot_be_opened_ahead_is_told_when_its_turn_has_come(dimuon):
     files = [f"{dimuon}:Events", "/nowhere/b.root:Events"]
     steps = fb.iterate(files, ["nMuon"])
     assert len(next(steps)) == 12000

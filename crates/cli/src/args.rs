@@ -258,7 +258,7 @@ pub struct ExplainArgs {
 #[derive(Debug, Args)]
 #[command(override_usage = "fb convert [OPTIONS] <FILE[:NAME]>... <OUTPUT>")]
 pub struct ConvertArgs {
-    /// The files, and the ntuples or trees in them; * ? [] and ** stand for any characters, also in quotes. The last name is
+    /// The files, and the ntuples or trees in them; * ? [] and ** (in URLs * [] and **) stand for any characters, also in quotes. The last name is
     /// the output: a file, whose ending says what it is (.root, .parquet, .arrow), or a folder (a name without an ending) for a file of each
     #[arg(value_name = "FILE[:NAME]… OUTPUT", required = true, value_hint = ValueHint::FilePath)]
     pub names: Vec<String>,
@@ -307,7 +307,7 @@ pub struct MergeArgs {
     /// The file to make
     #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
     pub output: String,
-    /// The files: all ntuples in them, or with a name only that one; * ? [] and ** stand for any characters, also in quotes. @LIST
+    /// The files: all ntuples in them, or with a name only that one; * ? [] and ** (in URLs * [] and **) stand for any characters, also in quotes. @LIST
     /// is the files that a text file names, one a line
     #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
     pub inputs: Vec<String>,
@@ -437,7 +437,7 @@ pub struct ReshapeArgs {
 #[derive(Debug, Args)]
 #[command(override_usage = "fb skim [OPTIONS] --where <CONDITION> <FILE[:NAME]>... <OUTPUT>")]
 pub struct SkimArgs {
-    /// The files: all ntuples in them, or with a name only that one; * ? [] and ** stand for any characters, also in quotes. @LIST
+    /// The files: all ntuples in them, or with a name only that one; * ? [] and ** (in URLs * [] and **) stand for any characters, also in quotes. @LIST
     /// is the files that a text file names, one a line. The last name is the output
     #[arg(value_name = "FILE[:NAME]… OUTPUT", required = true, value_hint = ValueHint::FilePath)]
     pub names: Vec<String>,

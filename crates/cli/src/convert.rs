@@ -7,7 +7,7 @@ use femtobarn::convert::{
     Batch, ConvertOptions, Converted, FileReport, Format, Input, Outcome, Replace, advice, convert,
     convert_many,
 };
-use femtobarn::io::public;
+use femtobarn::io::{is_remote, public};
 use femtobarn::write::WriteOptions;
 use serde_json::{Value, json};
 
@@ -51,6 +51,11 @@ pub fn run(
     let inputs = inputs(names, is_choosing)?;
     end_gently();
     let is_folder = shown.ends_with('/') || path.is_dir() || path.extension().is_none();
+    if is_folder && is_remote(output) && !shown.ends_with('/') {
+        return Err(usage(&format!(
+            "{shown} is no name of a file, which ends with .root, .parquet or .arrow, and the URL of a folder ends with a slash: {shown}/"
+        )));
+    }
     if !is_folder {
         if args.resume || args.skip_bad_files.is_some() {
             let message =

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::time::Instant;
 
-use femtobarn::io::public;
-use femtobarn::{Copied, CopyOptions, copy, destination};
+use femtobarn::io::{is_remote, public};
+use femtobarn::{Copied, CopyOptions, Error, copy, destination};
 use serde_json::json;
 
 use crate::args::CopyArgs;
@@ -15,7 +15,12 @@ use crate::table::printable;
 use crate::target::Target;
 use crate::units;
 
-pub fn run(args: &CopyArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn run(
+    args: &CopyArgs,
+    json: bool,
+    out: &mut Output<'_>,
+    err: &mut Output<'_>,
+) -> Result<i32, Failure> {
     let mut files = Vec::new();
     for source in &args.sources {
         let found = Target::parse_pattern(source)?;
@@ -23,8 +28,9 @@ pub fn run(args: &CopyArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
             let message = format!("no file fits {}", public(source));
             return Err(Failure::new(code::NOT_THERE, "file-not-found", message));
         }
-        files.extend(found.iter().map(Target::whole));
+        files.extend(found);
     }
+    make_folder(&args.destination)?;
     let is_folder = destination("x", &args.destination) != args.destination;
     if files.len() > 1 && !is_folder {
         let message = format!(
@@ -42,12 +48,26 @@ pub fn run(args: &CopyArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
         ..CopyOptions::default()
     };
     let mut worst = code::FINE;
-    for from in &files {
+    for target in &files {
+        let from = &target.whole();
         let (to, start) = (destination(from, &args.destination), Instant::now());
         let tick = |done, total| show.tick_share(&public(from), done, total);
-        let copied = copy(from, &to, &options, &tick)?;
+        let copied = copy(from, &to, &options, &tick);
         show.end();
-        if copied.differs_at.is_some() {
+        let copied = match copied.map_err(|error| failed(target, error)) {
+            Ok(copied) => copied,
+            Err(failure) if files.len() == 1 || failure.code == code::INTERRUPTED => {
+                return Err(failure);
+            }
+            Err(failure) => {
+                // the others may well be there
+                out.flush()?;
+                failure.write(json, err)?;
+                worst = failure.code;
+                continue;
+            }
+        };
+        if copied.differs_at.is_some() && worst == code::FINE {
             worst = code::DAMAGED;
         }
         if json {
@@ -57,6 +77,31 @@ pub fn run(args: &CopyArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Fai
         }
     }
     Ok(worst)
+}
+
+/// Makes a folder of this machine that is named as one, as servers make theirs.
+fn make_folder(destination: &str) -> Result<(), Failure> {
+    if is_remote(destination) || !destination.ends_with('/') {
+        return Ok(());
+    }
+    let path = destination.strip_prefix("file://").unwrap_or(destination);
+    std::fs::create_dir_all(path).map_err(|error| {
+        let message = format!("{destination} cannot be made: {error}");
+        Failure::new(code::NOT_THERE, "create-failed", message)
+    })
+}
+
+fn failed(target: &Target, error: Error) -> Failure {
+    let failure = Failure::from(error);
+    match (&target.name, failure.kind) {
+        (Some(name), "file-not-found") => Failure {
+            next: Some(format!(
+                "files are copied as a whole: leave out \":{name}\""
+            )),
+            ..failure
+        },
+        _ => failure,
+    }
 }
 
 fn line(from: &str, to: &str, copied: &Copied, verified: bool) -> String {

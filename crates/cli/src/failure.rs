@@ -85,6 +85,9 @@ impl From<Error> for Failure {
             Error::NoSuchField { url, ntuple, .. } if !ntuple.is_empty() => {
                 Some(format!("`fb info {url}:{ntuple}` lists the fields"))
             }
+            Error::Io(IoError::Exists { .. }) => {
+                Some("give another name, or say that it may be replaced (--force)".to_owned())
+            }
             error => step(error.kind()).map(str::to_owned),
         };
         Self {
@@ -161,6 +164,9 @@ fn advice(kind: &str, target: &Target) -> Option<String> {
     let file = target.shown();
     let is_asked = is_remote(&target.file) && target.file.contains('?');
     Some(match kind {
+        "file-not-found" if file.contains(['*', '[']) => {
+            "this takes one file, and no pattern: name it".to_owned()
+        }
         "file-not-found" => format!("did you mean {}?", target.similar_file()?),
         "key-not-found" | "not-a-directory" => format!("`fb ls {file}` lists what is in it"),
         "not-a-file" if Path::new(&file).is_dir() => {

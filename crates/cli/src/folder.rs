@@ -1,5 +1,6 @@
-//! `fb ls URL/`: what is in a folder of a server.
+//! `fb ls URL/`: what is in a folder, of a server or of this machine.
 
+use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use femtobarn::Error;
@@ -30,6 +31,36 @@ pub fn run_without_slash(
     let url = format!("{path}/{query}");
     let entries = list_folder(&url, &Settings::of(&url)).ok()?;
     (!entries.is_empty()).then(|| print(&url, &entries, json, out))
+}
+
+/// What is in a folder of this machine; none if it is something else.
+pub fn run_local(path: &str, json: bool, out: &mut Output<'_>) -> Option<Result<i32, Failure>> {
+    let folder = Path::new(path.strip_prefix("file://").unwrap_or(path));
+    if is_remote(path) || !folder.is_dir() {
+        return None;
+    }
+    let listed = entries_of(folder).map_err(|error| {
+        let message = format!("{path}: {error}");
+        Failure::new(code::NOT_THERE, "read-failed", message)
+    });
+    Some(listed.and_then(|entries| print(path, &entries, json, out)))
+}
+
+fn entries_of(folder: &Path) -> std::io::Result<Vec<RemoteEntry>> {
+    let mut entries = Vec::new();
+    for entry in folder.read_dir()? {
+        let entry = entry?;
+        // of a link, what it leads to; one that leads nowhere is itself
+        let about = std::fs::metadata(entry.path()).or_else(|_| entry.metadata())?;
+        entries.push(RemoteEntry {
+            name: entry.file_name().to_string_lossy().into_owned(),
+            is_folder: about.is_dir(),
+            size: Some(about.len()),
+            modified: about.modified().ok(),
+        });
+    }
+    entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    Ok(entries)
 }
 
 fn print(

@@ -113,7 +113,7 @@ fn dispatch(cli: &Cli, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32
         Verb::Clone(args) => reshape::clone(args, cli.json, out),
         Verb::Reshape(args) => reshape::reshape(args, cli.json, out),
         Verb::Skim(args) => reshape::skim(args, cli.json, out),
-        Verb::Cp(args) => copy::run(args, cli.json, out),
+        Verb::Cp(args) => copy::run(args, cli.json, out, err),
         Verb::Doctor(args) => each(&args.urls, json, true, out, err, |target, out| {
             doctor::run(target, args.bytes, json, out)
         }),

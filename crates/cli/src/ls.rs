@@ -44,6 +44,9 @@ pub fn run(
     if is_folder(file) {
         return folder::run(file, json, out);
     }
+    if let Some(found) = folder::run_local(file, json, out) {
+        return found;
+    }
     if target.name.is_some() && target.exists() {
         let message = format!("ls takes a file alone: `fb ls {}`", target.shown());
         return Err(Failure::new(code::USAGE, "usage", message));

@@ -1,13 +1,15 @@
 //! Reading an entry range step by step, with bounded memory.
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
+use femtobarn_io::Together;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::array::Arrays;
-use femtobarn_rntuple::read::{PageCache, ReadOptions};
+use femtobarn_rntuple::read::{PageCache, ReadOptions, Tick};
 
 use crate::ntuple::{NTuple, Selection};
 
@@ -43,10 +45,12 @@ type Step = Result<(Range<u64>, Arrays), RNTupleError>;
 /// The steps of an entry range. All have the fields of the first: what only a later one finds to be unreadable is an error.
 ///
 /// Held at any time, besides what the caller keeps: the step that is being read and, with `prefetch`, one that is
-/// ready, `page_cache` bytes of pages, `in_flight` bytes of requests, and a page or two for each thread.
+/// ready, `page_cache` bytes of pages, `in_flight` bytes of requests, and a page or two for each thread. When they are dropped,
+/// what is read ahead ends, also where it waits for a server.
 #[derive(Debug)]
 pub struct Steps {
     source: Source,
+    together: Together,
 }
 
 #[derive(Debug)]
@@ -68,7 +72,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn step(&mut self) -> Option<Step> {
+    fn step(&mut self, tick: Option<Tick<'_>>) -> Option<Step> {
         if self.next >= self.stop {
             return None;
         }
@@ -84,7 +88,7 @@ impl Worker {
             threads,
             in_flight,
             cache: Some(&self.cache),
-            tick: None,
+            tick,
         };
         let selection = &mut self.selection;
         let arrays = self.ntuple.read_settling(selection, &entries, &options);
@@ -116,12 +120,15 @@ impl Steps {
         if !options.prefetch {
             return Self {
                 source: Source::Here(worker),
+                together: Together::of_this_thread(),
             };
         }
         let (sender, receiver) = sync_channel(0);
+        let together = Together::in_background();
+        let own = together.clone();
         std::thread::spawn(move || {
             loop {
-                let step = worker.step();
+                let step = own.work(|| worker.step(None));
                 let is_end = step.is_none();
                 if sender.send(step).is_err() || is_end {
                     break;
@@ -130,13 +137,18 @@ impl Steps {
         });
         Self {
             source: Source::Ahead(receiver),
+            together,
         }
     }
 
     /// The next step; `waiting` is called now and then while there is none yet, and stops the wait with `false`.
     pub fn next_or(&mut self, waiting: &mut dyn FnMut() -> bool) -> Option<Step> {
         match &mut self.source {
-            Source::Here(worker) => worker.step(),
+            Source::Here(worker) => {
+                let waiting = RefCell::new(waiting);
+                let tick = |_, _| waiting.try_borrow_mut().is_ok_and(|mut waiting| waiting());
+                worker.step(Some(&tick))
+            }
             Source::Ended => None,
             Source::Ahead(receiver) => loop {
                 match receiver.recv_timeout(Duration::from_millis(50)) {
@@ -157,6 +169,12 @@ impl Steps {
                 }
             },
         }
+    }
+}
+
+impl Drop for Steps {
+    fn drop(&mut self) {
+        self.together.stop();
     }
 }
 

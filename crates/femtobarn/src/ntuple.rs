@@ -1,10 +1,9 @@
 //! One or many files as one ntuple.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use femtobarn_io::{ByteSource, Usage};
+use femtobarn_io::{ByteSource, SourceMeta, Usage};
 use femtobarn_rntuple::array::{Arrays, arrow_schema};
 use femtobarn_rntuple::read::{
     Binding, Explanation, Part, ReadOptions, ReadSchema, Reader, Tick, VerifyReport, decoded_bytes,
@@ -13,10 +12,8 @@ use femtobarn_rntuple::read::{
 use femtobarn_rntuple::{RNTupleError, array};
 
 use crate::common::LeftOut;
-use crate::open::{OpenOptions, open_reader, open_reader_of};
-
-/// Files opened at the same time.
-const OPENING_THREADS: usize = 8;
+use crate::open::{OpenOptions, open_reader_of};
+use crate::opening::open_all;
 
 /// The entries of one or several files, one after another. Immutable; reads may run on many threads at once.
 #[derive(Debug)]
@@ -91,33 +88,10 @@ impl NTuple {
         files: &[(String, Option<String>)],
         options: OpenOptions,
     ) -> Result<Self, RNTupleError> {
-        let next = Mutex::new(files.iter().enumerate());
-        let opened: Mutex<BTreeMap<usize, Result<Option<Reader>, RNTupleError>>> = Mutex::default();
-        let work = || {
-            loop {
-                let Some((index, (url, path))) =
-                    next.lock().unwrap_or_else(PoisonError::into_inner).next()
-                else {
-                    break;
-                };
-                let reader = open_reader(url, path.as_deref(), &options);
-                opened
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .insert(index, reader);
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..files.len().min(OPENING_THREADS) {
-                scope.spawn(work);
-            }
-            work();
-        });
         let mut readers = Vec::with_capacity(files.len());
         let mut urls = Vec::with_capacity(files.len());
-        let opened = opened.into_inner();
-        for (index, reader) in opened.unwrap_or_else(PoisonError::into_inner) {
-            if let (Some(reader), Some((url, _))) = (reader?, files.get(index)) {
+        for (reader, (url, _)) in open_all(files, &options)?.into_iter().zip(files) {
+            if let Some(reader) = reader {
                 readers.push(Arc::new(reader));
                 urls.push(url.clone());
             }
@@ -162,6 +136,11 @@ impl NTuple {
     /// The URL of each file as it was given, for who opens it again: with what may be secret in it.
     pub fn urls(&self) -> &[String] {
         &self.urls
+    }
+
+    /// The state of each file when it was opened, for who opens it again and wants the same.
+    pub fn states(&self) -> impl Iterator<Item = &SourceMeta> {
+        self.readers.iter().map(|reader| reader.source().meta())
     }
 
     /// Files that were not meant to be one ntuple: of other names that nobody gave, or without any common field.

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use femtobarn_io::{
-    ByteSource, HeldSource, LocalSource, MeteredSource, Settings, is_remote, open_remote,
+    ByteSource, HeldSource, IoError, LocalSource, MeteredSource, Settings, SourceMeta, is_remote,
+    open_remote,
 };
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{KnownHeader, Reader, ReaderOptions};
 use femtobarn_rntuple::spec::Anchor;
 use femtobarn_rootfile::{Key, RootFile, RootFileError};
 
+use crate::url::has_pattern_for_query;
 use crate::writable::local;
 
 /// Class name of an ntuple's key.
@@ -36,6 +38,8 @@ pub struct OpenOptions {
     pub allow_missing: bool,
     /// Settings of how servers are asked, before those of environment and file.
     pub settings: BTreeMap<String, String>,
+    /// The states that files must have, in their order: for who opens again what was open. A file without one may be in any.
+    pub states: Vec<SourceMeta>,
 }
 
 /// Opens the source behind a path or a URL (see [`open_remote`]), with the settings of environment and file.
@@ -48,10 +52,22 @@ pub(crate) fn open_source_with(
     settings: &Settings,
 ) -> Result<Arc<dyn ByteSource>, RNTupleError> {
     let source = match is_remote(url) {
-        true => open_remote(url, settings)?,
+        true => open_remote(url, settings).map_err(|error| hinted(url, error))?,
         false => LocalSource::open(local(url))?,
     };
     Ok(MeteredSource::of(source, settings)?)
+}
+
+/// The error of a file that is not there, which says if its pattern was cut off.
+fn hinted(asked: &str, error: IoError) -> IoError {
+    match error {
+        IoError::NotFound { url } if has_pattern_for_query(asked) => IoError::NotFound {
+            url: format!(
+                "{url} (what follows a question mark is the server's; in patterns of URLs, * and [] stand for characters)"
+            ),
+        },
+        error => error,
+    }
 }
 
 /// Opens a ROOT file.
@@ -103,6 +119,23 @@ pub(crate) fn open_reader(
     while_it_grows(url, &settings, |source| {
         open_reader_of(source, path, options)
     })
+}
+
+/// The same, of a file that must be in a state that is known.
+pub(crate) fn open_reader_as(
+    known: Option<&SourceMeta>,
+    url: &str,
+    path: Option<&str>,
+    options: &OpenOptions,
+) -> Result<Option<Reader>, RNTupleError> {
+    let reader = open_reader(url, path, options)?;
+    if let (Some(known), Some(reader)) = (known, &reader)
+        && !reader.source().meta().may_be(known)
+    {
+        let url = reader.url().to_owned();
+        return Err(IoError::Changed { url }.into());
+    }
+    Ok(reader)
 }
 
 pub(crate) fn open_reader_of(

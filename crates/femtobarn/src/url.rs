@@ -102,8 +102,15 @@ fn is_pattern(text: &str) -> bool {
     text.contains(['*', '['])
 }
 
+/// Whether what a URL has for the server looks like the rest of a pattern, of somebody who wrote `?` for any character.
+pub(crate) fn has_pattern_for_query(url: &str) -> bool {
+    let (_, _, query) = parts(url);
+    let lower = query.to_ascii_lowercase();
+    !query.contains('=') && (is_pattern(query) || lower.ends_with(".root"))
+}
+
 /// The files that a URL stands for: itself, or where there is a pattern in its path, those that fit, in the order of their names:
-/// `*` and `[]` stand for parts of a name, `**` for any folders.
+/// `*` and `[]` stand for parts of a name, `**` for any folders. A file or folder that is called as a pattern is that one.
 ///
 /// # Errors
 /// If a pattern is none, or a folder cannot be listed. That nothing fits is none.
@@ -215,7 +222,13 @@ impl Place<'_> {
         let pattern = Pattern::new(name).map_err(|error| Error::Usage {
             what: format!("{}/{name} is no pattern: {error}", self.folder),
         })?;
-        for entry in entries.iter().filter(|entry| pattern.matches(&entry.name)) {
+        // as of this machine's files: what is called just like a pattern is meant by it
+        let is_called_so = entries.iter().any(|entry| entry.name == name);
+        let fits = |entry: &&RemoteEntry| match is_called_so {
+            true => entry.name == name,
+            false => pattern.matches(&entry.name),
+        };
+        for entry in entries.iter().filter(fits) {
             let below = self.below(&self.encoded(&entry.name));
             match rest {
                 [] if !entry.is_folder => found.push(below.url()),
@@ -245,6 +258,24 @@ mod tests {
         let is_pattern = |url| is_pattern(parts(url).1);
         assert!(is_pattern("root://h//store/*.root") && is_pattern("root://h//run[0-9]/a.root"));
         assert!(!is_pattern("root://h//a.root?authz=*") && !is_pattern("root://h//a.root"));
+    }
+
+    #[test]
+    fn a_question_mark_that_was_meant_for_any_character_is_noticed() {
+        for url in [
+            "root://h//rn_?.root",
+            "http://h/rn_?*",
+            "s3://b/run?/a.root",
+        ] {
+            assert!(has_pattern_for_query(url), "{url}");
+        }
+        for url in [
+            "root://h//a.root",
+            "http://h/a.root?sig=*.root",
+            "http://h/a.root?download",
+        ] {
+            assert!(!has_pattern_for_query(url), "{url}");
+        }
     }
 
     #[test]

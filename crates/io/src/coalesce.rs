@@ -28,7 +28,8 @@ impl Request {
 
 /// Cuts `ranges` (in any order; duplicates and overlaps are legal) into requests sorted by where they begin.
 ///
-/// - Ranges no further apart than [`SourceCost::largest_gap`] share a request; the gap is read and dropped.
+/// - Ranges no further apart than [`SourceCost::largest_gap`] share a request; the gap is read and dropped. Where all such
+///   gaps together are more than [`SourceCost::most_gaps`] allows, only the smallest are read that it does.
 /// - No request is larger than [`SourceCost::largest_request`], unless one of its ranges is.
 /// - A range inside another one costs nothing: both are served by the same request. Ranges that overlap only in part
 ///   share a request where the limit allows it; otherwise the common bytes are read twice.
@@ -43,10 +44,11 @@ pub fn coalesce(ranges: &[Range<u64>], cost: &SourceCost) -> Vec<Request> {
         .partition(|(_, range)| !range.is_empty());
     // Longest first where they begin together, so that a range always comes after any range that contains it.
     wanted.sort_unstable_by_key(|(index, range)| (range.start, Reverse(range.end), *index));
+    let largest_gap = largest_gap(&wanted, cost);
     let mut requests: Vec<Request> = Vec::new();
     for (index, range) in wanted {
         match requests.last_mut() {
-            Some(last) if joins(&last.range, &range, cost) => {
+            Some(last) if joins(&last.range, &range, largest_gap, cost) => {
                 last.range.end = last.range.end.max(range.end);
                 last.members.push(index);
             }
@@ -62,9 +64,38 @@ pub fn coalesce(ranges: &[Range<u64>], cost: &SourceCost) -> Vec<Request> {
     requests
 }
 
+/// The largest gap between ranges, sorted by where they begin, of which all up to that size are worth reading.
+fn largest_gap(sorted: &[(usize, Range<u64>)], cost: &SourceCost) -> u64 {
+    let mut gaps = Vec::new();
+    let mut wanted = 0_u64;
+    let mut end = None;
+    for (_, range) in sorted {
+        let before = end.unwrap_or(range.start);
+        wanted = wanted.saturating_add(range.end.saturating_sub(range.start.max(before)));
+        let gap = range.start.saturating_sub(before);
+        if (1..=cost.largest_gap).contains(&gap) {
+            gaps.push(gap);
+        }
+        end = Some(before.max(range.end));
+    }
+    let allowed = match cost.most_gaps {
+        None => return cost.largest_gap,
+        Some(percent) => u128::from(wanted) * u128::from(percent) / 100,
+    };
+    gaps.sort_unstable();
+    let mut all = 0_u128;
+    for same in gaps.chunk_by(|a, b| a == b) {
+        all += same.iter().map(|gap| u128::from(*gap)).sum::<u128>();
+        if all > allowed {
+            return same.first().map_or(0, |gap| gap - 1);
+        }
+    }
+    cost.largest_gap
+}
+
 /// Whether `next`, which begins no earlier than `current`, should be read along with it.
-fn joins(current: &Range<u64>, next: &Range<u64>, cost: &SourceCost) -> bool {
-    let near = next.start <= current.end.saturating_add(cost.largest_gap);
+fn joins(current: &Range<u64>, next: &Range<u64>, largest_gap: u64, cost: &SourceCost) -> bool {
+    let near = next.start <= current.end.saturating_add(largest_gap);
     next.end <= current.end || (near && next.end - current.start <= cost.largest_request)
 }
 
@@ -97,8 +128,28 @@ mod tests {
         SourceCost {
             largest_gap,
             largest_request,
+            most_gaps: None,
             ..SourceCost::default()
         }
+    }
+
+    #[test]
+    fn of_gaps_that_are_too_many_the_smallest_are_read() {
+        // 100 wanted bytes of every 101 or 150: half a hundred gaps of 50 are too much, those of 1 are not.
+        let mut ranges = Vec::new();
+        let mut at = 0;
+        for n in 0..100 {
+            ranges.push(at..at + 100);
+            at += if n % 2 == 0 { 101 } else { 150 };
+        }
+        let limited = |most_gaps| SourceCost {
+            most_gaps,
+            ..cost(64, 1 << 20)
+        };
+        assert_eq!(coalesce(&ranges, &limited(None)).len(), 1);
+        assert_eq!(coalesce(&ranges, &limited(Some(30))).len(), 1);
+        assert_eq!(coalesce(&ranges, &limited(Some(4))).len(), 50);
+        assert_eq!(coalesce(&ranges, &limited(Some(0))).len(), 100);
     }
 
     fn ranges_of(requests: &[Request]) -> Vec<Range<u64>> {
@@ -188,6 +239,7 @@ mod tests {
     fn check(ranges: &[Range<u64>], cost: &SourceCost) {
         let requests = coalesce(ranges, cost);
         let mut seen = vec![0; ranges.len()];
+        let mut gaps_read = 0;
         for request in &requests {
             let mut covered: Vec<bool> =
                 vec![false; usize::try_from(request.range.end - request.range.start).unwrap()];
@@ -215,6 +267,7 @@ mod tests {
                 .map(<[bool]>::len)
                 .max()
                 .unwrap_or(0);
+            gaps_read += covered.iter().filter(|&&wanted| !wanted).count();
             assert!(
                 gaps as u64 <= cost.largest_gap,
                 "a gap of {gaps} was read in {request:?}"
@@ -228,6 +281,9 @@ mod tests {
             seen.iter().all(|&times| times == 1),
             "every range is in exactly one request"
         );
+        let wanted: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        let percent = cost.most_gaps.unwrap_or(u64::MAX);
+        assert!(gaps_read as u64 * 100 <= wanted.saturating_mul(percent));
         assert!(
             requests
                 .windows(2)
@@ -238,9 +294,10 @@ mod tests {
     proptest! {
         #[test]
         fn every_range_is_served_once_and_no_byte_is_read_without_need(
-            ranges in any_ranges(), gap in 0_u64..30, limit in 1_u64..200,
+            ranges in any_ranges(), gap in 0_u64..30, limit in 1_u64..200, percent in 0_u64..100,
         ) {
             check(&ranges, &cost(gap, limit));
+            check(&ranges, &SourceCost { most_gaps: Some(percent), ..cost(gap, limit) });
         }
 
         #[test]

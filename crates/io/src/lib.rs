@@ -65,7 +65,7 @@ pub use remote::{
     OpenOther, Others, RemoteEntry, create_remote, is_for_others, is_remote, list_folder,
     open_remote, others_for, public, read_others_with, scheme,
 };
-pub use runtime::while_waiting;
+pub use runtime::{PULSE, goes_on, while_waiting};
 pub use settings::{SETTINGS, SETTINGS_FOR_ALL, STORAGE_OPTIONS, Settings, set_for_all};
 pub use sink::{
     Aside, ByteSink, HttpSink, LocalSink, MemorySink, ObjectSink, OnBytes, Sent, Transferred,
@@ -76,5 +76,5 @@ pub use source::{
     SourceMeta, XrootdSource,
 };
 pub use threads::{MayInterrupt, on_threads};
-pub use together::Together;
+pub use together::{Together, end_background, is_in_background, is_stopped};
 pub use usage::{Usage, note_used, rates, summary, watch_all, watched};

@@ -177,6 +177,8 @@ fn public_link(url: &str) -> String {
     };
     let (server, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     match server.rsplit_once('@') {
+        // a question mark is a part of a path
+        _ if scheme == "file" => url.to_owned(),
         // what is behind the colon is no password there, but the repository
         _ if scheme == "github" => text.to_owned(),
         Some((user, host)) if user.contains(':') => {
@@ -228,6 +230,7 @@ mod tests {
             ("https://me:secret@h:80/f@g", "https://me@h:80/f@g"),
             ("root://me@h//f", "root://me@h//f"),
             ("s3://b", "s3://b"),
+            ("file:///a?b.root", "file:///a?b.root"),
             (
                 "zip://a.root?x::https://me:secret@h/f.zip?token=x::simplecache",
                 "zip://a.root::https://me@h/f.zip::simplecache",
@@ -260,10 +263,7 @@ mod tests {
 
     #[test]
     fn who_is_to_read_by_a_setting_must_be_there() {
-        let given = |handler: &str| {
-            let given = [("handler".to_owned(), handler.to_owned())].into();
-            Settings::new("root://h//f", given)
-        };
+        let given = |handler: &str| Settings::with("root://h//f", &[("handler", handler)]);
         let error = open_remote("root://h//f", &given("fsspec").unwrap()).unwrap_err();
         assert!(error.to_string().contains("pip install"), "{error}");
         let error = given("uproot").unwrap_err();

@@ -15,7 +15,7 @@ use crate::together::is_stopped;
 const THREADS: usize = 2;
 
 /// How often it is asked whether to go on.
-const PULSE: Duration = Duration::from_millis(100);
+pub const PULSE: Duration = Duration::from_millis(100);
 
 /// After a fork its threads are gone.
 static RUNTIME: PerProcess<Arc<Runtime>> = PerProcess::new();
@@ -33,7 +33,7 @@ pub fn while_waiting(goes_on: fn() -> bool) {
 }
 
 /// Whether nobody who is asked wants waiting to end.
-fn goes_on() -> bool {
+pub fn goes_on() -> bool {
     // not while it is locked: who is asked may have to wait for others
     let asked = GOES_ON
         .read()

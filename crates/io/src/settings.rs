@@ -61,7 +61,7 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ),
     (
         "largest_vector",
-        "bytes of the ranges of one vector read (8 MiB)",
+        "bytes of the ranges of one vector read (by protocol)",
     ),
     (
         "handler",
@@ -122,6 +122,9 @@ const ABOVE_ZERO: &[&str] = &[
     "largest_request",
     "largest_vector",
 ];
+
+/// What the name of a variable begins with that says a setting.
+const PREFIX: &str = "FEMTOBARN_";
 
 /// The name under which options are given that whoever was brought ([`read_others_with`](crate::read_others_with)) alone
 /// understands. Nobody reads it in the environment or in a file.
@@ -201,6 +204,13 @@ impl Settings {
         self.given.get(STORAGE_OPTIONS).map(String::as_str)
     }
 
+    /// Those for a URL, of which some are given, as tests write them.
+    #[cfg(test)]
+    pub(crate) fn with(url: &str, given: &[(&str, &str)]) -> Result<Self, IoError> {
+        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Self::new(url, given.iter().map(pair).collect())
+    }
+
     /// Those for a URL, none of which is given.
     #[must_use]
     pub fn of(url: &str) -> Self {
@@ -222,7 +232,7 @@ impl Settings {
         if let Some(given) = of_process.get(name) {
             return Ok(Some(given.clone()));
         }
-        let variable = std::env::var(format!("FEMTOBARN_{}", name.to_uppercase()));
+        let variable = std::env::var(variable(name));
         if let Ok(text) = variable
             && !text.trim().is_empty()
         {
@@ -239,7 +249,7 @@ impl Settings {
         if self.given.contains_key(name) {
             return Ok(Some("given".to_owned()));
         }
-        let variable = format!("FEMTOBARN_{}", name.to_uppercase());
+        let variable = variable(name);
         if std::env::var(&variable).is_ok_and(|text| !text.trim().is_empty()) {
             return Ok(Some(variable));
         }
@@ -294,8 +304,9 @@ impl Settings {
     /// The limits of asking, which are the same for all protocols.
     ///
     /// # Errors
-    /// If one is nonsense.
+    /// If one is nonsense, or a variable is misspelt.
     pub(crate) fn limits(&self) -> Result<Limits, IoError> {
+        self.check_environment()?;
         let seconds = |name, usual| {
             let found = self.seconds(name)?;
             Ok::<_, IoError>(found.unwrap_or(Duration::from_secs(usual)))
@@ -313,11 +324,17 @@ impl Settings {
     /// The costs of a source, with those that settings say.
     ///
     /// # Errors
-    /// If one is nonsense.
+    /// If one is nonsense, or a variable is misspelt.
     pub fn cost(&self, own: SourceCost) -> Result<SourceCost, IoError> {
+        self.check_environment()?;
         let bytes = |name, own: u64| Ok::<_, IoError>(self.bytes(name)?.unwrap_or(own));
         Ok(SourceCost {
             largest_gap: bytes("largest_gap", own.largest_gap)?,
+            // whoever says which gaps are to be read wants them read
+            most_gaps: match self.bytes("largest_gap")? {
+                Some(_) => None,
+                None => own.most_gaps,
+            },
             largest_request: bytes("largest_request", own.largest_request)?,
             largest_vector: bytes("largest_vector", own.largest_vector)?,
             in_flight: bytes("in_flight", own.in_flight)?,
@@ -333,6 +350,21 @@ impl Settings {
     pub fn spool_folder(&self) -> Result<PathBuf, IoError> {
         let named = self.text("spool_folder")?;
         Ok(named.map_or_else(std::env::temp_dir, PathBuf::from))
+    }
+
+    /// Insists that no variable was meant to say a setting, and does not.
+    fn check_environment(&self) -> Result<(), IoError> {
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        let Some((name, meant)) = misspelt(names) else {
+            return Ok(());
+        };
+        Err(IoError::Setting {
+            url: self.url.clone(),
+            what: format!(
+                "the variable {name} says no setting; did you mean {}?",
+                variable(meant)
+            ),
+        })
     }
 
     fn parsed<T: Default + PartialEq>(
@@ -362,13 +394,42 @@ fn check_name(name: &str, place: &str) -> Result<(), IoError> {
         return Ok(());
     }
     let known: Vec<&str> = SETTINGS.iter().map(|(known, _)| *known).collect();
-    Err(IoError::Setting {
-        url: place.to_owned(),
-        what: format!(
+    let what = match nearest(name) {
+        Some(meant) => format!("there is no setting {name:?}; did you mean {meant}?"),
+        None => format!(
             "there is no setting {name:?}; there are {}",
             known.join(", ")
         ),
-    })
+    };
+    let url = place.to_owned();
+    Err(IoError::Setting { url, what })
+}
+
+/// The variable that says a setting.
+fn variable(name: &str) -> String {
+    format!("{PREFIX}{}", name.to_uppercase())
+}
+
+/// The setting whose name was nearly written: with two slips, of a short one with one.
+fn nearest(name: &str) -> Option<&'static str> {
+    let with_slips = |(known, _): &(&'static str, &str)| {
+        let slips = strsim::damerau_levenshtein(name, known);
+        let most = if known.len() < 8 { 1 } else { 2 };
+        (slips <= most).then_some((slips, *known))
+    };
+    let (_, known) = SETTINGS.iter().filter_map(with_slips).min()?;
+    Some(known)
+}
+
+/// The first variable whose name is nearly that of a setting, and the setting. Others may be anybody's.
+fn misspelt(variables: impl Iterator<Item = String>) -> Option<(String, &'static str)> {
+    let mut found = variables.filter_map(|variable| {
+        let name = variable.strip_prefix(PREFIX)?.to_lowercase();
+        let is_known = SETTINGS.iter().any(|(known, _)| *known == name);
+        let meant = nearest(&name).filter(|_| !is_known)?;
+        Some((variable, meant))
+    });
+    found.next()
 }
 
 /// The file of settings.
@@ -494,7 +555,7 @@ mod tests {
         set_for_all(pair("of all")).unwrap();
         let text = |settings: Settings| settings.text("session_token").unwrap();
         assert_eq!(text(Settings::of("s3://b/f")).as_deref(), Some("of all"));
-        let given = Settings::new("s3://b/f", pair("of one")).unwrap();
+        let given = Settings::with("s3://b/f", &[("session_token", "of one")]).unwrap();
         assert_eq!(text(given).as_deref(), Some("of one"));
         assert!(set_for_all([("sesion".to_owned(), String::new())].into()).is_err());
         set_for_all(BTreeMap::new()).unwrap();
@@ -503,12 +564,7 @@ mod tests {
 
     #[test]
     fn what_is_given_counts_and_nonsense_is_an_error() {
-        let given = |name: &str, value: &str| {
-            Settings::new(
-                "s3://b/f?secret",
-                [(name.to_owned(), value.to_owned())].into(),
-            )
-        };
+        let given = |name: &str, value: &str| Settings::with("s3://b/f?secret", &[(name, value)]);
         let settings = given("largest_gap", "8 MiB").unwrap();
         assert_eq!(settings.bytes("largest_gap").unwrap(), Some(8 << 20));
         assert_eq!(settings.seconds("longest_wait").unwrap(), None);
@@ -531,12 +587,46 @@ mod tests {
     }
 
     #[test]
+    fn variables_that_were_meant_to_be_settings_are_found() {
+        let misspelt = |name: &str| misspelt(std::iter::once(name.to_owned()));
+        for (name, meant) in [
+            ("FEMTOBARN_REQUEST_TIMOUT", "request_timeout"),
+            ("FEMTOBARN_CONCURENCY", "concurrency"),
+            ("FEMTOBARN_ENDPIONT", "endpoint"),
+            ("FEMTOBARN_USR", "user"),
+        ] {
+            assert_eq!(misspelt(name), Some((name.to_owned(), meant)));
+        }
+        // settings, what else femtobarn and its tests heed, what machines set for programs, and others' variables
+        let settings = SETTINGS.iter().map(|(name, _)| variable(name));
+        let others = [
+            "CONFIG",
+            "THREADS",
+            "PROGRESS",
+            "IDLE_MEMORY",
+            "REQUIRE_ALL",
+            "MAKE_CORPUS",
+            "ROOT_PYTHON",
+            "ROOT_DUMP",
+            "TESTDATA_MIXED",
+            "HOME",
+            "ROOT",
+            "DIR",
+            "VERSION",
+        ];
+        let others = others.map(|name| format!("{PREFIX}{name}"));
+        for name in settings
+            .chain(others)
+            .chain(["REQUEST_TIMOUT".to_owned(), PREFIX.to_owned()])
+        {
+            assert_eq!(misspelt(&name), None, "{name}");
+        }
+    }
+
+    #[test]
     fn nothing_may_be_done_not_at_all() {
         for name in ABOVE_ZERO {
-            let given = |value: &str| {
-                let given = [((*name).to_owned(), value.to_owned())].into();
-                Settings::new("https://h/f", given).unwrap()
-            };
+            let given = |value: &str| Settings::with("https://h/f", &[(*name, value)]).unwrap();
             let found = |value| match *name {
                 "connect_timeout" | "request_timeout" => given(value).seconds(name).map(drop),
                 "open_files" | "concurrency" | "requests_at_once" => {
@@ -550,8 +640,7 @@ mod tests {
         }
         // these have a meaning
         let none = [("longest_wait", "0"), ("most_retries", "0")];
-        let none = none.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let settings = Settings::new("https://h/f", none.into()).unwrap();
+        let settings = Settings::with("https://h/f", &none).unwrap();
         assert!(settings.limits().unwrap().longest_wait.is_zero());
     }
 }

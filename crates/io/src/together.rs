@@ -2,30 +2,54 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 thread_local! {
     /// What the thread does at the moment, and what that is a part of.
-    static DOES: RefCell<Vec<Arc<AtomicBool>>> = const { RefCell::new(Vec::new()) };
+    static DOES: RefCell<Together> = const { RefCell::new(Together::nothing()) };
 }
+
+/// Whether all work in the background is to end.
+static BACKGROUND_ENDS: AtomicBool = AtomicBool::new(false);
 
 /// Work of several threads. Once it is stopped, those of them that wait for servers end that as interrupted: a signal is
 /// noticed by one thread only, and others would wait for as long as a server may take.
 #[derive(Debug, Clone)]
-pub struct Together(Vec<Arc<AtomicBool>>);
+pub struct Together {
+    parts: Vec<Arc<AtomicBool>>,
+    is_in_background: bool,
+}
 
 impl Together {
+    const fn nothing() -> Self {
+        Self {
+            parts: Vec::new(),
+            is_in_background: false,
+        }
+    }
+
     /// Work that is a part of what this thread does.
     #[must_use]
     pub fn of_this_thread() -> Self {
-        let mut parts = DOES.with_borrow(Clone::clone);
-        parts.push(Arc::default());
-        Self(parts)
+        let mut own = DOES.with_borrow(Clone::clone);
+        own.parts.push(Arc::default());
+        own
+    }
+
+    /// The same, done by threads for which nobody waits: whoever is asked whether to go on may be gone before they are, so
+    /// they are stopped by those alone who began them.
+    #[must_use]
+    pub fn in_background() -> Self {
+        Self {
+            is_in_background: true,
+            ..Self::of_this_thread()
+        }
     }
 
     /// Does some of the work.
     pub fn work<T>(&self, work: impl FnOnce() -> T) -> T {
-        let before = DOES.replace(self.0.clone());
+        let before = DOES.replace(self.clone());
         let done = work();
         DOES.set(before);
         done
@@ -33,15 +57,28 @@ impl Together {
 
     /// Ends it.
     pub fn stop(&self) {
-        if let Some(own) = self.0.last() {
+        if let Some(own) = self.parts.last() {
             own.store(true, Relaxed);
         }
     }
 }
 
 /// Whether what this thread does was stopped.
-pub(crate) fn is_stopped() -> bool {
-    DOES.with_borrow(|parts| parts.iter().any(|part| part.load(Relaxed)))
+pub fn is_stopped() -> bool {
+    DOES.with_borrow(|does| {
+        does.parts.iter().any(|part| part.load(Relaxed))
+            || does.is_in_background && BACKGROUND_ENDS.load(SeqCst)
+    })
+}
+
+/// Whether nobody waits for what this thread does.
+pub fn is_in_background() -> bool {
+    DOES.with_borrow(|does| does.is_in_background)
+}
+
+/// Stops all that is done in the background, from now on: the process ends.
+pub fn end_background() {
+    BACKGROUND_ENDS.store(true, SeqCst);
 }
 
 #[cfg(test)]
@@ -71,5 +108,17 @@ mod tests {
                 .unwrap(),
             1
         );
+    }
+
+    #[test]
+    fn work_in_the_background_is_stopped_by_those_who_began_it() {
+        let background = Together::in_background();
+        background.work(|| {
+            assert!(is_in_background() && !is_stopped());
+            Together::of_this_thread().work(|| assert!(is_in_background()));
+        });
+        background.stop();
+        background.work(|| assert!(is_stopped()));
+        assert!(!is_in_background() && !is_stopped());
     }
 }

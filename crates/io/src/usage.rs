@@ -84,6 +84,9 @@ pub(crate) fn watch(url: &str, size: u64, meter: &Arc<Meter>) {
 /// Bars of a histogram in a line.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
+/// How many times what was used may have been read beside it for a percentage to say something.
+const MOST_MORE: u64 = 10;
+
 /// Bins of the histogram over time.
 const BINS: usize = 40;
 
@@ -110,19 +113,19 @@ pub fn summary(usages: &[Usage], real: Duration, processor: Duration) -> String 
         percent(read, size)
     );
     if used > 0 {
-        let _ = write!(
-            out,
-            ", {} of it used ({} more read)",
-            bytes(used),
-            percent(read.saturating_sub(used), used)
-        );
+        let _ = write!(out, ", {} of it used", bytes(used));
+        let more = read.saturating_sub(used);
+        // where little but the ends of files was read, as by opening them, a percentage says nothing
+        if more / MOST_MORE < used {
+            let _ = write!(out, " ({} more read)", percent(more, used));
+        }
     }
     let _ = write!(
         out,
-        "\n{} requests in {} vector reads of {} ranges; {} made again, {} failed",
-        sum(|u| u.traffic.requests),
-        sum(|u| u.metered.vectors),
-        sum(|u| u.metered.ranges),
+        "\n{} in {} of {}; {} made again, {} failed",
+        counted(sum(|u| u.traffic.requests), "request"),
+        counted(sum(|u| u.metered.vectors), "vector read"),
+        counted(sum(|u| u.metered.ranges), "range"),
         sum(|u| u.traffic.retries),
         sum(|u| u.metered.failed),
     );
@@ -148,6 +151,14 @@ pub fn summary(usages: &[Usage], real: Duration, processor: Duration) -> String 
         );
     }
     out
+}
+
+/// A number of things.
+fn counted(n: u64, what: &str) -> String {
+    match n {
+        1 => format!("1 {what}"),
+        n => format!("{n} {what}s"),
+    }
 }
 
 /// Bytes a second in equal parts of the time from the first read to the last, and the width of one part in seconds. The
@@ -280,6 +291,14 @@ mod tests {
         ] {
             assert!(text.contains(part), "{text}");
         }
+        let mut opened = usage();
+        opened.metered.used = 10;
+        opened.metered.vectors = 1;
+        let text = summary(&[opened], Duration::ZERO, Duration::ZERO);
+        assert!(
+            text.contains("10 B of it used\n2 requests in 1 vector read of 3 ranges"),
+            "{text}"
+        );
         assert_eq!(text.lines().last().unwrap().chars().count(), BINS);
         assert!(summary(&[], Duration::ZERO, Duration::ZERO).starts_with("0 files of 0 B"));
     }

@@ -4,8 +4,8 @@ use std::sync::Mutex;
 
 use femtobarn::Error;
 use femtobarn::events::EventsError;
-use femtobarn::io::IoError;
-use pyo3::exceptions::PyKeyboardInterrupt;
+use femtobarn::io::{IoError, is_in_background};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 
 use crate::callback::locked;
@@ -15,13 +15,19 @@ static RAISED: Mutex<Option<PyErr>> = Mutex::new(None);
 
 /// Looks for signals, which Python handles on its main thread only; says whether to go on.
 pub fn goes_on() -> bool {
-    Python::attach(|py| match py.check_signals() {
+    if is_in_background() {
+        // never the main thread, and nobody waits for it: the interpreter may end meanwhile
+        return true;
+    }
+    let looked = Python::try_attach(|py| match py.check_signals() {
         Ok(()) => true,
         Err(error) => {
             stopped_by(error);
             false
         }
-    })
+    });
+    // without an interpreter nobody wants it any more
+    looked.unwrap_or(false)
 }
 
 /// Notes what ends the waiting, which is raised in place of the error that comes of it.
@@ -51,7 +57,11 @@ pub fn new(class: &str, kind: &str, message: String) -> PyErr {
                 error.setattr("kind", kind)?;
                 Ok(PyErr::from_value(error))
             });
-        built.unwrap_or_else(|_| pyo3::exceptions::PyRuntimeError::new_err(message))
+        // Python code hears of signals: Ctrl-C is not to be lost in an error that comes at the same time
+        built.unwrap_or_else(|error| match error.is_instance_of::<PyException>(py) {
+            true => PyRuntimeError::new_err(message),
+            false => error,
+        })
     })
 }
 

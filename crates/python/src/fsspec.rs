@@ -4,12 +4,14 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use femtobarn::io::{
-    ByteSource, IoError, Others, RemoteEntry, Settings, SourceCost, SourceMeta, public,
+    ByteSource, IoError, Others, RemoteEntry, Settings, SourceCost, SourceMeta, is_in_background,
+    is_stopped, public,
 };
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -100,11 +102,48 @@ fn find(url: &str, settings: &Settings) -> Result<Vec<String>, IoError> {
     })
 }
 
+/// Threads in the background that are in Python's code at the moment.
+static IN_PYTHON: AtomicUsize = AtomicUsize::new(0);
+
+/// How long the end of the interpreter waits for these, which notice it sooner.
+const LEAVING: Duration = Duration::from_secs(1);
+
+/// One thread of these.
+struct InPython;
+
+impl InPython {
+    fn new() -> Self {
+        IN_PYTHON.fetch_add(1, SeqCst);
+        Self
+    }
+}
+
+impl Drop for InPython {
+    fn drop(&mut self) {
+        IN_PYTHON.fetch_sub(1, SeqCst);
+    }
+}
+
+/// Ends what is done in the background, and waits until none of it is in Python's code: an interpreter that ends would kill
+/// threads there that have Rust's frames, and with them the process.
+pub fn end_background() {
+    femtobarn::io::end_background();
+    let start = Instant::now();
+    while IN_PYTHON.load(SeqCst) > 0 && start.elapsed() < LEAVING {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Does something with the GIL; an interpreter that ends is one that waits no more.
 fn with_python<T>(
     url: &str,
     work: impl for<'py> FnOnce(Python<'py>) -> PyResult<T>,
 ) -> Result<T, IoError> {
+    // counted before it looks: either it sees the end, or the end sees it
+    let _in_python = is_in_background().then(InPython::new);
+    if is_stopped() {
+        return Err(IoError::Interrupted { url: public(url) });
+    }
     let done = Python::try_attach(|py| work(py).map_err(|error| failed(py, url, error)));
     done.unwrap_or_else(|| Err(IoError::Interrupted { url: public(url) }))
 }
@@ -121,6 +160,7 @@ fn failed(py: Python<'_>, url: &str, error: PyErr) -> IoError {
     let (kind, why) = (text("kind").unwrap_or_default(), text("message"));
     let why = why.unwrap_or_else(|| error.to_string());
     match kind.as_str() {
+        "interrupted" => IoError::Interrupted { url },
         "file-not-found" => IoError::NotFound { url },
         "permission-denied" => IoError::Refused { url, why },
         "file-changed" => IoError::Changed { url },

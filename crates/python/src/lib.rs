@@ -13,6 +13,7 @@ mod input;
 mod merge;
 mod metadata;
 mod ntuple;
+mod opening;
 mod proof;
 mod steps;
 mod store;
@@ -43,6 +44,8 @@ mod _core {
     use crate::metadata::list_objects;
     #[pymodule_export]
     use crate::ntuple::NTuple;
+    #[pymodule_export]
+    use crate::opening::Opening;
     #[pymodule_export]
     use crate::proof::prove;
     #[pymodule_export]
@@ -83,6 +86,18 @@ mod _core {
             femtobarn::url::expand_with(url, &settings)
         };
         py.detach(expand).map_err(crate::error::to_python)
+    }
+
+    /// Whether what this thread does was stopped, so that it is to wait for nothing any more.
+    #[pyfunction]
+    fn is_stopped() -> bool {
+        femtobarn::io::is_stopped()
+    }
+
+    /// Ends all that is done in the background, as the interpreter ends.
+    #[pyfunction]
+    fn end_background(py: Python<'_>) {
+        py.detach(crate::fsspec::end_background);
     }
 
     /// Runs the program `fb` with these arguments (without the program's name); gives its exit code.

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use femtobarn::io::SourceMeta;
 use femtobarn::read::{Reader, ReaderOptions};
 use femtobarn::{Error, OpenOptions, ReadOptions, Selection, Steps, StepsOptions};
 use pyo3::prelude::*;
@@ -27,15 +28,17 @@ pub struct NTuple {
 #[pymethods]
 impl NTuple {
     /// Opens files: URL, and path of the ntuple or None where a file holds just one.
+    /// `states` are those that the files must have, as `states()` gives them.
     #[staticmethod]
-    #[pyo3(signature = (files, *, verify_checksums = true, memory_map = true, allow_missing = false, settings = None))]
+    #[pyo3(signature = (files, *, verify_checksums = true, memory_map = true, allow_missing = false, settings = None, states = None))]
     fn open(
         py: Python<'_>,
-        files: Vec<(String, Option<String>)>,
+        files: Files,
         verify_checksums: bool,
         memory_map: bool,
         allow_missing: bool,
         settings: Option<BTreeMap<String, String>>,
+        states: Option<Vec<State>>,
     ) -> PyResult<Self> {
         let options = OpenOptions {
             reader: ReaderOptions {
@@ -44,13 +47,12 @@ impl NTuple {
             },
             allow_missing,
             settings: settings.unwrap_or_default(),
+            states: states.into_iter().flatten().map(meta).collect(),
         };
         let inner = py
             .detach(|| femtobarn::NTuple::open(&files, options))
             .map_err(to_python)?;
-        Ok(Self {
-            inner: Arc::new(inner),
-        })
+        Ok(Self::new(inner))
     }
 
     #[getter]
@@ -92,6 +94,11 @@ impl NTuple {
         let urls = self.inner.urls().iter().cloned();
         let paths = self.inner.readers().iter().map(|r| r.path().to_owned());
         urls.zip(paths).collect()
+    }
+
+    /// The state of each file when it was opened: its size, when it was changed (in nanoseconds since 1970) and its entity tag.
+    fn states(&self) -> Vec<State> {
+        self.inner.states().map(state).collect()
     }
 
     /// Number of entries of each file.
@@ -346,7 +353,35 @@ impl NTuple {
     }
 }
 
+/// Files, and the paths of ntuples in them.
+pub type Files = Vec<(String, Option<String>)>;
+
+/// The state of a file: size, time of the last change in nanoseconds since 1970, entity tag.
+type State = (u64, Option<u64>, Option<String>);
+
+fn state(meta: &SourceMeta) -> State {
+    let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).ok();
+    let modified = meta.modified.and_then(since);
+    let nanoseconds = modified.and_then(|since| u64::try_from(since.as_nanos()).ok());
+    (meta.size, nanoseconds, meta.etag.clone())
+}
+
+fn meta((size, nanoseconds, etag): State) -> SourceMeta {
+    let time = |nanoseconds| UNIX_EPOCH.checked_add(Duration::from_nanos(nanoseconds));
+    SourceMeta {
+        size,
+        modified: nanoseconds.and_then(time),
+        etag,
+    }
+}
+
 impl NTuple {
+    pub fn new(inner: femtobarn::NTuple) -> Self {
+        Self {
+            inner: Arc::new(inner),
+        }
+    }
+
     fn first(&self) -> PyResult<&Arc<Reader>> {
         let missing = || new("UsageError", "no-files", "no file was opened".into());
         self.inner.readers().first().ok_or_else(missing)

@@ -14,8 +14,10 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+mod relay;
 mod ways;
 
+pub use relay::{Passing, relay};
 pub use ways::Ways;
 
 /// Whether servers of XRootD can be started; says what is missing, or fails where nothing may be.
@@ -46,7 +48,7 @@ fn is_there(program: &str, packages: &str) -> bool {
 /// missing, or fails where nothing may be.
 pub fn can_store(program: &str) -> bool {
     let found = Command::new("python3")
-        .arg(script("object_servers.py"))
+        .arg(script("installed.py"))
         .arg(program)
         .stdout(Stdio::null())
         .status();

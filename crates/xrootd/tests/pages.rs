@@ -2,13 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use bytes::Bytes;
-use femtobarn_testkit::{Servers, can_start, content};
+use femtobarn_testkit::{Servers, can_start, content, relay};
 use femtobarn_xrootd::{Client, File, OpenOptions, Options, XrootdError, XrootdUrl};
 
 /// Which bytes of each connection are damaged, counted from its beginning: of what is sent to the server and of what it sends.
@@ -21,41 +20,22 @@ struct Damage {
 
 /// A port that leads to the server's.
 fn damaging(port: u16, damage: Arc<Damage>) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let own = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for client in listener.incoming().map_while(Result::ok) {
-            let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else {
-                return;
-            };
-            let (back, forth) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-            let (one, other) = (damage.clone(), damage.clone());
-            std::thread::spawn(move || relay(client, server, &one.up, &one.done));
-            std::thread::spawn(move || relay(forth, back, &other.down, &other.done));
+    relay(port, move |passing| {
+        let places = if passing.is_answer {
+            &damage.down
+        } else {
+            &damage.up
+        };
+        for place in places {
+            let here = place.checked_sub(passing.at);
+            let byte = here.and_then(|here| passing.bytes.get_mut(usize::try_from(here).unwrap()));
+            if let Some(byte) = byte {
+                *byte ^= 0x10;
+                damage.done.fetch_add(1, SeqCst);
+            }
         }
-    });
-    own
-}
-
-fn relay(mut from: TcpStream, mut to: TcpStream, places: &[u64], done: &AtomicU64) {
-    let mut buffer = vec![0; 1 << 16];
-    let mut at = 0u64;
-    while let Ok(n) = from.read(&mut buffer)
-        && n > 0
-    {
-        for place in places
-            .iter()
-            .filter(|&&place| at <= place && place < at + n as u64)
-        {
-            buffer[usize::try_from(place - at).unwrap()] ^= 0x10;
-            done.fetch_add(1, SeqCst);
-        }
-        at += n as u64;
-        if to.write_all(&buffer[..n]).is_err() {
-            break;
-        }
-    }
-    let _ = to.shutdown(Shutdown::Both);
+        ControlFlow::Continue(())
+    })
 }
 
 fn run<T>(work: impl Future<Output = T>) -> T {

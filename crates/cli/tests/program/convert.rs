@@ -201,7 +201,7 @@ fn patterns_in_quotes_are_files_for_every_verb_that_takes_several() {
 
 #[test]
 fn a_folder_is_told_with_the_pattern_for_its_files() {
-    let error = failure(&["ls", "testdata/"], 3);
+    let error = failure(&["info", "testdata/"], 3);
     let next = error["next"].as_str().unwrap();
     assert!(next.contains("'testdata/*.root'"), "{next}");
 }

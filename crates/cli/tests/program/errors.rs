@@ -89,7 +89,7 @@ fn what_is_no_root_file_is_4() {
         failure(&["verify", "testdata/PROVENANCE.md"], 4)["kind"],
         "not-a-root-file"
     );
-    assert_eq!(failure(&["ls", "testdata"], 3)["kind"], "not-a-file");
+    assert_eq!(failure(&["info", "testdata"], 3)["kind"], "not-a-file");
 }
 
 #[test]

@@ -9,6 +9,7 @@
 )]
 
 mod convert;
+mod copy;
 mod errors;
 mod explain;
 mod head;

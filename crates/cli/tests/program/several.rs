@@ -60,3 +60,17 @@ fn a_bad_file_does_not_hide_the_others() {
     assert_eq!(done.code, 3);
     assert!(done.out.contains("Events;1"), "{}", done.out);
 }
+
+#[test]
+fn folders_of_this_machine_are_listed_as_those_of_servers() {
+    let out = good(&["ls", "testdata"]);
+    assert!(
+        out.contains("dimuon.root") && out.contains("rntuple/"),
+        "{out}"
+    );
+    let found = documents(&good(&["ls", "--json", "testdata"]));
+    let entries = found[0]["entries"].as_array().unwrap();
+    let size = std::fs::metadata(crate::support::root().join(DIMUON)).unwrap();
+    let is_known = |entry: &&Value| entry["name"] == "dimuon.root";
+    assert_eq!(entries.iter().find(is_known).unwrap()["bytes"], size.len());
+}

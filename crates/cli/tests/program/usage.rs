@@ -57,6 +57,17 @@ fn wrong_usage_is_2_and_goes_to_standard_error() {
     );
 }
 
+/// The variable was not heeded, and nothing said so.
+#[test]
+fn a_misspelt_variable_is_told() {
+    let mut command = command(&["info", DIMUON]);
+    command.env("FEMTOBARN_REQUEST_TIMOUT", "5");
+    let done = finish(command);
+    assert_eq!((done.code, done.out.as_str()), (2, ""), "{}", done.err);
+    let said = "FEMTOBARN_REQUEST_TIMOUT says no setting; did you mean FEMTOBARN_REQUEST_TIMEOUT?";
+    assert!(done.err.contains(said), "{}", done.err);
+}
+
 #[test]
 fn completion_scripts_know_the_verbs() {
     for shell in ["bash", "zsh", "fish"] {

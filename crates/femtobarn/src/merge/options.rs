@@ -163,9 +163,14 @@ pub(super) fn check_free(
     if may_be_there || !is_there(&output.to_string_lossy(), settings)? {
         return Ok(());
     }
+    // files of servers are not added to
+    let append = match is_remote(&output.to_string_lossy()) {
+        true => "",
+        false => " or in a merge added to (append=True, --append)",
+    };
     Err(RNTupleError::Usage {
         what: format!(
-            "{:?} is there already: give another name, or say that it may be replaced (overwrite=True, --force) or in a merge added to (append=True, --append)",
+            "{:?} is there already: give another name, or say that it may be replaced (overwrite=True, --force){append}",
             shown(output).to_string_lossy()
         ),
     })

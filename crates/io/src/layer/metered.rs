@@ -157,10 +157,7 @@ mod tests {
 
     #[test]
     fn stages_share_their_counters_and_settings_say_the_cost() {
-        let settings = |value: &str| {
-            let given = [("largest_gap".to_owned(), value.to_owned())].into();
-            Settings::new("mem:x", given).unwrap()
-        };
+        let settings = |value: &str| Settings::with("mem:x", &[("largest_gap", value)]).unwrap();
         let memory = || MemorySource::new("mem:x", b"0123456789".to_vec());
         let source = MeteredSource::of(memory(), &settings("3 KiB")).unwrap();
         assert_eq!(source.cost().largest_gap, 3072);

@@ -68,7 +68,7 @@ impl Options {
         let mut config = match address.kind {
             Kind::S3 => s3(address, settings, environment)?,
             Kind::Google => google(settings, environment)?,
-            Kind::Azure => azure(settings, environment)?,
+            Kind::Azure => azure(address, settings, environment)?,
         };
         let endpoint = [S3Key::S3Endpoint.as_ref(), S3Key::Endpoint.as_ref()]
             .into_iter()
@@ -282,6 +282,7 @@ fn google(
 }
 
 fn azure(
+    address: &Address,
     settings: &Settings,
     environment: &Environment,
 ) -> Result<BTreeMap<String, String>, IoError> {
@@ -311,6 +312,13 @@ fn azure(
             AzureKey::SkipSignature.as_ref().to_owned(),
             "true".to_owned(),
         );
+    }
+    let accounts = [AzureKey::AccountName, AzureKey::UseEmulator];
+    if address.host.is_none() && !accounts.iter().any(|key| config.contains_key(key.as_ref())) {
+        return Err(IoError::Setting {
+            url: address.url.clone(),
+            what: "the account is not known: name it by the setting access_key_id, or the variable AZURE_STORAGE_ACCOUNT_NAME, or in the URL, as abfss://container@account.dfs.core.windows.net/key".to_owned(),
+        });
     }
     Ok(config)
 }

@@ -15,9 +15,8 @@ pub(crate) fn settings(server: &Servers, more: &[(&str, &str)]) -> Settings {
         ("secret_access_key", &server.keys.1),
         ("most_retries", "1"),
     ];
-    let all = usual.iter().chain(more);
-    let given = all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let mut given: BTreeMap<String, String> = given.collect();
+    let mut given: BTreeMap<&str, &str> = usual.iter().chain(more).copied().collect();
     given.retain(|_, value| !value.is_empty());
-    Settings::new("s3://private", given).unwrap()
+    let given: Vec<(&str, &str)> = given.into_iter().collect();
+    Settings::with("s3://private", &given).unwrap()
 }

@@ -400,6 +400,26 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
     }
 
+    #[test]
+    fn new_files_may_be_read_by_whom_any_new_file_may() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let mode = |name: &str| fs::metadata(at(name)).unwrap().permissions().mode();
+        let make = |name: &str, replaces| {
+            let mut aside = Aside::create(&at(name), replaces).unwrap();
+            aside.appear().unwrap();
+        };
+        File::create(at("usual")).unwrap();
+        for (name, replaces) in [("new", false), ("other", true)] {
+            make(name, replaces);
+            assert_eq!(mode(name), mode("usual"));
+        }
+        // one that is replaced passes its own on
+        fs::set_permissions(at("usual"), fs::Permissions::from_mode(0o640)).unwrap();
+        make("usual", true);
+        assert_eq!(mode("usual") & 0o777, 0o640);
+    }
+
     /// What somebody else had made in the meantime was replaced, though it was not to be.
     #[test]
     fn what_another_made_in_the_meantime_is_not_replaced() {

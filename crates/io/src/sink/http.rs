@@ -163,9 +163,7 @@ mod tests {
     use crate::MemorySource;
 
     fn settings(url: &str, spool: &Path) -> Settings {
-        let given = [("spool_folder", spool.to_str().unwrap())];
-        let given = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Settings::new(url, given.into()).unwrap()
+        Settings::with(url, &[("spool_folder", spool.to_str().unwrap())]).unwrap()
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -273,8 +271,7 @@ mod tests {
             assert!(found.contains(said), "{path}: {found}");
         }
         let url = server.http_url("tokendav/a.root");
-        let given = [("bearer_token".to_owned(), "good".to_owned())];
-        let settings = Settings::new(&url, given.into()).unwrap();
+        let settings = Settings::with(&url, &[("bearer_token", "good")]).unwrap();
         let sink = HttpSink::create(&url, false, &settings).unwrap();
         send(&source, &sink, &|_| true).unwrap();
         assert!(std::fs::read(server.data[0].join("a.root")).unwrap() == content(2 << 20));

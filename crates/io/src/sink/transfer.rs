@@ -167,8 +167,7 @@ mod tests {
     fn copies_are_read_in_pieces_as_large_as_the_source_gives_well() {
         let content: Vec<u8> = (0..20_000_000_u32).map(|i| (i % 251) as u8).collect();
         for (largest, n_reads) in [("8 MiB", 3), ("1 MiB", 20)] {
-            let given = [("largest_vector".to_owned(), largest.to_owned())];
-            let settings = Settings::new("m", given.into()).unwrap();
+            let settings = Settings::with("m", &[("largest_vector", largest)]).unwrap();
             let source = MemorySource::new("m", content.clone());
             let source = MeteredSource::of(source, &settings).unwrap();
             let sink = MemorySink::default();

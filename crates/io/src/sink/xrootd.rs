@@ -241,7 +241,10 @@ impl Drop for XrootdSink {
 
 #[cfg(test)]
 mod tests {
-    use femtobarn_testkit::{Servers, can_start, content};
+    use std::ops::ControlFlow;
+    use std::sync::OnceLock;
+
+    use femtobarn_testkit::{Servers, can_start, content, relay};
 
     use super::*;
 
@@ -257,41 +260,22 @@ mod tests {
     }
 
     /// A port that leads to the server's, and breaks the first connection on which a request of this number was sent, once the
-    /// server has done it.
-    fn forgetful(port: u16, request: u16) -> u16 {
-        use std::io::{Read, Write};
-        use std::net::{Shutdown, TcpListener, TcpStream};
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let own = listener.local_addr().unwrap().port();
-        std::thread::spawn(move || {
-            let mut has_broken = false;
-            // one connection after the other: the client has one
-            for mut client in listener.incoming().map_while(Result::ok) {
-                let mut server = TcpStream::connect(("127.0.0.1", port)).unwrap();
-                let mut answers = (server.try_clone().unwrap(), client.try_clone().unwrap());
-                let back = std::thread::spawn(move || {
-                    let _ = std::io::copy(&mut answers.0, &mut answers.1);
-                });
-                let mut buffer = vec![0; 1 << 16];
-                while let Ok(n @ 1..) = client.read(&mut buffer) {
-                    let is_it = buffer.get(2..4) == Some(&request.to_be_bytes()[..]);
-                    if is_it && !has_broken {
-                        has_broken = true;
-                        // its answer never comes
-                        client.shutdown(Shutdown::Both).unwrap();
-                        server.write_all(&buffer[..n]).unwrap();
-                        std::thread::sleep(std::time::Duration::from_millis(300));
-                        break;
-                    }
-                    if server.write_all(&buffer[..n]).is_err() {
-                        break;
-                    }
-                }
-                let _ = server.shutdown(Shutdown::Both);
-                let _ = back.join();
+    /// server has done it; and which one that was.
+    fn forgetful(port: u16, request: u16) -> (u16, Arc<OnceLock<usize>>) {
+        let broken = Arc::new(OnceLock::new());
+        let first = broken.clone();
+        let way = relay(port, move |passing| {
+            if !passing.is_answer && passing.bytes.get(2..4) == Some(&request.to_be_bytes()[..]) {
+                first.get_or_init(|| passing.connection);
             }
+            if passing.is_answer && first.get() == Some(&passing.connection) {
+                // its answer never comes
+                passing.bytes.clear();
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
         });
-        own
+        (way, broken)
     }
 
     #[test]
@@ -303,12 +287,13 @@ mod tests {
         }
         for request in [OPEN, MV] {
             let server = Servers::start("xrootd");
-            let port = forgetful(server.port, request);
+            let (port, broken) = forgetful(server.port, request);
             let url = format!("root://127.0.0.1:{port}//new");
             let sink = XrootdSink::create(&url, false, &Settings::default()).unwrap();
             sink.write_at(0, b"hello").unwrap();
             sink.commit().unwrap();
             drop(sink);
+            assert!(broken.get().is_some(), "{request}");
             let mut found = names(&server, "");
             found.retain(|name| !name.starts_with('.'));
             assert_eq!(found, ["new"], "{request}");

@@ -147,6 +147,19 @@ pub struct SourceMeta {
 }
 
 impl SourceMeta {
+    /// Whether a source that was in one state may still be in it, being in this: where both have an entity tag, that tells, and
+    /// else the time.
+    pub fn may_be(&self, known: &Self) -> bool {
+        let tag = Option::zip(self.etag.as_ref(), known.etag.as_ref());
+        let time = Option::zip(self.modified, known.modified);
+        self.size == known.size
+            && match (tag, time) {
+                (Some((now, then)), _) => now == then,
+                (None, Some((now, then))) => now == then,
+                (None, None) => true,
+            }
+    }
+
     /// The length of `range` if it lies inside the source; what every source calls before it allocates.
     ///
     /// # Errors
@@ -199,11 +212,17 @@ impl SourceMeta {
     }
 }
 
+/// So few that nobody notices them, and enough for a round trip or a request that is saved where pages are large.
+const MOST_GAPS: u64 = 4;
+
 /// How requests to a source should be cut: what [`coalesce`](crate::coalesce) and schedulers go by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceCost {
     /// The largest gap between two ranges, in bytes, that is cheaper to read than to skip.
     pub largest_gap: u64,
+    /// How many bytes of such gaps may be read, in percent of the bytes that are wanted; any number if none. Pages of a few
+    /// hundred bytes lie so close together that otherwise all columns would be read to get one.
+    pub most_gaps: Option<u64>,
     /// The largest request that is useful, in bytes; more than that is better cut.
     pub largest_request: u64,
     /// The most bytes that one vector read should hold.
@@ -221,6 +240,7 @@ impl Default for SourceCost {
     fn default() -> Self {
         Self {
             largest_gap: 64 << 10,
+            most_gaps: Some(MOST_GAPS),
             largest_request: 16 << 20,
             largest_vector: 8 << 20,
             most_ranges: 1024,

@@ -1,12 +1,11 @@
 //! What metrics say is what travels: bytes as counted between us and the server, and the time of opening.
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use femtobarn_testkit::content;
+use femtobarn_testkit::{content, relay};
 
 use super::kinds::Place;
 use crate::{ByteSource, HeldSource, MeteredSource, Stage, examine};
@@ -16,37 +15,16 @@ const DELAY: Duration = Duration::from_millis(20);
 
 /// A port that leads to the server's, by which answers come late; and the bytes that came.
 fn counting(server: u16) -> (u16, Arc<AtomicU64>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
     let count = Arc::new(AtomicU64::new(0));
     let own = count.clone();
-    std::thread::spawn(move || {
-        for client in listener.incoming().map_while(Result::ok) {
-            let server = TcpStream::connect(("127.0.0.1", server)).unwrap();
-            let (client_too, server_too) =
-                (client.try_clone().unwrap(), server.try_clone().unwrap());
-            let count = own.clone();
-            std::thread::spawn(move || pass(client_too, server_too, |_| {}));
-            std::thread::spawn(move || {
-                pass(server, client, |n| {
-                    std::thread::sleep(DELAY);
-                    count.fetch_add(n, Relaxed);
-                });
-            });
+    let port = relay(server, move |passing| {
+        if passing.is_answer {
+            std::thread::sleep(DELAY);
+            own.fetch_add(passing.bytes.len() as u64, Relaxed);
         }
+        ControlFlow::Continue(())
     });
     (port, count)
-}
-
-fn pass(mut from: TcpStream, mut to: TcpStream, note: impl Fn(u64)) {
-    let mut buffer = vec![0; 1 << 20];
-    while let Ok(n @ 1..) = from.read(&mut buffer) {
-        note(n as u64);
-        if to.write_all(&buffer[..n]).is_err() {
-            break;
-        }
-    }
-    let _ = to.shutdown(Shutdown::Both);
 }
 
 /// Waits until nothing is on its way any more.

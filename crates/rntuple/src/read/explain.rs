@@ -256,9 +256,13 @@ impl Explanation {
     /// How the requests are cut, in a line for each source that is another one in that.
     pub fn cutting(&self) -> Vec<String> {
         let line = |cost: &SourceCost| {
-            let gap = match cost.largest_gap {
-                0 => "no gap is read".to_owned(),
-                gap => format!("gaps of up to {} are read", bytes(gap)),
+            let gap = match (cost.largest_gap, cost.most_gaps) {
+                (0, _) => "no gap is read".to_owned(),
+                (gap, None) => format!("gaps of up to {} are read", bytes(gap)),
+                (gap, Some(percent)) => format!(
+                    "gaps of up to {} are read, if they are at most {percent} % of what is needed",
+                    bytes(gap)
+                ),
             };
             if cost.concurrency <= 1 {
                 let request = match cost.largest_request {

@@ -16,7 +16,7 @@ fn asked(
     let home = folder.path().to_str().unwrap().to_owned();
     environment.insert("HOME".to_owned(), home);
     let address = Address::parse("s3://b/k").unwrap();
-    let settings = Settings::new("s3://b/k", given.iter().map(pair).collect()).unwrap();
+    let settings = Settings::with("s3://b/k", given).unwrap();
     Ok(Options::with(&address, &settings, &environment)?.config)
 }
 
@@ -80,4 +80,30 @@ fn profiles_that_are_of_no_use_are_told() {
     );
     let error = asked(&[], &[("AWS_PROFILE", "sso")], FILES).unwrap_err();
     assert!(error.to_string().contains("export-credentials"), "{error}");
+}
+
+#[test]
+fn an_account_of_azure_is_named_or_missed() {
+    let asked = |url: &str, given: &[(&str, &str)], variables: &[(&str, &str)]| {
+        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let environment: Environment = variables.iter().map(pair).collect();
+        let address = Address::parse(url).unwrap();
+        let settings = Settings::with(url, given).unwrap();
+        Options::with(&address, &settings, &environment).map(drop)
+    };
+    let url = "az://container/key";
+    for given in [&[][..], &[("anonymous", "true")]] {
+        let error = asked(url, given, &[]).unwrap_err().to_string();
+        for said in [
+            "az://container/key",
+            "access_key_id",
+            "AZURE_STORAGE_ACCOUNT_NAME",
+        ] {
+            assert!(error.contains(said), "{error}");
+        }
+    }
+    asked(url, &[("access_key_id", "me")], &[]).unwrap();
+    asked(url, &[], &[("AZURE_STORAGE_ACCOUNT_NAME", "me")]).unwrap();
+    asked(url, &[], &[("AZURE_STORAGE_USE_EMULATOR", "true")]).unwrap();
+    asked("abfss://c@me.dfs.core.windows.net/key", &[], &[]).unwrap();
 }

@@ -183,8 +183,8 @@ impl ByteSource for HttpSource {
         };
         let host = client.host(&self.target.place());
         let pieces = plan::pieces(&missing);
-        let plan = plan::groups(pieces, self.limits.concurrency, host.many.get());
-        (plan.single.len() + plan.many.len()) as u64
+        let at_once = self.limits.concurrency;
+        plan::groups(pieces, at_once, host.many.get()).n_requests(at_once) as u64
     }
 
     fn traffic(&self) -> Option<Traffic> {

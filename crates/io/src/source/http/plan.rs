@@ -60,16 +60,29 @@ pub(super) fn assembled(range: &Range<u64>, pieces: &[(Piece, Bytes)]) -> Option
     (all.len() == expected).then(|| all.freeze())
 }
 
-/// Pieces that have a request each, and those that share one.
+/// Pieces that have a request each, those that share one, and those that wait until it is known whether they should.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
     pub single: Vec<Piece>,
     pub many: Vec<Vec<Piece>>,
+    pub later: Vec<Piece>,
+}
+
+impl Plan {
+    /// How many requests it takes, if the server does well what is tried.
+    pub fn n_requests(&self, at_once: usize) -> usize {
+        let later = match self.later.is_empty() {
+            true => 0,
+            false => groups(self.later.clone(), at_once, Some(true)).n_requests(at_once),
+        };
+        self.single.len() + self.many.len() + later
+    }
 }
 
 /// Which pieces share a request. A request of its own for each costs a round trip for every `at_once` of them; one for all
 /// costs one, and a server that does not do it well one that is in vain. So it is worth trying where there are more than
-/// that, once with one request, and all of them once the server is known to do it well.
+/// that: once with one request, beside those that the round trip has room for, and with all others once the server is
+/// known to do it well.
 pub(super) fn groups(pieces: Vec<Piece>, at_once: usize, does_well: Option<bool>) -> Plan {
     let is_small = |piece: &Piece| piece.end - piece.start <= LARGEST_SHARED;
     let (small, mut single): (Vec<_>, Vec<_>) = pieces.into_iter().partition(is_small);
@@ -77,7 +90,7 @@ pub(super) fn groups(pieces: Vec<Piece>, at_once: usize, does_well: Option<bool>
         single.extend(small);
         return Plan {
             single,
-            many: Vec::new(),
+            ..Plan::default()
         };
     }
     let mut many: Vec<Vec<Piece>> = Vec::new();
@@ -95,10 +108,17 @@ pub(super) fn groups(pieces: Vec<Piece>, at_once: usize, does_well: Option<bool>
             }
         }
     }
+    let mut later = Vec::new();
     if does_well.is_none() {
-        single.extend(many.drain(1..).flatten());
+        later.extend(many.drain(1..).flatten());
+        let room = at_once.saturating_sub(many.len() + single.len());
+        single.extend(later.drain(..room.min(later.len())));
     }
-    Plan { single, many }
+    Plan {
+        single,
+        many,
+        later,
+    }
 }
 
 #[cfg(test)]
@@ -146,11 +166,14 @@ mod tests {
             (
                 plan.single.len(),
                 plan.many.iter().map(Vec::len).collect::<Vec<_>>(),
+                plan.later.len(),
             )
         };
-        assert_eq!(sizes(Some(true)), (0, vec![128, 128, 44]));
-        assert_eq!(sizes(None), (172, vec![128]));
-        assert_eq!(sizes(Some(false)), (300, vec![]));
+        assert_eq!(sizes(Some(true)), (0, vec![128, 128, 44], 0));
+        assert_eq!(sizes(None), (15, vec![128], 157));
+        assert_eq!(sizes(Some(false)), (300, vec![], 0));
+        let requests = [Some(true), None, Some(false)].map(|known| plan(known).n_requests(16));
+        assert_eq!(requests, [3, 18, 300]);
         assert_eq!(
             groups(pieces[..16].to_vec(), 16, Some(true)).single.len(),
             16

@@ -11,7 +11,7 @@ use super::answer::{self, ContentRange, Version};
 use super::client::Host;
 use super::failure::{Failure, HttpError, Why};
 use super::multipart;
-use super::plan::{Piece, groups};
+use super::plan::{Piece, Plan, groups};
 use super::request::{Answer, Call, Question};
 
 /// A file that is read.
@@ -26,8 +26,18 @@ impl<'a> Reading<'a> {
     pub async fn pieces(self, pieces: Vec<Piece>) -> Result<Vec<(Piece, Bytes)>, HttpError> {
         let host = self.call.client.host(&self.call.target.place());
         let at_once = self.call.client.limits.concurrency;
-        let plan = groups(pieces, at_once, host.many.get());
-        let host = &host;
+        let mut left = pieces;
+        let mut found = Vec::new();
+        // What waits for what the first request teaches comes behind it.
+        while !left.is_empty() {
+            let mut plan = groups(left, at_once, host.many.get());
+            left = std::mem::take(&mut plan.later);
+            found.extend(self.planned(&host, plan).await?);
+        }
+        Ok(found)
+    }
+
+    async fn planned(self, host: &Host, plan: Plan) -> Result<Vec<(Piece, Bytes)>, HttpError> {
         let single = plan
             .single
             .into_iter()

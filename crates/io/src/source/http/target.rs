@@ -236,8 +236,11 @@ mod tests {
     }
 
     fn target(url: &str, given: Option<&str>) -> Target {
-        let given = given.map(|token| ("bearer_token".to_owned(), token.to_owned()));
-        let settings = Settings::new(url, given.into_iter().collect()).unwrap();
+        let given: Vec<_> = given
+            .map(|token| ("bearer_token", token))
+            .into_iter()
+            .collect();
+        let settings = Settings::with(url, &given).unwrap();
         Target::with(url, &settings, Box::new(Fixed)).unwrap()
     }
 

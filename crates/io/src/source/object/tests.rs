@@ -1,8 +1,7 @@
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use femtobarn_testkit::{Servers, can_store, content, free_port};
+use femtobarn_testkit::{Servers, can_store, content, free_port, relay};
 
 use super::*;
 use crate::object::testing::settings;
@@ -242,37 +241,17 @@ fn credentials_come_from_profiles_or_are_missed() {
 }
 
 /// Brings what a server says, but ends each of the first connections after some bytes; gives its port.
-fn cutting(server: u16, mut cuts: usize, bytes: usize) -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for client in listener.incoming() {
-            let (mut client, mut server) = (
-                client.unwrap(),
-                TcpStream::connect(("127.0.0.1", server)).unwrap(),
-            );
-            let limit = if cuts > 0 { bytes as u64 } else { u64::MAX };
-            cuts = cuts.saturating_sub(1);
-            let (mut asks, mut asked) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-            std::thread::spawn(move || {
-                let mut buffer = [0; 4096];
-                while let Ok(n @ 1..) = asks.read(&mut buffer) {
-                    if asked.write_all(&buffer[..n]).is_err() {
-                        break;
-                    }
-                }
-            });
-            std::thread::spawn(move || {
-                let _ = std::io::copy(
-                    &mut std::io::Read::by_ref(&mut server).take(limit),
-                    &mut client,
-                );
-                let _ = client.shutdown(std::net::Shutdown::Both);
-                let _ = server.shutdown(std::net::Shutdown::Both);
-            });
+fn cutting(server: u16, cuts: usize, limit: u64) -> u16 {
+    relay(server, move |passing| {
+        if passing.is_answer && passing.connection < cuts {
+            let left = usize::try_from(limit - passing.at).unwrap();
+            if passing.bytes.len() >= left {
+                passing.bytes.truncate(left);
+                return ControlFlow::Break(());
+            }
         }
-    });
-    port
+        ControlFlow::Continue(())
+    })
 }
 
 #[test]

@@ -156,6 +156,7 @@ pub(super) fn bring(
         } else {
             GAP_COPIED
         },
+        most_gaps: None,
         largest_request: most.saturating_sub(block.unwrap_or(0)),
         most_ranges: usize::MAX,
         concurrency: 1,

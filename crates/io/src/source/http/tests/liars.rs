@@ -49,7 +49,7 @@ impl Liar {
     /// Opens its file, with little patience.
     fn open(&self) -> Result<Arc<HttpSource>, IoError> {
         let given = [("request_timeout", "0.5"), ("connect_timeout", "0.5")];
-        HttpSource::open_ends(&self.url(), &settings(&self.url(), &given), SMALL)
+        HttpSource::open_ends(&self.url(), &Settings::with(&self.url(), &given)?, SMALL)
     }
 }
 

@@ -1,0 +1,149 @@
+//! Several files that are opened side by side, and files that are opened in the background.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use femtobarn_io::{IoError, PULSE, Together, goes_on};
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::Reader;
+
+use crate::ntuple::NTuple;
+use crate::open::{OpenOptions, open_reader_as};
+
+/// Files opened at the same time.
+const THREADS: usize = 8;
+
+type Opened = Result<Option<Reader>, RNTupleError>;
+
+/// Opens files side by side; what they give comes in their order. When one fails, or is interrupted, those that wait for
+/// servers end as well.
+pub(crate) fn open_all(
+    files: &[(String, Option<String>)],
+    options: &OpenOptions,
+) -> Result<Vec<Option<Reader>>, RNTupleError> {
+    let tasks = Mutex::new(files.iter().enumerate());
+    let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let opened: Mutex<Vec<(usize, Opened)>> = Mutex::default();
+    let together = Together::of_this_thread();
+    let work = || {
+        while let Some((index, (url, path))) = next() {
+            let known = options.states.get(index);
+            let open = || open_reader_as(known, url, path.as_deref(), options);
+            let reader = together.work(open);
+            let is_error = reader.is_err();
+            // noted before others end because of it: what failed first is the reason
+            let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
+            opened.push((index, reader));
+            if is_error {
+                together.stop();
+                while next().is_some() {}
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let (working, ended) = channel();
+        for _ in 1..files.len().min(THREADS) {
+            let working = working.clone();
+            scope.spawn(|| while_working(working, work));
+        }
+        while_working(working, work);
+        // this thread is the one that hears of signals, also when only others wait for servers
+        while ended.recv_timeout(PULSE) == Err(RecvTimeoutError::Timeout) {
+            if !goes_on() {
+                together.stop();
+            }
+        }
+    });
+    in_order(opened.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Does something; that it is done is seen by whoever has the other end.
+fn while_working(_working: Sender<()>, work: impl FnOnce()) {
+    work();
+}
+
+/// What was opened, in the order of the files, or else the error of the first one that failed by itself. The files are given
+/// as they were done.
+fn in_order(mut opened: Vec<(usize, Opened)>) -> Result<Vec<Option<Reader>>, RNTupleError> {
+    let failed = opened.iter().find_map(|(_, reader)| reader.as_ref().err());
+    let was_interrupted = failed.is_some_and(RNTupleError::is_interrupted);
+    opened.sort_unstable_by_key(|(index, _)| *index);
+    if failed_by_itself(&opened) && !was_interrupted {
+        // the others were ended by that
+        opened.retain(|(_, reader)| !matches!(reader, Err(error) if error.is_interrupted()));
+    }
+    opened.into_iter().map(|(_, reader)| reader).collect()
+}
+
+fn failed_by_itself(opened: &[(usize, Opened)]) -> bool {
+    let mut errors = opened
+        .iter()
+        .filter_map(|(_, reader)| reader.as_ref().err());
+    errors.any(|error| !error.is_interrupted())
+}
+
+/// Files that are opened in the background. When it is dropped, that ends, also where it waits for servers.
+#[derive(Debug)]
+pub struct Opening {
+    receiver: Receiver<Result<NTuple, RNTupleError>>,
+    found: Option<Result<NTuple, RNTupleError>>,
+    together: Together,
+}
+
+impl Opening {
+    /// Begins to open files, as [`NTuple::open`] does.
+    pub fn new(files: Vec<(String, Option<String>)>, options: OpenOptions) -> Self {
+        let together = Together::in_background();
+        let (sender, receiver) = channel();
+        let own = together.clone();
+        let thread = thread::Builder::new().name("femtobarn-open".into());
+        let begun = thread.spawn(move || {
+            // nobody may want it any more
+            let _ = sender.send(own.work(|| NTuple::open(&files, options)));
+        });
+        Self {
+            receiver,
+            found: begun
+                .err()
+                .map(|source| Err(IoError::from_open("", source).into())),
+            together,
+        }
+    }
+
+    /// Whether it need not be waited for.
+    pub fn is_done(&mut self) -> bool {
+        if self.found.is_none() {
+            self.found = self.receiver.try_recv().ok();
+        }
+        self.found.is_some()
+    }
+
+    /// The files; `waiting` is called now and then until they are open, and ends that with `false`.
+    ///
+    /// # Errors
+    /// As [`NTuple::open`].
+    pub fn wait(mut self, waiting: &mut dyn FnMut() -> bool) -> Result<NTuple, RNTupleError> {
+        if let Some(found) = self.found.take() {
+            return found;
+        }
+        loop {
+            match self.receiver.recv_timeout(PULSE) {
+                Ok(found) => return found,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(RNTupleError::internal(
+                        "the thread that opens a file has ended",
+                    ));
+                }
+                Err(RecvTimeoutError::Timeout) if waiting() => {}
+                Err(RecvTimeoutError::Timeout) => return Err(RNTupleError::Interrupted),
+            }
+        }
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.together.stop();
+    }
+}
