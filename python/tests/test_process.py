@@ -29,6 +29,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     url = f"dir:{tmp_path_factory.mktemp('process') / 'store'}"
     store = fb.DataStore.connect(url)
     dataset = store.root.create_dataset("a")
+    dataset.create_run(99)
     sizes = np.random.default_rng(1).multinomial(N, np.arange(50) / np.arange(50).sum())
     subruns = np.repeat(np.arange(50), sizes)
     with store.write_batch() as batch:
@@ -39,7 +40,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def dataset(url: str) -> fb.DataSet:
-    return fb.DataStore.connect(url)["a"]
+    return fb.DataStore.connect(url, mode="r")["a"]
 
 
 def number(event: Any) -> int:
@@ -132,7 +133,7 @@ def test_parts_of_a_dataset_and_other_sizes(dataset: fb.DataSet) -> None:
         assert process(run, number, **options).value == expected
     subrun = next(iter(run))
     assert process(subrun, number).value == [int(event.load("n")) for event in subrun]
-    empty = dataset.create_run(99)
+    empty = dataset[99]
     assert process(empty, lambda event: 1, preload=[]).value == []
     assert process(empty, lambda event: 1, preload=[], reduce=together).value is None
     assert process(dataset, lambda event: None).value == []
@@ -271,6 +272,14 @@ def test_wrong_usage_is_told(dataset: fb.DataSet) -> None:
         process([1, 2], number)
     with pytest.raises(KeyError, match="no event of dataset 'a' has a product 'm'"):
         process(dataset, number, preload=["m"])
+
+
+def test_other_processes_read_what_this_one_may_write(tmp_path: Path) -> None:
+    dataset = fb.DataStore.connect(f"dir:{tmp_path / 'store'}").root.create_dataset("a")
+    subrun = dataset.create_run(1).create_subrun(1)
+    for n in range(10):
+        subrun.create_event(n).store("n", n)
+    assert process(dataset, number, executor="processes").value == list(range(10))
 
 
 def test_threads_end_with_what_they_work_for(dataset: fb.DataSet) -> None:
