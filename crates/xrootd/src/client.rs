@@ -16,6 +16,8 @@ use crate::{Code, Options, Server, XrootdError, XrootdUrl, with_causes};
 #[derive(Debug, Clone, Default)]
 pub struct Client {
     shared: Arc<Shared>,
+    /// Whether servers that accept no connections are waited for.
+    is_patient: bool,
 }
 
 #[derive(Debug, Default)]
@@ -78,6 +80,17 @@ impl Client {
         };
         Self {
             shared: Arc::new(shared),
+            is_patient: false,
+        }
+    }
+
+    /// The same, for servers that were there before: one that accepts no connections may be starting again, and is asked as often
+    /// as others that fail.
+    #[must_use]
+    pub fn patient(&self) -> Self {
+        Self {
+            is_patient: true,
+            ..self.clone()
         }
     }
 
@@ -92,7 +105,7 @@ impl Client {
     }
 
     /// A connection to a server, shared with all that ask it.
-    async fn connection(
+    pub(crate) async fn connection(
         &self,
         server: &Server,
         token: &str,
@@ -131,7 +144,7 @@ impl Client {
     ) -> Result<Answered, XrootdError> {
         let options = &self.shared.options;
         // a server that was there before may be starting again
-        let is_known = !tried.history.is_empty();
+        let is_known = self.is_patient || !tried.history.is_empty();
         let mut is_away = false;
         for attempt in 0..=options.most_retries {
             // the first time, the connection may just have been closed as one that nobody uses

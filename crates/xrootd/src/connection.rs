@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::auth::Asker;
 use crate::file::Limits;
-use crate::protocol::{self, Malformed, Protocol, QueryKind, Redirect, Request, Status};
+use crate::protocol::{self, Malformed, Protocol, QueryKind, Redirect, Request, SessionId, Status};
 use crate::streams::{Late, Reply, Streams};
 use crate::tls::TlsSession;
 use crate::{Code, Options, Server, XrootdError};
@@ -72,6 +72,8 @@ pub struct Trace {
 pub(crate) struct Connection {
     pub server: Server,
     pub protocol: Protocol,
+    /// As the server calls it, for who wants to end it by another connection.
+    pub session: SessionId,
     options: Arc<Options>,
     streams: Arc<Streams>,
     outgoing: mpsc::Sender<Outgoing>,
@@ -177,7 +179,7 @@ impl Connection {
         };
         let mut raw = Raw { server, stream };
         let start = Instant::now();
-        raw.login(&asker, token, trace).await?;
+        let session = raw.login(&asker, token, trace).await?;
         trace.login = Some(start.elapsed());
         let streams = Arc::new(Streams::default());
         let (reading, writing) = tokio::io::split(raw.stream);
@@ -189,6 +191,7 @@ impl Connection {
         Ok(Self {
             server: server.clone(),
             protocol,
+            session,
             options,
             streams,
             outgoing,
