@@ -142,6 +142,18 @@ impl Trial {
         check_reads(&*source, &self.content).unwrap();
     }
 
+    /// A server that was there accepts no connections, and is there again a moment later, as one that is started again.
+    fn away(&mut self) {
+        let (way, source) = self.open_well(&[]);
+        self.ways.close(way);
+        std::thread::scope(|scope| {
+            let read = scope.spawn(|| check_reads(&*source, &self.content));
+            std::thread::sleep(Duration::from_millis(900));
+            self.ways.open(way);
+            read.join().unwrap().unwrap();
+        });
+    }
+
     /// Nothing comes any more, and nobody closes the connection.
     fn silent(&mut self) {
         let (way, source) = self.open_well(HASTY);
@@ -162,6 +174,7 @@ fn goes_bad_ways(kind: &'static str, more: More<'static>) {
         Trial::cut,
         Trial::reset,
         Trial::dead,
+        Trial::away,
         Trial::silent,
     ] {
         way(&mut trial);
