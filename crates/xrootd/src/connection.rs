@@ -25,7 +25,7 @@ mod patience;
 pub(crate) use flow::receive;
 use flow::send;
 use greeting::Raw;
-use patience::Patience;
+use patience::{LONG, Patience};
 
 /// Requests that may wait to be sent.
 const OUTGOING: usize = 64;
@@ -374,7 +374,8 @@ impl Connection {
             request,
             data,
         });
-        let mut left = patience;
+        // often enough to tell of an answer that comes later
+        let mut left = patience.min(LONG);
         loop {
             match timeout(left, &mut receiver).await {
                 Ok(Ok(Reply::Answer(status, body))) => return Ok((status, body)),
@@ -382,7 +383,12 @@ impl Connection {
                 Ok(Ok(Reply::Lost(why))) => return Err(lost(why)),
                 Ok(Err(_)) => return Err(lost("it is closed".to_owned())),
                 Err(_) => match self.streams.late(taken.id, patience) {
-                    Late::Not(more) => left = more,
+                    Late::Not(more) => {
+                        if let Some(by) = self.streams.postponed(taken.id) {
+                            waits.tell(&self.server, doing, by, "the answer comes later");
+                        }
+                        left = more;
+                    }
                     Late::Postponed(by) => {
                         return Err(waits.over(&self.server, doing, by, "the answer comes later"));
                     }

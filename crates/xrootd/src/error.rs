@@ -195,7 +195,7 @@ fn seconds(duration: Duration) -> u64 {
 }
 
 /// What a server says, if it says anything, behind something else.
-fn said(message: &str) -> String {
+pub(crate) fn said(message: &str) -> String {
     match message {
         "" => String::new(),
         message => format!(" ({message})"),

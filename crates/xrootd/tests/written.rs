@@ -1,6 +1,10 @@
 //! Files that are written over connections that break, and to servers that end and start again.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests"
+)]
 
 use std::time::Duration;
 
