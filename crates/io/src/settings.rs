@@ -12,7 +12,7 @@ use std::str::FromStr;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use crate::remote::{is_for_others, public};
+use crate::remote::{is_for_others, public, scheme};
 use crate::units::parse_bytes;
 use crate::{IoError, SourceCost};
 
@@ -461,7 +461,7 @@ impl SettingsFile {
             match value {
                 toml::Value::Table(part) => {
                     let part: Result<_, _> = part.into_iter().map(|(n, v)| plain(n, v)).collect();
-                    out.parts.push((name, part?));
+                    out.parts.push((comparable(&name), part?));
                 }
                 value => {
                     let (name, text) = plain(name, value)?;
@@ -476,6 +476,7 @@ impl SettingsFile {
     }
 
     fn text(&self, url: &str, name: &str) -> Option<String> {
+        let url = comparable(url);
         let fitting = self
             .parts
             .iter()
@@ -483,6 +484,39 @@ impl SettingsFile {
         let own = fitting.map(|(_, part)| part).chain([&self.top]);
         own.filter_map(|part| part.get(name)).next().cloned()
     }
+}
+
+/// A URL, or the beginning of one, so that what names the same is written the same: schemes and servers in small letters,
+/// without a port that is the usual one, and paths of XRootD behind one slash.
+fn comparable(url: &str) -> String {
+    let Some((_, rest)) = url.split_once("://").filter(|_| !is_for_others(url)) else {
+        return url.to_owned();
+    };
+    let scheme = match scheme(url).unwrap_or_default().as_str() {
+        "xroot" => "root".to_owned(),
+        "xroots" => "roots".to_owned(),
+        other => other.to_owned(),
+    };
+    let (server, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let (user, host) = server.split_at(server.rfind('@').map_or(0, |at| at + 1));
+    let usual = match scheme.as_str() {
+        "root" | "roots" => ":1094",
+        "http" | "dav" => ":80",
+        "https" | "davs" => ":443",
+        _ => "",
+    };
+    let host = host.to_ascii_lowercase();
+    let is_usual = !usual.is_empty() && host.ends_with(usual);
+    let host = host.strip_suffix(usual).unwrap_or(&host);
+    let path = match path {
+        // it ends there, and is no beginning of another name
+        "" if is_usual => "/".to_owned(),
+        path if path.starts_with('/') && scheme.starts_with("root") => {
+            format!("/{}", path.trim_start_matches('/'))
+        }
+        path => path.to_owned(),
+    };
+    format!("{scheme}://{user}{host}{path}")
 }
 
 /// The file of settings of this process, read once. That it is none is told at each use.
@@ -541,6 +575,58 @@ mod tests {
         ] {
             let error = SettingsFile::parse(text, "config.toml").unwrap_err();
             assert!(error.to_string().contains(said), "{error}");
+        }
+    }
+
+    /// What was compared was the text, so that one slash less left the settings out.
+    #[test]
+    fn the_same_url_has_the_same_settings_however_it_is_written() {
+        for (start, fits, fits_not) in [
+            (
+                "root://h:99//store",
+                &[
+                    "root://h:99/store/f",
+                    "xroot://H:99//store/f",
+                    "ROOT://h:99///store",
+                ][..],
+                &[
+                    "root://h:9//store",
+                    "roots://h:99//store",
+                    "root://h:99//other",
+                ][..],
+            ),
+            (
+                "root://h/",
+                &["root://h//f", "root://h:1094//f", "root://h//"],
+                &["root://h2//f"],
+            ),
+            (
+                "root://h:1094",
+                &["root://h//f"],
+                &["root://h2//f", "root://h:10940//f"],
+            ),
+            (
+                "root://[::1]:1094//a",
+                &["root://[::1]//a"],
+                &["root://[::1]:1//a"],
+            ),
+            ("S3://b", &["s3://b/k", "S3://b/k"], &["s3a://b/k"]),
+            (
+                "https://H:443/a/",
+                &["https://h/a/b"],
+                &["http://h:443/a/b", "https://h/A/b"],
+            ),
+            ("root://me@h//f", &["root://me@h//f"], &["root://h//f"]),
+            (
+                "zip://A::root://H//f",
+                &["zip://A::root://H//f"],
+                &["zip://a::root://h//f"],
+            ),
+        ] {
+            let file = SettingsFile::parse(&format!("['{start}']\nuser = 'x'\n"), "f").unwrap();
+            let is_found = |url: &&&str| file.text(url, "user").is_some();
+            assert_eq!(fits.iter().filter(is_found).count(), fits.len(), "{start}");
+            assert_eq!(fits_not.iter().filter(is_found).count(), 0, "{start}");
         }
     }
 
