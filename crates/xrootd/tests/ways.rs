@@ -129,6 +129,33 @@ fn a_slow_way_up_is_no_failure() {
     assert!(std::fs::read(server.data[0].join("new")).unwrap() == whole);
 }
 
+/// What could not be asked again was counted as asked again.
+#[test]
+fn only_what_is_asked_again_is_counted_so() {
+    let Some((server, mut ways)) = start() else {
+        return;
+    };
+    server.put("f", &content(1000));
+    let way = ways.before(server.port);
+    runtime().block_on(async {
+        let client = Client::new(hasty());
+        let file = File::open(&client, at(way, "f"), OpenOptions::Read);
+        let file = file.await.unwrap();
+        ways.close(way);
+        let range = 0..1000;
+        file.read_ranges(std::slice::from_ref(&range))
+            .await
+            .unwrap_err();
+        assert_eq!(file.asked(), (1, 0));
+        ways.open(way);
+        file.read_ranges(std::slice::from_ref(&range))
+            .await
+            .unwrap();
+        let (asked, again) = file.asked();
+        assert!(asked == again + 2 && again > 0, "{asked}, {again}");
+    });
+}
+
 /// A way on which nothing arrives any more ends writing in time.
 #[test]
 fn a_way_up_that_is_dead_is_told() {

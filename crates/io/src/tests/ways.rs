@@ -291,6 +291,30 @@ fn uploads_to_a_server_that_falls_silent_end_in_time() {
     }
 }
 
+/// Such a server was asked for the folder until that was given up, and then sent the file as often; of the first, the error
+/// said nothing.
+#[test]
+fn an_upload_is_given_up_with_the_first_request_that_nobody_answers() {
+    let (Some(place), Some(mut ways)) = (Place::start("nginx"), Ways::start()) else {
+        return;
+    };
+    let way = ways.before(place.server.port);
+    let settings = place.settings(way, HASTY);
+    let sink = create_remote(&place.url(way, "dav/new"), true, &settings).unwrap();
+    sink.write_at(0, &content(1 << 20)).unwrap();
+    ways.poison_stream(way, "timeout", "upstream", &[("timeout", 0)]);
+    let start = Instant::now();
+    let text = with_causes(&sink.commit().unwrap_err());
+    drop(sink);
+    // twice a second for the answer and one for the connection, and nothing is to be removed
+    assert!(
+        start.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        start.elapsed()
+    );
+    assert!(text.contains("HEAD") && !text.contains("PUT"), "{text}");
+}
+
 /// A way that is so slow that sending takes many times `request_timeout` is none that is silent.
 #[test]
 fn uploads_by_slow_ways_are_not_given_up() {

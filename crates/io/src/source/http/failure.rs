@@ -141,6 +141,15 @@ impl HttpError {
         }
     }
 
+    /// Whether no answer came.
+    pub(super) fn is_of_the_way(&self) -> bool {
+        let last = self.failures.last().map(|failure| &failure.why);
+        matches!(
+            last,
+            Some(Why::Silent(_) | Why::Lost(_) | Why::Unreachable(_))
+        )
+    }
+
     /// The error of a sink.
     pub(super) fn of_sink(self, url: &str) -> IoError {
         let url = url.to_owned();
