@@ -286,7 +286,7 @@ impl Client {
                 "the list of {folder} of {} lacks what {server} has: {why}",
                 url.server
             );
-            notice(&server, &text);
+            notice(&server.to_string(), &text);
         }
         if let Some(error) = missing.filter(|_| !is_there) {
             return Err(error);

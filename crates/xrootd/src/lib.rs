@@ -31,7 +31,7 @@ pub use client::Client;
 pub use connection::Trace;
 pub use error::{Code, XrootdError, with_causes};
 pub use file::{File, Limits, OpenOptions};
-pub use notice::tell_notices_by;
+pub use notice::{notice, tell_notices_by};
 pub use options::Options;
 pub use protocol::{DirEntry, Stat};
 pub use tls::{TlsSession, advice as tls_advice, config as tls_config, tls_session};

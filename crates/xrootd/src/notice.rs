@@ -4,8 +4,6 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use crate::Server;
-
 /// How long nothing more is told of a server: many requests may wait for it at once.
 const QUIET: Duration = Duration::from_mins(1);
 
@@ -16,9 +14,9 @@ pub fn tell_notices_by(tell: fn(&str)) {
     *TELL.write().unwrap_or_else(PoisonError::into_inner) = Some(tell);
 }
 
-/// Tells something of a server, if nothing was told of it of late.
-pub(crate) fn notice(server: &Server, text: &str) {
-    static TOLD: Mutex<Option<HashMap<Server, Instant>>> = Mutex::new(None);
+/// Tells something of a server, or of something else, if nothing was told of it of late.
+pub fn notice(about: &str, text: &str) {
+    static TOLD: Mutex<Option<HashMap<String, Instant>>> = Mutex::new(None);
     let Some(tell) = *TELL.read().unwrap_or_else(PoisonError::into_inner) else {
         return;
     };
@@ -26,7 +24,7 @@ pub(crate) fn notice(server: &Server, text: &str) {
         let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
         let told = told.get_or_insert_default();
         told.retain(|_, when| when.elapsed() < QUIET);
-        told.insert(server.clone(), Instant::now()).is_none()
+        told.insert(about.to_owned(), Instant::now()).is_none()
     };
     if is_news {
         tell(text);

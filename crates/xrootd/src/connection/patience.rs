@@ -58,7 +58,7 @@ impl Patience {
             let text = format!(
                 "{server} asks to wait {asked} s for {doing}{said}: it is waited for, up to {longest} s in all (longest_wait)"
             );
-            notice(server, &text);
+            notice(&server.to_string(), &text);
         }
     }
 
