@@ -118,6 +118,23 @@ impl Counted {
     }
 }
 
+/// Whether a request has reached a server in one of its tries: then it may have been done.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reached(Arc<AtomicBool>);
+
+impl Reached {
+    /// What a request carries to tell it.
+    pub fn by(&self) -> Extensions {
+        let mut carried = Extensions::new();
+        carried.insert(self.clone());
+        carried
+    }
+
+    pub fn is_so(&self) -> bool {
+        self.0.load(Relaxed)
+    }
+}
+
 /// Makes requests, and counts those that are to be counted.
 #[derive(Debug)]
 struct Counting {
@@ -145,7 +162,14 @@ impl Counting {
     /// Asks once. A server that was there and accepts no connections may be starting again: that takes longer than the
     /// pauses of stores between their tries, which are for servers that are busy.
     async fn ask_patiently(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let reached = request.extensions().get::<Reached>().cloned();
         let answered = self.ask(request).await;
+        let is_unreached = answered
+            .as_ref()
+            .is_err_and(|error| error.kind() == HttpErrorKind::Connect);
+        if let Some(Reached(reached)) = reached.filter(|_| !is_unreached) {
+            reached.store(true, Relaxed);
+        }
         match &answered {
             Ok(_) => self.was_there.store(true, Relaxed),
             Err(error) if error.kind() == HttpErrorKind::Connect => {

@@ -9,7 +9,7 @@ use object_store::azure::AzureConfigKey as AzureKey;
 use object_store::gcp::GoogleConfigKey as GoogleKey;
 
 use super::profile::Profile;
-use super::{Address, Kind};
+use super::{Address, Kind, failure};
 use crate::remote::public;
 use crate::{IoError, Settings};
 
@@ -79,6 +79,7 @@ impl Options {
         {
             config.insert("allow_http".to_owned(), "true".to_owned());
         }
+        hide_secrets(&config);
         Ok(Self {
             kind: address.kind,
             bucket: address.bucket.clone(),
@@ -119,6 +120,27 @@ fn check_servers(url: &str, config: &BTreeMap<String, String>) -> Result<(), IoE
         }
     }
     Ok(())
+}
+
+/// Has no error say by what a store is asked, also where its server does.
+fn hide_secrets(config: &BTreeMap<String, String>) {
+    let names = [
+        S3Key::SecretAccessKey.as_ref(),
+        S3Key::Token.as_ref(),
+        AzureKey::AccessKey.as_ref(),
+        AzureKey::Token.as_ref(),
+        AzureKey::ClientSecret.as_ref(),
+    ];
+    failure::hide(
+        names
+            .iter()
+            .filter_map(|name| config.get(*name))
+            .map(String::as_str),
+    );
+    // of a shared access signature, only the signature is secret
+    let signed = config.get(AzureKey::SasKey.as_ref()).map(String::as_str);
+    let parts = signed.unwrap_or_default().split('&');
+    failure::hide(parts.filter_map(|part| part.trim_start_matches('?').strip_prefix("sig=")));
 }
 
 /// What the environment says, in the names of `object_store`.

@@ -352,3 +352,31 @@ fn what_may_stay_on_a_server_that_went_away_is_told() {
     let left = names.find(|name| name.contains("partial")).unwrap();
     assert!(text.contains(&left), "{left}: {text}");
 }
+
+/// It was said that nobody knew whether the object was there.
+#[test]
+fn an_object_that_nobody_was_sent_is_not_there() {
+    let (Some(place), Some(mut ways)) = (Place::start("minio"), Ways::start()) else {
+        return;
+    };
+    let way = ways.before(place.server.port);
+    let settings = place.settings(way, HASTY);
+    let sink = create_remote(&place.url(way, "new"), true, &settings).unwrap();
+    sink.write_at(0, b"all of it").unwrap();
+    ways.close(way);
+    let text = with_causes(&sink.commit().unwrap_err());
+    assert!(text.contains("refused"), "{text}");
+    assert!(!text.contains("not known"), "{text}");
+}
+
+#[test]
+fn a_store_without_tls_is_told() {
+    let Some(place) = Place::start("minio") else {
+        return;
+    };
+    let endpoint = place.server.endpoint.replace("http://", "https://");
+    let more = [("endpoint", endpoint.as_str()), ("most_retries", "0")];
+    let error = place.open(place.server.port, "f", &more).unwrap_err();
+    let text = with_causes(&error);
+    assert!(text.contains("write http:// for https://"), "{text}");
+}
