@@ -12,6 +12,8 @@ use std::str::FromStr;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
+use femtobarn_xrootd::Token;
+
 use crate::remote::{is_for_others, public, scheme};
 use crate::units::parse_bytes;
 use crate::{IoError, SourceCost};
@@ -183,8 +185,18 @@ impl Settings {
             for name in names.filter(|name| *name != STORAGE_OPTIONS) {
                 check_name(name, &settings.url)?;
             }
+            settings.check_flags()?;
         }
         Ok(settings)
+    }
+
+    /// Insists that what is given as true or false is that, whoever heeds it.
+    fn check_flags(&self) -> Result<(), IoError> {
+        let flags = ["checksums", "anonymous"];
+        for name in flags.iter().filter(|name| self.given.contains_key(**name)) {
+            self.flag(name)?;
+        }
+        Ok(())
     }
 
     /// Whether files of servers are to be read by who was brought for that, whatever their scheme.
@@ -336,6 +348,24 @@ impl Settings {
             concurrency: self.number("concurrency")?.unwrap_or(own.concurrency),
             ..own
         })
+    }
+
+    /// The bearer token that is set.
+    ///
+    /// # Errors
+    /// If it is none: no server is sent what cannot be in the head of a request.
+    pub(crate) fn token(&self) -> Result<Option<Token>, IoError> {
+        let Some(text) = self.text("bearer_token")? else {
+            return Ok(None);
+        };
+        let is_clean = |text: &str| text.chars().all(|c| c.is_ascii_graphic());
+        match Token::of(&text).filter(|token| is_clean(token.secret())) {
+            Some(token) => Ok(Some(token)),
+            None => Err(IoError::Setting {
+                url: self.url.clone(),
+                what: "bearer_token is no token: it is empty, or has spaces, line breaks or other letters than those of ASCII".to_owned(),
+            }),
+        }
     }
 
     /// Where a file is made that a server gets as a whole.
@@ -665,6 +695,9 @@ mod tests {
                 .contains("largest_gap")
         );
         assert!(!format!("{settings:?}").contains('8'));
+        // also of those that a protocol does not heed
+        let flag = Settings::with("https://h/f", &[("checksums", "maybe")]).unwrap_err();
+        assert!(flag.to_string().contains("true or false"), "{flag}");
     }
 
     #[test]

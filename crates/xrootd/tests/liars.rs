@@ -273,3 +273,21 @@ fn a_list_tells_what_it_lacks() {
         "{told:?}"
     );
 }
+
+#[test]
+fn a_web_server_is_told_as_one() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            stream
+                .write_all(b"HTTP/1.1 400 Bad Request\r\nServer: nginx\r\n\r\n")
+                .unwrap();
+            // as long as the client has something to say
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+    });
+    let error = run(async { open(&hasty(), port).await.unwrap_err() });
+    let error = with_causes(&error);
+    assert!(error.contains("looks like a web server"), "{error}");
+}

@@ -167,6 +167,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<'_, S> {
         let mut header = [0; HEADER_LENGTH];
         let read = self.stream.read_exact(&mut header).await;
         read.map_err(|error| self.lost(doing, &error))?;
+        if header.starts_with(b"HTTP") {
+            let source = Malformed {
+                what: "answer",
+                expected: "one of XRootD".to_owned(),
+                found: "one of HTTP: this looks like a web server, whose files are those of http:// or https://, or the port is not that of XRootD (1094)".to_owned(),
+            };
+            return Err(self.malformed(doing, source));
+        }
         let header = Header::parse(&header).map_err(|source| self.malformed(doing, source))?;
         if header.length > MOST {
             let source = Malformed {

@@ -195,7 +195,7 @@ impl HttpUpload {
     ) -> Result<T, IoError> {
         let client = Client::shared(&self.limits, &self.target.url)?;
         let done = wait_for(&self.target.url, work(self, &client))?;
-        done.map_err(|error| error.of_sink(&self.target.url))
+        done.map_err(|error| error.of_sink(&self.target))
     }
 
     fn call<'a>(&'a self, client: &'a Client, target: &'a Target) -> Call<'a> {
