@@ -55,10 +55,15 @@ use target::Target;
 
 /// Runs the program with these arguments (without the program's name) on the standard streams; gives its exit code.
 pub fn run(args: Vec<String>) -> i32 {
-    tell_notices_by(tell);
+    let before = tell_notices_by(tell);
     let mut out = Output::new(std::io::stdout().lock());
     let mut err = Output::new(std::io::stderr().lock());
-    run_with(args, &mut out, &mut err)
+    let code = run_with(args, &mut out, &mut err);
+    // the process may be Python's, which goes on
+    if let Some(before) = before {
+        tell_notices_by(before);
+    }
+    code
 }
 
 /// Tells on standard error what should be known although nothing has failed. Another thread may hold the lock of that until

@@ -9,9 +9,11 @@ const QUIET: Duration = Duration::from_mins(1);
 
 static TELL: RwLock<Option<fn(&str)>> = RwLock::new(None);
 
-/// From now on, such is told by this, in place of what was given before. It is called on any thread, and returns soon.
-pub fn tell_notices_by(tell: fn(&str)) {
-    *TELL.write().unwrap_or_else(PoisonError::into_inner) = Some(tell);
+/// From now on, such is told by this, in place of what was given before, which comes back. It is called on any thread, and
+/// returns soon.
+pub fn tell_notices_by(tell: fn(&str)) -> Option<fn(&str)> {
+    let mut told_by = TELL.write().unwrap_or_else(PoisonError::into_inner);
+    told_by.replace(tell)
 }
 
 /// Tells something of a server, or of something else, if nothing was told of it of late.
