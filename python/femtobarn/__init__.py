@@ -33,6 +33,7 @@ from femtobarn.errors import (
     MissingDependencyError,
     NotFoundError,
     ResourceError,
+    ServerWarning,
     UnreadableWarning,
     UsageError,
 )
@@ -62,6 +63,7 @@ __all__ = [
     "Report",
     "Request",
     "ResourceError",
+    "ServerWarning",
     "SourceMetrics",
     "Type",
     "UnreadableWarning",
