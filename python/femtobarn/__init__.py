@@ -42,6 +42,7 @@ from femtobarn.errors import (
     MissingDependencyError,
     NotFoundError,
     ResourceError,
+    ServerWarning,
     UnreadableWarning,
     UsageError,
 )
@@ -88,6 +89,7 @@ __all__ = [
     "Request",
     "ResourceError",
     "Run",
+    "ServerWarning",
     "SourceMetrics",
     "SubRun",
     "Type",

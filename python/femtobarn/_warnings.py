@@ -7,9 +7,9 @@ import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
-from femtobarn.errors import UnreadableWarning
+from femtobarn.errors import ServerWarning, UnreadableWarning
 
-__all__ = ["warn_of_left_out", "warn_outside"]
+__all__ = ["warn_of_left_out", "warn_of_server", "warn_outside"]
 
 _HERE = str(Path(__file__).parent / "_")[:-1]  # with the separator
 
@@ -30,6 +30,17 @@ def warn_outside(message: str, category: type[Warning]) -> None:
         frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def warn_of_server(message: str) -> None:
+    """Warn of what a server does, which the client has noticed.
+
+    Parameters
+    ----------
+    message : str
+        What is to be known.
+    """
+    warn_outside(message, ServerWarning)
 
 
 def warn_of_left_out(skipped: Iterable[tuple[str, str]], where: str, what: str, listed: str) -> None:

@@ -17,6 +17,7 @@ __all__ = [
     "MissingDependencyError",
     "NotFoundError",
     "ResourceError",
+    "ServerWarning",
     "UnreadableWarning",
     "UsageError",
 ]
@@ -111,6 +112,16 @@ class UnreadableWarning(UserWarning):
 
     The message names it and says why; `NTuple.skipped` lists it from then on. Conversions and copies warn of whatever
     they leave out.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+class ServerWarning(UserWarning):
+    """A server asks to wait for long, or a list lacks what a server has that cannot be reached.
+
+    Nothing has failed: it is waited, and what other servers have is listed. The message names the server.
     """
 
     def __init__(self, message: str) -> None:

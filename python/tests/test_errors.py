@@ -25,7 +25,7 @@ BUILTIN = {
 
 
 def test_every_error_is_listed():
-    assert set(errors.__all__) == {*BUILTIN, "UnreadableWarning"}
+    assert set(errors.__all__) == {*BUILTIN, "ServerWarning", "UnreadableWarning"}
 
 
 @pytest.mark.parametrize(("name", "builtin"), BUILTIN.items())

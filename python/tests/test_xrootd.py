@@ -5,8 +5,11 @@ import json
 import multiprocessing
 import pickle
 import shutil
+import socket
+import struct
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -239,8 +242,6 @@ except KeyboardInterrupt:
 
 def test_ctrl_c_ends_waiting(tmp_path):
     """A server that says nothing was waited for to the end."""
-    import socket
-
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -282,3 +283,51 @@ def test_files_are_written_to_servers(server, tmp_path):
         fb.update(url)
     fb.write(f"{server.url}/written/other.root", {"n": [1, 2, 3]})
     assert fb.open(f"{server.url}/written/other.root").num_entries == 3
+
+
+def busy_server():
+    """Listen on a port; who logs in there is asked to come back in five seconds, and then refused."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        protocol = struct.pack(">IBBBB", 0x511, 0, 0, 0, 1)
+        for number in range(2):
+            client, _ = listener.accept()
+            with client:
+                client.recv(44, socket.MSG_WAITALL)
+                client.sendall(struct.pack(">HHI", 0, 0, 8) + protocol)
+                client.sendall(struct.pack(">HHI", 0, 0, 8) + protocol)
+                client.recv(24, socket.MSG_WAITALL)
+                status, body = (
+                    (4005, struct.pack(">I", 5) + b"staging") if number == 0 else (4003, b"\0\0\x0b\xc3none\0")
+                )
+                client.sendall(struct.pack(">HHI", 0, status, len(body)) + body)
+
+    threading.Thread(target=serve, daemon=True).start()
+    return listener
+
+
+def test_a_long_wait_is_told():
+    """It was waited for in silence, for up to ten minutes."""
+    with busy_server() as listener:
+        port = listener.getsockname()[1]
+        with (
+            pytest.warns(
+                fb.ServerWarning, match=f"127.0.0.1:{port} asks to wait 5 s for login .staging.*longest_wait"
+            ) as told,
+            pytest.raises(fb.FemtobarnError),
+        ):
+            fb.open(f"root://127.0.0.1:{port}//a.root")
+        assert told[0].filename == __file__
+
+
+def test_a_long_wait_is_told_by_the_program():
+    """While others hold the lock of standard error, too."""
+    with busy_server() as listener:
+        port = listener.getsockname()[1]
+        command = [sys.executable, "-c", "import sys; from femtobarn._cli import main; sys.exit(main())"]
+        done = subprocess.run([*command, "info", f"root://127.0.0.1:{port}//a.root"], capture_output=True, text=True)
+        lines = done.stderr.splitlines()
+        assert lines[0].startswith(f"fb: 127.0.0.1:{port} asks to wait 5 s for login (staging)"), done.stderr
+        assert done.returncode == 3
+        assert not done.stdout

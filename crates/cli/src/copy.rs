@@ -1,5 +1,6 @@
 //! `fb cp`: files from anywhere to anywhere, byte for byte.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::time::Instant;
 
@@ -40,6 +41,7 @@ pub fn run(
         );
         return Err(Failure::new(code::USAGE, "usage", message));
     }
+    check_apart(&files, &args.destination)?;
     end_gently();
     let show = Show::new(files.len(), json);
     let options = CopyOptions {
@@ -77,6 +79,28 @@ pub fn run(
         }
     }
     Ok(worst)
+}
+
+/// Whether each copy has a name of its own, which is not that of what is copied.
+fn check_apart(files: &[Target], folder: &str) -> Result<(), Failure> {
+    let usage = |message: String| Err(Failure::new(code::USAGE, "usage", message));
+    let mut known: HashMap<String, String> = HashMap::new();
+    for target in files {
+        let from = target.whole();
+        let to = destination(&from, folder);
+        if is_remote(&from) && from == to {
+            return usage(format!("{} would be copied onto itself", public(&from)));
+        }
+        if let Some(other) = known.insert(to.clone(), from.clone()) {
+            return usage(format!(
+                "{} and {} would both become {}: copy them into different folders",
+                public(&other),
+                public(&from),
+                public(&to)
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Makes a folder of this machine that is named as one, as servers make theirs.

@@ -41,11 +41,12 @@ mod value;
 mod verify;
 mod verify_text;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use femtobarn::io::public;
+use femtobarn::io::{public, tell_notices_by};
 
 use args::{Cli, Verb};
 use failure::{Failure, code};
@@ -55,9 +56,27 @@ use target::Target;
 
 /// Runs the program with these arguments (without the program's name) on the standard streams; gives its exit code.
 pub fn run(args: Vec<String>) -> i32 {
+    let before = tell_notices_by(tell);
     let mut out = Output::new(std::io::stdout().lock());
     let mut err = Output::new(std::io::stderr().lock());
-    run_with(args, &mut out, &mut err)
+    let code = run_with(args, &mut out, &mut err);
+    // the process may be Python's, which goes on
+    if let Some(before) = before {
+        tell_notices_by(before);
+    }
+    code
+}
+
+/// Tells on standard error what should be known although nothing has failed. Another thread may hold the lock of that until
+/// the end, so that it is gone around.
+fn tell(text: &str) {
+    let stderr = std::io::stderr();
+    let start = if stderr.is_terminal() { "\r\x1b[K" } else { "" };
+    let line = format!("{start}fb: {}\n", printable(text));
+    if let Ok(own) = stderr.as_fd().try_clone_to_owned() {
+        // nobody is left to tell
+        let _ = std::fs::File::from(own).write_all(line.as_bytes());
+    }
 }
 
 fn run_with(args: Vec<String>, out: &mut Output<'_>, err: &mut Output<'_>) -> i32 {

@@ -1,6 +1,8 @@
 //! URLs of files that are not on this machine.
 
-use femtobarn_io::{IoError, RemoteEntry, Settings, is_for_others, list_folder, others_for};
+use femtobarn_io::{
+    IoError, RemoteEntry, Settings, is_for_others, list_folder, notice, others_for,
+};
 pub use femtobarn_io::{is_remote, scheme};
 use glob::Pattern;
 
@@ -174,9 +176,15 @@ impl Place<'_> {
             true => name
                 .replace('%', "%25")
                 .replace('#', "%23")
-                .replace('?', "%3F"),
+                .replace('?', "%3F")
+                .replace('\\', "%5C"),
             false => name.to_owned(),
         }
+    }
+
+    /// Whether what was listed can be named: a question mark begins what is for the server.
+    fn has_url(&self, name: &str) -> bool {
+        !self.encoded(name).contains('?')
     }
 
     fn url(&self) -> String {
@@ -229,6 +237,12 @@ impl Place<'_> {
             false => pattern.matches(&entry.name),
         };
         for entry in entries.iter().filter(fits) {
+            if !self.has_url(&entry.name) {
+                let (folder, name) = (&self.folder, &entry.name);
+                let text = format!("{folder}/{name} is left out: no URL names it, as of a ?");
+                notice(&format!("{folder}/{name}"), &text);
+                continue;
+            }
             let below = self.below(&self.encoded(&entry.name));
             match rest {
                 [] if !entry.is_folder => found.push(below.url()),
@@ -251,6 +265,56 @@ mod tests {
         assert!(!is_remote("/root://h") && !is_remote("file:///f") && !is_remote("gopher://h/f"));
         assert_eq!(scheme("https://h/f").as_deref(), Some("https"));
         assert_eq!(scheme("a b://h"), None);
+    }
+
+    fn entry(name: &str) -> RemoteEntry {
+        RemoteEntry {
+            name: name.to_owned(),
+            is_folder: false,
+            size: None,
+            modified: None,
+        }
+    }
+
+    #[test]
+    fn names_that_were_listed_are_named_or_left_out() {
+        let entries = ["a.root", "a?b.root", "a\\b.root", "[a].root", "{b}.root"].map(entry);
+        let found = |folder: &str, pattern: &str| {
+            let place = Place {
+                folder: folder.to_owned(),
+                query: "",
+                settings: &Settings::default(),
+            };
+            let mut found = Vec::new();
+            place.add_of(&entries, &[pattern], &mut found).unwrap();
+            found
+        };
+        assert_eq!(
+            found("http://h", "a*.root"),
+            [
+                "http://h/a.root",
+                "http://h/a%3Fb.root",
+                "http://h/a%5Cb.root"
+            ]
+        );
+        // one that no URL names failed the whole pattern
+        assert_eq!(
+            found("root://h/", "a*.root"),
+            ["root://h//a.root", "root://h//a\\b.root"]
+        );
+        // a name with brackets is one where nothing fits it as a pattern
+        assert_eq!(found("root://h/", "[a].root"), ["root://h//a.root"]);
+        assert_eq!(found("root://h/", "[b].root"), [""; 0]);
+        let others = [entry("[a].root"), entry("b.root")];
+        let settings = Settings::default();
+        let place = Place {
+            folder: "root://h/".to_owned(),
+            query: "",
+            settings: &settings,
+        };
+        let mut names = Vec::new();
+        place.add_of(&others, &["[a].root"], &mut names).unwrap();
+        assert_eq!(names, ["root://h//[a].root"]);
     }
 
     #[test]

@@ -249,6 +249,14 @@ pub enum IoError {
         /// What is wrong with it.
         what: String,
     },
+    /// It is no URL.
+    #[error("{url} is no URL: {what}")]
+    NoUrl {
+        /// What was to be a URL.
+        url: String,
+        /// What is wrong with it, and how one looks.
+        what: String,
+    },
     /// It has a scheme of which nothing is known.
     #[error(
         "{url}: no files are read from there: there are file, root, roots, http, https, dav, davs, s3, gs and az, and with the Python package what fsspec knows: pip install 'femtobarn[fsspec]'"
@@ -309,7 +317,7 @@ impl IoError {
             Self::WrongAnswer { .. } => "wrong-answer",
             Self::Sending { .. } | Self::SpoolFull { .. } | Self::NotSent { .. } => "write-failed",
             Self::NotWritten { .. } => "unsupported-url",
-            Self::Setting { .. } => "usage",
+            Self::Setting { .. } | Self::NoUrl { .. } => "usage",
             Self::UnknownScheme { .. } => "unsupported-url",
             Self::Unsupported { is_missing, .. } => match is_missing {
                 true => "missing-dependency",
@@ -361,6 +369,7 @@ impl IoError {
             | Self::NotSent { url, .. }
             | Self::NotWritten { url, .. }
             | Self::Setting { url, .. }
+            | Self::NoUrl { url, .. }
             | Self::UnknownScheme { url }
             | Self::Unsupported { url, .. } => url,
         }

@@ -57,7 +57,7 @@ mod tests;
 pub use coalesce::{Request, coalesce};
 pub use doctor::{Check, Outcome, examine};
 pub use error::IoError;
-pub use femtobarn_xrootd::with_causes;
+pub use femtobarn_xrootd::{notice, tell_notices_by, with_causes};
 pub use layer::{HeldSource, MeteredSource, RecordSource};
 pub use meter::{Meter, Metered, Opening, Span, Stage, Traffic, beginning};
 pub use pieces::pieces;

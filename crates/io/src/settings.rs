@@ -12,7 +12,9 @@ use std::str::FromStr;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use crate::remote::{is_for_others, public};
+use femtobarn_xrootd::Token;
+
+use crate::remote::{is_for_others, public, scheme};
 use crate::units::parse_bytes;
 use crate::{IoError, SourceCost};
 
@@ -183,8 +185,18 @@ impl Settings {
             for name in names.filter(|name| *name != STORAGE_OPTIONS) {
                 check_name(name, &settings.url)?;
             }
+            settings.check_flags()?;
         }
         Ok(settings)
+    }
+
+    /// Insists that what is given as true or false is that, whoever heeds it.
+    fn check_flags(&self) -> Result<(), IoError> {
+        let flags = ["checksums", "anonymous"];
+        for name in flags.iter().filter(|name| self.given.contains_key(**name)) {
+            self.flag(name)?;
+        }
+        Ok(())
     }
 
     /// Whether files of servers are to be read by who was brought for that, whatever their scheme.
@@ -343,6 +355,24 @@ impl Settings {
         })
     }
 
+    /// The bearer token that is set.
+    ///
+    /// # Errors
+    /// If it is none: no server is sent what cannot be in the head of a request.
+    pub(crate) fn token(&self) -> Result<Option<Token>, IoError> {
+        let Some(text) = self.text("bearer_token")? else {
+            return Ok(None);
+        };
+        let is_clean = |text: &str| text.chars().all(|c| c.is_ascii_graphic());
+        match Token::of(&text).filter(|token| is_clean(token.secret())) {
+            Some(token) => Ok(Some(token)),
+            None => Err(IoError::Setting {
+                url: self.url.clone(),
+                what: "bearer_token is no token: it is empty, or has spaces, line breaks or other letters than those of ASCII".to_owned(),
+            }),
+        }
+    }
+
     /// Where a file is made that a server gets as a whole.
     ///
     /// # Errors
@@ -466,7 +496,7 @@ impl SettingsFile {
             match value {
                 toml::Value::Table(part) => {
                     let part: Result<_, _> = part.into_iter().map(|(n, v)| plain(n, v)).collect();
-                    out.parts.push((name, part?));
+                    out.parts.push((comparable(&name), part?));
                 }
                 value => {
                     let (name, text) = plain(name, value)?;
@@ -481,6 +511,7 @@ impl SettingsFile {
     }
 
     fn text(&self, url: &str, name: &str) -> Option<String> {
+        let url = comparable(url);
         let fitting = self
             .parts
             .iter()
@@ -488,6 +519,39 @@ impl SettingsFile {
         let own = fitting.map(|(_, part)| part).chain([&self.top]);
         own.filter_map(|part| part.get(name)).next().cloned()
     }
+}
+
+/// A URL, or the beginning of one, so that what names the same is written the same: schemes and servers in small letters,
+/// without a port that is the usual one, and paths of XRootD behind one slash.
+fn comparable(url: &str) -> String {
+    let Some((_, rest)) = url.split_once("://").filter(|_| !is_for_others(url)) else {
+        return url.to_owned();
+    };
+    let scheme = match scheme(url).unwrap_or_default().as_str() {
+        "xroot" => "root".to_owned(),
+        "xroots" => "roots".to_owned(),
+        other => other.to_owned(),
+    };
+    let (server, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let (user, host) = server.split_at(server.rfind('@').map_or(0, |at| at + 1));
+    let usual = match scheme.as_str() {
+        "root" | "roots" => ":1094",
+        "http" | "dav" => ":80",
+        "https" | "davs" => ":443",
+        _ => "",
+    };
+    let host = host.to_ascii_lowercase();
+    let is_usual = !usual.is_empty() && host.ends_with(usual);
+    let host = host.strip_suffix(usual).unwrap_or(&host);
+    let path = match path {
+        // it ends there, and is no beginning of another name
+        "" if is_usual => "/".to_owned(),
+        path if path.starts_with('/') && scheme.starts_with("root") => {
+            format!("/{}", path.trim_start_matches('/'))
+        }
+        path => path.to_owned(),
+    };
+    format!("{scheme}://{user}{host}{path}")
 }
 
 /// The file of settings of this process, read once. That it is none is told at each use.
@@ -549,6 +613,58 @@ mod tests {
         }
     }
 
+    /// What was compared was the text, so that one slash less left the settings out.
+    #[test]
+    fn the_same_url_has_the_same_settings_however_it_is_written() {
+        for (start, fits, fits_not) in [
+            (
+                "root://h:99//store",
+                &[
+                    "root://h:99/store/f",
+                    "xroot://H:99//store/f",
+                    "ROOT://h:99///store",
+                ][..],
+                &[
+                    "root://h:9//store",
+                    "roots://h:99//store",
+                    "root://h:99//other",
+                ][..],
+            ),
+            (
+                "root://h/",
+                &["root://h//f", "root://h:1094//f", "root://h//"],
+                &["root://h2//f"],
+            ),
+            (
+                "root://h:1094",
+                &["root://h//f"],
+                &["root://h2//f", "root://h:10940//f"],
+            ),
+            (
+                "root://[::1]:1094//a",
+                &["root://[::1]//a"],
+                &["root://[::1]:1//a"],
+            ),
+            ("S3://b", &["s3://b/k", "S3://b/k"], &["s3a://b/k"]),
+            (
+                "https://H:443/a/",
+                &["https://h/a/b"],
+                &["http://h:443/a/b", "https://h/A/b"],
+            ),
+            ("root://me@h//f", &["root://me@h//f"], &["root://h//f"]),
+            (
+                "zip://A::root://H//f",
+                &["zip://A::root://H//f"],
+                &["zip://a::root://h//f"],
+            ),
+        ] {
+            let file = SettingsFile::parse(&format!("['{start}']\nuser = 'x'\n"), "f").unwrap();
+            let is_found = |url: &&&str| file.text(url, "user").is_some();
+            assert_eq!(fits.iter().filter(is_found).count(), fits.len(), "{start}");
+            assert_eq!(fits_not.iter().filter(is_found).count(), 0, "{start}");
+        }
+    }
+
     #[test]
     fn those_of_the_process_count_where_nothing_is_given() {
         let pair = |value: &str| [("session_token".to_owned(), value.to_owned())].into();
@@ -584,6 +700,9 @@ mod tests {
                 .contains("largest_gap")
         );
         assert!(!format!("{settings:?}").contains('8'));
+        // also of those that a protocol does not heed
+        let flag = Settings::with("https://h/f", &[("checksums", "maybe")]).unwrap_err();
+        assert!(flag.to_string().contains("true or false"), "{flag}");
     }
 
     #[test]

@@ -30,6 +30,19 @@ pub fn goes_on() -> bool {
     looked.unwrap_or(false)
 }
 
+/// Warns of what should be known although nothing has failed.
+pub fn warn(text: &str) {
+    Python::attach(|py| {
+        let warned = py
+            .import("femtobarn._warnings")
+            .and_then(|module| module.call_method1("warn_of_server", (text,)));
+        if let Err(error) = warned {
+            // what waits for a server cannot raise it
+            error.write_unraisable(py, None);
+        }
+    });
+}
+
 /// Notes what ends the waiting, which is raised in place of the error that comes of it.
 pub fn stopped_by(error: PyErr) {
     locked(&RAISED).get_or_insert(error);

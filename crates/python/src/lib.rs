@@ -109,6 +109,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         femtobarn::io::while_waiting(crate::error::goes_on);
+        femtobarn::io::tell_notices_by(crate::error::warn);
         femtobarn::io::read_others_with(crate::fsspec::OTHERS);
         let names = femtobarn::io::SETTINGS.iter().map(|(name, _)| *name);
         module.add("SETTINGS", names.collect::<Vec<_>>())?;

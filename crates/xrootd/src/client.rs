@@ -9,6 +9,7 @@ use tokio::sync::OnceCell;
 use crate::backoff::backoff;
 use crate::connection::{Answer, Connection, MOST_ANSWER, Trace};
 use crate::file::{Kept, Slot};
+use crate::notice::notice;
 use crate::protocol::{self, DirEntry, DirListOptions, Mode, QueryKind, Redirect, Request, Stat};
 use crate::{Code, Options, Server, XrootdError, XrootdUrl, with_causes};
 
@@ -16,6 +17,8 @@ use crate::{Code, Options, Server, XrootdError, XrootdUrl, with_causes};
 #[derive(Debug, Clone, Default)]
 pub struct Client {
     shared: Arc<Shared>,
+    /// Whether servers that accept no connections are waited for.
+    is_patient: bool,
 }
 
 #[derive(Debug, Default)]
@@ -29,6 +32,9 @@ struct Shared {
 
 /// A connection that somebody opens, and others wait for.
 type Opening = OnceCell<Arc<Connection>>;
+
+/// Servers that could not be asked, and why.
+type Failed = Vec<(Server, XrootdError)>;
 
 /// What servers were asked for one request.
 #[derive(Debug, Default)]
@@ -78,6 +84,17 @@ impl Client {
         };
         Self {
             shared: Arc::new(shared),
+            is_patient: false,
+        }
+    }
+
+    /// The same, for servers that were there before: one that accepts no connections may be starting again, and is asked as often
+    /// as others that fail.
+    #[must_use]
+    pub fn patient(&self) -> Self {
+        Self {
+            is_patient: true,
+            ..self.clone()
         }
     }
 
@@ -92,7 +109,7 @@ impl Client {
     }
 
     /// A connection to a server, shared with all that ask it.
-    async fn connection(
+    pub(crate) async fn connection(
         &self,
         server: &Server,
         token: &str,
@@ -131,7 +148,7 @@ impl Client {
     ) -> Result<Answered, XrootdError> {
         let options = &self.shared.options;
         // a server that was there before may be starting again
-        let is_known = !tried.history.is_empty();
+        let is_known = self.is_patient || !tried.history.is_empty();
         let mut is_away = false;
         for attempt in 0..=options.most_retries {
             // the first time, the connection may just have been closed as one that nobody uses
@@ -241,32 +258,35 @@ impl Client {
     }
 
     /// What is in a folder, with what `stat` says of it, in the order of the names. Of a redirector, what all of its servers
-    /// have.
+    /// have; of servers that say nothing while others do, it is told that what they have is missing.
     ///
     /// # Errors
     /// If there is no such folder, or nobody answers.
     pub async fn list(&self, url: &XrootdUrl) -> Result<Vec<DirEntry>, XrootdError> {
-        let doing = format!("dirlist {}", url.path);
-        let options = DirListOptions { with_stat: true };
         let mut found: Vec<DirEntry> = Vec::new();
         let (mut is_there, mut missing) = (false, None);
-        for server in self.servers_of(url).await? {
-            let at = XrootdUrl {
-                server,
-                ..url.clone()
-            };
-            let request = |path| Request::DirList { path, options };
-            let answered = match self.simple(&at, &doing, request).await {
-                // not every server has every folder
-                Err(error) if error.code() == Some(Code::NOT_FOUND) => {
-                    missing = Some(error);
-                    continue;
+        let (servers, mut silent) = self.servers_of(url).await?;
+        for server in servers {
+            match self.list_on(url, &server).await {
+                Ok(entries) => {
+                    is_there = true;
+                    found.extend(entries);
                 }
-                answered => answered?,
-            };
-            is_there = true;
-            let entries = protocol::dir_entries(&answered.body);
-            found.extend(entries.map_err(|source| answered.connection.malformed(&doing, source))?);
+                // not every server has every folder
+                Err(error) if error.code() == Some(Code::NOT_FOUND) => missing = Some(error),
+                Err(error) => silent.push((server, error)),
+            }
+        }
+        for (server, error) in silent {
+            if !is_there {
+                return Err(error);
+            }
+            let (folder, why) = (&url.path, with_causes(&error));
+            let text = format!(
+                "the list of {folder} of {} lacks what {server} has: {why}",
+                url.server
+            );
+            notice(&server.to_string(), &text);
         }
         if let Some(error) = missing.filter(|_| !is_there) {
             return Err(error);
@@ -276,36 +296,69 @@ impl Client {
         Ok(found)
     }
 
+    /// What is in a folder of one server.
+    async fn list_on(
+        &self,
+        url: &XrootdUrl,
+        server: &Server,
+    ) -> Result<Vec<DirEntry>, XrootdError> {
+        let doing = format!("dirlist {}", url.path);
+        let options = DirListOptions { with_stat: true };
+        let at = XrootdUrl {
+            server: server.clone(),
+            ..url.clone()
+        };
+        let request = |path| Request::DirList { path, options };
+        let answered = self.simple(&at, &doing, request).await?;
+        let entries = protocol::dir_entries(&answered.body);
+        entries.map_err(|source| answered.connection.malformed(&doing, source))
+    }
+
     /// The servers that may have a folder: the one of the URL, or if that is a redirector, all that it has, also through other
-    /// redirectors. Which of them have the folder it only knows of those that answer it in time.
-    async fn servers_of(&self, url: &XrootdUrl) -> Result<Vec<Server>, XrootdError> {
-        let (mut servers, mut seen) = (Vec::new(), Vec::new());
+    /// redirectors; and those of them that cannot be asked. Which of them have the folder it only knows of those that answer
+    /// it in time.
+    async fn servers_of(&self, url: &XrootdUrl) -> Result<(Vec<Server>, Failed), XrootdError> {
+        let (mut servers, mut seen, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         let mut to_ask = vec![url.server.clone()];
         while let Some(server) = to_ask.pop() {
             if seen.contains(&server) {
                 continue;
             }
             seen.push(server.clone());
-            let connection = self.connection(&server, "").await?;
-            if !connection.protocol.flags.is_manager() {
-                servers.push(server);
-                continue;
+            match self.servers_below(url, &server).await {
+                Ok(None) => servers.push(server),
+                Ok(Some(below)) => to_ask.extend(below),
+                Err(error) if server == url.server => return Err(error),
+                Err(error) => failed.push((server, error)),
             }
-            let all = XrootdUrl {
-                path: format!("*{}", url.path),
-                server,
-                ..url.clone()
-            };
-            let addresses = self.locate(&all, false).await?;
-            to_ask.extend(addresses.iter().filter_map(|address| {
-                let server = Server::parse(address, url.server.tls).ok()?;
-                Some(Server {
-                    user: url.server.user.clone(),
-                    ..server
-                })
-            }));
         }
-        Ok(servers)
+        Ok((servers, failed))
+    }
+
+    /// The servers of a redirector; none of one that has files itself.
+    async fn servers_below(
+        &self,
+        url: &XrootdUrl,
+        server: &Server,
+    ) -> Result<Option<Vec<Server>>, XrootdError> {
+        let connection = self.connection(server, "").await?;
+        if !connection.protocol.flags.is_manager() {
+            return Ok(None);
+        }
+        let all = XrootdUrl {
+            path: format!("*{}", url.path),
+            server: server.clone(),
+            ..url.clone()
+        };
+        let addresses = self.locate(&all, false).await?;
+        let below = addresses.iter().filter_map(|address| {
+            let server = Server::parse(address, url.server.tls).ok()?;
+            Some(Server {
+                user: url.server.user.clone(),
+                ..server
+            })
+        });
+        Ok(Some(below.collect()))
     }
 
     /// Addresses of servers that have a file or folder.

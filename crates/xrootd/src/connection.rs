@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::auth::Asker;
 use crate::file::Limits;
-use crate::protocol::{self, Malformed, Protocol, QueryKind, Redirect, Request, Status};
+use crate::protocol::{self, Malformed, Protocol, QueryKind, Redirect, Request, SessionId, Status};
 use crate::streams::{Late, Reply, Streams};
 use crate::tls::TlsSession;
 use crate::{Code, Options, Server, XrootdError};
@@ -25,7 +25,7 @@ mod patience;
 pub(crate) use flow::receive;
 use flow::send;
 use greeting::Raw;
-use patience::Patience;
+use patience::{LONG, Patience};
 
 /// Requests that may wait to be sent.
 const OUTGOING: usize = 64;
@@ -72,6 +72,8 @@ pub struct Trace {
 pub(crate) struct Connection {
     pub server: Server,
     pub protocol: Protocol,
+    /// As the server calls it, for who wants to end it by another connection.
+    pub session: SessionId,
     options: Arc<Options>,
     streams: Arc<Streams>,
     outgoing: mpsc::Sender<Outgoing>,
@@ -177,7 +179,7 @@ impl Connection {
         };
         let mut raw = Raw { server, stream };
         let start = Instant::now();
-        raw.login(&asker, token, trace).await?;
+        let session = raw.login(&asker, token, trace).await?;
         trace.login = Some(start.elapsed());
         let streams = Arc::new(Streams::default());
         let (reading, writing) = tokio::io::split(raw.stream);
@@ -189,6 +191,7 @@ impl Connection {
         Ok(Self {
             server: server.clone(),
             protocol,
+            session,
             options,
             streams,
             outgoing,
@@ -371,7 +374,8 @@ impl Connection {
             request,
             data,
         });
-        let mut left = patience;
+        // often enough to tell of an answer that comes later
+        let mut left = patience.min(LONG);
         loop {
             match timeout(left, &mut receiver).await {
                 Ok(Ok(Reply::Answer(status, body))) => return Ok((status, body)),
@@ -379,7 +383,12 @@ impl Connection {
                 Ok(Ok(Reply::Lost(why))) => return Err(lost(why)),
                 Ok(Err(_)) => return Err(lost("it is closed".to_owned())),
                 Err(_) => match self.streams.late(taken.id, patience) {
-                    Late::Not(more) => left = more,
+                    Late::Not(more) => {
+                        if let Some(by) = self.streams.postponed(taken.id) {
+                            waits.tell(&self.server, doing, by, "the answer comes later");
+                        }
+                        left = more;
+                    }
                     Late::Postponed(by) => {
                         return Err(waits.over(&self.server, doing, by, "the answer comes later"));
                     }

@@ -168,6 +168,20 @@ pub enum XrootdError {
         /// What it is.
         found: String,
     },
+    /// A file that is being written is not on its server any more, or not all that the server has taken of it.
+    #[error(
+        "{url}: {server} has lost what was written: expected {expected}, found {found}: write it again"
+    )]
+    Gone {
+        /// The file.
+        url: String,
+        /// The server.
+        server: String,
+        /// What should be there.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
     /// What was asked for cannot be done.
     #[error("{what}")]
     Usage {
@@ -181,7 +195,7 @@ fn seconds(duration: Duration) -> u64 {
 }
 
 /// What a server says, if it says anything, behind something else.
-fn said(message: &str) -> String {
+pub(crate) fn said(message: &str) -> String {
     match message {
         "" => String::new(),
         message => format!(" ({message})"),
@@ -240,6 +254,10 @@ impl XrootdError {
 pub struct Code(pub i32);
 
 impl Code {
+    /// Others have it open.
+    pub const FILE_LOCKED: Self = Self(3003);
+    /// The server does not have it open for us.
+    pub const FILE_NOT_OPEN: Self = Self(3004);
     /// There is no such file.
     pub const NOT_FOUND: Self = Self(3011);
     /// It may not be read or written.

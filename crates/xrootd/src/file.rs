@@ -15,6 +15,7 @@ use crate::{XrootdError, XrootdUrl};
 mod again;
 mod cut;
 mod pages;
+mod resume;
 mod session;
 mod write;
 
@@ -66,8 +67,10 @@ pub struct File {
     known_limits: OnceLock<Limits>,
     asked: AtomicU64,
     asked_again: AtomicU64,
-    /// Reads that were answered.
+    /// Reads and writes that were answered.
     answered: AtomicU64,
+    /// One past the last byte that the server has taken for sure, and that was ever sent to it.
+    ends: [AtomicU64; 2],
 }
 
 impl File {
@@ -86,6 +89,7 @@ impl File {
             None => stat_open(&session, &url).await?,
         };
         let has_time = session.has_time();
+        let ends = [stat.size.into(), stat.size.into()];
         let session = Arc::new(Mutex::new(Place::of(Arc::new(session))));
         if options == OpenOptions::Read {
             client.keep(&session);
@@ -101,6 +105,7 @@ impl File {
             asked: AtomicU64::new(0),
             asked_again: AtomicU64::new(0),
             answered: AtomicU64::new(0),
+            ends,
         })
     }
 
@@ -192,7 +197,8 @@ impl File {
         match self.read_once(&session, read).await {
             Ok(bytes) => Ok(bytes),
             Err(error) => {
-                self.try_again(&session, &mut trouble, error).await?;
+                self.try_again(&session, &mut trouble, error, "read")
+                    .await?;
                 self.read_parts(read, trouble).await
             }
         }
@@ -213,6 +219,9 @@ impl File {
         place: &mut Place,
         tried: &mut Tried,
     ) -> Result<Arc<Session>, XrootdError> {
+        if self.options != OpenOptions::Read {
+            return self.resume(place, tried).await;
+        }
         let generation = place.generation + 1;
         let opened = open(&self.client, &self.url, self.options, tried, generation).await;
         let (new, stat) = opened?;

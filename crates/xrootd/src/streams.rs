@@ -183,6 +183,11 @@ impl Streams {
         }
     }
 
+    /// In which time the answer will come, if that is the last that the server has said.
+    pub fn postponed(&self, id: u16) -> Option<Duration> {
+        self.lock().waiting.get(&id)?.postponed
+    }
+
     /// Whether an answer is late: if nothing has come for a stream for so long, or if its request waits to be sent, no data was
     /// sent.
     pub fn late(&self, id: u16, patience: Duration) -> Late {

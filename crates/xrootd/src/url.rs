@@ -54,7 +54,8 @@ impl Server {
         }
         let port = port.filter(|port| !port.is_empty());
         let port = port.map_or(Ok(PORT), |port| {
-            port.parse().map_err(|_| "its port is none")
+            port.parse()
+                .map_err(|_| "its port is no number up to 65535")
         });
         Ok(Self {
             host: plain_address(host),
@@ -202,7 +203,7 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(
-            message.contains("its port is none") && !message.contains("secret"),
+            message.contains("its port is no number") && !message.contains("secret"),
             "{message}"
         );
     }

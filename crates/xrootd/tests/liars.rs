@@ -15,6 +15,8 @@ use std::time::Duration;
 
 use femtobarn_xrootd::{Client, File, OpenOptions, Options, XrootdError, XrootdUrl, with_causes};
 
+const DIRLIST: u16 = 3004;
+const LOCATE: u16 = 3027;
 const LOGIN: u16 = 3007;
 const OPEN: u16 = 3010;
 const QUERY: u16 = 3001;
@@ -39,6 +41,18 @@ fn with_number(number: u32, text: &str) -> Vec<u8> {
 
 /// A server on a port of its own, as long as the process is.
 fn liar(lie: impl Fn(u16, usize) -> Option<Answer> + Send + Sync + 'static) -> u16 {
+    serving(1, lie)
+}
+
+/// A redirector that says where servers are.
+fn redirector(located: String) -> u16 {
+    serving(2, move |kind, _| {
+        (kind == LOCATE).then(|| (OK, located.clone().into_bytes()))
+    })
+}
+
+/// A server that says what it is.
+fn serving(role: u8, lie: impl Fn(u16, usize) -> Option<Answer> + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let lie: Arc<Lie> = Arc::new(lie);
@@ -47,16 +61,15 @@ fn liar(lie: impl Fn(u16, usize) -> Option<Answer> + Send + Sync + 'static) -> u
         for stream in listener.incoming().map_while(Result::ok) {
             let (lie, asked) = (lie.clone(), asked.clone());
             // it ends with its client
-            std::thread::spawn(move || drop(serve(stream, &*lie, &*asked)));
+            std::thread::spawn(move || drop(serve(stream, role, &*lie, &*asked)));
         }
     });
     port
 }
 
-fn serve(mut stream: TcpStream, lie: &Lie, asked: &[AtomicUsize]) -> std::io::Result<()> {
+fn serve(mut stream: TcpStream, role: u8, lie: &Lie, asked: &[AtomicUsize]) -> std::io::Result<()> {
     stream.read_exact(&mut [0; 20])?;
-    let protocol = [5, 0x11].iter().chain(&[0, 0, 0, 1]);
-    let protocol: Vec<u8> = [0, 0].iter().chain(protocol).copied().collect();
+    let protocol = vec![0, 0, 5, 0x11, 0, 0, 0, role];
     stream.write_all(&[0, 0, 0, 0, 0, 0, 0, 8])?;
     stream.write_all(&protocol)?;
     loop {
@@ -214,4 +227,67 @@ fn each_try_is_told_once_and_a_short_answer_is_no_changed_file() {
             .unwrap_err()
     });
     assert!(matches!(error, XrootdError::Changed { .. }), "{error}");
+}
+
+/// A redirector of two servers, of which one is not there any more: that failed each list and each pattern.
+#[test]
+fn a_list_tells_what_it_lacks() {
+    static TOLD: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+    femtobarn_xrootd::tell_notices_by(|text| TOLD.lock().unwrap().push(text.to_owned()));
+    let dead = femtobarn_testkit::free_port();
+    let living = liar(|kind, _| (kind == DIRLIST).then(|| (OK, b"a.root\nb.root\0".to_vec())));
+    let located = format!("Sr[::127.0.0.1]:{dead} Sr[::127.0.0.1]:{living}\0");
+    let redirector = redirector(located);
+    let list = async || {
+        let url = format!("root://127.0.0.1:{redirector}//folder");
+        hasty().list(&XrootdUrl::parse(&url).unwrap()).await
+    };
+    run(async {
+        let found = list().await.unwrap();
+        let names: Vec<&str> = found.iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(names, ["a.root", "b.root"]);
+        // the same is not told at once again
+        list().await.unwrap();
+    });
+    let told = TOLD.lock().unwrap();
+    let about = |port: u16| {
+        told.iter()
+            .filter(move |text| text.contains(&port.to_string()))
+    };
+    assert_eq!(about(dead).count(), 1, "{told:?}");
+    let expected =
+        format!("the list of /folder of 127.0.0.1:{redirector} lacks what 127.0.0.1:{dead} has");
+    assert!(about(dead).all(|text| text.contains(&expected)), "{told:?}");
+    drop(told);
+
+    // a server that makes us wait for long
+    let busy = liar(|kind, number| {
+        (kind == OPEN && number == 0).then(|| (WAIT, with_number(5, "staging")))
+    });
+    let patient = Client::new(Options::default());
+    run(async { open(&patient, busy).await.unwrap() });
+    let told = TOLD.lock().unwrap();
+    let expected = format!("127.0.0.1:{busy} asks to wait 5 s for open /f (staging)");
+    assert!(
+        told.iter().any(|text| text.starts_with(&expected)),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_web_server_is_told_as_one() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            stream
+                .write_all(b"HTTP/1.1 400 Bad Request\r\nServer: nginx\r\n\r\n")
+                .unwrap();
+            // as long as the client has something to say
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+    });
+    let error = run(async { open(&hasty(), port).await.unwrap_err() });
+    let error = with_causes(&error);
+    assert!(error.contains("looks like a web server"), "{error}");
 }

@@ -129,6 +129,33 @@ fn a_slow_way_up_is_no_failure() {
     assert!(std::fs::read(server.data[0].join("new")).unwrap() == whole);
 }
 
+/// What could not be asked again was counted as asked again.
+#[test]
+fn only_what_is_asked_again_is_counted_so() {
+    let Some((server, mut ways)) = start() else {
+        return;
+    };
+    server.put("f", &content(1000));
+    let way = ways.before(server.port);
+    runtime().block_on(async {
+        let client = Client::new(hasty());
+        let file = File::open(&client, at(way, "f"), OpenOptions::Read);
+        let file = file.await.unwrap();
+        ways.close(way);
+        let range = 0..1000;
+        file.read_ranges(std::slice::from_ref(&range))
+            .await
+            .unwrap_err();
+        assert_eq!(file.asked(), (1, 0));
+        ways.open(way);
+        file.read_ranges(std::slice::from_ref(&range))
+            .await
+            .unwrap();
+        let (asked, again) = file.asked();
+        assert!(asked == again + 2 && again > 0, "{asked}, {again}");
+    });
+}
+
 /// A way on which nothing arrives any more ends writing in time.
 #[test]
 fn a_way_up_that_is_dead_is_told() {
@@ -143,9 +170,12 @@ fn a_way_up_that_is_dead_is_told() {
             .unwrap();
         ways.poison_stream(way, "timeout", "upstream", &[("timeout", 0)]);
         let bytes = Bytes::from(vec![1; 8 << 20]);
-        let error = file.write(0, bytes.clone()).await.unwrap_err();
-        assert!(matches!(error, XrootdError::Timeout { .. }), "{error}");
-        let error = file.write(0, bytes).await.unwrap_err();
-        assert!(matches!(error, XrootdError::Lost { .. }), "{error}");
+        for _ in 0..2 {
+            let start = std::time::Instant::now();
+            let error = file.write(0, bytes.clone()).await.unwrap_err();
+            assert!(matches!(error, XrootdError::Exhausted { .. }), "{error}");
+            // nobody connects again and again to a server that says nothing
+            assert!(start.elapsed() < Duration::from_secs(8), "{error}");
+        }
     });
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
+use femtobarn_xrootd::backoff;
 use futures_util::{TryStreamExt, stream};
 use http_body_util::BodyExt;
 use object_store::client::{
@@ -24,6 +25,9 @@ const PATIENCE: u32 = 10;
 /// How long a server of a cloud that gives credentials to its machines may take: it is near, or not there at all.
 const NEAR: Duration = Duration::from_secs(1);
 
+/// The pause after a connection that was refused: with three tries more, such a server has three seconds.
+const STARTING: usize = 3;
+
 /// Makes connections with the certificates that all of our protocols trust; those of the crate `object_store` would bring a
 /// second library of cryptography, or other certificates.
 #[derive(Debug, Clone)]
@@ -31,6 +35,8 @@ pub(crate) struct Connector {
     pub connect_timeout: Duration,
     pub request_timeout: Duration,
     pub authorities: Option<PathBuf>,
+    /// How often the store tries again.
+    pub most_retries: usize,
 }
 
 impl Connector {
@@ -79,6 +85,8 @@ impl HttpConnector for Connector {
             sending: builder().build().map_err(failed)?,
             connect_timeout,
             request_timeout,
+            is_tried_again: self.most_retries > 0,
+            was_there: AtomicBool::new(false),
         }))
     }
 }
@@ -110,6 +118,23 @@ impl Counted {
     }
 }
 
+/// Whether a request has reached a server in one of its tries: then it may have been done.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reached(Arc<AtomicBool>);
+
+impl Reached {
+    /// What a request carries to tell it.
+    pub fn by(&self) -> Extensions {
+        let mut carried = Extensions::new();
+        carried.insert(self.clone());
+        carried
+    }
+
+    pub fn is_so(&self) -> bool {
+        self.0.load(Relaxed)
+    }
+}
+
 /// Makes requests, and counts those that are to be counted.
 #[derive(Debug)]
 struct Counting {
@@ -118,9 +143,45 @@ struct Counting {
     sending: reqwest::Client,
     connect_timeout: Duration,
     request_timeout: Duration,
+    /// Whether anybody makes requests again that fail.
+    is_tried_again: bool,
+    /// Whether the server has answered before.
+    was_there: AtomicBool,
 }
 
 impl Counting {
+    async fn ask(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let is_empty = request.body().content_length() == 0;
+        match request.method().as_str() {
+            "PUT" if !is_empty => self.put(request).await,
+            "POST" if !is_empty => self.post(request).await,
+            _ => self.asking.call(request).await,
+        }
+    }
+
+    /// Asks once. A server that was there and accepts no connections may be starting again: that takes longer than the
+    /// pauses of stores between their tries, which are for servers that are busy.
+    async fn ask_patiently(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let reached = request.extensions().get::<Reached>().cloned();
+        let answered = self.ask(request).await;
+        let is_unreached = answered
+            .as_ref()
+            .is_err_and(|error| error.kind() == HttpErrorKind::Connect);
+        if let Some(Reached(reached)) = reached.filter(|_| !is_unreached) {
+            reached.store(true, Relaxed);
+        }
+        match &answered {
+            Ok(_) => self.was_there.store(true, Relaxed),
+            Err(error) if error.kind() == HttpErrorKind::Connect => {
+                if self.is_tried_again && self.was_there.load(Relaxed) {
+                    tokio::time::sleep(backoff(STARTING)).await;
+                }
+            }
+            Err(_) => {}
+        }
+        answered
+    }
+
     /// Puts something, as long as something of it moves.
     async fn put(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (parts, body) = request.into_parts();
@@ -188,11 +249,6 @@ impl HttpService for Counting {
         if let Some(counted) = request.extensions().get::<Counted>() {
             counted.note();
         }
-        let is_empty = request.body().content_length() == 0;
-        match request.method().as_str() {
-            "PUT" if !is_empty => Box::pin(self.put(request)),
-            "POST" if !is_empty => Box::pin(self.post(request)),
-            _ => self.asking.call(request),
-        }
+        Box::pin(self.ask_patiently(request))
     }
 }

@@ -1,7 +1,9 @@
 //! What errors of object stores mean, and how much of what a server said may be told.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::io;
+use std::sync::{PoisonError, RwLock};
 
 use super::Address;
 use crate::IoError;
@@ -52,10 +54,11 @@ fn known(address: &Address, error: object_store::Error) -> Result<IoError, (Stri
             url,
             why: format!("{NO_CREDENTIALS} (this machine has none: {what})"),
         },
-        _ if has(&is_refusal) => IoError::Refused {
-            url,
-            why: answer(&what),
-        },
+        // of lists, stores say also these as of any other error
+        _ if has(&is_refusal) || has(&["status code: 403", "status code: 401"]) => {
+            let why = answer(&what);
+            IoError::Refused { url, why }
+        }
         _ => return Err((url, what)),
     })
 }
@@ -71,7 +74,53 @@ pub(crate) fn is_unsatisfiable(error: &object_store::Error) -> bool {
 fn answer(what: &str) -> String {
     let mark = "status code: ";
     let found = what.rfind(mark).and_then(|at| what.get(at + mark.len()..));
-    found.unwrap_or(what).to_owned()
+    found
+        .unwrap_or(what)
+        .trim_end_matches([':', ' '])
+        .to_owned()
+}
+
+/// What stands in front of something that may be secret, where servers say again what they were asked.
+const BEFORE_SECRETS: [&str; 7] = [
+    "sig=",
+    "Signature=",
+    "Credential=",
+    "Bearer ",
+    "SharedKey ",
+    "X-Amz-Security-Token=",
+    "X-Amz-Signature=",
+];
+
+/// The secrets by which stores were asked, as they may come back.
+static SECRETS: RwLock<BTreeSet<String>> = RwLock::new(BTreeSet::new());
+
+/// Secrets that no error may say.
+pub(crate) fn hide<'a>(secrets: impl IntoIterator<Item = &'a str>) {
+    // of shorter ones, every text would have some
+    let secrets = secrets.into_iter().filter(|secret| secret.len() >= 4);
+    let mut hidden = SECRETS.write().unwrap_or_else(PoisonError::into_inner);
+    hidden.extend(secrets.map(str::to_owned));
+}
+
+/// A text without what may be secret.
+fn without_secrets(text: &str) -> String {
+    let mut out = text.to_owned();
+    let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner);
+    for secret in secrets.iter() {
+        out = out.replace(secret, "…");
+    }
+    for mark in BEFORE_SECRETS {
+        let mut parts = out.split(mark);
+        let mut clean = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let end = part.find(|c: char| c.is_whitespace() || "&,;\"'<>".contains(c));
+            clean.push_str(mark);
+            clean.push('…');
+            clean.push_str(part.get(end.unwrap_or(part.len())..).unwrap_or_default());
+        }
+        out = clean;
+    }
+    out
 }
 
 /// All that an error says: what was asked how often, and what was answered. Of an answer in XML only code and message: the
@@ -103,7 +152,11 @@ fn said(error: &object_store::Error) -> String {
         out.push_str(": ");
         out.push_str(&last);
     }
-    out
+    // what comes instead of TLS where there is none
+    if last.contains("InvalidContentType") || out.contains("InvalidContentType") {
+        out.push_str(": the server speaks no TLS there: write http:// for https:// in endpoint");
+    }
+    without_secrets(&out)
 }
 
 /// What is in an element of XML, if it is text.
@@ -135,6 +188,28 @@ mod tests {
             answer(&said(&error(text))),
             "403 Forbidden: SignatureDoesNotMatch: It does not match."
         );
+    }
+
+    /// Some servers say again what they were asked.
+    #[test]
+    fn what_may_be_secret_is_not_told_again() {
+        hide(["SEKRET-token", "no"]);
+        let text = "Server returned non-2xx status code: 403 Forbidden: <Error><Code>Auth</Code><Message>bad /c?sv=1&sig=SEKRET%2F&se=2 AWS4-HMAC-SHA256 Credential=SEKRETID/2/s3, Signature=5EC7 SEKRET-token now</Message></Error>";
+        let said = said(&error(text));
+        assert!(!said.contains("SEKRET") && !said.contains("5EC7"), "{said}");
+        assert!(
+            said.contains("bad /c?sv=1&sig=…&se=2") && said.ends_with("… now"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn an_answer_without_a_body_ends_with_its_status() {
+        let text = "Server returned non-2xx status code: 403 Forbidden: ";
+        assert_eq!(answer(&said(&error(text))), "403 Forbidden");
+        // a list tells it so, and it was an error of a server that fails
+        let address = Address::parse("s3://b/k").unwrap();
+        assert_eq!(read(&address, error(text)).kind(), "permission-denied");
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod profile;
 mod store;
 
 pub(crate) use address::{Address, Kind};
-pub(crate) use client::Counted;
+pub(crate) use client::{Counted, Reached};
 pub(crate) use failure::{created, is_unsatisfiable, read};
 pub(crate) use options::Options;
 pub(crate) use store::{Store, store};

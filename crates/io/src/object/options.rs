@@ -9,7 +9,8 @@ use object_store::azure::AzureConfigKey as AzureKey;
 use object_store::gcp::GoogleConfigKey as GoogleKey;
 
 use super::profile::Profile;
-use super::{Address, Kind};
+use super::{Address, Kind, failure};
+use crate::remote::public;
 use crate::{IoError, Settings};
 
 /// Requests at once to one store. Each one is at 85 to 90 MB/s at most, after 100 to 200 ms without any byte: the baskets of
@@ -70,13 +71,15 @@ impl Options {
             Kind::Google => google(settings, environment)?,
             Kind::Azure => azure(address, settings, environment)?,
         };
-        let endpoint = [S3Key::S3Endpoint.as_ref(), S3Key::Endpoint.as_ref()]
-            .into_iter()
-            .chain([GoogleKey::BaseUrl.as_ref(), AzureKey::Endpoint.as_ref()])
-            .find_map(|name| config.get(name));
-        if endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")) {
+        check_servers(&address.url, &config)?;
+        let mut endpoints = ENDPOINTS.iter().filter_map(|name| config.get(*name));
+        if endpoints
+            .next()
+            .is_some_and(|endpoint| endpoint.starts_with("http://"))
+        {
             config.insert("allow_http".to_owned(), "true".to_owned());
         }
+        hide_secrets(&config);
         Ok(Self {
             kind: address.kind,
             bucket: address.bucket.clone(),
@@ -89,6 +92,55 @@ impl Options {
             authorities: settings.text("authorities")?.map(PathBuf::from),
         })
     }
+}
+
+/// Where an endpoint is said, in the names of `object_store`.
+const ENDPOINTS: [&str; 4] = [
+    "aws_endpoint_url_s3",
+    "aws_endpoint",
+    "google_base_url",
+    "azure_storage_endpoint",
+];
+
+/// Insists that servers are named by URLs: `object_store` makes of anything else a request that it does not survive.
+fn check_servers(url: &str, config: &BTreeMap<String, String>) -> Result<(), IoError> {
+    let given = ENDPOINTS.iter().filter_map(|name| config.get(*name));
+    for text in given {
+        let parsed = reqwest::Url::parse(text).ok();
+        let is_fine = parsed
+            .is_some_and(|parsed| matches!(parsed.scheme(), "http" | "https") && parsed.has_host());
+        if !is_fine {
+            let example = match text.contains(['/', ' ', '@', '?']) || text.is_empty() {
+                true => "https://s3.cern.ch".to_owned(),
+                false => format!("http://{text} or https://{text}"),
+            };
+            let what = format!("endpoint is a URL, as {example}, not {:?}", public(text));
+            let url = url.to_owned();
+            return Err(IoError::Setting { url, what });
+        }
+    }
+    Ok(())
+}
+
+/// Has no error say by what a store is asked, also where its server does.
+fn hide_secrets(config: &BTreeMap<String, String>) {
+    let names = [
+        S3Key::SecretAccessKey.as_ref(),
+        S3Key::Token.as_ref(),
+        AzureKey::AccessKey.as_ref(),
+        AzureKey::Token.as_ref(),
+        AzureKey::ClientSecret.as_ref(),
+    ];
+    failure::hide(
+        names
+            .iter()
+            .filter_map(|name| config.get(*name))
+            .map(String::as_str),
+    );
+    // of a shared access signature, only the signature is secret
+    let signed = config.get(AzureKey::SasKey.as_ref()).map(String::as_str);
+    let parts = signed.unwrap_or_default().split('&');
+    failure::hide(parts.filter_map(|part| part.trim_start_matches('?').strip_prefix("sig=")));
 }
 
 /// What the environment says, in the names of `object_store`.

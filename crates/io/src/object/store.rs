@@ -66,6 +66,7 @@ fn make(options: &Options) -> object_store::Result<Store> {
         connect_timeout: options.connect_timeout,
         request_timeout: options.request_timeout,
         authorities: options.authorities.clone(),
+        most_retries: options.most_retries,
     };
     let retry = RetryConfig {
         max_retries: options.most_retries,

@@ -62,6 +62,8 @@ impl XrootdSink {
             }
         };
         let (aside, file) = wait_for(&shown, open)?.map_err(failed)?;
+        // from now on it was there
+        let client = client.patient();
         Ok(Self {
             url: shown,
             wanted,
@@ -85,7 +87,8 @@ impl XrootdSink {
 
     /// What failed while it was written. Where no server has said why, none may be there to remove what was sent.
     fn lost(&self, error: XrootdError) -> IoError {
-        if error.code().is_some() || matches!(error, XrootdError::Usage { .. }) {
+        let is_final = matches!(error, XrootdError::Usage { .. } | XrootdError::Gone { .. });
+        if error.code().is_some() || is_final {
             return failed(&self.url, error);
         }
         let left = Left {
@@ -157,19 +160,17 @@ async fn check_free(client: &Client, url: &XrootdUrl, replaces: bool) -> Result<
     match client.stat(url).await {
         Ok(stat) if stat.is_folder() => Err(taken(Code::IS_FOLDER, "it is a folder")),
         Ok(_) if !replaces => Err(taken(Code::EXISTS, "it is there already")),
-        Err(XrootdError::Server { code, .. }) if code == Code::NOT_FOUND => Ok(()),
+        Err(error) if error.code() == Some(Code::NOT_FOUND) => Ok(()),
         found => found.map(drop),
     }
 }
 
 fn failed(url: &str, error: XrootdError) -> IoError {
     let url = url.to_owned();
-    match &error {
-        XrootdError::Server { code, .. } if *code == Code::NOT_AUTHORIZED => {
-            IoError::ReadOnly { url }
-        }
-        XrootdError::Server { code, .. } if *code == Code::EXISTS => IoError::Exists { url },
-        XrootdError::Server { code, .. } if *code == Code::IS_FOLDER => IoError::NotAFile {
+    match error.code() {
+        Some(Code::NOT_AUTHORIZED) => IoError::ReadOnly { url },
+        Some(Code::EXISTS) => IoError::Exists { url },
+        Some(Code::IS_FOLDER) => IoError::NotAFile {
             url,
             found: "a folder",
         },
@@ -208,7 +209,7 @@ impl ByteSink for XrootdSink {
         match asked {
             Ok((kind, digits)) => Ok((!digits.is_empty()).then_some((kind, digits))),
             // it gives none, or none of files that are open
-            Err(XrootdError::Server { .. }) => Ok(None),
+            Err(error) if error.code().is_some() => Ok(None),
             Err(error) => Err(failed(&self.url, error)),
         }
     }
@@ -282,10 +283,12 @@ mod tests {
     fn a_file_has_its_name_also_if_nobody_heard_of_it() {
         const OPEN: u16 = 3010;
         const MV: u16 = 3009;
+        const SYNC: u16 = 3016;
+        const WRITE: u16 = 3019;
         if !can_start() {
             return;
         }
-        for request in [OPEN, MV] {
+        for request in [OPEN, WRITE, SYNC, MV] {
             let server = Servers::start("xrootd");
             let (port, broken) = forgetful(server.port, request);
             let url = format!("root://127.0.0.1:{port}//new");
@@ -295,7 +298,8 @@ mod tests {
             drop(sink);
             assert!(broken.get().is_some(), "{request}");
             let mut found = names(&server, "");
-            found.retain(|name| !name.starts_with('.'));
+            // what was made and never heard of stays
+            found.retain(|name| request != OPEN || !name.starts_with('.'));
             assert_eq!(found, ["new"], "{request}");
             let written = std::fs::read(server.data[0].join("new")).unwrap();
             assert_eq!(written, b"hello");

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use femtobarn_xrootd::{
-    Client, Code, DirEntry, File, OpenOptions, Options, Stat, Token, XrootdError, XrootdUrl,
+    Client, Code, DirEntry, File, OpenOptions, Options, Stat, XrootdError, XrootdUrl,
 };
 
 use crate::meter::Traffic;
@@ -27,7 +27,6 @@ pub(crate) fn client(settings: &Settings) -> Result<Client, IoError> {
 fn options(settings: &Settings) -> Result<Options, IoError> {
     let (usual, limits) = (Options::from_environment(), settings.limits()?);
     let path = |name| Ok::<_, IoError>(settings.text(name)?.map(PathBuf::from));
-    let token = settings.text("bearer_token")?;
     Ok(Options {
         connect_timeout: limits.connect_timeout,
         request_timeout: limits.request_timeout,
@@ -39,7 +38,7 @@ fn options(settings: &Settings) -> Result<Options, IoError> {
         checksums: settings.flag("checksums")?,
         authorities: path("authorities")?.or(usual.authorities),
         sss_keytab: path("sss_keytab")?.or(usual.sss_keytab),
-        token: token.as_deref().and_then(Token::of),
+        token: settings.token()?,
     })
 }
 

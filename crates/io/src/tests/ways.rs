@@ -142,6 +142,18 @@ impl Trial {
         check_reads(&*source, &self.content).unwrap();
     }
 
+    /// A server that was there accepts no connections, and is there again a moment later, as one that is started again.
+    fn away(&mut self) {
+        let (way, source) = self.open_well(&[]);
+        self.ways.close(way);
+        std::thread::scope(|scope| {
+            let read = scope.spawn(|| check_reads(&*source, &self.content));
+            std::thread::sleep(Duration::from_millis(900));
+            self.ways.open(way);
+            read.join().unwrap().unwrap();
+        });
+    }
+
     /// Nothing comes any more, and nobody closes the connection.
     fn silent(&mut self) {
         let (way, source) = self.open_well(HASTY);
@@ -162,6 +174,7 @@ fn goes_bad_ways(kind: &'static str, more: More<'static>) {
         Trial::cut,
         Trial::reset,
         Trial::dead,
+        Trial::away,
         Trial::silent,
     ] {
         way(&mut trial);
@@ -278,6 +291,30 @@ fn uploads_to_a_server_that_falls_silent_end_in_time() {
     }
 }
 
+/// Such a server was asked for the folder until that was given up, and then sent the file as often; of the first, the error
+/// said nothing.
+#[test]
+fn an_upload_is_given_up_with_the_first_request_that_nobody_answers() {
+    let (Some(place), Some(mut ways)) = (Place::start("nginx"), Ways::start()) else {
+        return;
+    };
+    let way = ways.before(place.server.port);
+    let settings = place.settings(way, HASTY);
+    let sink = create_remote(&place.url(way, "dav/new"), true, &settings).unwrap();
+    sink.write_at(0, &content(1 << 20)).unwrap();
+    ways.poison_stream(way, "timeout", "upstream", &[("timeout", 0)]);
+    let start = Instant::now();
+    let text = with_causes(&sink.commit().unwrap_err());
+    drop(sink);
+    // twice a second for the answer and one for the connection, and nothing is to be removed
+    assert!(
+        start.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        start.elapsed()
+    );
+    assert!(text.contains("HEAD") && !text.contains("PUT"), "{text}");
+}
+
 /// A way that is so slow that sending takes many times `request_timeout` is none that is silent.
 #[test]
 fn uploads_by_slow_ways_are_not_given_up() {
@@ -314,4 +351,32 @@ fn what_may_stay_on_a_server_that_went_away_is_told() {
     let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let left = names.find(|name| name.contains("partial")).unwrap();
     assert!(text.contains(&left), "{left}: {text}");
+}
+
+/// It was said that nobody knew whether the object was there.
+#[test]
+fn an_object_that_nobody_was_sent_is_not_there() {
+    let (Some(place), Some(mut ways)) = (Place::start("minio"), Ways::start()) else {
+        return;
+    };
+    let way = ways.before(place.server.port);
+    let settings = place.settings(way, HASTY);
+    let sink = create_remote(&place.url(way, "new"), true, &settings).unwrap();
+    sink.write_at(0, b"all of it").unwrap();
+    ways.close(way);
+    let text = with_causes(&sink.commit().unwrap_err());
+    assert!(text.contains("refused"), "{text}");
+    assert!(!text.contains("not known"), "{text}");
+}
+
+#[test]
+fn a_store_without_tls_is_told() {
+    let Some(place) = Place::start("minio") else {
+        return;
+    };
+    let endpoint = place.server.endpoint.replace("http://", "https://");
+    let more = [("endpoint", endpoint.as_str()), ("most_retries", "0")];
+    let error = place.open(place.server.port, "f", &more).unwrap_err();
+    let text = with_causes(&error);
+    assert!(text.contains("write http:// for https://"), "{text}");
 }

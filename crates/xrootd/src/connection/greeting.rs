@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::Trace;
 use crate::auth::{Asker, credentials};
 use crate::protocol::{
-    self, HEADER_LENGTH, Header, Malformed, Protocol, Request, Status, handshake,
+    self, HEADER_LENGTH, Header, Malformed, Protocol, Request, SessionId, Status, handshake,
 };
 use crate::{Code, Server, XrootdError};
 
@@ -62,12 +62,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<'_, S> {
         protocol::protocol(&body).map_err(|source| self.malformed(DOING, source))
     }
 
+    /// Logs in; gives the number of the session.
     pub async fn login(
         &mut self,
         asker: &Asker<'_>,
         token: &str,
         trace: &mut Trace,
-    ) -> Result<(), XrootdError> {
+    ) -> Result<SessionId, XrootdError> {
         let request = Request::Login {
             process: i32::try_from(std::process::id()).unwrap_or(0),
             user: asker.user.to_owned(),
@@ -77,7 +78,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<'_, S> {
         let body = self.fine("login", status, body)?;
         let login = protocol::login(&body).map_err(|source| self.malformed("login", source))?;
         if login.authentication.is_empty() {
-            return Ok(());
+            return Ok(login.session);
         }
         let kinds = login.authentication.iter();
         trace.offered = kinds.map(|(kind, _)| kind.clone()).collect();
@@ -97,7 +98,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<'_, S> {
             match self.ask(&request, "authentication").await? {
                 (Status::Ok, _) => {
                     trace.used = Some(kind.clone());
-                    return Ok(());
+                    return Ok(login.session);
                 }
                 (Status::Error, body) => {
                     let error = protocol::error(&body);
@@ -166,6 +167,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<'_, S> {
         let mut header = [0; HEADER_LENGTH];
         let read = self.stream.read_exact(&mut header).await;
         read.map_err(|error| self.lost(doing, &error))?;
+        if header.starts_with(b"HTTP") {
+            let source = Malformed {
+                what: "answer",
+                expected: "one of XRootD".to_owned(),
+                found: "one of HTTP: this looks like a web server, whose files are those of http:// or https://, or the port is not that of XRootD (1094)".to_owned(),
+            };
+            return Err(self.malformed(doing, source));
+        }
         let header = Header::parse(&header).map_err(|source| self.malformed(doing, source))?;
         if header.length > MOST {
             let source = Malformed {

@@ -2,7 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use crate::error::said;
+use crate::notice::notice;
 use crate::{Options, Server, XrootdError};
+
+/// A wait that people should know of.
+pub(super) const LONG: Duration = Duration::from_secs(5);
 
 /// How long a server may make us wait for one request, all in all.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +46,20 @@ impl Patience {
         if self.started.elapsed().saturating_add(pause) > self.longest {
             return Err(self.over(server, doing, asked, message));
         }
+        self.tell(server, doing, asked, message);
         Ok(pause)
+    }
+
+    /// Tells that a server makes us wait, if that is long by now.
+    pub fn tell(&self, server: &Server, doing: &str, asked: Duration, message: &str) {
+        if self.started.elapsed().saturating_add(asked) >= LONG {
+            let (asked, longest) = (asked.as_secs(), self.longest.as_secs());
+            let said = said(message);
+            let text = format!(
+                "{server} asks to wait {asked} s for {doing}{said}: it is waited for, up to {longest} s in all (longest_wait)"
+            );
+            notice(&server.to_string(), &text);
+        }
     }
 
     /// The error of a server that wants more than there is.

@@ -1,4 +1,4 @@
-//! Reading again what has failed: in smaller parts, so that something comes even where each connection breaks after a while.
+//! Reading and writing again what has failed: in smaller parts, so that something comes even where each connection breaks after a while.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use bytes::Bytes;
 
 use super::{File, OpenOptions, Read, Session, joined};
-use crate::XrootdError;
 use crate::backoff::backoff;
 use crate::client::Tried;
+use crate::{Code, XrootdError};
 
 /// How many parts a read is cut into that has failed.
 const PARTS: u64 = 8;
@@ -18,16 +18,16 @@ const PARTS: u64 = 8;
 const SMALLEST: u64 = 16 << 10;
 
 /// What is read by one request: ranges, or parts of such, with the number of the range that each belongs to.
-type Part = Vec<(usize, Range<u64>)>;
+pub(super) type Part = Vec<(usize, Range<u64>)>;
 
 /// What has failed since something came.
 pub(super) struct Trouble {
     tried: Tried,
     /// Failures in a row while nothing came for the file.
     failures: usize,
-    /// Those while others of its reads were answered, as well.
+    /// Those while others of its reads and writes were answered, as well.
     all: usize,
-    /// How many of its reads had been answered the last time.
+    /// How many of its reads and writes had been answered the last time.
     answered: u64,
 }
 
@@ -65,7 +65,8 @@ impl File {
                     }
                 }
                 Err(error) => {
-                    self.try_again(&session, &mut trouble, error).await?;
+                    self.try_again(&session, &mut trouble, error, "read")
+                        .await?;
                     for part in smaller(part).into_iter().rev() {
                         rest.push_front(part);
                     }
@@ -75,12 +76,22 @@ impl File {
         Ok(found.into_iter().map(joined).collect())
     }
 
+    /// Whether the same may go well another time. Of a file that is written no other server has anything, and what its own
+    /// server has refused it will refuse again; it was closed, though, if another of its writes has failed in the meantime.
+    fn may_try(&self, error: &XrootdError) -> bool {
+        match self.options {
+            OpenOptions::Read => error.is_of_the_server(),
+            _ => error.is_of_the_way() || error.code() == Some(Code::FILE_NOT_OPEN),
+        }
+    }
+
     /// Makes ready for another try of what has failed, or gives the error with all that was tried.
     pub(super) async fn try_again(
         &self,
         session: &Session,
         trouble: &mut Trouble,
         error: XrootdError,
+        doing: &str,
     ) -> Result<(), XrootdError> {
         let most = self.client.options().most_retries;
         let answered = self.answered.load(Relaxed);
@@ -90,23 +101,24 @@ impl File {
         trouble.failures += usize::from(!is_starved);
         trouble.all += 1;
         let is_over = trouble.failures > most || trouble.all > most * 8;
-        let may_try = error.is_of_the_server() && self.options == OpenOptions::Read;
-        if !may_try || is_over {
-            let doing = format!("read of {}", self.url.path);
+        if !self.may_try(&error) || is_over {
+            let doing = format!("{doing} of {}", self.url.path);
             return Err(self.client.exhausted(&doing, &trouble.tried, error));
         }
         trouble.tried.add(&session.connection.server, &error);
-        self.asked_again.fetch_add(1, Relaxed);
         // the first time, the connection may just have been closed as one that nobody uses
         if let Some(tries) = trouble.failures.checked_sub(2) {
             tokio::time::sleep(backoff(tries)).await;
         }
-        self.reopen(session.generation, &mut trouble.tried).await
+        self.reopen(session.generation, &mut trouble.tried).await?;
+        // only now it will be
+        self.asked_again.fetch_add(1, Relaxed);
+        Ok(())
     }
 }
 
 /// Cuts a part into smaller ones: between its ranges, or one range into pieces.
-fn smaller(part: Part) -> Vec<Part> {
+pub(super) fn smaller(part: Part) -> Vec<Part> {
     match part.as_slice() {
         [(owner, range)] => {
             let n_bytes = range.end - range.start;

@@ -1,40 +1,113 @@
 //! Writing.
 
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::Relaxed;
+
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
+use super::again::{Part, Trouble, smaller};
 use super::{File, Session};
 use crate::XrootdError;
-use crate::protocol::{self, Request};
+use crate::protocol::{self, FileHandle, Request};
 
 /// Bytes of one write.
 const WRITTEN: usize = 4 << 20;
 
 impl File {
-    /// Writes bytes at a place, in pieces, all at once.
+    /// Writes bytes at a place, in pieces, all at once. What a connection was lost over is written again.
     ///
     /// # Errors
     /// If the server does not take them. What it has taken of them nobody knows.
     pub async fn write(&self, offset: u64, bytes: Bytes) -> Result<(), XrootdError> {
-        let session = self.session().await?;
+        let end = offset.saturating_add(bytes.len() as u64);
+        self.ends[1].fetch_max(end, Relaxed);
         let pieces = (0..bytes.len()).step_by(WRITTEN).map(|start| {
             let data = bytes.slice(start..bytes.len().min(start + WRITTEN));
-            let (session, at) = (session.clone(), offset + start as u64);
-            async move {
-                if self.client.options().checksums {
-                    return self.write_pages(&session, at, &data).await;
-                }
-                let doing = format!("write of {} bytes at {at} of {}", data.len(), self.url.path);
-                let request = Request::Write {
-                    handle: session.handle,
-                    offset: at,
-                    length: u32::try_from(data.len()).unwrap_or(u32::MAX),
-                };
-                let written = session.connection.demand(&request, data, 0, &doing);
-                written.await.map(drop)
-            }
+            self.write_piece(offset + start as u64, data)
         });
         try_join_all(pieces).await.map(drop)
+    }
+
+    async fn write_piece(&self, at: u64, data: Bytes) -> Result<(), XrootdError> {
+        let (session, mut trouble) = (self.session().await?, self.no_trouble());
+        let whole = at..at.saturating_add(data.len() as u64);
+        match self.write_once(&session, at, data.clone()).await {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.try_again(&session, &mut trouble, error, "write")
+                    .await?;
+                let rest = VecDeque::from(smaller(vec![(0, whole)]));
+                self.write_parts(at, &data, rest, trouble).await
+            }
+        }
+    }
+
+    /// Writes part by part what could not be written at once.
+    async fn write_parts(
+        &self,
+        at: u64,
+        data: &Bytes,
+        mut rest: VecDeque<Part>,
+        mut trouble: Trouble,
+    ) -> Result<(), XrootdError> {
+        let place = |offset: u64| usize::try_from(offset.saturating_sub(at)).unwrap_or(usize::MAX);
+        while let Some(part) = rest.pop_front() {
+            let session = self.session().await?;
+            for (_, range) in part {
+                let bytes = data.slice(place(range.start)..place(range.end).min(data.len()));
+                match self.write_once(&session, range.start, bytes).await {
+                    Ok(()) => trouble = self.no_trouble(),
+                    Err(error) => {
+                        self.try_again(&session, &mut trouble, error, "write")
+                            .await?;
+                        for part in smaller(vec![(0, range)]).into_iter().rev() {
+                            rest.push_front(part);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_once(&self, session: &Session, at: u64, data: Bytes) -> Result<(), XrootdError> {
+        self.asked.fetch_add(1, Relaxed);
+        let end = at.saturating_add(data.len() as u64);
+        if self.client.options().checksums {
+            self.write_pages(session, at, &data).await?;
+        } else {
+            let doing = format!("write of {} bytes at {at} of {}", data.len(), self.url.path);
+            let request = Request::Write {
+                handle: session.handle,
+                offset: at,
+                length: u32::try_from(data.len()).unwrap_or(u32::MAX),
+            };
+            session.connection.demand(&request, data, 0, &doing).await?;
+        }
+        self.ends[0].fetch_max(end, Relaxed);
+        self.answered.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    /// Asks for something that may be done twice, until a server has done it.
+    async fn insist(
+        &self,
+        doing: &str,
+        request: impl Fn(FileHandle) -> Request,
+    ) -> Result<(), XrootdError> {
+        let mut trouble = self.no_trouble();
+        loop {
+            let session = self.session().await?;
+            let (connection, request) = (&session.connection, request(session.handle));
+            let full = format!("{doing} of {}", self.url.path);
+            match connection.demand(&request, Bytes::new(), 0, &full).await {
+                Ok(_) => return Ok(()),
+                Err(error) => {
+                    self.try_again(&session, &mut trouble, error, doing).await?;
+                }
+            }
+        }
     }
 
     /// Writes a piece whose pages go with checksums; those that came damaged are sent once more.
@@ -97,16 +170,7 @@ impl File {
     /// # Errors
     /// If the server does not say so.
     pub async fn sync(&self) -> Result<(), XrootdError> {
-        let session = self.session().await?;
-        let doing = format!("sync of {}", self.url.path);
-        let request = Request::Sync {
-            handle: session.handle,
-        };
-        session
-            .connection
-            .demand(&request, Bytes::new(), 0, &doing)
-            .await
-            .map(drop)
+        self.insist("sync", |handle| Request::Sync { handle }).await
     }
 
     /// Gives the file another size.
@@ -114,17 +178,15 @@ impl File {
     /// # Errors
     /// If the server will not.
     pub async fn truncate(&self, size: u64) -> Result<(), XrootdError> {
-        let session = self.session().await?;
-        let doing = format!("truncate of {} to {size}", self.url.path);
-        let request = Request::TruncateOpen {
-            handle: session.handle,
-            size,
-        };
-        session
-            .connection
-            .demand(&request, Bytes::new(), 0, &doing)
-            .await
-            .map(drop)
+        let [least, most] = &self.ends;
+        // until it is answered, it may have either
+        least.fetch_min(size, Relaxed);
+        most.fetch_max(size, Relaxed);
+        self.insist("truncate", |handle| Request::TruncateOpen { handle, size })
+            .await?;
+        least.store(size, Relaxed);
+        most.store(size, Relaxed);
+        Ok(())
     }
 
     /// Closes the file; of one that was written, errors that come late are told here.

@@ -107,3 +107,45 @@ fn an_account_of_azure_is_named_or_missed() {
     asked(url, &[], &[("AZURE_STORAGE_USE_EMULATOR", "true")]).unwrap();
     asked("abfss://c@me.dfs.core.windows.net/key", &[], &[]).unwrap();
 }
+
+/// The crate `object_store` panicked at such.
+#[test]
+fn endpoints_that_are_no_urls_are_told() {
+    for text in [
+        "127.0.0.1:9000",
+        "host",
+        "",
+        "s3.cern.ch",
+        "ftp://h",
+        "http://",
+        "h:9000/x",
+        "/x",
+    ] {
+        for (given, variables) in [
+            (vec![("endpoint", text)], vec![]),
+            (vec![], vec![("AWS_ENDPOINT_URL", text)]),
+            (vec![], vec![("AWS_ENDPOINT_URL_S3", text)]),
+        ] {
+            // a variable that says nothing is none
+            if text.is_empty() && given.is_empty() {
+                continue;
+            }
+            let error = asked(&given, &variables, FILES).unwrap_err();
+            assert_eq!(error.kind(), "usage");
+            let error = error.to_string();
+            assert!(error.contains("endpoint is a URL"), "{text}: {error}");
+        }
+    }
+    let error = asked(&[("endpoint", "127.0.0.1:9000")], &[], FILES).unwrap_err();
+    assert!(
+        error.to_string().contains("http://127.0.0.1:9000"),
+        "{error}"
+    );
+}
+
+#[test]
+fn names_of_endpoints_are_those_of_the_crate() {
+    let names = [S3Key::S3Endpoint.as_ref(), S3Key::Endpoint.as_ref()];
+    let others = [GoogleKey::BaseUrl.as_ref(), AzureKey::Endpoint.as_ref()];
+    assert_eq!([names, others].concat(), ENDPOINTS);
+}

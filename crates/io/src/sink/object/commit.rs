@@ -7,6 +7,7 @@ use object_store::multipart::PartId;
 use object_store::{Error, GetOptions, GetResult, PutMode, PutOptions, PutPayload};
 
 use super::{MAKER, OF_ANOTHER, ObjectSink, Part, generic};
+use crate::object::Reached;
 use crate::runtime::process;
 use crate::{IoError, object};
 
@@ -49,12 +50,14 @@ impl ObjectSink {
         let length = usize::try_from(size).unwrap_or(usize::MAX);
         let bytes = held.remove(&0).map(|part| part.into_bytes(length));
         let payload = PutPayload::from(bytes.unwrap_or_default());
+        let reached = Reached::default();
         let options = PutOptions {
             mode: match self.replaces {
                 true => PutMode::Overwrite,
                 false => PutMode::Create,
             },
             attributes: self.made_here(),
+            extensions: reached.by(),
             ..PutOptions::default()
         };
         self.wait(async {
@@ -64,6 +67,7 @@ impl ObjectSink {
                 .put_opts(&self.address.key, payload, options);
             match put.await {
                 Ok(_) => Ok(()),
+                Err(error) if !reached.is_so() => Err(error),
                 Err(error) => self.settle(error).await,
             }
         })

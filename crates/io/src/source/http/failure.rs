@@ -9,9 +9,7 @@ use reqwest::StatusCode;
 use crate::IoError;
 
 use super::client::Limits;
-
-/// What to do where a server wants to know who asks.
-const ADVICE: &str = "who asks is said by a token (the setting bearer_token, or the variable BEARER_TOKEN; not without TLS), or by user and password in the URL";
+use super::target::Target;
 
 /// One try that failed: who was asked for what, and what came of it.
 #[derive(Debug)]
@@ -114,9 +112,20 @@ pub struct HttpError {
 
 impl fmt::Display for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, failure) in self.failures.iter().enumerate() {
+        let mut said: Vec<(String, usize)> = Vec::new();
+        for failure in self.failures.iter().map(ToString::to_string) {
+            match said.last_mut() {
+                // the same again is told by its number
+                Some((last, times)) if *last == failure => *times += 1,
+                _ => said.push((failure, 1)),
+            }
+        }
+        for (number, (failure, times)) in said.iter().enumerate() {
             let before = if number == 0 { "" } else { "; then " };
             write!(f, "{before}{failure}")?;
+            if *times > 1 {
+                write!(f, " ({times} times)")?;
+            }
         }
         Ok(())
     }
@@ -141,9 +150,18 @@ impl HttpError {
         }
     }
 
+    /// Whether no answer came.
+    pub(super) fn is_of_the_way(&self) -> bool {
+        let last = self.failures.last().map(|failure| &failure.why);
+        matches!(
+            last,
+            Some(Why::Silent(_) | Why::Lost(_) | Why::Unreachable(_))
+        )
+    }
+
     /// The error of a sink.
-    pub(super) fn of_sink(self, url: &str) -> IoError {
-        let url = url.to_owned();
+    pub(super) fn of_sink(self, target: &Target) -> IoError {
+        let url = target.url.clone();
         match self.failures.last().map(|failure| &failure.why) {
             Some(Why::Folder) => {
                 let found = "a folder";
@@ -154,7 +172,7 @@ impl HttpError {
         }
         let hint = match self.status() {
             Some(401 | 403) => {
-                let why = format!("{self}: {ADVICE}");
+                let why = format!("{self}: {}", target.advice());
                 return IoError::Refused { url, why };
             }
             Some(412) => return IoError::Exists { url },
@@ -175,8 +193,8 @@ impl HttpError {
     }
 
     /// The error of a source.
-    pub(super) fn of(self, url: &str) -> IoError {
-        let url = url.to_owned();
+    pub(super) fn of(self, target: &Target) -> IoError {
+        let url = target.url.clone();
         match self.failures.last().map(|failure| &failure.why) {
             Some(Why::Changed(_)) => IoError::Changed { url },
             Some(Why::Folder) => IoError::NotAFile {
@@ -187,7 +205,7 @@ impl HttpError {
                 IoError::NotFound { url }
             }
             Some(Why::Status(status)) if matches!(status.as_u16(), 401 | 403) => {
-                let why = format!("{self}: {ADVICE}");
+                let why = format!("{self}: {}", target.advice());
                 IoError::Refused { url, why }
             }
             _ => IoError::Remote {

@@ -90,7 +90,7 @@ impl HttpSource {
             version,
             held,
             read,
-        } = opened.map_err(|error| error.of(&target.url))?;
+        } = opened.map_err(|error| error.of(&target))?;
         Ok(Arc::new(Self {
             meta: SourceMeta {
                 size: version.size,
@@ -130,7 +130,7 @@ impl HttpSource {
         };
         let work = reading.pieces(plan::pieces(ranges));
         let found = wait_for(&self.target.url, work)?;
-        let mut found = found.map_err(|error| error.of(&self.target.url))?;
+        let mut found = found.map_err(|error| error.of(&self.target))?;
         found.sort_by_key(|(piece, _)| piece.start);
         Ok(found)
     }
@@ -147,7 +147,7 @@ pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, I
         traffic: &TrafficCounters::default(),
     };
     let found = wait_for(&target.url, list::list(call))?;
-    found.map_err(|error| error.of(&target.url))
+    found.map_err(|error| error.of(&target))
 }
 
 impl ByteSource for HttpSource {

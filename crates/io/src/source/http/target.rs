@@ -11,6 +11,9 @@ use reqwest::Url;
 use crate::remote::public;
 use crate::{IoError, Settings, scheme};
 
+/// What to do where a server wants to know who asks.
+const ADVICE: &str = "who asks is said by a token (the setting bearer_token, or the variable BEARER_TOKEN; not without TLS), or by user and password in the URL";
+
 /// How long it is believed that a redirect leads to the same place: what was signed for a client is often valid for some
 /// minutes only, and a server that is asked again may know a better place.
 const REDIRECT_LASTS: Duration = Duration::from_secs(120);
@@ -21,6 +24,8 @@ pub(super) trait FindToken: Send + Sync {
     fn named(&self) -> Option<Token>;
     /// The one that is found as WLCG's profile says.
     fn any(&self) -> Option<Token>;
+    /// Which of them was found, or why none was, in words.
+    fn described(&self, is_dav: bool) -> String;
 }
 
 /// The variables and files of this process.
@@ -36,6 +41,27 @@ impl FindToken for Discover {
 
     fn any(&self) -> Option<Token> {
         Token::discover()
+    }
+
+    fn described(&self, is_dav: bool) -> String {
+        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let has_token = if is_dav { self.any() } else { self.named() }.is_some();
+        match (
+            is_set("BEARER_TOKEN"),
+            is_set("BEARER_TOKEN_FILE"),
+            has_token,
+        ) {
+            (true, _, true) => "the token of BEARER_TOKEN was sent and refused",
+            (_, true, true) => {
+                "the token of the file that BEARER_TOKEN_FILE names was sent and refused"
+            }
+            (_, true, false) => {
+                "the file that BEARER_TOKEN_FILE names has no token, or cannot be read"
+            }
+            (_, _, true) => "the token that was found in a folder was sent and refused",
+            (_, _, false) => "no token was found",
+        }
+        .to_owned()
     }
 }
 
@@ -66,21 +92,15 @@ impl Target {
     pub fn with(url: &str, settings: &Settings, find: Box<dyn FindToken>) -> Result<Self, IoError> {
         let shown = public(url);
         let is_dav = is_dav(url);
-        let parsed = with_http(url).and_then(|url| Url::parse(&url).ok());
-        let Some(start) = parsed.filter(Url::has_host) else {
-            return Err(IoError::Setting {
-                what: "it is no URL (as https://host[:port]/path)".to_owned(),
-                url: shown,
-            });
-        };
+        let start = parsed(url).map_err(|what| IoError::NoUrl {
+            what: format!("{what} (as https://host[:port]/path)"),
+            url: shown.clone(),
+        })?;
         Ok(Self {
             url: shown,
             start,
             is_dav,
-            given: settings
-                .text("bearer_token")?
-                .as_deref()
-                .and_then(Token::of),
+            given: settings.token()?,
             find,
             wants_token: AtomicBool::new(false),
             moved: Mutex::default(),
@@ -187,6 +207,40 @@ impl Target {
         self.given.clone().or_else(found)
     }
 
+    /// Who has asked, in words, for who was refused.
+    fn asker(&self) -> String {
+        if !self.start.username().is_empty() || self.start.password().is_some() {
+            return "user and password of the URL were refused".to_owned();
+        }
+        match (&self.given, is_private(&self.start)) {
+            (Some(_), true) => {
+                "the token of the setting bearer_token was sent and refused".to_owned()
+            }
+            (Some(_), false) => "no token is sent without TLS".to_owned(),
+            (None, true) => self.find.described(self.is_dav),
+            (None, false) => "no token is looked for without TLS".to_owned(),
+        }
+    }
+
+    /// What was tried and what to do, for who was refused.
+    pub fn advice(&self) -> String {
+        let mut out = format!("{}: {ADVICE}", self.asker());
+        // what follows may be a part of a signature: it is not shown
+        let (_, name) = self
+            .start
+            .query()
+            .unwrap_or_default()
+            .rsplit_once(':')
+            .unwrap_or_default();
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "_/.".contains(c);
+        if name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(is_name)
+        {
+            out.push_str("; the server has got all that follows the question mark: if what is behind its last colon is a name in the file, write it before that (…/a.root:NAME?…)");
+        }
+        out
+    }
+
     /// Says that the server has refused to answer without a token; true if there is one for it.
     pub fn refused(&self, place: &Url) -> bool {
         self.wants_token.store(true, Ordering::Relaxed);
@@ -197,6 +251,21 @@ impl Target {
 /// Whether a URL has a scheme of the grid.
 pub(super) fn is_dav(url: &str) -> bool {
     scheme(url).is_some_and(|scheme| scheme.starts_with("dav"))
+}
+
+/// A URL in its parts; else what is wrong with it.
+fn parsed(url: &str) -> Result<Url, String> {
+    let with_http = with_http(url).ok_or("it has another scheme")?;
+    let rest = with_http.split_once("://").map_or("", |(_, rest)| rest);
+    // what parses URLs takes the next name for the server's
+    if rest.is_empty() || rest.starts_with(['/', '?', '#']) {
+        return Err("it names no server".to_owned());
+    }
+    let found = Url::parse(&with_http).map_err(|error| error.to_string())?;
+    if found.fragment().is_some() {
+        return Err("it has a #, which no server gets: write %23 for that of a name".to_owned());
+    }
+    Ok(found)
 }
 
 /// A URL with its scheme as servers know it.
@@ -232,6 +301,10 @@ mod tests {
 
         fn any(&self) -> Option<Token> {
             Token::of("any")
+        }
+
+        fn described(&self, _: bool) -> String {
+            "the token that was found was refused".to_owned()
         }
     }
 
@@ -285,6 +358,64 @@ mod tests {
             assert_eq!(target.refused(&place), refused.is_some(), "{url}");
             assert_eq!(sent().as_deref(), refused, "{url} at {place}");
         }
+    }
+
+    #[test]
+    fn what_is_no_url_is_told() {
+        let settings = Settings::default();
+        for (url, said) in [
+            ("http://", "names no server"),
+            ("http:///x", "names no server"),
+            ("https://h:abc/x", "port"),
+            // what is behind it was dropped: another file was read
+            ("http://h/a#b.root", "%23"),
+        ] {
+            let error = Target::parse(url, &settings).unwrap_err();
+            assert_eq!(error.kind(), "usage");
+            let error = error.to_string();
+            assert!(
+                error.contains("is no URL") && error.contains(said),
+                "{error}"
+            );
+        }
+        for token in ["a\nb", "a b", ""] {
+            let settings = Settings::with("http://h/f", &[("bearer_token", token)]).unwrap();
+            let error = Target::parse("http://h/f", &settings).unwrap_err();
+            let error = error.to_string();
+            assert!(
+                error.contains("bearer_token") && !error.contains("a b"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn who_was_refused_hears_what_was_tried_and_what_may_be_meant() {
+        for (url, given, said) in [
+            (
+                "https://h/f",
+                Some("mine"),
+                "setting bearer_token was sent and refused",
+            ),
+            ("http://h/f", Some("mine"), "no token is sent without TLS"),
+            ("http://h/f", None, "no token is looked for without TLS"),
+            ("https://h/f", None, "the token that was found was refused"),
+            (
+                "https://me:pw@h/f",
+                None,
+                "user and password of the URL were refused",
+            ),
+            ("http://h/f?sig=ab:Events", None, "write it before that"),
+        ] {
+            let advice = target(url, given).advice();
+            assert!(advice.contains(said), "{url}: {advice}");
+            assert!(
+                !advice.contains("mine") && !advice.contains("Events"),
+                "{advice}"
+            );
+        }
+        let advice = target("http://h/f?sig=ab:c%3D", None).advice();
+        assert!(!advice.contains("colon"), "{advice}");
     }
 
     #[test]

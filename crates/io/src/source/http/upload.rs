@@ -104,7 +104,6 @@ impl HttpUpload {
     /// If the source cannot be read, the server refuses, or `tick` has ended it.
     pub fn put(&self, source: &Arc<dyn ByteSource>, tick: OnBytes<'_>) -> Result<(), IoError> {
         let body = Body::new(source.clone());
-        self.is_begun.store(true, Relaxed);
         let is_done = self.wait(async |upload, client| {
             let mut work = pin!(upload.send(client, &body));
             let mut pulse = interval(PULSE);
@@ -196,7 +195,7 @@ impl HttpUpload {
     ) -> Result<T, IoError> {
         let client = Client::shared(&self.limits, &self.target.url)?;
         let done = wait_for(&self.target.url, work(self, &client))?;
-        done.map_err(|error| error.of_sink(&self.target.url))
+        done.map_err(|error| error.of_sink(&self.target))
     }
 
     fn call<'a>(&'a self, client: &'a Client, target: &'a Target) -> Call<'a> {
@@ -262,8 +261,9 @@ impl HttpUpload {
             }
         }
         if self.aside.is_some() {
-            self.make_folders(client).await;
+            self.make_folders(client).await?;
         }
+        self.is_begun.store(true, Relaxed);
         self.is_uncertain.store(true, Relaxed);
         let sent = self.call(client, target).insist(&question).await;
         let is_answered = sent
@@ -273,18 +273,22 @@ impl HttpUpload {
         sent.map(drop)
     }
 
-    /// Makes the folders of the name, if they are not there.
-    async fn make_folders(&self, client: &Client) {
+    /// Makes the folders of the name, if they are not there. A server that says nothing about them would not say more of what
+    /// it is sent then.
+    async fn make_folders(&self, client: &Client) -> Result<(), HttpError> {
         let path = self.target.path();
         let folders: Vec<&str> = path
             .match_indices('/')
             .skip(1)
             .filter_map(|(end, _)| path.get(..=end))
             .collect();
-        let Some(own) = folders.last() else { return };
-        let found = self.head(client, &self.target.with_path(own)).await;
-        if !found.is_err_and(|error| matches!(error.status(), Some(404 | 410))) {
-            return;
+        let Some(own) = folders.last() else {
+            return Ok(());
+        };
+        match self.head(client, &self.target.with_path(own)).await {
+            Err(error) if matches!(error.status(), Some(404 | 410)) => {}
+            Err(error) if error.is_of_the_way() => return Err(error),
+            _ => return Ok(()),
         }
         for folder in folders {
             let folder = self.target.with_path(folder);
@@ -292,6 +296,7 @@ impl HttpUpload {
             // that of one that is there fails; what matters is whether the file can be sent then
             let _ = self.call(client, &folder).ask(&question).await;
         }
+        Ok(())
     }
 }
 

@@ -288,14 +288,11 @@ fn what_passes_is_tried_again() {
 
         let liar = after_opening(usize::MAX, does);
         let error = liar.open().unwrap().read_ranges(&[5000..6000]).unwrap_err();
-        let server = format!("127.0.0.1:{}: ", liar.port);
+        let (text, server) = (with_causes(&error), format!("127.0.0.1:{}: ", liar.port));
         assert_eq!(error.kind(), "remote-failed", "{name}");
-        assert_eq!(
-            with_causes(&error).matches(&server).count(),
-            4,
-            "{}",
-            with_causes(&error)
-        );
+        // the same is told once, with how often it was
+        let is_once = text.matches(&server).count() == 1 && text.contains("(4 times)");
+        assert!(is_once || text.matches(&server).count() == 4, "{text}");
     }
 }
 
