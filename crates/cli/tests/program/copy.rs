@@ -26,3 +26,30 @@ fn a_file_that_is_there_is_replaced_only_by_force() {
     let whole = std::fs::read(root().join(DIMUON)).unwrap();
     assert!(std::fs::read(&to).unwrap() == whole);
 }
+
+#[test]
+fn copies_that_would_replace_one_another_are_refused_before_anything_is_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b, to] = ["a", "b", "to"].map(|name| folder.path().join(name));
+    for place in [&a, &b] {
+        std::fs::create_dir(place).unwrap();
+        std::fs::copy(root().join(DIMUON), place.join("x.root")).unwrap();
+    }
+    let [a, b] = [a, b].map(|place| place.join("x.root").to_str().unwrap().to_owned());
+    let to = format!("{}/", to.to_str().unwrap());
+    let error = failure(&["cp", "--force", &a, &b, &to], 2);
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("would both become"),
+        "{error}"
+    );
+    assert!(!std::path::Path::new(&to).join("x.root").exists());
+    let url = "s3://bucket/a.root";
+    let error = failure(&["cp", url, url], 2);
+    assert!(
+        error["message"].as_str().unwrap().contains("onto itself"),
+        "{error}"
+    );
+}
