@@ -1,6 +1,5 @@
 //! `include/femtobarn.h` is what cbindgen makes of this crate. With `FEMTOBARN_UPDATE_HEADER=1` this writes it.
 
-#![expect(clippy::unwrap_used, reason = "this is a test")]
 
 use std::path::Path;
 
