@@ -5,6 +5,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
 
 use bytes::Bytes;
 use femtobarn_testkit::{Servers, can_start, content, relay};
@@ -47,6 +48,8 @@ fn run<T>(work: impl Future<Output = T>) -> T {
 fn careful() -> Client {
     Client::new(Options {
         checksums: true,
+        // damage may be to what says how long a request is, which the server then waits for
+        request_timeout: Duration::from_secs(5),
         ..Options::default()
     })
 }

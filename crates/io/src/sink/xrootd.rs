@@ -260,13 +260,24 @@ mod tests {
             .collect()
     }
 
+    /// The numbers of the requests that begin in some bytes: several may come together.
+    fn requests(bytes: &[u8]) -> Vec<u16> {
+        let (mut found, mut at) = (Vec::new(), 0);
+        while let Some(head) = bytes.get(at..at + 24) {
+            found.push(u16::from_be_bytes([head[2], head[3]]));
+            let length = u32::from_be_bytes([head[20], head[21], head[22], head[23]]);
+            at += 24 + usize::try_from(length).unwrap();
+        }
+        found
+    }
+
     /// A port that leads to the server's, and breaks the first connection on which a request of this number was sent, once the
     /// server has done it; and which one that was.
     fn forgetful(port: u16, request: u16) -> (u16, Arc<OnceLock<usize>>) {
         let broken = Arc::new(OnceLock::new());
         let first = broken.clone();
         let way = relay(port, move |passing| {
-            if !passing.is_answer && passing.bytes.get(2..4) == Some(&request.to_be_bytes()[..]) {
+            if !passing.is_answer && requests(passing.bytes).contains(&request) {
                 first.get_or_init(|| passing.connection);
             }
             if passing.is_answer && first.get() == Some(&passing.connection) {
