@@ -1,6 +1,5 @@
 //! `include/femtobarn.h` is what cbindgen makes of this crate. With `FEMTOBARN_UPDATE_HEADER=1` this writes it.
 
-
 use std::path::Path;
 
 #[test]

@@ -14,8 +14,14 @@ use crate::table::Table;
 use crate::units;
 
 pub fn run(url: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
-    let entries = list_folder(url, &Settings::of(url)).map_err(Error::from)?;
+    let entries = list_folder(url, &settings(url)?).map_err(Error::from)?;
     print(url, &entries, json, out)
+}
+
+/// A list is looked at: what it lacks is told, and better than none.
+fn settings(url: &str) -> Result<Settings, Failure> {
+    let given = [("partial_lists".to_owned(), "true".to_owned())];
+    Ok(Settings::new(url, given.into()).map_err(Error::from)?)
 }
 
 /// What is in a folder of a server whose slash was left out; none if that is no folder, or nothing is in it.
@@ -29,7 +35,7 @@ pub fn run_without_slash(
     }
     let (path, query) = url.split_at(url.find('?').unwrap_or(url.len()));
     let url = format!("{path}/{query}");
-    let entries = list_folder(&url, &Settings::of(&url)).ok()?;
+    let entries = list_folder(&url, &settings(&url).ok()?).ok()?;
     (!entries.is_empty()).then(|| print(&url, &entries, json, out))
 }
 

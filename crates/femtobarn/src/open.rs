@@ -129,8 +129,17 @@ pub(crate) fn open_reader_as(
     options: &OpenOptions,
 ) -> Result<Option<Reader>, RNTupleError> {
     let reader = open_reader(url, path, options)?;
+    // another replica of a federation, or a cache, has a time of its own
+    let of_one_server = url
+        .split("://")
+        .next()
+        .is_none_or(|scheme| !scheme.contains("root"));
+    let known = known.map(|known| SourceMeta {
+        modified: known.modified.filter(|_| of_one_server),
+        ..known.clone()
+    });
     if let (Some(known), Some(reader)) = (known, &reader)
-        && !reader.source().meta().may_be(known)
+        && !reader.source().meta().may_be(&known)
     {
         let url = reader.url().to_owned();
         return Err(IoError::Changed { url }.into());

@@ -83,6 +83,10 @@ pub const SETTINGS: &[(&str, &str)] = &[
         "bearer_token",
         "the token for https, davs and XRootD (found as WLCG's profile says)",
     ),
+    (
+        "partial_lists",
+        "whether a list or pattern of an XRootD redirector may lack what a server has that cannot be asked (false)",
+    ),
     ("endpoint", "the server of an object store"),
     ("region", "the region of an object store"),
     ("profile", "the profile of ~/.aws"),
@@ -192,7 +196,7 @@ impl Settings {
 
     /// Insists that what is given as true or false is that, whoever heeds it.
     fn check_flags(&self) -> Result<(), IoError> {
-        let flags = ["checksums", "anonymous"];
+        let flags = ["checksums", "anonymous", "partial_lists"];
         for name in flags.iter().filter(|name| self.given.contains_key(**name)) {
             self.flag(name)?;
         }

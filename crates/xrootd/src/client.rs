@@ -258,11 +258,11 @@ impl Client {
     }
 
     /// What is in a folder, with what `stat` says of it, in the order of the names. Of a redirector, what all of its servers
-    /// have; of servers that say nothing while others do, it is told that what they have is missing.
+    /// have. With `partial`, of servers that say nothing while others do, it is told that what they have is missing.
     ///
     /// # Errors
-    /// If there is no such folder, or nobody answers.
-    pub async fn list(&self, url: &XrootdUrl) -> Result<Vec<DirEntry>, XrootdError> {
+    /// If there is no such folder, or nobody answers; without `partial`, if one does not.
+    pub async fn list(&self, url: &XrootdUrl, partial: bool) -> Result<Vec<DirEntry>, XrootdError> {
         let mut found: Vec<DirEntry> = Vec::new();
         let (mut is_there, mut missing) = (false, None);
         let (servers, mut silent) = self.servers_of(url).await?;
@@ -281,12 +281,16 @@ impl Client {
             if !is_there {
                 return Err(error);
             }
-            let (folder, why) = (&url.path, with_causes(&error));
-            let text = format!(
-                "the list of {folder} of {} lacks what {server} has: {why}",
-                url.server
-            );
-            notice(&server.to_string(), &text);
+            let lacks = XrootdError::Incomplete {
+                folder: url.path.clone(),
+                redirector: url.server.to_string(),
+                server: server.to_string(),
+                source: Box::new(error),
+            };
+            if !partial {
+                return Err(lacks);
+            }
+            notice(&server.to_string(), &with_causes(&lacks));
         }
         if let Some(error) = missing.filter(|_| !is_there) {
             return Err(error);

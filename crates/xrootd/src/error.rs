@@ -132,6 +132,20 @@ pub enum XrootdError {
         /// The last error, which is also the last that `history` says.
         last: Box<XrootdError>,
     },
+    /// A redirector has a server that cannot be asked what is in a folder.
+    #[error(
+        "the list of {folder} of {redirector} lacks what {server} has (the setting partial_lists takes it as it is)"
+    )]
+    Incomplete {
+        /// The folder.
+        folder: String,
+        /// The redirector.
+        redirector: String,
+        /// The server.
+        server: String,
+        /// Why it cannot be asked.
+        source: Box<XrootdError>,
+    },
     /// Bytes were damaged on their way, by their checksums.
     #[error("{server}: {doing}: checksum mismatch at {offset}, also when it was tried again")]
     Checksum {

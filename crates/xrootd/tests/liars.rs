@@ -238,16 +238,21 @@ fn a_list_tells_what_it_lacks() {
     let living = liar(|kind, _| (kind == DIRLIST).then(|| (OK, b"a.root\nb.root\0".to_vec())));
     let located = format!("Sr[::127.0.0.1]:{dead} Sr[::127.0.0.1]:{living}\0");
     let redirector = redirector(located);
-    let list = async || {
+    let list = async |partial| {
         let url = format!("root://127.0.0.1:{redirector}//folder");
-        hasty().list(&XrootdUrl::parse(&url).unwrap()).await
+        hasty()
+            .list(&XrootdUrl::parse(&url).unwrap(), partial)
+            .await
     };
     run(async {
-        let found = list().await.unwrap();
+        // what is merged from a list must not lack anything unasked
+        let error = list(false).await.unwrap_err().to_string();
+        assert!(error.contains("partial_lists"), "{error}");
+        let found = list(true).await.unwrap();
         let names: Vec<&str> = found.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, ["a.root", "b.root"]);
         // the same is not told at once again
-        list().await.unwrap();
+        list(true).await.unwrap();
     });
     let told = TOLD.lock().unwrap();
     let about = |port: u16| {

@@ -130,7 +130,7 @@ fn what_is_not_there_is_told() {
         assert_eq!(*code, Code::NOT_FOUND);
         assert!(error.to_string().contains("open /none"), "{error}");
         assert!(client.stat(&at(&server, "none")).await.is_err());
-        assert!(client.list(&at(&server, "none")).await.is_err());
+        assert!(client.list(&at(&server, "none"), false).await.is_err());
         // nobody listens there
         let nobody = XrootdUrl::parse(&format!("root://127.0.0.1:{}//f", free_port())).unwrap();
         let error = client.stat(&nobody).await.unwrap_err();
@@ -186,7 +186,7 @@ fn files_are_written_listed_and_removed() {
             .make_folder(&at(&server, "deep/empty"))
             .await
             .unwrap();
-        let found = client.list(&at(&server, "deep")).await.unwrap();
+        let found = client.list(&at(&server, "deep"), false).await.unwrap();
         let found: Vec<_> = found
             .iter()
             .map(|e| (e.name.as_str(), e.stat.as_ref().unwrap().is_folder()))
@@ -201,7 +201,13 @@ fn files_are_written_listed_and_removed() {
             .remove_folder(&at(&server, "deep/folder"))
             .await
             .unwrap();
-        assert!(client.list(&at(&server, "deep")).await.unwrap().is_empty());
+        assert!(
+            client
+                .list(&at(&server, "deep"), false)
+                .await
+                .unwrap()
+                .is_empty()
+        );
     });
 }
 

@@ -133,7 +133,8 @@ fn time(stat: &Stat) -> Option<SystemTime> {
 pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, IoError> {
     let target = XrootdUrl::parse(url).map_err(|error| failed(url, error))?;
     let client = client(settings)?;
-    let found = wait_for(&public(url), client.list(&target))?;
+    let partial = settings.flag("partial_lists")?;
+    let found = wait_for(&public(url), client.list(&target, partial))?;
     let entry = |entry: DirEntry| RemoteEntry {
         is_folder: entry.stat.as_ref().is_some_and(Stat::is_folder),
         size: entry.stat.as_ref().map(|stat| stat.size),
