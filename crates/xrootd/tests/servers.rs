@@ -352,7 +352,7 @@ fn redirectors_send_to_the_server_that_has_the_file() {
                 .await
                 .ends_with(&format!(":{}", cluster.servers[1]))
         );
-        let names = client.list(&at(&cluster, "")).await.unwrap();
+        let names = client.list(&at(&cluster, ""), false).await.unwrap();
         let names: Vec<&str> = names.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, ["a", "b", "c"]);
         assert_eq!(client.stat(&at(&cluster, "a")).await.unwrap().size, 1000);
