@@ -189,7 +189,13 @@ class Container:
             self._store._core.remove_products(self._key, (label, kind))
 
     def exists(self) -> bool:
-        """Return whether it is in the store."""
+        """Return whether it is in the store.
+
+        Returns
+        -------
+        bool
+            Whether it is.
+        """
         return self._store._core.exists(self._key)
 
     def delete(self) -> None:
@@ -563,9 +569,9 @@ class DataSet(_Holder):
     def runs(self) -> Iterator[Run]:
         """Iterate over its runs, in the order of their numbers.
 
-        Yields
-        ------
-        Run
+        Returns
+        -------
+        iterator of Run
             Each of them.
         """
         return self._children()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -25,7 +26,8 @@ _MAX_ITEMS = 16_384
 _MAX_BYTES = 16 << 20
 
 
-class Product(NamedTuple):
+@dataclass(frozen=True)
+class Product:
     """A product that was kept, or that there is.
 
     Attributes

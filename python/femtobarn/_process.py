@@ -281,7 +281,7 @@ def _run(
         if close is not None:
             close()
     checkpoint.remove()
-    statistics.end()
+    statistics._end()
     value = state.values if task.reduce is None else next(iter(state.values), None)
     return ProcessResult(value, state.n_events, state.failures, statistics)
 
@@ -320,7 +320,7 @@ def _master(
                 again.append(out[number])
                 continue
             tries.pop(number, None)
-            statistics.add(answer)
+            statistics._add(answer)
             heapq.heappush(early, (number, answer))
         while early and early[0][0] == state.n_pieces:
             number, outcome = heapq.heappop(early)

@@ -69,7 +69,7 @@ class ProcessStatistics:
         busy = sum(worker.processing for worker in self.workers.values())
         return busy / (self.total_time * self.n_workers) if self.total_time else 0.0
 
-    def add(self, outcome: Outcome) -> None:
+    def _add(self, outcome: Outcome) -> None:
         """Count what a worker did."""
         worker = self.workers.setdefault(outcome.worker, WorkerStatistics())
         worker.events += outcome.n
@@ -81,7 +81,7 @@ class ProcessStatistics:
             began = outcome.began + outcome.loading
             self._spans.append((outcome.worker, began, began + outcome.processing, outcome.n))
 
-    def end(self) -> None:
+    def _end(self) -> None:
         """Note that all is done."""
         self.total_time = time.time() - self._began
 
