@@ -184,7 +184,7 @@ class Container:
         typename : str or type, optional
             Its type; by default all of this label are deleted.
         """
-        kinds = [kind for _, kind in self.products(label)] if typename is None else [type_name_of(typename)]
+        kinds = [product.type for product in self.products(label)] if typename is None else [type_name_of(typename)]
         for kind in kinds:
             self._store._core.remove_products(self._key, (label, kind))
 

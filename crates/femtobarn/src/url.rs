@@ -302,8 +302,8 @@ mod tests {
             found("root://h/", "a*.root"),
             ["root://h//a.root", "root://h//a\\b.root"]
         );
-        // a name with brackets is one where nothing fits it as a pattern
-        assert_eq!(found("root://h/", "[a].root"), ["root://h//a.root"]);
+        // what is called just like a pattern is meant by it, as of files of this machine
+        assert_eq!(found("root://h/", "[a].root"), ["root://h//[a].root"]);
         assert_eq!(found("root://h/", "[b].root"), [""; 0]);
         let others = [entry("[a].root"), entry("b.root")];
         let settings = Settings::default();
