@@ -16,6 +16,7 @@ BUILTIN = {
     "FileError": OSError,
     "NotFoundError": FileNotFoundError,
     "KeyNotFoundError": KeyError,
+    "ExistsError": FileExistsError,
     "FormatError": ValueError,
     "ChecksumError": fb.FormatError,
     "UsageError": ValueError,

@@ -299,11 +299,11 @@ import femtobarn as fb
 import test_process
 dataset = fb.DataStore.connect(sys.argv[1], mode="r")["a"]
 result = fb.process(dataset, test_process.number, preload=["n"], executor="mpi", reduce=test_process.together)
-print(result.value, result.n_events)
+sys.stdout.write(f"{result.value} {result.n_events}\\n")  # in one piece, as ranks share the output
 try:
     fb.process(dataset, test_process.fails_at_1000, preload=["n"], executor="mpi")
 except fb.ProcessError as error:
-    print("failed" if "event 3000" in str(error) else error)
+    sys.stdout.write("failed\\n" if "event 3000" in str(error) else str(error))
 """
 
 
