@@ -536,7 +536,7 @@ fn comparable(url: &str) -> String {
         "xroots" => "roots".to_owned(),
         other => other.to_owned(),
     };
-    let (server, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let (server, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     let (user, host) = server.split_at(server.rfind('@').map_or(0, |at| at + 1));
     let usual = match scheme.as_str() {
         "root" | "roots" => ":1094",
@@ -545,11 +545,11 @@ fn comparable(url: &str) -> String {
         _ => "",
     };
     let host = host.to_ascii_lowercase();
-    let is_usual = !usual.is_empty() && host.ends_with(usual);
     let host = host.strip_suffix(usual).unwrap_or(&host);
     let path = match path {
-        // it ends there, and is no beginning of another name
-        "" if is_usual => "/".to_owned(),
+        // a server, port or bucket ends there: what is meant for one must not go to another whose name begins like it
+        "" if !host.is_empty() => "/".to_owned(),
+        path if path.starts_with('?') => format!("/{path}"),
         path if path.starts_with('/') && scheme.starts_with("root") => {
             format!("/{}", path.trim_start_matches('/'))
         }
@@ -649,7 +649,26 @@ mod tests {
                 &["root://[::1]//a"],
                 &["root://[::1]:1//a"],
             ),
-            ("S3://b", &["s3://b/k", "S3://b/k"], &["s3a://b/k"]),
+            (
+                "S3://b",
+                &["s3://b/k", "S3://b/k"],
+                &["s3a://b/k", "s3://b2/k"],
+            ),
+            // a token for one server went to others whose names begin like its
+            (
+                "https://cern.ch",
+                &[
+                    "https://cern.ch/f",
+                    "https://cern.ch?x",
+                    "https://CERN.ch:443/f",
+                ],
+                &["https://cern.ch.evil.com/f", "https://cern.ch:4430/f"],
+            ),
+            (
+                "http://h:52",
+                &["http://h:52/f"],
+                &["http://h:523/f", "http://h/f"],
+            ),
             (
                 "https://H:443/a/",
                 &["https://h/a/b"],

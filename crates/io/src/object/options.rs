@@ -107,8 +107,10 @@ fn check_servers(url: &str, config: &BTreeMap<String, String>) -> Result<(), IoE
     let given = ENDPOINTS.iter().filter_map(|name| config.get(*name));
     for text in given {
         let parsed = reqwest::Url::parse(text).ok();
-        let is_fine = parsed
-            .is_some_and(|parsed| matches!(parsed.scheme(), "http" | "https") && parsed.has_host());
+        // a URL that is understood only when it is written in another way is none for `object_store`
+        let is_plain = text.starts_with("http://") || text.starts_with("https://");
+        let is_plain = is_plain && text.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_fine = is_plain && parsed.is_some_and(|parsed| parsed.has_host());
         if !is_fine {
             let example = match text.contains(['/', ' ', '@', '?']) || text.is_empty() {
                 true => "https://s3.cern.ch".to_owned(),

@@ -120,6 +120,8 @@ fn endpoints_that_are_no_urls_are_told() {
         "http://",
         "h:9000/x",
         "/x",
+        "http://127.0.0.1:1/x y",
+        "HTTP://127.0.0.1:1",
     ] {
         for (given, variables) in [
             (vec![("endpoint", text)], vec![]),

@@ -184,23 +184,26 @@ impl<'a> Reading<'a> {
             host.many.set(false);
             return Ok(Vec::new());
         };
-        let parts = self.parts(&mut answer, &boundary, group).await?;
+        let (parts, is_whole) = self.parts(&mut answer, &boundary, group).await?;
         let is_other =
             |(_, total, _): &multipart::Part| total.is_some_and(|t| t != self.version.size);
         if parts.iter().any(is_other) {
             return Err(answer.failure(Why::Changed("another size".to_owned())));
         }
-        host.many.set(parts.len() == group.len());
+        // a body that was cut tells nothing of how the server does it
+        if is_whole {
+            host.many.set(parts.len() == group.len());
+        }
         Ok(parts)
     }
 
-    /// The parts of an answer; nothing if it is longer than what was asked for can be.
+    /// The parts of an answer, and whether it came whole; nothing if it is longer than what was asked for can be.
     async fn parts(
         self,
         answer: &mut Answer,
         boundary: &str,
         group: &[Piece],
-    ) -> Result<Vec<multipart::Part>, Failure> {
+    ) -> Result<(Vec<multipart::Part>, bool), Failure> {
         let lengths = group
             .iter()
             .map(|piece| piece.end - piece.start + multipart::MOST_AROUND);
@@ -209,13 +212,13 @@ impl<'a> Reading<'a> {
         loop {
             match answer.next().await {
                 Ok(Some(chunk)) if body.len() + chunk.len() > most.unwrap_or(usize::MAX) => {
-                    return Ok(Vec::new());
+                    return Ok((Vec::new(), true));
                 }
                 Ok(Some(chunk)) => body.extend_from_slice(&chunk),
                 // of a body that was cut, the parts that are complete are used
-                Ok(None) | Err(_) => break,
+                Ok(None) => return Ok((multipart::parts(&body.freeze(), boundary), true)),
+                Err(_) => return Ok((multipart::parts(&body.freeze(), boundary), false)),
             }
         }
-        Ok(multipart::parts(&body.freeze(), boundary))
     }
 }

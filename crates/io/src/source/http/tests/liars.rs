@@ -466,3 +466,58 @@ fn sizes_that_are_said_are_not_believed() {
         assert_eq!(found.err().unwrap_or("ok"), kind, "{said}");
     }
 }
+
+/// An answer of many ranges that was cut had each range asked for by itself, for as long as the process lived.
+#[test]
+fn an_answer_of_many_ranges_that_is_cut_teaches_nothing() {
+    fn parts(head: &str) -> Vec<u8> {
+        let text = head.to_lowercase();
+        let text = text.split("range: bytes=").nth(1).unwrap();
+        let mut body = Vec::new();
+        for one in text.split("\r\n").next().unwrap().split(',') {
+            let (first, last) = one.trim().split_once('-').unwrap();
+            let range = first.parse().unwrap()..last.parse::<usize>().unwrap() + 1;
+            let said = format!("--x\r\nContent-Range: bytes {first}-{last}/10000\r\n\r\n");
+            body.extend(said.into_bytes());
+            body.extend(&file()[range]);
+            body.extend(b"\r\n");
+        }
+        body.extend(b"--x--\r\n");
+        body
+    }
+    let cuts = AtomicBool::new(true);
+    let liar = Liar::start(move |_, head, stream| {
+        if !head.contains(',') {
+            let range = range(head, 10_000);
+            let (start, last) = (range.start, range.end - 1);
+            let said = format!(
+                "206 Partial Content\r\nETag: \"a\"\r\nContent-Range: bytes {start}-{last}/10000"
+            );
+            return answer(stream, &said, &file()[range]);
+        }
+        let body = parts(head);
+        let said =
+            "206 Partial Content\r\nETag: \"a\"\r\nContent-Type: multipart/byteranges; boundary=x";
+        if cuts.swap(false, Ordering::Relaxed) {
+            let said = format!("{said}\r\nContent-Length: {}", body.len());
+            answer(stream, &said, &body[..body.len() / 2]);
+            stream.shutdown(Shutdown::Both).unwrap();
+        } else {
+            answer(stream, said, &body);
+        }
+    });
+    let source = liar.open().unwrap();
+    let ranges: Vec<Range<u64>> = (0..100).map(|n| 100 + n * 90..110 + n * 90).collect();
+    let read = || {
+        liar.forget();
+        let found = source.read_ranges(&ranges).unwrap();
+        for (range, found) in ranges.iter().zip(found) {
+            let range = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
+            assert_eq!(found, file()[range]);
+        }
+        liar.asked().len()
+    };
+    read();
+    read();
+    assert_eq!(read(), 1);
+}
