@@ -232,13 +232,16 @@ impl Node {
         let failed = |why: String| self.failed("end a server", why);
         let process = self.info("server", "process_id");
         let process = process.and_then(|process| Pid::from_raw(process.parse().ok()?));
-        // It answers by ending, or says why it does not.
-        if let Err(why) = self.ask(&["SHUTDOWN", "NOSAVE"])
+        let until = Instant::now() + PATIENCE;
+        // It answers by ending, or says why it does not: as that its first log is still being written, which passes.
+        while let Err(why) = self.ask(&["SHUTDOWN", "NOSAVE"])
             && why.starts_with("ERR")
         {
-            return Err(failed(why));
+            if Instant::now() > until {
+                return Err(failed(why));
+            }
+            thread::sleep(PAUSE);
         }
-        let until = Instant::now() + PATIENCE;
         while process.is_some_and(|process| test_kill_process(process).is_ok()) {
             if Instant::now() > until {
                 return Err(failed(format!("process {process:?} still runs")));

@@ -38,8 +38,11 @@ impl RedisBackend {
         loop {
             let mut flow = Flow::new(&self.nodes);
             let kept = self.send(&packed, &mut flow)?;
+            let patience = self.nodes.settings.failover + self.nodes.settings.timeout;
             let has_enough = match self.nodes.settings.replicas {
-                0 => true,
+                // The products may be with a server whose place another took before the containers came: all is sent to
+                // that one, so that no event is there without them.
+                0 => !flow.has_lost || started.elapsed() > patience,
                 wanted => match flow.wait_for_replicas(wanted)? {
                     Some(n) if n >= wanted => true,
                     Some(n) => return Err(self.too_few(wanted, n)),
@@ -54,7 +57,7 @@ impl RedisBackend {
                 };
                 return Ok(self.written(batch, &kept));
             }
-            if started.elapsed() > self.nodes.settings.failover + self.nodes.settings.timeout {
+            if started.elapsed() > patience {
                 return Err(self.too_few(self.nodes.settings.replicas, 0));
             }
         }

@@ -295,7 +295,20 @@ fn the_place_of_a_master_that_stops_is_taken() {
         batch.store(*parent, *event, &name(), &value(parent, *event));
     }
     store.write(&batch).unwrap();
-    check_acknowledged(&store, &later);
+    for (parent, event) in &later {
+        assert_eq!(store.contains(parent, &[*event]).unwrap(), [true]);
+        let (name, events) = (name(), [*event]);
+        let wanted = [Wanted {
+            parent: *parent,
+            name: &name,
+            events: &events,
+        }];
+        let loaded = store.load(&wanted, &mut |_, _, stored| {
+            assert_eq!(unseal(stored.unwrap()).unwrap().0, value(parent, *event));
+            Ok(())
+        });
+        loaded.unwrap();
+    }
     assert_eq!(store.n_targets(), 3);
     servers.continue_one(stopped);
 }
