@@ -1,4 +1,4 @@
-//! How fast the backends are: events a second, as `benchmarks/event_store.py` prints them.
+//! How fast the backends are: events a second.
 //!
 //! `cargo run --release -p femtobarn-events --example bench -- URL [bytes [batch]]`
 

@@ -1,6 +1,6 @@
 //! `dir:PATH`: a folder, by LMDB.
 //!
-//! `benchmarks/event_store.py` compares engines; LMDB is as fast as fjall in writing and two to ten times as fast in
+//! `docs/design/009-event-store.md` compares engines; LMDB is as fast as fjall in writing and two to ten times as fast in
 //! reading, and lets any number of processes read while one writes. Its file is mapped into memory, so the folder must be
 //! on a disk of this machine.
 
