@@ -22,8 +22,6 @@ _MISSING: Any = object()
 class Container:
     """A dataset, run, subrun or event: what products can be stored in."""
 
-    _kind: ClassVar[str] = "container"
-
     def __init__(self, store: DataStore, key: bytes) -> None:
         self._store = store
         self._key = key
@@ -352,8 +350,6 @@ def _number(number: Any) -> int:
 class Event(Container):
     """An event: products, by label and type."""
 
-    _kind = "event"
-
     @property
     def number(self) -> int:
         """Its number."""
@@ -377,7 +373,6 @@ class Event(Container):
 class SubRun(_Holder):
     """A subrun: events, by number, and products of its own."""
 
-    _kind = "subrun"
     _child = Event
 
     @property
@@ -428,7 +423,6 @@ class SubRun(_Holder):
 class Run(_Holder):
     """A run: subruns, by number, and products of its own."""
 
-    _kind = "run"
     _child = SubRun
 
     @property
@@ -479,7 +473,6 @@ class DataSet(_Holder):
         Its full name.
     """
 
-    _kind = "dataset"
     _child = Run
 
     def __init__(self, store: DataStore, path: str, key: bytes) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import concurrent.futures
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -308,9 +307,8 @@ except fb.ProcessError as error:
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
-def test_ranks_of_mpi(url: str, ranks: int) -> None:
-    if shutil.which("mpirun") is None and not os.environ.get("FEMTOBARN_REQUIRE_ALL"):
-        pytest.skip("there is no mpirun")
+def test_ranks_of_mpi(url: str, ranks: int, need_program: Any) -> None:
+    need_program("mpirun")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
     mpirun = ["mpirun", "-n", str(ranks), "--oversubscribe", "--allow-run-as-root"]
     command = [*mpirun, sys.executable, "-c", _MPI, url]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use femtobarn_io::{
-    ByteSource, HeldSource, IoError, LocalSource, MeteredSource, Settings, SourceMeta, is_remote,
-    open_remote,
+    ByteSource, HeldSource, IoError, LocalSource, MeteredSource, Settings, SourceMeta,
+    is_of_xrootd, is_remote, open_remote,
 };
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{KnownHeader, Reader, ReaderOptions};
@@ -130,12 +130,8 @@ pub(crate) fn open_reader_as(
 ) -> Result<Option<Reader>, RNTupleError> {
     let reader = open_reader(url, path, options)?;
     // another replica of a federation, or a cache, has a time of its own
-    let of_one_server = url
-        .split("://")
-        .next()
-        .is_none_or(|scheme| !scheme.contains("root"));
     let known = known.map(|known| SourceMeta {
-        modified: known.modified.filter(|_| of_one_server),
+        modified: known.modified.filter(|_| !is_of_xrootd(url)),
         ..known.clone()
     });
     if let (Some(known), Some(reader)) = (known, &reader)

@@ -62,8 +62,8 @@ pub use layer::{HeldSource, MeteredSource, RecordSource};
 pub use meter::{Meter, Metered, Opening, Span, Stage, Traffic, beginning};
 pub use pieces::pieces;
 pub use remote::{
-    OpenOther, Others, RemoteEntry, create_remote, is_for_others, is_remote, list_folder,
-    open_remote, others_for, public, read_others_with, scheme,
+    OpenOther, Others, RemoteEntry, create_remote, is_for_others, is_of_xrootd, is_remote,
+    list_folder, open_remote, others_for, public, read_others_with, scheme,
 };
 pub use runtime::{PULSE, goes_on, while_waiting};
 pub use settings::{SETTINGS, SETTINGS_FOR_ALL, STORAGE_OPTIONS, Settings, set_for_all};

@@ -86,6 +86,12 @@ pub fn is_for_others(url: &str) -> bool {
     of_scheme(url) == Some(Protocol::Other)
 }
 
+/// Whether a URL is one of XRootD.
+#[must_use]
+pub fn is_of_xrootd(url: &str) -> bool {
+    of_scheme(url) == Some(Protocol::Xrootd)
+}
+
 /// Who reads what is not known here, if that is to read this URL.
 ///
 /// # Errors
