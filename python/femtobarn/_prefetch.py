@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from femtobarn._containers import _MISSING, Event, _Holder
 from femtobarn._libraries import plain_output
-from femtobarn._products import loaded, type_name_of
+from femtobarn._products import Column, is_opaque, loaded, type_name_of
+from femtobarn.errors import FormatError
 
 if TYPE_CHECKING:
     from femtobarn import _core
@@ -34,6 +36,8 @@ class PrefetchedEvent(Event):
                 stored = self._batch._events.value(at, self._at)
                 if stored is None:
                     break
+                if form is not bytes and (column := self._batch._column(at)) is not None:
+                    return column.at(self._at, form)
                 return loaded(self._store._core, label, name[1], stored, form, unpickle=unpickle)
         return super().load(label, form, typename=typename, default=default, unpickle=unpickle)
 
@@ -46,6 +50,7 @@ class EventBatch:
         self._events = events
         self._names = names
         self._keys = events.keys()
+        self._columns: dict[int, Column | None] = {}
 
     def __len__(self) -> int:
         return len(self._events)
@@ -67,7 +72,20 @@ class EventBatch:
         part._store, part._names = self._store, self._names
         part._events = self._events.part(start, n)
         part._keys = self._keys[start * 40 : (start + n) * 40]
+        part._columns = {}
         return part
+
+    def _column(self, at: int) -> Column | None:
+        """Return the values of a product; None if they are to be decoded one by one, as when one is damaged."""
+        if at not in self._columns:
+            label, type_name = self._names[at]
+            column = None
+            if not is_opaque(type_name):
+                stored = [self._events.value(at, n) for n in range(len(self))]
+                with contextlib.suppress(FormatError):
+                    column = Column(self._store._core, stored, label, type_name)
+            self._columns[at] = column
+        return self._columns[at]
 
     def arrays(self, *, numbers: bool = True, library: str = "ak") -> Any:
         """Return the products as arrays.

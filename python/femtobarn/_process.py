@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["ProcessError", "ProcessResult", "process"]
 
 _TRIES = 3
+_BATCH = 64
 _CHECKPOINT_EVERY = 5.0  # seconds
 
 
@@ -67,7 +68,7 @@ def process(
     executor: Any = "threads",
     workers: int | None = None,
     input_batch_size: int = 16_384,
-    output_batch_size: int = 64,
+    output_batch_size: int | None = None,
     reduce: Callable[[Any, Any], Any] | None = None,
     progress: bool | None = None,
     checkpoint: PathLike | None = None,
@@ -96,8 +97,9 @@ def process(
         How many; by default as many as there are processors, or as the executor has.
     input_batch_size : int
         Events that are fetched together.
-    output_batch_size : int
-        Events that a worker takes together.
+    output_batch_size : int, optional
+        Events that a worker takes together; by default 64, and of an ntuple `input_batch_size`, as entries next to each
+        other are decompressed together.
     reduce : callable, optional
         Puts two results together. It is called in the order of the events, so that sums of floats are the same however
         many workers there are.
@@ -137,9 +139,11 @@ def process(
     if on_error not in ("raise", "skip", "retry"):
         raise UsageError(f"on_error is 'raise', 'skip' or 'retry', not {on_error!r}")
     for name, size in (("input_batch_size", input_batch_size), ("output_batch_size", output_batch_size)):
-        if size < 1:
+        if size is not None and size < 1:
             raise UsageError(f"{name} must be 1 or more, not {size}")
     work = _work(source, tuple(preload))
+    if output_batch_size is None:
+        output_batch_size = min(_BATCH, input_batch_size) if isinstance(work, StoreWork) else input_batch_size
     task = Task(function, by == "event", reduce, on_error == "skip")
     comm = _communicator(executor)
     if comm is not None and comm.rank > 0:
@@ -267,7 +271,7 @@ def _run(
     pool = _pool(work, task, executor, workers)
     state = checkpoint.state
     statistics = ProcessStatistics(pool.n_workers)
-    pieces = work.pieces(*sizes, state.n_pieces, state.after)
+    pieces = work.pieces(sizes, state.n_pieces, state.after, loads=pool.shares_memory)
     ends_early = True
     try:
         with Progress(f"processing {work.name}", progress, "events") as bar:

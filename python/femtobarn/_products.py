@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import pickle
 import typing
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ from femtobarn.errors import UsageError
 if TYPE_CHECKING:
     from femtobarn._core import Batch, Batches, Store
 
-__all__ = ["Arrow", "As", "Awkward", "NumPy", "column", "encoded", "loaded", "type_name_of"]
+__all__ = ["Arrow", "As", "Awkward", "Column", "NumPy", "column", "encoded", "is_opaque", "loaded", "type_name_of"]
 
 
 class As(enum.Enum):
@@ -112,6 +113,22 @@ def type_name_of(kind: Any) -> str:
         f"{kind!r} is no type of a product: give a name as 'std::vector<float>', bytes, int, float, bool, str, a "
         "dataclass, list[...] of one of these, or a dtype of NumPy"
     )
+
+
+def is_opaque(type_name: str) -> bool:
+    """Return whether values of a type are bytes in which femtobarn sees nothing.
+
+    Parameters
+    ----------
+    type_name : str
+        The type in a product's name.
+
+    Returns
+    -------
+    bool
+        Whether they are.
+    """
+    return type_name in _OPAQUE
 
 
 def encoded(store: Store, label: str, value: Any, kind: Any) -> tuple[str, bytes]:
@@ -268,10 +285,26 @@ def loaded(store: Store, label: str, type_name: str, stored: bytes, form: Any, *
     """
     if form is bytes:
         return stored
-    if type_name in _OPAQUE:
+    if is_opaque(type_name):
         return _opaque(label, type_name, stored, form, unpickle)
-    array = _awkward(store.decode([stored], type_name, label), label)
-    return _in_form(array, label, type_name, form)
+    if (quick := _quick_loaded(stored, type_name, form)) is not None:
+        return quick
+    return Column(store, [stored], label, type_name).at(0, form)
+
+
+def _quick_loaded(stored: bytes, type_name: str, form: Any) -> Any:
+    """Return plain numbers, and arrays of them, without a detour; None if the value is something else, or damaged."""
+    dtype = _DTYPES.get(type_name)
+    if dtype is not None and form in (None, int, float, bool) and len(stored) == dtype.itemsize:
+        value = np.frombuffer(stored, dtype.newbyteorder("<"))[0].item()
+        return value if form in (None, type(value)) else None
+    inner = _DTYPES.get(type_name.removeprefix("std::vector<").removesuffix(">"))
+    if inner is None or dtype is not None or form not in (None, NumPy, Awkward):
+        return None
+    if inner.kind == "b" or len(stored) < 8 or len(stored) != 8 + int.from_bytes(stored[:8], "little") * inner.itemsize:
+        return None
+    array = np.frombuffer(stored, inner.newbyteorder("<"), offset=8)
+    return array if form is NumPy else optional("awkward", "all").Array(array)
 
 
 def _opaque(label: str, type_name: str, stored: bytes, form: Any, unpickle: bool) -> Any:
@@ -364,28 +397,77 @@ def _awkward(batch: Batch, label: str) -> Any:
     return to_array(batch)[label]
 
 
-def _in_form(array: Any, label: str, type_name: str, form: Any) -> Any:
-    """Return the one entry of an array in the form that is wanted."""
-    value = array[0]
-    if form is Awkward:
-        return value
-    if form is NumPy:
-        values = layout_to_numpy(array.layout)
-        return values[0]
-    if form is Arrow:
+class Column:
+    """Values of one type that are decoded together, which each event has one of, or none.
+
+    Parameters
+    ----------
+    store : Store
+        Where the classes are noted.
+    stored : list of bytes or None
+        What is stored of each.
+    label : str
+        The products' label.
+    type_name : str
+        The type in their names.
+
+    Raises
+    ------
+    FormatError
+        If one of them is damaged.
+    """
+
+    def __init__(self, store: Store, stored: list[bytes | None], label: str, type_name: str) -> None:
+        self._label = label
+        self._type_name = type_name
+        self._array = _awkward(store.decode(stored, type_name, label), label)
+
+    @functools.cached_property
+    def _values(self) -> Any:
+        return self._array.tolist()
+
+    @functools.cached_property
+    def _arrays(self) -> Any:
+        return layout_to_numpy(self._array.layout)
+
+    def at(self, n: int, form: Any) -> Any:
+        """Return one of the values, which is there.
+
+        Parameters
+        ----------
+        n : int
+            Which.
+        form : As, type or None
+            What the user wants; None for what is natural for the type.
+
+        Returns
+        -------
+        object
+            The value.
+
+        Raises
+        ------
+        UsageError
+            If it cannot be had in this form.
+        """
+        if form is NumPy:
+            return self._arrays[n]
+        if form is not None and not isinstance(form, As):
+            return _as_python(self._values[n], self._label, self._type_name, form)
+        if form is None and self._array.ndim == 1 and not self._array.fields:
+            return self._values[n]
+        value = self._array[n]
+        if form is not Arrow:
+            return value
         ak, arrow = optional("awkward", "all"), optional("pyarrow", "arrow")
         if isinstance(value, ak.Array):
             return ak.to_arrow(value, extensionarray=False)
         return arrow.scalar(value.tolist() if hasattr(value, "tolist") else value)
-    if form is None:
-        return value.item() if isinstance(value, np.generic) else value
-    return _as_python(value, label, type_name, form)
 
 
-def _as_python(value: Any, label: str, type_name: str, form: Any) -> Any:
+def _as_python(plain: Any, label: str, type_name: str, form: Any) -> Any:
     """Return a value as a type of Python: a number, a text, a dataclass, or a list of these."""
     wrong = UsageError(f"product {label!r} is a {type_name}, which is no {getattr(form, '__name__', form)}")
-    plain = value.tolist() if hasattr(value, "tolist") else value
     if typing.get_origin(form) is list:
         if not isinstance(plain, list):
             raise wrong

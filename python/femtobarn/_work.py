@@ -85,8 +85,11 @@ class Work(Protocol):
 
     name: str
 
-    def pieces(self, size: int, input_size: int, number: int, after: Any) -> Iterator[Piece]:
-        """Iterate over the pieces, from one on, behind what was done before."""
+    def pieces(self, sizes: tuple[int, int], number: int, after: Any, *, loads: bool) -> Iterator[Piece]:
+        """Iterate over the pieces, from one on, behind what was done before.
+
+        `sizes` are those of pieces and of what is fetched together; `loads` says whether products are fetched here.
+        """
 
     def load(self, piece: Piece) -> Any:
         """Return the events of a piece, as the function takes them."""
@@ -118,15 +121,17 @@ class StoreWork:
         url, mode = state.pop("_store")
         self.__dict__.update(state, _store=_connected(url, mode))
 
-    def pieces(self, size: int, input_size: int, number: int, after: bytes | None) -> Iterator[Piece]:
-        loader = self._store._core.loader(self._key, self._products, max(input_size, size), 2, after)
+    def pieces(self, sizes: tuple[int, int], number: int, after: bytes | None, *, loads: bool) -> Iterator[Piece]:
+        size, input_size = sizes
+        products = self._products if loads else []
+        loader = self._store._core.loader(self._key, products, max(input_size, size), 2, after)
         try:
             for events in loader:
-                whole = EventBatch(self._store, events, self._products)
+                whole = EventBatch(self._store, events, products)
                 for start in range(0, len(whole), size):
                     n = min(size, len(whole) - start)
-                    keys = whole._keys[start * _KEY : (start + n) * _KEY]
-                    yield Piece(number, n, keys, start, whole)
+                    part = whole._part(start, n)
+                    yield Piece(number, n, part._keys, loaded=part if loads else None)
                     number += 1
         finally:
             loader.close()
@@ -164,10 +169,21 @@ class NTupleWork:
         self._fields = list(fields) or None
         self.name = f"{ntuple!r}"
 
-    def pieces(self, size: int, input_size: int, number: int, after: int | None) -> Iterator[Piece]:
-        for start in range(after or 0, self._ntuple.num_entries, size):
-            yield Piece(number, min(size, self._ntuple.num_entries - start), start=start)
-            number += 1
+    def pieces(self, sizes: tuple[int, int], number: int, after: int | None, *, loads: bool) -> Iterator[Piece]:
+        size, input_size = sizes
+        start = after or 0
+        steps = self._steps(start, max(input_size // size, 1) * size) if loads else [None]
+        for events in steps:
+            end = self._ntuple.num_entries if events is None else start + len(events)
+            for first in range(start, end, size):
+                n = min(size, end - first)
+                part = None if events is None else events[first - start : first - start + n]
+                yield Piece(number, n, start=first, loaded=part)
+                number += 1
+            start = end
+
+    def _steps(self, start: int, size: int) -> Iterator[Any]:
+        return self._ntuple.iterate(self._fields, step_size=size, entry_start=start)
 
     def load(self, piece: Piece) -> Any:
         return self._ntuple.arrays(self._fields, entry_start=piece.start, entry_stop=piece.start + piece.n)

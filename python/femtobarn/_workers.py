@@ -12,6 +12,8 @@ import pickle
 import queue
 import threading
 import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Protocol
 
 from femtobarn._work import Outcome, Piece, Task, Work, run
@@ -30,6 +32,7 @@ class Pool(Protocol):
     """Workers that take pieces and give outcomes."""
 
     n_workers: int
+    shares_memory: bool  # whether what was loaded with pieces comes with them; else workers load it themselves
 
     def has_room(self) -> bool:
         """Return whether another piece can be taken."""
@@ -44,13 +47,13 @@ class Pool(Protocol):
         """End the workers."""
 
 
-def timed(work: Work, task: Task, piece: Piece, loaded: Any, worker: str, idle_since: float) -> Outcome:
-    """Process a piece, and say how long each step took."""
+def timed(work: Work, task: Task, piece: Piece, load: Callable[[], Any], worker: str, idle_since: float) -> Outcome:
+    """Process a piece, whose events `load` gives, and say how long each step took."""
     began = time.time()
     clock = time.perf_counter()
     waited = max(began - idle_since, 0.0)
     try:
-        loaded = work.load(piece) if loaded is None else loaded
+        loaded = load()
         ready = time.perf_counter()
         values, failures, raised = run(work, task, piece, loaded)
     except BaseException as error:  # whoever waits for the outcome must hear of everything, as of an error of `reduce`
@@ -60,8 +63,15 @@ def timed(work: Work, task: Task, piece: Piece, loaded: Any, worker: str, idle_s
     return Outcome(piece.number, piece.n, values, failures, worker, **times, raised=raised)
 
 
+def _loaded(work: Work, piece: Piece) -> Any:
+    """Return the events of a piece, which may have come with it."""
+    return work.load(piece) if piece.loaded is None else piece.loaded
+
+
 class ThreadPool:
     """Threads of this process, which take pieces from a bounded queue."""
+
+    shares_memory = True
 
     def __init__(self, work: Work, task: Task, n_workers: int) -> None:
         self.n_workers = n_workers
@@ -79,14 +89,9 @@ class ThreadPool:
     def _serve(self, name: str) -> None:
         idle_since = time.time()
         while (piece := self._todo.get()) is not None and not self._ends:
-            outcome = timed(self._work, self._task, piece, self._loaded(piece), name, idle_since)
+            outcome = timed(self._work, self._task, piece, partial(_loaded, self._work, piece), name, idle_since)
             idle_since = time.time()
             self._done.put(outcome)
-
-    @staticmethod
-    def _loaded(piece: Piece) -> Any:
-        """Return the part of what was loaded with many others."""
-        return None if piece.loaded is None else piece.loaded._part(piece.start, piece.n)
 
     def has_room(self) -> bool:
         return self._n_out < 2 * self.n_workers
@@ -116,17 +121,37 @@ class ThreadPool:
                 thread.join()
 
 
+def _outcomes(work: Work, task: Task, name: str, receive: Callable[[bool], Piece | None]) -> Iterator[Outcome]:
+    """Process pieces until there are no more; the next one, if it has come, is loaded while one is processed.
+
+    `receive` gives a piece; if it is told to wait, none only at the end.
+    """
+    with concurrent.futures.ThreadPoolExecutor(1) as loader:
+
+        def begun(piece: Piece | None) -> tuple[Piece, concurrent.futures.Future[Any]] | None:
+            return None if piece is None else (piece, loader.submit(work.load, piece))
+
+        idle_since = time.time()
+        ahead = None
+        while (ready := ahead or begun(receive(True))) is not None:
+            piece, events = ready
+            ahead = begun(receive(False))
+            yield timed(work, task, piece, events.result, name, idle_since)
+            idle_since = time.time()
+
+
 def _serve_process(connection: Any, packed: bytes, name: str) -> None:
     """Process the pieces that come over a connection until it ends."""
     work, task = pickle.loads(packed)
-    idle_since = time.time()
-    while True:
+
+    def receive(waits: bool) -> Piece | None:
         try:
-            piece = connection.recv()
+            piece: Piece | None = connection.recv() if waits or connection.poll() else None
         except EOFError:
-            return
-        outcome = timed(work, task, piece, None, name, idle_since)
-        idle_since = time.time()
+            return None
+        return piece
+
+    for outcome in _outcomes(work, task, name, receive):
         connection.send_bytes(_packed(outcome))
 
 
@@ -146,6 +171,8 @@ class ProcessPool:
 
     One that dies is replaced, and its pieces are done again.
     """
+
+    shares_memory = False
 
     def __init__(self, work: Work, task: Task, n_workers: int) -> None:
         self.n_workers = n_workers
@@ -207,11 +234,13 @@ class ProcessPool:
 def _run_future(packed: bytes, piece: Piece, sent: float) -> Outcome:
     """Process a piece in whatever process an executor has."""
     work, task = pickle.loads(packed)
-    return timed(work, task, piece, None, f"{os.uname().nodename} {os.getpid()}", sent)
+    return timed(work, task, piece, partial(work.load, piece), f"{os.uname().nodename} {os.getpid()}", sent)
 
 
 class FuturesPool:
-    """An executor of concurrent.futures, or what looks like one. Tasks grow until each takes some time."""
+    """An executor of concurrent.futures, or what looks like one."""
+
+    shares_memory = False
 
     def __init__(self, work: Work, task: Task, executor: Any, n_workers: int) -> None:
         self.n_workers = n_workers
@@ -257,6 +286,7 @@ class MpiPool:
 
     def __init__(self, work: Work, task: Task, comm: Any) -> None:
         self._work, self._task, self._comm = work, task, comm
+        self.shares_memory = comm.size == 1
         self.n_workers = max(comm.size - 1, 1)
         self._idle: list[int] = [rank for rank in range(1, comm.size) for _ in range(2)]
         self._own: list[Piece] = []
@@ -274,7 +304,9 @@ class MpiPool:
     def wait(self) -> list[Outcome | Piece]:
         if self._comm.size == 1:
             piece = self._own.pop()
-            outcome = timed(self._work, self._task, piece, ThreadPool._loaded(piece), "rank 0", self._idle_since)
+            outcome = timed(
+                self._work, self._task, piece, partial(_loaded, self._work, piece), "rank 0", self._idle_since
+            )
             self._idle_since = time.time()
             return [outcome]
         rank, packed = self._comm.recv(tag=_TO_MASTER)
@@ -293,8 +325,15 @@ class MpiPool:
 
 def serve_mpi(work: Work, task: Task, comm: Any) -> None:
     """Process pieces on a rank that is not the first, until there are no more."""
-    idle_since = time.time()
-    while (piece := comm.recv(source=0, tag=_TO_WORKER)) is not None:
-        outcome = timed(work, task, piece, None, f"rank {comm.rank}", idle_since)
-        idle_since = time.time()
+    has_ended = False
+
+    def receive(waits: bool) -> Piece | None:
+        nonlocal has_ended
+        if has_ended or not (waits or comm.iprobe(source=0, tag=_TO_WORKER)):
+            return None
+        piece: Piece | None = comm.recv(source=0, tag=_TO_WORKER)
+        has_ended = piece is None
+        return piece
+
+    for outcome in _outcomes(work, task, f"rank {comm.rank}", receive):
         comm.send((comm.rank, _packed(outcome)), 0, _TO_MASTER)

@@ -403,6 +403,36 @@ def test_what_was_flushed_survives_kill_and_nothing_is_half(tmp_path: Path) -> N
         assert np.array_equal(found.m, found.n * 2.5)
 
 
+def test_a_product_of_a_batch_comes_in_every_form_as_one_loaded_alone(store: fb.DataStore) -> None:
+    dataset = store.root.create_dataset("a")
+    values = {"n": 5, "pt": np.arange(3, dtype="f4"), "name": "é", "lists": [[1.5], []], "hit": Track(1.5, 2)}
+    values["hits"] = [Track(2.5, 3), Track(3.5, 4)]
+    for number in range(3):
+        event = dataset.create_run(1).create_subrun(1).create_event(number)
+        for label, value in values.items():
+            event.store(label, value)
+    forms = [None, fb.Awkward, fb.NumPy, fb.Arrow, bytes]
+    for event in store.prefetcher(list(values))(dataset):
+        alone = dataset[1][1][event.number]
+        for label in values:
+            for form in [*forms, *({"n": [int], "hit": [Track], "hits": [list[Track]]}.get(label, []))]:
+                one, other = event.load(label, form), alone.load(label, form)
+                assert type(one) is type(other)
+                plain = [value.tolist() if hasattr(value, "tolist") else value for value in (one, other)]
+                assert str(plain[0]) == str(plain[1])
+
+
+def test_a_damaged_product_spoils_no_other_of_its_batch(store: fb.DataStore) -> None:
+    subrun = store.root.create_dataset("a").create_run(1).create_subrun(1)
+    for number in range(3):
+        subrun.create_event(number).store("n", number)
+    store._core.store(subrun[1]._key, ("n", "std::int64_t"), b"short", True)
+    first, second, third = store.prefetcher([("n", int)])(subrun)
+    assert (first.load("n"), third.load("n")) == (0, 2)
+    with pytest.raises(fb.FormatError, match="none of type"):
+        second.load("n")
+
+
 def test_damaged_products_are_told(store: fb.DataStore) -> None:
     event = event_of(store)
     event.store("tracks", [Track(1, 2)])
