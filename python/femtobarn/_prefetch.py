@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EventBatch", "PrefetchedEvent", "Prefetcher"]
 
+_MANY = 4  # events whose products are decoded together; numbers of fewer are had sooner one by one
+
 
 class PrefetchedEvent(Event):
     """An event some of whose products are here already."""
@@ -80,7 +82,7 @@ class EventBatch:
         if at not in self._columns:
             label, type_name = self._names[at]
             column = None
-            if not is_opaque(type_name):
+            if len(self) >= _MANY and not is_opaque(type_name):
                 stored = [self._events.value(at, n) for n in range(len(self))]
                 with contextlib.suppress(FormatError):
                     column = Column(self._store._core, stored, label, type_name)

@@ -19,6 +19,7 @@ mod item;
 mod key;
 mod loader;
 pub mod local;
+mod process;
 mod queue;
 mod seal;
 mod store;
@@ -42,6 +43,7 @@ pub use key::{
     ProductName, number,
 };
 pub use loader::{LoadOptions, Loaded, Loader, Values};
+pub use process::{LoadedEvent, ProcessError, ProcessOptions, process};
 pub use queue::{Queue, QueueMode};
 pub use store::{DataStore, VisitProduct};
 pub use uuid::Uuid;

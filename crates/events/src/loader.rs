@@ -129,8 +129,22 @@ impl Loaded {
 
     /// Which events they are, in their order.
     pub fn descriptors(&self) -> impl Iterator<Item = Descriptor> {
-        self.groups.iter().flat_map(|(parent, range)| {
-            let events = self.events.get(range.clone()).unwrap_or_default();
+        self.descriptors_in(0..self.len())
+    }
+
+    /// Which some of the events are, in their order.
+    pub fn descriptors_in(&self, part: Range<usize>) -> impl Iterator<Item = Descriptor> {
+        let first = self
+            .groups
+            .partition_point(|(_, range)| range.end <= part.start);
+        let groups = self.groups.get(first..).unwrap_or_default().iter();
+        let groups = groups.take_while({
+            let end = part.end;
+            move |(_, range)| range.start < end
+        });
+        groups.flat_map(move |(parent, range)| {
+            let own = range.start.max(part.start)..range.end.min(part.end);
+            let events = self.events.get(own).unwrap_or_default();
             events.iter().map(|event| parent.child(*event))
         })
     }

@@ -487,7 +487,7 @@ impl Events {
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let n = self.range.len() * Descriptor::LENGTH;
         PyBytes::new_with(py, n, |bytes| {
-            let events = self.loaded.descriptors().skip(self.range.start);
+            let events = self.loaded.descriptors_in(self.range.clone());
             for (place, event) in bytes.chunks_mut(Descriptor::LENGTH).zip(events) {
                 place.copy_from_slice(&event.to_bytes());
             }
