@@ -96,8 +96,8 @@ docs: $(STAMPS)/build $(STAMPS)/docs ## build the documentation into docs/_build
 	@echo 'docs/_build/html/index.html'
 
 .PHONY: bench
-bench: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root $(STAMPS)/stores ## measure reading, writing, converting and merging against uproot, ROOT and the limit
-	for script in read read_tree write convert merge many_inputs remote; do $(BIN)/python benchmarks/$$script.py; done
+bench: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root $(STAMPS)/stores ## measure reading, writing, converting, merging and event stores against others and the limit
+	for script in read read_tree write convert merge many_inputs remote event_store; do $(BIN)/python benchmarks/$$script.py; done
 
 # Without a sanitizer the stable compiler will do; the crates' own checks are what the targets look at.
 FUZZ_SECONDS ?= 60
@@ -131,6 +131,7 @@ test-python: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root $(STAMPS)/stores ## t
 test-examples: $(STAMPS)/build $(STAMPS)/test ## the examples, each as a user runs it
 	$(BIN)/python scripts/run_examples.py
 	$(CARGO) run --release --locked --quiet -p femtobarn --example read -- testdata/dimuon.root Events nMuon Muon_pt
+	$(CARGO) run --release --locked --quiet -p femtobarn --example events
 
 .PHONY: test-docs
 test-docs: $(STAMPS)/build $(STAMPS)/test ## the sessions that the documentation shows
