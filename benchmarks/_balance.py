@@ -78,7 +78,7 @@ def measured(total: float, runs: int) -> dict[str, dict[int, float]]:
 
     def one(way: str, n_workers: int) -> None:
         times = []
-        for _ in range(runs if n_workers > 1 else 1):
+        for _ in range(runs if n_workers >= WORKERS[4] else 1):
             command = [sys.executable, __file__, way, str(n_workers), str(n_events), str(_MEAN)]
             done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20 * total)
             times.append(json.loads(done.stdout))
