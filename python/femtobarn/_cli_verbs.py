@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 import warnings
@@ -71,17 +72,22 @@ def _tell(message: Warning | str, *_: object, **__: object) -> None:
 _NEXT = {"conflict": "--on-conflict keep keeps what is there, --on-conflict replace replaces it"}
 
 
+def _chosen(given: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments without lists that say nothing."""
+    return {name: value for name, value in given.items() if value != []}
+
+
 def _ingest(given: dict[str, Any]) -> tuple[str, Any]:
     store = DataStore.connect(given.pop("into"))
     dataset = store.root.create_dataset(given.pop("dataset"))
     files = given.pop("files")
-    report = ingest(files, dataset, **{name: None if value == [] else value for name, value in given.items()})
+    report = ingest(files, dataset, **_chosen(given))
     return str(report), report.to_dict()
 
 
 def _hdf5_schema(given: dict[str, Any]) -> tuple[str, Any]:
     files = given.pop("files")
-    schema = hdf5_schema(files, **{name: None if value == [] else value for name, value in given.items()})
+    schema = hdf5_schema(files, **_chosen(given))
     rows = [(group, one["type"], str(len(one["members"]))) for group, one in schema.items()]
     lines = [format_table(("product", "type", "members"), rows)] if rows else ["there are no groups with rows"]
     if given["cpp"] is not None:
@@ -90,8 +96,7 @@ def _hdf5_schema(given: dict[str, Any]) -> tuple[str, Any]:
 
 
 def _export(given: dict[str, Any]) -> tuple[str, Any]:
-    from femtobarn import _export as exporting  # type: ignore[attr-defined, unused-ignore]
-
+    exporting: Any = importlib.import_module("femtobarn._export")
     container = DataStore.connect(given["store"])[given["dataset"]]
     options = {name: given[name] for name in ("products", "runs", "compression") if given[name] not in ([], None)}
     report = exporting.export(container, given["output"], name=given["name"], **options)

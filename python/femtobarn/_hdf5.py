@@ -16,10 +16,24 @@ from typing import Any
 import numpy as np
 
 from femtobarn._libraries import optional
+from femtobarn._patterns import patterns
 from femtobarn._products import type_name_of
 from femtobarn.errors import FileError, FormatError, KeyNotFoundError, NotFoundError, UsageError
 
-__all__ = ["Choice", "Column", "Table", "Tables", "check_patterns", "cpp_names", "find_tables", "is_hdf5", "open_hdf5"]
+__all__ = [
+    "Choice",
+    "Column",
+    "Table",
+    "Tables",
+    "check_patterns",
+    "choice_of",
+    "cpp_names",
+    "find_tables",
+    "is_hdf5",
+    "open_hdf5",
+    "read_keys",
+    "read_rows",
+]
 
 INDEX = ("run", "subrun", "evt")
 SEQUENCE = "evt.seq"
@@ -27,12 +41,15 @@ EVENTS = "spill"  # the table that has a row for each event, whatever else is kn
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _KEYWORDS = frozenset(
-    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class co_await "
-    "co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do "
-    "double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace "
-    "new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return "
-    "short signed sizeof static static_assert static_cast std struct switch template this thread_local throw true try "
-    "typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq".split()
+    """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class
+    co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype
+    default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline
+    int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
+    reinterpret_cast requires return short signed sizeof static static_assert static_cast std struct switch
+    template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile
+    wchar_t while xor xor_eq
+    """.split()  # noqa: SIM905
 )
 
 
@@ -61,6 +78,28 @@ class Choice:
         """Return whether a dataset of a group is wanted, if the group is."""
         path = f"{group}/{dataset}"
         return (not self.fields or fits(path, self.fields)) and not fits(path, self.drop)
+
+
+def choice_of(groups: object, fields: object, drop: object, namespace: str) -> Choice:
+    """Return what users say that they want.
+
+    Parameters
+    ----------
+    groups, fields, drop : str, list of str or None
+        Patterns.
+    namespace : str
+        Of the classes.
+
+    Returns
+    -------
+    Choice
+        The same, checked.
+    """
+    given = {"groups": groups, "fields": fields, "drop": drop}
+    plain = namespace.strip(":")
+    if plain and not all(_cpp_name(part) == part for part in plain.split("::")):
+        raise UsageError(f"namespace is a name of C++, as 'hep' or 'nova::caf', not {namespace!r}")
+    return Choice(**{name: tuple(patterns(name, some)) for name, some in given.items()}, namespace=plain)
 
 
 def fits(name: str, wanted: Iterable[str]) -> bool:
@@ -209,9 +248,9 @@ def open_hdf5(path: str) -> Any:
 def cpp_names(names: Iterable[str]) -> dict[str, str]:
     """Return names for C++ of names in a file, no two the same.
 
-    ``.``, ``/`` and space become ``_``, as HDF2HEPnOS has it, and so does everything else that no name of C++ has. A name
-    that is a number at its beginning gets a ``_`` before it, a keyword one behind it. Of several that come to the same,
-    one that needed no change keeps it, and the others get ``_2``, ``_3``, … in the order of their names.
+    ``.``, ``/`` and space become ``_``, as HDF2HEPnOS has it, and so does everything else that no name of C++ has. A
+    name that begins with a digit gets a ``_`` before it, a keyword one behind it. Of several that come to the same, one
+    that needed no change keeps it, and the others get ``_2``, ``_3``, … in the order of their names.
 
     Parameters
     ----------
@@ -458,7 +497,7 @@ def check_patterns(paths: Iterable[str], choice: Choice) -> None:
                 names.add(group)
                 names.update(f"{group}/{dataset}" for dataset in datasets)
         open_ones = {p: what for p, what in open_ones.items() if not any(fits(name, [p]) for name in names)}
-    for pattern, what in open_ones.items():
+    for pattern, what in open_ones.items() if names else ():
         kinds = sorted(name for name in names if what == "drop" or ("/" in name) == (what == "fields"))
         near = difflib.get_close_matches(pattern, kinds, n=3) or kinds[:5]
         form = " (a field is group/dataset)" if what == "fields" and "/" not in pattern else ""
@@ -492,7 +531,8 @@ def read_keys(file: Any, path: str, table: Table, first: int, end: int, events: 
         at = _numbers(group, path, table, SEQUENCE, first, end)
         if len(at) and int(at.max()) >= len(events):
             raise FormatError(
-                f"{path}: {SEQUENCE} of group {table.group!r} has {int(at.max())}, and {EVENTS} has {len(events)} events"
+                f"{path}: {SEQUENCE} of group {table.group!r} has {int(at.max())}, "
+                f"and {EVENTS} has {len(events)} events"
             )
         return events[at]
     keys = np.empty((end - first, 3), ">u8")
@@ -505,7 +545,9 @@ def _numbers(group: Any, path: str, table: Table, name: str, first: int, end: in
     numbers = read_rows(group[name], path, first, end).reshape(-1)
     if numbers.dtype.kind == "i" and len(numbers) and int(numbers.min()) < 0:
         row = first + int(np.argmax(numbers < 0))
-        raise FormatError(f"{path}: {name} of group {table.group!r} is {int(numbers.min())} in row {row}: it is no number")
+        raise FormatError(
+            f"{path}: {name} of group {table.group!r} is {int(numbers.min())} in row {row}: it is no number"
+        )
     numbers = numbers.astype(np.uint64)
     if len(numbers) and int(numbers.max()) == 2**64 - 1:
         raise FormatError(f"{path}: {name} of group {table.group!r} is 2**64 - 1, which stands for none")
@@ -538,4 +580,3 @@ def read_rows(dataset: Any, path: str, first: int, end: int) -> Any:
         return dataset[first:end]
     except OSError as error:
         raise FileError(f"{path}: rows {first} to {end} of {dataset.name} cannot be read: {error}") from error
-

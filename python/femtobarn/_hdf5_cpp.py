@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from femtobarn._compat import known_options
-from femtobarn._hdf5 import Choice, Table, check_patterns, find_tables, open_hdf5
+from femtobarn._hdf5 import Choice, Table, check_patterns, choice_of, find_tables, open_hdf5
 from femtobarn._ingest_worker import kind_of
 from femtobarn._open import resolve
-from femtobarn._patterns import patterns
 from femtobarn._repr import plural
 from femtobarn.errors import FileError, UsageError
 
@@ -34,8 +33,8 @@ def hdf5_schema(
 ) -> dict[str, Any]:
     """Return what products the groups of HDF5 files become, and write a header of C++ with their classes.
 
-    The header has a struct for each group, with the members that `ingest` notes in the store, and functions ``load`` and
-    ``store``, which work on events of ``femtobarn.hpp`` and ``hepnos.hpp``. Groups without rows have none.
+    The header has a struct for each group, with the members that `ingest` notes in the store, and functions ``load``
+    and ``store``, which work on events of ``femtobarn.hpp`` and ``hepnos.hpp``. Groups without rows have none.
 
     Parameters
     ----------
@@ -62,13 +61,12 @@ def hdf5_schema(
     >>> import h5py, numpy as np, femtobarn as fb
     >>> with h5py.File(tmp / "a.h5", "w") as file:
     ...     for name in ("run", "subrun", "evt", "nhit"):
-    ...         file.create_dataset(f"rec.slc/{name}", data=np.ones((3, 1), "u4"))
+    ...         _ = file.create_dataset(f"rec.slc/{name}", data=np.ones((3, 1), "u4"))
     >>> schema = fb.hdf5_schema(tmp / "a.h5", cpp=tmp / "nova.hpp", namespace="hep")
     >>> schema["rec.slc"]["type"], [member["name"] for member in schema["rec.slc"]["members"]]
     ('std::vector<hep::rec_slc>', ['nhit'])
     """
-    given = {"groups": groups, "fields": fields, "drop": drop}
-    choice = Choice(**{name: tuple(patterns(name, some)) for name, some in given.items()}, namespace=namespace.strip(":"))
+    choice = choice_of(groups, fields, drop, namespace)
     paths = [path for path, _ in resolve(files)]
     for path in paths:
         if kind_of(path) != "hdf5":
@@ -152,10 +150,13 @@ def _class(table: Table) -> str:
         archive, row = ("archive", "row") if table.columns else ("", "")
         lines.append(
             "\n/// Where rows are members of other classes, which Boost stores.\n"
-            f"template <class Archive>\nvoid serialize(Archive &{archive}, {name} &{row}, const unsigned int) {{\n{saved}}}\n"
+            "template <class Archive>\n"
+            f"void serialize(Archive &{archive}, {name} &{row}, const unsigned int) {{\n{saved}}}\n"
         )
     else:
-        lines.append("\n// It has texts or lists: it is loaded by femtobarn.hpp, and not by hepnos.hpp, which takes Boost's form.\n")
+        lines.append(
+            "\n// It has texts or lists: femtobarn.hpp loads it, and hepnos.hpp, which takes Boost's form, does not.\n"
+        )
     lines.append(
         f"\ntemplate <class Item>\nbool load(const Item &item, std::vector<{name}> &rows) {{\n"
         f"    return item.load({label}, rows);\n}}\n"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -125,7 +125,7 @@ class Hdf5Reader:
             self._file.close()
             raise
 
-    def __enter__(self) -> Hdf5Reader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -142,7 +142,9 @@ class Hdf5Reader:
             return None
         numbers = read_rows(self._file[events.group][SEQUENCE], self.path, 0, events.n_rows).reshape(-1)
         if not np.array_equal(np.sort(numbers), np.arange(len(numbers))):
-            raise FormatError(f"{self.path}: {SEQUENCE} of {events.group!r} does not number its rows from 0 on, each once")
+            raise FormatError(
+                f"{self.path}: {SEQUENCE} of {events.group!r} does not number its rows from 0 on, each once"
+            )
         keys = np.empty(events.n_rows, "S24")
         keys[numbers] = read_keys(self._file, self.path, events, 0, events.n_rows)
         return keys
@@ -296,7 +298,9 @@ def _texts(ak: Any, values: Any, where: str) -> Any:
         try:
             value.decode()
         except UnicodeDecodeError as error:
-            raise FormatError(f"{where} has a text that is no UTF-8 ({error.reason}): {value!r}, {at} rows in") from None
+            raise FormatError(
+                f"{where} has a text that is no UTF-8 ({error.reason}): {value!r}, {at} rows in"
+            ) from None
     characters = np.frombuffer(b"".join(encoded), np.uint8)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(value) for value in encoded], dtype=np.int64)])
     bytes_of = ak.contents.NumpyArray(characters, parameters={"__array__": "char"})
@@ -310,4 +314,3 @@ def _lists(ak: Any, values: Any) -> Any:
     joined = np.concatenate(rows)
     joined = joined.astype(np.float32 if joined.dtype == np.float16 else joined.dtype.newbyteorder("="), copy=False)
     return ak.contents.ListOffsetArray(ak.index.Index64(offsets), ak.contents.NumpyArray(joined))
-

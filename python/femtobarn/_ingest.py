@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +17,9 @@ from femtobarn import _core
 from femtobarn._compat import known_options
 from femtobarn._containers import Container, DataSet
 from femtobarn._datastore import _keys
-from femtobarn._hdf5 import Choice, check_patterns
+from femtobarn._hdf5 import check_patterns, choice_of
 from femtobarn._ingest_worker import Done, Options, Part, Source, kind_of, messages
 from femtobarn._open import resolve, settings_of
-from femtobarn._patterns import patterns
 from femtobarn._products import column
 from femtobarn._progress import Progress
 from femtobarn._repr import format_bytes, format_seconds, plural
@@ -138,9 +137,9 @@ def ingest(
     """Bring HDF5 files, RNTuples and TTrees into a dataset of an event store, event by event.
 
     Each group of an HDF5 file becomes a product of the events that it has rows of: its label is the group's name
-    (``rec.slc``), its type a ``std::vector`` of a class of that name (``rec_slc``), which has a member for each dataset but
-    `run`, `subrun` and `evt`. Events that only have a row in ``spill`` are there as well. Each field of an ntuple or a
-    tree becomes a product of each event.
+    (``rec.slc``), its type a ``std::vector`` of a class of that name (``rec_slc``), which has a member for each dataset
+    but `run`, `subrun` and `evt`. Events that only have a row in ``spill`` are there as well. Each field of an ntuple
+    or a tree becomes a product of each event.
 
     A file that is wholly in the dataset is noted there, and not read again. One that was broken off is, with the same
     result: what is there and has the same value stays, and another value is a conflict.
@@ -195,7 +194,7 @@ def ingest(
     >>> import h5py, numpy as np, femtobarn as fb
     >>> with h5py.File(tmp / "a.h5", "w") as file:
     ...     for name, values in {"run": [7, 7, 7], "subrun": [1, 1, 1], "evt": [3, 3, 9], "nhit": [25, 31, 4]}.items():
-    ...         file.create_dataset(f"rec.slc/{name}", data=np.array(values, "u4")[:, None])
+    ...         _ = file.create_dataset(f"rec.slc/{name}", data=np.array(values, "u4")[:, None])
     >>> dataset = fb.DataStore.connect("memory:").root.create_dataset("nova")
     >>> report = fb.ingest(tmp / "a.h5", dataset)
     >>> report.events, report.products
@@ -205,15 +204,17 @@ def ingest(
     """
     started = time.monotonic()
     _check(dataset, on_conflict, workers)
-    given = {"groups": groups, "fields": fields, "drop": drop}
-    choice = Choice(**{name: tuple(patterns(name, some)) for name, some in given.items()}, namespace=namespace.strip(":"))
+    choice = choice_of(groups, fields, drop, namespace)
     settings = {} if storage_options is None else settings_of(storage_options)
     root = {"tree": tree, "run": run, "subrun": subrun, "event": event, "collections": collections}
     options = Options(choice, {**root, "storage_options": settings or None})
     pairs = resolve(files, settings)
     job = _Job(dataset, options, on_conflict)
     todo = job.find_todo(pairs, again)
-    check_patterns([file.source.path for file in todo if file.source.kind == "hdf5"], choice)
+    is_mixed = any(file.source.kind == "root" for file in todo)
+    # a field may be one of the ROOT files, of which their reader knows
+    wanted = replace(choice, fields=()) if is_mixed else choice
+    check_patterns([file.source.path for file in (*todo, *job.skipped) if file.source.kind == "hdf5"], wanted)
     total = sum(file.size for file in todo)
     n_workers = workers or (len(os.sched_getaffinity(0)) if total >= _WORTH else 1)
     with Progress(f"ingesting {plural(len(todo), 'file')}", progress) as bar:
@@ -236,7 +237,9 @@ def ingest(
 
 def _check(dataset: Any, on_conflict: str, workers: int | None) -> None:
     if not isinstance(dataset, DataSet) or not dataset.path:
-        raise UsageError(f"events are brought into a dataset of a store, as store.root.create_dataset(…), not {dataset!r}")
+        raise UsageError(
+            f"events are brought into a dataset of a store, as store.root.create_dataset(…), not {dataset!r}"
+        )
     if on_conflict not in _CONFLICTS:
         raise UsageError(f"on_conflict is 'raise', 'keep' or 'replace', not {on_conflict!r}")
     if workers is not None and workers < 1:
@@ -261,6 +264,7 @@ class _Job:
     def __init__(self, dataset: DataSet, options: Options, on_conflict: str) -> None:
         self.report = IngestReport()
         self.unexpected: list[tuple[str, str]] = []
+        self.skipped: list[_File] = []
         self._dataset = dataset
         self._store = dataset.datastore
         self._options = options
@@ -280,6 +284,7 @@ class _Job:
             seen.add((file.label, name))
             if file.note is not None and not again and self._is_done(file):
                 self.report.skipped += 1
+                self.skipped.append(file)
             else:
                 todo.append(file)
         return todo
@@ -360,7 +365,8 @@ class _Job:
             if error.kind != "product-type":
                 raise
             raise UsageError(
-                f"product {label!r}: {error}. Where files differ in a dataset, drop leaves it out of all", kind=error.kind
+                f"product {label!r}: {error}. Where files differ in a dataset, drop leaves it out of all",
+                kind=error.kind,
             ) from error
         return _Written((label, type_name), own, batches)
 

@@ -7,6 +7,7 @@ started them writes.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import multiprocessing.connection
 import os
@@ -18,14 +19,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from femtobarn import _core
-from femtobarn._chunk import Chunk
 from femtobarn._hdf5 import Choice, is_hdf5
 from femtobarn._hdf5_reader import Hdf5Reader
 from femtobarn._workers import WorkerDiedError
 from femtobarn.errors import FemtobarnError, FileError, FormatError, NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from femtobarn._chunk import Chunk
 
 __all__ = ["Done", "Options", "Part", "Source", "kind_of", "messages", "serve"]
 
@@ -154,13 +157,12 @@ def read(source: Source, options: Options) -> Iterator[Part | Done]:
     choice = options.choice
     if choice.groups or choice.drop:
         raise UsageError(f"{source.path}: groups and drop are for HDF5 files; fields chooses those of this ROOT file")
-    from femtobarn import _ingest_root  # type: ignore[attr-defined, unused-ignore]
-
+    reader_of_root: Any = importlib.import_module("femtobarn._ingest_root")
     given = dict(options.root)
     if source.name is not None:
         given["tree"] = source.name
     fields = list(choice.fields) or None
-    for chunk in _ingest_root.chunks(source.path, fields=fields, **given):
+    for chunk in reader_of_root.chunks(source.path, fields=fields, **given):
         yield Part(source.number, chunk, 0.0)
     yield Done(source.number, {}, {})
 
@@ -225,13 +227,14 @@ class _Readers:
             heard = list(self._has)
             if in_order:
                 heard = [min(heard, key=lambda connection: self._has[connection].number)]
-            for connection in multiprocessing.connection.wait(heard):
-                answer = self._answer(connection)  # type: ignore[arg-type]
+            for ready in multiprocessing.connection.wait(heard):
+                connection = cast("Connection", ready)
+                answer = self._answer(connection)
                 yield answer
                 if isinstance(answer, Done):
-                    del self._has[connection]  # type: ignore[arg-type]
+                    del self._has[connection]
                     if todo:
-                        self._give(connection, todo.pop())  # type: ignore[arg-type]
+                        self._give(connection, todo.pop())
 
     def _give(self, connection: Connection, source: Source) -> None:
         self._has[connection] = source
@@ -245,7 +248,9 @@ class _Readers:
             code = self._processes[connection].wait()
             how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
             path = self._has[connection].path
-            raise WorkerDiedError(f"{path}: the process that read it ended with {how}: is there memory enough?") from None
+            raise WorkerDiedError(
+                f"{path}: the process that read it ended with {how}: is there memory enough?"
+            ) from None
         if isinstance(answer, BaseException):
             raise answer
         return answer

@@ -37,11 +37,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    pub fn new(
-        code: i32,
-        kind: impl Into<Cow<'static, str>>,
-        message: impl Into<String>,
-    ) -> Self {
+    pub fn new(code: i32, kind: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         let (kind, message, next) = (kind.into(), message.into(), None);
         Self {
             code,

@@ -83,8 +83,7 @@ fn run(
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
     let Some(python) = python else {
-        let message =
-            format!("fb {verb} runs in Python, and this is the program without it");
+        let message = format!("fb {verb} runs in Python, and this is the program without it");
         let next = "pip install 'femtobarn[hdf5]' installs an fb that has it".to_owned();
         return Err(Failure {
             next: Some(next),
