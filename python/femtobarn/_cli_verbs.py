@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 import sys
@@ -62,7 +63,7 @@ def run(verb: str, arguments: str) -> str:
             code = next((code for kind, code in _CODES if isinstance(error, kind)), _CORRUPT)
             told = {"kind": error.kind, "message": str(error), "next": _NEXT.get(error.kind), "code": code}
             return json.dumps({"error": told})
-    return json.dumps({"text": text, "document": document, "code": 0})
+    return json.dumps({"text": text, "document": document, "code": 0}, default=str)
 
 
 def _tell(message: Warning | str, *_: object, **__: object) -> None:
@@ -97,11 +98,19 @@ def _hdf5_schema(given: dict[str, Any]) -> tuple[str, Any]:
 
 def _export(given: dict[str, Any]) -> tuple[str, Any]:
     exporting: Any = importlib.import_module("femtobarn._export")
-    container = DataStore.connect(given["store"])[given["dataset"]]
-    options = {name: given[name] for name in ("products", "runs", "compression") if given[name] not in ([], None)}
-    report = exporting.export(container, given["output"], name=given["name"], **options)
-    document = report.to_dict() if hasattr(report, "to_dict") else vars(report)
-    return str(report), document
+    container = _connected(given.pop("store"))[given.pop("dataset")]
+    options = _chosen(given)
+    if not options["overwrite"]:
+        del options["overwrite"]
+    report = exporting.export(container, options.pop("output"), **options)
+    document = dataclasses.asdict(report)
+    lines = [str(report).strip("<>"), *(f"note: {warning}" for warning in document.get("warnings", ()))]
+    return "\n".join(lines), document
+
+
+def _connected(url: str) -> DataStore:
+    """Open a store to be read: one in a folder, whoever writes to it."""
+    return DataStore.connect(url, mode="r" if url.startswith("dir:") else "a")
 
 
 _VERBS: dict[str, Callable[[dict[str, Any]], tuple[str, Any]]] = {

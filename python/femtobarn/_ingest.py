@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
 import time
@@ -14,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from femtobarn import _core
+from femtobarn._chunk import Chunk
 from femtobarn._compat import known_options
-from femtobarn._containers import Container, DataSet
-from femtobarn._datastore import _keys
+from femtobarn._containers import Container, DataSet, Event, Run, SubRun
+from femtobarn._datastore import DataStore, WriteBatch, _keys
 from femtobarn._hdf5 import check_patterns, choice_of
 from femtobarn._ingest_worker import Done, Options, Part, Source, kind_of, messages
 from femtobarn._open import resolve, settings_of
@@ -27,10 +29,11 @@ from femtobarn._warnings import warn_of_left_out
 from femtobarn.errors import ExistsError, FemtobarnError, FileError, FormatError, UsageError
 
 if TYPE_CHECKING:
-    from femtobarn._chunk import Chunk
     from femtobarn._open import Files
 
 __all__ = ["IngestReport", "ingest"]
+
+_Kept = tuple[bytes, str, str]  # the key of a container, label and type
 
 _CONFLICTS = ("raise", "keep", "replace")
 _MAX_ITEMS = 1 << 16
@@ -224,7 +227,7 @@ def ingest(
         for message in messages(sources, options, n_workers, in_order=on_conflict != "raise"):
             file = by_number[message.number]
             if isinstance(message, Part):
-                job.write(file, message.chunk)
+                job.write(file, message.what)
                 bar.tick(done + int(file.size * message.fraction), total)
             else:
                 job.finish(file, message)
@@ -328,93 +331,114 @@ class _Job:
         self._dataset.store(file.label, json.dumps(note, ensure_ascii=True), typename="std::string")
         self._store.flush()
 
-    def write(self, file: _File, chunk: Chunk) -> None:
-        """Write some events."""
+    def write(self, file: _File, what: Any) -> None:
+        """Write some events, or what a file has of runs, subruns and the dataset."""
         path = file.source.path
         try:
-            keys = _keys(self._dataset, chunk.run, chunk.subrun, chunk.event)
-            _check_unique(keys)
-            written = [self._column(keys, label, chunk) for label in chunk.products]
-            batch = self._store._core.write_batch(_MAX_ITEMS, _MAX_BYTES, 0, False)
-            batch.create_all(keys)
-            for one in written:
-                batch.store_rows(one.keys, one.name, one.batches)
-            batch.flush()
-            kept = batch.take_kept()
+            with self._store.write_batch(max_items=_MAX_ITEMS, max_bytes=_MAX_BYTES, overwrite=False) as batch:
+                n = _store(batch, self._dataset, what)
+            kept = batch._take_kept()
         except FemtobarnError as error:
             raise type(error)(f"{path}: {error}", kind=error.kind) from error
-        n = sum(len(one.keys) // 40 for one in written)
-        conflicts = self._compare(path, written, kept) if kept else 0
+        conflicts = self._compare(path, what, kept) if kept else 0
         replaced = conflicts if self._on_conflict == "replace" else 0
-        self.report.events += len(chunk)
+        n_events = len(what) if isinstance(what, Chunk) else 0
+        self.report.events += n_events
         self.report.products += n - len(kept) + replaced
         self.report.kept += len(kept) - conflicts
         self.report.conflicts += conflicts
-        file.events += len(chunk)
+        file.events += n_events
         file.products += n
 
-    def _column(self, keys: bytes, label: str, chunk: Chunk) -> _Written:
-        """Return a product of those events that have it."""
-        values, kind = chunk.products[label], chunk.types.get(label)
-        own = keys
-        if kind is not None and not str(kind).startswith("std::optional<"):
-            own, values = _present(keys, values)
-        try:
-            type_name, batches = column(self._store._core, label, values, kind)
-        except UsageError as error:
-            if error.kind != "product-type":
-                raise
-            raise UsageError(
-                f"product {label!r}: {error}. Where files differ in a dataset, drop leaves it out of all",
-                kind=error.kind,
-            ) from error
-        return _Written((label, type_name), own, batches)
-
-    def _compare(self, path: str, written: list[_Written], kept: list[tuple[bytes, str, str]]) -> int:
+    def _compare(self, path: str, what: Any, kept: list[_Kept]) -> int:
         """Compare products that were there with those that were to be written; gives how many differ."""
-        by_name: dict[tuple[str, str], set[bytes]] = {}
-        for key, label, kind in kept:
-            by_name.setdefault((label, kind), set()).add(key)
+        by_name: dict[tuple[str, str], list[bytes]] = {}
+        for key, label, kind in sorted(kept):
+            by_name.setdefault((label, kind), []).append(key)
+        # what was to be written, as it would be stored
+        other = DataStore.connect("memory:")
+        with other.write_batch() as batch:
+            _store(batch, DataSet(other, self._dataset.path, self._dataset._key), what)
         n = 0
-        for one in written:
-            there = by_name.get(one.name)
-            if there:
-                n += self._compare_one(path, one, there)
+        for name, keys in by_name.items():
+            here, there = (_loaded(store, keys, name) for store in (self._store, other))
+            different = [(key, new) for key, old, new in zip(keys, here, there, strict=True) if old != new]
+            if different:
+                self._settle(path, name, different)
+            n += len(different)
         return n
 
-    def _compare_one(self, path: str, one: _Written, there: set[bytes]) -> int:
-        core = self._store._core
-        keys = [one.keys[at : at + 40] for at in range(0, len(one.keys), 40)]
-        rows = [row for row, key in enumerate(keys) if key in there]
-        stored = core.load_events(b"".join(keys[row] for row in rows), [one.name])
-        values, ends = core.encode_all(one.batches, one.name[1])
-        different = []
-        for at, row in enumerate(rows):
-            own = values[ends[row - 1] if row else 0 : ends[row]]
-            if stored.value(0, at) != own:
-                different.append((keys[row], own))
-        if different and self._on_conflict == "raise":
+    def _settle(self, path: str, name: tuple[str, str], different: list[tuple[bytes, bytes | None]]) -> None:
+        """Do with products that are there with another value what is to be done."""
+        label, kind = name
+        if self._on_conflict == "raise":
             where = Container._of(self._store, different[0][0])
+            where_in = f"{where} has" if isinstance(where, Event | SubRun | Run) else "the dataset has"
             raise ExistsError(
-                f"{path}: {where} has a product {one.name[0]!r} of the type {one.name[1]} in {self._dataset} already, "
-                "with another value; on_conflict='keep' keeps such products, 'replace' replaces them",
+                f"{path}: {where_in} a product {label!r} of the type {kind} in {self._dataset} already, with another "
+                "value; on_conflict='keep' keeps such products, 'replace' replaces them",
                 kind="conflict",
             )
-        if different and self._on_conflict == "replace":
-            batch = core.write_batch(_MAX_ITEMS, _MAX_BYTES, 0, True)
-            for key, own in different:
-                batch.store(key, one.name, own)
-            batch.flush()
-        return len(different)
+        if self._on_conflict == "replace":
+            batch = self._store._core.write_batch(_MAX_ITEMS, _MAX_BYTES, 0, True)
+            for key, value in different:
+                batch.store(key, name, value or b"")
+            batch.close()
 
 
-@dataclass
-class _Written:
-    """A product of some events."""
+def _store(batch: WriteBatch, dataset: DataSet, what: Any) -> int:
+    """Store what was read; gives how many products these are."""
+    if not isinstance(what, Chunk):
+        of_root: Any = importlib.import_module("femtobarn._ingest_root")
+        of_root.store_above(batch, dataset, what)
+        n = len(what.numbers[0]) if what.numbers else 1
+        return sum(_n_there(values, what.types.get(name), n) for name, values in what.products.items())
+    keys = _keys(dataset, what.run, what.subrun, what.event)
+    _check_unique(keys)
+    core = dataset.datastore._core
+    columns = [_column(core, keys, name, values, what.types.get(name)) for name, values in what.products.items()]
+    batch._core.create_all(keys)
+    n = 0
+    for own, name, more, batches, n_own in columns:
+        batch._core.store_rows(own, name, batches, *more)
+        n += n_own
+    return n
 
-    name: tuple[str, str]
-    keys: bytes
-    batches: _core.Batches
+
+def _column(core: _core.Store, keys: bytes, label: str, values: Any, kind: Any) -> Any:
+    """Return a product of those events that have it: their keys, its name, its form, its values, and how many."""
+    form = getattr(kind, "form", "value")  # of a type that is more than a name
+    label = getattr(kind, "label", None) or label
+    if isinstance(kind, str) and not kind.startswith("std::optional<"):
+        keys, values = _present(keys, values)
+    n = _n_there(values, kind, len(keys) // 40)
+    try:
+        type_name, batches = column(core, label, values, kind)
+    except UsageError as error:
+        if error.kind != "product-type":
+            raise
+        raise UsageError(
+            f"product {label!r}: {error}. Where files differ in a dataset, drop leaves it out of all", kind=error.kind
+        ) from error
+    return keys, (label, type_name), () if form == "value" else (form,), batches, n
+
+
+def _n_there(values: Any, kind: Any, n: int) -> int:
+    """Return how many of `n` containers have a value."""
+    import awkward as ak
+
+    form = getattr(kind, "form", "value")
+    if form == "value" or form == "bytes":
+        return n
+    return int(ak.sum(ak.num(values)) if form == "list" else ak.sum(~ak.is_none(values)))
+
+
+def _loaded(store: DataStore, keys: list[bytes], name: tuple[str, str]) -> list[bytes | None]:
+    """Return what is stored of products of one name."""
+    if all(key[32:] != b"\xff" * 8 for key in keys):
+        events = store._core.load_events(b"".join(keys), [name])
+        return [events.value(0, at) for at in range(len(keys))]
+    return [store._core.load(key, name) for key in keys]
 
 
 def _check_unique(keys: bytes) -> None:
@@ -432,6 +456,6 @@ def _present(keys: bytes, values: Any) -> tuple[bytes, Any]:
     layout = getattr(values, "layout", None)
     if layout is None or not layout.is_option:
         return keys, values
-    there = ~np.asarray(layout.mask_as_bool(valid_when=False))
+    there = np.asarray(layout.mask_as_bool(valid_when=True))
     own = np.frombuffer(keys, "V40")[there].tobytes()
     return own, type(values)(layout.project())

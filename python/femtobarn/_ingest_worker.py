@@ -73,10 +73,10 @@ class Source:
 
 @dataclass(frozen=True)
 class Part:
-    """Some events of a file, and how much of it is read then."""
+    """Some events of a file, or what it has of runs, subruns and the dataset, and how much of it is read then."""
 
     number: int
-    chunk: Chunk
+    what: Chunk | Any
     fraction: float
 
 
@@ -155,15 +155,20 @@ def read(source: Source, options: Options) -> Iterator[Part | Done]:
             yield Done(source.number, reader.tables.left_out, reader.tables.unexpected)
         return
     choice = options.choice
-    if choice.groups or choice.drop:
-        raise UsageError(f"{source.path}: groups and drop are for HDF5 files; fields chooses those of this ROOT file")
+    if choice.groups:
+        raise UsageError(f"{source.path}: groups are those of HDF5 files; fields chooses those of this ROOT file")
     reader_of_root: Any = importlib.import_module("femtobarn._ingest_root")
     given = dict(options.root)
     if source.name is not None:
         given["tree"] = source.name
-    fields = list(choice.fields) or None
-    for chunk in reader_of_root.chunks(source.path, fields=fields, **given):
+    file = {name: given[name] for name in ("tree", "storage_options")}
+    for name, some in (("fields", choice.fields), ("drop", choice.drop)):
+        if some:
+            given[name] = list(some)
+    for chunk in reader_of_root.chunks(source.path, **given):
         yield Part(source.number, chunk, 0.0)
+    for above in reader_of_root.above(source.path, **file):
+        yield Part(source.number, above, 0.0)
     yield Done(source.number, {}, {})
 
 

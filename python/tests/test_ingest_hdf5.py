@@ -534,7 +534,7 @@ def test_what_a_file_is_is_seen_from_its_content(tmp_path: Path, dimuon: str) ->
     cut.write_bytes(path.read_bytes()[:3000])
     with pytest.raises(fb.FormatError, match=r"cut\.h5: it cannot be read as HDF5, and may be cut short"):
         fb.ingest(cut, in_memory())
-    with pytest.raises(fb.UsageError, match="groups and drop are for HDF5 files"):
+    with pytest.raises(fb.UsageError, match="groups are those of HDF5 files"):
         fb.ingest(dimuon, in_memory(), groups="a")
     with pytest.raises(fb.UsageError, match="this is a ROOT file, and no HDF5"):
         fb.hdf5_schema(dimuon)

@@ -185,6 +185,9 @@ pub struct ExportArgs {
     /// The dataset in the store, as fermilab/nova
     #[arg(long, value_name = "PATH")]
     pub dataset: String,
+    /// Replace a file that is there already
+    #[arg(short = 'f', long)]
+    pub force: bool,
     /// Name of the ntuple that is made
     #[arg(long, default_value = "Events")]
     pub name: String,
@@ -194,9 +197,9 @@ pub struct ExportArgs {
     /// Events of these runs only, with commas between them
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     pub runs: Vec<u64>,
-    /// Compression: zstd, lz4, zlib or lzma with a level, as zstd:5, none, or a number of ROOT's, as 505 [default: that of all outputs]
-    #[arg(long, value_name = "CODEC[:LEVEL]")]
-    pub compression: Option<String>,
+    /// Compression: zstd, lz4, zlib or lzma with a level, as zstd:5, none, or a number of ROOT's, as 505
+    #[arg(long, value_name = "CODEC[:LEVEL]", default_value = "zstd:5")]
+    pub compression: String,
 }
 
 #[derive(Debug, Args)]

@@ -71,6 +71,7 @@ pub fn export(
         "products": args.products,
         "runs": args.runs,
         "compression": args.compression,
+        "overwrite": args.force,
     });
     run("export", &given, python, json, out)
 }

@@ -287,19 +287,6 @@ impl Store {
         }
     }
 
-    /// All values of a column, as they are stored, one behind the other, and where each ends.
-    fn encode_all<'py>(
-        &self,
-        py: Python<'py>,
-        values: &Batches,
-        type_name: &str,
-    ) -> PyResult<(Bound<'py, PyBytes>, Vec<usize>)> {
-        let (array, _) = values.single()?;
-        let rows = detached(py, || self.types.of(type_name, "value"))?;
-        let encoded = py.detach(|| rows.encode(&array)).map_err(to_python)?;
-        Ok((PyBytes::new(py, &encoded.bytes), encoded.ends))
-    }
-
     /// Stored values as a column.
     fn decode(
         &self,
