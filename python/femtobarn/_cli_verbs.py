@@ -80,6 +80,8 @@ def _chosen(given: dict[str, Any]) -> dict[str, Any]:
 
 def _ingest(given: dict[str, Any]) -> tuple[str, Any]:
     store = DataStore.connect(given.pop("into"))
+    if not store._core.is_durable:
+        raise UsageError(f"{store.url}: a store in memory ends with this program: name one that stays, as dir:PATH")
     dataset = store.root.create_dataset(given.pop("dataset"))
     files = given.pop("files")
     report = ingest(files, dataset, **_chosen(given))

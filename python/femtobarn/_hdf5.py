@@ -314,7 +314,7 @@ def find_tables(file: Any, path: str, choice: Choice) -> Tables:
         If a dataset has values that no product can have.
     """
     found = Tables()
-    groups = dict(_groups(file, "", found))
+    groups = dict(_groups(file, "", found, choice))
     classes = cpp_names(groups)
     prefix = f"{choice.namespace}::" if choice.namespace else ""
     for name, datasets in groups.items():
@@ -343,11 +343,20 @@ def _refuse(found: Tables, name: str, reason: str) -> None:
     found.left_out[name] = found.unexpected[name] = reason
 
 
-def _groups(group: Any, prefix: str, found: Tables) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the groups that have datasets, with these, in the order of the file."""
+def _groups(group: Any, prefix: str, found: Tables, choice: Choice) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the groups that have datasets, with these, in the order of the file.
+
+    Of groups that are not wanted only the first dataset is opened, since opening all takes a second or so, unless
+    groups in groups may be.
+    """
     h5py = optional("h5py", "hdf5")
-    datasets, inner = {}, {}
+    own = prefix[:-1]
+    is_wanted = not own or own == EVENTS or choice.wants_group(own) or any("/" in one for one in choice.groups)
+    datasets: dict[str, Any] = {}
+    inner: dict[str, Any] = {}
     for name in group:
+        if datasets and not is_wanted:
+            break
         try:
             item = group[name]
         except (KeyError, OSError):
@@ -357,14 +366,14 @@ def _groups(group: Any, prefix: str, found: Tables) -> Iterator[tuple[str, dict[
             datasets[name] = item
         elif isinstance(item, h5py.Group):
             inner[name] = item
-    if prefix:
+    if own:
         if datasets or not inner:
-            yield prefix[:-1], datasets
+            yield own, datasets
     else:
         for name in datasets:
             _refuse(found, name, "it is a dataset in no group, which says nothing of events")
     for name, item in inner.items():
-        yield from _groups(item, f"{prefix}{name}/", found)
+        yield from _groups(item, f"{prefix}{name}/", found, choice)
 
 
 def _table(
@@ -493,7 +502,7 @@ def check_patterns(paths: Iterable[str], choice: Choice) -> None:
         if not open_ones:
             return
         with open_hdf5(path) as file:
-            for group, datasets in _groups(file, "", Tables()):
+            for group, datasets in _groups(file, "", Tables(), replace(choice, groups=(), drop=())):
                 names.add(group)
                 names.update(f"{group}/{dataset}" for dataset in datasets)
         open_ones = {p: what for p, what in open_ones.items() if not any(fits(name, [p]) for name in names)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import json
@@ -99,7 +100,8 @@ class IngestReport:
 
     def __str__(self) -> str:
         lines = [
-            f"{plural(self.files, 'file')} read, {self.skipped} skipped, which the dataset has already",
+            f"{plural(self.files, 'file')} read"
+            + (f", {self.skipped} skipped, which the dataset has already" if self.skipped else ""),
             f"{plural(self.events, 'event')}, {plural(self.products, 'product')} written"
             + (f", {self.kept} kept that are the same" if self.kept else "")
             + (f", {plural(self.conflicts, 'conflict')}" if self.conflicts else ""),
@@ -220,11 +222,12 @@ def ingest(
     check_patterns([file.source.path for file in (*todo, *job.skipped) if file.source.kind == "hdf5"], wanted)
     total = sum(file.size for file in todo)
     n_workers = workers or (len(os.sched_getaffinity(0)) if total >= _WORTH else 1)
-    with Progress(f"ingesting {plural(len(todo), 'file')}", progress) as bar:
-        done = 0
-        sources = [file.source for file in todo]
-        by_number = {file.source.number: file for file in todo}
-        for message in messages(sources, options, n_workers, in_order=on_conflict != "raise"):
+    reading = messages([file.source for file in todo], options, n_workers, in_order=on_conflict != "raise")
+    by_number = {file.source.number: file for file in todo}
+    done = 0
+    # closed by itself: an error would hold it, and the processes that read, as long as somebody looks at it
+    with Progress(f"ingesting {plural(len(todo), 'file')}", progress) as bar, contextlib.closing(reading):
+        for message in reading:
             file = by_number[message.number]
             if isinstance(message, Part):
                 job.write(file, message.what)
@@ -300,6 +303,8 @@ class _Job:
         path = os.path.realpath(source.path)
         stat = Path(path).stat()
         note = {
+            # so that a note that was copied says nothing of the dataset that it came to
+            "dataset": self._dataset.uuid,
             "file": path,
             "name": source.name,
             "size": stat.st_size,

@@ -15,7 +15,7 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -172,7 +172,7 @@ def read(source: Source, options: Options) -> Iterator[Part | Done]:
     yield Done(source.number, {}, {})
 
 
-def messages(sources: list[Source], options: Options, n_workers: int, *, in_order: bool) -> Iterator[Part | Done]:
+def messages(sources: list[Source], options: Options, n_workers: int, *, in_order: bool) -> Generator[Part | Done]:
     """Read files, several at once.
 
     Parameters

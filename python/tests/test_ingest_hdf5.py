@@ -377,6 +377,19 @@ def test_patterns_choose_groups_and_datasets(tmp_path: Path) -> None:
         fb.ingest(path, in_memory(), fields="E")
 
 
+def test_groups_in_groups_can_be_chosen(tmp_path: Path) -> None:
+    groups = {"rec": {**index([(1, 1, 1)]), "m": [4]}, "rec/slc": {**index([(1, 1, 1)]), "n": [5]}}
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        for group, datasets in groups.items():
+            for name, values in datasets.items():
+                file[f"{group}/{name}"] = values
+    for chosen, labels in (("rec/slc", ["rec/slc"]), ("rec", ["rec"]), ("rec*", ["rec", "rec/slc"])):
+        dataset = in_memory()
+        fb.ingest(path, dataset, groups=chosen)
+        assert [product.label for product in dataset[1][1][1].products()] == labels
+
+
 def test_a_file_that_is_there_is_not_read_again(dataset: fb.DataSet, tmp_path: Path) -> None:
     path = many_groups(tmp_path / "a.h5", n_events=20)
     first = fb.ingest(path, dataset)
@@ -392,6 +405,11 @@ def test_a_file_that_is_there_is_not_read_again(dataset: fb.DataSet, tmp_path: P
     assert fb.ingest(path, dataset).events == 21
     note = json.loads(dataset.load(dataset.products()[0].label))
     assert (note["file"], note["size"]) == (str(path), path.stat().st_size)
+    # in another dataset the note says nothing
+    other = dataset.datastore.root.create_dataset("other")
+    for product in dataset.products():
+        other.store(product.label, dataset.load(product.label))
+    assert fb.ingest(path, other).events == 21
 
 
 def test_another_value_is_a_conflict(dataset: fb.DataSet, tmp_path: Path) -> None:
@@ -563,7 +581,7 @@ def test_the_program_does_it_too(tmp_path: Path) -> None:
     into = ["--into", f"dir:{tmp_path / 'store'}", "--dataset", "fermilab/nova"]
     done = fb_program("ingest", path, *into, "--namespace", "hep", "--groups", "rec.*,spill")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("1 file read, 0 skipped")
+    assert done.stdout.startswith("1 file read\n20 events, ")
     dataset = fb.DataStore.connect(f"dir:{tmp_path / 'store'}", mode="r")["fermilab/nova"]
     assert sorted_members(stored(dataset, "rec.g0.x y")) == sorted_members(expected(path, "rec.g0.x y"))
     document = json.loads(fb_program("ingest", path, *into, "--json", "--groups", "spill", "--namespace", "hep").stdout)
@@ -580,6 +598,11 @@ def test_the_program_does_it_too(tmp_path: Path) -> None:
     conflict = fb_program("ingest", other, *into, "--namespace", "hep")
     assert conflict.returncode == 2
     assert "fb: --on-conflict keep keeps what is there" in conflict.stderr
+    nowhere = fb_program("ingest", path, "--into", "memory:", "--dataset", "a")
+    assert (nowhere.returncode, nowhere.stderr) == (
+        2,
+        "fb: memory:: a store in memory ends with this program: name one that stays, as dir:PATH\n",
+    )
     schema = json.loads(fb_program("hdf5-schema", path, "--json").stdout)
     assert schema["spill"]["members"] == [{"name": "spillpot", "type": "float", "dataset": "spillpot"}]
     listed = fb_program("hdf5-schema", path, "--cpp", tmp_path / "nova.hpp")

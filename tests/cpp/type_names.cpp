@@ -102,8 +102,8 @@ static void storing_notes_the_description_once() {
 
 static void a_class_that_python_has_noted_is_the_same() {
     const auto members = fb::detail::members(fb::description<Point>());
-    CHECK(members.size() == 2 && members[0].first == "\"x\"" && members[0].second == "\"float\"");
-    const std::string own = "{\"members\":[{\"name\":\"x\",\"type\":\"float\"},{\"type\":\"float\",\"name\":\"y\"}],"
+    CHECK(members.size() == 2 && members[0].first == "\"x\"" && members[0].second == "\"double\"");
+    const std::string own = "{\"members\":[{\"name\":\"x\",\"type\":\"double\"},{\"type\":\"double\",\"name\":\"y\"}],"
                             "\"type\":\"Point\"}";
     CHECK(fb::detail::members(own) == members);
     const fb::Store store = fb::Store::connect("memory:");
@@ -111,9 +111,9 @@ static void a_class_that_python_has_noted_is_the_same() {
     store.create_dataset("d").create(1).store("p", Point{1, 2});
     CHECK(store.noted("type/Point") == own);
     for (const char *another :
-         {"{\"members\":[{\"name\":\"x\",\"type\":\"float\"}],\"type\":\"Point\"}",
-          "{\"members\":[{\"name\":\"x\",\"type\":\"float\"},{\"name\":\"y\",\"type\":\"double\"}]}",
-          "{\"members\":[{\"name\":\"y\",\"type\":\"float\"},{\"name\":\"x\",\"type\":\"float\"}]}"}) {
+         {"{\"members\":[{\"name\":\"x\",\"type\":\"double\"}],\"type\":\"Point\"}",
+          "{\"members\":[{\"name\":\"x\",\"type\":\"double\"},{\"name\":\"y\",\"type\":\"float\"}]}",
+          "{\"members\":[{\"name\":\"y\",\"type\":\"double\"},{\"name\":\"x\",\"type\":\"double\"}]}"}) {
         const fb::Store other = fb::Store::connect("memory:");
         other.note("type/Point", another);
         THROWS(fb::Error, "another Point", other.create_dataset("d").create(1).store("p", Point{1, 2}));
