@@ -228,9 +228,11 @@ class Hdf5Reader:
         numbers = np.frombuffer(np.ascontiguousarray(events).tobytes(), ">u8").reshape(-1, 3).astype(np.uint64)
         chunk = Chunk(numbers[:, 0], numbers[:, 1], numbers[:, 2], {})
         for table, own, own_keys in zip(self.tables.tables, rows, keys, strict=True):
-            n = np.bincount(np.searchsorted(events, own_keys), minlength=len(events))
             ranges = own.advance(len(own_keys))
             if len(own_keys):
+                first = np.flatnonzero(np.append(True, own_keys[1:] != own_keys[:-1]))
+                n = np.zeros(len(events), np.int64)
+                n[np.searchsorted(events, own_keys[first])] = np.diff(np.append(first, len(own_keys)))
                 chunk.products[table.group] = self._values(table, ranges, n)
                 chunk.types[table.group] = table.type
         return chunk

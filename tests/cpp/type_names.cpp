@@ -103,8 +103,8 @@ static void storing_notes_the_description_once() {
 static void a_class_that_python_has_noted_is_the_same() {
     const auto members = fb::detail::members(fb::description<Point>());
     CHECK(members.size() == 2 && members[0].first == "\"x\"" && members[0].second == "\"double\"");
-    const std::string own = "{\"members\":[{\"name\":\"x\",\"type\":\"double\"},{\"type\":\"double\",\"name\":\"y\"}],"
-                            "\"type\":\"Point\"}";
+    const std::string own = "{\"members\":[{\"name\":\"x\",\"type\":\"double\"},"
+                            "{\"type\":\"double\",\"name\":\"y\"}],\"type\":\"Point\"}";
     CHECK(fb::detail::members(own) == members);
     const fb::Store store = fb::Store::connect("memory:");
     store.note("type/Point", own);
