@@ -73,8 +73,8 @@ inline std::size_t end_of_string(std::string_view json, std::size_t at) {
     return at < json.size() ? at + 1 : json.size();
 }
 
-/// The names and types of the members in a description, of whoever has written it: C++ notes sizes and places as
-/// well, which follow from the types.
+/// The names and types of the members in a description, of whoever has written it: C++ notes sizes and places
+/// as well, which follow from the types.
 inline std::vector<std::pair<std::string, std::string>> members(std::string_view json) {
     std::vector<std::pair<std::string, std::string>> found;
     std::string key;
