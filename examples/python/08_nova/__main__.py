@@ -12,6 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import h5py
 import numpy as np
 from generate import generate
 from selection import TABLES, cuts, select_batch, select_file, tables_of_file
@@ -28,8 +29,8 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         paths = generate(Path(folder, "files"), options.files, options.spills)
-        sizes = [path.stat().st_size for path in paths]
-        print(f"{len(paths)} files of {min(sizes) / 1e3:.0f} to {max(sizes) / 1e3:.0f} kB")
+        sizes = [n_spills(path) for path in paths]
+        print(f"{len(paths)} files of {min(sizes)} to {max(sizes)} spills")
         check_cuts(paths)
         by_file = file_by_file(paths, options.workers)
         store = fb.DataStore.connect(options.store or f"dir:{folder}/store")
@@ -37,6 +38,11 @@ def main() -> None:
     assert len(by_file) > 0
     assert np.array_equal(by_file, by_event)
     print(f"the same {len(by_file)} slices; the first: run, subrun, event, subevt = {by_file[0].tolist()}")
+
+
+def n_spills(path: Path) -> int:
+    with h5py.File(path) as file:
+        return len(file["spill/evt"])
 
 
 def file_by_file(paths: list[Path], workers: int) -> np.ndarray:
@@ -56,7 +62,7 @@ def from_store(store: fb.DataStore, paths: list[Path], workers: int) -> np.ndarr
         select_batch,
         preload=list(TABLES),
         by="batch",
-        output_batch_size=256,
+        output_batch_size=1024,
         executor="processes",
         workers=workers,
     )
