@@ -1,7 +1,7 @@
 """Run every example as a user would, and report how many work.
 
-Each one runs in a process and a folder of its own; it passes if it exits with 0 and prints something.
-Its output is shown only when it fails.
+An example is a file, or a folder with a ``__main__.py``. Each one runs in a process and a folder of its own; it passes
+if it exits with 0 and prints something. Its output is shown only when it fails.
 
     run_examples.py [PATTERN]
 """
@@ -41,9 +41,10 @@ def run(example: Path) -> str | None:
     return None
 
 
-def main(pattern: str = "*.py") -> int:
+def main(pattern: str = "*") -> int:
     """Run the examples that match, print the totals, and return the exit code."""
-    examples = sorted((ROOT / "examples" / "python").glob(pattern))
+    found = (ROOT / "examples" / "python").glob(pattern)
+    examples = sorted(path for path in found if path.suffix == ".py" or (path / "__main__.py").is_file())
     n_failed = 0
     for example in examples:
         start = time.perf_counter()

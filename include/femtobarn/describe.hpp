@@ -14,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -62,6 +63,46 @@ inline std::string quoted(const std::string &text) {
         made += c;
     }
     return made + '"';
+}
+
+/// Where the string of JSON ends that begins at a place.
+inline std::size_t end_of_string(std::string_view json, std::size_t at) {
+    for (++at; at < json.size() && json[at] != '"'; ++at) {
+        at += json[at] == '\\';
+    }
+    return at < json.size() ? at + 1 : json.size();
+}
+
+/// The names and types of the members in a description, of whoever has written it: C++ notes sizes and places
+/// as well, which follow from the types.
+inline std::vector<std::pair<std::string, std::string>> members(std::string_view json) {
+    std::vector<std::pair<std::string, std::string>> found;
+    std::string key;
+    int depth = 0;
+    for (std::size_t at = 0; at < json.size();) {
+        const char c = json[at];
+        if (c != '"') {
+            depth += (c == '{') - (c == '}');
+            if (c == '{' && depth == 2) {
+                found.emplace_back();
+            }
+            if (c == ',' || c == '{') {
+                key.clear();
+            }
+            ++at;
+            continue;
+        }
+        const std::size_t end = end_of_string(json, at);
+        const std::string_view text = json.substr(at, end - at);
+        if (depth == 2 && key == "\"name\"") {
+            found.back().first = text;
+        } else if (depth == 2 && key == "\"type\"") {
+            found.back().second = text;
+        }
+        key = text;
+        at = end;
+    }
+    return found;
 }
 
 } // namespace detail

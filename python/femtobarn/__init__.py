@@ -15,6 +15,8 @@ from femtobarn._convert import ConvertReport, convert
 from femtobarn._datastore import DataStore, Product, Queue, WriteBatch
 from femtobarn._explain import Cluster, Plan, VerifyReport
 from femtobarn._field import Field
+from femtobarn._hdf5_cpp import hdf5_schema
+from femtobarn._ingest import IngestReport, ingest
 from femtobarn._join import join_columns
 from femtobarn._many import concatenate, iterate
 from femtobarn._merge import MergeReport, merge
@@ -69,6 +71,7 @@ __all__ = [
     "FileError",
     "FileWriter",
     "FormatError",
+    "IngestReport",
     "KeyNotFoundError",
     "MergeReport",
     "Metrics",
@@ -104,6 +107,8 @@ __all__ = [
     "concatenate",
     "convert",
     "create",
+    "hdf5_schema",
+    "ingest",
     "iterate",
     "join_columns",
     "merge",

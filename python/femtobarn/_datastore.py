@@ -330,6 +330,12 @@ class WriteBatch:
         """The products that were there and stayed as they were, as far as was written, with their containers."""
         return list(self._kept)
 
+    def _take_kept(self) -> list[tuple[bytes, str, str]]:
+        """Return the products that were kept as keys, labels and types, and forget them."""
+        kept = [(container._key, product.label, product.type) for container, product in self._kept]
+        self._kept = []
+        return kept
+
     def _note(self, kept: list[tuple[bytes, str, str]]) -> None:
         self._kept += [(Container._of(self._store, key), Product(label, kind)) for key, label, kind in kept]
 

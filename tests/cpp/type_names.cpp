@@ -100,9 +100,30 @@ static void storing_notes_the_description_once() {
     THROWS(fb::Error, "another Point", other.create_dataset("d").create(1).store("p", Point{1, 2}));
 }
 
+static void a_class_that_python_has_noted_is_the_same() {
+    const auto members = fb::detail::members(fb::description<Point>());
+    CHECK(members.size() == 2 && members[0].first == "\"x\"" && members[0].second == "\"double\"");
+    const std::string own = "{\"members\":[{\"name\":\"x\",\"type\":\"double\"},"
+                            "{\"type\":\"double\",\"name\":\"y\"}],\"type\":\"Point\"}";
+    CHECK(fb::detail::members(own) == members);
+    const fb::Store store = fb::Store::connect("memory:");
+    store.note("type/Point", own);
+    store.create_dataset("d").create(1).store("p", Point{1, 2});
+    CHECK(store.noted("type/Point") == own);
+    for (const char *another :
+         {"{\"members\":[{\"name\":\"x\",\"type\":\"double\"}],\"type\":\"Point\"}",
+          "{\"members\":[{\"name\":\"x\",\"type\":\"double\"},{\"name\":\"y\",\"type\":\"float\"}]}",
+          "{\"members\":[{\"name\":\"y\",\"type\":\"double\"},{\"name\":\"x\",\"type\":\"double\"}]}"}) {
+        const fb::Store other = fb::Store::connect("memory:");
+        other.note("type/Point", another);
+        THROWS(fb::Error, "another Point", other.create_dataset("d").create(1).store("p", Point{1, 2}));
+    }
+}
+
 int main() {
     return run({{"names are those of ROOT", names_are_those_of_root},
                 {"names of other compilers are the same", names_of_other_compilers_are_the_same},
                 {"descriptions have members, types and places", descriptions_have_members_types_and_places},
-                {"storing notes the description once", storing_notes_the_description_once}});
+                {"storing notes the description once", storing_notes_the_description_once},
+                {"a class that Python has noted is the same", a_class_that_python_has_noted_is_the_same}});
 }

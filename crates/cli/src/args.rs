@@ -73,6 +73,13 @@ pub enum Verb {
     Cp(CopyArgs),
     /// Look at each step of the way to a file: addresses, TLS, login, latency, throughput; exit code 1 if one fails
     Doctor(DoctorArgs),
+    /// Bring HDF5 files, ntuples and trees into an event store, event by event
+    Ingest(IngestArgs),
+    /// Show what products the groups of HDF5 files become, and write a header of C++ with their classes
+    #[command(name = "hdf5-schema")]
+    Hdf5Schema(Hdf5SchemaArgs),
+    /// Write the events of an event store into a file, as an ntuple
+    Export(ExportArgs),
     /// Start and end a cluster of Redis servers on this machine, for the event store
     #[command(subcommand)]
     Store(StoreAction),
@@ -93,6 +100,106 @@ pub enum StoreAction {
     Down(StorePathArgs),
     /// Show what the servers in a folder do; exit code 1 if not all of the store is served
     Status(StorePathArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct IngestArgs {
+    /// The files, HDF5 and ROOT; * ? [] and ** stand for any characters, also in quotes. One that is wholly in the dataset is not read
+    /// again
+    #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
+    pub files: Vec<String>,
+    /// The store: dir:PATH, redis://HOST:PORT, or the path of a configuration
+    #[arg(long, value_name = "STORE", value_hint = ValueHint::AnyPath)]
+    pub into: String,
+    /// The dataset in it, as fermilab/nova, which is made if it is not there
+    #[arg(long, value_name = "PATH")]
+    pub dataset: String,
+    /// Groups of HDF5 files, with commas between them; * and ? stand for any characters [default: all]
+    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
+    pub groups: Vec<String>,
+    /// Fields of ntuples and trees, and datasets of HDF5 files as GROUP/DATASET [default: all]
+    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
+    pub fields: Vec<String>,
+    /// Groups and datasets of HDF5 files that are left out, as '*/batch'
+    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
+    pub drop: Vec<String>,
+    /// The namespace of the classes that the groups of HDF5 files become, as hep
+    #[arg(long, value_name = "NAME", default_value = "")]
+    pub namespace: String,
+    /// The ntuple or tree in ROOT files
+    #[arg(long, value_name = "NAME")]
+    pub tree: Option<String>,
+    /// The field of ROOT files that has the number of the run
+    #[arg(long, value_name = "FIELD", default_value = "run")]
+    pub run: String,
+    /// The field of ROOT files that has the number of the subrun
+    #[arg(long, value_name = "FIELD", default_value = "luminosityBlock")]
+    pub subrun: String,
+    /// The field of ROOT files that has the number of the event
+    #[arg(long, value_name = "FIELD", default_value = "event")]
+    pub event: String,
+    /// Make one product of the fields of a collection, as nMuon, Muon_pt and Muon_eta
+    #[arg(long)]
+    pub collections: bool,
+    /// Processes that read [default: as many as there are processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub workers: Option<u16>,
+    /// What is done if a product is there already with another value
+    #[arg(long, value_name = "WHAT", default_value = "raise", value_parser = ["raise", "keep", "replace"])]
+    pub on_conflict: String,
+    /// Read files that are wholly in the dataset, too
+    #[arg(long)]
+    pub again: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Hdf5SchemaArgs {
+    /// The files; of several, a group must have the same datasets in all that have rows of it
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub files: Vec<String>,
+    /// The header of C++ to write
+    #[arg(long, value_name = "HEADER", value_hint = ValueHint::FilePath)]
+    pub cpp: Option<String>,
+    /// Groups, with commas between them; * and ? stand for any characters [default: all]
+    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
+    pub groups: Vec<String>,
+    /// Datasets, as GROUP/DATASET [default: all]
+    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
+    pub fields: Vec<String>,
+    /// Groups and datasets that are left out, as '*/batch'
+    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
+    pub drop: Vec<String>,
+    /// The namespace of the classes, as hep
+    #[arg(long, value_name = "NAME", default_value = "")]
+    pub namespace: String,
+}
+
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// The store: dir:PATH, redis://HOST:PORT, or the path of a configuration
+    #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
+    pub store: String,
+    /// The file to make
+    #[arg(value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
+    pub output: String,
+    /// The dataset in the store, as fermilab/nova
+    #[arg(long, value_name = "PATH")]
+    pub dataset: String,
+    /// Replace a file that is there already
+    #[arg(short = 'f', long)]
+    pub force: bool,
+    /// Name of the ntuple that is made
+    #[arg(long, default_value = "Events")]
+    pub name: String,
+    /// Labels of products, with commas between them; * and ? stand for any characters [default: all]
+    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
+    pub products: Vec<String>,
+    /// Events of these runs only, with commas between them
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub runs: Vec<u64>,
+    /// Compression: zstd, lz4, zlib or lzma with a level, as zstd:5, none, or a number of ROOT's, as 505
+    #[arg(long, value_name = "CODEC[:LEVEL]", default_value = "zstd:5")]
+    pub compression: String,
 }
 
 #[derive(Debug, Args)]

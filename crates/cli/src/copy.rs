@@ -117,7 +117,7 @@ fn make_folder(destination: &str) -> Result<(), Failure> {
 
 fn failed(target: &Target, error: Error) -> Failure {
     let failure = Failure::from(error);
-    match (&target.name, failure.kind) {
+    match (&target.name, &*failure.kind) {
         (Some(name), "file-not-found") => Failure {
             next: Some(format!(
                 "files are copied as a whole: leave out \":{name}\""

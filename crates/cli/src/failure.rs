@@ -1,5 +1,6 @@
 //! What ends a verb early: message, exit code, next step.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 
@@ -29,15 +30,15 @@ pub mod code {
 #[derive(Debug)]
 pub struct Failure {
     pub code: i32,
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     pub message: String,
     /// What to do about it.
     pub next: Option<String>,
 }
 
 impl Failure {
-    pub fn new(code: i32, kind: &'static str, message: impl Into<String>) -> Self {
-        let (message, next) = (message.into(), None);
+    pub fn new(code: i32, kind: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        let (kind, message, next) = (kind.into(), message.into(), None);
         Self {
             code,
             kind,
@@ -49,14 +50,14 @@ impl Failure {
     /// The same with the next step, if it has none yet and there is one.
     pub fn advise(mut self, target: &Target) -> Self {
         if self.next.is_none() {
-            self.next = advice(self.kind, target);
+            self.next = advice(&self.kind, target);
         }
         self
     }
 
     /// It as JSON, of one of several files with its name.
     pub fn document(&self, file: Option<&str>) -> Value {
-        let (kind, message, next) = (self.kind, &self.message, &self.next);
+        let (kind, message, next) = (&self.kind, &self.message, &self.next);
         let error = json!({"kind": kind, "message": message, "next": next});
         match file {
             Some(file) => json!({"file": file, "error": error}),

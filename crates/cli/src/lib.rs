@@ -1,6 +1,7 @@
 //! The program `fb`: what is in a ROOT file, and in the RNTuples in it.
 //!
-//! One module a verb (`ls`, `info`, `head`, `verify`, `explain`, `convert`, `merge`, `join`, `doctor`, `store`, `completion`; `reshape` is those that are
+//! One module a verb (`ls`, `info`, `head`, `verify`, `explain`, `convert`, `merge`, `join`, `doctor`, `store`, `completion`; `python` is those
+//! that run in Python; `reshape` is those that are
 //! merges of one kind, `clone`, `reshape` and `skim`), over a few that they share: arguments, `FILE:NAME`, options, tables,
 //! units, values. It only asks the facade and prints; it knows neither formats nor I/O.
 //!
@@ -28,6 +29,7 @@ mod options;
 mod output;
 mod progress;
 mod proof;
+mod python;
 mod remarks;
 mod reshape;
 mod schema;
@@ -51,15 +53,17 @@ use femtobarn::io::{public, tell_notices_by};
 use args::{Cli, Verb};
 use failure::{Failure, code};
 use output::Output;
+pub use python::Python;
 use table::printable;
 use target::Target;
 
 /// Runs the program with these arguments (without the program's name) on the standard streams; gives its exit code.
-pub fn run(args: Vec<String>) -> i32 {
+/// Some verbs run in Python: `python` does these.
+pub fn run(args: Vec<String>, python: Option<Python<'_>>) -> i32 {
     let before = tell_notices_by(tell);
     let mut out = Output::new(std::io::stdout().lock());
     let mut err = Output::new(std::io::stderr().lock());
-    let code = run_with(args, &mut out, &mut err);
+    let code = run_with(args, python, &mut out, &mut err);
     // the process may be Python's, which goes on
     if let Some(before) = before {
         tell_notices_by(before);
@@ -79,7 +83,12 @@ fn tell(text: &str) {
     }
 }
 
-fn run_with(args: Vec<String>, out: &mut Output<'_>, err: &mut Output<'_>) -> i32 {
+fn run_with(
+    args: Vec<String>,
+    python: Option<Python<'_>>,
+    out: &mut Output<'_>,
+    err: &mut Output<'_>,
+) -> i32 {
     let json = args.iter().any(|arg| arg == "--json");
     let chooses_fields = args.iter().any(|arg| arg == "--fields");
     // what stands behind the first of several fields is taken for a file too many
@@ -92,8 +101,8 @@ fn run_with(args: Vec<String>, out: &mut Output<'_>, err: &mut Output<'_>) -> i3
     let urls: Vec<String> = args.iter().filter(is_url).cloned().collect();
     let result = match Cli::try_parse_from(std::iter::once("fb".to_owned()).chain(args)) {
         Ok(cli) => options::set_all(&cli.set).and_then(|()| match cli.stats {
-            true => stats::run(&cli, out, err),
-            false => dispatch(&cli, out, err),
+            true => stats::run(&cli, python, out, err),
+            false => dispatch(&cli, python, out, err),
         }),
         Err(error) => usage(&error, &urls, (json, advice), out),
     };
@@ -109,7 +118,12 @@ fn run_with(args: Vec<String>, out: &mut Output<'_>, err: &mut Output<'_>) -> i3
     code
 }
 
-fn dispatch(cli: &Cli, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32, Failure> {
+fn dispatch(
+    cli: &Cli,
+    python: Option<Python<'_>>,
+    out: &mut Output<'_>,
+    err: &mut Output<'_>,
+) -> Result<i32, Failure> {
     let json = cli.json;
     match &cli.verb {
         Verb::Ls(args) => each(&args.files, json, true, out, err, |target, out| {
@@ -136,6 +150,9 @@ fn dispatch(cli: &Cli, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32
         Verb::Doctor(args) => each(&args.urls, json, true, out, err, |target, out| {
             doctor::run(target, args.bytes, json, out)
         }),
+        Verb::Ingest(args) => python::ingest(args, python, json, out),
+        Verb::Hdf5Schema(args) => python::hdf5_schema(args, python, json, out),
+        Verb::Export(args) => python::export(args, python, json, out),
         Verb::Store(action) => store::run(action, json, out),
         Verb::Completion(args) => completion::run(args, out),
     }

@@ -60,7 +60,7 @@ pub fn run(
     let (root_file, entries) = match found.map_err(Failure::from) {
         Ok(found) => found,
         Err(failure) => {
-            let may_be_folder = matches!(failure.kind, "not-a-file" | "file-not-found");
+            let may_be_folder = matches!(&*failure.kind, "not-a-file" | "file-not-found");
             let listed = may_be_folder.then(|| folder::run_without_slash(file, json, out));
             return listed.flatten().unwrap_or_else(|| Err(advise(failure)));
         }

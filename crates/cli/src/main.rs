@@ -3,6 +3,7 @@
 fn main() -> std::process::ExitCode {
     // names that are no UTF-8 are of no use to the library, but must not be a panic
     let args = std::env::args_os().skip(1);
-    let code = femtobarn_cli::run(args.map(|arg| arg.to_string_lossy().into_owned()).collect());
+    let args = args.map(|arg| arg.to_string_lossy().into_owned());
+    let code = femtobarn_cli::run(args.collect(), None);
     std::process::ExitCode::from(u8::try_from(code).unwrap_or(2))
 }

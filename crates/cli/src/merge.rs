@@ -61,7 +61,7 @@ pub fn advised(error: Error, inputs: &[Input], is_choosing: bool) -> Failure {
         file: input.url.clone(),
         name: input.path.clone(),
     });
-    let mut targets = targets.filter(|target| match failure.kind {
+    let mut targets = targets.filter(|target| match &*failure.kind {
         "file-not-found" => !target.exists(),
         _ => inputs.len() == 1,
     });

@@ -9,12 +9,18 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::args::Cli;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::python::Python;
 
 /// Does what the verb says, and then says what was read.
-pub fn run(cli: &Cli, out: &mut Output<'_>, err: &mut Output<'_>) -> Result<i32, Failure> {
+pub fn run(
+    cli: &Cli,
+    python: Option<Python<'_>>,
+    out: &mut Output<'_>,
+    err: &mut Output<'_>,
+) -> Result<i32, Failure> {
     watch_all();
     let (start, before) = (Instant::now(), processor());
-    let result = crate::dispatch(cli, out, err);
+    let result = crate::dispatch(cli, python, out, err);
     let text = summary(
         &watched(),
         start.elapsed(),

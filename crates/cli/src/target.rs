@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn other_schemes_are_refused_by_name() {
         let failure = Target::parse("gopher://host/data.root:Events").unwrap_err();
-        assert_eq!((failure.code, failure.kind), (3, "unsupported-url"));
+        assert_eq!((failure.code, &*failure.kind), (3, "unsupported-url"));
         assert!(failure.message.contains("gopher://"), "{}", failure.message);
         let remote = parsed("root://host//data.root:Events");
         assert_eq!(

@@ -103,7 +103,17 @@ mod _core {
     /// Runs the program `fb` with these arguments (without the program's name); gives its exit code.
     #[pyfunction]
     fn cli_main(py: Python<'_>, args: Vec<String>) -> i32 {
-        py.detach(|| femtobarn_cli::run(args))
+        py.detach(|| femtobarn_cli::run(args, Some(&run_verb)))
+    }
+
+    /// Runs a verb of `fb` that is written in Python.
+    fn run_verb(verb: &str, arguments: &str) -> Result<String, String> {
+        Python::attach(|py| {
+            let module = py.import("femtobarn._cli_verbs")?;
+            let answer = module.call_method1("run", (verb, arguments))?;
+            answer.extract::<String>()
+        })
+        .map_err(|error| error.to_string())
     }
 
     #[pymodule_init]

@@ -17,6 +17,9 @@ fn help_states_the_exit_codes_and_every_verb() {
         "head",
         "verify",
         "explain",
+        "ingest",
+        "hdf5-schema",
+        "export",
         "completion",
     ] {
         assert!(help.contains(text), "{text} in {help}");
@@ -54,6 +57,31 @@ fn wrong_usage_is_2_and_goes_to_standard_error() {
             2
         )["kind"],
         "entry-range"
+    );
+}
+
+#[test]
+fn verbs_that_run_in_python_say_where_they_are_to_be_had() {
+    for args in [
+        &["ingest", "a.h5", "--into", "dir:store", "--dataset", "nova"][..],
+        &["hdf5-schema", "a.h5"],
+        &["export", "dir:store", "out.root", "--dataset", "nova"],
+    ] {
+        let told = failure(args, 2);
+        assert_eq!(told["kind"], "usage", "{args:?}");
+        let next = told["next"].as_str().unwrap();
+        assert!(next.contains("pip install 'femtobarn[hdf5]'"), "{next}");
+    }
+    // what is wrong on the command line is told by either program
+    let told = failure(&["ingest", "a.h5", "--into", "dir:store"], 2);
+    assert!(told["message"].as_str().unwrap().contains("--dataset"));
+    let how = ["ingest", "a", "--into", "b", "--dataset", "c"];
+    let told = failure(&[&how[..], &["--on-conflict", "drop"]].concat(), 2);
+    assert!(
+        told["message"]
+            .as_str()
+            .unwrap()
+            .contains("raise, keep, replace")
     );
 }
 

@@ -1,0 +1,124 @@
+//! The verbs that run in Python: `ingest`, `hdf5-schema` and `export`. What they are called with is said here, as of all
+//! verbs; what they do, in `python/femtobarn/_cli_verbs.py`.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use crate::args::{ExportArgs, Hdf5SchemaArgs, IngestArgs};
+use crate::failure::{Failure, code};
+use crate::output::Output;
+use crate::table::printable;
+
+/// Runs a verb in Python: takes its name and its arguments in JSON, and gives what came of it in JSON: `text`, `document` and
+/// `code`, or an `error` with `kind`, `message`, `next` and `code`.
+pub type Python<'a> = &'a dyn Fn(&str, &str) -> Result<String, String>;
+
+pub fn ingest(
+    args: &IngestArgs,
+    python: Option<Python<'_>>,
+    json: bool,
+    out: &mut Output<'_>,
+) -> Result<i32, Failure> {
+    let given = json!({
+        "files": args.files,
+        "into": args.into,
+        "dataset": args.dataset,
+        "groups": args.groups,
+        "fields": args.fields,
+        "drop": args.drop,
+        "namespace": args.namespace,
+        "tree": args.tree,
+        "run": args.run,
+        "subrun": args.subrun,
+        "event": args.event,
+        "collections": args.collections,
+        "workers": args.workers,
+        "on_conflict": args.on_conflict,
+        "again": args.again,
+    });
+    run("ingest", &given, python, json, out)
+}
+
+pub fn hdf5_schema(
+    args: &Hdf5SchemaArgs,
+    python: Option<Python<'_>>,
+    json: bool,
+    out: &mut Output<'_>,
+) -> Result<i32, Failure> {
+    let given = json!({
+        "files": args.files,
+        "cpp": args.cpp,
+        "groups": args.groups,
+        "fields": args.fields,
+        "drop": args.drop,
+        "namespace": args.namespace,
+    });
+    run("hdf5-schema", &given, python, json, out)
+}
+
+pub fn export(
+    args: &ExportArgs,
+    python: Option<Python<'_>>,
+    json: bool,
+    out: &mut Output<'_>,
+) -> Result<i32, Failure> {
+    let given = json!({
+        "store": args.store,
+        "dataset": args.dataset,
+        "output": args.output,
+        "name": args.name,
+        "products": args.products,
+        "runs": args.runs,
+        "compression": args.compression,
+        "overwrite": args.force,
+    });
+    run("export", &given, python, json, out)
+}
+
+fn run(
+    verb: &str,
+    given: &Value,
+    python: Option<Python<'_>>,
+    json: bool,
+    out: &mut Output<'_>,
+) -> Result<i32, Failure> {
+    let Some(python) = python else {
+        let message = format!("fb {verb} runs in Python, and this is the program without it");
+        let next = "pip install 'femtobarn[hdf5]' installs an fb that has it".to_owned();
+        return Err(Failure {
+            next: Some(next),
+            ..Failure::new(code::USAGE, "usage", message)
+        });
+    };
+    let answer = python(verb, &given.to_string());
+    let answer = answer.map_err(|message| Failure::new(code::CORRUPT, "internal", message))?;
+    let answer: Value = serde_json::from_str(&answer)
+        .map_err(|error| Failure::new(code::CORRUPT, "internal", error.to_string()))?;
+    let number = |of: &Value, usual: i32| {
+        let code = of.get("code").and_then(Value::as_i64);
+        code.and_then(|code| i32::try_from(code).ok())
+            .unwrap_or(usual)
+    };
+    if let Some(error) = answer.get("error") {
+        let text = |name: &str| error.get(name).and_then(Value::as_str).map(str::to_owned);
+        let kind = text("kind").unwrap_or_else(|| "error".into());
+        let message = text("message").unwrap_or_default();
+        return Err(Failure {
+            next: text("next"),
+            ..Failure::new(number(error, code::CORRUPT), kind, message)
+        });
+    }
+    if json {
+        out.json(answer.get("document").unwrap_or(&Value::Null))?;
+    } else {
+        let text = answer
+            .get("text")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        for line in text.lines() {
+            writeln!(out, "{}", printable(line))?;
+        }
+    }
+    Ok(number(&answer, code::FINE))
+}

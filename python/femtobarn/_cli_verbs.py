@@ -1,0 +1,122 @@
+"""The verbs of `fb` that are written in Python. Their arguments are declared in `crates/cli`."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from femtobarn._datastore import DataStore
+from femtobarn._hdf5_cpp import hdf5_schema
+from femtobarn._ingest import ingest
+from femtobarn._repr import format_table
+from femtobarn.errors import (
+    ExistsError,
+    FemtobarnError,
+    FileError,
+    FormatError,
+    KeyNotFoundError,
+    MissingDependencyError,
+    ResourceError,
+    UsageError,
+)
+
+__all__ = ["run"]
+
+_NOT_THERE, _CORRUPT = 3, 4
+_CODES: tuple[tuple[type[FemtobarnError], int], ...] = (
+    (ExistsError, 2),
+    (UsageError, 2),
+    (KeyNotFoundError, _NOT_THERE),
+    (FileError, _NOT_THERE),
+    (MissingDependencyError, _NOT_THERE),
+    (ResourceError, _NOT_THERE),
+    (FormatError, _CORRUPT),
+)
+
+
+def run(verb: str, arguments: str) -> str:
+    """Run a verb.
+
+    Parameters
+    ----------
+    verb : str
+        Its name.
+    arguments : str
+        Its arguments, in JSON.
+
+    Returns
+    -------
+    str
+        What came of it, in JSON: a ``text`` for people and a ``document`` for programs, or an ``error``.
+    """
+    given = json.loads(arguments)
+    with warnings.catch_warnings():
+        warnings.showwarning = _tell
+        try:
+            text, document = _VERBS[verb](given)
+        except FemtobarnError as error:
+            code = next((code for kind, code in _CODES if isinstance(error, kind)), _CORRUPT)
+            told = {"kind": error.kind, "message": str(error), "next": _NEXT.get(error.kind), "code": code}
+            return json.dumps({"error": told})
+    return json.dumps({"text": text, "document": document, "code": 0}, default=str)
+
+
+def _tell(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"fb: {message}", file=sys.stderr)  # noqa: T201
+
+
+_NEXT = {"conflict": "--on-conflict keep keeps what is there, --on-conflict replace replaces it"}
+
+
+def _chosen(given: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments without lists that say nothing."""
+    return {name: value for name, value in given.items() if value != []}
+
+
+def _ingest(given: dict[str, Any]) -> tuple[str, Any]:
+    store = DataStore.connect(given.pop("into"))
+    if not store._core.is_durable:
+        raise UsageError(f"{store.url}: a store in memory ends with this program: name one that stays, as dir:PATH")
+    dataset = store.root.create_dataset(given.pop("dataset"))
+    files = given.pop("files")
+    report = ingest(files, dataset, **_chosen(given))
+    return str(report), report.to_dict()
+
+
+def _hdf5_schema(given: dict[str, Any]) -> tuple[str, Any]:
+    files = given.pop("files")
+    schema = hdf5_schema(files, **_chosen(given))
+    rows = [(group, one["type"], str(len(one["members"]))) for group, one in schema.items()]
+    lines = [format_table(("product", "type", "members"), rows)] if rows else ["there are no groups with rows"]
+    if given["cpp"] is not None:
+        lines.append(f"their classes are in {given['cpp']}")
+    return "\n".join(lines), schema
+
+
+def _export(given: dict[str, Any]) -> tuple[str, Any]:
+    exporting: Any = importlib.import_module("femtobarn._export")
+    container = _connected(given.pop("store"))[given.pop("dataset")]
+    options = _chosen(given)
+    if not options["overwrite"]:
+        del options["overwrite"]
+    report = exporting.export(container, options.pop("output"), **options)
+    document = dataclasses.asdict(report)
+    lines = [str(report).strip("<>"), *(f"note: {warning}" for warning in document.get("warnings", ()))]
+    return "\n".join(lines), document
+
+
+def _connected(url: str) -> DataStore:
+    """Open a store to be read: one in a folder, whoever writes to it."""
+    return DataStore.connect(url, mode="r" if url.startswith("dir:") else "a")
+
+
+_VERBS: dict[str, Callable[[dict[str, Any]], tuple[str, Any]]] = {
+    "ingest": _ingest,
+    "hdf5-schema": _hdf5_schema,
+    "export": _export,
+}

@@ -1,0 +1,466 @@
+"""Bringing files into an event store."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from femtobarn import _core
+from femtobarn._chunk import Chunk
+from femtobarn._compat import known_options
+from femtobarn._containers import Container, DataSet, Event, Run, SubRun
+from femtobarn._datastore import DataStore, WriteBatch, _keys
+from femtobarn._hdf5 import check_patterns, choice_of
+from femtobarn._ingest_worker import Done, Options, Part, Source, kind_of, messages
+from femtobarn._open import resolve, settings_of
+from femtobarn._products import column
+from femtobarn._progress import Progress
+from femtobarn._repr import format_bytes, format_seconds, plural
+from femtobarn._warnings import warn_of_left_out
+from femtobarn.errors import ExistsError, FemtobarnError, FileError, FormatError, UsageError
+
+if TYPE_CHECKING:
+    from femtobarn._open import Files
+
+__all__ = ["IngestReport", "ingest"]
+
+_Kept = tuple[bytes, str, str]  # the key of a container, label and type
+
+_CONFLICTS = ("raise", "keep", "replace")
+_MAX_ITEMS = 1 << 16
+_MAX_BYTES = 32 << 20
+_WORTH = 64 << 20  # bytes of files for which processes are started, which takes seconds
+_NOTE = "ingested"  # the beginning of the labels of notes of files
+
+
+@dataclass(repr=False)
+class IngestReport:
+    """What became of files that were to be brought into a store.
+
+    Parameters
+    ----------
+    files : int
+        Files that were read.
+    skipped : int
+        Files that were not, since the dataset has all of them already.
+    events : int
+        Events in the files that were read.
+    products : int
+        Products that were written.
+    kept : int
+        Products that were there already with the same value.
+    conflicts : int
+        Products that were there already with another value, and were kept or replaced as `on_conflict` said.
+    n_bytes : int
+        Bytes of the files that were read.
+    seconds : float
+        The time that it took.
+    left_out : dict
+        Groups and datasets that were left out: why, and in how many files.
+    """
+
+    files: int = 0
+    skipped: int = 0
+    events: int = 0
+    products: int = 0
+    kept: int = 0
+    conflicts: int = 0
+    n_bytes: int = 0
+    seconds: float = 0.0
+    left_out: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    def _leave_out(self, names: Mapping[str, str]) -> None:
+        for name, reason in names.items():
+            before = self.left_out.get(name, (reason, 0))
+            self.left_out[name] = (before[0], before[1] + 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as what JSON can hold.
+
+        Returns
+        -------
+        dict
+            Its values by their names.
+        """
+        given = asdict(self)
+        given["left_out"] = [
+            {"name": name, "reason": reason, "files": n} for name, (reason, n) in sorted(self.left_out.items())
+        ]
+        return given
+
+    def __str__(self) -> str:
+        lines = [
+            f"{plural(self.files, 'file')} read"
+            + (f", {self.skipped} skipped, which the dataset has already" if self.skipped else ""),
+            f"{plural(self.events, 'event')}, {plural(self.products, 'product')} written"
+            + (f", {self.kept} kept that are the same" if self.kept else "")
+            + (f", {plural(self.conflicts, 'conflict')}" if self.conflicts else ""),
+            f"{format_bytes(self.n_bytes)} in {format_seconds(self.seconds)}",
+        ]
+        by_reason: dict[str, list[str]] = {}
+        for name, (reason, _) in sorted(self.left_out.items()):
+            by_reason.setdefault(reason, []).append(name)
+        for reason, names in by_reason.items():
+            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+            lines.append(f"left out: {', '.join(names[:5])}{more}: {reason}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<IngestReport: {str(self).splitlines()[0]}; {str(self).splitlines()[1]}>"
+
+
+@known_options()
+def ingest(
+    files: Files,
+    dataset: DataSet,
+    *,
+    groups: str | Iterable[str] | None = None,
+    fields: str | Iterable[str] | None = None,
+    drop: str | Iterable[str] | None = None,
+    namespace: str = "",
+    tree: str | None = None,
+    run: str = "run",
+    subrun: str = "luminosityBlock",
+    event: str = "event",
+    collections: bool = False,
+    on_conflict: str = "raise",
+    again: bool = False,
+    workers: int | None = None,
+    progress: bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> IngestReport:
+    """Bring HDF5 files, RNTuples and TTrees into a dataset of an event store, event by event.
+
+    Each group of an HDF5 file becomes a product of the events that it has rows of: its label is the group's name
+    (``rec.slc``), its type a ``std::vector`` of a class of that name (``rec_slc``), which has a member for each dataset
+    but `run`, `subrun` and `evt`. Events that only have a row in ``spill`` are there as well. Each field of an ntuple
+    or a tree becomes a product of each event.
+
+    A file that is wholly in the dataset is noted there, and not read again. One that was broken off is, with the same
+    result: what is there and has the same value stays, and another value is a conflict.
+
+    Parameters
+    ----------
+    files : str, path, dict or list
+        What to read, as for `open`. What a file is is seen from its content. HDF5 files are those of this machine.
+    dataset : DataSet
+        Where it is brought.
+    groups : str or list of str, optional
+        The groups of HDF5 files; ``*`` and ``?`` stand for any characters.
+    fields : str or list of str, optional
+        The fields of ntuples and trees; of HDF5 files, the datasets, as ``group/dataset``.
+    drop : str or list of str, optional
+        Groups and datasets of HDF5 files that are left out, as ``*/batch``.
+    namespace : str
+        The namespace of the classes of groups, as "hep".
+    tree : str, optional
+        The name of the ntuple or tree in ROOT files; a name behind the path wins.
+    run, subrun, event : str
+        The fields of ROOT files that have the numbers of each event.
+    collections : bool
+        Whether ``nMuon`` and ``Muon_pt``, ``Muon_eta``, … of NanoAOD become one product ``Muon``.
+    on_conflict : str
+        What is done if a product is there already with another value: "raise", "keep" it, or "replace" it.
+    again : bool
+        Whether files are read that are noted to be in the dataset.
+    workers : int, optional
+        Processes that read; by default as many as there are processors, and of less than 64 MiB this one. One process
+        writes: this one.
+    progress : bool, optional
+        Whether a bar is shown; by default on a terminal and in a notebook.
+    storage_options : dict, optional
+        Settings of how servers are asked, as for `open`.
+
+    Returns
+    -------
+    IngestReport
+        What was done.
+
+    Raises
+    ------
+    ExistsError
+        If a product is there already with another value; the message names file, event and product. What was written
+        before stays.
+    FemtobarnError
+        If a file cannot be read, or has what no product can be; files that were done before stay noted as done.
+
+    Examples
+    --------
+    >>> import h5py, numpy as np, femtobarn as fb
+    >>> with h5py.File(tmp / "a.h5", "w") as file:
+    ...     for name, values in {"run": [7, 7, 7], "subrun": [1, 1, 1], "evt": [3, 3, 9], "nhit": [25, 31, 4]}.items():
+    ...         _ = file.create_dataset(f"rec.slc/{name}", data=np.array(values, "u4")[:, None])
+    >>> dataset = fb.DataStore.connect("memory:").root.create_dataset("nova")
+    >>> report = fb.ingest(tmp / "a.h5", dataset)
+    >>> report.events, report.products
+    (2, 2)
+    >>> dataset[7][1][3].load("rec.slc").nhit
+    <Array [25, 31] type='2 * uint32'>
+    """
+    started = time.monotonic()
+    _check(dataset, on_conflict, workers)
+    choice = choice_of(groups, fields, drop, namespace)
+    settings = {} if storage_options is None else settings_of(storage_options)
+    root = {"tree": tree, "run": run, "subrun": subrun, "event": event, "collections": collections}
+    options = Options(choice, {**root, "storage_options": settings or None})
+    pairs = resolve(files, settings)
+    job = _Job(dataset, options, on_conflict)
+    todo = job.find_todo(pairs, again)
+    is_mixed = any(file.source.kind == "root" for file in todo)
+    # a field may be one of the ROOT files, of which their reader knows
+    wanted = replace(choice, fields=()) if is_mixed else choice
+    check_patterns([file.source.path for file in (*todo, *job.skipped) if file.source.kind == "hdf5"], wanted)
+    total = sum(file.size for file in todo)
+    n_workers = workers or (len(os.sched_getaffinity(0)) if total >= _WORTH else 1)
+    reading = messages([file.source for file in todo], options, n_workers, in_order=on_conflict != "raise")
+    by_number = {file.source.number: file for file in todo}
+    done = 0
+    # closed by itself: an error would hold it, and the processes that read, as long as somebody looks at it
+    with Progress(f"ingesting {plural(len(todo), 'file')}", progress) as bar, contextlib.closing(reading):
+        for message in reading:
+            file = by_number[message.number]
+            if isinstance(message, Part):
+                job.write(file, message.what)
+                bar.tick(done + int(file.size * message.fraction), total)
+            else:
+                job.finish(file, message)
+                done += file.size
+                bar.tick(done, total)
+    job.report.seconds = time.monotonic() - started
+    warn_of_left_out(job.unexpected, plural(len(todo), "file"), "ingested", "report's left_out")
+    return job.report
+
+
+def _check(dataset: Any, on_conflict: str, workers: int | None) -> None:
+    if not isinstance(dataset, DataSet) or not dataset.path:
+        raise UsageError(
+            f"events are brought into a dataset of a store, as store.root.create_dataset(…), not {dataset!r}"
+        )
+    if on_conflict not in _CONFLICTS:
+        raise UsageError(f"on_conflict is 'raise', 'keep' or 'replace', not {on_conflict!r}")
+    if workers is not None and workers < 1:
+        raise UsageError(f"workers must be 1 or more, not {workers}")
+
+
+@dataclass
+class _File:
+    """A file that is read, and what is known of it."""
+
+    source: Source
+    size: int
+    note: dict[str, Any] | None
+    label: str
+    events: int = 0
+    products: int = 0
+
+
+class _Job:
+    """Files that are being brought into a dataset."""
+
+    def __init__(self, dataset: DataSet, options: Options, on_conflict: str) -> None:
+        self.report = IngestReport()
+        self.unexpected: list[tuple[str, str]] = []
+        self.skipped: list[_File] = []
+        self._dataset = dataset
+        self._store = dataset.datastore
+        self._options = options
+        self._on_conflict = on_conflict
+        chosen = {**asdict(options.choice), **options.root}
+        chosen.pop("storage_options", None)
+        self._chosen = json.loads(json.dumps(chosen))
+
+    def find_todo(self, pairs: list[tuple[str, str | None]], again: bool) -> list[_File]:
+        """Return the files that are not yet wholly in the dataset."""
+        todo = []
+        seen = set()
+        for number, (path, name) in enumerate(pairs):
+            file = self._file(Source(number, path, name, kind_of(path)))
+            if (file.label, name) in seen:
+                continue
+            seen.add((file.label, name))
+            if file.note is not None and not again and self._is_done(file):
+                self.report.skipped += 1
+                self.skipped.append(file)
+            else:
+                todo.append(file)
+        return todo
+
+    def _file(self, source: Source) -> _File:
+        public = _core.public_url(source.path)
+        if "://" in source.path:
+            # of a server's file it is not known how old it is: it is read again
+            return _File(source, 0, None, public)
+        path = os.path.realpath(source.path)
+        stat = Path(path).stat()
+        note = {
+            # so that a note that was copied says nothing of the dataset that it came to
+            "dataset": self._dataset.uuid,
+            "file": path,
+            "name": source.name,
+            "size": stat.st_size,
+            "mtime_ns": stat.st_mtime_ns,
+            "chosen": self._chosen,
+        }
+        digest = hashlib.sha256(f"{path}\0{source.name or ''}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        name = Path(path).name.replace("#", "_").encode("utf-8", "replace").decode()[:200]
+        return _File(source, stat.st_size, note, f"{_NOTE}/{name}/{digest}")
+
+    def _is_done(self, file: _File) -> bool:
+        text = self._dataset.load(file.label, typename="std::string", default=None)
+        if text is None or file.note is None:
+            return False
+        noted = json.loads(text)
+        return all(noted.get(name) == value for name, value in file.note.items())
+
+    def finish(self, file: _File, done: Done) -> None:
+        """Note that a file is wholly in the dataset."""
+        self.report.files += 1
+        self.report.n_bytes += file.size
+        self.report._leave_out(done.left_out)
+        self.unexpected += done.unexpected.items()
+        if file.note is None:
+            return
+        if self._file(file.source).note != file.note:
+            raise FileError(f"{file.source.path}: the file was changed while it was read: ingest it again")
+        note = {**file.note, "events": file.events, "products": file.products}
+        self._dataset.store(file.label, json.dumps(note, ensure_ascii=True), typename="std::string")
+        self._store.flush()
+
+    def write(self, file: _File, what: Any) -> None:
+        """Write some events, or what a file has of runs, subruns and the dataset."""
+        path = file.source.path
+        try:
+            with self._store.write_batch(max_items=_MAX_ITEMS, max_bytes=_MAX_BYTES, overwrite=False) as batch:
+                n = _store(batch, self._dataset, what)
+            kept = batch._take_kept()
+        except FemtobarnError as error:
+            raise type(error)(f"{path}: {error}", kind=error.kind) from error
+        conflicts = self._compare(path, what, kept) if kept else 0
+        replaced = conflicts if self._on_conflict == "replace" else 0
+        n_events = len(what) if isinstance(what, Chunk) else 0
+        self.report.events += n_events
+        self.report.products += n - len(kept) + replaced
+        self.report.kept += len(kept) - conflicts
+        self.report.conflicts += conflicts
+        file.events += n_events
+        file.products += n
+
+    def _compare(self, path: str, what: Any, kept: list[_Kept]) -> int:
+        """Compare products that were there with those that were to be written; gives how many differ."""
+        by_name: dict[tuple[str, str], list[bytes]] = {}
+        for key, label, kind in sorted(kept):
+            by_name.setdefault((label, kind), []).append(key)
+        # what was to be written, as it would be stored
+        other = DataStore.connect("memory:")
+        with other.write_batch() as batch:
+            _store(batch, DataSet(other, self._dataset.path, self._dataset._key), what)
+        n = 0
+        for name, keys in by_name.items():
+            here, there = (_loaded(store, keys, name) for store in (self._store, other))
+            different = [(key, new) for key, old, new in zip(keys, here, there, strict=True) if old != new]
+            if different:
+                self._settle(path, name, different)
+            n += len(different)
+        return n
+
+    def _settle(self, path: str, name: tuple[str, str], different: list[tuple[bytes, bytes | None]]) -> None:
+        """Do with products that are there with another value what is to be done."""
+        label, kind = name
+        if self._on_conflict == "raise":
+            where = Container._of(self._store, different[0][0])
+            where_in = f"{where} has" if isinstance(where, Event | SubRun | Run) else "the dataset has"
+            raise ExistsError(
+                f"{path}: {where_in} a product {label!r} of the type {kind} in {self._dataset} already, with another "
+                "value; on_conflict='keep' keeps such products, 'replace' replaces them",
+                kind="conflict",
+            )
+        if self._on_conflict == "replace":
+            batch = self._store._core.write_batch(_MAX_ITEMS, _MAX_BYTES, 0, True)
+            for key, value in different:
+                batch.store(key, name, value or b"")
+            batch.close()
+
+
+def _store(batch: WriteBatch, dataset: DataSet, what: Any) -> int:
+    """Store what was read; gives how many products these are."""
+    if not isinstance(what, Chunk):
+        of_root: Any = importlib.import_module("femtobarn._ingest_root")
+        of_root.store_above(batch, dataset, what)
+        n = len(what.numbers[0]) if what.numbers else 1
+        return sum(_n_there(values, what.types.get(name), n) for name, values in what.products.items())
+    keys = _keys(dataset, what.run, what.subrun, what.event)
+    _check_unique(keys)
+    core = dataset.datastore._core
+    columns = [_column(core, keys, name, values, what.types.get(name)) for name, values in what.products.items()]
+    batch._core.create_all(keys)
+    n = 0
+    for own, name, more, batches, n_own in columns:
+        batch._core.store_rows(own, name, batches, *more)
+        n += n_own
+    return n
+
+
+def _column(core: _core.Store, keys: bytes, label: str, values: Any, kind: Any) -> Any:
+    """Return a product of those events that have it: their keys, its name, its form, its values, and how many."""
+    form = getattr(kind, "form", "value")  # of a type that is more than a name
+    label = getattr(kind, "label", None) or label
+    if isinstance(kind, str) and not kind.startswith("std::optional<"):
+        keys, values = _present(keys, values)
+    n = _n_there(values, kind, len(keys) // 40)
+    try:
+        type_name, batches = column(core, label, values, kind)
+    except UsageError as error:
+        if error.kind != "product-type":
+            raise
+        raise UsageError(
+            f"product {label!r}: {error}. Where files differ in a dataset, drop leaves it out of all", kind=error.kind
+        ) from error
+    return keys, (label, type_name), () if form == "value" else (form,), batches, n
+
+
+def _n_there(values: Any, kind: Any, n: int) -> int:
+    """Return how many of `n` containers have a value."""
+    import awkward as ak
+
+    form = getattr(kind, "form", "value")
+    if form == "value" or form == "bytes":
+        return n
+    return int(ak.sum(ak.num(values)) if form == "list" else ak.sum(~ak.is_none(values)))
+
+
+def _loaded(store: DataStore, keys: list[bytes], name: tuple[str, str]) -> list[bytes | None]:
+    """Return what is stored of products of one name."""
+    if all(key[32:] != b"\xff" * 8 for key in keys):
+        events = store._core.load_events(b"".join(keys), [name])
+        return [events.value(0, at) for at in range(len(keys))]
+    return [store._core.load(key, name) for key in keys]
+
+
+def _check_unique(keys: bytes) -> None:
+    found = np.frombuffer(keys, "S40")
+    unique, n = np.unique(found, return_counts=True)
+    if len(unique) == len(found):
+        return
+    twice = unique[n > 1][0].ljust(40, b"\0")
+    run, subrun, event = (int.from_bytes(twice[at : at + 8], "big") for at in (16, 24, 32))
+    raise FormatError(f"run {run}, subrun {subrun}, event {event} is there several times")
+
+
+def _present(keys: bytes, values: Any) -> tuple[bytes, Any]:
+    """Return the keys of events that have a value, and these values."""
+    layout = getattr(values, "layout", None)
+    if layout is None or not layout.is_option:
+        return keys, values
+    there = np.asarray(layout.mask_as_bool(valid_when=True))
+    own = np.frombuffer(keys, "V40")[there].tobytes()
+    return own, type(values)(layout.project())
