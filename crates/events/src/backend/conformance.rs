@@ -357,6 +357,20 @@ fn what_is_removed_is_gone_and_nothing_else(backend: &Arc<dyn Backend>) {
     assert_eq!(there(a, "x"), [false, false, true, true]);
     assert_eq!(there(a, "y"), [true, false, true, true]);
     assert_eq!(there(b, "x"), [true; 4]);
+    let counted = |parent| {
+        let counts = backend.name_counts(&parent).unwrap().into_iter();
+        counts
+            .map(|count| (count.name, count.n_events, count.is_own))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(counted(a), [(name("x"), 1, true), (name("y"), 2, true)]);
+    assert_eq!(counted(b), [(name("x"), 3, true), (name("y"), 3, true)]);
+    assert_eq!(counted(run), [(name("x"), 0, true)]);
+    assert!(counted(Parent::run(dataset, 2)).is_empty());
+    backend.remove_products(&b, ABSENT, None).unwrap();
+    assert_eq!(counted(b), [(name("x"), 3, false), (name("y"), 3, false)]);
+    store(&**backend, b, ABSENT, "x", b"x");
+    store(&**backend, b, ABSENT, "y", b"y");
     assert_eq!(backend.names(&a, 1).unwrap(), [name("y")]);
     assert!(backend.names(&a, 2).unwrap().is_empty());
     assert_eq!(numbers(&**backend, a, 0, 9), [1, 2, 3]);

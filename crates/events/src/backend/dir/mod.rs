@@ -16,6 +16,7 @@ mod tables;
 mod tests;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -24,8 +25,8 @@ use heed::types::Bytes;
 use heed::{Env, MdbError, PutFlags, RoTxn, RwTxn, WithoutTls};
 
 use crate::{
-    ABSENT, Backend, Batch, DataSetPath, EventsError, Overwrite, Parent, Popped, ProductId,
-    ProductName, Products, Scan, Uuid, Visit, Wanted, Written,
+    ABSENT, Backend, Batch, DataSetPath, EventsError, NameCount, Overwrite, Parent, Popped,
+    ProductId, ProductName, Products, Scan, Uuid, Visit, Wanted, Written,
 };
 use open::WriterLock;
 pub use open::{Mode, open};
@@ -337,6 +338,40 @@ impl Backend for DirBackend {
             names.push(name.ok_or_else(|| self.bad_key("products", key))?);
         }
         Ok(names)
+    }
+
+    fn name_counts(&self, parent: &Parent) -> Result<Vec<NameCount>, EventsError> {
+        const DOING: &str = "count products";
+        let txn = self.reading()?;
+        let keys = self.tables.products.prefix_iter(&txn, &parent.to_bytes());
+        let keys = keys.map_err(self.engine(DOING))?.lazily_decode_data();
+        let mut counts: BTreeMap<Vec<u8>, (u64, bool)> = BTreeMap::new();
+        for entry in keys {
+            let (key, _) = entry.map_err(self.engine(DOING))?;
+            let own = ABSENT.to_be_bytes();
+            let (event, name) = key
+                .get(Parent::LENGTH..)
+                .and_then(|rest| rest.split_at_checked(own.len()))
+                .ok_or_else(|| self.bad_key("products", key))?;
+            if !counts.contains_key(name) {
+                counts.insert(name.to_vec(), (0, false));
+            }
+            if let Some((n_events, is_own)) = counts.get_mut(name) {
+                match event == own {
+                    true => *is_own = true,
+                    false => *n_events += 1,
+                }
+            }
+        }
+        let count = |(name, (n_events, is_own)): (Vec<u8>, (u64, bool))| {
+            let known = ProductName::from_bytes(&name);
+            Ok(NameCount {
+                name: known.ok_or_else(|| self.bad_key("products", &name))?,
+                n_events,
+                is_own,
+            })
+        };
+        counts.into_iter().map(count).collect()
     }
 
     fn remove_products(
