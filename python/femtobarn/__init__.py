@@ -14,6 +14,7 @@ from femtobarn._containers import DataSet, Event, Run, SubRun
 from femtobarn._convert import ConvertReport, convert
 from femtobarn._datastore import DataStore, Product, Queue, WriteBatch
 from femtobarn._explain import Cluster, Plan, VerifyReport
+from femtobarn._export import ExportedProduct, ExportReport, export
 from femtobarn._field import Field
 from femtobarn._join import join_columns
 from femtobarn._many import concatenate, iterate
@@ -63,6 +64,8 @@ __all__ = [
     "Event",
     "EventBatch",
     "ExistsError",
+    "ExportReport",
+    "ExportedProduct",
     "Failure",
     "FemtobarnError",
     "Field",
@@ -104,6 +107,7 @@ __all__ = [
     "concatenate",
     "convert",
     "create",
+    "export",
     "iterate",
     "join_columns",
     "merge",

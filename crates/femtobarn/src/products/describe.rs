@@ -64,6 +64,10 @@ fn streamed(model: &FieldModel) -> Option<&str> {
 fn name_of(model: &FieldModel, class: &str, classes: &mut Vec<ClassNote>) -> String {
     match &model.kind {
         FieldKind::Record(members) => record(model, members, class, classes),
+        // of a tree, it is read as lists
+        FieldKind::Collection(_) if model.type_name.starts_with("std::bitset<") => {
+            model.type_name.clone()
+        }
         FieldKind::Collection(item) => {
             let item = name_of(item, class, classes);
             match model.type_name.split_once('<') {
