@@ -100,6 +100,8 @@ def chunks(
     ([4, 3], [0.5, 1.5], 'double')
     """
     ntuple = _open(path, tree, threads, storage_options)
+    ntuple._core.arrow_schema()  # of trees, only objects say whether they can be read
+    ntuple._warn_of_unreadable()
     ntuple._warn_of_left_out()
     described = _described(ntuple)
     numbers = _numbers(ntuple, described, (run, subrun, event))
@@ -201,6 +203,8 @@ def _numbers(ntuple: NTuple, columns: list[_Column], wanted: tuple[str, str, str
     if wanted == _NANOAOD and all(number in said for number in NUMBERS):
         return [said[number] for number in NUMBERS]
     types = {column.field: column.type.name for column in columns}
+    if len(set(wanted)) != 3:
+        raise UsageError(f"run, subrun and event are three fields, not {wanted!r}")
     for argument, name in zip(NUMBERS, wanted, strict=True):
         if name not in types:
             near = difflib.get_close_matches(name.lower(), [known.lower() for known in types], n=3)
@@ -216,8 +220,6 @@ def _numbers(ntuple: NTuple, columns: list[_Column], wanted: tuple[str, str, str
                 f"{_where(ntuple)}: field {name!r} is {types[name]}, and the number of a {argument} is an integer; say "
                 f"which field it is by {argument}="
             )
-    if len(set(wanted)) != 3:
-        raise UsageError(f"run, subrun and event are three fields, not {wanted!r}")
     return list(wanted)
 
 
@@ -287,6 +289,9 @@ def _chosen(
             own = {column.field for column in columns if pattern in (column.field, column.label)}
             own = own or {column.field for column in columns if fnmatch.fnmatchcase(column.field, pattern)}
             if not own:
+                reason = next((reason for name, reason in ntuple.skipped if name == pattern), None)
+                if reason is not None:
+                    raise UsageError(f"{_where(ntuple)}: field {pattern!r} cannot be read: {reason}")
                 near = difflib.get_close_matches(pattern, [column.field for column in columns], n=3)
                 hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
                 raise KeyNotFoundError(f"{_where(ntuple)}: no field is {pattern!r}{hint}")
