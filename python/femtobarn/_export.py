@@ -6,7 +6,7 @@ import difflib
 import fnmatch
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -107,7 +107,7 @@ def export(
     products: str | tuple[str, Any] | Iterable[str | tuple[str, Any]] | None = None,
     runs: int | Iterable[int] | None = None,
     name: str = "Events",
-    numbers: tuple[str, str, str] = NUMBERS,
+    numbers: Sequence[str] = NUMBERS,
     compression: Any = "zstd:5",
     cluster_size: str | SupportsIndex = "128 MiB",
     overwrite: bool = False,
@@ -133,7 +133,7 @@ def export(
         Of a dataset, these runs only.
     name : str
         Name of the ntuple.
-    numbers : tuple of str
+    numbers : sequence of str
         Names of the columns of run, subrun and event, as ``("run", "luminosityBlock", "event")``.
     compression : str, int or None
         See `recreate`.
@@ -176,13 +176,13 @@ def export(
     since = time.monotonic()
     if not isinstance(container, DataSet | Run | SubRun):
         raise UsageError(f"a dataset, run or subrun is exported, not {container!r}")
-    _check_numbers(numbers)
+    names = _three(numbers)
     place = root_path(path)
     survey = _Survey.of(container, runs)
     survey.choose(products)
     options = {"compression": compression, "threads": threads, "storage_options": storage_options}
     while True:
-        exporting = _Exporting(survey, name, numbers)
+        exporting = _Exporting(survey, name, names)
         try:
             with (recreate if overwrite else create)(place, **options) as file:
                 with Progress(f"exporting {container}", progress, "events") as bar:
@@ -205,9 +205,11 @@ def export(
     )
 
 
-def _check_numbers(numbers: tuple[str, str, str]) -> None:
+def _three(numbers: Sequence[str]) -> tuple[str, str, str]:
     if isinstance(numbers, str) or len(numbers) != 3 or len(set(numbers)) != 3:
         raise UsageError(f"numbers are the names of three columns, as {NUMBERS}, not {numbers!r}")
+    run, subrun, event = numbers
+    return run, subrun, event
 
 
 class _IsPartialError(Exception):
@@ -247,7 +249,7 @@ class _Survey:
         if runs is not None:
             if not isinstance(container, DataSet):
                 raise UsageError(f"runs are of a dataset: {container} is none")
-            wanted = [runs] if hasattr(runs, "__index__") else sorted(set(runs))  # type: ignore[arg-type]
+            wanted = sorted(set(runs)) if isinstance(runs, Iterable) else [runs]
             holders = [container[run] for run in wanted]
         survey = cls(container._store, container, holders)
         if isinstance(container, DataSet):
@@ -279,11 +281,11 @@ class _Survey:
                 self.look(run)
             return
         n, own = self.counts(holder)
-        run, subrun, _ = holder._numbers()
+        numbers = holder._numbers()
         if isinstance(holder, SubRun):
-            self.add("subruns", holder, (run, subrun), own, n == 0)
+            self.add("subruns", holder, numbers[:2], own, n == 0)
             return
-        self.add("runs", holder, (run,), own, n == 0)
+        self.add("runs", holder, numbers[:1], own, n == 0)
         for below in holder:
             self.look(below)
 

@@ -126,7 +126,7 @@ def test_everything_comes_back(store: fb.DataStore, tmp_path: Path) -> None:
     # and once more, of what has come back
     fb.export(copy, tmp_path / "b.root")
     assert everything(again(tmp_path / "b.root")) == everything(dataset)
-    assert fb.open(tmp_path / "b.root:Events").verify().ok
+    assert fb.open({tmp_path / "b.root": "Events"}).verify().ok
     track = copy[1][1][5].load("tracks", list[Track])[0]
     assert track == Track(1.5, [Hit(0.5, 5)], "a")
 

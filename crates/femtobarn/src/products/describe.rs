@@ -4,6 +4,7 @@ use femtobarn_rntuple::rows::RowType;
 use femtobarn_rntuple::schema::{Descriptor, FieldId};
 use femtobarn_rntuple::write::{FieldKind, FieldModel};
 
+use super::form::unclear;
 use super::{ClassNote, Member};
 
 /// The type of values: its name, and the classes in it.
@@ -46,6 +47,9 @@ pub fn described(descriptor: &Descriptor, field: FieldId) -> Result<Described, S
         return Err(format!(
             "{streamed} is an object as ROOT's streamers write it, which no product is"
         ));
+    }
+    if let Some(why) = unclear(&model) {
+        return Err(why.into());
     }
     RowType::new(model.clone()).map_err(|error| error.to_string())?;
     let plain = |c: char| if c.is_alphanumeric() { c } else { '_' };

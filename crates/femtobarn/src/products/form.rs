@@ -96,8 +96,7 @@ impl Types {
         if let Err(error) = model.check() {
             return Ok((bytes, Some(error.to_string())));
         }
-        if merges(model) {
-            let why = "a value may be missing in it in more than one way, which columns do not tell apart";
+        if let Some(why) = unclear(model) {
             return Ok((bytes, Some(why.into())));
         }
         Ok((
@@ -144,18 +143,31 @@ fn may_be_missing(model: &FieldModel) -> bool {
     }
 }
 
-/// Whether two ways of missing lie upon each other somewhere in a field: arrays have one way.
-fn merges(model: &FieldModel) -> bool {
-    let optional = |model: &FieldModel| match &model.kind {
-        FieldKind::Variant(_) => false,
-        _ => may_be_missing(model),
-    };
-    let is_own = match &model.kind {
-        FieldKind::Optional(item) => may_be_missing(item),
-        FieldKind::Variant(alternatives) => alternatives.iter().any(optional),
+/// Why a field's values are not all told apart where they are read, if that is so.
+pub(super) fn unclear(model: &FieldModel) -> Option<&'static str> {
+    let missing =
+        |model: &FieldModel| !matches!(model.kind, FieldKind::Variant(_)) && may_be_missing(model);
+    let is_pointer = model.type_name.starts_with("std::unique_ptr<");
+    match &model.kind {
+        FieldKind::Optional(item) if may_be_missing(item) => Some(TWICE),
+        FieldKind::Variant(alternatives) if alternatives.iter().any(missing) => Some(TWICE),
+        FieldKind::Optional(item) if is_pointer && is_list(item) => Some(
+            "pointers are read as lists of one value or none, and what this one points at is a list itself",
+        ),
+        _ => model.subfields().iter().find_map(unclear),
+    }
+}
+
+const TWICE: &str =
+    "a value may be missing in it in more than one way, which are not told apart where it is read";
+
+/// Whether values of a field are lists in arrays.
+fn is_list(model: &FieldModel) -> bool {
+    match &model.kind {
+        FieldKind::Collection(_) | FieldKind::Array(..) | FieldKind::Bitset(_) => true,
+        FieldKind::Wrapper(item) => is_list(item),
         _ => false,
-    };
-    is_own || model.subfields().iter().any(merges)
+    }
 }
 
 /// A column of an ntuple that a product becomes.

@@ -14,6 +14,7 @@ mod queues;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ use open::WriterLock;
 pub use open::{Mode, open};
 use queues::Queues;
 use tables::{Table, Tables, hex};
+use walk::{Together, Walk};
 
 /// A store in a folder.
 pub struct DirBackend {
@@ -313,14 +315,16 @@ impl Backend for DirBackend {
 
     fn load(&self, wanted: &[Wanted<'_>], visit: &mut Visit<'_>) -> Result<(), EventsError> {
         let txn = self.reading()?;
-        for (w, wanted) in wanted.iter().enumerate() {
-            let mut key = wanted.parent.member(ABSENT).to_bytes().to_vec();
-            key.extend_from_slice(wanted.name.as_str().as_bytes());
-            for (e, event) in wanted.events.iter().enumerate() {
-                set_event(&mut key, *event);
-                let stored = self.tables.products.get(&txn, &key);
-                visit(w, e, stored.map_err(self.engine("load products"))?)?;
-            }
+        let products = self.tables.products;
+        for mut together in Together::of(wanted) {
+            let mut walk = together.is_sorted().then(|| Walk::new(products, &txn));
+            together.each(|w, e, key| {
+                let stored = match &mut walk {
+                    Some(walk) => walk.find(key),
+                    None => products.get(&txn, key),
+                };
+                visit(w, e, stored.map_err(self.engine("load products"))?)
+            })?;
         }
         Ok(())
     }
