@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -443,3 +445,53 @@ def test_uproot_reads_what_is_exported(dataset: fb.DataSet, tmp_path: Path, need
     assert read["run"].to_list() == nt["run"].array().to_list()
     for field in nt.fields:
         assert str(read[field.name].to_list()) == str(field.array().to_list()), field.name
+
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+# A class that is described, and one of which nobody has said anything: programs of HEPnOS have such
+CPP = """
+#include <femtobarn.hpp>
+struct Point { float x; std::int16_t n; double y; };
+FB_DESCRIBE(Point, x, n, y)
+struct Cell { std::uint32_t plane; bool is_good; };
+int main(int, char **argv) {
+    const fb::Store store = fb::Store::connect(argv[1]);
+    const fb::DataSet data = store.create_dataset("cpp");
+    fb::WriteBatch batch(store);
+    const fb::Item subrun = data.create(1).create(2);
+    for (std::uint64_t number = 0; number < 100; ++number) {
+        const fb::Item event = batch.create(subrun, number);
+        batch.store(event, "points", std::vector<Point>(number % 3, Point{1.5F, 7, 2.5}));
+        if (number % 2) batch.store(event, "cells", std::vector<Cell>(2, Cell{3, true}));
+    }
+    batch.flush();
+}
+"""
+
+
+def test_products_of_cpp_are_exported(cargo: str, need_program: Any, tmp_path: Path) -> None:
+    compiler = need_program("c++")
+    subprocess.run(
+        [cargo, "build", "--release", "--locked", "--quiet", "-p", "femtobarn-capi"], cwd=CHECKOUT, check=True
+    )
+    library = Path(os.environ.get("CARGO_TARGET_DIR", CHECKOUT / "target")) / "release"
+    (tmp_path / "fill.cpp").write_text(CPP)
+    flags = [f"-I{CHECKOUT / 'include'}", f"-L{library}", "-lfemtobarn_c", f"-Wl,-rpath,{library}"]
+    subprocess.run([compiler, "-std=c++17", tmp_path / "fill.cpp", *flags, "-o", tmp_path / "fill"], check=True)
+    subprocess.run([tmp_path / "fill", f"dir:{tmp_path / 'store'}"], check=True, timeout=60)
+    dataset = fb.DataStore.connect(f"dir:{tmp_path / 'store'}", mode="r")["cpp"]
+    report = fb.export(dataset, tmp_path / "a.root")
+    found = [(one.label, one.type, one.form, one.number) for one in report.products]
+    assert found == [
+        ("cells", "std::vector<Cell>", "optional bytes", 50),
+        ("points", "std::vector<Point>", "value", 100),
+    ]
+    (warning,) = report.warnings
+    assert "product 'cells' of type std::vector<Cell> is stored as bytes in Events.cells" in warning
+    nt = fb.open(tmp_path / "a.root")
+    assert nt["points"].array()[2].to_list() == [{"x": 1.5, "n": 7, "y": 2.5}] * 2
+    copy, cells = again(tmp_path / "a.root"), ("cells", "std::vector<Cell>")
+    assert copy.arrays("points").to_list() == dataset.arrays("points").to_list()
+    ours, theirs = everything(copy), everything(dataset)
+    assert ours.keys() == theirs.keys()
+    assert all(ours[key].get(cells) == products.get(cells) for key, products in theirs.items())
