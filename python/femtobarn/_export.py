@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import itertools
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -176,6 +177,9 @@ def export(
     since = time.monotonic()
     if not isinstance(container, DataSet | Run | SubRun):
         raise UsageError(f"a dataset, run or subrun is exported, not {container!r}")
+    if isinstance(container, DataSet) and not container.path:
+        near = [dataset.path for dataset in itertools.islice(container.datasets(), 3)]
+        raise UsageError(f"the root of a store holds no events: export a dataset in it{_as(near)}")
     names = _three(numbers)
     place = root_path(path)
     survey = _Survey.of(container, runs)
@@ -203,6 +207,10 @@ def export(
         bytes_out=None if _core.is_remote(place) else Path(place.removeprefix("file://")).stat().st_size,
         seconds=time.monotonic() - since,
     )
+
+
+def _as(names: list[str]) -> str:
+    return f", as {', '.join(map(repr, names))}" if names else ""
 
 
 def _three(numbers: Sequence[str]) -> tuple[str, str, str]:

@@ -73,7 +73,7 @@ def dataset() -> fb.DataSet:
     return fb.DataStore.connect("memory:").root.create_dataset("a")
 
 
-def again(path: Path, *, url: str = "memory:", **options: Any) -> fb.DataSet:
+def again(path: Path | str, *, url: str = "memory:", **options: Any) -> fb.DataSet:
     """Make a store of an exported file."""
     dataset = fb.DataStore.connect(url).root.create_dataset("again")
     bring(path, dataset, **options)
@@ -194,6 +194,28 @@ def test_parts_are_exported(dataset: fb.DataSet, tmp_path: Path) -> None:
 def test_datasets_in_it_are_told(dataset: fb.DataSet, tmp_path: Path) -> None:
     dataset.create_dataset("b")
     assert fb.export(dataset, tmp_path / "a.root").warnings == ("dataset 'a/b' is not part of it: export it by itself",)
+
+
+def test_the_root_has_no_events(dataset: fb.DataSet, tmp_path: Path) -> None:
+    with pytest.raises(fb.UsageError, match="the root of a store holds no events: export a dataset in it, as 'a'"):
+        fb.export(dataset.datastore.root, tmp_path / "a.root")
+
+
+def test_files_of_servers_are_exported_and_read(dataset: fb.DataSet, tmp_path: Path, need_program: Any) -> None:
+    need_program("nginx")
+    fill(dataset)
+    server = servers.Nginx()
+    try:
+        report = fb.export(dataset, f"{server.url}/dav/a.root", storage_options={"spool_folder": str(tmp_path)})
+        assert report.bytes_out is None
+        assert everything(again(f"{server.url}/dav/a.root")) == everything(dataset)
+        store_raw(dataset[1][1][5], "n", "std::int64_t", b"short")
+        with pytest.raises(fb.FormatError, match="run 1, subrun 1, event 5"):
+            fb.export(dataset, f"{server.url}/dav/b.root", storage_options={"spool_folder": str(tmp_path)})
+        assert not [path for path in server.data.rglob("*b.root*") if path.is_file()]
+    finally:
+        server.close()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_empty_dataset_is_an_ntuple_without_entries(dataset: fb.DataSet, tmp_path: Path) -> None:
