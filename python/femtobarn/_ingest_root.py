@@ -239,17 +239,17 @@ def _numbers_of(ntuple: NTuple, fields: list[str], arrays: Mapping[str, Any]) ->
 
 def _check_events(ntuple: NTuple, fields: list[str]) -> None:
     """Raise if two entries are one event."""
-    hashes = [_mixed(numbers) for _, numbers in _all_numbers(ntuple, fields)]
-    if not hashes:
-        return
-    ordered = np.sort(np.concatenate(hashes))
-    twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    hashes = np.empty(ntuple.num_entries, np.uint64)
+    for start, numbers in _all_numbers(ntuple, fields):
+        hashes[start : start + len(numbers[0])] = _mixed(numbers)
+    hashes.sort()
+    twice = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
     if not len(twice):
         return
     # different events may have one hash
     seen: dict[tuple[int, ...], int] = {}
-    for (start, numbers), own in zip(_all_numbers(ntuple, fields), hashes, strict=True):
-        for at in np.flatnonzero(np.isin(own, twice)).tolist():
+    for start, numbers in _all_numbers(ntuple, fields):
+        for at in np.flatnonzero(np.isin(_mixed(numbers), twice)).tolist():
             which = tuple(int(values[at]) for values in numbers)
             if which in seen:
                 raise UsageError(

@@ -11,6 +11,7 @@ import pytest
 from stored import bring
 
 import femtobarn as fb
+from femtobarn import _ingest_root
 from femtobarn._ingest_root import chunks
 
 
@@ -229,3 +230,15 @@ def test_objects_of_streamers_are_told_with_what_to_do(testdata: Path, tmp_path:
     fb.join_columns([tmp_path / "numbers.root", testdata / "rntuple" / "streamers.root"], tmp_path / "joined.root")
     with pytest.raises(fb.UsageError, match=r"field 'blob' of type fb::Blob cannot be a product.*drop='blob'"):
         chunks(tmp_path / "joined.root")
+
+
+def test_different_events_of_one_hash_are_different(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "a.root", {"x": [1, 2, 3]})
+    monkeypatch.setattr(_ingest_root, "_mixed", lambda numbers: np.zeros(len(numbers[0]), np.uint64))
+    assert sum(map(len, chunks(path))) == 3
+    path = write(tmp_path / "b.root", {"x": [1, 2, 3]}, run=np.array([1, 1, 1], "u4"), event=np.array([5, 4, 5], "u8"))
+    assert sum(map(len, chunks(path))) == 3  # of two subruns
+    numbers = {"run": np.ones(3, "u4"), "luminosityBlock": np.ones(3, "u4"), "event": np.array([5, 4, 5], "u8")}
+    path = write(tmp_path / "c.root", {"x": [1, 2, 3]}, **numbers)
+    with pytest.raises(fb.UsageError, match="entries 0 and 2 are both event 5"):
+        chunks(path)
