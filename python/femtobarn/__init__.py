@@ -14,6 +14,7 @@ from femtobarn._containers import DataSet, Event, Run, SubRun
 from femtobarn._convert import ConvertReport, convert
 from femtobarn._datastore import DataStore, Product, Queue, WriteBatch
 from femtobarn._explain import Cluster, Plan, VerifyReport
+from femtobarn._export import ExportedProduct, ExportReport, export
 from femtobarn._field import Field
 from femtobarn._hdf5_cpp import hdf5_schema
 from femtobarn._ingest import IngestReport, ingest
@@ -65,6 +66,8 @@ __all__ = [
     "Event",
     "EventBatch",
     "ExistsError",
+    "ExportReport",
+    "ExportedProduct",
     "Failure",
     "FemtobarnError",
     "Field",
@@ -107,6 +110,7 @@ __all__ = [
     "concatenate",
     "convert",
     "create",
+    "export",
     "hdf5_schema",
     "ingest",
     "iterate",

@@ -14,7 +14,7 @@ import numpy as np
 from femtobarn import _core
 from femtobarn._containers import Container, DataSet
 from femtobarn._prefetch import Prefetcher
-from femtobarn._products import column, encoded, loaded, type_name_of
+from femtobarn._products import ColumnType, column, encoded, loaded, type_name_of
 from femtobarn.errors import ExistsError, KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -376,13 +376,22 @@ class WriteBatch:
         unknown = set(types) - set(products)
         if unknown:
             raise UsageError(f"types has {', '.join(sorted(unknown))}, which is no product that is given")
-        keys = _keys(dataset, run, subrun, event)
-        columns = {
-            label: column(self._store._core, label, values, types.get(label)) for label, values in products.items()
-        }
-        self._core.create_all(keys)
-        for label, (type_name, batches) in columns.items():
-            self._core.store_rows(keys, (label, type_name), batches)
+        self._store_columns(_keys(dataset, run, subrun, event), products, types, create=True)
+
+    def _store_columns(self, keys: bytes, products: Mapping[str, Any], types: Mapping[str, Any], create: bool) -> None:
+        """Store products of containers, of which these are the keys."""
+        core = self._store._core
+        columns = []
+        for name, values in products.items():
+            kind = types.get(name)
+            label, form = name, "value"
+            if isinstance(kind, ColumnType):
+                label, form = kind.label or name, kind.form
+            columns.append((label, form, *column(core, label, values, kind)))
+        if create:
+            self._core.create_all(keys)
+        for label, form, type_name, batches in columns:
+            self._core.store_rows(keys, (label, type_name), batches, form)
 
 
 def _keys(dataset: DataSet, run: npt.ArrayLike, subrun: npt.ArrayLike, event: npt.ArrayLike) -> bytes:

@@ -24,7 +24,42 @@ from femtobarn.errors import UsageError
 if TYPE_CHECKING:
     from femtobarn._core import Batch, Batches, Store
 
-__all__ = ["Arrow", "As", "Awkward", "Column", "NumPy", "column", "encoded", "is_opaque", "loaded", "type_name_of"]
+__all__ = [
+    "Arrow",
+    "As",
+    "Awkward",
+    "Column",
+    "ColumnType",
+    "NumPy",
+    "column",
+    "encoded",
+    "is_opaque",
+    "loaded",
+    "type_name_of",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class ColumnType:
+    """The type of a product that is given by columns, where it is more than a name.
+
+    Attributes
+    ----------
+    name : str
+        The name of the type.
+    classes : tuple of (str, tuple of (str, str))
+        The classes in it, those of members before those that have them: names, and names and types of the members.
+    form : str
+        What the column holds: "value", the values; "optional", values of which some are missing; "list", lists of one
+        value or none; "bytes" and "optional bytes", what is stored. Events without a value get no product.
+    label : str or None
+        The product's label, where the column has another name since there are several products of one label.
+    """
+
+    name: str
+    classes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    form: str = "value"
+    label: str | None = None
 
 
 class As(enum.Enum):
@@ -96,6 +131,8 @@ def type_name_of(kind: Any) -> str:
     """
     if isinstance(kind, str):
         return kind
+    if isinstance(kind, ColumnType):
+        return kind.name
     if kind in (bytes, bytearray, memoryview):
         return BYTES
     if typing.get_origin(kind) in (list, tuple) and typing.get_args(kind):
@@ -245,6 +282,10 @@ def column(store: Store, label: str, values: Any, kind: Any) -> tuple[str, Batch
         The name and the values.
     """
     batches = to_batches({label: values})
+    if isinstance(kind, ColumnType):
+        for name, members in kind.classes:
+            store.note_class(name, list(members))
+        return kind.name, batches
     if kind is None:
         return store.describe(batches, label), batches
     inner = typing.get_args(kind)[0] if typing.get_origin(kind) in (list, tuple) else kind

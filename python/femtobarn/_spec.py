@@ -195,6 +195,8 @@ def is_spec(value: Any) -> bool:
     bool
         Whether it is a specification.
     """
+    if isinstance(value, _core.Fields):
+        return True
     if isinstance(value, Mapping):
         return bool(value) and all(_is_type(kind) for kind in value.values())
     module = type(value).__module__

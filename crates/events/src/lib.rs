@@ -29,8 +29,8 @@ mod write_batch;
 #[cfg(any(test, feature = "conformance"))]
 pub use backend::conformance;
 pub use backend::{
-    Backend, DirBackend, MemoryBackend, Mode, Popped, RedisBackend, Refusal, Scan, Visit, Wanted,
-    Written, open_dir,
+    Backend, DirBackend, MemoryBackend, Mode, NameCount, Popped, RedisBackend, Refusal, Scan,
+    Visit, Wanted, Written, open_dir,
 };
 pub use batch::{Batch, Items, Overwrite, Products};
 pub use chunks::{EventChunk, EventChunks};

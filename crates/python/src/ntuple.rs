@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use femtobarn::io::SourceMeta;
+use femtobarn::products;
 use femtobarn::read::{Reader, ReaderOptions};
 use femtobarn::{Error, OpenOptions, ReadOptions, Selection, Steps, StepsOptions};
 use pyo3::prelude::*;
@@ -18,6 +19,14 @@ use crate::error::{new, to_python};
 use crate::metadata;
 use crate::steps::{BatchIterator, BatchReader};
 use crate::usage;
+
+/// Name and description of a field, its type in an event store, why it has none, and the classes in the type.
+type DescribedField = (
+    (String, String),
+    String,
+    Option<String>,
+    Vec<crate::store::Class>,
+);
 
 /// One or many files as one ntuple; immutable and safe to use from many threads.
 #[pyclass(frozen, module = "femtobarn._core")]
@@ -112,6 +121,34 @@ impl NTuple {
 
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         metadata::fields(py, self.first()?, &self.inner.left_out())
+    }
+
+    /// Of each field at the top: its name, its description, and as which type an event store has it, with the classes in that
+    /// type; or why it has none. Fields without a class have their own names as those of classes. What is only there to be
+    /// seen by views of the importer is not among them.
+    fn described(&self) -> PyResult<Vec<DescribedField>> {
+        let left_out = self.inner.left_out();
+        let descriptor = self.first()?.descriptor();
+        let mut found = Vec::new();
+        for &id in &descriptor.top_level {
+            let name = descriptor.field_name(id);
+            let Some(field) = descriptor.field(id) else {
+                continue;
+            };
+            if descriptor.is_behind_views(id) || left_out.reason(name).is_some() {
+                continue;
+            }
+            let about = (name.to_owned(), field.record.description.clone());
+            let described = products::described(descriptor, id);
+            found.push(match described {
+                Ok(described) => {
+                    let classes = described.classes.into_iter().map(crate::store::class);
+                    (about, described.type_name, None, classes.collect())
+                }
+                Err(why) => (about, field.record.type_name.clone(), Some(why), Vec::new()),
+            });
+        }
+        Ok(found)
     }
 
     /// Keys of all fields, depth first.

@@ -5,11 +5,15 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use arrow_array::Array;
 use femtobarn::events::{
     Backend, BatchOptions, DataSet, DataSetPath, DataStore, Descriptor, EventChunks, EventsError,
     Item, LoadOptions, Loaded, Mode, Overwrite, ProductId, ProductName, QueueMode, open_dir,
 };
-use femtobarn::products::{self, ClassNote, Described, Member, Types};
+use femtobarn::products::{self, ClassNote, Column, Described, Form, Member, Types};
+use femtobarn::rows::Columns;
+use femtobarn::schema::DType;
+use femtobarn::write::FieldModel;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -18,9 +22,37 @@ use crate::batch::Batch;
 use crate::batches::Batches;
 use crate::callback::locked;
 use crate::error::{events_to_python, goes_on, to_python, usage};
+use crate::fields::Fields;
 
 /// A label and a type.
 type Name = (String, String);
+
+/// How many numbers one request brings when a container is counted.
+const PAGE: usize = 65_536;
+
+/// A column of an ntuple: its name, the label, the type and the form.
+type ColumnSpec = (String, String, String, String);
+
+/// A label, a type, how many events have a product of that name, and whether the container has.
+type NameCount = (String, String, u64, bool);
+
+/// The name of a class, and names and types of its members.
+pub type Class = (String, Vec<(String, String)>);
+
+/// A class as Python has it.
+pub fn class(note: ClassNote) -> Class {
+    let members = note.members.into_iter();
+    let members = members.map(|member| (member.name, member.type_name));
+    (note.name, members.collect())
+}
+
+fn column((name, label, type_name, form): &ColumnSpec) -> PyResult<Column> {
+    Ok(Column {
+        name: name.clone(),
+        product: ProductName::new(label, type_name).map_err(events_to_python)?,
+        form: form.parse().map_err(to_python)?,
+    })
+}
 
 fn product_name((label, type_name): &Name) -> PyResult<ProductName> {
     ProductName::new(label, type_name).map_err(events_to_python)
@@ -321,6 +353,96 @@ impl Store {
         Ok(Batch::plain(arrays, self.store.url()))
     }
 
+    /// How many events a subrun holds (or runs a dataset, or subruns a run), and of each name of products that are placed by
+    /// it: label, type, how many events have one, and whether the container itself does.
+    fn name_counts(&self, py: Python<'_>, container: &[u8]) -> PyResult<(u64, Vec<NameCount>)> {
+        let item = self.item(container)?;
+        let parent = item.descriptor().placed_by();
+        let (n, counts) = detached(py, || {
+            let (mut n, mut from) = (0u64, 0);
+            loop {
+                let numbers = item.numbers(from.., PAGE)?;
+                n += numbers.len() as u64;
+                match numbers.last() {
+                    Some(last) if numbers.len() == PAGE => from = last.saturating_add(1),
+                    _ => break,
+                }
+            }
+            Ok((n, self.store.backend().name_counts(&parent)?))
+        })?;
+        let count = |count: femtobarn::events::NameCount| {
+            let (label, type_name) = (count.name.label(), count.name.type_name());
+            let (label, type_name) = (label.to_owned(), type_name.to_owned());
+            (label, type_name, count.n_events, count.is_own)
+        };
+        Ok((n, counts.into_iter().map(count).collect()))
+    }
+
+    /// The form in which products of a type are columns, and why it is bytes, if it must be.
+    fn form(
+        &self,
+        py: Python<'_>,
+        type_name: &str,
+        is_partial: bool,
+    ) -> PyResult<(&'static str, Option<String>)> {
+        let (form, why) = detached(py, || self.types.form(type_name, is_partial))?;
+        Ok((form.name(), why))
+    }
+
+    /// The classes that a type's name names, with their members.
+    fn classes(&self, py: Python<'_>, type_name: &str) -> PyResult<Vec<Class>> {
+        let notes = detached(py, || self.types.notes(type_name))?;
+        Ok(notes.into_iter().map(class).collect())
+    }
+
+    /// The fields of an ntuple with these numbers and products: names, descriptions, and of products the type and the form.
+    fn export_fields(
+        &self,
+        py: Python<'_>,
+        numbers: Vec<(String, String)>,
+        columns: Vec<(String, String, String, String)>,
+    ) -> PyResult<Fields> {
+        let mut fields = Vec::new();
+        for (name, description) in numbers {
+            let mut field = FieldModel::number(name, DType::UInt64);
+            field.description = description;
+            fields.push(field);
+        }
+        for (name, type_name, form, description) in columns {
+            let form: Form = form.parse().map_err(to_python)?;
+            let mut field = detached(py, || self.types.field(&name, &type_name, form))?;
+            field.description = description;
+            fields.push(field);
+        }
+        Ok(Fields { fields })
+    }
+
+    /// Numbers, and products of containers that are known, as columns.
+    fn export_rows(
+        &self,
+        py: Python<'_>,
+        numbers: Vec<(String, Vec<u64>)>,
+        columns: Vec<(ColumnSpec, Vec<Option<PyBackedBytes>>)>,
+        keys: Vec<PyBackedBytes>,
+    ) -> PyResult<Batch> {
+        let mut arrays = Columns::new(keys.len()).with_texts_as_bytes();
+        for (name, values) in &numbers {
+            arrays.add_numbers(name, values);
+        }
+        let descriptors = keys.iter().map(|key| descriptor(key));
+        let descriptors = descriptors.collect::<PyResult<Vec<_>>>()?;
+        for (spec, values) in &columns {
+            let column = column(spec)?;
+            let values: Vec<Option<&[u8]>> = values.iter().map(|value| value.as_deref()).collect();
+            detached(py, || {
+                let which = |row: usize| descriptors.get(row).copied();
+                let values = values.iter().copied();
+                column.add(&mut arrays, &self.types, &self.store, values, which)
+            })?;
+        }
+        Ok(Batch::plain(arrays.finish(), self.store.url()))
+    }
+
     /// Events of a container, with products of theirs, some at a time; those behind `after`, if that is given.
     #[pyo3(signature = (container, names, n_events, ahead, after = None, target = None))]
     fn loader(
@@ -507,6 +629,38 @@ impl Events {
         Some(PyBytes::new(py, value))
     }
 
+    /// Of each product, how many of these events have it.
+    fn counts(&self) -> Vec<usize> {
+        let count = |values: &femtobarn::events::Values| {
+            let own = values.iter().skip(self.range.start).take(self.range.len());
+            own.flatten().count()
+        };
+        self.loaded.products.iter().map(count).collect()
+    }
+
+    /// How many bytes the products have that were loaded.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        let products = self.loaded.products.iter();
+        products.map(femtobarn::events::Values::n_bytes).sum()
+    }
+
+    /// The numbers and the products as columns of an ntuple.
+    fn export(
+        &self,
+        py: Python<'_>,
+        numbers: [String; 3],
+        columns: Vec<ColumnSpec>,
+    ) -> PyResult<Batch> {
+        let wanted = columns.iter().map(column).collect::<PyResult<Vec<_>>>()?;
+        let arrays = detached(py, || {
+            let pieces = [(&*self.loaded, self.range.clone())];
+            let numbers = numbers.each_ref().map(String::as_str);
+            products::export(&self.types, &self.store, &pieces, &wanted, numbers)
+        })?;
+        Ok(Batch::plain(arrays, self.store.url()))
+    }
+
     /// The products as columns.
     fn arrays(&self, py: Python<'_>, with_numbers: bool) -> PyResult<Batch> {
         let columns = || {
@@ -549,28 +703,44 @@ impl WriteBatch {
         py.detach(|| self.with(|batch| batch.store(container, &name, value)))
     }
 
-    /// Creates events, and their subruns and runs, and stores the values of a column as products of them.
+    /// Stores the values of a column of a form as products of containers, of those that have one.
+    #[pyo3(signature = (keys, name, values, form = "value"))]
     fn store_rows(
         &self,
         py: Python<'_>,
         keys: &[u8],
         name: Name,
         values: &Batches,
+        form: &str,
     ) -> PyResult<()> {
         let product = product_name(&name)?;
+        let form: Form = form.parse().map_err(to_python)?;
         let (array, _) = values.single()?;
-        let rows = detached(py, || self.types.of(&name.1, &name.0))?;
-        let encoded = py.detach(|| rows.encode(&array)).map_err(to_python)?;
         let n = keys.len() / Descriptor::LENGTH;
-        if encoded.ends.len() != n {
-            let message = format!("{} values for {n} events", encoded.ends.len());
+        if array.len() != n {
+            let message = format!("{} values for {n} events", array.len());
             return Err(usage(message));
         }
+        // stored bytes are a vector behind the number of its items
+        let (type_name, head) = match form.is_bytes() {
+            true => (Form::BYTES, 8),
+            false => (name.1.as_str(), 0),
+        };
+        let rows = detached(py, || self.types.of(type_name, &name.0))?;
+        let encode = || {
+            let (array, there) = products::present(&array, form, &name.0)?;
+            Ok((rows.encode(&array)?, there))
+        };
+        let (encoded, there) = py.detach(encode).map_err(to_python)?;
         let events = keys.chunks(Descriptor::LENGTH).map(descriptor);
         let events = events.collect::<PyResult<Vec<_>>>()?;
         let store = |batch: &mut femtobarn::events::WriteBatch| {
-            for (at, event) in events.iter().enumerate() {
-                batch.store(*event, &product, encoded.get(at).unwrap_or_default())?;
+            let is_there =
+                |at: &usize| there.as_ref().is_none_or(|all| all.get(*at) == Some(&true));
+            let having = (0..n).filter(is_there).filter_map(|at| events.get(at));
+            for (at, event) in having.enumerate() {
+                let value = encoded.get(at).and_then(|value| value.get(head..));
+                batch.store(*event, &product, value.unwrap_or_default())?;
             }
             Ok(())
         };

@@ -19,7 +19,7 @@ use crate::{
 
 /// Runs all of them; `make` gives a new, empty store each time.
 pub fn all(make: &dyn Fn() -> Arc<dyn Backend>) {
-    let tests: [(&str, Test); 12] = [
+    let tests: [(&str, Test); 13] = [
         ("datasets", datasets_are_there_once_and_in_order),
         ("containers", containers_are_there_once_and_in_order),
         ("products", products_come_back),
@@ -28,6 +28,7 @@ pub fn all(make: &dyn Fn() -> Arc<dyn Backend>) {
         ("later", the_later_of_two_counts),
         ("removal", what_is_removed_is_gone_and_nothing_else),
         ("many", many_products_of_many_parents),
+        ("any order", products_are_loaded_in_any_order),
         ("threads", threads_write_and_read_at_once),
         ("notes", the_first_note_counts),
         ("queues", queues_give_each_value_once),
@@ -330,6 +331,69 @@ fn the_later_of_two_counts(backend: &Arc<dyn Backend>) {
     assert_eq!(found, [Some(b"third".to_vec())]);
 }
 
+fn products_are_loaded_in_any_order(backend: &Arc<dyn Backend>) {
+    let dataset = Uuid([9; 16]);
+    let parents = [2, 1].map(|subrun| Parent::subrun(dataset, 1, subrun));
+    let names = ["c", "a", "bb", "b", "none"].map(name);
+    let value = |parent: usize, event: u64, n: usize| {
+        let is_there = event < 300 || event == 1 << 40 || event == ABSENT - 1;
+        let has = is_there && n < 4 && (event % 3 + n as u64 + parent as u64).is_multiple_of(3);
+        has.then(|| format!("{parent} {event} {n}").into_bytes())
+    };
+    let mut batch = Batch::default();
+    for (p, parent) in parents.iter().enumerate() {
+        for event in (0..300).chain([1 << 40, ABSENT - 1]) {
+            for (n, name) in names.iter().enumerate() {
+                if let Some(value) = value(p, event, n) {
+                    batch.store(*parent, event, name, &value);
+                }
+            }
+        }
+    }
+    backend.write(&batch).unwrap();
+    let orders: [Vec<u64>; 6] = [
+        (0..300).collect(),
+        (0..300).rev().collect(),
+        vec![5, 5, 5, 6, 6, 300, 1 << 40, 1 << 40, ABSENT - 1],
+        vec![0, 100, 101, 250, 299, 1000, 1 << 40, ABSENT - 1],
+        vec![ABSENT - 1, 0],
+        vec![],
+    ];
+    for (a, first) in orders.iter().enumerate() {
+        for second in orders.iter().skip(a % 2) {
+            let mut wanted = Vec::new();
+            for (n, name) in names.iter().enumerate() {
+                for (p, parent) in parents.iter().enumerate() {
+                    let events = if n == 2 { second } else { first };
+                    let parent = *parent;
+                    wanted.push((
+                        p,
+                        n,
+                        Wanted {
+                            parent,
+                            name,
+                            events,
+                        },
+                    ));
+                }
+            }
+            // one name twice
+            wanted.push(wanted[0]);
+            let all: Vec<Wanted<'_>> = wanted.iter().map(|(_, _, wanted)| *wanted).collect();
+            let mut n_visits = 0;
+            let result = backend.load(&all, &mut |w, e, stored| {
+                let (p, n, wanted) = &wanted[w];
+                let found = stored.map(|stored| unseal(stored).unwrap().0.to_vec());
+                assert_eq!(found, value(*p, wanted.events[e], *n));
+                n_visits += 1;
+                Ok(())
+            });
+            result.unwrap();
+            assert_eq!(n_visits, all.iter().map(|w| w.events.len()).sum::<usize>());
+        }
+    }
+}
+
 fn what_is_removed_is_gone_and_nothing_else(backend: &Arc<dyn Backend>) {
     let dataset = Uuid([8; 16]);
     let [a, b] = [Parent::subrun(dataset, 1, 1), Parent::subrun(dataset, 1, 2)];
@@ -357,6 +421,20 @@ fn what_is_removed_is_gone_and_nothing_else(backend: &Arc<dyn Backend>) {
     assert_eq!(there(a, "x"), [false, false, true, true]);
     assert_eq!(there(a, "y"), [true, false, true, true]);
     assert_eq!(there(b, "x"), [true; 4]);
+    let counted = |parent| {
+        let counts = backend.name_counts(&parent).unwrap().into_iter();
+        counts
+            .map(|count| (count.name, count.n_events, count.is_own))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(counted(a), [(name("x"), 1, true), (name("y"), 2, true)]);
+    assert_eq!(counted(b), [(name("x"), 3, true), (name("y"), 3, true)]);
+    assert_eq!(counted(run), [(name("x"), 0, true)]);
+    assert!(counted(Parent::run(dataset, 2)).is_empty());
+    backend.remove_products(&b, ABSENT, None).unwrap();
+    assert_eq!(counted(b), [(name("x"), 3, false), (name("y"), 3, false)]);
+    store(&**backend, b, ABSENT, "x", b"x");
+    store(&**backend, b, ABSENT, "y", b"y");
     assert_eq!(backend.names(&a, 1).unwrap(), [name("y")]);
     assert!(backend.names(&a, 2).unwrap().is_empty());
     assert_eq!(numbers(&**backend, a, 0, 9), [1, 2, 3]);

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::batch::{Items, Products};
 use crate::{
-    Backend, Batch, DataSetPath, EventsError, Overwrite, Parent, Popped, ProductId, ProductName,
-    Scan, Uuid, Visit, Wanted, Written,
+    ABSENT, Backend, Batch, DataSetPath, EventsError, NameCount, Overwrite, Parent, Popped,
+    ProductId, ProductName, Scan, Uuid, Visit, Wanted, Written,
 };
 
 /// Over how many locks containers are spread.
@@ -227,6 +227,20 @@ impl Backend for MemoryBackend {
         let names = shard.products.get(parent).into_iter().flatten();
         let has_event = names.filter(|(_, values)| values.contains_key(&event));
         Ok(has_event.map(|(name, _)| name.clone()).collect())
+    }
+
+    fn name_counts(&self, parent: &Parent) -> Result<Vec<NameCount>, EventsError> {
+        let shard = self.read(parent)?;
+        let names = shard.products.get(parent).into_iter().flatten();
+        let count = |(name, values): (&ProductName, &Values)| {
+            let is_own = values.contains_key(&ABSENT);
+            NameCount {
+                name: name.clone(),
+                n_events: values.len() as u64 - u64::from(is_own),
+                is_own,
+            }
+        };
+        Ok(names.map(count).collect())
     }
 
     fn remove_products(

@@ -49,6 +49,17 @@ pub struct Wanted<'a> {
 /// Is given each product that was asked for: which of those wanted, which of its events, and the stored bytes, or none.
 pub type Visit<'a> = dyn FnMut(usize, usize, Option<&[u8]>) -> Result<(), EventsError> + 'a;
 
+/// A name of products that are placed by a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameCount {
+    /// The name.
+    pub name: ProductName,
+    /// How many events have a product of this name.
+    pub n_events: u64,
+    /// Whether the container itself has one.
+    pub is_own: bool,
+}
+
 /// An engine that keeps the containers and products of one store.
 ///
 /// Values are what [`Batch`] has made of them (sealed), and go in and out as they are. All operations take many at once,
@@ -120,6 +131,9 @@ pub trait Backend: Send + Sync + Debug {
     /// The names of the products of a container's events, or of itself (`event` is [`ABSENT`](crate::ABSENT)), in their
     /// order.
     fn names(&self, parent: &Parent, event: u64) -> Result<Vec<ProductName>, EventsError>;
+
+    /// The names of all products that are placed by a container, in their order, and how many there are.
+    fn name_counts(&self, parent: &Parent) -> Result<Vec<NameCount>, EventsError>;
 
     /// Removes products of one event, or of the parent itself: that of a name, or all.
     fn remove_products(

@@ -1,7 +1,10 @@
 //! From fields, which may be without names, to the names of types and their classes.
 
+use femtobarn_rntuple::rows::RowType;
+use femtobarn_rntuple::schema::{Descriptor, FieldId};
 use femtobarn_rntuple::write::{FieldKind, FieldModel};
 
+use super::form::unclear;
 use super::{ClassNote, Member};
 
 /// The type of values: its name, and the classes in it.
@@ -20,9 +23,55 @@ pub fn describe(model: &FieldModel, class: &str) -> Described {
     Described { type_name, classes }
 }
 
+/// Describes the values of a field of an ntuple, as reading gives them. Records that have no name get the field's.
+///
+/// # Errors
+///
+/// Why there is no such type in an event store.
+pub fn described(descriptor: &Descriptor, field: FieldId) -> Result<Described, String> {
+    let name = descriptor.field_name(field);
+    let type_name = descriptor.field(field).map(|field| &field.record.type_name);
+    let type_name = type_name.map_or("", String::as_str);
+    // a view that has no class in C++, but a number
+    if let Some(number) = type_name
+        .strip_prefix("ROOT::RNTupleCardinality<")
+        .and_then(|rest| rest.strip_suffix('>'))
+    {
+        return Ok(Described {
+            type_name: number.into(),
+            classes: Vec::new(),
+        });
+    }
+    let model = FieldModel::with_data(descriptor, field).map_err(|error| error.to_string())?;
+    if let Some(streamed) = streamed(&model) {
+        return Err(format!(
+            "{streamed} is an object as ROOT's streamers write it, which no product is"
+        ));
+    }
+    if let Some(why) = unclear(&model) {
+        return Err(why.into());
+    }
+    RowType::new(model.clone()).map_err(|error| error.to_string())?;
+    let plain = |c: char| if c.is_alphanumeric() { c } else { '_' };
+    let class: String = name.chars().map(plain).collect();
+    Ok(describe(&model, &class))
+}
+
+/// The type of an object in it that only streamers read.
+fn streamed(model: &FieldModel) -> Option<&str> {
+    match model.kind {
+        FieldKind::Streamed => Some(&model.type_name),
+        _ => model.subfields().iter().find_map(streamed),
+    }
+}
+
 fn name_of(model: &FieldModel, class: &str, classes: &mut Vec<ClassNote>) -> String {
     match &model.kind {
         FieldKind::Record(members) => record(model, members, class, classes),
+        // of a tree, it is read as lists
+        FieldKind::Collection(_) if model.type_name.starts_with("std::bitset<") => {
+            model.type_name.clone()
+        }
         FieldKind::Collection(item) => {
             let item = name_of(item, class, classes);
             match model.type_name.split_once('<') {
@@ -35,7 +84,13 @@ fn name_of(model: &FieldModel, class: &str, classes: &mut Vec<ClassNote>) -> Str
                 None => format!("std::vector<{item}>"),
             }
         }
-        FieldKind::Optional(item) => format!("std::optional<{}>", name_of(item, class, classes)),
+        FieldKind::Optional(item) => {
+            let item = name_of(item, class, classes);
+            match model.type_name.starts_with("std::unique_ptr<") {
+                true => format!("std::unique_ptr<{item}>"),
+                false => format!("std::optional<{item}>"),
+            }
+        }
         FieldKind::Array(size, item) => {
             format!("std::array<{},{size}>", name_of(item, class, classes))
         }
@@ -45,7 +100,14 @@ fn name_of(model: &FieldModel, class: &str, classes: &mut Vec<ClassNote>) -> Str
                 .map(|item| name_of(item, class, classes));
             format!("std::variant<{}>", each.collect::<Vec<_>>().join(","))
         }
-        FieldKind::Wrapper(item) => name_of(item, class, classes),
+        // an enum is its integer
+        FieldKind::Wrapper(item) => {
+            let item = name_of(item, class, classes);
+            match model.type_name.starts_with("std::atomic<") {
+                true => format!("std::atomic<{item}>"),
+                false => item,
+            }
+        }
         FieldKind::String => "std::string".into(),
         FieldKind::Leaf(_)
         | FieldKind::Bitset(_)

@@ -5,13 +5,15 @@
 //! what one program stores, in whatever language, another loads as columns.
 
 mod describe;
+mod form;
 mod note;
 mod types;
 
 #[cfg(test)]
 mod tests;
 
-pub use describe::{Described, describe};
+pub use describe::{Described, describe, described};
+pub use form::{Column, Form, export, present};
 pub use note::{ClassNote, Member};
 pub use types::Types;
 
@@ -23,8 +25,8 @@ use femtobarn_events::{
 use femtobarn_rntuple::array::Arrays;
 use femtobarn_rntuple::rows::{Columns, RowFault};
 
-/// The type of products that are bytes of which nothing more is known.
-pub const BYTES: &str = "bytes";
+/// The types of products that are bytes of which nothing more is known, or objects of Python.
+pub const OPAQUE: [&str; 3] = ["bytes", "msgpack", "pickle"];
 
 /// Products of all events of a container as columns, with or without the numbers of the events (`run`, `subrun`, `event`).
 ///
@@ -89,7 +91,10 @@ pub fn columns(
             Some(values.iter().skip(range.start).take(range.len()))
         });
         let values = products.flatten();
-        let damaged = |fault| damaged(store, parts, name, fault);
+        let damaged = |fault: RowFault| {
+            let container = descriptors(parts).nth(fault.row);
+            damaged(store, container, name, fault)
+        };
         columns.add(&rows, values).map_err(damaged)?;
     }
     Ok(columns.finish())
@@ -97,11 +102,10 @@ pub fn columns(
 
 fn damaged(
     store: &DataStore,
-    parts: &[Part<'_>],
+    container: Option<Descriptor>,
     name: &ProductName,
     fault: RowFault,
 ) -> EventsError {
-    let container = descriptors(parts).nth(fault.row);
     let url = store.url().into();
     match container {
         Some(container) => EventsError::Damaged {

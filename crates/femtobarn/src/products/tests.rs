@@ -166,3 +166,99 @@ fn names_say_the_whole_type() {
         "std::vector<Outer::inner>"
     );
 }
+
+#[test]
+fn forms_say_what_is_missing_and_what_is_bytes() {
+    let store = store();
+    let types = Types::new(&store);
+    let note = |name: &str, members: &[(&str, &str)]| {
+        let member = |(name, type_name): &(&str, &str)| Member {
+            name: (*name).into(),
+            type_name: (*type_name).into(),
+        };
+        let class = ClassNote {
+            name: name.into(),
+            members: members.iter().map(member).collect(),
+        };
+        let described = Described {
+            type_name: name.into(),
+            classes: vec![class],
+        };
+        types.note(&described).unwrap();
+    };
+    note("Dotted", &[("a.b", "float")]);
+    note("ns::Box<std::pair<float,double>>", &[("x", "float")]);
+    for (type_name, whole, partial) in [
+        ("float", Form::Value, Form::Optional),
+        (
+            "std::vector<std::optional<float>>",
+            Form::Value,
+            Form::Optional,
+        ),
+        ("std::optional<float>", Form::Value, Form::List),
+        (
+            "std::atomic<std::variant<float,bool>>",
+            Form::Value,
+            Form::List,
+        ),
+        (
+            "std::vector<ns::Box<std::pair<float,double>>>",
+            Form::Value,
+            Form::Optional,
+        ),
+        (
+            "std::optional<std::variant<float,bool>>",
+            Form::Bytes,
+            Form::OptionalBytes,
+        ),
+        (
+            "std::variant<std::optional<float>,bool>",
+            Form::Bytes,
+            Form::OptionalBytes,
+        ),
+        (
+            "std::unique_ptr<std::vector<float>>",
+            Form::Bytes,
+            Form::OptionalBytes,
+        ),
+        ("Dotted", Form::Bytes, Form::OptionalBytes),
+        ("ns::Box<float>", Form::Bytes, Form::OptionalBytes),
+        ("pickle", Form::Bytes, Form::OptionalBytes),
+    ] {
+        for (is_partial, wanted) in [(false, whole), (true, partial)] {
+            let (form, why) = types.form(type_name, is_partial).unwrap();
+            assert_eq!(form, wanted, "{type_name}");
+            assert_eq!(form.name().parse::<Form>().unwrap(), form);
+            assert_eq!(why.is_some(), form.is_bytes() && type_name != "pickle");
+            let field = types.field("x", type_name, form).unwrap();
+            field.check().unwrap();
+            assert_eq!(field.name, "x");
+        }
+    }
+    let notes = types
+        .notes("std::map<Dotted,ns::Box<std::pair<float,double>>>")
+        .unwrap();
+    let names: Vec<_> = notes.iter().map(|note| &*note.name).collect();
+    assert_eq!(names, ["Dotted", "ns::Box<std::pair<float,double>>"]);
+}
+
+#[test]
+fn lists_of_more_than_one_value_are_no_product() {
+    let (values, there) = present(&tracks(&[1, 0, 1]), Form::List, "x").unwrap();
+    assert_eq!((values.len(), there), (2, Some(vec![true, false, true])));
+    for (array, form) in [
+        (tracks(&[1, 2]), Form::List),
+        (
+            Arc::new(Float32Array::from_iter_values([1.0])) as ArrayRef,
+            Form::List,
+        ),
+    ] {
+        assert_eq!(
+            present(&array, form, "x").unwrap_err().kind(),
+            "unwritable-field"
+        );
+    }
+    let array: ArrayRef = Arc::new(Float32Array::from_iter([Some(1.0), None]));
+    let (values, there) = present(&array, Form::Optional, "x").unwrap();
+    assert_eq!((values.len(), there), (1, Some(vec![true, false])));
+}

@@ -7,7 +7,7 @@ use femtobarn_events::{DataStore, EventsError};
 use femtobarn_rntuple::rows::RowType;
 use femtobarn_rntuple::write::FieldModel;
 
-use super::{BYTES, ClassNote, Described};
+use super::{ClassNote, Described, OPAQUE};
 
 /// How deep classes may lie in classes.
 const DEEPEST: usize = 64;
@@ -46,13 +46,24 @@ impl Types {
         Ok(rows)
     }
 
+    /// The classes that a type's name names, as the store has noted them, those of members before those that have them.
+    ///
+    /// # Errors
+    ///
+    /// [`EventsError::Type`] if a note is damaged.
+    pub fn notes(&self, type_name: &str) -> Result<Vec<ClassNote>, EventsError> {
+        let (mut classes, mut notes) = (Vec::new(), Vec::new());
+        self.collect(type_name, &mut classes, &mut notes, 0)?;
+        Ok(notes)
+    }
+
     fn model(&self, type_name: &str, column: &str) -> Result<FieldModel, EventsError> {
-        if type_name == BYTES {
+        if OPAQUE.contains(&type_name) {
             let why = "these are bytes, of which nothing more is known: load them as bytes".into();
             return Err(self.bad(type_name, why));
         }
-        let mut classes = Vec::new();
-        self.collect(type_name, &mut classes, 0)?;
+        let (mut classes, mut notes) = (Vec::new(), Vec::new());
+        self.collect(type_name, &mut classes, &mut notes, 0)?;
         FieldModel::from_type_name_with(column, type_name, &classes).map_err(|error| {
             let why = format!(
                 "{error}; a class must be described once in the store (FB_DESCRIBE in C++; products of Python are)"
@@ -66,16 +77,15 @@ impl Types {
         &self,
         type_name: &str,
         classes: &mut Vec<FieldModel>,
+        notes: &mut Vec<ClassNote>,
         depth: usize,
     ) -> Result<(), EventsError> {
         if depth > DEEPEST {
             return Err(self.bad(type_name, "its classes hold one another".into()));
         }
-        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
-        for name in type_name.split(|c| !is_name(c)) {
+        for name in class_names(type_name) {
             let is_known = |class: &FieldModel| class.type_name == name;
-            let begins = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
-            if !begins || name.starts_with("std::") || classes.iter().any(is_known) {
+            if classes.iter().any(is_known) {
                 continue;
             }
             let Some(note) = self.store.backend().noted(&ClassNote::key(name))? else {
@@ -85,9 +95,10 @@ impl Types {
                 |why: String| self.bad(name, format!("the store's note of it is damaged: {why}"));
             let note = ClassNote::from_json(&note).map_err(bad)?;
             for member in &note.members {
-                self.collect(&member.type_name, classes, depth + 1)?;
+                self.collect(&member.type_name, classes, notes, depth + 1)?;
             }
             classes.push(note.model(classes).map_err(bad)?);
+            notes.push(note);
         }
         Ok(())
     }
@@ -134,4 +145,44 @@ impl Types {
             why,
         }
     }
+}
+
+/// The names in a type's name that may be those of classes, a template's with its arguments and then each of these.
+fn class_names(type_name: &str) -> Vec<&str> {
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
+    let mut names = Vec::new();
+    let mut at = 0;
+    while let Some(rest) = type_name.get(at..).filter(|rest| !rest.is_empty()) {
+        let length = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
+        let (name, behind) = rest.split_at(length);
+        let begins = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
+        if begins && !name.starts_with("std::") {
+            if let Some(end) = closing(behind) {
+                names.extend(rest.get(..length + end));
+            }
+            names.push(name);
+        }
+        let next = behind.chars().next().map_or(0, char::len_utf8);
+        at += length + next;
+    }
+    names
+}
+
+/// Where the arguments of a template end that begin here.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    if !text.starts_with('<') {
+        return None;
+    }
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'<' => depth += 1,
+            b'>' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(at + 1);
+        }
+    }
+    None
 }

@@ -13,6 +13,7 @@ pub struct Columns {
     n: usize,
     columns: Vec<(String, Node)>,
     slots: Vec<SlotData>,
+    texts_are_bytes: bool,
 }
 
 impl Columns {
@@ -22,6 +23,13 @@ impl Columns {
             n,
             ..Self::default()
         }
+    }
+
+    /// Gives texts as bytes, which need not be UTF-8.
+    #[must_use]
+    pub fn with_texts_as_bytes(mut self) -> Self {
+        self.texts_are_bytes = true;
+        self
     }
 
     /// Adds a column of numbers, of which there must be `n`.
@@ -44,6 +52,61 @@ impl Columns {
         rows: &RowType,
         values: impl Iterator<Item = Option<&'a [u8]>>,
     ) -> Result<(), RowFault> {
+        let (present, item) = self.column(rows, values)?;
+        let node = self.where_present(&present, item);
+        self.columns.push((rows.model.name.clone(), node));
+        Ok(())
+    }
+
+    /// Adds a column of lists, each of the one value that there is, or of none.
+    ///
+    /// # Errors
+    ///
+    /// The first value that is none of the type.
+    pub fn add_lists<'a>(
+        &mut self,
+        rows: &RowType,
+        values: impl Iterator<Item = Option<&'a [u8]>>,
+    ) -> Result<(), RowFault> {
+        let (present, item) = self.column(rows, values)?;
+        let node = node(NodeKind::List {
+            index: self.index(&present),
+            item: Box::new(item),
+            sort: ListSort::List,
+        });
+        self.columns.push((rows.model.name.clone(), node));
+        Ok(())
+    }
+
+    /// Adds a column of the bytes themselves, whatever they are. Where there are none, they are missing.
+    pub fn add_bytes<'a>(&mut self, name: &str, values: impl Iterator<Item = Option<&'a [u8]>>) {
+        let (mut present, mut ends, mut bytes) = (vec![0], vec![0], Vec::new());
+        for value in values.take(self.n) {
+            push_end(&mut present, usize::from(value.is_some()));
+            if let Some(value) = value {
+                bytes.extend_from_slice(value);
+                push_end(&mut ends, value.len());
+            }
+        }
+        let index = self.index(&ends);
+        let dtype = DType::UInt8;
+        let values = aligned(bytes);
+        self.slots.push(SlotData::Leaf { dtype, values });
+        let item = node(NodeKind::Bytes {
+            index,
+            bytes: self.slots.len() - 1,
+            class_name: String::new(),
+        });
+        let node = self.where_present(&present, item);
+        self.columns.push((name.into(), node));
+    }
+
+    /// The values that there are, and the ends of lists of each.
+    fn column<'a>(
+        &mut self,
+        rows: &RowType,
+        values: impl Iterator<Item = Option<&'a [u8]>>,
+    ) -> Result<(Vec<i64>, Node), RowFault> {
         let mut column = Column::new(&rows.plan);
         let mut present: Vec<i64> = vec![0];
         for (row, value) in values.enumerate().take(self.n) {
@@ -58,23 +121,28 @@ impl Columns {
             }
             push_end(&mut present, usize::from(value.is_some()));
         }
-        let is_whole = present.last().copied() == i64::try_from(self.n).ok();
-        let index = (!is_whole).then(|| {
-            self.slots.push(SlotData::Index {
-                offsets: bytes_of(&present),
-            });
-            self.slots.len() - 1
-        });
-        let item = column.finish(&rows.plan, &mut self.slots);
-        let node = match index {
-            None => item,
-            Some(index) => node(NodeKind::Optional {
-                index,
-                item: Box::new(item),
-            }),
-        };
-        self.columns.push((rows.model.name.clone(), node));
-        Ok(())
+        let mut item = column.finish(&rows.plan, &mut self.slots);
+        if self.texts_are_bytes {
+            texts_as_bytes(&mut item);
+        }
+        Ok((present, item))
+    }
+
+    fn index(&mut self, ends: &[i64]) -> usize {
+        let offsets = bytes_of(ends);
+        self.slots.push(SlotData::Index { offsets });
+        self.slots.len() - 1
+    }
+
+    /// Items, of which some may be missing.
+    fn where_present(&mut self, present: &[i64], item: Node) -> Node {
+        if present.last().copied() == i64::try_from(self.n).ok() {
+            return item;
+        }
+        node(NodeKind::Optional {
+            index: self.index(present),
+            item: Box::new(item),
+        })
     }
 
     /// The columns.
@@ -352,6 +420,24 @@ impl Column {
                 type_name: String::new(),
             },
         })
+    }
+}
+
+fn texts_as_bytes(node: &mut Node) {
+    match &mut node.kind {
+        NodeKind::String { index, chars } => {
+            node.kind = NodeKind::Bytes {
+                index: *index,
+                bytes: *chars,
+                class_name: String::new(),
+            };
+        }
+        NodeKind::List { item, .. }
+        | NodeKind::Optional { item, .. }
+        | NodeKind::Regular { item, .. } => texts_as_bytes(item),
+        NodeKind::Record { members, .. } => members.iter_mut().for_each(texts_as_bytes),
+        NodeKind::Variant { alternatives, .. } => alternatives.iter_mut().for_each(texts_as_bytes),
+        NodeKind::Leaf { .. } | NodeKind::Cardinality { .. } | NodeKind::Bytes { .. } => {}
     }
 }
 

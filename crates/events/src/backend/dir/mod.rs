@@ -14,8 +14,10 @@ mod queues;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -24,13 +26,14 @@ use heed::types::Bytes;
 use heed::{Env, MdbError, PutFlags, RoTxn, RwTxn, WithoutTls};
 
 use crate::{
-    ABSENT, Backend, Batch, DataSetPath, EventsError, Overwrite, Parent, Popped, ProductId,
-    ProductName, Products, Scan, Uuid, Visit, Wanted, Written,
+    ABSENT, Backend, Batch, DataSetPath, EventsError, NameCount, Overwrite, Parent, Popped,
+    ProductId, ProductName, Products, Scan, Uuid, Visit, Wanted, Written,
 };
 use open::WriterLock;
 pub use open::{Mode, open};
 use queues::Queues;
 use tables::{Table, Tables, hex};
+use walk::{Together, Walk};
 
 /// A store in a folder.
 pub struct DirBackend {
@@ -312,14 +315,16 @@ impl Backend for DirBackend {
 
     fn load(&self, wanted: &[Wanted<'_>], visit: &mut Visit<'_>) -> Result<(), EventsError> {
         let txn = self.reading()?;
-        for (w, wanted) in wanted.iter().enumerate() {
-            let mut key = wanted.parent.member(ABSENT).to_bytes().to_vec();
-            key.extend_from_slice(wanted.name.as_str().as_bytes());
-            for (e, event) in wanted.events.iter().enumerate() {
-                set_event(&mut key, *event);
-                let stored = self.tables.products.get(&txn, &key);
-                visit(w, e, stored.map_err(self.engine("load products"))?)?;
-            }
+        let products = self.tables.products;
+        for mut together in Together::of(wanted) {
+            let mut walk = together.is_sorted().then(|| Walk::new(products, &txn));
+            together.each(|w, e, key| {
+                let stored = match &mut walk {
+                    Some(walk) => walk.find(key),
+                    None => products.get(&txn, key),
+                };
+                visit(w, e, stored.map_err(self.engine("load products"))?)
+            })?;
         }
         Ok(())
     }
@@ -337,6 +342,40 @@ impl Backend for DirBackend {
             names.push(name.ok_or_else(|| self.bad_key("products", key))?);
         }
         Ok(names)
+    }
+
+    fn name_counts(&self, parent: &Parent) -> Result<Vec<NameCount>, EventsError> {
+        const DOING: &str = "count products";
+        let txn = self.reading()?;
+        let keys = self.tables.products.prefix_iter(&txn, &parent.to_bytes());
+        let keys = keys.map_err(self.engine(DOING))?.lazily_decode_data();
+        let mut counts: BTreeMap<Vec<u8>, (u64, bool)> = BTreeMap::new();
+        for entry in keys {
+            let (key, _) = entry.map_err(self.engine(DOING))?;
+            let own = ABSENT.to_be_bytes();
+            let (event, name) = key
+                .get(Parent::LENGTH..)
+                .and_then(|rest| rest.split_at_checked(own.len()))
+                .ok_or_else(|| self.bad_key("products", key))?;
+            if !counts.contains_key(name) {
+                counts.insert(name.to_vec(), (0, false));
+            }
+            if let Some((n_events, is_own)) = counts.get_mut(name) {
+                match event == own {
+                    true => *is_own = true,
+                    false => *n_events += 1,
+                }
+            }
+        }
+        let count = |(name, (n_events, is_own)): (Vec<u8>, (u64, bool))| {
+            let known = ProductName::from_bytes(&name);
+            Ok(NameCount {
+                name: known.ok_or_else(|| self.bad_key("products", &name))?,
+                n_events,
+                is_own,
+            })
+        };
+        counts.into_iter().map(count).collect()
     }
 
     fn remove_products(

@@ -40,8 +40,8 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use crate::{
-    Backend, Batch, DataSetPath, EventsError, Mode, Parent, Popped, ProductName, Scan, Uuid, Visit,
-    Wanted, Written,
+    ABSENT, Backend, Batch, DataSetPath, EventsError, Mode, NameCount, Parent, Popped, ProductName,
+    Scan, Uuid, Visit, Wanted, Written,
 };
 use flow::Flow;
 use keys::{LAYOUT, LAYOUT_FIELD, ParentKeys, Tagged};
@@ -365,6 +365,38 @@ impl Backend for RedisBackend {
         })?;
         let found = names.into_iter().zip(there).filter(|(_, there)| *there);
         Ok(found.map(|(name, _)| name).collect())
+    }
+
+    fn name_counts(&self, parent: &Parent) -> Result<Vec<NameCount>, EventsError> {
+        const DOING: &str = "count products";
+        let keys = self.keys(parent);
+        let names = self.names_of(&keys)?;
+        let mut orders = Orders::default();
+        for name in &names {
+            let products = keys.products(name);
+            orders.command(keys.slot, &[b"HLEN", &products]);
+            orders.command(keys.slot, &[b"HEXISTS", &products, &ABSENT.to_be_bytes()]);
+        }
+        let mut answers = vec![0; orders.len()];
+        Flow::new(&self.nodes).run(DOING, &orders, false, &mut |at, reply| {
+            let n = match reply {
+                Reply::Number(n) => n.unsigned_abs(),
+                reply => return Err(self.nonsense(DOING, reply)),
+            };
+            answers.get_mut(at).into_iter().for_each(|place| *place = n);
+            Ok(())
+        })?;
+        let (pairs, _) = answers.as_chunks::<2>();
+        let count = |(name, [n, own]): (ProductName, &[u64; 2])| NameCount {
+            name,
+            n_events: n.saturating_sub(*own),
+            is_own: *own > 0,
+        };
+        // What has been removed leaves its name.
+        let counts = names.into_iter().zip(pairs).map(count);
+        Ok(counts
+            .filter(|count| count.n_events > 0 || count.is_own)
+            .collect())
     }
 
     fn remove_products(

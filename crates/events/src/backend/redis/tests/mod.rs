@@ -95,7 +95,7 @@ fn tls_does_what_backends_promise() {
 }
 
 /// What a user needs, as the guide says.
-const RIGHTS: &str = "~lhc:* +ping +info +wait +waitaof +cluster|slots +asking +hset +hsetnx +hget +hmget +hdel +hexists \
+const RIGHTS: &str = "~lhc:* +ping +info +wait +waitaof +cluster|slots +asking +hset +hsetnx +hget +hmget +hdel +hlen +hexists \
     +hincrby +zadd +zrem +zrange +zmscore +sadd +smembers +unlink +eval +time";
 
 #[test]

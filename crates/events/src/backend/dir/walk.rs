@@ -1,0 +1,109 @@
+//! Loading what lies close together: from key to key, and by a jump only where it is far.
+
+use std::cmp::Ordering;
+use std::ops::Bound;
+
+use heed::types::Bytes;
+use heed::{RoRange, RoTxn, WithoutTls};
+
+use super::{Table, set_event};
+use crate::{ABSENT, Wanted};
+
+/// How many keys are passed over before a jump costs less.
+const MOST_STEPS: usize = 8;
+
+/// A place in a table, which only goes forward.
+pub struct Walk<'t> {
+    table: Table,
+    txn: &'t RoTxn<'t, WithoutTls>,
+    keys: Option<RoRange<'t, Bytes, Bytes>>,
+    here: Option<(&'t [u8], &'t [u8])>,
+}
+
+impl<'t> Walk<'t> {
+    /// Before its first key.
+    pub fn new(table: Table, txn: &'t RoTxn<'t, WithoutTls>) -> Self {
+        Self {
+            table,
+            txn,
+            keys: None,
+            here: None,
+        }
+    }
+
+    /// The value of a key, which follows all keys that were asked for before, or is the last of them.
+    pub fn find(&mut self, key: &[u8]) -> Result<Option<&'t [u8]>, heed::Error> {
+        if let Some(keys) = &mut self.keys {
+            for _ in 0..MOST_STEPS {
+                match self.here.map(|(here, value)| (here.cmp(key), value)) {
+                    Some((Ordering::Equal, value)) => return Ok(Some(value)),
+                    Some((Ordering::Less, _)) => self.here = keys.next().transpose()?,
+                    // behind the key, or behind all
+                    Some((Ordering::Greater, _)) | None => return Ok(None),
+                }
+            }
+        }
+        let from = (Bound::Included(key), Bound::Unbounded);
+        let keys = self.keys.insert(self.table.range(self.txn, &from)?);
+        self.here = keys.next().transpose()?;
+        let found = self.here.filter(|(here, _)| *here == key);
+        Ok(found.map(|(_, value)| value))
+    }
+}
+
+/// Products of the same events of one container, which can be loaded by one walk.
+pub struct Together<'a> {
+    events: &'a [u64],
+    /// Which of those wanted they are, in the order of their names, and the rest of their keys.
+    names: Vec<(usize, Vec<u8>)>,
+}
+
+impl<'a> Together<'a> {
+    /// Puts those together that a walk can load; the others are each for themselves.
+    pub fn of(wanted: &[Wanted<'a>]) -> Vec<Self> {
+        let mut order: Vec<usize> = (0..wanted.len()).collect();
+        order.sort_by_key(|&w| wanted.get(w).map(|wanted| (wanted.parent, wanted.name)));
+        let mut all: Vec<(&Wanted<'a>, Self)> = Vec::new();
+        for w in order {
+            let Some(own) = wanted.get(w) else { continue };
+            let mut key = own.parent.member(ABSENT).to_bytes().to_vec();
+            key.extend_from_slice(own.name.as_str().as_bytes());
+            match all.last_mut() {
+                Some((first, together))
+                    if first.parent == own.parent
+                        && first.events == own.events
+                        && together.is_sorted() =>
+                {
+                    together.names.push((w, key));
+                }
+                _ => all.push((
+                    own,
+                    Self {
+                        events: own.events,
+                        names: vec![(w, key)],
+                    },
+                )),
+            }
+        }
+        all.into_iter().map(|(_, together)| together).collect()
+    }
+
+    /// Whether the keys are asked for in their order: each event once.
+    pub fn is_sorted(&self) -> bool {
+        self.events.is_sorted_by(|a, b| a < b)
+    }
+
+    /// Calls a function for each product: which of those wanted, which event, and its key.
+    pub fn each<E>(
+        &mut self,
+        mut load: impl FnMut(usize, usize, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for (e, event) in self.events.iter().enumerate() {
+            for (w, key) in &mut self.names {
+                set_event(key, *event);
+                load(*w, e, key)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,295 @@
+//! Products as columns of an ntuple, in which everything comes back: also that there is none, and bytes of unknown types.
+
+use std::str::FromStr;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray};
+use femtobarn_events::{DataStore, Descriptor, EventsError, ProductName};
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::array::Arrays;
+use femtobarn_rntuple::rows::Columns;
+use femtobarn_rntuple::write::{FieldKind, FieldModel};
+
+use super::{OPAQUE, Part, Types, damaged, descriptors};
+
+/// What a column holds of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The value: all entries have one.
+    Value,
+    /// The value, or that there is none: `std::optional`.
+    Optional,
+    /// A `std::vector` of the value, or of none: of types that may be without value themselves.
+    List,
+    /// The stored bytes, which all entries have.
+    Bytes,
+    /// The stored bytes, or that there are none.
+    OptionalBytes,
+}
+
+impl Form {
+    const ALL: [(Self, &str); 5] = [
+        (Self::Value, "value"),
+        (Self::Optional, "optional"),
+        (Self::List, "list"),
+        (Self::Bytes, "bytes"),
+        (Self::OptionalBytes, "optional bytes"),
+    ];
+    /// The type of columns of bytes.
+    pub const BYTES: &str = "std::vector<std::byte>";
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        let known = Self::ALL.iter().find(|(form, _)| *form == self);
+        known.map_or("value", |(_, name)| name)
+    }
+
+    /// Whether the stored bytes are what there is.
+    pub fn is_bytes(self) -> bool {
+        matches!(self, Self::Bytes | Self::OptionalBytes)
+    }
+
+    /// Whether it can say that there is no product.
+    pub fn may_lack(self) -> bool {
+        !matches!(self, Self::Value | Self::Bytes)
+    }
+}
+
+impl FromStr for Form {
+    type Err = RNTupleError;
+
+    fn from_str(name: &str) -> Result<Self, RNTupleError> {
+        let known = Self::ALL.iter().find(|(_, known)| *known == name);
+        known
+            .map(|(form, _)| *form)
+            .ok_or_else(|| RNTupleError::Usage {
+                what: format!("products have no form {name:?}"),
+            })
+    }
+}
+
+impl Types {
+    /// The form in which products of a type are columns, with the reason if it is bytes since it must be. `is_partial` says
+    /// that some entries have none.
+    ///
+    /// # Errors
+    ///
+    /// What the store says.
+    pub fn form(
+        &self,
+        type_name: &str,
+        is_partial: bool,
+    ) -> Result<(Form, Option<String>), EventsError> {
+        let bytes = match is_partial {
+            true => Form::OptionalBytes,
+            false => Form::Bytes,
+        };
+        if OPAQUE.contains(&type_name) {
+            return Ok((bytes, None));
+        }
+        let rows = match self.of(type_name, "x") {
+            Ok(rows) => rows,
+            Err(EventsError::Type { why, .. }) => return Ok((bytes, Some(why))),
+            Err(error) => return Err(error),
+        };
+        let model = rows.model();
+        if let Err(error) = model.check() {
+            return Ok((bytes, Some(error.to_string())));
+        }
+        if let Some(why) = unclear(model) {
+            return Ok((bytes, Some(why.into())));
+        }
+        Ok((
+            match is_partial {
+                false => Form::Value,
+                true if may_be_missing(model) => Form::List,
+                true => Form::Optional,
+            },
+            None,
+        ))
+    }
+
+    /// The field of products of a type in a form.
+    ///
+    /// # Errors
+    ///
+    /// As of [`of`](Self::of).
+    pub fn field(
+        &self,
+        column: &str,
+        type_name: &str,
+        form: Form,
+    ) -> Result<FieldModel, EventsError> {
+        let type_name = if form.is_bytes() {
+            Form::BYTES
+        } else {
+            type_name
+        };
+        let model = self.of(type_name, column)?.model().clone();
+        Ok(match form {
+            Form::Value | Form::Bytes => model,
+            Form::Optional | Form::OptionalBytes => FieldModel::optional(column, model),
+            Form::List => FieldModel::vector(column, model),
+        })
+    }
+}
+
+/// Whether values of a field may be missing by themselves.
+fn may_be_missing(model: &FieldModel) -> bool {
+    match &model.kind {
+        FieldKind::Optional(_) | FieldKind::Variant(_) => true,
+        FieldKind::Wrapper(item) => may_be_missing(item),
+        _ => false,
+    }
+}
+
+/// Why a field's values are not all told apart where they are read, if that is so.
+pub(super) fn unclear(model: &FieldModel) -> Option<&'static str> {
+    let missing =
+        |model: &FieldModel| !matches!(model.kind, FieldKind::Variant(_)) && may_be_missing(model);
+    let is_pointer = model.type_name.starts_with("std::unique_ptr<");
+    match &model.kind {
+        FieldKind::Optional(item) if may_be_missing(item) => Some(TWICE),
+        FieldKind::Variant(alternatives) if alternatives.iter().any(missing) => Some(TWICE),
+        FieldKind::Optional(item) if is_pointer && is_list(item) => Some(
+            "pointers are read as lists of one value or none, and what this one points at is a list itself",
+        ),
+        _ => model.subfields().iter().find_map(unclear),
+    }
+}
+
+const TWICE: &str =
+    "a value may be missing in it in more than one way, which are not told apart where it is read";
+
+/// Whether values of a field are lists in arrays.
+fn is_list(model: &FieldModel) -> bool {
+    match &model.kind {
+        FieldKind::Collection(_) | FieldKind::Array(..) | FieldKind::Bitset(_) => true,
+        FieldKind::Wrapper(item) => is_list(item),
+        _ => false,
+    }
+}
+
+/// A column of an ntuple that a product becomes.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// What it is called.
+    pub name: String,
+    /// Which products it holds.
+    pub product: ProductName,
+    /// And what of them.
+    pub form: Form,
+}
+
+impl Column {
+    /// Adds it, with these values, of containers that are known by `which`.
+    ///
+    /// # Errors
+    ///
+    /// Types that are not known, and values that are none of their type.
+    pub fn add<'a>(
+        &self,
+        columns: &mut Columns,
+        types: &Types,
+        store: &DataStore,
+        values: impl Iterator<Item = Option<&'a [u8]>>,
+        which: impl FnOnce(usize) -> Option<Descriptor>,
+    ) -> Result<(), EventsError> {
+        if self.form.is_bytes() {
+            columns.add_bytes(&self.name, values);
+            return Ok(());
+        }
+        let rows = types.of(self.product.type_name(), &self.name)?;
+        let added = match self.form {
+            Form::List => columns.add_lists(&rows, values),
+            _ => columns.add(&rows, values),
+        };
+        added.map_err(|fault| {
+            let container = which(fault.row);
+            damaged(store, container, &self.product, fault)
+        })
+    }
+}
+
+/// Products that were loaded as columns of an ntuple, behind the numbers of the events under these names.
+///
+/// # Errors
+///
+/// Types that are not known, and values that are none of their type.
+pub fn export(
+    types: &Types,
+    store: &DataStore,
+    parts: &[Part<'_>],
+    wanted: &[Column],
+    [run, subrun, event]: [&str; 3],
+) -> Result<Arrays, EventsError> {
+    let n = parts.iter().map(|(_, range)| range.len()).sum();
+    let mut columns = Columns::new(n).with_texts_as_bytes();
+    let numbers = |of: fn(Descriptor) -> u64| descriptors(parts).map(of).collect::<Vec<_>>();
+    columns.add_numbers(run, &numbers(|event| event.run));
+    columns.add_numbers(subrun, &numbers(|event| event.subrun));
+    columns.add_numbers(event, &numbers(|event| event.event));
+    for (at, column) in wanted.iter().enumerate() {
+        let products = parts.iter().filter_map(|(loaded, range)| {
+            let values = loaded.products.get(at)?;
+            Some(values.iter().skip(range.start).take(range.len()))
+        });
+        let which = |row| descriptors(parts).nth(row);
+        column.add(&mut columns, types, store, products.flatten(), which)?;
+    }
+    Ok(columns.finish())
+}
+
+/// The values of products in a column of a form, and which entries have one; none if all have. The values of bytes are
+/// [`Form::BYTES`].
+///
+/// # Errors
+///
+/// If the array is none of the form.
+pub fn present(
+    array: &ArrayRef,
+    form: Form,
+    label: &str,
+) -> Result<(ArrayRef, Option<Vec<bool>>), RNTupleError> {
+    let refused = |reason: String| RNTupleError::Unwritable {
+        name: label.to_owned(),
+        reason,
+    };
+    match form {
+        Form::Value | Form::Bytes => Ok((array.clone(), None)),
+        Form::Optional | Form::OptionalBytes => {
+            let Some(nulls) = array.logical_nulls() else {
+                return Ok((array.clone(), None));
+            };
+            let there = BooleanArray::new(nulls.inner().clone(), None);
+            let values = arrow_select::filter::filter(array, &there)
+                .map_err(|error| refused(error.to_string()))?;
+            Ok((values, Some(nulls.iter().collect())))
+        }
+        Form::List => {
+            let wide = lists(array)
+                .ok_or_else(|| refused("it is no column of lists of one value or none".into()))?;
+            let (ends, values) = wide;
+            let there = ends.windows(2).map(|pair| match pair {
+                [a, b] if b.saturating_sub(*a) <= 1 => Ok(b > a),
+                _ => Err(refused("a list of it has more than one value".into())),
+            });
+            let there = there.collect::<Result<_, _>>()?;
+            let (first, last) = (ends.first().copied(), ends.last().copied());
+            let (first, last) = (first.unwrap_or_default(), last.unwrap_or_default());
+            Ok((values.slice(first, last.saturating_sub(first)), Some(there)))
+        }
+    }
+}
+
+/// The ends of lists, and what is in them.
+fn lists(array: &ArrayRef) -> Option<(Vec<usize>, ArrayRef)> {
+    let place = |end: i64| usize::try_from(end).ok();
+    if let Some(lists) = array.as_list_opt::<i64>() {
+        let ends = lists.offsets().iter().map(|end| place(*end));
+        return Some((ends.collect::<Option<_>>()?, lists.values().clone()));
+    }
+    let lists = array.as_list_opt::<i32>()?;
+    let ends = lists.offsets().iter().map(|end| place(i64::from(*end)));
+    Some((ends.collect::<Option<_>>()?, lists.values().clone()))
+}

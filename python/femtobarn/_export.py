@@ -1,0 +1,498 @@
+"""From an event store to ntuples: a column for each product, in which everything comes back."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import itertools
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+from femtobarn import _core
+from femtobarn._compat import known_options
+from femtobarn._containers import DataSet, Run, SubRun
+from femtobarn._export_names import NUMBERS, column_names, note
+from femtobarn._output import root_path
+from femtobarn._products import type_name_of
+from femtobarn._progress import Progress
+from femtobarn._repr import plural
+from femtobarn._write import create, recreate
+from femtobarn.errors import FileError, FormatError, KeyNotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from femtobarn._containers import Container
+    from femtobarn._datastore import DataStore
+    from femtobarn._file_writer import FileWriter
+    from femtobarn._ntuple_writer import NTupleWriter
+
+__all__ = ["ExportReport", "ExportedProduct", "export"]
+
+_BATCH = 32 << 20  # bytes of products that are in memory at once, about
+_MOST_EVENTS = 65_536
+_FIRST_EVENTS = 64
+_MOST_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class ExportedProduct:
+    """A column of an exported file.
+
+    Attributes
+    ----------
+    label, type : str
+        The products that it holds.
+    ntuple, column : str
+        Where it is.
+    form : str
+        What it holds: "value"; "optional", where not all events have one; "list", lists of one value or none, of types
+        that may be without value themselves; "bytes" and "optional bytes", what is stored.
+    number : int
+        How many products there are.
+    """
+
+    label: str
+    type: str
+    ntuple: str
+    column: str
+    form: str
+    number: int
+
+
+@dataclass(frozen=True, repr=False)
+class ExportReport:
+    """What was exported.
+
+    Attributes
+    ----------
+    output : str
+        The file.
+    ntuples : dict
+        The names of the ntuples in it, and how many entries each has.
+    events : int
+        Number of events.
+    products : tuple of ExportedProduct
+        The columns.
+    warnings : tuple of str
+        What is stored otherwise than it might be expected, or is not part of what was exported.
+    bytes_out : int or None
+        Bytes of the file; None if it is on a server.
+    seconds : float
+        The time that it took.
+    """
+
+    output: str
+    ntuples: dict[str, int]
+    events: int
+    products: tuple[ExportedProduct, ...]
+    warnings: tuple[str, ...]
+    bytes_out: int | None
+    seconds: float
+
+    def __repr__(self) -> str:
+        words = [plural(self.events, "event"), plural(len(self.products), "column")]
+        if len(self.ntuples) > 1:
+            words.append(f"ntuples {', '.join(self.ntuples)}")
+        lines = [f"<ExportReport {self.output!r}: {', '.join(words)}>"]
+        return "\n".join(lines + [f"  {warning}" for warning in self.warnings])
+
+
+@known_options()
+def export(
+    container: DataSet | Run | SubRun,
+    path: str | os.PathLike[str],
+    *,
+    products: str | tuple[str, Any] | Iterable[str | tuple[str, Any]] | None = None,
+    runs: int | Iterable[int] | None = None,
+    name: str = "Events",
+    numbers: Sequence[str] = NUMBERS,
+    compression: Any = "zstd:5",
+    cluster_size: str | SupportsIndex = "128 MiB",
+    overwrite: bool = False,
+    threads: int | None = None,
+    progress: bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> ExportReport:
+    """Write the events of a dataset, run or subrun as an RNTuple, with a column for each of their products.
+
+    Entries are in the order of run, subrun and event. The file appears when it is complete; `fb.ingest` makes the same
+    store of it again. Products of the dataset, its runs and subruns, and runs and subruns that hold nothing, are
+    further ntuples of the file: ``Events_dataset``, ``Events_runs`` and ``Events_subruns``, if there are such.
+
+    Parameters
+    ----------
+    container : DataSet, Run or SubRun
+        What is exported. Datasets in a dataset are exported by themselves.
+    path : str or path
+        Where the file will be, also on a server.
+    products : str, tuple or list, optional
+        Labels, in which ``*`` and ``?`` stand for any characters, or labels and types. By default all.
+    runs : int or iterable of int, optional
+        Of a dataset, these runs only.
+    name : str
+        Name of the ntuple.
+    numbers : sequence of str
+        Names of the columns of run, subrun and event, as ``("run", "luminosityBlock", "event")``.
+    compression : str, int or None
+        See `recreate`.
+    cluster_size : str or int
+        Compressed bytes of a cluster, about.
+    overwrite : bool
+        Whether a file that is there is replaced.
+    threads : int, optional
+        Number of threads that encode and compress.
+    progress : bool, optional
+        Whether a bar is shown; by default only on a terminal and in a notebook.
+    storage_options : dict, optional
+        Settings of how the server is asked, as for `open`.
+
+    Returns
+    -------
+    ExportReport
+        Which columns there are, and what is to be known of them.
+
+    Raises
+    ------
+    KeyNotFoundError
+        If there is no such product, or no such run.
+    FileError
+        If there is a file already, it cannot be written, or events came or went meanwhile.
+    FormatError
+        If what is stored is damaged.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> dataset = fb.DataStore.connect("memory:").root.create_dataset("a")
+    >>> with dataset.datastore.write_batch() as batch:
+    ...     batch.store_arrays(dataset, {"pt": [1.5, 2.5]}, run=1, subrun=2, event=[4, 3])
+    >>> fb.export(dataset, tmp / "events.root")
+    <ExportReport '...events.root': 2 events, 1 column>
+    >>> fb.open(tmp / "events.root").arrays().to_list()
+    [{'run': 1, 'subrun': 2, 'event': 3, 'pt': 2.5}, {'run': 1, 'subrun': 2, 'event': 4, 'pt': 1.5}]
+    """
+    since = time.monotonic()
+    if not isinstance(container, DataSet | Run | SubRun):
+        raise UsageError(f"a dataset, run or subrun is exported, not {container!r}")
+    if isinstance(container, DataSet) and not container.path:
+        near = [dataset.path for dataset in itertools.islice(container.datasets(), 3)]
+        raise UsageError(f"the root of a store holds no events: export a dataset in it{_as(near)}")
+    names = _three(numbers)
+    place = root_path(path)
+    survey = _Survey.of(container, runs)
+    survey.choose(products)
+    options = {"compression": compression, "threads": threads, "storage_options": storage_options}
+    while True:
+        exporting = _Exporting(survey, name, names)
+        try:
+            with (recreate if overwrite else create)(place, **options) as file:
+                with Progress(f"exporting {container}", progress, "events") as bar:
+                    exporting.write(file, cluster_size, bar)
+                exporting.check()
+        except _IsPartialError as found:
+            # an event was counted that has no container, or a product was removed meanwhile
+            survey.partial.add(found.product)
+            continue
+        break
+    shown = _core.public_url(place)
+    return ExportReport(
+        output=shown,
+        ntuples=exporting.ntuples,
+        events=exporting.n_events,
+        products=tuple(exporting.products),
+        warnings=(*exporting.warnings, *survey.warnings()),
+        bytes_out=None if _core.is_remote(place) else Path(place.removeprefix("file://")).stat().st_size,
+        seconds=time.monotonic() - since,
+    )
+
+
+def _as(names: list[str]) -> str:
+    return f", as {', '.join(map(repr, names))}" if names else ""
+
+
+def _three(numbers: Sequence[str]) -> tuple[str, str, str]:
+    if isinstance(numbers, str) or len(numbers) != 3 or len(set(numbers)) != 3:
+        raise UsageError(f"numbers are the names of three columns, as {NUMBERS}, not {numbers!r}")
+    run, subrun, event = numbers
+    return run, subrun, event
+
+
+class _IsPartialError(Exception):
+    """Not all events have a product of which it was believed."""
+
+    def __init__(self, product: tuple[str, str]) -> None:
+        super().__init__(product)
+        self.product = product
+
+
+@dataclass
+class _Row:
+    """A dataset, run or subrun, with the names of its own products."""
+
+    container: Container
+    numbers: tuple[int, ...]
+    products: list[tuple[str, str]]
+    is_empty: bool
+
+
+@dataclass
+class _Survey:
+    """What there is: found before anything is written, since the columns must be known."""
+
+    store: DataStore
+    container: DataSet | Run | SubRun
+    holders: list[DataSet | Run | SubRun]
+    n_events: int = 0
+    events: dict[tuple[str, str], int] = field(default_factory=dict)
+    partial: set[tuple[str, str]] = field(default_factory=set)
+    # of the dataset, runs and subruns: those that hold nothing, or have products
+    levels: dict[str, list[_Row]] = field(default_factory=lambda: {"dataset": [], "runs": [], "subruns": []})
+
+    @classmethod
+    def of(cls, container: DataSet | Run | SubRun, runs: int | Iterable[int] | None) -> _Survey:
+        holders: list[DataSet | Run | SubRun] = [container]
+        if runs is not None:
+            if not isinstance(container, DataSet):
+                raise UsageError(f"runs are of a dataset: {container} is none")
+            wanted = sorted(set(runs)) if isinstance(runs, Iterable) else [runs]
+            holders = [container[run] for run in wanted]
+        survey = cls(container._store, container, holders)
+        if isinstance(container, DataSet):
+            _, own = survey.counts(container)
+            survey.add("dataset", container, (), own, False)
+        for holder in holders:
+            survey.look(holder)
+        return survey
+
+    def counts(self, holder: DataSet | Run | SubRun) -> tuple[int, list[tuple[str, str]]]:
+        """Count what a container holds, with products of events; return how many that is, and its own products."""
+        n, counts = self.store._core.name_counts(holder._key)
+        if isinstance(holder, SubRun):
+            self.n_events += n
+            for label, kind, n_events, _ in counts:
+                if n_events:
+                    self.events[label, kind] = self.events.get((label, kind), 0) + n_events
+        return n, [(label, kind) for label, kind, _, is_own in counts if is_own]
+
+    def add(
+        self, level: str, holder: Container, numbers: tuple[int, ...], own: list[tuple[str, str]], is_empty: bool
+    ) -> None:
+        if own or is_empty:
+            self.levels[level].append(_Row(holder, numbers, own, is_empty))
+
+    def look(self, holder: DataSet | Run | SubRun) -> None:
+        if isinstance(holder, DataSet):
+            for run in holder.runs():
+                self.look(run)
+            return
+        n, own = self.counts(holder)
+        numbers = holder._numbers()
+        if isinstance(holder, SubRun):
+            self.add("subruns", holder, numbers[:2], own, n == 0)
+            return
+        self.add("runs", holder, numbers[:1], own, n == 0)
+        for below in holder:
+            self.look(below)
+
+    def choose(self, wanted: Any) -> None:
+        """Leave the products that are wanted."""
+        if wanted is None:
+            return
+        known = set(self.events).union(*(row.products for rows in self.levels.values() for row in rows))
+        chosen: set[tuple[str, str]] = set()
+        for one in [wanted] if isinstance(wanted, str | tuple) else wanted:
+            found = known & {_named(one)} if isinstance(one, tuple) else _of_label(one, known)
+            if not found:
+                labels = sorted({label for label, _ in known})
+                near = difflib.get_close_matches(one if isinstance(one, str) else one[0], labels, n=3)
+                there = f"did you mean {', '.join(map(repr, near))}?" if near else f"there are {labels[:5]}"
+                raise KeyNotFoundError(f"{self.store.url}: {self.container} has no product {one!r}; {there}")
+            chosen |= found
+        self.events = {product: n for product, n in self.events.items() if product in chosen}
+        for level, rows in self.levels.items():
+            for row in rows:
+                row.products = [product for product in row.products if product in chosen]
+            self.levels[level] = [row for row in rows if row.products or row.is_empty]
+
+    def warnings(self) -> list[str]:
+        if not isinstance(self.container, DataSet):
+            return []
+        return [f"{dataset} is not part of it: export it by itself" for dataset in self.container.datasets()]
+
+
+def _named(product: tuple[str, Any]) -> tuple[str, str]:
+    label, kind = product
+    return label, type_name_of(kind)
+
+
+def _of_label(wanted: str, known: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return the products of a label; if it is none, of those that it is a pattern of."""
+    exact = {product for product in known if product[0] == wanted}
+    return exact or {product for product in known if fnmatch.fnmatchcase(product[0], wanted)}
+
+
+class _Exporting:
+    """One try to write a file."""
+
+    def __init__(self, survey: _Survey, name: str, numbers: tuple[str, str, str]) -> None:
+        self._survey = survey
+        self._core = survey.store._core
+        self._name = name
+        self._numbers = numbers
+        self.n_events = 0
+        self.ntuples: dict[str, int] = {}
+        self.products: list[ExportedProduct] = []
+        self.warnings: list[str] = []
+
+    def write(self, file: FileWriter, cluster_size: str | SupportsIndex, bar: Progress) -> None:
+        survey = self._survey
+        counts = {product: survey.events[product] for product in sorted(survey.events)}
+        partial = {p for p, n in counts.items() if n != survey.n_events} | survey.partial
+        specs = self._specs(self._name, list(counts), partial, self._numbers)
+        ntuple = self._begin(file, "events", self._name, self._numbers, specs, cluster_size)
+        written = dict.fromkeys(counts, 0)
+        for batch, n, own in self._batches(specs):
+            ntuple.extend(batch)
+            self.n_events += n
+            for product, number in zip(counts, own, strict=True):
+                written[product] += number
+            bar.tick(self.n_events, survey.n_events)
+        self._end(ntuple, self._name, specs, written)
+        for level, rows in survey.levels.items():
+            if rows:
+                self._write_level(file, level, rows)
+
+    def check(self) -> None:
+        """Raise if it is not what was there at first: then nothing appears."""
+        if self.n_events != self._survey.n_events:
+            raise FileError(
+                f"{self._survey.store.url}: {self._survey.container} had {self._survey.n_events} events when its "
+                f"products were counted, and {self.n_events} when they were written: try again when nobody writes",
+                kind="changed",
+            )
+
+    def _specs(
+        self, ntuple: str, products: list[tuple[str, str]], partial: set[tuple[str, str]], numbers: tuple[str, ...]
+    ) -> list[tuple[str, str, str, str]]:
+        """Return the columns: names, labels, types and forms."""
+        names = column_names(products, numbers)
+        specs = []
+        for label, kind in products:
+            form, why = self._core.form(kind, (label, kind) in partial)
+            if why is not None:
+                self.warnings.append(
+                    f"product {label!r} of type {kind} is stored as bytes in {ntuple}.{names[label, kind]}: {why}"
+                )
+            specs.append((names[label, kind], label, kind, form))
+        return specs
+
+    def _begin(
+        self,
+        file: FileWriter,
+        level: str,
+        name: str,
+        numbers: tuple[str, ...],
+        specs: list[tuple[str, str, str, str]],
+        cluster_size: str | SupportsIndex,
+    ) -> NTupleWriter:
+        columns = []
+        for column, label, kind, form in specs:
+            about: dict[str, Any] = {"label": label, "type": kind, "form": form}
+            classes = self._classes(kind)
+            if classes:
+                about["classes"] = classes
+            columns.append((column, kind, form, note("product", about)))
+        own = [(column, note("number", number)) for column, number in zip(numbers, NUMBERS, strict=False)]
+        about_all = {"level": level, "container": str(self._survey.container), "store": self._survey.store.url}
+        fields = self._core.export_fields(own, columns)
+        return file.mkrntuple(name, fields, note("level", about_all), cluster_size=cluster_size)
+
+    def _classes(self, kind: str) -> list[tuple[str, list[tuple[str, str]]]]:
+        try:
+            return self._core.classes(kind)
+        except FormatError:
+            return []  # the note is damaged, as the reason says for which these are bytes
+
+    def _end(
+        self,
+        ntuple: NTupleWriter,
+        name: str,
+        specs: list[tuple[str, str, str, str]],
+        written: Mapping[tuple[str, str], int],
+    ) -> None:
+        self.ntuples[name] = ntuple.close()
+        self.products += [
+            ExportedProduct(label, kind, name, column, form, written[label, kind])
+            for column, label, kind, form in specs
+        ]
+
+    def _batches(self, specs: list[tuple[str, str, str, str]]) -> Iterator[tuple[_core.Batch, int, list[int]]]:
+        """Give the events as batches, with their number, and of each product how many have it."""
+        names = [(label, kind) for _, label, kind, _ in specs]
+        for holder in self._survey.holders:
+            for events in _loaded(self._core, holder._key, names):
+                counts = events.counts()
+                for (_, label, kind, form), n in zip(specs, counts, strict=True):
+                    if n < len(events) and form in ("value", "bytes"):
+                        raise _IsPartialError((label, kind))
+                yield events.export(self._numbers, specs), len(events), counts
+
+    def _write_level(self, file: FileWriter, level: str, rows: list[_Row]) -> None:
+        """Write the products of the dataset, of runs or of subruns."""
+        name = f"{self._name}_{level}"
+        numbers = self._numbers[: len(rows[0].numbers)]
+        counts: dict[tuple[str, str], int] = {}
+        for row in rows:
+            for product in row.products:
+                counts[product] = counts.get(product, 0) + 1
+        products = sorted(counts)
+        specs = self._specs(name, products, {p for p in products if counts[p] != len(rows)}, numbers)
+        ntuple = self._begin(file, level, name, numbers, specs, "128 MiB")
+        for some, values in self._pages(rows):
+            own = [(column, [row.numbers[i] for row in some]) for i, column in enumerate(numbers)]
+            columns = [(spec, [loaded.get(spec[1:3]) for loaded in values]) for spec in specs]
+            ntuple.extend(self._core.export_rows(own, columns, [row.container._key for row in some]))
+        self._end(ntuple, name, specs, counts)
+
+    def _pages(self, rows: list[_Row]) -> Iterator[tuple[list[_Row], list[dict[tuple[str, str], bytes]]]]:
+        """Give containers with their products, some at a time."""
+        some: list[_Row] = []
+        values: list[dict[tuple[str, str], bytes]] = []
+        n_bytes = 0
+        for row in rows:
+            loaded = {product: self._core.load(row.container._key, product) for product in row.products}
+            gone = [product for product, value in loaded.items() if value is None]
+            if gone:
+                raise FileError(f"{row.container} has lost its product {gone[0]} while it was exported", kind="changed")
+            some.append(row)
+            values.append({product: value for product, value in loaded.items() if value is not None})
+            n_bytes += sum(map(len, values[-1].values()))
+            if n_bytes >= _BATCH or len(some) >= _MOST_ROWS:
+                yield some, values
+                some, values, n_bytes = [], [], 0
+        if some:
+            yield some, values
+
+
+def _loaded(core: _core.Store, key: bytes, names: list[tuple[str, str]]) -> Iterator[_core.Events]:
+    """Give events with their products, as many at a time as there is memory for: their size is known when they are."""
+    number, after = _FIRST_EVENTS, None
+    while True:
+        loader = core.loader(key, names, number, 1, after)
+        wanted = number
+        try:
+            for events in loader:
+                yield events
+                after = events.keys()[-40:]
+                per_event = max(1, events.nbytes // max(1, len(events)))
+                wanted = max(1, min(_MOST_EVENTS, _BATCH // per_event))
+                if not number / 4 <= wanted <= number * 4 or (number == _FIRST_EVENTS and wanted > number):
+                    break
+            else:
+                return
+        finally:
+            loader.close()
+        number = wanted

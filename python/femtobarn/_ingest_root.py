@@ -1,0 +1,491 @@
+"""ROOT files for an event store: the entries of an RNTuple or a TTree as events, and what `fb.export` has written."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+
+from femtobarn import _core
+from femtobarn._chunk import Chunk
+from femtobarn._export_names import NUMBERS, noted
+from femtobarn._libraries import optional
+from femtobarn._open import open_pairs, resolve
+from femtobarn._patterns import patterns
+from femtobarn._products import ColumnType
+from femtobarn._steps import step_entries
+from femtobarn.errors import KeyNotFoundError, UsageError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from femtobarn._containers import DataSet
+    from femtobarn._datastore import WriteBatch
+    from femtobarn._ntuple import NTuple
+
+__all__ = ["Above", "above", "chunks", "store_above"]
+
+_NANOAOD = ("run", "luminosityBlock", "event")
+_LIST = re.compile(r"(?:std::vector|ROOT::VecOps::RVec)<(.*)>")
+_INTEGER = re.compile(r"std::u?int(8|16|32|64)_t")
+_ABSENT = np.uint64(2**64 - 1)
+
+
+def chunks(
+    path: str | os.PathLike[str],
+    *,
+    tree: str | None = None,
+    fields: str | Iterable[str] | None = None,
+    drop: str | Iterable[str] | None = None,
+    run: str = _NANOAOD[0],
+    subrun: str = _NANOAOD[1],
+    event: str = _NANOAOD[2],
+    collections: bool = False,
+    step: str | SupportsIndex = "64 MiB",
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Iterator[Chunk]:
+    """Read an RNTuple or a TTree as events with products: each field at the top is one, with its type in C++.
+
+    Entries may have any order. Their numbers are read first, and must be those of different events: that takes 8 bytes
+    of memory for each entry. Records without a class get the field's name as that of their class, enums are integers,
+    and a ``RNTupleCardinality`` is an unsigned integer. Of a file that `fb.export` wrote, the products are what they
+    were in the store; see also `above`.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, also on a server, with or without ":name".
+    tree : str, optional
+        Name of the ntuple or tree, where there are several; by default "Events", if there is one.
+    fields, drop : str or list of str, optional
+        Names of fields that become products, and of those that do not; ``*`` and ``?`` stand for any characters.
+    run, subrun, event : str
+        The fields that say which event an entry is: integers that are not negative.
+    collections : bool
+        Whether ``nMuon``, ``Muon_pt``, ``Muon_eta``, … become one product ``Muon``, a ``std::vector`` of a class of
+        this name with the members ``pt``, ``eta``, ….
+    step : str or int
+        Memory that a chunk may take, about, or a number of entries.
+    threads : int, optional
+        Number of threads for reading.
+    storage_options : dict, optional
+        Settings of how the server is asked, as for `open`.
+
+    Returns
+    -------
+    iterator of Chunk
+        The entries, in their order.
+
+    Raises
+    ------
+    KeyNotFoundError
+        If a field is not there.
+    UsageError
+        If the numbers are none of events, or a field is of a type that no product has.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> from femtobarn._ingest_root import chunks
+    >>> _ = fb.write(tmp / "a.root", {"run": [1, 1], "luminosityBlock": [2, 2], "event": [4, 3], "x": [0.5, 1.5]})
+    >>> [chunk] = chunks(tmp / "a.root")
+    >>> chunk.event.tolist(), chunk.products["x"].to_list(), chunk.types["x"].name
+    ([4, 3], [0.5, 1.5], 'double')
+    """
+    ntuple = _open(path, tree, threads, storage_options)
+    ntuple._core.arrow_schema()  # of trees, only objects say whether they can be read
+    ntuple._warn_of_unreadable()
+    ntuple._warn_of_left_out()
+    described = _described(ntuple)
+    numbers = _numbers(ntuple, described, (run, subrun, event))
+    columns = _chosen(ntuple, [column for column in described if column.field not in numbers], fields, drop)
+    for column in columns:
+        if column.why is not None:
+            raise UsageError(
+                f"{_where(ntuple)}: field {column.field!r} of type {column.type.name} cannot be a product: "
+                f"{column.why}; leave it out with drop={column.field!r}"
+            )
+    gathered = _gathered(columns) if collections else []
+    within = {member.field for one in gathered for member in (one.counter, *one.members)}
+    columns = [column for column in columns if column.field not in within]
+    _check_events(ntuple, numbers)
+    return _read(ntuple, numbers, columns, gathered, step)
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A field that becomes a product."""
+
+    field: str
+    label: str
+    type: ColumnType
+    why: str | None  # why it cannot
+    number: str | None = None  # which number of the event it is, as the file itself says
+
+
+@dataclass(frozen=True)
+class _Collection:
+    """Fields that become one product: arrays of one length."""
+
+    label: str
+    counter: _Column
+    members: list[_Column]
+    type: ColumnType
+
+
+def _where(ntuple: NTuple) -> str:
+    return ":".join(ntuple.files[0])
+
+
+def _open(
+    path: str | os.PathLike[str], tree: str | None, threads: int | None, storage_options: Mapping[str, Any] | None
+) -> NTuple:
+    """Open the one ntuple that is meant."""
+    pairs = resolve(path, storage_options)
+    if len(pairs) != 1:
+        raise UsageError(f"{path}: a file is read at a time, and these are {len(pairs)}")
+    url, name = pairs[0]
+    try:
+        return open_pairs([(url, tree or name)], threads=threads, storage_options=storage_options)
+    except UsageError as error:
+        if error.kind != "ambiguous-ntuple":
+            raise
+        names = _ntuples(url)
+        own = [known for known in names if (_level(url, known, storage_options) or {}).get("level") == "events"]
+        found = own if len(own) == 1 else [known for known in names if known == "Events"]
+        if not found:
+            raise UsageError(f"{error}, or say tree=", kind=error.kind) from None
+    return open_pairs([(url, found[0])], threads=threads, storage_options=storage_options)
+
+
+def _ntuples(url: str) -> list[str]:
+    listed = _core.list_objects(url)
+    return list(dict.fromkeys(str(one["path"]) for one in listed if str(one["class"]) in ("ROOT::RNTuple", "TTree")))
+
+
+def _level(url: str, name: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return what an ntuple of an exported file says of itself; None of any other."""
+    with open_pairs([(url, name)], storage_options=storage_options) as ntuple:
+        found = noted("level", ntuple.description)
+    return found if isinstance(found, dict) else None
+
+
+def _described(ntuple: NTuple) -> list[_Column]:
+    columns = []
+    for (name, description), kind, why, classes in ntuple._core.described():
+        own = ColumnType(kind, _frozen(classes))
+        column = _Column(name, name, own, why, noted("number", description))
+        product = noted("product", description)
+        if isinstance(product, dict):
+            stored = ColumnType(product["type"], _frozen(product.get("classes", ())), product["form"])
+            column = replace(column, label=product["label"], type=stored, why=None)
+        columns.append(column)
+    return columns
+
+
+def _frozen(classes: Iterable[Any]) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+    return tuple((name, tuple((member, kind) for member, kind in members)) for name, members in classes)
+
+
+# -- which events ------------------------------------------------------------------------------------------------
+
+
+def _numbers(ntuple: NTuple, columns: list[_Column], wanted: tuple[str, str, str]) -> list[str]:
+    """Return the fields of run, subrun and event."""
+    said = {column.number: column.field for column in columns if column.number is not None}
+    if wanted == _NANOAOD and all(number in said for number in NUMBERS):
+        return [said[number] for number in NUMBERS]
+    types = {column.field: column.type.name for column in columns}
+    if len(set(wanted)) != 3:
+        raise UsageError(f"run, subrun and event are three fields, not {wanted!r}")
+    for argument, name in zip(NUMBERS, wanted, strict=True):
+        if name not in types:
+            near = difflib.get_close_matches(name.lower(), [known.lower() for known in types], n=3)
+            near = [known for known in types if known.lower() in near]
+            near += [known for known in types if argument in known.lower() and known not in near][:3]
+            hint = f"did you mean {', '.join(map(repr, near))}? " if near else ""
+            raise KeyNotFoundError(
+                f"{_where(ntuple)}: there is no field {name!r}, which would be the number of the {argument}; {hint}say "
+                f"which field it is by {argument}="
+            )
+        if not _INTEGER.fullmatch(types[name]):
+            raise UsageError(
+                f"{_where(ntuple)}: field {name!r} is {types[name]}, and the number of a {argument} is an integer; say "
+                f"which field it is by {argument}="
+            )
+    return list(wanted)
+
+
+def _numbers_of(ntuple: NTuple, fields: list[str], arrays: Mapping[str, Any]) -> list[npt.NDArray[np.uint64]]:
+    """Return the numbers of entries, which are what numbers may be."""
+    out = []
+    for argument, name in zip(NUMBERS, fields, strict=True):
+        values = np.asarray(arrays[name])
+        if values.dtype.kind == "i" and len(values) and values.min() < 0:
+            raise UsageError(f"{_where(ntuple)}: field {name!r} holds {values.min()}: no {argument} is negative")
+        values = values.astype(np.uint64, copy=False)
+        if len(values) and values.max() == _ABSENT:
+            raise UsageError(f"{_where(ntuple)}: field {name!r} holds {_ABSENT}, which stands for no {argument}")
+        out.append(values)
+    return out
+
+
+def _check_events(ntuple: NTuple, fields: list[str]) -> None:
+    """Raise if two entries are one event."""
+    hashes = np.empty(ntuple.num_entries, np.uint64)
+    for start, numbers in _all_numbers(ntuple, fields):
+        hashes[start : start + len(numbers[0])] = _mixed(numbers)
+    hashes.sort()
+    twice = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+    if not len(twice):
+        return
+    # different events may have one hash
+    seen: dict[tuple[int, ...], int] = {}
+    for start, numbers in _all_numbers(ntuple, fields):
+        for at in np.flatnonzero(np.isin(_mixed(numbers), twice)).tolist():
+            which = tuple(int(values[at]) for values in numbers)
+            if which in seen:
+                raise UsageError(
+                    f"{_where(ntuple)}: entries {seen[which]} and {start + at} are both {fields[2]} {which[2]} of "
+                    f"{fields[0]} {which[0]}, {fields[1]} {which[1]}: an event is in a store once"
+                )
+            seen[which] = start + at
+
+
+def _all_numbers(ntuple: NTuple, fields: list[str]) -> Iterator[tuple[int, list[npt.NDArray[np.uint64]]]]:
+    start = 0
+    for arrays in _steps(ntuple, fields, "32 MiB"):
+        yield start, _numbers_of(ntuple, fields, arrays)
+        start += len(arrays[fields[0]])
+
+
+def _mixed(numbers: list[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
+    """Return a number of 64 bits for each event, which is rarely that of another."""
+    mixed = np.zeros(len(numbers[0]), np.uint64)
+    for values in numbers:
+        mixed = (mixed ^ values) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+        mixed *= np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(32)
+    return mixed
+
+
+# -- which products ----------------------------------------------------------------------------------------------
+
+
+def _chosen(
+    ntuple: NTuple, columns: list[_Column], fields: str | Iterable[str] | None, drop: str | Iterable[str] | None
+) -> list[_Column]:
+    def taken(argument: str, given: str | Iterable[str] | None) -> set[str]:
+        found: set[str] = set()
+        for pattern in patterns(argument, given):
+            own = {column.field for column in columns if pattern in (column.field, column.label)}
+            own = own or {column.field for column in columns if fnmatch.fnmatchcase(column.field, pattern)}
+            if not own:
+                reason = next((reason for name, reason in ntuple.skipped if name == pattern), None)
+                if reason is not None:
+                    raise UsageError(f"{_where(ntuple)}: field {pattern!r} cannot be read: {reason}")
+                near = difflib.get_close_matches(pattern, [column.field for column in columns], n=3)
+                hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
+                raise KeyNotFoundError(f"{_where(ntuple)}: no field is {pattern!r}{hint}")
+            found |= own
+        return found
+
+    if fields is not None:
+        wanted = taken("fields", fields)
+        columns = [column for column in columns if column.field in wanted]
+    left_out = taken("drop", drop)
+    return [column for column in columns if column.field not in left_out]
+
+
+def _gathered(columns: list[_Column]) -> list[_Collection]:
+    """Return the collections that are spread over fields, as in NanoAOD."""
+    by_name = {column.field: column for column in columns}
+    collections = []
+    for counter in columns:
+        label = counter.field[1:]
+        is_counter = counter.field.startswith("n") and label and _INTEGER.fullmatch(counter.type.name)
+        if not is_counter or label in by_name:
+            continue
+        prefix = f"{label}_"
+        members = [
+            column for column in columns if column.field.startswith(prefix) and _LIST.fullmatch(column.type.name)
+        ]
+        if not members:
+            continue
+        inner = {member.field[len(prefix) :]: _item(member) for member in members}
+        own = (label, tuple(inner.items()))
+        classes = dict.fromkeys(known for member in members for known in member.type.classes)
+        kind = ColumnType(f"std::vector<{label}>", (*classes, own))
+        collections.append(_Collection(label, counter, members, kind))
+    return collections
+
+
+def _item(column: _Column) -> str:
+    found = _LIST.fullmatch(column.type.name)
+    return found[1] if found else ""
+
+
+# -- reading -----------------------------------------------------------------------------------------------------
+
+
+def _steps(ntuple: NTuple, fields: list[str], step: str | SupportsIndex) -> Iterator[dict[str, Any]]:
+    """Give the entries of fields, some at a time."""
+    optional("awkward", "all")
+    from femtobarn._awkward import to_array
+
+    core, n_entries = ntuple._core, ntuple.num_entries
+    if not n_entries:
+        return
+    size = step_entries(step, core.decoded_bytes(fields, 0, n_entries), n_entries)
+    batches = core.iterate(fields, 0, n_entries, size, threads=ntuple._threads(None))
+    for batch in batches:
+        array = to_array(batch)
+        yield {name: array[name] for name in fields}
+
+
+def _read(
+    ntuple: NTuple,
+    numbers: list[str],
+    columns: list[_Column],
+    gathered: list[_Collection],
+    step: str | SupportsIndex,
+) -> Iterator[Chunk]:
+    own = [column.field for column in columns]
+    within = [member.field for one in gathered for member in (one.counter, *one.members)]
+    start = 0
+    for arrays in _steps(ntuple, [*numbers, *own, *within], step):
+        run, subrun, event = _numbers_of(ntuple, numbers, arrays)
+        products, types = _of_labels(columns, arrays)
+        for one in gathered:
+            products[one.label] = _zipped(ntuple, one, arrays, start)
+            types[one.label] = one.type
+        yield Chunk(run, subrun, event, products, types)
+        start += len(event)
+
+
+def _of_labels(columns: list[_Column], arrays: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return columns and their types by the labels of the products; of a label with several types, by further names."""
+    products: dict[str, Any] = {}
+    types: dict[str, Any] = {}
+    for column in columns:
+        name, kind = column.label, column.type
+        if name in products:
+            name, kind = f"{name}#{kind.name}", replace(kind, label=name)  # no label has a #
+        products[name] = arrays[column.field]
+        types[name] = kind
+    return products, types
+
+
+def _zipped(ntuple: NTuple, one: _Collection, arrays: Mapping[str, Any], start: int) -> Any:
+    """Return lists of records of the lists of its members."""
+    import awkward as ak
+
+    counts = np.asarray(arrays[one.counter.field]).astype(np.int64)
+    names, contents = [], []
+    for member in one.members:
+        lists = arrays[member.field].layout.to_ListOffsetArray64(True)
+        lengths = np.diff(np.asarray(lists.offsets.data))
+        other = np.flatnonzero(lengths != counts)
+        if len(other):
+            at = int(other[0])
+            raise UsageError(
+                f"{_where(ntuple)}: {member.field} has {lengths[at]} items in entry {start + at}, and "
+                f"{one.counter.field} is {counts[at]}: they are no collection; leave collections away, or drop one"
+            )
+        names.append(member.field[len(one.label) + 1 :])
+        contents.append(lists.content[: int(lists.offsets.data[-1])])
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    record = ak.contents.RecordArray(contents, names, length=int(offsets[-1]))
+    return ak.Array(ak.contents.ListOffsetArray(ak.index.Index64(offsets), record))
+
+
+# -- what is above events ----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Above:
+    """Datasets, runs or subruns of an exported file, with what is stored for each of them.
+
+    Attributes
+    ----------
+    numbers : tuple of array of uint64
+        None for the dataset; the numbers of runs; or those of runs and subruns.
+    products : dict
+        For each label, an array with the value of each.
+    types : dict
+        Their types.
+    """
+
+    numbers: tuple[npt.NDArray[np.uint64], ...]
+    products: dict[str, Any]
+    types: dict[str, Any] = field(default_factory=dict)
+
+
+def above(
+    path: str | os.PathLike[str],
+    *,
+    tree: str | None = None,
+    step: str | SupportsIndex = "64 MiB",
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Iterator[Above]:
+    """Read what a file that `fb.export` wrote has of the dataset itself, of its runs and subruns.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; of others, this gives nothing.
+    tree, step, threads, storage_options
+        As of `chunks`.
+
+    Yields
+    ------
+    Above
+        Some of them at a time.
+    """
+    events = _open(path, tree, threads, storage_options)
+    if noted("level", events.description) is None:
+        return
+    url, name = events._core.origins()[0]
+    there = set(_ntuples(url))
+    for level, n in (("dataset", 0), ("runs", 1), ("subruns", 2)):
+        if f"{name}_{level}" not in there:
+            continue
+        ntuple = open_pairs([(url, f"{name}_{level}")], threads=threads, storage_options=storage_options)
+        if (noted("level", ntuple.description) or {}).get("level") != level:
+            continue
+        described = _described(ntuple)
+        said = {column.number: column.field for column in described}
+        numbers = [said[number] for number in NUMBERS[:n]]
+        columns = [column for column in described if column.number is None]
+        for arrays in _steps(ntuple, [*numbers, *(column.field for column in columns)], step):
+            own = tuple(np.asarray(arrays[field]).astype(np.uint64) for field in numbers)
+            yield Above(own, *_of_labels(columns, arrays))
+
+
+def store_above(batch: WriteBatch, dataset: DataSet, some: Above) -> None:
+    """Store what `above` gives.
+
+    Parameters
+    ----------
+    batch : WriteBatch
+        Where it waits to be written.
+    dataset : DataSet
+        Where it belongs.
+    some : Above
+        The runs, subruns, or the dataset itself.
+    """
+    n = len(some.numbers[0]) if some.numbers else 1
+    keys = np.full((n, 5), _ABSENT, ">u8")
+    keys[:, :2] = np.frombuffer(dataset._key[:16], ">u8")
+    for at, values in enumerate(some.numbers):
+        keys[:, 2 + at] = values
+    batch._store_columns(keys.tobytes(), some.products, some.types, create=bool(some.numbers))

@@ -1,0 +1,38 @@
+"""Files that go into a store by hand, and stores that are compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from femtobarn._ingest_root import above, chunks, store_above
+
+if TYPE_CHECKING:
+    import femtobarn as fb
+
+
+def bring(path: Path | str, dataset: fb.DataSet, **options: Any) -> None:
+    """Store all that a file has."""
+    with dataset.datastore.write_batch() as batch:
+        for chunk in chunks(path, **options):
+            numbers = {"run": chunk.run, "subrun": chunk.subrun, "event": chunk.event}
+            batch.store_arrays(dataset, chunk.products, types=chunk.types, **numbers)
+        for some in above(path, tree=options.get("tree")):
+            store_above(batch, dataset, some)
+
+
+def everything(dataset: fb.DataSet) -> dict[tuple[int, ...], dict[tuple[str, str], bytes]]:
+    """Return the stored bytes of all products of all containers in a dataset; of those that hold none, nothing."""
+
+    def of(container: Any) -> dict[tuple[str, str], bytes]:
+        products = container.products()
+        return {(p.label, p.type): container.load(p.label, bytes, typename=p.type) for p in products}
+
+    found: dict[tuple[int, ...], dict[tuple[str, str], bytes]] = {(): of(dataset)}
+    for run in dataset.runs():
+        found[(run.number,)] = of(run)
+        for subrun in run:
+            found[run.number, subrun.number] = of(subrun)
+            for event in subrun:
+                found[run.number, subrun.number, event.number] = of(event)
+    return found

@@ -1,0 +1,519 @@
+"""What is exported from a store is in the file, readable by others, and makes the same store again."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import awkward as ak
+import numpy as np
+import pytest
+import servers
+from golden import assert_fields_are_golden
+from stored import bring, everything
+from test_write_roundtrip import KINDS, values_of
+
+import femtobarn as fb
+from femtobarn import _export
+from femtobarn._export_names import column_names
+
+hypothesis = pytest.importorskip("hypothesis")
+st = hypothesis.strategies
+
+
+@dataclasses.dataclass
+class Hit:
+    """A hit."""
+
+    x: float
+    channel: int
+
+
+@dataclasses.dataclass
+class Track:
+    """A track."""
+
+    pt: float
+    hits: list[Hit]
+    name: str = ""
+
+
+@pytest.fixture(scope="module")
+def redis(need_program: Any) -> Iterator[Any]:
+    """A real Redis, started when it is first wanted."""
+    started: list[Any] = []
+
+    def port() -> int:
+        need_program("redis-server")
+        if not started:
+            started.append(servers.KINDS["redis"]())
+        return int(started[0].about()["port"])
+
+    yield port
+    for server in started:
+        server.close()
+
+
+@pytest.fixture(params=["memory", "dir", "redis"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, redis: Any) -> fb.DataStore:
+    """An empty store."""
+    if request.param == "redis":
+        return fb.DataStore.connect(f"redis://127.0.0.1:{redis()}/?prefix={tmp_path.name}:")
+    return fb.DataStore.connect("memory:" if request.param == "memory" else f"dir:{tmp_path / 'store'}")
+
+
+@pytest.fixture
+def dataset() -> fb.DataSet:
+    """An empty dataset in memory."""
+    return fb.DataStore.connect("memory:").root.create_dataset("a")
+
+
+def again(path: Path | str, *, url: str = "memory:", **options: Any) -> fb.DataSet:
+    """Make a store of an exported file."""
+    dataset = fb.DataStore.connect(url).root.create_dataset("again")
+    bring(path, dataset, **options)
+    return dataset
+
+
+def store_raw(container: Any, label: str, kind: str, value: bytes) -> None:
+    """Store bytes, as programs of C++ do."""
+    container.datastore._core.store(container._key, (label, kind), value, True)
+
+
+def fill(dataset: fb.DataSet) -> None:
+    """Store products of all kinds, most of which not all events have."""
+    for run in (3, 1):
+        for subrun in (2, 1):
+            for number in (7, 5, 6):
+                event = dataset.create_run(run).create_subrun(subrun).create_event(number)
+                event.store("n", 10 * run + number)
+                if number != 6:
+                    event.store("pt", np.array([0.5] * (number - 5), "f4"))
+                    event.store("tracks", [Track(1.5, [Hit(0.5, number)], "a"), Track(2.5, [])])
+                if run == 1:
+                    event.store("rec.slc", np.array([number], "i2"))
+                    event.store("a/b", "text")
+                    event.store("raw", b"\x00\xff" * number)
+                if number == 5:
+                    event.store("raw", 1.5)
+                    event.store("raw", np.array([1, 2], "i8"))
+                    event.store("choice", ak.Array([[1.5, "x", None]]), typename=None)
+                    event.store("pickled", {"a": (1, 2)}, typename="pickle")
+                    event.store("packed", {"a": [1, 2]})
+                    store_raw(event, "unknown", "boost::Thing", b"\x16serialization\xff")
+                    store_raw(event, "text", "std::string", (3).to_bytes(8, "little") + b"\xff\xfe\x00")
+    dataset[1].store("calibration", np.array([1.5, 2.5]))
+    dataset[1][2].store("luminosity", 12.5)
+    dataset[3][1].store("luminosity", 13.5)
+    dataset[3][1].store("note", b"")
+    dataset.store("made by", "a test")
+    dataset.create_run(9)
+    dataset.create_run(2).create_subrun(4)
+
+
+def test_everything_comes_back(store: fb.DataStore, tmp_path: Path) -> None:
+    dataset = store.root.create_dataset("fermilab/nova")
+    fill(dataset)
+    report = fb.export(dataset, tmp_path / "a.root")
+    assert report.events == 12
+    assert report.ntuples == {"Events": 12, "Events_dataset": 1, "Events_runs": 2, "Events_subruns": 3}
+    assert report.bytes_out == (tmp_path / "a.root").stat().st_size
+    copy = again(tmp_path / "a.root", url=f"dir:{tmp_path / 'again'}")
+    assert everything(copy) == everything(dataset)
+    # and once more, of what has come back
+    fb.export(copy, tmp_path / "b.root")
+    assert everything(again(tmp_path / "b.root")) == everything(dataset)
+    assert fb.open({tmp_path / "b.root": "Events"}).verify().ok
+    track = copy[1][1][5].load("tracks", list[Track])[0]
+    assert track == Track(1.5, [Hit(0.5, 5)], "a")
+
+
+def test_columns_are_what_the_report_says(dataset: fb.DataSet, tmp_path: Path) -> None:
+    fill(dataset)
+    report = fb.export(dataset, tmp_path / "a.root")
+    nt = fb.open({tmp_path / "a.root": "Events"})
+    types = {field.name: field.typename for field in nt.fields}
+    columns = {
+        one.column: (one.label, one.type, one.form, one.number) for one in report.products if one.ntuple == "Events"
+    }
+    assert list(types)[:3] == ["run", "subrun", "event"]
+    assert list(types)[3:] == list(columns)
+    assert types["n"] == "std::int64_t"
+    assert columns["n"] == ("n", "std::int64_t", "value", 12)
+    assert types["tracks"] == "std::optional<std::vector<Track>>"
+    assert columns["tracks"] == ("tracks", "std::vector<Track>", "optional", 8)
+    assert columns["rec_slc"][0] == "rec.slc"
+    assert types["rec_slc"] == "std::optional<std::vector<std::int16_t>>"
+    assert columns["a_b"][0] == "a/b"
+    assert types["raw_double"] == "std::optional<double>"
+    assert types["raw_vector_int64_t"] == "std::optional<std::vector<std::int64_t>>"
+    assert types["raw_bytes"] == "std::optional<std::vector<std::byte>>"
+    assert columns["raw_bytes"][2] == "optional bytes"
+    assert json.loads(nt["rec_slc"].description)["femtobarn"]["product"]["label"] == "rec.slc"
+    assert [warning for warning in report.warnings if "boost::Thing" in warning]
+    assert len(report.warnings) == 1
+    assert "12 events" in repr(report)
+    # no product is another thing than one that is empty
+    assert nt["pt"].array().to_list()[:3] == [[], None, [0.5, 0.5]]
+
+
+def test_a_file_without_more_has_one_ntuple(dataset: fb.DataSet, tmp_path: Path) -> None:
+    dataset.create_run(1).create_subrun(1).create_event(1).store("x", 1.5)
+    assert fb.export(dataset, tmp_path / "a.root").ntuples == {"Events": 1}
+    assert fb.open(tmp_path / "a.root").arrays().to_list() == [{"run": 1, "subrun": 1, "event": 1, "x": 1.5}]
+
+
+def test_parts_are_exported(dataset: fb.DataSet, tmp_path: Path) -> None:
+    fill(dataset)
+    assert fb.export(dataset[1], tmp_path / "a.root").events == 6
+    assert fb.open({tmp_path / "a.root": "Events_runs"}).arrays().to_list() == [{"run": 1, "calibration": [1.5, 2.5]}]
+    report = fb.export(dataset[3][1], tmp_path / "a.root", overwrite=True, name="Part")
+    assert report.ntuples == {"Part": 3, "Part_subruns": 1}
+    report = fb.export(dataset, tmp_path / "a.root", overwrite=True, runs=[3, 2], products=["n", "p*"])
+    assert report.ntuples == {"Events": 6, "Events_subruns": 1}
+    assert {one.label for one in report.products} == {"n", "pt", "packed", "pickled"}
+    report = fb.export(dataset, tmp_path / "a.root", overwrite=True, products=("raw", float), runs=1)
+    assert [(one.label, one.type) for one in report.products] == [("raw", "double")]
+    for wanted in ("tracks_", ("raw", "float"), ["n", "zz"]):
+        with pytest.raises(fb.KeyNotFoundError, match="has no product"):
+            fb.export(dataset, tmp_path / "b.root", products=wanted)
+    with pytest.raises(fb.KeyNotFoundError, match="there is no run 77"):
+        fb.export(dataset, tmp_path / "b.root", runs=[1, 77])
+    with pytest.raises(fb.UsageError, match="runs are of a dataset"):
+        fb.export(dataset[1], tmp_path / "b.root", runs=[1])
+    with pytest.raises(fb.UsageError, match="a dataset, run or subrun is exported"):
+        fb.export(dataset.datastore, tmp_path / "b.root")  # type: ignore[arg-type]
+    assert not (tmp_path / "b.root").exists()
+
+
+def test_datasets_in_it_are_told(dataset: fb.DataSet, tmp_path: Path) -> None:
+    dataset.create_dataset("b")
+    assert fb.export(dataset, tmp_path / "a.root").warnings == ("dataset 'a/b' is not part of it: export it by itself",)
+
+
+def test_the_root_has_no_events(dataset: fb.DataSet, tmp_path: Path) -> None:
+    with pytest.raises(fb.UsageError, match="the root of a store holds no events: export a dataset in it, as 'a'"):
+        fb.export(dataset.datastore.root, tmp_path / "a.root")
+
+
+def test_files_of_servers_are_exported_and_read(dataset: fb.DataSet, tmp_path: Path, need_program: Any) -> None:
+    need_program("nginx")
+    fill(dataset)
+    server = servers.Nginx()
+    try:
+        report = fb.export(dataset, f"{server.url}/dav/a.root", storage_options={"spool_folder": str(tmp_path)})
+        assert report.bytes_out is None
+        assert everything(again(f"{server.url}/dav/a.root")) == everything(dataset)
+        store_raw(dataset[1][1][5], "n", "std::int64_t", b"short")
+        with pytest.raises(fb.FormatError, match="run 1, subrun 1, event 5"):
+            fb.export(dataset, f"{server.url}/dav/b.root", storage_options={"spool_folder": str(tmp_path)})
+        assert not [path for path in server.data.rglob("*b.root*") if path.is_file()]
+    finally:
+        server.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_dataset_is_an_ntuple_without_entries(dataset: fb.DataSet, tmp_path: Path) -> None:
+    assert fb.export(dataset, tmp_path / "a.root").events == 0
+    assert everything(again(tmp_path / "a.root")) == everything(dataset)
+
+
+def test_names_of_columns_are_those_of_the_numbers_last(dataset: fb.DataSet, tmp_path: Path) -> None:
+    event = dataset.create_run(1).create_subrun(2).create_event(3)
+    for label in ("run", "event", "luminosityBlock", "a.b", "a/b", "a_b", "", "_0", "über", "rün lumi"):
+        event.store(label, len(label))
+    fb.export(dataset, tmp_path / "a.root")
+    nt = fb.open(tmp_path / "a.root")
+    assert nt["a_b"].array().to_list() == [3]
+    names = {"run_2", "event_2", "a_b_2", "a_b_3", "product", "product_0", "über", "rün_lumi"}
+    assert names <= {field.name for field in nt.fields}
+    assert everything(again(tmp_path / "a.root")) == everything(dataset)
+    fb.export(dataset, tmp_path / "b.root", numbers=("run", "luminosityBlock", "event"))
+    assert fb.open(tmp_path / "b.root")["luminosityBlock"].array().to_list() == [2]
+    assert everything(again(tmp_path / "b.root")) == everything(dataset)
+    with pytest.raises(fb.UsageError, match="three columns"):
+        fb.export(dataset, tmp_path / "b.root", numbers=("run", "run", "event"))
+
+
+def test_no_two_columns_have_one_name() -> None:
+    products = [("x", "a"), ("x", "b"), ("x_a", "c"), ("x.a", "c"), ("x/a", "c"), ("x_a_2", "c")]
+    names = column_names(products, ["x_b"])
+    assert len(set(names.values()) | {"x_b"}) == len(products) + 1
+    assert names["x_a", "c"] == "x_a"
+    assert names["x_a_2", "c"] == "x_a_2"
+
+
+def test_a_file_that_is_there_stays(dataset: fb.DataSet, tmp_path: Path) -> None:
+    dataset.create_run(1).create_subrun(1).create_event(1).store("x", 1.5)
+    fb.export(dataset, tmp_path / "a.root")
+    before = (tmp_path / "a.root").read_bytes()
+    with pytest.raises(fb.FileError, match="is there already"):
+        fb.export(dataset, tmp_path / "a.root")
+    # neither does an error replace it
+    store_raw(dataset[1][1][1], "x", "std::vector<float>", b"short")
+    with pytest.raises(fb.FormatError, match="run 1, subrun 1, event 1"):
+        fb.export(dataset, tmp_path / "a.root", overwrite=True)
+    assert (tmp_path / "a.root").read_bytes() == before
+    assert list(tmp_path.iterdir()) == [tmp_path / "a.root"]
+
+
+def test_what_changes_meanwhile_is_told(dataset: fb.DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    subrun = dataset.create_run(1).create_subrun(1)
+    for n in range(200):
+        subrun.create_event(n).store("x", n)
+    begin = _export._Exporting._begin
+
+    def another(*given: Any) -> Any:
+        subrun.create_event(1000).store("x", 0)
+        return begin(*given)
+
+    monkeypatch.setattr(_export._Exporting, "_begin", another)
+    with pytest.raises(fb.FileError, match="had 200 events when its products were counted, and 201"):
+        fb.export(dataset, tmp_path / "a.root")
+    assert not (tmp_path / "a.root").exists()
+
+
+def test_products_without_an_event_hide_none_that_is_missing(dataset: fb.DataSet, tmp_path: Path) -> None:
+    """A writer that was killed has stored a product, and not yet its event: as many are counted as there are events."""
+    subrun = dataset.create_run(1).create_subrun(1)
+    for n in (1, 2, 3):
+        subrun.create_event(n).store("n", n)
+    subrun[1].store("x", 0.5)
+    subrun[2].store("x", 1.5)
+    key = dataset.datastore._core.child(subrun._key, 99)
+    dataset.datastore._core.store(key, ("x", "double"), bytes(8), True)
+    report = fb.export(dataset, tmp_path / "a.root")
+    assert [(one.label, one.form, one.number) for one in report.products] == [("n", "value", 3), ("x", "optional", 2)]
+    assert fb.open(tmp_path / "a.root")["x"].array().to_list() == [0.5, 1.5, None]
+
+
+def test_memory_follows_the_size_of_products(
+    dataset: fb.DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_export, "_BATCH", 100_000)
+    with dataset.datastore.write_batch() as batch:
+        for run in range(3):
+            # small, large and small again
+            sizes = [0 if n < 500 or n > 700 else 5000 for n in range(1500)]
+            values = ak.unflatten(np.arange(sum(sizes), dtype="i4"), sizes)
+            batch.store_arrays(dataset, {"x": values}, run=run, subrun=1, event=np.arange(1500))
+    seen: list[tuple[int, int]] = []
+    batches = _export._loaded
+
+    def watched(*given: Any) -> Iterator[Any]:
+        for events in batches(*given):
+            seen.append((len(events), events.nbytes))
+            yield events
+
+    monkeypatch.setattr(_export, "_loaded", watched)
+    fb.export(dataset, tmp_path / "a.root")
+    assert max(n for n, _ in seen) > 500
+    assert sum(n for n, _ in seen) == 4500
+    assert everything(again(tmp_path / "a.root", step="1 MB")) == everything(dataset)
+
+
+# -- any value ---------------------------------------------------------------------------------------------------
+
+
+@hypothesis.settings(max_examples=60, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.given(st.data())
+def test_any_values_come_back(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+    draw = data.draw
+    n = draw(st.integers(1, 12))
+    dataset = fb.DataStore.connect("memory:").root.create_dataset("a")
+    numbers = draw(st.lists(st.integers(0, 2**64 - 2), min_size=n, max_size=n, unique=True))
+    runs = np.array(draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)), "u8")
+    event = np.array(numbers, "u8")
+    with dataset.datastore.write_batch() as batch:
+        batch.store_arrays(dataset, {}, run=runs, subrun=1, event=event)
+        for i, kind in enumerate(draw(st.lists(KINDS, min_size=1, max_size=3))):
+            there = np.array(draw(st.lists(st.booleans(), min_size=n, max_size=n)), bool)
+            array = ak.Array(values_of(kind, draw, int(there.sum())))
+            try:
+                where = {"run": runs[there], "subrun": 1, "event": event[there]}
+                batch.store_arrays(dataset, {draw(st.sampled_from([f"f{i}", f"f.{i}"])): array}, **where)
+            except fb.UsageError as error:
+                # of what has no value no type is known, and lists of nothing are no products
+                if not any(known in str(error) for known in ("unknown", "no bytes", "no type")):
+                    raise
+    path = tmp_path_factory.mktemp("any") / "a.root"
+    report = fb.export(dataset, path)
+    copy = again(path)
+    assert everything(copy) == everything(dataset)
+    assert fb.open({path: "Events"}).verify().ok
+    for one in report.products:
+        if one.form in ("value", "optional") and "_" not in one.column:
+            read = fb.open({path: "Events"})[one.column].array()
+            assert str(read.to_list()) == str(dataset.arrays((one.label, one.type)).to_list())
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("std::optional<double>", [b"\x00", b"\x01" + bytes(8), None]),
+        ("std::variant<double,std::string>", [b"\x00", b"\x01" + bytes(8), b"\x02" + bytes(8), None]),
+        ("std::optional<std::optional<double>>", [b"\x00", b"\x01\x00", b"\x01\x01" + bytes(8), None]),
+        ("std::vector<std::optional<std::variant<double>>>", [bytes(8), b"\x02" + bytes(7) + b"\x00\x01\x00", None]),
+        ("std::variant<std::optional<double>,bool>", [b"\x00", b"\x01\x00", b"\x01\x01" + bytes(8), b"\x02\x01"]),
+        ("std::unique_ptr<double>", [b"\x00", b"\x01" + bytes(8), None]),
+        ("std::unique_ptr<std::vector<float>>", [b"\x00", b"\x01" + bytes(8), None]),
+        ("std::atomic<std::int32_t>", [b"\x01\x02\x03\x04", None]),
+        ("std::bitset<3>", [b"\x00\x01\x01", None]),
+        ("std::tuple<>", [b"\x00", None]),
+        ("std::map<std::int32_t,std::string>", [bytes(8), None]),
+        ("std::set<double>", [bytes(8), b"\x01" + bytes(7) + bytes(8)]),
+        ("std::vector<std::byte>", [bytes(8), b"\x01" + bytes(7) + b"\xff", None]),
+        ("vector<float>", [bytes(8), None]),
+        ("std::array<std::array<char,2>,2>", [b"abcd", None]),
+        ("Box<float>", [bytes(4), None]),
+        ("std::vector<Box<std::pair<float,double>>>", [bytes(8)]),
+        ("Empty", [bytes(1), None]),
+        ("Dotted", [bytes(4), None]),
+        ("Derived", [bytes(8), None]),
+    ],
+)
+def test_what_may_be_missing_in_several_ways_is_kept_apart(
+    dataset: fb.DataSet, tmp_path: Path, kind: str, values: list[bytes | None]
+) -> None:
+    core = dataset.datastore._core
+    core.note_class("Box<float>", [("x", "float")])
+    core.note_class("Box<std::pair<float,double>>", [("x", "std::pair<float,double>")])
+    core.note_class("Empty", [])
+    core.note_class("Dotted", [("a.b", "float")])
+    core.note_class("Base", [("a", "float")])
+    core.note_class("Derived", [(":_0", "Base"), ("b", "float")])
+    subrun = dataset.create_run(1).create_subrun(1)
+    for n, value in enumerate(values):
+        event = subrun.create_event(n)
+        if value is not None:
+            store_raw(event, "x", kind, value)
+    fb.export(dataset, tmp_path / "a.root")
+    copy = again(tmp_path / "a.root")
+    assert everything(copy) == everything(dataset)
+    for name in ("Box<float>", "Dotted"):
+        if name in kind:
+            assert copy.datastore._core.classes(kind) == core.classes(kind)
+
+
+# -- real files, and other readers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["ttree/nano_dy.root", "rntuple/nano_dy_rntuple.root", "ttree/nanoaod_2015_ttbar_200.root"]
+)
+@pytest.mark.parametrize("collections", [False, True])
+def test_nanoaod_comes_back_in_order(
+    store: fb.DataStore, shared: Path, tmp_path: Path, name: str, collections: bool
+) -> None:
+    dataset = store.root.create_dataset("nano")
+    bring(shared / name, dataset, collections=collections)
+    numbers = ("run", "luminosityBlock", "event")
+    fb.export(dataset, tmp_path / "a.root", numbers=numbers)
+    nt, original = fb.open(tmp_path / "a.root"), fb.open({shared / name: "Events"})
+    order = np.lexsort([np.asarray(original[number].array()) for number in reversed(numbers)])
+    read, wanted = nt.arrays(how=dict), original.arrays(how=dict)
+    assert list(read)[:3] == list(numbers)
+    fields = [field for field in wanted if field in read]
+    assert len(fields) > 500
+    for field in fields:
+        assert str(read[field].to_list()) == str(wanted[field][order].to_list()), field
+    if collections:
+        for member in read["Muon"].fields:
+            assert str(read["Muon"][member].to_list()) == str(wanted[f"Muon_{member}"][order].to_list()), member
+    else:
+        assert len(fields) == len(wanted) - sum(field.startswith("_collection") for field in wanted)
+    assert everything(again(tmp_path / "a.root")) == everything(dataset)
+
+
+ORACLE = Path(__file__).with_name("oracle")
+DUMP = """
+import os, pathlib, sys
+sys.path.insert(0, sys.argv[1])
+from dump_with_root import dump
+for ntuple in sys.argv[4:]:
+    pathlib.Path(sys.argv[3], ntuple + ".json").write_text(dump(sys.argv[2], ntuple), encoding="utf-8")
+os._exit(0)
+"""
+
+
+@pytest.mark.oracle
+def test_root_reads_what_is_exported(dataset: fb.DataSet, tmp_path: Path, run_root: Any) -> None:
+    fill(dataset)
+    path = tmp_path / "a.root"
+    report = fb.export(dataset, path)
+    run_root(DUMP, ORACLE, path, tmp_path, *report.ntuples)
+    for name, entries in report.ntuples.items():
+        golden = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
+        assert golden["entries"] == entries
+        nt = fb.open({path: name})
+        assert [field["name"] for field in golden["schema"] if "parent" not in field] == [f.name for f in nt.fields]
+        assert_fields_are_golden(golden, nt, None, None)
+
+
+@pytest.mark.oracle
+def test_uproot_reads_what_is_exported(dataset: fb.DataSet, tmp_path: Path, need: Any) -> None:
+    uproot = need("uproot")
+    fill(dataset)
+    path = tmp_path / "a.root"
+    fb.export(dataset, path, products=["n", "pt", "tracks", "rec.slc", "raw"])
+    nt = fb.open({path: "Events"})
+    with uproot.open(path) as file:
+        read = file["Events"].arrays()
+    assert read["run"].to_list() == nt["run"].array().to_list()
+    for field in nt.fields:
+        assert str(read[field.name].to_list()) == str(field.array().to_list()), field.name
+
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+# A class that is described, and one of which nobody has said anything: programs of HEPnOS have such
+CPP = """
+#include <femtobarn.hpp>
+struct Point { float x; std::int16_t n; double y; };
+FB_DESCRIBE(Point, x, n, y)
+struct Cell { std::uint32_t plane; bool is_good; };
+int main(int, char **argv) {
+    const fb::Store store = fb::Store::connect(argv[1]);
+    const fb::DataSet data = store.create_dataset("cpp");
+    fb::WriteBatch batch(store);
+    const fb::Item subrun = data.create(1).create(2);
+    for (std::uint64_t number = 0; number < 100; ++number) {
+        const fb::Item event = batch.create(subrun, number);
+        batch.store(event, "points", std::vector<Point>(number % 3, Point{1.5F, 7, 2.5}));
+        if (number % 2) batch.store(event, "cells", std::vector<Cell>(2, Cell{3, true}));
+    }
+    batch.flush();
+}
+"""
+
+
+def test_products_of_cpp_are_exported(cargo: str, need_program: Any, tmp_path: Path) -> None:
+    compiler = need_program("c++")
+    subprocess.run(
+        [cargo, "build", "--release", "--locked", "--quiet", "-p", "femtobarn-capi"], cwd=CHECKOUT, check=True
+    )
+    library = Path(os.environ.get("CARGO_TARGET_DIR", CHECKOUT / "target")) / "release"
+    (tmp_path / "fill.cpp").write_text(CPP)
+    flags = [f"-I{CHECKOUT / 'include'}", f"-L{library}", "-lfemtobarn_c", f"-Wl,-rpath,{library}"]
+    subprocess.run([compiler, "-std=c++17", tmp_path / "fill.cpp", *flags, "-o", tmp_path / "fill"], check=True)
+    subprocess.run([tmp_path / "fill", f"dir:{tmp_path / 'store'}"], check=True, timeout=60)
+    dataset = fb.DataStore.connect(f"dir:{tmp_path / 'store'}", mode="r")["cpp"]
+    report = fb.export(dataset, tmp_path / "a.root")
+    found = [(one.label, one.type, one.form, one.number) for one in report.products]
+    assert found == [
+        ("cells", "std::vector<Cell>", "optional bytes", 50),
+        ("points", "std::vector<Point>", "value", 100),
+    ]
+    (warning,) = report.warnings
+    assert "product 'cells' of type std::vector<Cell> is stored as bytes in Events.cells" in warning
+    nt = fb.open(tmp_path / "a.root")
+    assert nt["points"].array()[2].to_list() == [{"x": 1.5, "n": 7, "y": 2.5}] * 2
+    copy, cells = again(tmp_path / "a.root"), ("cells", "std::vector<Cell>")
+    assert copy.arrays("points").to_list() == dataset.arrays("points").to_list()
+    ours, theirs = everything(copy), everything(dataset)
+    assert ours.keys() == theirs.keys()
+    assert all(ours[key].get(cells) == products.get(cells) for key, products in theirs.items())

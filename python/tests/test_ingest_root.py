@@ -1,0 +1,244 @@
+"""ROOT files become events with products: every field, in its type, with the values that reading gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import awkward as ak
+import numpy as np
+import pytest
+from stored import bring
+
+import femtobarn as fb
+from femtobarn import _ingest_root
+from femtobarn._ingest_root import chunks
+
+
+@pytest.fixture(params=["memory", "dir"])
+def dataset(request: pytest.FixtureRequest, tmp_path: Path) -> fb.DataSet:
+    """An empty dataset."""
+    url = "memory:" if request.param == "memory" else f"dir:{tmp_path / 'store'}"
+    return fb.DataStore.connect(url).root.create_dataset("nano")
+
+
+NUMBERS = {"run": np.array([1, 1, 2], "u4"), "luminosityBlock": np.array([7, 7, 1], "u4")}
+
+
+def write(path: Path, fields: dict[str, Any], **numbers: Any) -> Path:
+    numbers = {**NUMBERS, "event": np.array([5, 4, 9], "u8"), **numbers}
+    fb.write(path, {**{name: values for name, values in numbers.items() if values is not None}, **fields})
+    return path
+
+
+def same(found: Any, wanted: Any) -> bool:
+    return bool(ak.array_equal(found, wanted, equal_nan=True, check_parameters=False, same_content_types=False))
+
+
+def test_entries_become_events_in_any_order(dataset: fb.DataSet, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.root", {"x": [0.5, 1.5, 2.5], "name": ["a", "", "ü"]})
+    bring(path, dataset)
+    assert [str(event) for event in dataset.events()] == [
+        "run 1, subrun 7, event 4",
+        "run 1, subrun 7, event 5",
+        "run 2, subrun 1, event 9",
+    ]
+    assert dataset.arrays("x").tolist() == [1.5, 0.5, 2.5]
+    assert dataset[1][7][4].products() == [fb.Product("name", "std::string"), fb.Product("x", "double")]
+
+
+def is_length(nt: fb.NTuple, field: str) -> bool:
+    return "RNTupleCardinality" in (nt[field].typename or "")
+
+
+NANOAOD = [
+    "ttree/nano_dy.root",
+    "ttree/nano_tt_v12.root",
+    "ttree/nanoaod_2015_ttbar_200.root",
+    "rntuple/nano_dy_rntuple.root",
+]
+
+
+@pytest.mark.parametrize("name", NANOAOD)
+def test_every_field_of_nanoaod_is_stored_with_its_type(dataset: fb.DataSet, shared: Path, name: str) -> None:
+    nt = fb.open({shared / name: "Events"})
+    bring(shared / name, dataset, step=50)
+    arrays = nt.arrays(how=dict)
+    order = np.lexsort([np.asarray(arrays[name]) for name in ("event", "luminosityBlock", "run")])
+    fields = [name for name in arrays if name not in ("run", "luminosityBlock", "event") and not name.startswith("_")]
+    stored = dataset.arrays(fields, numbers=True)
+    assert len(fields) > 600
+    assert stored["event"].tolist() == arrays["event"][order].tolist()
+    for name in fields:
+        # a length is read with a sign, and stored as what it is in C++
+        wanted = arrays[name][order]
+        assert same(stored[name], ak.values_astype(wanted, "uint32") if is_length(nt, name) else wanted), name
+    types = {product.label: product.type for product in next(dataset.events()).products()}
+    assert sorted(types) == sorted(fields)
+    assert types["Muon_pt"] in ("std::vector<float>", "ROOT::VecOps::RVec<float>")
+    assert types["nMuon"] in ("std::uint32_t", "std::int32_t")
+    assert types["HLT_IsoMu24"] == "bool" if "HLT_IsoMu24" in types else True
+
+
+@pytest.mark.parametrize("name", ["ttree/nano_dy.root", "rntuple/nano_dy_rntuple.root"])
+def test_collections_are_gathered(dataset: fb.DataSet, shared: Path, name: str) -> None:
+    nt = fb.open({shared / name: "Events"})
+    bring(shared / name, dataset, collections=True)
+    event = next(dataset.events())
+    types = {product.label: product.type for product in event.products()}
+    assert types["Muon"] == "std::vector<Muon>"
+    assert types["MET_pt"] == "float"
+    assert not [label for label in types if label.startswith(("Muon_", "nMuon"))]
+    order = np.lexsort([np.asarray(nt[name].array()) for name in ("event", "luminosityBlock", "run")])
+    muons = dataset.arrays("Muon")
+    assert len(muons.fields) > 30
+    for member in muons.fields:
+        assert same(muons[member], nt[f"Muon_{member}"].array()[order])
+    assert ak.num(muons).tolist() == nt["nMuon"].array()[order].tolist()
+    # a counter without further arrays stays what it is
+    if "nLHEScaleWeight" in nt:
+        assert types["LHEScaleWeight"].endswith("<float>")
+        assert types["nLHEScaleWeight"] == "std::uint32_t"
+
+
+def test_arrays_of_other_lengths_are_no_collection(dataset: fb.DataSet, tmp_path: Path) -> None:
+    fields = {"nMuon": np.array([1, 0, 2], "u4"), "Muon_pt": ak.Array([[0.5], [], [1.5, 2.5]])}
+    path = write(tmp_path / "a.root", {**fields, "Muon_idx": ak.Array([[0], [1], [1, 2]])})
+    with pytest.raises(fb.UsageError, match=r"Muon_idx has 1 items in entry 1, and nMuon is 0"):
+        bring(path, dataset, collections=True)
+    bring(path, dataset, collections=True, drop="Muon_idx")
+    assert dataset.arrays("Muon").tolist() == [[], [{"pt": 0.5}], [{"pt": 1.5}, {"pt": 2.5}]]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "options", "error", "message"),
+    [
+        ({"event": None}, {}, fb.KeyNotFoundError, "no field 'event', which would be the number of the event"),
+        (
+            {"luminosityBlock": None, "LumiBlockNum": [7, 7, 1]},
+            {},
+            fb.KeyNotFoundError,
+            "by subrun=",
+        ),
+        ({}, {"subrun": "luminosityBlok"}, fb.KeyNotFoundError, "did you mean 'luminosityBlock'"),
+        (
+            {"event": [1.0, 2.0, 3.0]},
+            {},
+            fb.UsageError,
+            "field 'event' is double, and",
+        ),
+        ({"run": [1, -4, 2]}, {}, fb.UsageError, "field 'run' holds -4: no run is negative"),
+        ({"event": np.array([1, 2, 2**64 - 1], "u8")}, {}, fb.UsageError, "which stands for no event"),
+        ({"event": np.array([3, 3, 3], "u8")}, {}, fb.UsageError, "entries 0 and 1 are both event 3 of run 1"),
+        ({}, {"subrun": "run", "event": "event"}, fb.UsageError, "three fields"),
+        ({}, {"fields": "Jet_*"}, fb.KeyNotFoundError, r"no field is 'Jet_\*'"),
+        ({}, {"drop": "xx"}, fb.KeyNotFoundError, "no field is 'xx'"),
+    ],
+)
+def test_numbers_that_are_none_are_told(
+    tmp_path: Path, numbers: dict[str, Any], options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    path = write(tmp_path / "a.root", {"x": [1, 2, 3]}, **numbers)
+    with pytest.raises(error, match=message) as caught:
+        list(chunks(path, **options))
+    assert str(path) in str(caught.value) or "three fields" in message
+
+
+def test_signed_integers_are_numbers_too(dataset: fb.DataSet, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.root", {"x": [1, 2, 3]}, run=np.array([1, 1, 2], "i4"), event=np.array([5, 4, 9], "i8"))
+    bring(path, dataset)
+    assert dataset.arrays("x").tolist() == [2, 1, 3]
+
+
+def test_fields_are_chosen_and_dropped(dataset: fb.DataSet, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.root", {"a_x": [1, 2, 3], "a_y": [1, 2, 3], "b": [1, 2, 3]})
+    bring(path, dataset, fields=["a_*", "b"], drop="a_y")
+    assert [product.label for product in next(dataset.events()).products()] == ["a_x", "b"]
+
+
+def test_the_tree_is_said_where_there_are_several(dataset: fb.DataSet, tmp_path: Path, shared: Path) -> None:
+    path = tmp_path / "a.root"
+    with fb.recreate(path) as file:
+        for n, name in enumerate(("one", "two")):
+            numbers = {"run": [n], "luminosityBlock": [n], "event": [n]}
+            file[name] = {**numbers, "x": [n]}
+    with pytest.raises(fb.UsageError, match=r"name one of them: one, two.*or say tree="):
+        list(chunks(path))
+    bring(path, dataset, tree="two")
+    assert dataset.arrays("x").tolist() == [1]
+    (chunk,) = chunks(f"{path}:one")
+    assert chunk.run.tolist() == [0]
+    # of files of NanoAOD, "Events"
+    assert sum(map(len, chunks(shared / "ttree" / "nano_dy.root", fields="Muon_pt"))) == 40
+
+
+def test_chunks_are_as_large_as_is_said(tmp_path: Path) -> None:
+    n = 10_000
+    numbers = {"run": np.ones(n, "u4"), "luminosityBlock": np.ones(n, "u4"), "event": np.arange(n, dtype="u8")[::-1]}
+    path = tmp_path / "a.root"
+    fb.write(path, {**numbers, "x": np.arange(n, dtype="f8")})
+    assert [len(chunk) for chunk in chunks(path, step=3000)] == [3000, 3000, 3000, 1000]
+    small = list(chunks(path, step="32 kB"))
+    assert len(small) > 5
+    assert np.concatenate([np.asarray(chunk.products["x"]) for chunk in small]).tolist() == list(range(n))
+
+
+# With what they are the same as in the ntuple
+TYPES = ["associative", "classes", "encodings", "keys_zstd", "lists", "mixed_zstd", "scalars", "untyped", "double32"]
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_every_type_is_stored_as_reading_gives_it(
+    dataset: fb.DataSet, testdata: Path, tmp_path: Path, name: str
+) -> None:
+    """Of files that ROOT wrote, beside which numbers are put."""
+    nt = fb.open(testdata / "rntuple" / f"{name}.root")
+    n = nt.num_entries
+    other = tmp_path / "numbers.root"
+    fb.write(other, {"run": np.ones(n, "u4"), "luminosityBlock": np.ones(n, "u4"), "event": np.arange(n, dtype="u8")})
+    path = tmp_path / "joined.root"
+    fb.join_columns([other, testdata / "rntuple" / f"{name}.root"], path)
+    nt = fb.open(path)
+    refused = [name for (name, _), _, why, _ in nt._core.described() if why is not None]
+    bring(path, dataset, drop=refused)
+    schema = {record["name"]: record for record in nt._schema.records.values() if record["parent"] is None}
+    products = {product.label: product.type for product in next(dataset.events()).products()}
+    fields = [(name, kind) for (name, _), kind, why, _ in nt._core.described() if why is None and name not in DEFAULT]
+    assert sorted(products) == sorted(name for name, _ in fields)
+    fb.export(dataset, tmp_path / "exported.root")
+    exported = fb.open(tmp_path / "exported.root")
+    for field, _ in fields:
+        wanted = str(nt[field].array().to_list())
+        assert str(exported[field].array().to_list()) == wanted, field
+        found = str(dataset.arrays(field).to_list())
+        # bases are members of their own here, and a pointer is a value or none, not a list
+        assert found == wanted or ":_0" in found or field in ("outer", "members"), field
+        own = schema[field]["typename"]
+        is_plain = own and "RNTupleCardinality" not in own and "fb::" not in own
+        if is_plain:
+            assert products[field] == own
+
+
+DEFAULT = ("run", "luminosityBlock", "event")
+
+
+def test_objects_of_streamers_are_told_with_what_to_do(testdata: Path, tmp_path: Path) -> None:
+    nt = fb.open(testdata / "rntuple" / "streamers.root")
+    n = nt.num_entries
+    numbers = {"run": np.ones(n, "u4"), "luminosityBlock": np.ones(n, "u4"), "event": np.arange(n, dtype="u8")}
+    fb.write(tmp_path / "numbers.root", numbers)
+    fb.join_columns([tmp_path / "numbers.root", testdata / "rntuple" / "streamers.root"], tmp_path / "joined.root")
+    with pytest.raises(fb.UsageError, match=r"field 'blob' of type fb::Blob cannot be a product.*drop='blob'"):
+        chunks(tmp_path / "joined.root")
+
+
+def test_different_events_of_one_hash_are_different(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "a.root", {"x": [1, 2, 3]})
+    monkeypatch.setattr(_ingest_root, "_mixed", lambda numbers: np.zeros(len(numbers[0]), np.uint64))
+    assert sum(map(len, chunks(path))) == 3
+    path = write(tmp_path / "b.root", {"x": [1, 2, 3]}, run=np.array([1, 1, 1], "u4"), event=np.array([5, 4, 5], "u8"))
+    assert sum(map(len, chunks(path))) == 3  # of two subruns
+    numbers = {"run": np.ones(3, "u4"), "luminosityBlock": np.ones(3, "u4"), "event": np.array([5, 4, 5], "u8")}
+    path = write(tmp_path / "c.root", {"x": [1, 2, 3]}, **numbers)
+    with pytest.raises(fb.UsageError, match="entries 0 and 2 are both event 5"):
+        chunks(path)
