@@ -24,6 +24,7 @@ from femtobarn._open import open
 from femtobarn._prefetch import EventBatch, Prefetcher
 from femtobarn._process import ProcessError, ProcessResult, process
 from femtobarn._products import Arrow, As, Awkward, NumPy
+from femtobarn._ptr import Ptr
 from femtobarn._report import Report
 from femtobarn._reshape import clone, reshape, skim
 from femtobarn._spec import Cardinality, Class, Enum, Projected, Type
@@ -84,6 +85,7 @@ __all__ = [
     "ProcessStatistics",
     "Product",
     "Projected",
+    "Ptr",
     "Queue",
     "Report",
     "Request",

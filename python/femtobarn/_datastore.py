@@ -15,6 +15,7 @@ from femtobarn import _core
 from femtobarn._containers import Container, DataSet
 from femtobarn._prefetch import Prefetcher
 from femtobarn._products import column, encoded, loaded, type_name_of
+from femtobarn._ptr import MISSING, load_refs
 from femtobarn.errors import ExistsError, KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -222,6 +223,39 @@ class DataStore:
         """
         return Prefetcher(self, tuple(products), batch_size, ahead)
 
+    def load_refs(self, refs: Any, *, default: Any = MISSING) -> Any:
+        """Load what many references refer to, each product once, by few requests.
+
+        Parameters
+        ----------
+        refs : array or sequence of Ptr
+            References, or a column of them, however deep in lists.
+        default : object, optional
+            What stands in place of what is not there, or of a reference to nothing; None for a missing value.
+
+        Returns
+        -------
+        ak.Array
+            A value for each reference, in the shape of `refs`.
+
+        Raises
+        ------
+        KeyNotFoundError
+            If something is not there, and there is no default.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> store = fb.DataStore.connect("memory:")
+        >>> dataset = store.root.create_dataset("a")
+        >>> for event in map(dataset.create_run(1).create_subrun(1).create_event, range(3)):
+        ...     event.store("pt", [event.number + 0.25, event.number + 0.5])
+        ...     event.store("best", event.ref("pt", index=1))
+        >>> store.load_refs(dataset.arrays("best"))
+        <Array [0.5, 1.5, 2.5] type='3 * float64'>
+        """
+        return load_refs(self, refs, default)
+
     def create_queue(self, name: str, kind: Any = bytes) -> None:
         """Create a queue between programs.
 
@@ -245,10 +279,8 @@ class DataStore:
 
         Parameters
         ----------
-        name : str
-            Its name.
-        kind : type or str
-            The type of its values.
+        name, kind
+            As of `create_queue`.
         mode : str
             "producer" to push to it, "consumer" to take from it.
 
@@ -272,10 +304,8 @@ class DataStore:
 
         Parameters
         ----------
-        name : str
-            Its name.
-        kind : type or str
-            The type of its values.
+        name, kind
+            As of `create_queue`.
 
         Raises
         ------
@@ -371,9 +401,7 @@ class WriteBatch:
         if unknown:
             raise UsageError(f"types has {', '.join(sorted(unknown))}, which is no product that is given")
         keys = _keys(dataset, run, subrun, event)
-        columns = {
-            label: column(self._store._core, label, values, types.get(label)) for label, values in products.items()
-        }
+        columns = {label: column(self._store, label, values, types.get(label)) for label, values in products.items()}
         self._core.create_all(keys)
         for label, (type_name, batches) in columns.items():
             self._core.store_rows(keys, (label, type_name), batches)
@@ -437,7 +465,7 @@ class Queue:
         value : object
             Of the queue's type.
         """
-        self._core.push(encoded(self._store._core, self.name, value, self.type)[1])
+        self._core.push(encoded(self._store, self.name, value, self.type)[1])
 
     def pop(self) -> Any:
         """Take a value from the front, and wait for one as long as a producer has the queue open.
@@ -455,7 +483,7 @@ class Queue:
         stored = self._core.pop()
         if stored is None:
             raise EOFError(f"queue {self.name!r} is empty, and no producer has it open")
-        return loaded(self._store._core, self.name, self.type, stored, None)
+        return loaded(self._store, self.name, self.type, stored, None)
 
     def __iter__(self) -> Iterator[Any]:
         return self

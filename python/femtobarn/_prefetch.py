@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from femtobarn._containers import _MISSING, Event, _Holder
+from femtobarn._containers import Event, _Holder
 from femtobarn._libraries import plain_output
 from femtobarn._products import loaded, type_name_of
+from femtobarn._ptr import MISSING as _MISSING
 
 if TYPE_CHECKING:
     from femtobarn import _core
@@ -34,7 +35,7 @@ class PrefetchedEvent(Event):
                 stored = self._batch._events.value(at, self._at)
                 if stored is None:
                     break
-                return loaded(self._store._core, label, name[1], stored, form, unpickle=unpickle)
+                return loaded(self._store, label, name[1], stored, form, unpickle=unpickle)
         return super().load(label, form, typename=typename, default=default, unpickle=unpickle)
 
 
@@ -109,7 +110,7 @@ class Prefetcher:
         self._batch_size = batch_size
         self._ahead = ahead
 
-    def batches(self, container: _Holder) -> Iterator[EventBatch]:
+    def batches(self, container: _Holder[Any]) -> Iterator[EventBatch]:
         """Iterate over the events of a dataset, run or subrun, many at a time.
 
         Parameters
@@ -130,6 +131,6 @@ class Prefetcher:
         finally:
             loader.close()
 
-    def __call__(self, container: _Holder) -> Iterator[PrefetchedEvent]:
+    def __call__(self, container: _Holder[Any]) -> Iterator[PrefetchedEvent]:
         for batch in self.batches(container):
             yield from batch

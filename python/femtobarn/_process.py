@@ -59,7 +59,7 @@ class ProcessResult:
 
 
 def process(
-    source: _Holder | NTuple,
+    source: _Holder[Any] | NTuple,
     function: Callable[[Any], Any],
     *,
     preload: Iterable[str | tuple[str, Any]] = (),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import pickle
+import re
 import typing
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,15 @@ import numpy as np
 
 from femtobarn._libraries import optional
 from femtobarn._numpy import layout_to_numpy
+from femtobarn._ptr import PTR, Ptr, note_ptr, ptr_column
 from femtobarn._to_nodes import to_batches
 from femtobarn.errors import UsageError
 
 if TYPE_CHECKING:
     from femtobarn._core import Batch, Batches, Store
+    from femtobarn._datastore import DataStore
 
-__all__ = ["Arrow", "As", "Awkward", "NumPy", "column", "encoded", "loaded", "type_name_of"]
+__all__ = ["Arrow", "As", "Awkward", "NumPy", "column", "element", "encoded", "loaded", "type_name_of"]
 
 
 class As(enum.Enum):
@@ -49,6 +52,7 @@ BYTES = "bytes"
 MSGPACK = "msgpack"
 PICKLE = "pickle"
 _OPAQUE = (BYTES, MSGPACK, PICKLE)
+_OF_BOOST = re.compile(r"hepnos::(Ptr<|ProductID\b)")
 
 # NumPy's names of numbers, and those of C++ as ROOT normalizes them
 _NUMBERS = {
@@ -74,8 +78,8 @@ def type_name_of(kind: Any) -> str:
     Parameters
     ----------
     kind : str, type or dtype
-        A name of C++ as ROOT normalizes them; `bytes`, `int`, `float`, `bool` or `str`; a dataclass; ``list[T]`` of one
-        of these, for a ``std::vector``; or a dtype of NumPy.
+        A name of C++ as ROOT normalizes them; `bytes`, `int`, `float`, `bool` or `str`; a dataclass; `Ptr`; ``list[T]``
+        of one of these, for a ``std::vector``; or a dtype of NumPy.
 
     Returns
     -------
@@ -102,6 +106,8 @@ def type_name_of(kind: Any) -> str:
     if isinstance(kind, type):
         if kind in _SCALARS:
             return _SCALARS[kind]
+        if kind is Ptr:
+            return PTR
         if dataclasses.is_dataclass(kind):
             return kind.__name__
     try:
@@ -110,17 +116,17 @@ def type_name_of(kind: Any) -> str:
         pass
     raise UsageError(
         f"{kind!r} is no type of a product: give a name as 'std::vector<float>', bytes, int, float, bool, str, a "
-        "dataclass, list[...] of one of these, or a dtype of NumPy"
+        "dataclass, Ptr, list[...] of one of these, or a dtype of NumPy"
     )
 
 
-def encoded(store: Store, label: str, value: Any, kind: Any) -> tuple[str, bytes]:
+def encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, bytes]:
     """Return the name of the type of a value, and the bytes that are stored.
 
     Parameters
     ----------
-    store : Store
-        Where its classes are noted.
+    store : DataStore
+        Where it is to be stored.
     label : str
         The product's label, which names classes that have no name.
     value : object
@@ -151,25 +157,37 @@ def encoded(store: Store, label: str, value: Any, kind: Any) -> tuple[str, bytes
     quick = _quick(value, name)
     if quick is not None:
         return quick
-    batches = _one(label, value)
+    core = store._core
+    batches = _one(store, label, value)
     if name is not None:
-        _note_named(store, batches, value, name)
-    name = name or _noted(store, value) or store.describe(batches, label)
-    return name, store.encode(batches, name)
+        _note_named(core, batches, value, name)
+    name = name or _noted(core, value) or core.describe(batches, label)
+    return name, core.encode(batches, name)
 
 
 def _note_named(store: Store, batches: Batches, value: Any, name: str) -> None:
     """Note the class that a type's name names, as the value has it, if the store has no note of it."""
     if _noted(store, value) is None and (own := _innermost(name)) is not None:
+        _describe(store, batches, own)
+
+
+def _describe(store: Store, batches: Batches, own: str) -> None:
+    """Note a class as values have it; that of references is known."""
+    if own == PTR:
+        note_ptr(store)
+    else:
         store.describe(batches, own)
 
 
 def _noted(store: Store, value: Any) -> str | None:
-    """Return the name of the type of a dataclass, or a list of these, and note its members; None for other values."""
+    """Return the type's name of a dataclass, a reference or a list of these, and note it; None for other values."""
     one = value[0] if isinstance(value, list | tuple) and value else value
-    if not _is_dataclass(one):
+    if isinstance(one, Ptr):
+        name = note_ptr(store)
+    elif _is_dataclass(one):
+        name = note_dataclass(store, type(one))
+    else:
         return None
-    name = note_dataclass(store, type(one))
     return name if one is value else f"std::vector<{name}>"
 
 
@@ -197,8 +215,10 @@ def note_dataclass(store: Store, kind: type) -> str:
     members = []
     for field in dataclasses.fields(kind):
         hint = hints[field.name]
-        inner = typing.get_args(hint)[0] if typing.get_origin(hint) in (list, tuple) else hint
-        if dataclasses.is_dataclass(inner) and isinstance(inner, type) and inner is not kind:
+        inner = _item(hint) or hint
+        if inner is Ptr:
+            note_ptr(store)
+        elif dataclasses.is_dataclass(inner) and isinstance(inner, type) and inner is not kind:
             note_dataclass(store, inner)
         try:
             members.append((field.name, type_name_of(hint)))
@@ -208,13 +228,13 @@ def note_dataclass(store: Store, kind: type) -> str:
     return kind.__name__
 
 
-def column(store: Store, label: str, values: Any, kind: Any) -> tuple[str, Batches]:
+def column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, Batches]:
     """Return the name of the type of many values, and the values as the core takes them.
 
     Parameters
     ----------
-    store : Store
-        Where their classes are noted.
+    store : DataStore
+        Where they are to be stored.
     label : str
         The product's label.
     values : array
@@ -227,24 +247,77 @@ def column(store: Store, label: str, values: Any, kind: Any) -> tuple[str, Batch
     tuple of str and Batches
         The name and the values.
     """
+    core = store._core
+    kind = kind or _kind_of_refs(values)
+    if kind is not None and _has_refs(kind) and isinstance(values, list | tuple):
+        values = _rows(store, kind, list(values))
     batches = to_batches({label: values})
     if kind is None:
-        return store.describe(batches, label), batches
-    inner = typing.get_args(kind)[0] if typing.get_origin(kind) in (list, tuple) else kind
+        return core.describe(batches, label), batches
+    inner = _item(kind) or kind
     if dataclasses.is_dataclass(inner) and isinstance(inner, type):
-        note_dataclass(store, inner)
+        note_dataclass(core, inner)
     elif (own := _innermost(type_name_of(kind))) is not None:
-        store.describe(batches, own)
+        _describe(core, batches, own)
     return type_name_of(kind), batches
 
 
-def loaded(store: Store, label: str, type_name: str, stored: bytes, form: Any, *, unpickle: bool = False) -> Any:
+def _item(kind: Any) -> Any:
+    """Return what a type is a list of; None if it is none."""
+    args = typing.get_args(kind)
+    return args[0] if typing.get_origin(kind) in (list, tuple) and args else None
+
+
+def _kind_of_refs(values: Any) -> Any:
+    """Return the type of a column of references, or of lists of them; None for others."""
+    if not isinstance(values, list | tuple):
+        return None
+    if any(isinstance(value, Ptr) for value in values):
+        return Ptr
+    inner = next((value for value in values if isinstance(value, list | tuple) and value), None)
+    return None if inner is None or not isinstance(inner[0], Ptr) else list[Ptr]
+
+
+def _inmost(kind: Any) -> Any:
+    """Return what a type is a list of, of lists, and so on."""
+    while (item := _item(kind)) is not None:
+        kind = item
+    return kind
+
+
+def _has_refs(kind: Any, above: tuple[Any, ...] = ()) -> bool:
+    """Whether there are references in the values of a type, which is in those above."""
+    kind = _inmost(kind)
+    if not _is_dataclass_type(kind) or kind in above:
+        return kind is Ptr
+    return any(_has_refs(hint, (*above, kind)) for hint in typing.get_type_hints(kind).values())
+
+
+def _rows(store: DataStore, kind: Any, values: list[Any]) -> Any:
+    """Return values with references in them as a column: these have numbers that lists of Python would not keep."""
+    ak = optional("awkward", "all")
+    if kind is Ptr:
+        return ptr_column(store, values)
+    if not _is_made(_inmost(kind)):
+        return ak.Array(values)
+    if (item := _item(kind)) is not None:
+        offsets = np.zeros(len(values) + 1, np.int64)
+        np.cumsum([len(value) for value in values], out=offsets[1:])
+        inner = _rows(store, item, [one for value in values for one in value])
+        return ak.Array(ak.contents.ListOffsetArray(ak.index.Index64(offsets), inner.layout))
+    hints = typing.get_type_hints(kind)
+    names = [field.name for field in dataclasses.fields(kind)]
+    members = [_rows(store, hints[name], [getattr(value, name) for value in values]).layout for name in names]
+    return ak.Array(ak.contents.RecordArray(members, names, len(values)))
+
+
+def loaded(store: DataStore, label: str, type_name: str, stored: bytes, form: Any, *, unpickle: bool = False) -> Any:
     """Return a stored value as the user wants it.
 
     Parameters
     ----------
-    store : Store
-        Where its classes are noted.
+    store : DataStore
+        Where it is stored.
     label : str
         The product's label.
     type_name : str
@@ -270,8 +343,59 @@ def loaded(store: Store, label: str, type_name: str, stored: bytes, form: Any, *
         return stored
     if type_name in _OPAQUE:
         return _opaque(label, type_name, stored, form, unpickle)
-    array = _awkward(store.decode([stored], type_name, label), label)
-    return _in_form(array, label, type_name, form)
+    return _in_form(store, _decoded(store, label, type_name, stored), label, type_name, form)
+
+
+def element(store: DataStore, label: str, type_name: str, stored: bytes, form: Any, index: int) -> Any:
+    """Return an element of a stored value as the user wants it.
+
+    Parameters
+    ----------
+    store : DataStore
+        Where it is stored.
+    label : str
+        The product's label.
+    type_name : str
+        The type in its name.
+    stored : bytes
+        The stored bytes.
+    form : As, type or None
+        What the user wants; None for what is natural for the type.
+    index : int
+        Which element.
+
+    Returns
+    -------
+    object
+        The element.
+
+    Raises
+    ------
+    IndexError
+        If it has fewer.
+    UsageError
+        If it has no elements, or cannot be had in this form.
+    """
+    if type_name in _OPAQUE or form is bytes:
+        what = "an element has no bytes of its own" if form is bytes else "it has no elements to refer to"
+        raise UsageError(f"product {label!r} is a {type_name}: {what}")
+    array = _decoded(store, label, type_name, stored)
+    if array.ndim < 2:
+        raise UsageError(f"product {label!r} is a {type_name}, which has no elements to refer to")
+    if index >= len(array[0]):
+        raise IndexError(f"it has {len(array[0])} elements")
+    item = type_name.removeprefix("std::vector<").removesuffix(">")
+    return _in_form(store, array[0][index : index + 1], label, item, form)
+
+
+def _decoded(store: DataStore, label: str, type_name: str, stored: bytes) -> Any:
+    """Return a stored value as an array of one entry."""
+    if _OF_BOOST.search(type_name):
+        raise UsageError(
+            f"product {label!r} is a {type_name}, which HEPnOS's classes store by Boost: only C++ reads it; load it as "
+            "bytes"
+        )
+    return _awkward(store._core.decode([stored], type_name, label), label)
 
 
 def _opaque(label: str, type_name: str, stored: bytes, form: Any, unpickle: bool) -> Any:
@@ -312,9 +436,12 @@ def _quick(value: Any, name: str | None) -> tuple[str, bytes] | None:
     return None
 
 
-def _one(label: str, value: Any) -> Batches:
+def _one(store: DataStore, label: str, value: Any) -> Batches:
     """Return a value as a column with one entry."""
     ak = optional("awkward", "all")
+    kind = type(value[0]) if isinstance(value, list | tuple) and value else type(value)
+    if _has_refs(kind):
+        return to_batches({label: _rows(store, kind if isinstance(value, kind) else list[kind], [value])})  # type: ignore[valid-type]
     if _is_dataclass(value):
         return to_batches({label: ak.Array([dataclasses.asdict(value)])})
     if isinstance(value, list | tuple) and value and all(_is_dataclass(item) for item in value):
@@ -349,6 +476,10 @@ def _is_dataclass(value: Any) -> bool:
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
+def _is_dataclass_type(kind: Any) -> bool:
+    return dataclasses.is_dataclass(kind) and isinstance(kind, type)
+
+
 def _innermost(name: str | None) -> str | None:
     """Return ``Track`` of ``std::vector<Track>``: the class that records without a name are to be."""
     if name is None:
@@ -364,7 +495,7 @@ def _awkward(batch: Batch, label: str) -> Any:
     return to_array(batch)[label]
 
 
-def _in_form(array: Any, label: str, type_name: str, form: Any) -> Any:
+def _in_form(store: DataStore, array: Any, label: str, type_name: str, form: Any) -> Any:
     """Return the one entry of an array in the form that is wanted."""
     value = array[0]
     if form is Awkward:
@@ -377,12 +508,14 @@ def _in_form(array: Any, label: str, type_name: str, form: Any) -> Any:
         if isinstance(value, ak.Array):
             return ak.to_arrow(value, extensionarray=False)
         return arrow.scalar(value.tolist() if hasattr(value, "tolist") else value)
+    if type_name == PTR and form is None:
+        return Ptr.from_record(store, value)
     if form is None:
         return value.item() if isinstance(value, np.generic) else value
-    return _as_python(value, label, type_name, form)
+    return _as_python(store, value, label, type_name, form)
 
 
-def _as_python(value: Any, label: str, type_name: str, form: Any) -> Any:
+def _as_python(store: DataStore, value: Any, label: str, type_name: str, form: Any) -> Any:
     """Return a value as a type of Python: a number, a text, a dataclass, or a list of these."""
     wrong = UsageError(f"product {label!r} is a {type_name}, which is no {getattr(form, '__name__', form)}")
     plain = value.tolist() if hasattr(value, "tolist") else value
@@ -390,11 +523,15 @@ def _as_python(value: Any, label: str, type_name: str, form: Any) -> Any:
         if not isinstance(plain, list):
             raise wrong
         (item,) = typing.get_args(form) or (None,)
-        return [_made(one, item, wrong) for one in plain]
-    return _made(plain, form, wrong)
+        return [_made(store, one, item, wrong) for one in plain]
+    return _made(store, plain, form, wrong)
 
 
-def _made(plain: Any, form: Any, wrong: UsageError) -> Any:
+def _made(store: DataStore, plain: Any, form: Any, wrong: UsageError) -> Any:
+    if form is Ptr:
+        if not isinstance(plain, Mapping):
+            raise wrong
+        return Ptr.from_record(store, plain)
     if dataclasses.is_dataclass(form) and isinstance(form, type):
         if not isinstance(plain, Mapping):
             raise wrong
@@ -403,7 +540,7 @@ def _made(plain: Any, form: Any, wrong: UsageError) -> Any:
         missing = [name for name in names if name not in plain]
         if missing:
             raise UsageError(f"{wrong}: it has no {', '.join(missing)}")
-        return form(**{name: _member(plain[name], hints.get(name), wrong) for name in names})
+        return form(**{name: _member(store, plain[name], hints.get(name), wrong) for name in names})
     if isinstance(form, type) and isinstance(plain, form):
         return plain
     if form is float and isinstance(plain, int):
@@ -411,10 +548,14 @@ def _made(plain: Any, form: Any, wrong: UsageError) -> Any:
     raise wrong
 
 
-def _member(plain: Any, form: Any, wrong: UsageError) -> Any:
-    """Return a member as its annotation says, where that is a dataclass or a list of these."""
-    if dataclasses.is_dataclass(form):
-        return _made(plain, form, wrong)
-    if typing.get_origin(form) is list and typing.get_args(form) and dataclasses.is_dataclass(typing.get_args(form)[0]):
-        return [_made(one, typing.get_args(form)[0], wrong) for one in plain]
+def _member(store: DataStore, plain: Any, form: Any, wrong: UsageError) -> Any:
+    """Return a member as its annotation says, where that is a dataclass, a reference or a list of these."""
+    if _is_made(form):
+        return _made(store, plain, form, wrong)
+    if typing.get_origin(form) is list and _is_made(_item(form)):
+        return [_made(store, one, _item(form), wrong) for one in plain]
     return plain
+
+
+def _is_made(form: Any) -> bool:
+    return form is Ptr or dataclasses.is_dataclass(form)

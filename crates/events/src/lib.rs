@@ -42,7 +42,7 @@ pub use key::{
     ProductName, number,
 };
 pub use loader::{LoadOptions, Loaded, Loader, Values};
-pub use queue::{Queue, QueueMode};
+pub use queue::{Queue, QueueMode, Taken};
 pub use store::{DataStore, VisitProduct};
 pub use uuid::Uuid;
 pub use write_batch::{BatchOptions, WriteBatch};
