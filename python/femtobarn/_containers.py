@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from femtobarn._libraries import plain_output
 from femtobarn._products import encoded, loaded, type_name_of
-from femtobarn._ptr import MISSING as _MISSING
+from femtobarn._ptr import MISSING, Ptr
 from femtobarn.errors import KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from femtobarn._datastore import DataStore, Product, WriteBatch
-    from femtobarn._ptr import Ptr
 
 __all__ = ["Container", "DataSet", "Event", "Run", "SubRun"]
 
@@ -103,7 +102,7 @@ class Container:
             self._store._core.store(self._key, (label, type_name), stored, overwrite)
 
     def load(
-        self, label: str, form: Any = None, *, typename: Any = None, default: Any = _MISSING, unpickle: bool = False
+        self, label: str, form: Any = None, *, typename: Any = None, default: Any = MISSING, unpickle: bool = False
     ) -> Any:
         """Load a product.
 
@@ -136,7 +135,7 @@ class Container:
         name = self._find(label, typename)
         stored = None if name is None else self._store._core.load(self._key, name)
         if name is None or stored is None:
-            if default is not _MISSING:
+            if default is not MISSING:
                 return default
             raise self._missing(label, None if name is None else name[1])
         return loaded(self._store, label, name[1], stored, form, unpickle=unpickle)
@@ -174,8 +173,6 @@ class Container:
         >>> event.load("best").load()
         2.5
         """
-        from femtobarn._ptr import Ptr
-
         name = self._find(label, typename)
         if name is None:
             raise self._missing(label, None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from femtobarn._containers import Event, _Holder
 from femtobarn._libraries import plain_output
 from femtobarn._products import loaded, type_name_of
-from femtobarn._ptr import MISSING as _MISSING
+from femtobarn._ptr import MISSING
 
 if TYPE_CHECKING:
     from femtobarn import _core
@@ -26,7 +26,7 @@ class PrefetchedEvent(Event):
         self._at = at
 
     def load(
-        self, label: str, form: Any = None, *, typename: Any = None, default: Any = _MISSING, unpickle: bool = False
+        self, label: str, form: Any = None, *, typename: Any = None, default: Any = MISSING, unpickle: bool = False
     ) -> Any:
         """Load a product: one that was fetched from here, any other from the store; see `Event.load`."""
         kind = None if typename is None else type_name_of(typename)

@@ -211,7 +211,7 @@ def note_dataclass(store: Store, kind: type) -> str:
     UsageError
         If an annotation is no type of a product, or the store has a class of this name with other members.
     """
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     members = []
     for field in dataclasses.fields(kind):
         hint = hints[field.name]
@@ -262,6 +262,14 @@ def column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, B
     return type_name_of(kind), batches
 
 
+def _hints(kind: type) -> dict[str, Any]:
+    """Return the types of a dataclass's members."""
+    try:
+        return typing.get_type_hints(kind)
+    except NameError as error:
+        raise UsageError(f"annotations of {kind.__name__} cannot be looked up where it is defined: {error}") from error
+
+
 def _item(kind: Any) -> Any:
     """Return what a type is a list of; None if it is none."""
     args = typing.get_args(kind)
@@ -290,7 +298,7 @@ def _has_refs(kind: Any, above: tuple[Any, ...] = ()) -> bool:
     kind = _inmost(kind)
     if not _is_dataclass_type(kind) or kind in above:
         return kind is Ptr
-    return any(_has_refs(hint, (*above, kind)) for hint in typing.get_type_hints(kind).values())
+    return any(_has_refs(hint, (*above, kind)) for hint in _hints(kind).values())
 
 
 def _rows(store: DataStore, kind: Any, values: list[Any]) -> Any:
@@ -305,7 +313,7 @@ def _rows(store: DataStore, kind: Any, values: list[Any]) -> Any:
         np.cumsum([len(value) for value in values], out=offsets[1:])
         inner = _rows(store, item, [one for value in values for one in value])
         return ak.Array(ak.contents.ListOffsetArray(ak.index.Index64(offsets), inner.layout))
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     names = [field.name for field in dataclasses.fields(kind)]
     members = [_rows(store, hints[name], [getattr(value, name) for value in values]).layout for name in names]
     return ak.Array(ak.contents.RecordArray(members, names, len(values)))
@@ -535,7 +543,7 @@ def _made(store: DataStore, plain: Any, form: Any, wrong: UsageError) -> Any:
     if dataclasses.is_dataclass(form) and isinstance(form, type):
         if not isinstance(plain, Mapping):
             raise wrong
-        hints = typing.get_type_hints(form)
+        hints = _hints(form)
         names = [field.name for field in dataclasses.fields(form)]
         missing = [name for name in names if name not in plain]
         if missing:

@@ -56,19 +56,17 @@ class Ptr:
 
     Examples
     --------
-    >>> import dataclasses, femtobarn as fb
-    >>> @dataclasses.dataclass
-    ... class Candidate:
-    ...     mass: float
-    ...     muons: list[fb.Ptr]
+    >>> import femtobarn as fb
     >>> subrun = fb.DataStore.connect("memory:").root.create_dataset("a").create_run(1).create_subrun(2)
     >>> event = subrun.create_event(3)
     >>> event.store("pt", [40.5, 38.25, 7.0])
-    >>> event.store("z", Candidate(91.2, [event.ref("pt", index=n) for n in (0, 1)]))
-    >>> candidate = event.load("z", Candidate)
-    >>> candidate.muons[1]
+    >>> event.store("z", [event.ref("pt", index=n) for n in (0, 1)])
+    >>> event.products("z")
+    [Product(label='z', type='std::vector<fb::Ptr>')]
+    >>> muons = event.load("z", list[fb.Ptr])
+    >>> muons[1]
     <Ptr to 'pt'[1] (std::vector<double>) of run 1, subrun 2, event 3>
-    >>> candidate.muons[1].load()
+    >>> muons[1].load()
     38.25
     """
 
