@@ -10,6 +10,8 @@ The names and arguments are those of uproot, so that a user of uproot reads with
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from femtobarn._containers import DataSet, Event, Run, SubRun
 from femtobarn._convert import ConvertReport, convert
 from femtobarn._datastore import DataStore, Product, Queue, WriteBatch
@@ -47,6 +49,9 @@ from femtobarn.errors import (
     UnreadableWarning,
     UsageError,
 )
+
+if TYPE_CHECKING:
+    from femtobarn import aio
 
 __all__ = [
     "Arrow",
@@ -102,6 +107,7 @@ __all__ = [
     "WorkerStatistics",
     "WritableDirectory",
     "WriteBatch",
+    "aio",
     "clone",
     "concatenate",
     "convert",
@@ -123,7 +129,11 @@ __all__ = [
 _SYNONYMS = {"join": "join_columns", "hadd": "merge", "verify": "open(…).verify"}
 
 
-def __getattr__(name: str) -> str:
+def __getattr__(name: str) -> Any:
+    if name == "aio":  # asyncio is imported where it is used
+        import importlib
+
+        return importlib.import_module("femtobarn.aio")
     if name == "__version__":
         from importlib.metadata import PackageNotFoundError, version
 

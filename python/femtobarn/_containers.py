@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from femtobarn._libraries import plain_output
@@ -275,7 +275,7 @@ class _Holder(Container, Generic[_Child]):
             return self._slice(number)
         return self._child(self._store, self._store._core.get(self._key, _number(number)))
 
-    def _pages(self, start: int = 0, stop: int = _ABSENT) -> Iterator[list[_Child]]:
+    def _pages(self, start: int = 0, stop: int = _ABSENT) -> Generator[list[_Child], None, None]:
         """Iterate over what it holds, as much at a time as one request brings."""
         while start < stop:
             numbers = self._store._core.numbers(self._key, start, stop, _PAGE)
@@ -328,7 +328,7 @@ class _Holder(Container, Generic[_Child]):
         """
         return itertools.chain.from_iterable(self._event_pages(batch_size))
 
-    def _event_pages(self, batch_size: int) -> Iterator[list[Event]]:
+    def _event_pages(self, batch_size: int) -> Generator[list[Event], None, None]:
         loader = self._store._core.loader(self._key, [], batch_size, 1)
         try:
             for some in loader:

@@ -21,6 +21,9 @@ from femtobarn.errors import ExistsError, KeyNotFoundError, UsageError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from femtobarn import aio
+    from femtobarn._threads import Threads
+
 __all__ = ["DataStore", "Product", "Queue", "WriteBatch"]
 
 _MAX_ITEMS = 16_384
@@ -69,6 +72,7 @@ class DataStore:
         self._core = core
         self._given = given  # with what messages do not show, as passwords
         self._mode = mode
+        self._threads: Threads | None = None  # for asyncio, when it is first used
 
     @classmethod
     def connect(cls, url: str | os.PathLike[str], *, mode: str = "a") -> Self:
@@ -112,6 +116,13 @@ class DataStore:
     def root(self) -> DataSet:
         """The dataset that all others are in. It holds datasets, and neither runs nor products."""
         return DataSet(self, *self._core.dataset(""))
+
+    @property
+    def aio(self) -> aio.DataStore:
+        """The same store for asyncio."""
+        from femtobarn import aio
+
+        return aio.DataStore(self)
 
     def __getitem__(self, name: str) -> DataSet:
         return self.root[name]
@@ -482,7 +493,13 @@ class Queue:
         """
         stored = self._core.pop()
         if stored is None:
-            raise EOFError(f"queue {self.name!r} is empty, and no producer has it open")
+            raise self._ended()
+        return self._value(stored)
+
+    def _ended(self) -> EOFError:
+        return EOFError(f"queue {self.name!r} is empty, and no producer has it open")
+
+    def _value(self, stored: bytes) -> Any:
         return loaded(self._store, self.name, self.type, stored, None)
 
     def __iter__(self) -> Iterator[Any]:

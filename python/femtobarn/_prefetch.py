@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from femtobarn._containers import Event, _Holder
@@ -29,14 +29,19 @@ class PrefetchedEvent(Event):
         self, label: str, form: Any = None, *, typename: Any = None, default: Any = MISSING, unpickle: bool = False
     ) -> Any:
         """Load a product: one that was fetched from here, any other from the store; see `Event.load`."""
+        found = self._fetched(label, typename)
+        if found is not None:
+            return loaded(self._store, label, *found, form, unpickle=unpickle)
+        return super().load(label, form, typename=typename, default=default, unpickle=unpickle)
+
+    def _fetched(self, label: str, typename: Any) -> tuple[str, bytes] | None:
+        """Return the type and the stored value of a product that is here."""
         kind = None if typename is None else type_name_of(typename)
         for at, name in enumerate(self._batch._names):
             if name[0] == label and kind in (None, name[1]):
                 stored = self._batch._events.value(at, self._at)
-                if stored is None:
-                    break
-                return loaded(self._store, label, name[1], stored, form, unpickle=unpickle)
-        return super().load(label, form, typename=typename, default=default, unpickle=unpickle)
+                return None if stored is None else (name[1], stored)
+        return None
 
 
 class EventBatch:
@@ -110,7 +115,7 @@ class Prefetcher:
         self._batch_size = batch_size
         self._ahead = ahead
 
-    def batches(self, container: _Holder[Any]) -> Iterator[EventBatch]:
+    def batches(self, container: _Holder[Any]) -> Generator[EventBatch, None, None]:
         """Iterate over the events of a dataset, run or subrun, many at a time.
 
         Parameters

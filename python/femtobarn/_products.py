@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from femtobarn._core import Batch, Batches, Store
     from femtobarn._datastore import DataStore
 
-__all__ = ["Arrow", "As", "Awkward", "NumPy", "column", "element", "encoded", "loaded", "type_name_of"]
+__all__ = ["OPAQUE", "Arrow", "As", "Awkward", "NumPy", "column", "element", "encoded", "loaded", "type_name_of"]
 
 
 class As(enum.Enum):
@@ -51,7 +51,7 @@ Arrow = As.Arrow
 BYTES = "bytes"
 MSGPACK = "msgpack"
 PICKLE = "pickle"
-_OPAQUE = (BYTES, MSGPACK, PICKLE)
+OPAQUE = (BYTES, MSGPACK, PICKLE)
 _OF_BOOST = re.compile(r"hepnos::(Ptr<|ProductID\b)")
 
 # NumPy's names of numbers, and those of C++ as ROOT normalizes them
@@ -349,7 +349,7 @@ def loaded(store: DataStore, label: str, type_name: str, stored: bytes, form: An
     """
     if form is bytes:
         return stored
-    if type_name in _OPAQUE:
+    if type_name in OPAQUE:
         return _opaque(label, type_name, stored, form, unpickle)
     return _in_form(store, _decoded(store, label, type_name, stored), label, type_name, form)
 
@@ -384,7 +384,7 @@ def element(store: DataStore, label: str, type_name: str, stored: bytes, form: A
     UsageError
         If it has no elements, or cannot be had in this form.
     """
-    if type_name in _OPAQUE or form is bytes:
+    if type_name in OPAQUE or form is bytes:
         what = "an element has no bytes of its own" if form is bytes else "it has no elements to refer to"
         raise UsageError(f"product {label!r} is a {type_name}: {what}")
     array = _decoded(store, label, type_name, stored)
