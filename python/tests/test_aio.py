@@ -189,7 +189,7 @@ def test_prefetched_events_need_no_thread(url: str) -> None:
 
 
 def test_the_loop_goes_on_while_the_store_does_not_answer(server: Any, redis_url: str) -> None:
-    """The server is stopped, and only the loop lets it go on, and not the timer, which helps a loop that waits for it."""
+    """The server is stopped, and only the loop lets it go on; a timer helps a loop that waits for it."""
     helped: list[bool] = []
 
     def help_out() -> None:
