@@ -229,7 +229,14 @@ struct Codec<std::vector<Ptr>> {
 template <>
 struct Described<Ptr> : std::true_type {};
 
-/// Its note, which is that of the other languages to the byte.
+namespace detail {
+template <>
+inline bool lies_plainly<Ptr>() {
+    return true; // its Codec puts the members one behind the other
+}
+} // namespace detail
+
+/// Its note, as the other languages write it.
 template <>
 inline std::vector<std::pair<std::string, std::string>> descriptions<Ptr>() {
     std::string members;
@@ -244,7 +251,7 @@ inline std::vector<std::pair<std::string, std::string>> descriptions<Ptr>() {
         members += members.empty() ? "" : ",";
         members += "{\"name\":" + detail::quoted(name) + ",\"type\":" + detail::quoted(type) + "}";
     }
-    return {{"type/fb::Ptr", "{\"members\":[" + members + "],\"type\":\"fb::Ptr\"}"}};
+    return {{"type/fb::Ptr", "{\"type\":\"fb::Ptr\",\"members\":[" + members + "]}"}};
 }
 
 } // namespace fb

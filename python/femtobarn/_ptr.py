@@ -367,19 +367,32 @@ def _values(ak: Any, store: DataStore, refs: Any, default: Any) -> Any:
     numbers = np.stack([ak.to_numpy(refs[name]) for name in ("run", "subrun", "event")], axis=-1)
     keys[:, 16:] = np.ascontiguousarray(numbers.astype(">u8")).view(np.uint8).reshape(-1, 24)
     index = ak.to_numpy(refs["index"]).astype(np.uint64)
-    parts, order = [], []
+    parts: dict[str, list[tuple[Any, npt.NDArray[np.int64]]]] = {}
     for name, places in names.items():
         for some in _whole_or_element(np.array(places, np.int64), index):
             values, is_there = _of_one_name(ak, store, name, keys[some], index[some])
             if default is MISSING and not is_there.all():
                 raise _first_of(store, refs, some[~is_there])
-            parts.append(values)
-            order.append(some)
-    if not parts:
-        return ak.Array([])
-    together = parts[0] if len(parts) == 1 else ak.concatenate(parts)
-    values = together[np.argsort(np.concatenate(order), kind="stable")]
+            if any(name):  # of a reference to nothing, no type is known
+                parts.setdefault(str(values.type.content), []).append((values, some))
+    where = np.full(len(refs), -1, np.int64)
+    order = [some for group in parts.values() for _, some in group]
+    if not order:
+        return ak.Array([default if default is not MISSING else None] * len(refs))
+    where[np.concatenate(order)] = np.arange(sum(map(len, order)))
+    values = _picked(ak, _joined(ak, [[values for values, _ in group] for group in parts.values()]), where)
     return values if default in (MISSING, None) else ak.fill_none(values, default, axis=0)
+
+
+def _joined(ak: Any, groups: list[list[Any]]) -> Any:
+    """Return arrays one behind the other, each group being of one type."""
+    arrays = [group[0] if len(group) == 1 else ak.concatenate(group) for group in groups]
+    if len(arrays) == 1:
+        return arrays[0]
+    tags = np.repeat(np.arange(len(arrays), dtype=np.int8), [len(array) for array in arrays])
+    places = np.concatenate([np.arange(len(array)) for array in arrays])
+    contents = [array.layout for array in arrays]
+    return ak.Array(ak.contents.UnionArray.simplified(ak.index.Index8(tags), ak.index.Index64(places), contents))
 
 
 def _whole_or_element(places: npt.NDArray[np.int64], index: npt.NDArray[np.uint64]) -> Iterator[npt.NDArray[np.int64]]:

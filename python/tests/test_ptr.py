@@ -237,3 +237,22 @@ def test_references_of_hepnos_are_told_to_be_of_boost(event: fb.Event) -> None:
     with pytest.raises(fb.UsageError, match=r"which HEPnOS's classes store by Boost: only C\+\+ reads it"):
         event.load("best")
     assert event.load("best", bytes) == b"22 serialization"
+
+
+def test_values_of_several_types_come_in_their_order(event: fb.Event) -> None:
+    event.store("n", 5)
+    event.store("f", 1.5)
+    event.store("text", "a")
+    event.store("flag", True)
+    refs = [
+        event.ref("tracks"),
+        event.ref("tracks", index=0),
+        fb.Ptr(),
+        *(event.ref(name) for name in ("n", "text", "f", "flag")),
+        event.ref("gone", typename=float),
+    ]
+    one = {"pt": 1.5, "n": 2}
+    expected = [[one, {"pt": 2.5, "n": 3}], one, None, 5, "a", 1.5, True, None]
+    for shift in range(len(refs)):
+        some = refs[shift:] + refs[:shift]
+        assert event.datastore.load_refs(some, default=None).tolist() == expected[shift:] + expected[:shift]
