@@ -6,7 +6,9 @@ class Event(Twin[_containers.Event]):
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import threading
 from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
@@ -114,9 +116,19 @@ class Twin(Generic[S]):
 
 
 class Closing(Twin[S]):
-    """An object that is closed at the end of an ``async with``."""
+    """An object that is closed at the end of an ``async with``, or in a thread when nobody has it any more."""
 
-    __slots__ = ()
+    __slots__ = ("_is_closed",)
+
+    def __init__(self, sync: S) -> None:
+        super().__init__(sync)
+        self._is_closed = False
+
+    def __del__(self) -> None:
+        if not getattr(self, "_is_closed", True):
+            # What fails is printed. When the interpreter ends there are no threads, and the core closes it.
+            with contextlib.suppress(RuntimeError):
+                threading.Thread(target=self._close, name="femtobarn-aio-close").start()
 
     async def __aenter__(self) -> Self:
         return self
@@ -128,4 +140,8 @@ class Closing(Twin[S]):
 
     async def close(self) -> None:
         """Close it, whether this is cancelled or not."""
-        raise NotImplementedError
+        await self._threads.surely(self._close)
+
+    def _close(self) -> None:
+        self.sync.close()  # type: ignore[attr-defined]
+        self._is_closed = True

@@ -485,7 +485,7 @@ class WriteBatch(Closing[_datastore.WriteBatch]):
 
     @like(_datastore.WriteBatch.close)
     async def close(self) -> None:
-        await self._threads.surely(self.sync.close)
+        await super().close()
 
     @property
     def kept(self) -> list[tuple[Container[Any], Product]]:
@@ -591,13 +591,13 @@ class Queue(Closing[_datastore.Queue]):
 
     @like(_datastore.Queue.close)
     async def close(self) -> None:
-        await self._threads.surely(self._close)
+        await super().close()
 
     def _close(self) -> None:
         try:
             self._give_back()
         finally:
-            self.sync.close()
+            super()._close()
 
 
 class _OpenQueue:

@@ -207,6 +207,8 @@ def test_the_loop_goes_on_while_the_store_does_not_answer(server: Any, redis_url
         queue = await store.open_queue("q", int, mode="producer")
         await queue.push(5)
         batch = store.write_batch()
+        dropped = store.write_batch()
+        await event.store("dropped", 5, batch=dropped)
         other = await (await store["filled"][1][0][0]).ref("n")
 
         async def first(iterator: Any) -> Any:
@@ -244,6 +246,7 @@ def test_the_loop_goes_on_while_the_store_does_not_answer(server: Any, redis_url
         server.stop_server(0)
         timer.start()
         try:
+            del dropped
             tasks = [asyncio.ensure_future(call) for call in all_calls()]
             for _ in range(100):  # the beat of the loop
                 await asyncio.sleep(0.005)
@@ -260,6 +263,28 @@ def test_the_loop_goes_on_while_the_store_does_not_answer(server: Any, redis_url
         assert results[15] == 5
         await batch.close()
         await queue.close()
+        while await event.load("dropped", default=None) != 5:  # what nobody has any more is written by a thread
+            await asyncio.sleep(0.01)
+
+    run(main)
+
+
+def test_a_queue_whose_opening_is_cancelled_is_not_open(server: Any, redis_url: str) -> None:
+    async def main() -> None:
+        store = await aio.DataStore.connect(redis_url)
+        await store.create_queue("q", int)
+        consumer = await store.open_queue("q", int, mode="consumer")
+        server.stop_server(0)
+        opening = asyncio.ensure_future(_opened(store, forever=True))
+        await asyncio.sleep(0.05)
+        opening.cancel()
+        await asyncio.sleep(0.05)
+        server.continue_server(0)
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        async with asyncio.timeout(10):  # a producer that went without a word is waited for half a minute
+            with pytest.raises(EOFError):
+                await consumer.pop()
 
     run(main)
 
@@ -273,9 +298,9 @@ async def _closed(batch: aio.WriteBatch, event: aio.Event) -> None:
         await event.store("last", 1.5, batch=batch)
 
 
-async def _opened(store: aio.DataStore) -> None:
+async def _opened(store: aio.DataStore, *, forever: bool = False) -> None:
     async with store.open_queue("q", int, mode="producer"):
-        pass
+        await asyncio.sleep(PATIENCE if forever else 0)
 
 
 def _number(event: Any) -> int:
