@@ -65,6 +65,46 @@ inline std::string quoted(const std::string &text) {
     return made + '"';
 }
 
+/// Where the string of JSON ends that begins at a place.
+inline std::size_t end_of_string(std::string_view json, std::size_t at) {
+    for (++at; at < json.size() && json[at] != '"'; ++at) {
+        at += json[at] == '\\';
+    }
+    return at < json.size() ? at + 1 : json.size();
+}
+
+/// The names and types of the members in a description, of whoever has written it: C++ notes sizes and places
+/// as well, which follow from the types.
+inline std::vector<std::pair<std::string, std::string>> members(std::string_view json) {
+    std::vector<std::pair<std::string, std::string>> found;
+    std::string key;
+    int depth = 0;
+    for (std::size_t at = 0; at < json.size();) {
+        const char c = json[at];
+        if (c != '"') {
+            depth += (c == '{') - (c == '}');
+            if (c == '{' && depth == 2) {
+                found.emplace_back();
+            }
+            if (c == ',' || c == '{') {
+                key.clear();
+            }
+            ++at;
+            continue;
+        }
+        const std::size_t end = end_of_string(json, at);
+        const std::string_view text = json.substr(at, end - at);
+        if (depth == 2 && key == "\"name\"") {
+            found.back().first = text;
+        } else if (depth == 2 && key == "\"type\"") {
+            found.back().second = text;
+        }
+        key = text;
+        at = end;
+    }
+    return found;
+}
+
 } // namespace detail
 
 /// The description of a type, as JSON: {"type": …, "size": …, "members": [{"name": …, "type": …, "offset":
@@ -99,66 +139,6 @@ std::vector<std::pair<std::string, std::string>> descriptions() {
     return all;
 }
 
-namespace detail {
-
-/// The names and types of the members that a note tells of, a line each.
-inline std::string members_of(std::string_view note) {
-    std::string members, key, name, type;
-    bool is_inside = false;
-    for (std::size_t i = 0; i < note.size(); ++i) {
-        if (note[i] == '"') {
-            std::string text;
-            for (++i; i < note.size() && note[i] != '"'; ++i) {
-                i += note[i] == '\\';
-                text += i < note.size() ? note.substr(i, 1) : "";
-            }
-            const std::size_t next = note.find_first_not_of(" \t\r\n", i + 1);
-            if (next < note.size() && note[next] == ':') {
-                key = text;
-                is_inside |= key == "members";
-            } else if (key == "name") {
-                name = text;
-            } else if (key == "type") {
-                type = text;
-            }
-        } else if (note[i] == '}' && is_inside) {
-            members += type + " " + name + "\n";
-        } else if (note[i] == ']') {
-            is_inside = false;
-        }
-    }
-    return members;
-}
-
-/// Whether the members of a type lie one behind the other, as other languages have them, which note no
-/// places.
-template <class T>
-bool lies_plainly() {
-    std::size_t end = 0;
-    bool is_so = true;
-    Described<T>::each([&end, &is_so](auto tag, const char *, std::size_t offset) {
-        using Member = typename decltype(tag)::type;
-        using Element = typename Column<Member>::Element;
-        is_so &= offset == (end + alignof(Member) - 1) / alignof(Member) * alignof(Member);
-        end = offset + sizeof(Member);
-        if constexpr (Described<Element>::value) {
-            is_so &= lies_plainly<Element>();
-        }
-    });
-    return is_so && sizeof(T) == (end + alignof(T) - 1) / alignof(T) * alignof(T);
-}
-
-/// Whether what is noted of a type, by whatever language, is what is to be noted.
-template <class T>
-bool is_same_note(std::string_view there, std::string_view own) {
-    if (there == own) {
-        return true;
-    }
-    const bool has_places = there.find("\"size\"") != std::string_view::npos;
-    return !has_places && members_of(there) == members_of(own) && lies_plainly<T>();
-}
-
-} // namespace detail
 } // namespace fb
 
 #define FB_DETAIL_MEMBER(type, member)                                                                       \

@@ -229,13 +229,6 @@ struct Codec<std::vector<Ptr>> {
 template <>
 struct Described<Ptr> : std::true_type {};
 
-namespace detail {
-template <>
-inline bool lies_plainly<Ptr>() {
-    return true; // its Codec puts the members one behind the other
-}
-} // namespace detail
-
 /// Its note, as the other languages write it.
 template <>
 inline std::vector<std::pair<std::string, std::string>> descriptions<Ptr>() {

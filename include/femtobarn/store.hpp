@@ -157,7 +157,7 @@ public:
             }
             for (const auto &[key, value] : descriptions<Type>()) {
                 const std::string there = note(key, value);
-                if (!detail::is_same_note<Type>(there, value)) {
+                if (there != value && detail::members(there) != detail::members(value)) {
                     throw Error("type-differs", url() + ": the store has products of another " +
                                                     type_name<Type>() + ": " + there + ", and here it is " +
                                                     value);

@@ -10,11 +10,6 @@ struct Track {
 };
 FB_DESCRIBE(Track, pt, n)
 
-struct Odd {
-    std::int32_t first, unseen, last;
-};
-FB_DESCRIBE(Odd, first, last)
-
 static std::string url;
 
 static fb::Item event_of(const fb::Store &store, const char *dataset) {
@@ -67,26 +62,6 @@ static void references_that_dangle_are_told() {
     THROWS(fb::Error, "product is no fb::Ptr", event.load<std::vector<fb::Ptr>>("bad"));
 }
 
-static void notes_of_other_languages_are_understood() {
-    // Python's notes have no places: what they tell of lies plainly.
-    const fb::Store store = fb::Store::connect("memory:");
-    const fb::Item event = event_of(store, "notes");
-    store.note(
-        "type/Track",
-        R"({"members":[{"type":"double","name":"pt"},{"name":"n","type":"std::int64_t"}],"type":"Track"})");
-    event.store("track", Track{1.5, 2});
-    CHECK(event.load<Track>("track").value().n == 2);
-    store.note(
-        "type/Odd",
-        R"({"type":"Odd","members":[{"name":"first","type":"std::int32_t"},{"name":"last","type":"std::int32_t"}]})");
-    THROWS(fb::Error, "another Odd", event.store("odd", Odd{1, 2, 3}));
-    const fb::Store other = fb::Store::connect("memory:");
-    other.note(
-        "type/Track",
-        R"({"type":"Track","members":[{"name":"n","type":"std::int64_t"},{"name":"pt","type":"double"}]})");
-    THROWS(fb::Error, "another Track", event_of(other, "notes").store("track", Track{1.5, 2}));
-}
-
 static void what_python_stored_is_followed() {
     const fb::Store store = fb::Store::connect(url);
     const fb::Item event = store.dataset("python")[43][56][fb::ABSENT - 1];
@@ -121,6 +96,5 @@ int main(int argc, char **argv) {
         return run({{"what Python is to follow is stored", what_python_is_to_follow_is_stored}});
     }
     return run({{"references are stored and followed", references_are_stored_and_followed},
-                {"references that dangle are told", references_that_dangle_are_told},
-                {"notes of other languages are understood", notes_of_other_languages_are_understood}});
+                {"references that dangle are told", references_that_dangle_are_told}});
 }
