@@ -24,7 +24,7 @@ export PYO3_PYTHON := $(abspath $(BIN))/python
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name '*.toml' 2>/dev/null)
 PAGES := README.md $(shell find docs -name '*.md' -not -path 'docs/_build/*')
 CPP_FILES := $(filter-out include/femtobarn.h,$(shell find include tests/cpp examples/c examples/cpp -name '*.[ch]' -o -name '*.[ch]pp' 2>/dev/null)) $(wildcard benchmarks/*.cpp)
-PYTHON_FILES := python examples scripts docs/conf.py testdata $(wildcard benchmarks)
+PYTHON_FILES := python examples scripts tests docs/conf.py testdata $(wildcard benchmarks)
 
 .PHONY: help
 help: ## list the targets
@@ -120,8 +120,8 @@ test-rust: $(STAMPS)/venv $(STAMPS)/stores ## unit, property and documentation t
 	$(CARGO) test --release --locked --no-fail-fast --workspace --exclude femtobarn-python
 
 .PHONY: test-cpp
-test-cpp: $(STAMPS)/venv ## tests and examples of C and C++, as users compile them
-	scripts/test_cpp.sh
+test-cpp: $(STAMPS)/build $(STAMPS)/test ## tests and examples of C and C++, as users compile them
+	PYTHON='$(BIN)/python' scripts/test_cpp.sh
 
 .PHONY: test-python
 test-python: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root $(STAMPS)/stores ## tests of the package, against uproot and ROOT

@@ -12,6 +12,7 @@
 #include <femtobarn/error.hpp>
 #include <femtobarn/item.hpp>
 #include <femtobarn/loader.hpp>
+#include <femtobarn/ptr.hpp>
 #include <femtobarn/queue.hpp>
 #include <femtobarn/store.hpp>
 #include <femtobarn/type_name.hpp>

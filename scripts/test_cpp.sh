@@ -90,11 +90,31 @@ END
     "$work/build/program"
 }
 
+# References that Python stores and C++ follows, and the reverse, by either's note of what they are.
+with_python() {
+    local python=${PYTHON:-.venv/bin/python} both
+    if ! "$python" -c 'import femtobarn._core' 2>/dev/null; then
+        [ "${FEMTOBARN_REQUIRE_ALL:-}" != 1 ] || { echo "$python has no femtobarn (FEMTOBARN_REQUIRE_ALL=1)" && exit 1; }
+        echo "--- references with Python: skipped, $python has no femtobarn"
+        return
+    fi
+    both=$(folder)
+    "$python" tests/cpp/references.py "$both" store
+    run references "$both" follow
+    run references "$both" store
+    "$python" tests/cpp/references.py "$both" follow
+    both=$(folder)
+    run references "$both" store
+    "$python" tests/cpp/references.py "$both" store
+    run references "$both" follow
+    "$python" tests/cpp/references.py "$both" follow
+}
+
 scripts/install_cpp.sh "$work/prefix"
 each_header_by_itself
 compile_all
 run type_names
-for name in store hepnos_containers hepnos_products hepnos_processor; do
+for name in store references hepnos_containers hepnos_products hepnos_processor; do
     run "$name" memory:
     run "$name" "$(folder)"
 done
@@ -105,5 +125,6 @@ run 01_store_and_load "$(folder)"
 run 01_events_and_products "$(folder)"
 ranks 2 02_hepnos_program na+sm "$(folder)"
 FEMTOBARN_STORE=$(folder) run 02_hepnos_program na+sm /no/such/file
+with_python
 by_cmake
 echo 'C and C++: all passed'

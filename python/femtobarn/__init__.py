@@ -10,6 +10,8 @@ The names and arguments are those of uproot, so that a user of uproot reads with
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from femtobarn._containers import DataSet, Event, Run, SubRun
 from femtobarn._convert import ConvertReport, convert
 from femtobarn._datastore import DataStore, Product, Queue, WriteBatch
@@ -27,6 +29,7 @@ from femtobarn._open import open
 from femtobarn._prefetch import EventBatch, Prefetcher
 from femtobarn._process import ProcessError, ProcessResult, process
 from femtobarn._products import Arrow, As, Awkward, NumPy
+from femtobarn._ptr import Ptr
 from femtobarn._report import Report
 from femtobarn._reshape import clone, reshape, skim
 from femtobarn._spec import Cardinality, Class, Enum, Projected, Type
@@ -49,6 +52,9 @@ from femtobarn.errors import (
     UnreadableWarning,
     UsageError,
 )
+
+if TYPE_CHECKING:
+    from femtobarn import aio
 
 __all__ = [
     "Arrow",
@@ -90,6 +96,7 @@ __all__ = [
     "ProcessStatistics",
     "Product",
     "Projected",
+    "Ptr",
     "Queue",
     "Report",
     "Request",
@@ -106,6 +113,7 @@ __all__ = [
     "WorkerStatistics",
     "WritableDirectory",
     "WriteBatch",
+    "aio",
     "clone",
     "concatenate",
     "convert",
@@ -130,7 +138,11 @@ __all__ = [
 _SYNONYMS = {"join": "join_columns", "hadd": "merge", "verify": "open(…).verify"}
 
 
-def __getattr__(name: str) -> str:
+def __getattr__(name: str) -> Any:
+    if name == "aio":  # asyncio is imported where it is used
+        import importlib
+
+        return importlib.import_module("femtobarn.aio")
     if name == "__version__":
         from importlib.metadata import PackageNotFoundError, version
 

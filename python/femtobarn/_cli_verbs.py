@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import json
 import sys
 import warnings
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from femtobarn._datastore import DataStore
+from femtobarn._export import export
 from femtobarn._hdf5_cpp import hdf5_schema
 from femtobarn._ingest import ingest
 from femtobarn._repr import format_table
@@ -99,12 +99,11 @@ def _hdf5_schema(given: dict[str, Any]) -> tuple[str, Any]:
 
 
 def _export(given: dict[str, Any]) -> tuple[str, Any]:
-    exporting: Any = importlib.import_module("femtobarn._export")
     container = _connected(given.pop("store"))[given.pop("dataset")]
     options = _chosen(given)
     if not options["overwrite"]:
         del options["overwrite"]
-    report = exporting.export(container, options.pop("output"), **options)
+    report = export(container, options.pop("output"), **options)
     document = dataclasses.asdict(report)
     lines = [str(report).strip("<>"), *(f"note: {warning}" for warning in document.get("warnings", ()))]
     return "\n".join(lines), document

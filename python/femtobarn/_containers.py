@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+import itertools
+from collections.abc import Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from femtobarn._libraries import plain_output
 from femtobarn._products import encoded, loaded, type_name_of
+from femtobarn._ptr import MISSING, Ptr
 from femtobarn.errors import KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -16,7 +18,8 @@ __all__ = ["Container", "DataSet", "Event", "Run", "SubRun"]
 
 _ABSENT = 2**64 - 1
 _PAGE = 4096
-_MISSING: Any = object()
+
+_Child = TypeVar("_Child", bound="Container")
 
 
 class Container:
@@ -88,7 +91,7 @@ class Container:
         >>> event.products()
         [Product(label='pt', type='std::vector<float>')]
         """
-        type_name, stored = encoded(self._store._core, label, value, typename)
+        type_name, stored = encoded(self._store, label, value, typename)
         if batch is not None:
             if not overwrite:
                 raise UsageError(
@@ -99,7 +102,7 @@ class Container:
             self._store._core.store(self._key, (label, type_name), stored, overwrite)
 
     def load(
-        self, label: str, form: Any = None, *, typename: Any = None, default: Any = _MISSING, unpickle: bool = False
+        self, label: str, form: Any = None, *, typename: Any = None, default: Any = MISSING, unpickle: bool = False
     ) -> Any:
         """Load a product.
 
@@ -132,10 +135,48 @@ class Container:
         name = self._find(label, typename)
         stored = None if name is None else self._store._core.load(self._key, name)
         if name is None or stored is None:
-            if default is not _MISSING:
+            if default is not MISSING:
                 return default
             raise self._missing(label, None if name is None else name[1])
-        return loaded(self._store._core, label, name[1], stored, form, unpickle=unpickle)
+        return loaded(self._store, label, name[1], stored, form, unpickle=unpickle)
+
+    def ref(self, label: str, *, typename: Any = None, index: int | None = None) -> Ptr:
+        """Return a reference to a product, which can itself be stored.
+
+        Parameters
+        ----------
+        label : str
+            Its label.
+        typename : str or type, optional
+            Its type; then nothing is looked up, and it may be stored later. By default, that of the product of this
+            label that is there.
+        index : int, optional
+            Of a list, the element that is meant.
+
+        Returns
+        -------
+        Ptr
+            The reference.
+
+        Raises
+        ------
+        KeyNotFoundError
+            If it is not there, and no type was given.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> subrun = fb.DataStore.connect("memory:").root.create_dataset("a").create_run(1).create_subrun(1)
+        >>> event = subrun.create_event(1)
+        >>> event.store("pt", [1.5, 2.5])
+        >>> event.store("best", event.ref("pt", index=1))
+        >>> event.load("best").load()
+        2.5
+        """
+        name = self._find(label, typename)
+        if name is None:
+            raise self._missing(label, None)
+        return Ptr(self, *name, index)
 
     def _find(self, label: str, kind: Any) -> tuple[str, str] | None:
         """Return the label and the type of a product."""
@@ -203,18 +244,21 @@ class Container:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self}>"
 
+    def __str__(self) -> str:
+        return f"dataset {self._key[:16].hex()}"
+
     def _numbers(self) -> tuple[int, int, int]:
         """Return run, subrun and event."""
         run, subrun, event = (int.from_bytes(self._key[at : at + 8], "big") for at in (16, 24, 32))
         return run, subrun, event
 
 
-class _Holder(Container):
+class _Holder(Container, Generic[_Child]):
     """A container that holds others by number."""
 
-    _child: ClassVar[type[Container]]
+    _child: type[_Child]
 
-    def _create(self, number: int, batch: WriteBatch | None) -> Any:
+    def _create(self, number: int, batch: WriteBatch | None) -> _Child:
         number = _number(number)
         if batch is None:
             return self._child(self._store, self._store._core.create(self._key, number))
@@ -222,20 +266,29 @@ class _Holder(Container):
         batch._core.create(key)
         return self._child(self._store, key)
 
-    def _children(self, start: int = 0, stop: int = _ABSENT) -> Iterator[Any]:
+    @overload
+    def __getitem__(self, number: int) -> _Child: ...
+    @overload
+    def __getitem__(self, number: slice) -> Iterator[_Child]: ...
+    def __getitem__(self, number: int | slice) -> _Child | Iterator[_Child]:
+        if isinstance(number, slice):
+            return self._slice(number)
+        return self._child(self._store, self._store._core.get(self._key, _number(number)))
+
+    def _pages(self, start: int = 0, stop: int = _ABSENT) -> Generator[list[_Child], None, None]:
+        """Iterate over what it holds, as much at a time as one request brings."""
         while start < stop:
             numbers = self._store._core.numbers(self._key, start, stop, _PAGE)
-            for number in numbers:
-                yield self._child(self._store, self._store._core.child(self._key, number))
+            yield [self._child(self._store, self._store._core.child(self._key, number)) for number in numbers]
             if len(numbers) < _PAGE:
                 return
             start = numbers[-1] + 1
 
-    def _slice(self, part: slice) -> Iterator[Any]:
-        if part.step not in (None, 1):
-            raise UsageError("what a container holds is cut by numbers, without a step")
-        stop = _ABSENT if part.stop is None else _number(part.stop)
-        return self._children(0 if part.start is None else _number(part.start), stop)
+    def _children(self) -> Iterator[_Child]:
+        return itertools.chain.from_iterable(self._pages())
+
+    def _slice(self, part: slice) -> Iterator[_Child]:
+        return itertools.chain.from_iterable(self._pages(*_range(part)))
 
     def __contains__(self, number: object) -> bool:
         if not isinstance(number, int) or not 0 <= number < _ABSENT:
@@ -268,15 +321,21 @@ class _Holder(Container):
         batch_size : int
             How many keys are fetched together.
 
-        Yields
-        ------
-        Event
+        Returns
+        -------
+        iterator of Event
             Each of them.
         """
-        for some in self._store._core.loader(self._key, [], batch_size, 1):
-            keys = some.keys()
-            for at in range(0, len(keys), 40):
-                yield Event(self._store, keys[at : at + 40])
+        return itertools.chain.from_iterable(self._event_pages(batch_size))
+
+    def _event_pages(self, batch_size: int) -> Generator[list[Event], None, None]:
+        loader = self._store._core.loader(self._key, [], batch_size, 1)
+        try:
+            for some in loader:
+                keys = some.keys()
+                yield [Event(self._store, keys[at : at + 40]) for at in range(0, len(keys), 40)]
+        finally:
+            loader.close()
 
     def arrays(
         self,
@@ -321,7 +380,7 @@ class _Holder(Container):
         return find_product(self, product)
 
 
-def find_product(holder: _Holder, label: str) -> tuple[str, str]:
+def find_product(holder: _Holder[Any], label: str) -> tuple[str, str]:
     """Return the label and the type of a product that events have, by looking at the first that have it."""
     seen: list[str] = []
     for event in holder.events(batch_size=256):
@@ -335,6 +394,14 @@ def find_product(holder: _Holder, label: str) -> tuple[str, str]:
         seen += [name for name, _ in there if name not in seen]
     hint = f"they have {', '.join(map(repr, seen[:5]))}" if seen else "they have none"
     raise KeyNotFoundError(f"{holder._store.url}: no event of {holder} has a product {label!r}; {hint}")
+
+
+def _range(part: slice) -> tuple[int, int]:
+    """Return from which number on a slice goes, and up to which."""
+    if part.step not in (None, 1):
+        raise UsageError("what a container holds is cut by numbers, without a step")
+    start, stop = part.start, part.stop
+    return 0 if start is None else _number(start), _ABSENT if stop is None else _number(stop)
 
 
 def _number(number: Any) -> int:
@@ -370,7 +437,7 @@ class Event(Container):
         return f"run {run}, subrun {subrun}, event {event}"
 
 
-class SubRun(_Holder):
+class SubRun(_Holder[Event]):
     """A subrun: events, by number, and products of its own."""
 
     _child = Event
@@ -400,17 +467,7 @@ class SubRun(_Holder):
         Event
             The event.
         """
-        made: Event = self._create(number, batch)
-        return made
-
-    @overload
-    def __getitem__(self, number: int) -> Event: ...
-    @overload
-    def __getitem__(self, number: slice) -> Iterator[Event]: ...
-    def __getitem__(self, number: int | slice) -> Event | Iterator[Event]:
-        if isinstance(number, slice):
-            return self._slice(number)
-        return Event(self._store, self._store._core.get(self._key, _number(number)))
+        return self._create(number, batch)
 
     def __iter__(self) -> Iterator[Event]:
         return self.events()
@@ -420,7 +477,7 @@ class SubRun(_Holder):
         return f"run {run}, subrun {subrun}"
 
 
-class Run(_Holder):
+class Run(_Holder[SubRun]):
     """A run: subruns, by number, and products of its own."""
 
     _child = SubRun
@@ -445,17 +502,7 @@ class Run(_Holder):
         SubRun
             The subrun.
         """
-        made: SubRun = self._create(number, batch)
-        return made
-
-    @overload
-    def __getitem__(self, number: int) -> SubRun: ...
-    @overload
-    def __getitem__(self, number: slice) -> Iterator[SubRun]: ...
-    def __getitem__(self, number: int | slice) -> SubRun | Iterator[SubRun]:
-        if isinstance(number, slice):
-            return self._slice(number)
-        return SubRun(self._store, self._store._core.get(self._key, _number(number)))
+        return self._create(number, batch)
 
     def __iter__(self) -> Iterator[SubRun]:
         return self._children()
@@ -464,7 +511,7 @@ class Run(_Holder):
         return f"run {self.number}"
 
 
-class DataSet(_Holder):
+class DataSet(_Holder[Run]):
     """A dataset: datasets by name, runs by number, and products of its own.
 
     Attributes
@@ -524,8 +571,7 @@ class DataSet(_Holder):
         Run
             The run.
         """
-        made: Run = self._create(number, batch)
-        return made
+        return self._create(number, batch)
 
     @overload
     def __getitem__(self, key: str) -> DataSet: ...
@@ -536,9 +582,7 @@ class DataSet(_Holder):
     def __getitem__(self, key: str | int | slice) -> DataSet | Run | Iterator[Run]:
         if isinstance(key, str):
             return DataSet(self._store, *self._store._core.dataset(self._within(key)))
-        if isinstance(key, slice):
-            return self._slice(key)
-        return Run(self._store, self._store._core.get(self._key, _number(key)))
+        return super().__getitem__(key)
 
     def __contains__(self, key: object) -> bool:
         if isinstance(key, str):

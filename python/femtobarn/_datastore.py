@@ -15,10 +15,14 @@ from femtobarn import _core
 from femtobarn._containers import Container, DataSet
 from femtobarn._prefetch import Prefetcher
 from femtobarn._products import ColumnType, column, encoded, loaded, type_name_of
+from femtobarn._ptr import MISSING, load_refs
 from femtobarn.errors import ExistsError, KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from femtobarn import aio
+    from femtobarn._threads import Threads
 
 __all__ = ["DataStore", "Product", "Queue", "WriteBatch"]
 
@@ -68,6 +72,7 @@ class DataStore:
         self._core = core
         self._given = given  # with what messages do not show, as passwords
         self._mode = mode
+        self._threads: Threads | None = None  # for asyncio, when it is first used
 
     @classmethod
     def connect(cls, url: str | os.PathLike[str], *, mode: str = "a") -> Self:
@@ -111,6 +116,13 @@ class DataStore:
     def root(self) -> DataSet:
         """The dataset that all others are in. It holds datasets, and neither runs nor products."""
         return DataSet(self, *self._core.dataset(""))
+
+    @property
+    def aio(self) -> aio.DataStore:
+        """The same store for asyncio."""
+        from femtobarn import aio
+
+        return aio.DataStore(self)
 
     def __getitem__(self, name: str) -> DataSet:
         return self.root[name]
@@ -222,6 +234,39 @@ class DataStore:
         """
         return Prefetcher(self, tuple(products), batch_size, ahead)
 
+    def load_refs(self, refs: Any, *, default: Any = MISSING) -> Any:
+        """Load what many references refer to, each product once, by few requests.
+
+        Parameters
+        ----------
+        refs : array or sequence of Ptr
+            References, or a column of them, however deep in lists.
+        default : object, optional
+            What stands in place of what is not there, or of a reference to nothing; None for a missing value.
+
+        Returns
+        -------
+        ak.Array
+            A value for each reference, in the shape of `refs`.
+
+        Raises
+        ------
+        KeyNotFoundError
+            If something is not there, and there is no default.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> store = fb.DataStore.connect("memory:")
+        >>> dataset = store.root.create_dataset("a")
+        >>> for event in map(dataset.create_run(1).create_subrun(1).create_event, range(3)):
+        ...     event.store("pt", [event.number + 0.25, event.number + 0.5])
+        ...     event.store("best", event.ref("pt", index=1))
+        >>> store.load_refs(dataset.arrays("best"))
+        <Array [0.5, 1.5, 2.5] type='3 * float64'>
+        """
+        return load_refs(self, refs, default)
+
     def create_queue(self, name: str, kind: Any = bytes) -> None:
         """Create a queue between programs.
 
@@ -245,10 +290,8 @@ class DataStore:
 
         Parameters
         ----------
-        name : str
-            Its name.
-        kind : type or str
-            The type of its values.
+        name, kind
+            As of `create_queue`.
         mode : str
             "producer" to push to it, "consumer" to take from it.
 
@@ -272,10 +315,8 @@ class DataStore:
 
         Parameters
         ----------
-        name : str
-            Its name.
-        kind : type or str
-            The type of its values.
+        name, kind
+            As of `create_queue`.
 
         Raises
         ------
@@ -380,14 +421,13 @@ class WriteBatch:
 
     def _store_columns(self, keys: bytes, products: Mapping[str, Any], types: Mapping[str, Any], create: bool) -> None:
         """Store products of containers, of which these are the keys."""
-        core = self._store._core
         columns = []
         for name, values in products.items():
             kind = types.get(name)
             label, form = name, "value"
             if isinstance(kind, ColumnType):
                 label, form = kind.label or name, kind.form
-            columns.append((label, form, *column(core, label, values, kind)))
+            columns.append((label, form, *column(self._store, label, values, kind)))
         if create:
             self._core.create_all(keys)
         for label, form, type_name, batches in columns:
@@ -452,7 +492,7 @@ class Queue:
         value : object
             Of the queue's type.
         """
-        self._core.push(encoded(self._store._core, self.name, value, self.type)[1])
+        self._core.push(encoded(self._store, self.name, value, self.type)[1])
 
     def pop(self) -> Any:
         """Take a value from the front, and wait for one as long as a producer has the queue open.
@@ -469,8 +509,14 @@ class Queue:
         """
         stored = self._core.pop()
         if stored is None:
-            raise EOFError(f"queue {self.name!r} is empty, and no producer has it open")
-        return loaded(self._store._core, self.name, self.type, stored, None)
+            raise self._ended()
+        return self._value(stored)
+
+    def _ended(self) -> EOFError:
+        return EOFError(f"queue {self.name!r} is empty, and no producer has it open")
+
+    def _value(self, stored: bytes) -> Any:
+        return loaded(self._store, self.name, self.type, stored, None)
 
     def __iter__(self) -> Iterator[Any]:
         return self

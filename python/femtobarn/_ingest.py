@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib
 import json
 import os
 import time
@@ -21,6 +20,7 @@ from femtobarn._compat import known_options
 from femtobarn._containers import Container, DataSet, Event, Run, SubRun
 from femtobarn._datastore import DataStore, WriteBatch, _keys
 from femtobarn._hdf5 import check_patterns, choice_of
+from femtobarn._ingest_root import store_above
 from femtobarn._ingest_worker import Done, Options, Part, Source, kind_of, messages
 from femtobarn._open import resolve, settings_of
 from femtobarn._products import column
@@ -129,8 +129,8 @@ def ingest(
     drop: str | Iterable[str] | None = None,
     namespace: str = "",
     tree: str | None = None,
-    run: str = "run",
-    subrun: str = "luminosityBlock",
+    run: str | int = "run",
+    subrun: str | int = "luminosityBlock",
     event: str = "event",
     collections: bool = False,
     on_conflict: str = "raise",
@@ -166,7 +166,8 @@ def ingest(
     tree : str, optional
         The name of the ntuple or tree in ROOT files; a name behind the path wins.
     run, subrun, event : str
-        The fields of ROOT files that have the numbers of each event.
+        The fields of ROOT files that have the numbers of each event; for `run` and `subrun` also a number, which all
+        events have.
     collections : bool
         Whether ``nMuon`` and ``Muon_pt``, ``Muon_eta``, … of NanoAOD become one product ``Muon``.
     on_conflict : str
@@ -394,14 +395,14 @@ class _Job:
 def _store(batch: WriteBatch, dataset: DataSet, what: Any) -> int:
     """Store what was read; gives how many products these are."""
     if not isinstance(what, Chunk):
-        of_root: Any = importlib.import_module("femtobarn._ingest_root")
-        of_root.store_above(batch, dataset, what)
+        store_above(batch, dataset, what)
         n = len(what.numbers[0]) if what.numbers else 1
         return sum(_n_there(values, what.types.get(name), n) for name, values in what.products.items())
     keys = _keys(dataset, what.run, what.subrun, what.event)
     _check_unique(keys)
-    core = dataset.datastore._core
-    columns = [_column(core, keys, name, values, what.types.get(name)) for name, values in what.products.items()]
+    columns = [
+        _column(dataset.datastore, keys, name, values, what.types.get(name)) for name, values in what.products.items()
+    ]
     batch._core.create_all(keys)
     n = 0
     for own, name, more, batches, n_own in columns:
@@ -410,7 +411,7 @@ def _store(batch: WriteBatch, dataset: DataSet, what: Any) -> int:
     return n
 
 
-def _column(core: _core.Store, keys: bytes, label: str, values: Any, kind: Any) -> Any:
+def _column(store: DataStore, keys: bytes, label: str, values: Any, kind: Any) -> Any:
     """Return a product of those events that have it: their keys, its name, its form, its values, and how many."""
     form = getattr(kind, "form", "value")  # of a type that is more than a name
     label = getattr(kind, "label", None) or label
@@ -418,7 +419,7 @@ def _column(core: _core.Store, keys: bytes, label: str, values: Any, kind: Any) 
         keys, values = _present(keys, values)
     n = _n_there(values, kind, len(keys) // 40)
     try:
-        type_name, batches = column(core, label, values, kind)
+        type_name, batches = column(store, label, values, kind)
     except UsageError as error:
         if error.kind != "product-type":
             raise

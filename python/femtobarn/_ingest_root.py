@@ -43,8 +43,8 @@ def chunks(
     tree: str | None = None,
     fields: str | Iterable[str] | None = None,
     drop: str | Iterable[str] | None = None,
-    run: str = _NANOAOD[0],
-    subrun: str = _NANOAOD[1],
+    run: str | int = _NANOAOD[0],
+    subrun: str | int = _NANOAOD[1],
     event: str = _NANOAOD[2],
     collections: bool = False,
     step: str | SupportsIndex = "64 MiB",
@@ -67,7 +67,8 @@ def chunks(
     fields, drop : str or list of str, optional
         Names of fields that become products, and of those that do not; ``*`` and ``?`` stand for any characters.
     run, subrun, event : str
-        The fields that say which event an entry is: integers that are not negative.
+        The fields that say which event an entry is: integers that are not negative. A run or subrun that the file does
+        not say is given as a number, which all entries have.
     collections : bool
         Whether ``nMuon``, ``Muon_pt``, ``Muon_eta``, … become one product ``Muon``, a ``std::vector`` of a class of
         this name with the members ``pt``, ``eta``, ….
@@ -197,15 +198,19 @@ def _frozen(classes: Iterable[Any]) -> tuple[tuple[str, tuple[tuple[str, str], .
 # -- which events ------------------------------------------------------------------------------------------------
 
 
-def _numbers(ntuple: NTuple, columns: list[_Column], wanted: tuple[str, str, str]) -> list[str]:
+def _numbers(ntuple: NTuple, columns: list[_Column], wanted: tuple[str | int, str | int, str]) -> list[str]:
     """Return the fields of run, subrun and event."""
     said = {column.number: column.field for column in columns if column.number is not None}
     if wanted == _NANOAOD and all(number in said for number in NUMBERS):
         return [said[number] for number in NUMBERS]
     types = {column.field: column.type.name for column in columns}
-    if len(set(wanted)) != 3:
-        raise UsageError(f"run, subrun and event are three fields, not {wanted!r}")
+    wanted = (str(wanted[0]), str(wanted[1]), wanted[2])
+    fields = _fields(wanted)
+    if len(set(fields)) != len(fields) or wanted[2] not in fields:
+        raise UsageError(f"run, subrun and event are three fields, not {wanted!r}; run and subrun may be numbers")
     for argument, name in zip(NUMBERS, wanted, strict=True):
+        if name not in fields:
+            continue
         if name not in types:
             near = difflib.get_close_matches(name.lower(), [known.lower() for known in types], n=3)
             near = [known for known in types if known.lower() in near]
@@ -214,6 +219,7 @@ def _numbers(ntuple: NTuple, columns: list[_Column], wanted: tuple[str, str, str
             raise KeyNotFoundError(
                 f"{_where(ntuple)}: there is no field {name!r}, which would be the number of the {argument}; {hint}say "
                 f"which field it is by {argument}="
+                + ("" if argument == "event" else ", or give a number for all entries")
             )
         if not _INTEGER.fullmatch(types[name]):
             raise UsageError(
@@ -223,10 +229,19 @@ def _numbers(ntuple: NTuple, columns: list[_Column], wanted: tuple[str, str, str
     return list(wanted)
 
 
+def _fields(numbers: Iterable[str]) -> list[str]:
+    """Return those of run, subrun and event that are fields; others are numbers that all entries have."""
+    return [name for name in numbers if not name.isdecimal()]
+
+
 def _numbers_of(ntuple: NTuple, fields: list[str], arrays: Mapping[str, Any]) -> list[npt.NDArray[np.uint64]]:
     """Return the numbers of entries, which are what numbers may be."""
     out = []
+    n = len(arrays[fields[2]])
     for argument, name in zip(NUMBERS, fields, strict=True):
+        if name.isdecimal():
+            out.append(np.full(n, int(name), np.uint64))
+            continue
         values = np.asarray(arrays[name])
         if values.dtype.kind == "i" and len(values) and values.min() < 0:
             raise UsageError(f"{_where(ntuple)}: field {name!r} holds {values.min()}: no {argument} is negative")
@@ -261,9 +276,9 @@ def _check_events(ntuple: NTuple, fields: list[str]) -> None:
 
 def _all_numbers(ntuple: NTuple, fields: list[str]) -> Iterator[tuple[int, list[npt.NDArray[np.uint64]]]]:
     start = 0
-    for arrays in _steps(ntuple, fields, "32 MiB"):
+    for arrays in _steps(ntuple, _fields(fields), "32 MiB"):
         yield start, _numbers_of(ntuple, fields, arrays)
-        start += len(arrays[fields[0]])
+        start += len(arrays[fields[2]])
 
 
 def _mixed(numbers: list[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
@@ -361,7 +376,7 @@ def _read(
     own = [column.field for column in columns]
     within = [member.field for one in gathered for member in (one.counter, *one.members)]
     start = 0
-    for arrays in _steps(ntuple, [*numbers, *own, *within], step):
+    for arrays in _steps(ntuple, [*_fields(numbers), *own, *within], step):
         run, subrun, event = _numbers_of(ntuple, numbers, arrays)
         products, types = _of_labels(columns, arrays)
         for one in gathered:

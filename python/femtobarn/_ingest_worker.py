@@ -7,7 +7,6 @@ started them writes.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import multiprocessing.connection
 import os
@@ -21,7 +20,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from femtobarn import _core
+from femtobarn import _core, _ingest_root
 from femtobarn._hdf5 import Choice, is_hdf5
 from femtobarn._hdf5_reader import Hdf5Reader
 from femtobarn._workers import WorkerDiedError
@@ -157,7 +156,6 @@ def read(source: Source, options: Options) -> Iterator[Part | Done]:
     choice = options.choice
     if choice.groups:
         raise UsageError(f"{source.path}: groups are those of HDF5 files; fields chooses those of this ROOT file")
-    reader_of_root: Any = importlib.import_module("femtobarn._ingest_root")
     given = dict(options.root)
     if source.name is not None:
         given["tree"] = source.name
@@ -165,9 +163,9 @@ def read(source: Source, options: Options) -> Iterator[Part | Done]:
     for name, some in (("fields", choice.fields), ("drop", choice.drop)):
         if some:
             given[name] = list(some)
-    for chunk in reader_of_root.chunks(source.path, **given):
+    for chunk in _ingest_root.chunks(source.path, **given):
         yield Part(source.number, chunk, 0.0)
-    for above in reader_of_root.above(source.path, **file):
+    for above in _ingest_root.above(source.path, **file):
         yield Part(source.number, above, 0.0)
     yield Done(source.number, {}, {})
 

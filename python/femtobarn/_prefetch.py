@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
-from femtobarn._containers import _MISSING, Event, _Holder
+from femtobarn._containers import Event, _Holder
 from femtobarn._libraries import plain_output
-from femtobarn._products import Column, is_opaque, loaded, type_name_of
-from femtobarn.errors import FormatError
+from femtobarn._products import Column, decoded, is_opaque, loaded, type_name_of
+from femtobarn._ptr import MISSING
+from femtobarn.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
     from femtobarn import _core
@@ -29,19 +30,25 @@ class PrefetchedEvent(Event):
         self._at = at
 
     def load(
-        self, label: str, form: Any = None, *, typename: Any = None, default: Any = _MISSING, unpickle: bool = False
+        self, label: str, form: Any = None, *, typename: Any = None, default: Any = MISSING, unpickle: bool = False
     ) -> Any:
         """Load a product: one that was fetched from here, any other from the store; see `Event.load`."""
+        found = self._fetched(label, typename)
+        if found is not None:
+            at, stored = found
+            if form is not bytes and (column := self._batch._column(at)) is not None:
+                return column.at(self._at, form)
+            return loaded(self._store, label, self._batch._names[at][1], stored, form, unpickle=unpickle)
+        return super().load(label, form, typename=typename, default=default, unpickle=unpickle)
+
+    def _fetched(self, label: str, typename: Any) -> tuple[int, bytes] | None:
+        """Return which of the products it is, and its stored value, if that is here."""
         kind = None if typename is None else type_name_of(typename)
         for at, name in enumerate(self._batch._names):
             if name[0] == label and kind in (None, name[1]):
                 stored = self._batch._events.value(at, self._at)
-                if stored is None:
-                    break
-                if form is not bytes and (column := self._batch._column(at)) is not None:
-                    return column.at(self._at, form)
-                return loaded(self._store._core, label, name[1], stored, form, unpickle=unpickle)
-        return super().load(label, form, typename=typename, default=default, unpickle=unpickle)
+                return None if stored is None else (at, stored)
+        return None
 
 
 class EventBatch:
@@ -84,8 +91,8 @@ class EventBatch:
             column = None
             if len(self) >= _MANY and not is_opaque(type_name):
                 stored = [self._events.value(at, n) for n in range(len(self))]
-                with contextlib.suppress(FormatError):
-                    column = Column(self._store._core, stored, label, type_name)
+                with contextlib.suppress(FormatError, UsageError):
+                    column = decoded(self._store, label, type_name, stored)
             self._columns[at] = column
         return self._columns[at]
 
@@ -129,7 +136,7 @@ class Prefetcher:
         self._batch_size = batch_size
         self._ahead = ahead
 
-    def batches(self, container: _Holder) -> Iterator[EventBatch]:
+    def batches(self, container: _Holder[Any]) -> Generator[EventBatch, None, None]:
         """Iterate over the events of a dataset, run or subrun, many at a time.
 
         Parameters
@@ -150,6 +157,6 @@ class Prefetcher:
         finally:
             loader.close()
 
-    def __call__(self, container: _Holder) -> Iterator[PrefetchedEvent]:
+    def __call__(self, container: _Holder[Any]) -> Iterator[PrefetchedEvent]:
         for batch in self.batches(container):
             yield from batch

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextvars
 import heapq
 import os
 import pickle
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -28,6 +30,9 @@ __all__ = ["ProcessError", "ProcessResult", "process"]
 _TRIES = 3
 _BATCH = 64
 _CHECKPOINT_EVERY = 5.0  # seconds
+
+# What says that nobody waits any more for what this context processes.
+STOP: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar("femtobarn-stop", default=None)
 
 
 class ProcessError(FemtobarnError, RuntimeError):
@@ -60,7 +65,7 @@ class ProcessResult:
 
 
 def process(
-    source: _Holder | NTuple,
+    source: _Holder[Any] | NTuple,
     function: Callable[[Any], Any],
     *,
     preload: Iterable[str | tuple[str, Any]] = (),
@@ -272,11 +277,14 @@ def _run(
     state = checkpoint.state
     statistics = ProcessStatistics(pool.n_workers)
     pieces = work.pieces(sizes, state.n_pieces, state.after, loads=pool.shares_memory)
+    stop = STOP.get()
     ends_early = True
     try:
         with Progress(f"processing {work.name}", progress, "events") as bar:
             for n in _master(work, task, pool, pieces, checkpoint, statistics, on_error):
                 bar.tick(n, 0)
+                if stop is not None and stop.is_set():
+                    raise ProcessError(f"{work.name}: stopped behind {n} events")
         ends_early = False
     finally:
         checkpoint.save(now=ends_early)

@@ -10,6 +10,7 @@ import dataclasses
 import enum
 import functools
 import pickle
+import re
 import typing
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,13 @@ import numpy as np
 
 from femtobarn._libraries import optional
 from femtobarn._numpy import layout_to_numpy
+from femtobarn._ptr import PTR, Ptr, note_ptr, ptr_column
 from femtobarn._to_nodes import to_batches
 from femtobarn.errors import UsageError
 
 if TYPE_CHECKING:
     from femtobarn._core import Batch, Batches, Store
+    from femtobarn._datastore import DataStore
 
 __all__ = [
     "Arrow",
@@ -32,6 +35,8 @@ __all__ = [
     "ColumnType",
     "NumPy",
     "column",
+    "decoded",
+    "element",
     "encoded",
     "is_opaque",
     "loaded",
@@ -85,6 +90,7 @@ BYTES = "bytes"
 MSGPACK = "msgpack"
 PICKLE = "pickle"
 _OPAQUE = (BYTES, MSGPACK, PICKLE)
+_OF_BOOST = re.compile(r"hepnos::(Ptr<|ProductID\b)")
 
 # NumPy's names of numbers, and those of C++ as ROOT normalizes them
 _NUMBERS = {
@@ -110,8 +116,8 @@ def type_name_of(kind: Any) -> str:
     Parameters
     ----------
     kind : str, type or dtype
-        A name of C++ as ROOT normalizes them; `bytes`, `int`, `float`, `bool` or `str`; a dataclass; ``list[T]`` of one
-        of these, for a ``std::vector``; or a dtype of NumPy.
+        A name of C++ as ROOT normalizes them; `bytes`, `int`, `float`, `bool` or `str`; a dataclass; `Ptr`; ``list[T]``
+        of one of these, for a ``std::vector``; or a dtype of NumPy.
 
     Returns
     -------
@@ -140,6 +146,8 @@ def type_name_of(kind: Any) -> str:
     if isinstance(kind, type):
         if kind in _SCALARS:
             return _SCALARS[kind]
+        if kind is Ptr:
+            return PTR
         if dataclasses.is_dataclass(kind):
             return kind.__name__
     try:
@@ -148,7 +156,7 @@ def type_name_of(kind: Any) -> str:
         pass
     raise UsageError(
         f"{kind!r} is no type of a product: give a name as 'std::vector<float>', bytes, int, float, bool, str, a "
-        "dataclass, list[...] of one of these, or a dtype of NumPy"
+        "dataclass, Ptr, list[...] of one of these, or a dtype of NumPy"
     )
 
 
@@ -168,13 +176,13 @@ def is_opaque(type_name: str) -> bool:
     return type_name in _OPAQUE
 
 
-def encoded(store: Store, label: str, value: Any, kind: Any) -> tuple[str, bytes]:
+def encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, bytes]:
     """Return the name of the type of a value, and the bytes that are stored.
 
     Parameters
     ----------
-    store : Store
-        Where its classes are noted.
+    store : DataStore
+        Where it is to be stored.
     label : str
         The product's label, which names classes that have no name.
     value : object
@@ -205,25 +213,37 @@ def encoded(store: Store, label: str, value: Any, kind: Any) -> tuple[str, bytes
     quick = _quick(value, name)
     if quick is not None:
         return quick
-    batches = _one(label, value)
+    core = store._core
+    batches = _one(store, label, value)
     if name is not None:
-        _note_named(store, batches, value, name)
-    name = name or _noted(store, value) or store.describe(batches, label)
-    return name, store.encode(batches, name)
+        _note_named(core, batches, value, name)
+    name = name or _noted(core, value) or core.describe(batches, label)
+    return name, core.encode(batches, name)
 
 
 def _note_named(store: Store, batches: Batches, value: Any, name: str) -> None:
     """Note the class that a type's name names, as the value has it, if the store has no note of it."""
     if _noted(store, value) is None and (own := _innermost(name)) is not None:
+        _describe(store, batches, own)
+
+
+def _describe(store: Store, batches: Batches, own: str) -> None:
+    """Note a class as values have it; that of references is known."""
+    if own == PTR:
+        note_ptr(store)
+    else:
         store.describe(batches, own)
 
 
 def _noted(store: Store, value: Any) -> str | None:
-    """Return the name of the type of a dataclass, or a list of these, and note its members; None for other values."""
+    """Return the type's name of a dataclass, a reference or a list of these, and note it; None for other values."""
     one = value[0] if isinstance(value, list | tuple) and value else value
-    if not _is_dataclass(one):
+    if isinstance(one, Ptr):
+        name = note_ptr(store)
+    elif _is_dataclass(one):
+        name = note_dataclass(store, type(one))
+    else:
         return None
-    name = note_dataclass(store, type(one))
     return name if one is value else f"std::vector<{name}>"
 
 
@@ -247,12 +267,14 @@ def note_dataclass(store: Store, kind: type) -> str:
     UsageError
         If an annotation is no type of a product, or the store has a class of this name with other members.
     """
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     members = []
     for field in dataclasses.fields(kind):
         hint = hints[field.name]
-        inner = typing.get_args(hint)[0] if typing.get_origin(hint) in (list, tuple) else hint
-        if dataclasses.is_dataclass(inner) and isinstance(inner, type) and inner is not kind:
+        inner = _item(hint) or hint
+        if inner is Ptr:
+            note_ptr(store)
+        elif dataclasses.is_dataclass(inner) and isinstance(inner, type) and inner is not kind:
             note_dataclass(store, inner)
         try:
             members.append((field.name, type_name_of(hint)))
@@ -262,13 +284,13 @@ def note_dataclass(store: Store, kind: type) -> str:
     return kind.__name__
 
 
-def column(store: Store, label: str, values: Any, kind: Any) -> tuple[str, Batches]:
+def column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, Batches]:
     """Return the name of the type of many values, and the values as the core takes them.
 
     Parameters
     ----------
-    store : Store
-        Where their classes are noted.
+    store : DataStore
+        Where they are to be stored.
     label : str
         The product's label.
     values : array
@@ -281,28 +303,89 @@ def column(store: Store, label: str, values: Any, kind: Any) -> tuple[str, Batch
     tuple of str and Batches
         The name and the values.
     """
+    core = store._core
+    kind = kind or _kind_of_refs(values)
+    if kind is not None and _has_refs(kind) and isinstance(values, list | tuple):
+        values = _rows(store, kind, list(values))
     batches = to_batches({label: values})
     if isinstance(kind, ColumnType):
         for name, members in kind.classes:
-            store.note_class(name, list(members))
+            core.note_class(name, list(members))
         return kind.name, batches
     if kind is None:
-        return store.describe(batches, label), batches
-    inner = typing.get_args(kind)[0] if typing.get_origin(kind) in (list, tuple) else kind
+        return core.describe(batches, label), batches
+    inner = _item(kind) or kind
     if dataclasses.is_dataclass(inner) and isinstance(inner, type):
-        note_dataclass(store, inner)
+        note_dataclass(core, inner)
     elif (own := _innermost(type_name_of(kind))) is not None:
-        store.describe(batches, own)
+        _describe(core, batches, own)
     return type_name_of(kind), batches
 
 
-def loaded(store: Store, label: str, type_name: str, stored: bytes, form: Any, *, unpickle: bool = False) -> Any:
+def _hints(kind: type) -> dict[str, Any]:
+    """Return the types of a dataclass's members."""
+    try:
+        return typing.get_type_hints(kind)
+    except NameError as error:
+        raise UsageError(f"annotations of {kind.__name__} cannot be looked up where it is defined: {error}") from error
+
+
+def _item(kind: Any) -> Any:
+    """Return what a type is a list of; None if it is none."""
+    args = typing.get_args(kind)
+    return args[0] if typing.get_origin(kind) in (list, tuple) and args else None
+
+
+def _kind_of_refs(values: Any) -> Any:
+    """Return the type of a column of references, or of lists of them; None for others."""
+    if not isinstance(values, list | tuple):
+        return None
+    if any(isinstance(value, Ptr) for value in values):
+        return Ptr
+    inner = next((value for value in values if isinstance(value, list | tuple) and value), None)
+    return None if inner is None or not isinstance(inner[0], Ptr) else list[Ptr]
+
+
+def _inmost(kind: Any) -> Any:
+    """Return what a type is a list of, of lists, and so on."""
+    while (item := _item(kind)) is not None:
+        kind = item
+    return kind
+
+
+def _has_refs(kind: Any, above: tuple[Any, ...] = ()) -> bool:
+    """Whether there are references in the values of a type, which is in those above."""
+    kind = _inmost(kind)
+    if not _is_dataclass_type(kind) or kind in above:
+        return kind is Ptr
+    return any(_has_refs(hint, (*above, kind)) for hint in _hints(kind).values())
+
+
+def _rows(store: DataStore, kind: Any, values: list[Any]) -> Any:
+    """Return values with references in them as a column: these have numbers that lists of Python would not keep."""
+    ak = optional("awkward", "all")
+    if kind is Ptr:
+        return ptr_column(store, values)
+    if not _is_made(_inmost(kind)):
+        return ak.Array(values)
+    if (item := _item(kind)) is not None:
+        offsets = np.zeros(len(values) + 1, np.int64)
+        np.cumsum([len(value) for value in values], out=offsets[1:])
+        inner = _rows(store, item, [one for value in values for one in value])
+        return ak.Array(ak.contents.ListOffsetArray(ak.index.Index64(offsets), inner.layout))
+    hints = _hints(kind)
+    names = [field.name for field in dataclasses.fields(kind)]
+    members = [_rows(store, hints[name], [getattr(value, name) for value in values]).layout for name in names]
+    return ak.Array(ak.contents.RecordArray(members, names, len(values)))
+
+
+def loaded(store: DataStore, label: str, type_name: str, stored: bytes, form: Any, *, unpickle: bool = False) -> Any:
     """Return a stored value as the user wants it.
 
     Parameters
     ----------
-    store : Store
-        Where its classes are noted.
+    store : DataStore
+        Where it is stored.
     label : str
         The product's label.
     type_name : str
@@ -330,7 +413,77 @@ def loaded(store: Store, label: str, type_name: str, stored: bytes, form: Any, *
         return _opaque(label, type_name, stored, form, unpickle)
     if (quick := _quick_loaded(stored, type_name, form)) is not None:
         return quick
-    return Column(store, [stored], label, type_name).at(0, form)
+    return decoded(store, label, type_name, [stored]).at(0, form)
+
+
+def element(store: DataStore, label: str, type_name: str, stored: bytes, form: Any, index: int) -> Any:
+    """Return an element of a stored value as the user wants it.
+
+    Parameters
+    ----------
+    store : DataStore
+        Where it is stored.
+    label : str
+        The product's label.
+    type_name : str
+        The type in its name.
+    stored : bytes
+        The stored bytes.
+    form : As, type or None
+        What the user wants; None for what is natural for the type.
+    index : int
+        Which element.
+
+    Returns
+    -------
+    object
+        The element.
+
+    Raises
+    ------
+    IndexError
+        If it has fewer.
+    UsageError
+        If it has no elements, or cannot be had in this form.
+    """
+    if is_opaque(type_name) or form is bytes:
+        what = "an element has no bytes of its own" if form is bytes else "it has no elements to refer to"
+        raise UsageError(f"product {label!r} is a {type_name}: {what}")
+    return decoded(store, label, type_name, [stored]).elements(0).at(index, form)
+
+
+def decoded(store: DataStore, label: str, type_name: str, stored: list[bytes | None]) -> Column:
+    """Return stored values of one type.
+
+    Parameters
+    ----------
+    store : DataStore
+        Where they are stored.
+    label : str
+        The products' label.
+    type_name : str
+        The type in their names.
+    stored : list of bytes or None
+        What is stored of each, or none.
+
+    Returns
+    -------
+    Column
+        The values.
+
+    Raises
+    ------
+    FormatError
+        If one of them is damaged.
+    UsageError
+        If only C++ can read them.
+    """
+    if _OF_BOOST.search(type_name):
+        raise UsageError(
+            f"product {label!r} is a {type_name}, which HEPnOS's classes store by Boost: only C++ reads it; load it as "
+            "bytes"
+        )
+    return Column(store, label, type_name, _awkward(store._core.decode(stored, type_name, label), label))
 
 
 def _quick_loaded(stored: bytes, type_name: str, form: Any) -> Any:
@@ -386,9 +539,12 @@ def _quick(value: Any, name: str | None) -> tuple[str, bytes] | None:
     return None
 
 
-def _one(label: str, value: Any) -> Batches:
+def _one(store: DataStore, label: str, value: Any) -> Batches:
     """Return a value as a column with one entry."""
     ak = optional("awkward", "all")
+    kind = type(value[0]) if isinstance(value, list | tuple) and value else type(value)
+    if _has_refs(kind):
+        return to_batches({label: _rows(store, kind if isinstance(value, kind) else list[kind], [value])})  # type: ignore[valid-type]
     if _is_dataclass(value):
         return to_batches({label: ak.Array([dataclasses.asdict(value)])})
     if isinstance(value, list | tuple) and value and all(_is_dataclass(item) for item in value):
@@ -423,6 +579,10 @@ def _is_dataclass(value: Any) -> bool:
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
+def _is_dataclass_type(kind: Any) -> bool:
+    return dataclasses.is_dataclass(kind) and isinstance(kind, type)
+
+
 def _innermost(name: str | None) -> str | None:
     """Return ``Track`` of ``std::vector<Track>``: the class that records without a name are to be."""
     if name is None:
@@ -443,25 +603,21 @@ class Column:
 
     Parameters
     ----------
-    store : Store
-        Where the classes are noted.
-    stored : list of bytes or None
-        What is stored of each.
+    store : DataStore
+        Where they are stored.
     label : str
         The products' label.
     type_name : str
         The type in their names.
-
-    Raises
-    ------
-    FormatError
-        If one of them is damaged.
+    array : ak.Array
+        The values.
     """
 
-    def __init__(self, store: Store, stored: list[bytes | None], label: str, type_name: str) -> None:
+    def __init__(self, store: DataStore, label: str, type_name: str, array: Any) -> None:
+        self._store = store
         self._label = label
         self._type_name = type_name
-        self._array = _awkward(store.decode(stored, type_name, label), label)
+        self._array = array
 
     @functools.cached_property
     def _values(self) -> Any:
@@ -470,6 +626,29 @@ class Column:
     @functools.cached_property
     def _arrays(self) -> Any:
         return layout_to_numpy(self._array.layout)
+
+    def elements(self, n: int) -> Column:
+        """Return the elements of one of the values.
+
+        Parameters
+        ----------
+        n : int
+            Which.
+
+        Returns
+        -------
+        Column
+            Its elements.
+
+        Raises
+        ------
+        UsageError
+            If it has none by its type.
+        """
+        if self._array.ndim < 2:
+            raise UsageError(f"product {self._label!r} is a {self._type_name}, which has no elements to refer to")
+        item = self._type_name.removeprefix("std::vector<").removesuffix(">")
+        return Column(self._store, self._label, item, self._array[n])
 
     def at(self, n: int, form: Any) -> Any:
         """Return one of the values, which is there.
@@ -488,16 +667,22 @@ class Column:
 
         Raises
         ------
+        IndexError
+            If there are fewer.
         UsageError
             If it cannot be had in this form.
         """
+        if n >= len(self._array):
+            raise IndexError(f"it has {len(self._array)} elements")
         if form is NumPy:
             return self._arrays[n]
         if form is not None and not isinstance(form, As):
-            return _as_python(self._values[n], self._label, self._type_name, form)
+            return _as_python(self._store, self._values[n], self._label, self._type_name, form)
         if form is None and self._array.ndim == 1 and not self._array.fields:
             return self._values[n]
         value = self._array[n]
+        if form is None and self._type_name == PTR:
+            return Ptr.from_record(self._store, value)
         if form is not Arrow:
             return value
         ak, arrow = optional("awkward", "all"), optional("pyarrow", "arrow")
@@ -506,27 +691,31 @@ class Column:
         return arrow.scalar(value.tolist() if hasattr(value, "tolist") else value)
 
 
-def _as_python(plain: Any, label: str, type_name: str, form: Any) -> Any:
+def _as_python(store: DataStore, plain: Any, label: str, type_name: str, form: Any) -> Any:
     """Return a value as a type of Python: a number, a text, a dataclass, or a list of these."""
     wrong = UsageError(f"product {label!r} is a {type_name}, which is no {getattr(form, '__name__', form)}")
     if typing.get_origin(form) is list:
         if not isinstance(plain, list):
             raise wrong
         (item,) = typing.get_args(form) or (None,)
-        return [_made(one, item, wrong) for one in plain]
-    return _made(plain, form, wrong)
+        return [_made(store, one, item, wrong) for one in plain]
+    return _made(store, plain, form, wrong)
 
 
-def _made(plain: Any, form: Any, wrong: UsageError) -> Any:
+def _made(store: DataStore, plain: Any, form: Any, wrong: UsageError) -> Any:
+    if form is Ptr:
+        if not isinstance(plain, Mapping):
+            raise wrong
+        return Ptr.from_record(store, plain)
     if dataclasses.is_dataclass(form) and isinstance(form, type):
         if not isinstance(plain, Mapping):
             raise wrong
-        hints = typing.get_type_hints(form)
+        hints = _hints(form)
         names = [field.name for field in dataclasses.fields(form)]
         missing = [name for name in names if name not in plain]
         if missing:
             raise UsageError(f"{wrong}: it has no {', '.join(missing)}")
-        return form(**{name: _member(plain[name], hints.get(name), wrong) for name in names})
+        return form(**{name: _member(store, plain[name], hints.get(name), wrong) for name in names})
     if isinstance(form, type) and isinstance(plain, form):
         return plain
     if form is float and isinstance(plain, int):
@@ -534,10 +723,14 @@ def _made(plain: Any, form: Any, wrong: UsageError) -> Any:
     raise wrong
 
 
-def _member(plain: Any, form: Any, wrong: UsageError) -> Any:
-    """Return a member as its annotation says, where that is a dataclass or a list of these."""
-    if dataclasses.is_dataclass(form):
-        return _made(plain, form, wrong)
-    if typing.get_origin(form) is list and typing.get_args(form) and dataclasses.is_dataclass(typing.get_args(form)[0]):
-        return [_made(one, typing.get_args(form)[0], wrong) for one in plain]
+def _member(store: DataStore, plain: Any, form: Any, wrong: UsageError) -> Any:
+    """Return a member as its annotation says, where that is a dataclass, a reference or a list of these."""
+    if _is_made(form):
+        return _made(store, plain, form, wrong)
+    if typing.get_origin(form) is list and _is_made(_item(form)):
+        return [_made(store, one, _item(form), wrong) for one in plain]
     return plain
+
+
+def _is_made(form: Any) -> bool:
+    return form is Ptr or dataclasses.is_dataclass(form)

@@ -107,7 +107,7 @@ class Work(Protocol):
 class StoreWork:
     """The events of a dataset, run or subrun of a store."""
 
-    def __init__(self, container: _Holder, products: tuple[str | tuple[str, Any], ...]) -> None:
+    def __init__(self, container: _Holder[Any], products: tuple[str | tuple[str, Any], ...]) -> None:
         self._store: DataStore = container._store
         self._key = container._key
         self._products = [container._resolve(product) for product in products]

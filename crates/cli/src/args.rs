@@ -129,10 +129,10 @@ pub struct IngestArgs {
     /// The ntuple or tree in ROOT files
     #[arg(long, value_name = "NAME")]
     pub tree: Option<String>,
-    /// The field of ROOT files that has the number of the run
+    /// The field of ROOT files that has the number of the run, or a number for all events
     #[arg(long, value_name = "FIELD", default_value = "run")]
     pub run: String,
-    /// The field of ROOT files that has the number of the subrun
+    /// The field of ROOT files that has the number of the subrun, or a number for all events
     #[arg(long, value_name = "FIELD", default_value = "luminosityBlock")]
     pub subrun: String,
     /// The field of ROOT files that has the number of the event

@@ -44,7 +44,7 @@ pub use key::{
 };
 pub use loader::{LoadOptions, Loaded, Loader, Values};
 pub use process::{LoadedEvent, ProcessError, ProcessOptions, process};
-pub use queue::{Queue, QueueMode};
+pub use queue::{Queue, QueueMode, Taken};
 pub use store::{DataStore, VisitProduct};
 pub use uuid::Uuid;
 pub use write_batch::{BatchOptions, WriteBatch};

@@ -22,6 +22,17 @@ pub enum QueueMode {
     Producer,
 }
 
+/// What came of taking from a queue without waiting.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Taken {
+    /// A value.
+    Value(Vec<u8>),
+    /// Nothing yet: somebody may still push.
+    Nothing,
+    /// Nothing, and nobody will push any more.
+    Ended,
+}
+
 /// A queue that is open. Values come out in the order in which they went in, each once.
 ///
 /// As long as a producer has it open, consumers wait for more; one that is dropped is closed.
@@ -135,6 +146,32 @@ impl Queue {
                 Popped::Nothing if !goes_on() => return Ok(None),
                 Popped::Nothing => {}
             }
+        }
+    }
+
+    /// Takes a value from its front, if one is there; does not wait.
+    ///
+    /// # Errors
+    ///
+    /// If the queue was destroyed.
+    pub fn take(&self) -> Result<Taken, EventsError> {
+        match self.store.backend().pop(&self.name, Duration::ZERO)? {
+            Popped::Value(value) => Ok(Taken::Value(value)),
+            Popped::Nothing => Ok(Taken::Nothing),
+            Popped::Ended => Ok(Taken::Ended),
+            Popped::NoQueue => Err(no_queue(&self.store, &self.name)),
+        }
+    }
+
+    /// Puts a value that was taken back to its front. Who finds the queue empty meanwhile does not wait for it.
+    ///
+    /// # Errors
+    ///
+    /// If the queue was destroyed since.
+    pub fn put_back(&self, value: &[u8]) -> Result<(), EventsError> {
+        match self.store.backend().put_back(&self.name, value)? {
+            true => Ok(()),
+            false => Err(no_queue(&self.store, &self.name)),
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use arrow_array::Array;
 use femtobarn::events::{
     Backend, BatchOptions, DataSet, DataSetPath, DataStore, Descriptor, EventChunks, EventsError,
-    Item, LoadOptions, Loaded, Mode, Overwrite, ProductId, ProductName, QueueMode, open_dir,
+    Item, LoadOptions, Loaded, Mode, Overwrite, ProductId, ProductName, QueueMode, Taken, open_dir,
 };
 use femtobarn::products::{self, ClassNote, Column, Described, Form, Member, Types};
 use femtobarn::rows::Columns;
@@ -164,6 +164,11 @@ impl Store {
     #[getter]
     fn n_targets(&self) -> usize {
         self.store.backend().n_targets()
+    }
+
+    /// Whether both are one that was opened once.
+    fn is_same(&self, other: &Self) -> bool {
+        self.store == other.store
     }
 
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
@@ -673,6 +678,8 @@ impl Events {
 }
 
 /// Containers and products that are collected to be written.
+///
+/// Nobody waits for the lock with the GIL: who has it may be writing, and wants the GIL for an error.
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct WriteBatch {
     batch: Mutex<Option<femtobarn::events::WriteBatch>>,
@@ -775,23 +782,25 @@ impl WriteBatch {
     }
 
     fn take_kept(&self, py: Python<'_>) -> PyResult<Vec<(Py<PyBytes>, String, String)>> {
-        let ids = self.with(|batch| Ok(batch.take_kept()))?;
+        let ids = py.detach(|| self.with(|batch| Ok(batch.take_kept())))?;
         Ok(kept(py, ids))
     }
 
     /// Writes what is left; nothing can be added any more. The products that were kept.
     fn close(&self, py: Python<'_>) -> PyResult<Vec<(Py<PyBytes>, String, String)>> {
-        let Some(batch) = locked(&self.batch).take() else {
+        let Some(batch) = py.detach(|| locked(&self.batch).take()) else {
             return Ok(Vec::new());
         };
         let written = detached(py, || batch.finish())?;
         Ok(kept(py, written.kept))
     }
 
-    fn __len__(&self) -> usize {
-        locked(&self.batch)
-            .as_ref()
-            .map_or(0, femtobarn::events::WriteBatch::len)
+    fn __len__(&self, py: Python<'_>) -> usize {
+        let len = || {
+            let batch = locked(&self.batch);
+            batch.as_ref().map_or(0, femtobarn::events::WriteBatch::len)
+        };
+        py.detach(len)
     }
 }
 
@@ -822,6 +831,20 @@ impl Queue {
             return Err(raised);
         }
         Ok(found.map(|value| PyBytes::new(py, &value)))
+    }
+
+    /// A value, if one is there, and whether there will be none any more; does not wait.
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<(Option<Bound<'py, PyBytes>>, bool)> {
+        Ok(match detached(py, || self.read().take())? {
+            Taken::Value(value) => (Some(PyBytes::new(py, &value)), false),
+            Taken::Nothing => (None, false),
+            Taken::Ended => (None, true),
+        })
+    }
+
+    /// Puts a value that was taken back to the front.
+    fn put_back(&self, py: Python<'_>, value: &[u8]) -> PyResult<()> {
+        detached(py, || self.read().put_back(value))
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {

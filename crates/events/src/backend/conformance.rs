@@ -588,6 +588,20 @@ fn queues_give_each_value_once(backend: &Arc<dyn Backend>) {
             Popped::Value(value.to_vec())
         );
     }
+    // What was taken and put back is the next that comes, whatever was pushed meanwhile.
+    assert!(backend.put_back("q", b"three").unwrap());
+    assert_eq!(backend.queue_len("q").unwrap(), Some(1));
+    assert!(backend.push("q", b"four").unwrap());
+    assert!(backend.put_back("q", b"").unwrap());
+    assert!(backend.put_back("q", b"one").unwrap());
+    for value in [&b"one"[..], b"", b"three", b"four"] {
+        assert_eq!(
+            backend.pop("q", SHORT).unwrap(),
+            Popped::Value(value.to_vec())
+        );
+    }
+    assert_eq!(backend.pop("q", Duration::ZERO).unwrap(), Popped::Nothing);
+    assert!(!backend.put_back("none", b"x").unwrap());
     // Two take what two push.
     let taken = thread::scope(|scope| {
         let takers: Vec<_> = (0..2)

@@ -303,6 +303,10 @@ impl Backend for MemoryBackend {
         self.queues.pop(queue, patience)
     }
 
+    fn put_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
+        self.queues.put_back(queue, value)
+    }
+
     fn queue_len(&self, queue: &str) -> Result<Option<u64>, EventsError> {
         self.queues.len(queue)
     }
@@ -403,6 +407,16 @@ impl Queues {
             let waited = self.changed.wait_timeout(all, wait);
             (all, _) = waited.map_err(|_| self.poisoned())?;
         }
+    }
+
+    fn put_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
+        let mut all = self.lock()?;
+        let Some(queue) = all.get_mut(queue) else {
+            return Ok(false);
+        };
+        queue.values.push_front(value.into());
+        self.changed.notify_all();
+        Ok(true)
     }
 
     fn len(&self, queue: &str) -> Result<Option<u64>, EventsError> {

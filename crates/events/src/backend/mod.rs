@@ -171,6 +171,9 @@ pub trait Backend: Send + Sync + Debug {
     /// Takes from the front of a queue; waits for `patience` at most if there is nothing while somebody may push.
     fn pop(&self, queue: &str, patience: Duration) -> Result<Popped, EventsError>;
 
+    /// Puts a value that was taken back to the front of a queue; says whether the queue is there from which it was taken.
+    fn put_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError>;
+
     /// How many values are in a queue; none if there is no such queue.
     fn queue_len(&self, queue: &str) -> Result<Option<u64>, EventsError>;
 }

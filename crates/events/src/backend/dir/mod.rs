@@ -446,6 +446,10 @@ impl Backend for DirBackend {
         self.queues.pop(queue, patience)
     }
 
+    fn put_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
+        self.queues.put_back(queue, value)
+    }
+
     fn queue_len(&self, queue: &str) -> Result<Option<u64>, EventsError> {
         self.queues.len(queue)
     }

@@ -156,6 +156,31 @@ impl Queues {
         }
     }
 
+    /// The value gets the number before the first that is there, which was that of one that is gone.
+    pub fn put_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
+        self.change("put back into a queue", |opened, txn| {
+            let Some(next) = opened.queues.get(txn, &key(queue))?.and_then(number) else {
+                return Ok(false);
+            };
+            let prefix = key(queue);
+            let first = match opened
+                .values
+                .prefix_iter(txn, &prefix)?
+                .next()
+                .transpose()?
+            {
+                Some((at, _)) => at.get(prefix.len()..).and_then(number),
+                None => Some(next),
+            };
+            let Some(before) = first.and_then(|first| first.checked_sub(1)) else {
+                return Ok(false); // nothing was taken from it: it is another one of this name
+            };
+            let at = [prefix.as_slice(), &before.to_be_bytes()].concat();
+            opened.values.put(txn, &at, value)?;
+            Ok(true)
+        })
+    }
+
     fn take(&self, queue: &str) -> Result<Popped, EventsError> {
         // Looked at first without the lock of those that write.
         if !self.has_values(queue)? && self.len(queue)?.is_some() {

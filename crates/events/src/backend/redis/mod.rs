@@ -471,6 +471,10 @@ impl Backend for RedisBackend {
         self.push_value(queue, value)
     }
 
+    fn put_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
+        self.put_value_back(queue, value)
+    }
+
     fn pop(&self, queue: &str, patience: Duration) -> Result<Popped, EventsError> {
         self.pop_value(queue, patience)
     }

@@ -2,7 +2,7 @@
 //!
 //! One key, as a script with several could not run while its slot moves. Its fields: `m` who made it, `t` the number of
 //! the last value and `h` that of the last that was taken, `v` and a number each value, `p` the producers with the time
-//! until which they are believed, `s` and a lane the last push of it, `g` and a lane the last value that was given to it.
+//! until which they are believed, `s` and a lane the last push of it, or putting back, `g` and a lane the last value that was given to it.
 //!
 //! A lane is used by one thread at a time, for one push or pop after another, each with a number. A command whose answer
 //! was lost is sent again with its number, and answered as the first time: nothing is pushed twice, or taken and lost.
@@ -26,6 +26,13 @@ local s='s'..ARGV[1]
 if redis.call('HGET',KEYS[1],s)==ARGV[2] then return 1 end
 local n=redis.call('HINCRBY',KEYS[1],'t',1)
 redis.call('HSET',KEYS[1],'v'..n,ARGV[3],s,ARGV[2])
+return 1";
+
+const PUT_BACK: &str = "local s='s'..ARGV[1]
+if redis.call('HGET',KEYS[1],s)==ARGV[2] then return 1 end
+local h=tonumber(redis.call('HGET',KEYS[1],'h') or 0)
+if h<1 then return 0 end
+redis.call('HSET',KEYS[1],'v'..h,ARGV[3],'h',h-1,s,ARGV[2])
 return 1";
 
 const POP: &str = "if redis.call('HEXISTS',KEYS[1],'m')==0 then return -1 end
@@ -158,14 +165,28 @@ impl RedisBackend {
     }
 
     pub(super) fn push_value(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
+        self.add("push to a queue", PUSH, queue, value)
+    }
+
+    pub(super) fn put_value_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
+        self.add("put back into a queue", PUT_BACK, queue, value)
+    }
+
+    fn add(
+        &self,
+        doing: &str,
+        script: &str,
+        queue: &str,
+        value: &[u8],
+    ) -> Result<bool, EventsError> {
         let lane = self.lane();
         let number = lane.number.to_string();
         let args = [lane.id.as_bytes(), number.as_bytes(), value];
-        let pushed = self.script("push to a queue", queue, (PUSH, &args), |reply| {
-            self.truth("push to a queue", reply)
+        let added = self.script(doing, queue, (script, &args), |reply| {
+            self.truth(doing, reply)
         });
         self.keep_lane(lane);
-        pushed
+        added
     }
 
     pub(super) fn pop_value(&self, queue: &str, patience: Duration) -> Result<Popped, EventsError> {

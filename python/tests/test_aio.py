@@ -1,0 +1,646 @@
+"""Event stores with asyncio: the same as without, nothing waits in the loop, and cancelling loses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import dataclasses
+import inspect
+import pickle
+import random
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import servers
+
+import femtobarn as fb
+from femtobarn import aio
+
+PATIENCE = 60.0
+
+
+@dataclasses.dataclass
+class Track:
+    """A track."""
+
+    pt: float
+    n: int
+
+
+@pytest.fixture(scope="module")
+def server(need_program: Any) -> Iterator[Any]:
+    """A real Redis."""
+    need_program("redis-server")
+    started: Any = servers.KINDS["redis"]()
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def redis_url(server: Any, tmp_path: Path) -> str:
+    return f"redis://127.0.0.1:{server.about()['port']}/?prefix={tmp_path.name}:&timeout=30"
+
+
+@pytest.fixture(params=["memory", "dir", "redis"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty store."""
+    if request.param == "redis":
+        return str(request.getfixturevalue("redis_url"))
+    return "memory:" if request.param == "memory" else f"dir:{tmp_path / 'store'}"
+
+
+class _Nobody(concurrent.futures.ThreadPoolExecutor):
+    """The threads of a loop, which are for others."""
+
+    def submit(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError("a thread of the loop's own was taken")
+
+
+def run(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    """Run something in a loop whose own threads may not be used, and not for ever."""
+
+    async def bounded() -> Any:
+        asyncio.get_running_loop().set_default_executor(_Nobody())
+        async with asyncio.timeout(PATIENCE):
+            return await main()
+
+    return asyncio.run(bounded())
+
+
+async def event_of(store: aio.DataStore, number: int = 25) -> aio.Event:
+    dataset = await store.root.create_dataset("fermilab/nova")
+    subrun = await (await dataset.create_run(43)).create_subrun(56)
+    return await subrun.create_event(number)
+
+
+async def fill(store: aio.DataStore, n: int) -> aio.DataSet:
+    dataset = await store.root.create_dataset("filled")
+    async with store.write_batch() as batch:
+        await batch.store_arrays(dataset, {"n": np.arange(n)}, run=1, subrun=np.arange(n) // 100, event=np.arange(n))
+    return dataset
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so, by looking at it in the loop."""
+    while not is_so():
+        await asyncio.sleep(0.005)
+
+
+def test_all_that_a_store_does_is_awaited(url: str) -> None:
+    async def main() -> None:
+        store = await aio.DataStore.connect(url)
+        event = await event_of(store)
+        await event.store("tracks", [Track(1.5, 2), Track(2.5, 3)])
+        assert await event.load("tracks", list[Track]) == [Track(1.5, 2), Track(2.5, 3)]
+        assert await event.products() == [fb.Product("tracks", "std::vector<Track>")]
+        assert await event.load("nothing", default=5) == 5
+        with pytest.raises(KeyError, match="has no product 'nothing'; it has 'tracks'"):
+            await event.load("nothing")
+        with pytest.raises(FileExistsError):
+            await event.store("tracks", [Track(1, 1)], overwrite=False)
+        dataset = await store["fermilab"]["nova"]
+        assert (dataset.path, dataset.name) == ("fermilab/nova", "nova")
+        assert dataset == await store["fermilab/nova"]
+        assert await dataset[43][56][25] == event
+        assert await (await dataset[43])[56] == event.subrun
+        assert event.run == await store["fermilab/nova"][43]
+        assert (event.number, event.subrun.number, event.run.number) == (25, 56, 43)
+        with pytest.raises(KeyError, match="there is no run 44"):
+            await dataset[44]
+        with pytest.raises(KeyError, match="there is no run 44"):
+            await dataset[44][1][1]
+        with pytest.raises(fb.UsageError, match="await the container"):
+            await dataset[43][1:2]  # type: ignore[call-overload]
+        assert await dataset.contains(43)
+        assert not await dataset.contains(44)
+        assert await store["fermilab"]
+        assert await (await store["fermilab"]).contains("nova")
+        assert await event.exists()
+        for number in range(10):
+            await dataset.create_run(number)
+        assert [each.number async for each in dataset.runs()] == [*range(10), 43]
+        assert [each.number async for each in dataset[3:6]] == [3, 4, 5]
+        assert await dataset.numbers(8) == [8, 9, 43]
+        assert [each async for each in event.run] == [event.subrun]
+        assert [each async for each in event.subrun] == [event]
+        assert [each async for each in dataset.events()] == [event]
+        assert [each.path async for each in store.root] == ["fermilab"]
+        await event.delete_product("tracks")
+        assert await event.products() == []
+        await event.delete()
+        assert not await event.exists()
+        assert store.url == store.sync.url
+        await store.flush()
+
+    run(main)
+
+
+def test_batches_write_at_their_end(url: str) -> None:
+    async def main() -> None:
+        store = await aio.DataStore.connect(url)
+        dataset = await store.root.create_dataset("a")
+        for number, begin in enumerate((store.write_batch, store.async_write_batch)):
+            async with begin(max_items=7) as batch:
+                subrun = await (await dataset.create_run(number, batch=batch)).create_subrun(0, batch=batch)
+                for n in range(20):
+                    event = await subrun.create_event(n, batch=batch)
+                    await event.store("n", n, batch=batch)
+                if number == 0:
+                    assert 0 <= await batch.size() <= 7
+            assert (await dataset.arrays("n", runs=number)).tolist() == list(range(20))
+        async with store.write_batch(overwrite=False) as batch:
+            await (await dataset[0][0][3]).store("n", 5, batch=batch)
+        assert batch.kept == [(await dataset[0][0][3], fb.Product("n", "std::int64_t"))]
+        assert await (await dataset[0][0][3]).load("n") == 3
+        with pytest.raises(fb.UsageError, match="the batch is closed"):
+            await batch.flush()
+
+    run(main)
+
+
+def test_prefetched_events_need_no_thread(url: str) -> None:
+    async def main() -> None:
+        store = await aio.DataStore.connect(url)
+        dataset = await fill(store, 1000)
+        prefetcher = store.prefetcher(["n"], batch_size=64)
+        assert [await event.load("n") async for event in prefetcher(dataset)] == list(range(1000))
+        sizes = [len(batch) async for batch in prefetcher.batches(dataset)]
+        assert sizes == [64] * 15 + [40]
+        async for batch in prefetcher.batches(dataset):
+            assert (await batch.arrays()).n.tolist() == list(range(64))
+            assert await batch[-1].load("n") == 63
+            assert [await event.load("n") for event in batch] == list(range(64))
+            event = batch[5]
+            # What is here is decoded at once; what is not is asked for.
+            coroutine = event.load("n")
+            with pytest.raises(StopIteration) as done:
+                coroutine.send(None)
+            assert done.value.value == 5
+            assert await event.load("m", default=None) is None
+            break
+
+    run(main)
+
+
+def test_the_loop_goes_on_while_the_store_does_not_answer(server: Any, redis_url: str) -> None:
+    """The server is stopped, and only the loop lets it go on; a timer helps a loop that waits for it."""
+    helped: list[bool] = []
+
+    def help_out() -> None:
+        helped.append(True)
+        server.continue_server(0)
+
+    timer = threading.Timer(20, help_out)
+
+    async def main() -> None:
+        store = await aio.DataStore.connect(redis_url)
+        dataset = await fill(store, 100)
+        event = await event_of(store)
+        await event.store("tracks", [Track(1, 2)])
+        await store.create_queue("q", int)
+        queue = await store.open_queue("q", int, mode="producer")
+        await queue.push(5)
+        batch = store.write_batch()
+        dropped = store.write_batch()
+        await event.store("dropped", 5, batch=dropped)
+        other = await (await store["filled"][1][0][0]).ref("n")
+
+        async def first(iterator: Any) -> Any:
+            return await anext(aiter(iterator))
+
+        def all_calls() -> list[Awaitable[Any]]:
+            fresh = store.prefetcher(["n"])
+            return [
+                event.load("tracks"),
+                event.store("more", [Track(3, 4)]),
+                event.products(),
+                event.ref("tracks"),
+                event.exists(),
+                first(dataset.events()),
+                first(dataset.runs()),
+                first(store.root),
+                first(fresh(dataset)),
+                dataset.arrays("n"),
+                dataset.contains(1),
+                first(dataset[0:5]),
+                aio.Ptr(other).load(),
+                store.load_refs([other]),
+                _awaited(store["fermilab/nova"][43][56][25]),
+                queue.pop(),
+                queue.size(),
+                store.flush(),
+                batch.store_arrays(dataset, {"k": [1.5]}, run=7, subrun=7, event=7),
+                batch.size(),
+                _closed(store.write_batch(), event),
+                aio.process(dataset, _number, preload=["n"], progress=False),
+                _opened(store),
+                aio.DataStore.connect(redis_url),
+            ]
+
+        server.stop_server(0)
+        timer.start()
+        try:
+            del dropped
+            tasks = [asyncio.ensure_future(call) for call in all_calls()]
+            for _ in range(100):  # the beat of the loop
+                await asyncio.sleep(0.005)
+            waiting = [task for task in tasks if not task.done()]
+        finally:
+            timer.cancel()
+            server.continue_server(0)
+        assert not helped
+        # `batch.store_arrays` notes no class and only collects; its size is known
+        assert len(waiting) >= len(tasks) - 2
+        results = await asyncio.gather(*tasks)
+        assert results[0].pt.tolist() == [1]
+        assert results[9].tolist() == list(range(100))
+        assert results[15] == 5
+        await batch.close()
+        await queue.close()
+        while await event.load("dropped", default=None) != 5:  # what nobody has any more is written by a thread
+            await asyncio.sleep(0.01)
+
+    run(main)
+
+
+def test_a_queue_whose_opening_is_cancelled_is_not_open(server: Any, redis_url: str) -> None:
+    async def main() -> None:
+        store = await aio.DataStore.connect(redis_url)
+        await store.create_queue("q", int)
+        consumer = await store.open_queue("q", int, mode="consumer")
+        server.stop_server(0)
+        opening = asyncio.ensure_future(_opened(store, forever=True))
+        await asyncio.sleep(0.05)
+        opening.cancel()
+        await asyncio.sleep(0.05)
+        server.continue_server(0)
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        async with asyncio.timeout(10):  # a producer that went without a word is waited for half a minute
+            with pytest.raises(EOFError):
+                await consumer.pop()
+
+    run(main)
+
+
+async def _awaited(thing: Awaitable[Any]) -> Any:
+    return await thing
+
+
+async def _closed(batch: aio.WriteBatch, event: aio.Event) -> None:
+    async with batch:
+        await event.store("last", 1.5, batch=batch)
+
+
+async def _opened(store: aio.DataStore, *, forever: bool = False) -> None:
+    async with store.open_queue("q", int, mode="producer"):
+        await asyncio.sleep(PATIENCE if forever else 0)
+
+
+def _number(event: Any) -> int:
+    return int(event.load("n"))
+
+
+def test_calls_overlap(redis_url: str, server: Any, need_store: Any) -> None:
+    """Of 100 calls that take 0.2 s each, one after another would take 20 s."""
+    need_store("toxiproxy-server")
+    import toxiproxy
+
+    async def main(port: int) -> None:
+        own = str(server.about()["port"])
+        store = await aio.DataStore.connect(f"{redis_url.replace(own, str(port), 1)}&connections=64")
+        dataset = await store["filled"]
+        started = time.monotonic()
+        values = await asyncio.gather(*[_load(dataset, n) for n in range(100)])
+        assert values == list(range(100))
+        assert time.monotonic() - started < 10
+
+    async def _load(dataset: aio.DataSet, n: int) -> int:
+        event = fb.Event(dataset.sync._store, dataset.sync._key[:16] + _key(1, n // 100, n))
+        return int(await aio.Event(event).load("n", typename=int))
+
+    async def first() -> None:
+        await fill(await aio.DataStore.connect(redis_url), 100)
+
+    run(first)
+    with toxiproxy.Toxiproxy() as ways:
+        port = ways.before(int(server.about()["port"]))
+        ways.poison(port, "latency", latency=200)
+        run(lambda: main(port))
+
+
+def _key(*numbers: int) -> bytes:
+    return b"".join(number.to_bytes(8, "big") for number in numbers)
+
+
+def test_many_who_wait_for_a_queue_keep_nobody_else_waiting(url: str) -> None:
+    async def main() -> None:
+        store = await aio.DataStore.connect(url, threads=2)
+        await store.create_queue("q", int)
+        producer = await store.open_queue("q", int, mode="producer")
+        consumer = await store.open_queue("q", int, mode="consumer")
+        waiting = [asyncio.ensure_future(consumer.pop()) for _ in range(50)]
+        await asyncio.sleep(0.05)
+        for n in range(50):
+            await producer.push(n)
+        assert sorted(await asyncio.gather(*waiting)) == list(range(50))
+        await producer.close()
+        with pytest.raises(EOFError, match="queue 'q' is empty"):
+            await consumer.pop()
+        assert [value async for value in consumer] == []
+        assert await consumer.size() == 0
+        await store.destroy_queue("q", int)
+        with pytest.raises(KeyError, match="there is no queue"):
+            await consumer.pop()
+
+    run(main)
+
+
+def test_a_pop_that_is_cancelled_loses_no_value(url: str) -> None:
+    """Pops are cancelled at random moments, before, while and after a value is taken for them."""
+
+    async def main() -> None:
+        store = await aio.DataStore.connect(url)
+        await store.create_queue("q", list[Track])
+        producer = await store.open_queue("q", list[Track], mode="producer")
+        consumer = await store.open_queue("q", list[Track], mode="consumer")
+        seen: list[int] = []
+        n_cancelled = 0
+        dice = random.Random(5)
+        for n in range(200):
+            await producer.push([Track(0, n)])
+        await producer.close()
+        while True:
+            task = asyncio.ensure_future(consumer.pop())
+            for _ in range(dice.randrange(6)):
+                await asyncio.sleep(dice.choice([0, 0.0001, 0.0005]))
+            task.cancel()
+            try:
+                seen.append(int((await task).n[0]))
+            except asyncio.CancelledError:
+                n_cancelled += 1
+            except EOFError:
+                break
+            if n_cancelled > 300:
+                break
+        rest = [int(value.n[0]) async for value in consumer]
+        assert seen + rest == list(range(200))  # in their order, too
+        assert n_cancelled > 20
+
+    run(main)
+
+
+def test_a_value_that_cannot_be_given_back_is_kept(
+    server: Any, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        store = await aio.DataStore.connect(redis_url)
+        await store.create_queue("q", int)
+        producer = await store.open_queue("q", int, mode="producer")
+        consumer = await store.open_queue("q", int, mode="consumer")
+        await producer.push(1)
+        await producer.push(2)
+        server.stop_server(0)
+        task = asyncio.ensure_future(consumer.pop())
+        await asyncio.sleep(0.05)
+        task.cancel()
+        await asyncio.sleep(0.05)
+        assert not task.done()  # what came of it is not known yet
+
+        def lost(*_: Any) -> None:
+            raise fb.FileError("it is lost")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(aio.Queue, "_give_back", lost)
+            server.continue_server(0)
+            with pytest.raises(fb.FileError, match="it is lost"):
+                await task
+        assert await consumer.pop() == 1
+        await producer.close()
+        assert [value async for value in consumer] == [2]
+
+    run(main)
+
+
+def test_a_write_that_is_cancelled_is_settled_when_that_is_over(server: Any, redis_url: str) -> None:
+    async def main() -> None:
+        store = await aio.DataStore.connect(redis_url, threads=1)
+        event = await event_of(store)
+        server.stop_server(0)
+        try:
+            begun = asyncio.ensure_future(event.store("begun", 1))
+            await asyncio.sleep(0.05)
+            waits = asyncio.ensure_future(event.store("waits", 2))
+            reads = asyncio.ensure_future(event.load("begun"))
+            await asyncio.sleep(0.05)
+            for task in (begun, waits, reads):
+                task.cancel()
+            await asyncio.sleep(0.05)
+            begun.cancel()  # who is impatient changes nothing
+            await asyncio.sleep(0.05)
+            assert [task.done() for task in (begun, waits, reads)] == [False, True, True]
+        finally:
+            server.continue_server(0)
+        with pytest.raises(asyncio.CancelledError):
+            await begun
+        assert await event.load("begun") == 1
+        assert await event.load("waits", default=None) is None
+
+    run(main)
+
+
+def test_a_batch_is_written_although_its_end_is_cancelled(server: Any, redis_url: str) -> None:
+    async def main() -> None:
+        store = await aio.DataStore.connect(redis_url, threads=1)
+        dataset = await store.root.create_dataset("a")
+
+        async def write() -> None:
+            async with store.write_batch() as batch:
+                await batch.store_arrays(dataset, {"n": np.arange(50)}, run=1, subrun=1, event=np.arange(50))
+                server.stop_server(0)
+                blocker = asyncio.ensure_future(store.flush())  # takes the only thread
+                await asyncio.sleep(0.05)
+                blocked.append(blocker)
+
+        blocked: list[Any] = []
+        task = asyncio.ensure_future(write())
+        await until(lambda: bool(blocked))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        await asyncio.sleep(0.05)
+        assert not task.done()
+        server.continue_server(0)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.gather(*blocked)
+        assert (await dataset.arrays("n")).tolist() == list(range(50))
+
+    run(main)
+
+
+def test_leaving_an_iteration_ends_what_fetches_ahead(url: str) -> None:
+    async def main() -> None:
+        store = await aio.DataStore.connect(url, threads=4)
+        dataset = await fill(store, 5000)
+        prefetcher = store.prefetcher(["n"], batch_size=10)
+
+        async def some() -> None:
+            async for event in dataset.events(batch_size=10):
+                if event.number == 25:
+                    break
+            async for event in prefetcher(dataset):
+                if event.number == 25:
+                    break
+            async with contextlib.aclosing(prefetcher.batches(dataset)) as batches:
+                async for _ in batches:
+                    break
+
+        await some()
+
+        def n_threads() -> int:
+            return len(list(Path("/proc/self/task").iterdir()))
+
+        await asyncio.sleep(0.2)
+        before = n_threads()
+        for _ in range(30):
+            await some()
+        await until(lambda: n_threads() <= before + 3)
+
+    run(main)
+
+
+def test_process_awaits_functions_and_ends_when_it_is_cancelled(url: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        store = await aio.DataStore.connect(url)
+        dataset = await fill(store, 1000)
+        result = await aio.process(dataset, _number, preload=["n"], workers=2, progress=False)
+        assert result.value == list(range(1000))
+        loop = threading.get_ident()
+        at_once, most = 0, 0
+
+        async def awaited(event: Any) -> int:
+            nonlocal at_once, most
+            assert threading.get_ident() == loop
+            assert isinstance(event, aio.Event)
+            at_once += 1
+            most = max(most, at_once)
+            await asyncio.sleep(0.0002)
+            at_once -= 1
+            return int(await event.load("n"))
+
+        options: dict[str, Any] = {"preload": ["n"], "workers": 8, "progress": False}
+        result = await aio.process(dataset, awaited, **options)
+        assert result.value == list(range(1000))
+        assert most > 1
+
+        async def batches(batch: aio.EventBatch) -> int:
+            return int((await batch.arrays()).n.to_numpy().sum())
+
+        assert (await aio.process(dataset, batches, by="batch", **options)).n_events == 1000
+        with pytest.raises(fb.UsageError, match="executor is 'threads'"):
+            await aio.process(dataset, awaited, executor="processes", **options)
+
+        async def fails(event: Any) -> int:
+            return 1 // (int(await event.load("n")) - 500)
+
+        with pytest.raises(fb.ProcessError, match=r"event 500: ZeroDivisionError"):
+            await aio.process(dataset, fails, **options)
+
+        seen: list[int] = []
+
+        async def hangs(event: Any) -> int:
+            n = int(await event.load("n"))
+            seen.append(n)
+            if n >= 300:
+                await asyncio.sleep(PATIENCE * 10)
+            return n
+
+        checkpoint = {**options, "checkpoint": tmp_path / "checkpoint", "output_batch_size": 10}
+        task = asyncio.ensure_future(aio.process(dataset, hangs, **checkpoint))
+        await until(lambda: any(n >= 300 for n in seen))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        n_before = len(seen)
+        result = await aio.process(dataset, _number, **checkpoint)
+        assert result.value == list(range(1000))
+        await asyncio.sleep(0.05)
+        assert len(seen) == n_before
+
+    run(main)
+
+
+def test_twins_are_one_store() -> None:
+    async def main() -> None:
+        store = fb.DataStore.connect("memory:")
+        event = await event_of(store.aio)
+        await event.store("n", 5)
+        assert store["fermilab/nova"][43][56][25].load("n") == 5
+        assert event.sync == store["fermilab/nova"][43][56][25]
+        assert aio.Event(event.sync) == event
+        assert event.datastore == store.aio
+        assert len({event, aio.Event(event.sync)}) == 1
+        assert repr(event) == "<aio Event run 43, subrun 56, event 25>"
+        assert repr(store.aio) == "<aio DataStore 'memory:'>"
+        dataset = event.datastore.root
+        with pytest.raises(TypeError):
+            44 in dataset  # type: ignore[operator]  # noqa: B015
+        with pytest.raises(TypeError):
+            iter(dataset)  # type: ignore[call-overload]
+        ref = await event.ref("n")
+        assert ref == event.sync.ref("n")
+        assert await aio.Ptr(ref).load() == 5
+        assert aio.Ptr(ref).container == event
+        with pytest.raises(KeyError, match="refers to nothing"):
+            await aio.Ptr(fb.Ptr()).load()
+        with pytest.raises(fb.UsageError, match="threads must be 1 or more"):
+            await aio.DataStore.connect("memory:", threads=0)
+
+    run(main)
+
+
+def test_loops_of_several_threads_share_a_store(tmp_path: Path) -> None:
+    store = fb.DataStore.connect(f"dir:{tmp_path / 'store'}")
+    assert pickle.loads(pickle.dumps(store.aio)).url == store.url
+
+    async def main(number: int) -> None:
+        event = await event_of(store.aio, number)
+        await asyncio.gather(*[event.store(f"n{n}", n) for n in range(20)])
+        assert await asyncio.gather(*[event.load(f"n{n}") for n in range(20)]) == list(range(20))
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: run(lambda: main(number)), range(8)))
+    assert len(list(store["fermilab/nova"].events())) == 8
+
+
+_NOT_AWAITED = {"write_batch", "async_write_batch", "prefetcher", "open_queue", "runs", "datasets", "events", "batches"}
+
+
+@pytest.mark.parametrize(
+    "name", ["DataStore", "DataSet", "Run", "SubRun", "Event", "WriteBatch", "Queue", "Prefetcher", "EventBatch", "Ptr"]
+)
+def test_every_method_has_a_twin_with_its_arguments(name: str) -> None:
+    """Whoever adds a method to a class of the event store adds a line to `femtobarn.aio`."""
+    sync, twin = getattr(fb, name), getattr(aio, name)
+    public = [one for one in dir(sync) if not one.startswith("_")]
+    assert [one for one in public if not hasattr(twin, one)] == sorted(
+        {"DataStore": ["aio"], "Ptr": _OF_PTR}.get(name, [])
+    )
+    for one in public:
+        method = getattr(sync, one)
+        if not inspect.isfunction(method):
+            continue
+        if one in _NOT_AWAITED or hasattr(twin, one):
+            assert list(inspect.signature(method).parameters) == list(inspect.signature(getattr(twin, one)).parameters)
+            if one not in _NOT_AWAITED:
+                assert inspect.iscoroutinefunction(getattr(twin, one)), one
+            assert getattr(twin, one).__doc__, one
+
+
+_OF_PTR = ["from_record", "index", "label", "type"]  # values, which are those of `sync`
