@@ -240,6 +240,8 @@ def _numbers_of(ntuple: NTuple, fields: list[str], arrays: Mapping[str, Any]) ->
     n = len(arrays[fields[2]])
     for argument, name in zip(NUMBERS, fields, strict=True):
         if name.isdecimal():
+            if int(name) >= _ABSENT:
+                raise UsageError(f"{_where(ntuple)}: {argument}={name} stands for no {argument}")
             out.append(np.full(n, int(name), np.uint64))
             continue
         values = np.asarray(arrays[name])

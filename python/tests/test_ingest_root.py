@@ -131,6 +131,8 @@ def test_arrays_of_other_lengths_are_no_collection(dataset: fb.DataSet, tmp_path
         ({"event": np.array([1, 2, 2**64 - 1], "u8")}, {}, fb.UsageError, "which stands for no event"),
         ({"event": np.array([3, 3, 3], "u8")}, {}, fb.UsageError, "entries 0 and 1 are both event 3 of run 1"),
         ({}, {"subrun": "run", "event": "event"}, fb.UsageError, "three fields"),
+        ({}, {"event": "5"}, fb.UsageError, "three fields"),
+        ({}, {"subrun": 2**64 - 1}, fb.UsageError, "stands for no subrun"),
         ({}, {"fields": "Jet_*"}, fb.KeyNotFoundError, r"no field is 'Jet_\*'"),
         ({}, {"drop": "xx"}, fb.KeyNotFoundError, "no field is 'xx'"),
     ],
@@ -142,6 +144,15 @@ def test_numbers_that_are_none_are_told(
     with pytest.raises(error, match=message) as caught:
         list(chunks(path, **options))
     assert str(path) in str(caught.value) or "three fields" in message
+
+
+def test_what_a_file_does_not_say_is_a_number_for_all_events(dataset: fb.DataSet, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.root", {"x": [1, 2, 3]}, luminosityBlock=None)
+    bring(path, dataset, run=3, subrun="0")
+    found = dataset.arrays("x", numbers=True)
+    assert (found.run.tolist(), found.subrun.tolist()) == ([3, 3, 3], [0, 0, 0])
+    assert sorted(found.x.tolist()) == [1, 2, 3]
+    assert "run" in [product.label for product in next(dataset.events()).products()]
 
 
 def test_signed_integers_are_numbers_too(dataset: fb.DataSet, tmp_path: Path) -> None:
