@@ -7,6 +7,7 @@
 //! # Invariants
 //!
 //! - A product is given back as it was stored, or loading it is an error.
+//! - A large product may be an object beside the store: it is there before anything refers to it.
 //! - Who finds an event by iterating finds the products that were written in one batch with it.
 
 mod backend;
@@ -19,6 +20,7 @@ mod item;
 mod key;
 mod loader;
 pub mod local;
+mod objects;
 mod queue;
 mod seal;
 mod store;
@@ -28,8 +30,8 @@ mod write_batch;
 #[cfg(any(test, feature = "conformance"))]
 pub use backend::conformance;
 pub use backend::{
-    Backend, DirBackend, MemoryBackend, Mode, Popped, RedisBackend, Refusal, Scan, Visit, Wanted,
-    Written, open_dir,
+    Backend, DirBackend, MemoryBackend, Mode, Popped, Queues, RedisBackend, Refusal, Scan, Visit,
+    Wanted, Written, open_dir,
 };
 pub use batch::{Batch, Items, Overwrite, Products};
 pub use chunks::{EventChunk, EventChunks};
@@ -42,6 +44,7 @@ pub use key::{
     ProductName, number,
 };
 pub use loader::{LoadOptions, Loaded, Loader, Values};
+pub use objects::{ObjectOptions, Swept, objects_moved};
 pub use queue::{Queue, QueueMode};
 pub use store::{DataStore, VisitProduct};
 pub use uuid::Uuid;

@@ -490,23 +490,23 @@ const SHORT: Duration = Duration::from_millis(20);
 
 fn queues_give_each_value_once(backend: &Arc<dyn Backend>) {
     let producer = Uuid([1; 16]);
-    assert!(!backend.produce("q", producer, LONG).unwrap());
-    assert!(!backend.push("q", b"x").unwrap());
-    assert_eq!(backend.pop("q", SHORT).unwrap(), Popped::NoQueue);
-    assert_eq!(backend.queue_len("q").unwrap(), None);
-    assert!(!backend.destroy_queue("q").unwrap());
-    assert!(backend.create_queue("q").unwrap());
-    assert!(!backend.create_queue("q").unwrap());
-    assert_eq!(backend.pop("q", LONG).unwrap(), Popped::Ended);
-    assert!(backend.produce("q", producer, LONG).unwrap());
-    assert_eq!(backend.pop("q", SHORT).unwrap(), Popped::Nothing);
+    assert!(!backend.queues().produce("q", producer, LONG).unwrap());
+    assert!(!backend.queues().push("q", b"x").unwrap());
+    assert_eq!(backend.queues().pop("q", SHORT).unwrap(), Popped::NoQueue);
+    assert_eq!(backend.queues().n_values("q").unwrap(), None);
+    assert!(!backend.queues().destroy("q").unwrap());
+    assert!(backend.queues().create("q").unwrap());
+    assert!(!backend.queues().create("q").unwrap());
+    assert_eq!(backend.queues().pop("q", LONG).unwrap(), Popped::Ended);
+    assert!(backend.queues().produce("q", producer, LONG).unwrap());
+    assert_eq!(backend.queues().pop("q", SHORT).unwrap(), Popped::Nothing);
     for value in [&b"one"[..], b"", b"three"] {
-        assert!(backend.push("q", value).unwrap());
+        assert!(backend.queues().push("q", value).unwrap());
     }
-    assert_eq!(backend.queue_len("q").unwrap(), Some(3));
+    assert_eq!(backend.queues().n_values("q").unwrap(), Some(3));
     for value in [&b"one"[..], b"", b"three"] {
         assert_eq!(
-            backend.pop("q", LONG).unwrap(),
+            backend.queues().pop("q", LONG).unwrap(),
             Popped::Value(value.to_vec())
         );
     }
@@ -517,7 +517,7 @@ fn queues_give_each_value_once(backend: &Arc<dyn Backend>) {
                 scope.spawn(|| {
                     let mut taken = Vec::new();
                     loop {
-                        match backend.pop("q", LONG).unwrap() {
+                        match backend.queues().pop("q", LONG).unwrap() {
                             Popped::Value(value) => taken.push(value[0]),
                             Popped::Ended => return taken,
                             other => panic!("{other:?}"),
@@ -529,16 +529,16 @@ fn queues_give_each_value_once(backend: &Arc<dyn Backend>) {
         for thread in 0..2u8 {
             scope.spawn(move || {
                 let producer = Uuid([2 + thread; 16]);
-                assert!(backend.produce("q", producer, LONG).unwrap());
+                assert!(backend.queues().produce("q", producer, LONG).unwrap());
                 for n in 0..50 {
-                    assert!(backend.push("q", &[n * 2 + thread]).unwrap());
+                    assert!(backend.queues().push("q", &[n * 2 + thread]).unwrap());
                 }
                 thread::sleep(SHORT);
-                backend.end_producing("q", producer).unwrap();
+                backend.queues().end_producing("q", producer).unwrap();
             });
         }
         thread::sleep(SHORT);
-        backend.end_producing("q", producer).unwrap();
+        backend.queues().end_producing("q", producer).unwrap();
         takers
             .into_iter()
             .flat_map(|taker| taker.join().unwrap())
@@ -548,30 +548,31 @@ fn queues_give_each_value_once(backend: &Arc<dyn Backend>) {
     sorted.sort_unstable();
     assert!(sorted.into_iter().eq(0..100));
     // One name is the beginning of another.
-    assert!(backend.create_queue("qq").unwrap());
-    assert!(backend.push("qq", b"other").unwrap());
-    assert!(backend.push("q", b"mine").unwrap());
-    assert!(backend.destroy_queue("q").unwrap());
-    assert!(!backend.push("q", b"x").unwrap());
+    assert!(backend.queues().create("qq").unwrap());
+    assert!(backend.queues().push("qq", b"other").unwrap());
+    assert!(backend.queues().push("q", b"mine").unwrap());
+    assert!(backend.queues().destroy("q").unwrap());
+    assert!(!backend.queues().push("q", b"x").unwrap());
     assert_eq!(
-        backend.pop("qq", LONG).unwrap(),
+        backend.queues().pop("qq", LONG).unwrap(),
         Popped::Value(b"other".to_vec())
     );
-    assert!(backend.create_queue("q").unwrap());
-    assert_eq!(backend.queue_len("q").unwrap(), Some(0));
+    assert!(backend.queues().create("q").unwrap());
+    assert_eq!(backend.queues().n_values("q").unwrap(), Some(0));
 }
 
 fn who_does_not_push_any_more_is_not_waited_for(backend: &Arc<dyn Backend>) {
     let producer = Uuid([1; 16]);
-    assert!(backend.create_queue("q").unwrap());
+    assert!(backend.queues().create("q").unwrap());
     assert!(
         backend
+            .queues()
             .produce("q", producer, Duration::from_millis(300))
             .unwrap()
     );
     let started = Instant::now();
-    assert_eq!(backend.pop("q", LONG).unwrap(), Popped::Ended);
+    assert_eq!(backend.queues().pop("q", LONG).unwrap(), Popped::Ended);
     assert!(started.elapsed() < LONG / 2);
-    backend.end_producing("q", producer).unwrap();
-    backend.end_producing("nothing", producer).unwrap();
+    backend.queues().end_producing("q", producer).unwrap();
+    backend.queues().end_producing("nothing", producer).unwrap();
 }

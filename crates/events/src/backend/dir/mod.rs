@@ -18,18 +18,17 @@ mod tests;
 use std::borrow::Cow;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use heed::types::Bytes;
 use heed::{Env, MdbError, PutFlags, RoTxn, RwTxn, WithoutTls};
 
 use crate::{
-    ABSENT, Backend, Batch, DataSetPath, EventsError, Overwrite, Parent, Popped, ProductId,
-    ProductName, Products, Scan, Uuid, Visit, Wanted, Written,
+    ABSENT, Backend, Batch, DataSetPath, EventsError, Overwrite, Parent, ProductId, ProductName,
+    Products, Queues, Scan, Uuid, Visit, Wanted, Written,
 };
 use open::WriterLock;
 pub use open::{Mode, open};
-use queues::Queues;
+use queues::DirQueues;
 use tables::{Table, Tables, hex};
 
 /// A store in a folder.
@@ -37,7 +36,7 @@ pub struct DirBackend {
     url: String,
     env: Env<WithoutTls>,
     tables: Tables,
-    queues: Queues,
+    queues: DirQueues,
     /// Held while this process may write; none if it only reads.
     writer: Option<WriterLock>,
     /// The process that opened it: LMDB's files must not be used behind a fork.
@@ -383,32 +382,15 @@ impl Backend for DirBackend {
         Ok(noted.map(<[u8]>::to_vec))
     }
 
-    fn create_queue(&self, queue: &str) -> Result<bool, EventsError> {
-        self.queues.create(queue)
+    fn replace_note(&self, key: &str, value: &[u8]) -> Result<(), EventsError> {
+        let notes = self.tables.notes;
+        self.change("note something", |txn| {
+            notes.put(txn, key.as_bytes(), value)
+        })
     }
 
-    fn destroy_queue(&self, queue: &str) -> Result<bool, EventsError> {
-        self.queues.destroy(queue)
-    }
-
-    fn produce(&self, queue: &str, producer: Uuid, lease: Duration) -> Result<bool, EventsError> {
-        self.queues.produce(queue, producer, lease)
-    }
-
-    fn end_producing(&self, queue: &str, producer: Uuid) -> Result<(), EventsError> {
-        self.queues.end_producing(queue, producer)
-    }
-
-    fn push(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
-        self.queues.push(queue, value)
-    }
-
-    fn pop(&self, queue: &str, patience: Duration) -> Result<Popped, EventsError> {
-        self.queues.pop(queue, patience)
-    }
-
-    fn queue_len(&self, queue: &str) -> Result<Option<u64>, EventsError> {
-        self.queues.len(queue)
+    fn queues(&self) -> &dyn Queues {
+        &self.queues
     }
 }
 

@@ -11,7 +11,7 @@ use heed::{Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use rustix::fs::{FlockOperation, flock};
 
 use super::DirBackend;
-use super::queues::Queues;
+use super::queues::DirQueues;
 use super::tables::Tables;
 use crate::EventsError;
 
@@ -136,7 +136,7 @@ fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsEr
         });
     };
     Ok(DirBackend {
-        queues: Queues::new(&path.join("queues"), &url),
+        queues: DirQueues::new(&path.join("queues"), &url),
         url,
         env,
         tables,

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use super::*;
+use crate::Popped;
 use crate::seal::unseal;
 
 const EVENTS: u64 = 20;
@@ -152,10 +153,11 @@ fn slots_that_move_while_they_are_used_lose_nothing() {
         return;
     };
     let store = RedisBackend::connect(&url(servers.port)).unwrap();
-    assert!(store.create_queue("q").unwrap());
+    assert!(store.queues().create("q").unwrap());
     let producer = Uuid([9; 16]);
     assert!(
         store
+            .queues()
             .produce("q", producer, Duration::from_secs(600))
             .unwrap()
     );
@@ -176,13 +178,13 @@ fn slots_that_move_while_they_are_used_lose_nothing() {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 let n = pushed.fetch_add(1, Ordering::Relaxed);
-                assert!(store.push("q", n.to_string().as_bytes()).unwrap());
+                assert!(store.queues().push("q", n.to_string().as_bytes()).unwrap());
             }
-            store.end_producing("q", producer).unwrap();
+            store.queues().end_producing("q", producer).unwrap();
         });
         scope.spawn(|| {
             loop {
-                match store.pop("q", Duration::from_secs(60)).unwrap() {
+                match store.queues().pop("q", Duration::from_secs(60)).unwrap() {
                     Popped::Value(value) => popped.lock().unwrap().push(value),
                     Popped::Ended => break,
                     other => panic!("{other:?}"),

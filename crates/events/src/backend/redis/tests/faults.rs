@@ -139,7 +139,10 @@ fn a_server_that_stops_answering_is_an_error_in_time() {
     for error in [
         store.write(&batch(10..20, b"x")).unwrap_err(),
         load(&store, 3).unwrap_err(),
-        store.pop("q", Duration::from_millis(1)).unwrap_err(),
+        store
+            .queues()
+            .pop("q", Duration::from_millis(1))
+            .unwrap_err(),
         store.flush().unwrap_err(),
     ] {
         assert_eq!(error.kind(), "store-unreachable");
@@ -226,7 +229,7 @@ fn a_store_without_memory_says_so_and_keeps_what_it_has() {
             value
         );
     }
-    let error = store.push("q", b"x").map(drop);
+    let error = store.queues().push("q", b"x").map(drop);
     assert!(error.is_ok() || error.unwrap_err().kind() == "store-full");
     store.clear(&parent()).unwrap();
 }

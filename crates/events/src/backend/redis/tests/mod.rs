@@ -4,7 +4,7 @@ mod cluster;
 mod faults;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use femtobarn_testkit::{Servers, can_start_redis};
 
