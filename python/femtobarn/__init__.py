@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from femtobarn._containers import DataSet, Event, Run, SubRun
 from femtobarn._convert import ConvertReport, convert
-from femtobarn._datastore import DataStore, Product, Queue, WriteBatch
+from femtobarn._datastore import DataStore, Product, Queue, Swept, WriteBatch
 from femtobarn._explain import Cluster, Plan, VerifyReport
 from femtobarn._field import Field
 from femtobarn._join import join_columns
@@ -92,6 +92,7 @@ __all__ = [
     "ServerWarning",
     "SourceMetrics",
     "SubRun",
+    "Swept",
     "Type",
     "UnreadableWarning",
     "UsageError",

@@ -115,8 +115,8 @@ class StoreWork:
         return {**self.__dict__, "_store": self._store._as_read()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        url, mode = state.pop("_store")
-        self.__dict__.update(state, _store=_connected(url, mode))
+        url, mode, settings = state.pop("_store")
+        self.__dict__.update(state, _store=_connected(url, mode, tuple(settings.items())))
 
     def pieces(self, size: int, input_size: int, number: int, after: bytes | None) -> Iterator[Piece]:
         loader = self._store._core.loader(self._key, self._products, max(input_size, size), 2, after)
@@ -149,11 +149,11 @@ class StoreWork:
 
 
 @functools.cache
-def _connected(url: str, mode: str) -> DataStore:
+def _connected(url: str, mode: str, settings: tuple[tuple[str, str], ...]) -> DataStore:
     """Return a store of this process, which all pieces share."""
-    from femtobarn._datastore import DataStore
+    from femtobarn._datastore import reconnect
 
-    return DataStore.connect(url, mode=mode)
+    return reconnect(url, mode, dict(settings))
 
 
 class NTupleWork:

@@ -29,6 +29,8 @@ mod write_batch;
 
 #[cfg(any(test, feature = "conformance"))]
 pub use backend::conformance;
+#[doc(hidden)]
+pub use backend::fuzz;
 pub use backend::{
     Backend, DirBackend, MemoryBackend, Mode, Popped, Queues, RedisBackend, Refusal, Scan, Visit,
     Wanted, Written, open_dir,

@@ -560,7 +560,7 @@ fn objects_may_be_in_a_bucket() {
     let error = event.store(&name("x"), &large, Overwrite::Replace);
     assert_eq!(error.unwrap_err().kind(), "create-failed");
     let error = run.remove().unwrap_err();
-    assert_eq!(error.kind(), "delete-failed", "{error}");
+    assert_eq!(error.kind(), "remote-failed", "{error}");
     server.restart();
     // Objects that could not be deleted are found by doing it again.
     run.remove().unwrap();

@@ -9,7 +9,7 @@ pub mod conformance;
 
 pub use dir::{DirBackend, Mode, open as open_dir};
 pub use memory::MemoryBackend;
-pub use redis::{RedisBackend, Refusal};
+pub use redis::{RedisBackend, Refusal, fuzz};
 pub(crate) use redis::{local_parts, settings as redis_settings};
 
 use std::fmt::Debug;

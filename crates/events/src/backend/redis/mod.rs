@@ -13,6 +13,7 @@
 mod failure;
 mod flow;
 mod flush;
+pub mod fuzz;
 mod keys;
 mod lane;
 mod nodes;
