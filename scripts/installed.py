@@ -81,11 +81,6 @@ class Installed(Server):
         self._process.kill()
         self._process.wait()
 
-    def restart(self) -> None:
-        """Start it again, with what it has, on the same port."""
-        self._start()
-        self._wait()
-
     def request(self, method: str, path: str, query: str, body: bytes, headers: Mapping[str, str]) -> bytes:
         """Ask it something; what is no success is an error."""
         connection: http.client.HTTPConnection

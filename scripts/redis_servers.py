@@ -47,9 +47,8 @@ class _Node:
         port = f"port 0\ntls-port {self.port}" if self._has_tls else f"port {self.port}"
         config = self.folder / "redis.conf"
         more = "\n".join(self._lines)
-        config.write_text(
-            f"bind {self.address}\n{port}\ndir {self.folder}\nlogfile {self.folder}/log\nsave ''\nappendonly yes\n{more}\n"
-        )
+        files = f"dir {self.folder}\nlogfile {self.folder}/log\nsave ''\nappendonly yes"
+        config.write_text(f"bind {self.address}\n{port}\n{files}\n{more}\n")
         nothing = subprocess.DEVNULL
         command = [*(self.host.within if self.host else ()), program(), str(config)]
         self._process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
@@ -149,7 +148,7 @@ class RedisCluster(Redis):
     Parameters
     ----------
     has_tls : bool
-        Whether they speak TLS, with clients and among each other; their certificate, ``cert.pem``, is its own authority.
+        Whether they speak TLS, with clients and among each other; ``cert.pem``, their certificate, is its own authority.
     """
 
     def __init__(self, has_tls: bool = False, replicas: int = 1) -> None:

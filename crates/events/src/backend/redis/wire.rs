@@ -177,15 +177,21 @@ impl Connection {
         Ok(())
     }
 
-    /// What a server has said before it closed a connection to which can be written no more.
+    /// The error that a server has said before it closed a connection to which can be written no more. What it has answered
+    /// before is lost.
     pub fn last_words(&mut self) -> Option<String> {
         let until = Instant::now() + SLICE;
-        self.patiently(until, Self::receive).ok()?;
-        let said = self.take(|reply| match reply {
-            Reply::Error(said) => Some(String::from_utf8_lossy(said).into_owned()),
-            _ => None,
-        });
-        said.ok().flatten()
+        loop {
+            self.patiently(until, Self::receive).ok()?;
+            let said = self.take(|reply| match reply {
+                Reply::Error(said) => Some(String::from_utf8_lossy(said).into_owned()),
+                _ => None,
+            });
+            match said.ok()? {
+                None => {}
+                said => return said,
+            }
+        }
     }
 
     /// Whether a reply is whole already.
