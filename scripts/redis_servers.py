@@ -148,7 +148,7 @@ class RedisCluster(Redis):
     Parameters
     ----------
     has_tls : bool
-        Whether they speak TLS, with clients and among each other; ``cert.pem``, their certificate, is its own authority.
+        Whether they speak TLS, also among each other; ``cert.pem``, their certificate, is its own authority.
     """
 
     def __init__(self, has_tls: bool = False, replicas: int = 1) -> None:

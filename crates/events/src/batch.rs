@@ -17,7 +17,7 @@ pub enum Overwrite {
 }
 
 /// The children of one container that are to be there.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Items {
     /// The container.
     pub parent: Parent,
@@ -26,7 +26,7 @@ pub struct Items {
 }
 
 /// The products of one name that are placed together.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Products {
     /// By what they are placed.
     pub parent: Parent,
@@ -39,7 +39,7 @@ pub struct Products {
 /// Containers and products, grouped as they are stored.
 ///
 /// Of two products of one key the later counts.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Batch {
     items: Vec<Items>,
     products: Vec<Products>,

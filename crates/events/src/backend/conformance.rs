@@ -19,11 +19,12 @@ use crate::{
 
 /// Runs all of them; `make` gives a new, empty store each time.
 pub fn all(make: &dyn Fn() -> Arc<dyn Backend>) {
-    let tests: [(&str, Test); 12] = [
+    let tests: [(&str, Test); 13] = [
         ("datasets", datasets_are_there_once_and_in_order),
         ("containers", containers_are_there_once_and_in_order),
         ("products", products_come_back),
         ("shapes", values_of_all_sizes_and_names_come_back),
+        ("names", names_of_all_kinds_are_told_apart),
         ("overwrite", what_is_there_is_replaced_or_kept),
         ("later", the_later_of_two_counts),
         ("removal", what_is_removed_is_gone_and_nothing_else),
@@ -289,6 +290,109 @@ fn values_of_all_sizes_and_names_come_back(backend: &Arc<dyn Backend>) {
     assert_eq!(backend.names(&parent, 100).unwrap(), sorted);
 }
 
+/// Names that are easily taken for each other, or for something else.
+fn odd_names() -> Vec<String> {
+    let odd = [
+        "\u{e9}",   // one letter,
+        "e\u{301}", // and the same as a letter and an accent: names are bytes
+        "\u{212b}",
+        "\u{c5}",
+        "E",
+        "e",
+        "\0",
+        "\0\0",
+        "e\0",
+        " ",
+        "  ",
+        "\t\r\n",
+        "%2F",
+        "{}",
+        "*",
+        "[e]",
+        "\\",
+        "\"",
+        "\u{feff}",
+        "\u{202e}",
+        "\u{10ffff}",
+    ];
+    odd.map(str::to_owned).to_vec()
+}
+
+fn names_of_all_kinds_are_told_apart(backend: &Arc<dyn Backend>) {
+    let parent = Parent::subrun(Uuid([11; 16]), 0, 0);
+    let longest = crate::LONGEST_NAME;
+    // Labels: anything but what ends them. Types: anything.
+    let mut labels = odd_names();
+    labels.extend(["", "a/b", "/", "//", ".."].map(str::to_owned));
+    let mut names: Vec<_> = labels.iter().map(|label| name(label)).collect();
+    names.extend(
+        ["", "#", "T#", "std::map<int,std::string>"].map(|of| ProductName::new("e", of).unwrap()),
+    );
+    names.push(ProductName::new(&"l".repeat(longest - 2), "T").unwrap());
+    names.push(ProductName::new(&"l".repeat(longest - 3), "T").unwrap());
+    names.push(ProductName::new("", &"\u{e9}".repeat((longest - 1) / 2)).unwrap());
+    let mut batch = Batch::default();
+    for name in &names {
+        batch.store(parent, 1, name, name.as_str().as_bytes());
+    }
+    backend.write(&batch).unwrap();
+    for name in &names {
+        let expected = name.as_str().as_bytes().to_vec();
+        assert_eq!(load(&**backend, parent, name, &[1]), [Some(expected)]);
+    }
+    names.sort_unstable();
+    assert_eq!(backend.names(&parent, 1).unwrap(), names);
+    for bad in ["#", "a#b", &"l".repeat(longest)] {
+        assert_eq!(ProductName::new(bad, "T").unwrap_err().kind(), "bad-name");
+    }
+    // Datasets: anything between slashes.
+    let mut names = odd_names();
+    names.extend(["#".into(), "..".into(), "d".repeat(longest - 2)]);
+    for (name, n) in names.iter().zip(1..) {
+        let path = path("o").join(name).unwrap();
+        backend.create_dataset(&path, Uuid([n; 16])).unwrap();
+        assert_eq!(backend.dataset(&path).unwrap(), Some(Uuid([n; 16])));
+    }
+    names.sort_unstable();
+    let found = backend.datasets(&path("o"), None, 100).unwrap();
+    let found: Vec<_> = found.into_iter().map(|(name, _)| name).collect();
+    assert_eq!(found, names);
+    let deepest = path(&["x"; crate::DEEPEST].join("/"));
+    backend.create_dataset(&deepest, Uuid([1; 16])).unwrap();
+    let above = path(deepest.split().0);
+    let found = backend.datasets(&above, None, 9).unwrap();
+    assert_eq!(found, [("x".to_owned(), Uuid([1; 16]))]);
+    for bad in [
+        "a//b",
+        &"d".repeat(longest + 1),
+        &["x"; crate::DEEPEST + 1].join("/"),
+    ] {
+        assert_eq!(DataSetPath::new(bad).unwrap_err().kind(), "bad-name");
+    }
+    // Queues and notes: anything.
+    let queues = backend.queues();
+    let mut names = odd_names();
+    names.extend(["".into(), "/".into(), "a#b".into(), "q".repeat(longest)]);
+    for name in &names {
+        assert!(queues.create(name).unwrap(), "{name:?}");
+        assert!(queues.push(name, name.as_bytes()).unwrap());
+        let note = format!("objects/{name}");
+        assert_eq!(
+            backend.note(&note, name.as_bytes()).unwrap(),
+            name.as_bytes()
+        );
+    }
+    for name in &names {
+        let value = name.as_bytes().to_vec();
+        assert_eq!(
+            backend.noted(&format!("objects/{name}")).unwrap(),
+            Some(value.clone())
+        );
+        assert_eq!(queues.pop(name, LONG).unwrap(), Popped::Value(value));
+        assert!(queues.destroy(name).unwrap());
+    }
+}
+
 fn what_is_there_is_replaced_or_kept(backend: &Arc<dyn Backend>) {
     let parent = Parent::subrun(Uuid([6; 16]), 1, 2);
     store(&**backend, parent, 3, "x", b"old");
@@ -483,6 +587,11 @@ fn the_first_note_counts(backend: &Arc<dyn Backend>) {
     assert_eq!(backend.note("a", b"2").unwrap(), b"1");
     assert_eq!(backend.noted("a").unwrap(), Some(b"1".to_vec()));
     assert_eq!(backend.noted("b").unwrap(), None);
+    // But for what is meant to be replaced.
+    backend.replace_note("a", b"3").unwrap();
+    backend.replace_note("c", b"4").unwrap();
+    assert_eq!(backend.noted("a").unwrap(), Some(b"3".to_vec()));
+    assert_eq!(backend.note("c", b"5").unwrap(), b"4");
 }
 
 const LONG: Duration = Duration::from_secs(30);

@@ -14,6 +14,7 @@ mod queues;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod together;
 
 use std::borrow::Cow;
 use std::ops::Bound;
@@ -30,6 +31,7 @@ use open::WriterLock;
 pub use open::{Mode, open};
 use queues::DirQueues;
 use tables::{Table, Tables, hex};
+use together::{Outcome, SMALL, Together};
 
 /// A store in a folder.
 pub struct DirBackend {
@@ -37,6 +39,7 @@ pub struct DirBackend {
     env: Env<WithoutTls>,
     tables: Tables,
     queues: DirQueues,
+    together: Together,
     /// Held while this process may write; none if it only reads.
     writer: Option<WriterLock>,
     /// The process that opened it: LMDB's files must not be used behind a fork.
@@ -100,6 +103,39 @@ impl DirBackend {
         txn.commit().map_err(self.engine(doing))?;
         self.is_dirty.store(true, Ordering::Release);
         Ok(result)
+    }
+
+    fn put(&self, txn: &mut RwTxn<'_>, batch: &Batch) -> Result<Written, heed::Error> {
+        let mut written = Written::default();
+        for group in batch.products() {
+            store(self.tables.products, txn, batch, group, &mut written)?;
+        }
+        for items in batch.items() {
+            let (table, mut key) = self.children(&items.parent);
+            let prefix = key.len();
+            for number in &items.numbers {
+                key.truncate(prefix);
+                key.extend_from_slice(&number.to_be_bytes());
+                table.put(txn, &key, &[])?;
+            }
+        }
+        Ok(written)
+    }
+
+    /// Writes batches in one transaction; if that fails, each by itself, so that none suffers from another.
+    fn write_all(&self, batches: &[&Batch]) -> Vec<Outcome> {
+        let put = |txn: &mut RwTxn<'_>| {
+            let each = batches.iter().map(|batch| self.put(txn, batch));
+            each.collect::<Result<Vec<_>, _>>()
+        };
+        match self.change("write", put) {
+            Ok(written) => written.into_iter().map(Ok).collect(),
+            Err(error) if batches.len() == 1 => vec![Err(error)],
+            Err(_) => {
+                let alone = |batch: &&Batch| self.change("write", |txn| self.put(txn, batch));
+                batches.iter().map(alone).collect()
+            }
+        }
     }
 
     fn children(&self, parent: &Parent) -> (Table, Vec<u8>) {
@@ -172,22 +208,15 @@ impl Backend for DirBackend {
         if batch.is_empty() {
             return Ok(Written::default());
         }
-        self.change("write", |txn| {
-            let mut written = Written::default();
-            for group in batch.products() {
-                store(self.tables.products, txn, batch, group, &mut written)?;
-            }
-            for items in batch.items() {
-                let (table, mut key) = self.children(&items.parent);
-                let prefix = key.len();
-                for number in &items.numbers {
-                    key.truncate(prefix);
-                    key.extend_from_slice(&number.to_be_bytes());
-                    table.put(txn, &key, &[])?;
-                }
-            }
-            Ok(written)
-        })
+        self.check_process()?;
+        if batch.n_bytes() > SMALL {
+            return self.change("write", |txn| self.put(txn, batch));
+        }
+        let poisoned = || EventsError::Poisoned {
+            url: self.url.clone(),
+        };
+        let write = |batches: &[&Batch]| self.write_all(batches);
+        self.together.write(batch, write, poisoned)
     }
 
     fn flush(&self) -> Result<(), EventsError> {

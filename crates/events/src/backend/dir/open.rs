@@ -13,6 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::DirBackend;
 use super::queues::DirQueues;
 use super::tables::Tables;
+use super::together::Together;
 use crate::EventsError;
 
 /// The version of the layout, as the store notes it.
@@ -137,6 +138,7 @@ fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsEr
     };
     Ok(DirBackend {
         queues: DirQueues::new(&path.join("queues"), &url),
+        together: Together::default(),
         url,
         env,
         tables,
