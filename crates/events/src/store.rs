@@ -225,7 +225,7 @@ impl DataStore {
     /// Deletes the objects of a container that was emptied, and of all that it held.
     pub(crate) fn delete_objects(&self, container: &Descriptor) -> Result<(), EventsError> {
         match self.beside.beside.get() {
-            Some(beside) => beside.delete_below(container),
+            Some(beside) => beside.delete_below(self.backend(), container),
             None => Ok(()),
         }
     }

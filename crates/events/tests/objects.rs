@@ -141,7 +141,7 @@ fn large_products_come_back_from_whoever_connects(
     assert_eq!(other.objects_over(), Some(OVER));
     assert_eq!(other.objects(), store.objects());
     // One that was opened before anybody had said so.
-    let late = DataStore::new(Arc::new(Delegate(again())));
+    let late = DataStore::new(Arc::new(Delegate(again(), Flush::Works)));
     for store in [store, &other, &late] {
         for item in [&*dataset, &run, &subrun, &event] {
             let item = Item::new(store.clone(), item.descriptor());
@@ -154,7 +154,7 @@ fn large_products_come_back_from_whoever_connects(
     }
     // Another place is an error, the same is not.
     let base = base.to_str().unwrap();
-    let backend = || Arc::new(Delegate(again()));
+    let backend = || Arc::new(Delegate(again(), Flush::Works));
     DataStore::with_objects(backend(), options(&format!("{base}/"))).unwrap();
     let error = DataStore::with_objects(backend(), options("/tmp/elsewhere")).unwrap_err();
     let text = error.to_string();
@@ -257,6 +257,16 @@ fn what_is_written_over_is_deleted(store: &DataStore, base: &Path, again: &dyn F
     store.write(&batch).unwrap();
     assert!(run.load(&name("x")).unwrap().unwrap() == content(2500));
     assert_eq!(files(base).len(), 1);
+    // As long as a crash might bring the old value back, it has its object.
+    let careful = Arc::new(Delegate(again(), Flush::Fails));
+    let careful = DataStore::with_objects(careful, ObjectOptions::default()).unwrap();
+    assert_eq!(put(&careful, 3000).len(), 2);
+    assert_eq!(store.sweep(Duration::ZERO).unwrap().n_deleted, 1);
+    let item = Item::new(careful, run.descriptor());
+    assert!(item.remove_products(None).is_err());
+    assert_eq!(files(base).len(), 1);
+    put(store, 2500);
+    store.sweep(Duration::ZERO).unwrap();
     // Who reads while others write over it gets one of the values.
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
@@ -638,7 +648,7 @@ fn dies_at_a_write() {
             .unwrap();
     }
     let dying = DataStore::with_objects(
-        Arc::new(Delegate(run.datastore().clone())),
+        Arc::new(Delegate(run.datastore().clone(), Flush::Works)),
         ObjectOptions::default(),
     );
     let run = Item::new(dying.unwrap(), run.descriptor());
@@ -649,7 +659,13 @@ fn dies_at_a_write() {
 
 /// A backend that does what another does, but does not survive a write where that is asked for.
 #[derive(Debug)]
-struct Delegate(DataStore);
+struct Delegate(DataStore, Flush);
+
+#[derive(Debug, PartialEq)]
+enum Flush {
+    Works,
+    Fails,
+}
 
 impl Backend for Delegate {
     fn url(&self) -> &str {
@@ -666,7 +682,12 @@ impl Backend for Delegate {
         self.0.backend().write(batch)
     }
     fn flush(&self) -> Result<(), EventsError> {
-        self.0.backend().flush()
+        match self.1 {
+            Flush::Works => self.0.backend().flush(),
+            Flush::Fails => Err(EventsError::Poisoned {
+                url: "no flush".into(),
+            }),
+        }
     }
     fn create_dataset(&self, path: &DataSetPath, uuid: Uuid) -> Result<Uuid, EventsError> {
         self.0.backend().create_dataset(path, uuid)

@@ -2,7 +2,7 @@
 //!
 //! This is above the engines, which know nothing of it. The order makes what a crash leaves an orphan, an object that
 //! nobody refers to, and never a reference to nothing: an object is whole and there before its reference is written, and
-//! deleted after the reference is gone. Orphans go with their container, or are swept.
+//! deleted after the reference is gone, durably. Orphans go with their container, or are swept.
 //!
 //! Where objects are is noted in the store, so that all clients mean the same place; and of each name of which a product
 //! was ever large, that it was, so that others are not looked at when they are written over.
@@ -198,14 +198,24 @@ impl Beside {
             }
         }
         backend.remove_products(parent, event, name)?;
+        if objects.is_empty() {
+            return Ok(());
+        }
+        // A crash may undo what was done last: objects go when it cannot any more.
+        backend.flush()?;
         self.delete(&objects)
     }
 
     /// Deletes all objects of a container, and of what it holds: of one that was emptied.
-    pub fn delete_below(&self, container: &Descriptor) -> Result<(), EventsError> {
+    pub fn delete_below(
+        &self,
+        backend: &dyn Backend,
+        container: &Descriptor,
+    ) -> Result<(), EventsError> {
         let Some(prefix) = name::below(container) else {
             return Ok(());
         };
+        backend.flush()?; // as above
         let deleted = self.folder.delete_below(&prefix);
         deleted.map_err(|error| self.not_deleted(error))
     }

@@ -56,8 +56,8 @@ impl Beside {
         let written = backend.write(whole);
         match &written {
             Ok(written) => {
-                let unused = unused(&split, &written.kept);
-                self.delete_quietly(replaced.iter().chain(unused));
+                self.delete_quietly(unused(&split, &written.kept));
+                self.delete_replaced(backend, &replaced);
             }
             // Nothing of it was written; after other errors, some of it may be.
             Err(
@@ -224,6 +224,18 @@ impl Beside {
         Ok(self.referred(backend, &wanted)?.0)
     }
 
+    /// Deletes objects whose place others have taken, once that is durable: a crash may undo what was written last, and then
+    /// what was there before is there again.
+    fn delete_replaced(&self, backend: &dyn Backend, names: &[String]) {
+        if names.is_empty() {
+            return;
+        }
+        match backend.flush() {
+            Ok(()) => self.delete_quietly(names),
+            Err(error) => self.tell_left(&error),
+        }
+    }
+
     /// Deletes objects that nobody refers to; what cannot be deleted is told and left to be swept.
     fn delete_quietly<'n>(&self, names: impl IntoIterator<Item = &'n String>) {
         let names: Vec<_> = names.into_iter().map(String::as_str).collect();
@@ -231,13 +243,17 @@ impl Beside {
             return;
         }
         if let Err(error) = self.folder.delete(&names) {
-            let text = format!(
-                "{}: objects that are not needed any more could not be deleted, and are until `fb store sweep`: {}",
-                self.url,
-                femtobarn_io::with_causes(&error)
-            );
-            femtobarn_io::notice(&self.url, &text);
+            self.tell_left(&error);
         }
+    }
+
+    fn tell_left(&self, error: &dyn std::error::Error) {
+        let text = format!(
+            "{}: objects that are not needed any more could not be deleted, and are there until `fb store sweep`: {}",
+            self.url,
+            femtobarn_io::with_causes(error)
+        );
+        femtobarn_io::notice(&self.url, &text);
     }
 }
 

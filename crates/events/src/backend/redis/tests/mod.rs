@@ -101,7 +101,7 @@ fn a_cluster_with_tls_does_what_backends_promise() {
     };
     let ca = servers.folder.join("cert.pem");
     let url = format!(
-        "rediss://127.0.0.1:{}/?ca={}&write_concern=replicas:1",
+        "rediss://127.0.0.1:{}/?ca={}&write_concern=replicas:1&failover=8&timeout=5",
         servers.servers[4],
         ca.display()
     );
