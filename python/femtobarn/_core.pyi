@@ -270,7 +270,7 @@ class Store:
         read_only: bool,
         objects: str | None = None,
         objects_over: int | None = None,
-        settings: dict[str, str] = {},
+        settings: dict[str, str] = ...,
     ) -> Store: ...
     @property
     def objects(self) -> tuple[str, int] | None: ...
