@@ -390,8 +390,10 @@ bool fb_queue_close(fb_queue *queue, fb_error **error);
 // Closes a queue and frees its handle.
 void fb_queue_free(fb_queue *queue);
 
-// Opens the store of a URL, or of a JSON configuration.
-fb_store *fb_store_connect(fb_text url, fb_mode mode, fb_error **error);
+// Opens the store of a URL, or of a JSON configuration, which also says where large products are to be (`objects`).
+fb_store *fb_store_connect(fb_text url,
+                           fb_mode mode,
+                           fb_error **error);
 
 // Closes a store. What was made of it (batches, loaders, queues) may live longer.
 void fb_store_free(fb_store *store);

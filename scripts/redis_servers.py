@@ -1,4 +1,4 @@
-"""Real servers of Redis for tests and benchmarks: one, one with TLS, and a cluster with replicas.
+"""Real servers of Redis for tests and benchmarks: one, one with TLS, and clusters with replicas.
 
 The server is ``redis-server`` of Debian, or whatever FEMTOBARN_REDIS_SERVER names (Valkey, another version).
 """
@@ -16,6 +16,7 @@ from servers import ServerError, answers, certify, free_port, wait_until
 
 _HIGHEST = 50_000  # the port of a node's bus is 10,000 above its own
 _TRIES = 5
+_PORT = 7000  # of servers that have a network of their own
 
 
 def program() -> str:
@@ -33,8 +34,10 @@ def _free_port() -> int:
 class _Node:
     """One process, with a folder and a port of its own."""
 
-    def __init__(self, folder: Path, lines: list[str], *, has_tls: bool = False) -> None:
-        self.folder, self.port = folder, _free_port()
+    def __init__(self, folder: Path, lines: list[str], *, has_tls: bool = False, host: _Host | None = None) -> None:
+        self.folder, self.host = folder, host
+        self.port = _free_port() if host is None else _PORT
+        self.address = "127.0.0.1" if host is None else host.address
         self._lines, self._has_tls = lines, has_tls
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir()
@@ -44,16 +47,17 @@ class _Node:
         port = f"port 0\ntls-port {self.port}" if self._has_tls else f"port {self.port}"
         config = self.folder / "redis.conf"
         more = "\n".join(self._lines)
-        config.write_text(
-            f"bind 127.0.0.1\n{port}\ndir {self.folder}\nlogfile {self.folder}/log\nsave ''\nappendonly yes\n{more}\n"
-        )
+        files = f"dir {self.folder}\nlogfile {self.folder}/log\nsave ''\nappendonly yes"
+        config.write_text(f"bind {self.address}\n{port}\n{files}\n{more}\n")
         nothing = subprocess.DEVNULL
-        self._process = subprocess.Popen([program(), str(config)], stdin=nothing, stdout=nothing, stderr=nothing)
+        command = [*(self.host.within if self.host else ()), program(), str(config)]
+        self._process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
 
         def is_up() -> bool:
             if self._process is None or self._process.poll() is not None:
                 raise ServerError(self.log()[-4000:])
-            return answers(self.port) and "Ready to accept connections" in self.log()
+            is_there = self.host is not None or answers(self.port)
+            return is_there and "Ready to accept connections" in self.log()
 
         try:
             wait_until(is_up, self.log)
@@ -126,47 +130,148 @@ class Redis:
 
     def about(self) -> dict[str, object]:
         """Where it is."""
-        ports = [node.port for node in self.nodes]
+        # those with a host each have one port
+        ports = [node.port if node.host is None else number for number, node in enumerate(self.nodes)]
         data = [str(node.folder) for node in self.nodes]
-        return {"port": ports[0], "data": data, "folder": str(self.folder), "servers": ports}
+        return {
+            "port": ports[0],
+            "data": data,
+            "folder": str(self.folder),
+            "servers": ports,
+            "endpoint": ",".join(f"{node.address}:{node.port}" for node in self.nodes),
+        }
 
 
 class RedisCluster(Redis):
-    """Three masters, and a replica of each."""
+    """Three masters, and a replica of each.
 
-    def __init__(self, replicas: int = 1) -> None:
+    Parameters
+    ----------
+    has_tls : bool
+        Whether they speak TLS, also among each other; ``cert.pem``, their certificate, is its own authority.
+    """
+
+    def __init__(self, has_tls: bool = False, replicas: int = 1) -> None:
         self.folder, self.nodes = _folder(), []
         # a master is given up soon, so that tests are short
         lines = ["cluster-enabled yes", "cluster-node-timeout 2000", "repl-diskless-sync-delay 0"]
+        self._tls: list[str] = []
         try:
+            if has_tls:
+                certificate, key = certify(self.folder)
+                lines += [f"tls-cert-file {certificate}", f"tls-key-file {key}", f"tls-ca-cert-file {certificate}"]
+                lines += ["tls-auth-clients no", "tls-cluster yes", "tls-replication yes"]
+                self._tls = ["--tls", "--cacert", str(certificate)]
             for number in range(3 * (1 + replicas)):
-                self.nodes.append(_started(self.folder / str(number), lines))
+                self.nodes.append(self._start(number, lines, has_tls))
             self._form(replicas)
         except BaseException:
             self.close()
             raise
 
+    def _start(self, number: int, lines: list[str], has_tls: bool) -> _Node:
+        return _started(self.folder / str(number), lines, has_tls=has_tls)
+
     def _form(self, replicas: int) -> None:
-        addresses = [f"127.0.0.1:{node.port}" for node in self.nodes]
-        command = ["redis-cli", "--cluster", "create", *addresses, "--cluster-replicas", str(replicas), "--cluster-yes"]
+        addresses = [f"{node.address}:{node.port}" for node in self.nodes]
+        command = ["redis-cli", *self._tls, "--cluster", "create", *addresses]
+        command += ["--cluster-replicas", str(replicas), "--cluster-yes"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         if done.returncode != 0:
             raise ServerError(done.stdout[-2000:] + done.stderr[-2000:])
 
         def is_up() -> bool:
-            return all(self._is_whole(node.port, replicas) for node in self.nodes)
+            return all(self._is_whole(node, replicas) for node in self.nodes)
 
         wait_until(is_up, lambda: "\n".join(node.log()[-1000:] for node in self.nodes))
 
-    def _is_whole(self, port: int, replicas: int) -> bool:
+    def _is_whole(self, node: _Node, replicas: int) -> bool:
         def ask(*words: str) -> str:
-            command = ["redis-cli", "-p", str(port), *words]
+            command = ["redis-cli", *self._tls, "-h", node.address, "-p", str(node.port), *words]
             return subprocess.run(command, capture_output=True, text=True, timeout=20, check=False).stdout
 
         has_slots = "cluster_state:ok" in ask("cluster", "info")
         role = ask("info", "replication")
         expected = "master_link_status:up" if "role:slave" in role else f"connected_slaves:{replicas}"
         return has_slots and expected in role
+
+
+class _Host:
+    """A network namespace, as if it were a machine of its own."""
+
+    def __init__(self, bridge: str, network: str, number: int) -> None:
+        self.name = f"{bridge}-{number}"
+        self.address = f"{network}.{number + 1}"
+        self.within = ["ip", "netns", "exec", self.name]
+        own, ours = "eth0", f"{bridge}{number}"
+        _ip("netns", "add", self.name)
+        _ip("link", "add", ours, "type", "veth", "peer", "name", own, "netns", self.name)
+        _ip("link", "set", ours, "master", bridge, "up")
+        _ip("-n", self.name, "addr", "add", f"{self.address}/24", "dev", own)
+        for device in ("lo", own):
+            _ip("-n", self.name, "link", "set", device, "up")
+
+    def route(self, verb: str, address: str) -> None:
+        """Send what is for an address nowhere from now on ("replace"), or no longer ("del")."""
+        _ip("-n", self.name, "route", verb, "blackhole", f"{address}/32")
+
+
+class RedisClusterNet(RedisCluster):
+    """A cluster each of whose servers has a network of its own, which can be cut from those of the others.
+
+    That needs root, and Linux.
+    """
+
+    def __init__(self) -> None:
+        pid = os.getpid()
+        self._bridge = f"fb{pid % 100_000}"
+        self._network = f"10.{200 + pid % 50}.{pid // 50 % 250}"
+        self._hosts: list[_Host] = []
+        _ip("link", "add", self._bridge, "type", "bridge")
+        try:
+            _ip("addr", "add", f"{self._network}.254/24", "dev", self._bridge)
+            _ip("link", "set", self._bridge, "up")
+            super().__init__()
+        except BaseException:
+            self._remove()
+            raise
+
+    def _start(self, number: int, lines: list[str], has_tls: bool) -> _Node:
+        host = _Host(self._bridge, self._network, number)
+        self._hosts.append(host)
+        return _Node(self.folder / str(number), [*lines, "protected-mode no"], has_tls=has_tls, host=host)
+
+    def cut_server(self, number: int) -> None:
+        """Have nothing pass between one server and the others; who is none of them still reaches it."""
+        self._route(number, "replace")
+
+    def heal_server(self, number: int) -> None:
+        """Have everything pass again."""
+        self._route(number, "del")
+
+    def _route(self, number: int, verb: str) -> None:
+        cut = self._hosts[number]
+        for other in self._hosts:
+            if other is not cut:
+                cut.route(verb, other.address)
+                other.route(verb, cut.address)
+
+    def close(self) -> None:
+        """End it, and remove its networks and files."""
+        super().close()
+        self._remove()
+
+    def _remove(self) -> None:
+        for host in self._hosts:
+            subprocess.run(["ip", "netns", "del", host.name], check=False)
+        self._hosts = []
+        subprocess.run(["ip", "link", "del", self._bridge], check=False, capture_output=True)
+
+
+def _ip(*words: str) -> None:
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ServerError(f"ip {' '.join(words)}: {done.stderr}")
 
 
 def _folder() -> Path:

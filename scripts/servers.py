@@ -613,7 +613,8 @@ def _of_ways(server: Running, command: str) -> bool:
     """Obey a command about ways to servers, or about one server of several, if it is one and there are such."""
     verb, *words = command.split()
     of_ways = ("before", "poison", "heal", "close_way", "open_way")
-    verbs = (*of_ways, "kill_server", "stop_server", "continue_server", "start_server")
+    of_servers = ("kill_server", "stop_server", "continue_server", "start_server", "cut_server", "heal_server")
+    verbs = (*of_ways, *of_servers)
     if verb not in verbs or not hasattr(server, verb):
         return False
     numbers = [int(word) for word in words if word.isdecimal()]
@@ -641,6 +642,8 @@ KINDS: dict[str, Callable[[], Running]] = {
     "redis": lambda: _redis("Redis"),
     "redis-tls": lambda: _redis("Redis", True),
     "redis-cluster": lambda: _redis("RedisCluster"),
+    "redis-cluster-tls": lambda: _redis("RedisCluster", True),
+    "redis-cluster-net": lambda: _redis("RedisClusterNet"),
     "toxiproxy": lambda: _toxiproxy(),
 }
 
@@ -656,8 +659,8 @@ def main() -> None:
             match line.strip(), server:
                 case "kill", _:
                     server.kill()
-                case "restart", Xrootd() | Nginx():
-                    server.restart()
+                case "restart", running if hasattr(running, "restart"):
+                    running.restart()
                 case command, store if command.startswith("put ") and hasattr(store, "put"):
                     # from the file with its content, as which it ends
                     name, _, place = command.removeprefix("put ").rpartition(" ")

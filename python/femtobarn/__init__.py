@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from femtobarn._containers import DataSet, Event, Run, SubRun
 from femtobarn._convert import ConvertReport, convert
-from femtobarn._datastore import DataStore, Product, Queue, WriteBatch
+from femtobarn._datastore import DataStore, Product, Queue, Swept, WriteBatch
 from femtobarn._explain import Cluster, Plan, VerifyReport
 from femtobarn._export import ExportedProduct, ExportReport, export
 from femtobarn._field import Field
@@ -105,6 +105,7 @@ __all__ = [
     "ServerWarning",
     "SourceMetrics",
     "SubRun",
+    "Swept",
     "Type",
     "UnreadableWarning",
     "UsageError",

@@ -268,7 +268,16 @@ def prove(
 @final
 class Store:
     @staticmethod
-    def connect(url: str, read_only: bool) -> Store: ...
+    def connect(
+        url: str,
+        read_only: bool,
+        objects: str | None = None,
+        objects_over: int | None = None,
+        settings: dict[str, str] = ...,
+    ) -> Store: ...
+    @property
+    def objects(self) -> tuple[str, int] | None: ...
+    def sweep(self, age: float) -> tuple[int, int, int, int, int]: ...
     @property
     def url(self) -> str: ...
     @property

@@ -13,9 +13,11 @@ import numpy as np
 
 from femtobarn import _core
 from femtobarn._containers import Container, DataSet
+from femtobarn._open import settings_of
 from femtobarn._prefetch import Prefetcher
 from femtobarn._products import ColumnType, column, encoded, loaded, type_name_of
 from femtobarn._ptr import MISSING, load_refs
+from femtobarn._steps import num_bytes
 from femtobarn.errors import ExistsError, KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from femtobarn import aio
     from femtobarn._threads import Threads
 
-__all__ = ["DataStore", "Product", "Queue", "WriteBatch"]
+__all__ = ["DataStore", "Product", "Queue", "Swept", "WriteBatch"]
 
 _MAX_ITEMS = 16_384
 _MAX_BYTES = 16 << 20
@@ -46,6 +48,29 @@ class Product:
     type: str
 
 
+@dataclass(frozen=True)
+class Swept:
+    """What `DataStore.sweep_objects` has done.
+
+    Attributes
+    ----------
+    used : int
+        Objects that products refer to.
+    deleted, deleted_bytes : int
+        Objects that were deleted, and their bytes.
+    young : int
+        Objects that nobody refers to, and that were left as they may be about to be referred to.
+    strange : int
+        What has a name that no object of a store has; it was left.
+    """
+
+    used: int
+    deleted: int
+    deleted_bytes: int
+    young: int
+    strange: int
+
+
 class DataStore:
     """An event store: nested datasets, which hold runs, subruns and events, each with products.
 
@@ -57,6 +82,10 @@ class DataStore:
         Where it is.
     root : DataSet
         The dataset that all others are in.
+    objects : str or None
+        Where large products are, if not in the store.
+    objects_over : int or None
+        More bytes than which make a product a large one.
 
     Examples
     --------
@@ -68,14 +97,23 @@ class DataStore:
     1.5
     """
 
-    def __init__(self, core: _core.Store, given: str, mode: str) -> None:
+    def __init__(self, core: _core.Store, given: str, mode: str, settings: dict[str, str]) -> None:
         self._core = core
         self._given = given  # with what messages do not show, as passwords
         self._mode = mode
         self._threads: Threads | None = None  # for asyncio, when it is first used
+        self._settings = settings
 
     @classmethod
-    def connect(cls, url: str | os.PathLike[str], *, mode: str = "a") -> Self:
+    def connect(
+        cls,
+        url: str | os.PathLike[str],
+        *,
+        mode: str = "a",
+        objects: str | os.PathLike[str] | None = None,
+        objects_over: int | str | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> Self:
         """Open a store, and make it if it is not there.
 
         Parameters
@@ -85,6 +123,12 @@ class DataStore:
             ``redis://host:port``, a Redis or a cluster of it; a path that ends in ``.json``, which says where it is.
         mode : str
             "a" to read and write, "r" to read only. One process at a time writes to a folder; any number read it.
+        objects : str or path, optional
+            Where large products are: a folder, or ``s3://bucket/prefix``. The store notes it, so that it is said once.
+        objects_over : int or str, optional
+            Products of more bytes are large (``"1MiB"``); as the store has noted, and 1 MiB for a new one.
+        storage_options : dict, optional
+            Settings by which the bucket is asked, as of `open`.
 
         Returns
         -------
@@ -94,23 +138,63 @@ class DataStore:
         Raises
         ------
         UsageError
-            If the URL names no store.
+            If the URL names no store, or its large products are at another place.
         FileError
             If another process writes to it.
         FormatError
             If the folder holds something else.
+
+        Examples
+        --------
+        >>> import femtobarn as fb, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> store = fb.DataStore.connect(f"dir:{folder}/store", objects=f"{folder}/large", objects_over="64kB")
+        >>> run = store.root.create_dataset("a").create_run(1)
+        >>> run.store("image", bytes(100_000))
+        >>> len(run.load("image"))
+        100000
+        >>> store.sweep_objects()
+        Swept(used=1, deleted=0, deleted_bytes=0, young=0, strange=0)
         """
         if mode not in ("a", "r"):
             raise UsageError(f"mode is 'a' (read and write) or 'r' (read), not {mode!r}")
         text = os.fspath(url)
         if text.startswith("dir:"):
             text = f"dir:{Path(text.removeprefix('dir:')).expanduser()}"
-        return cls(_core.Store.connect(text, mode == "r"), text, mode)
+        place = None if objects is None else _place(os.fspath(objects))
+        over = objects_over if objects_over is None else num_bytes(objects_over)
+        settings = {} if storage_options is None else settings_of(storage_options)
+        return cls(_core.Store.connect(text, mode == "r", place, over, settings), text, mode, settings)
 
     @property
     def url(self) -> str:
         """Where it is."""
         return self._core.url
+
+    @property
+    def objects(self) -> str | None:
+        """Where large products are, if not in the store."""
+        return None if self._core.objects is None else self._core.objects[0]
+
+    @property
+    def objects_over(self) -> int | None:
+        """More bytes than which make a product a large one; None if none is."""
+        return None if self._core.objects is None else self._core.objects[1]
+
+    def sweep_objects(self, *, age: float = 3600.0) -> Swept:
+        """Delete objects beside the store that no product refers to, as crashes leave them.
+
+        Parameters
+        ----------
+        age : float
+            Seconds that an object must have been there: younger ones may be about to be referred to.
+
+        Returns
+        -------
+        Swept
+            How many objects are used, and how many were deleted.
+        """
+        return Swept(*self._core.sweep(age))
 
     @property
     def root(self) -> DataSet:
@@ -130,15 +214,15 @@ class DataStore:
     def __repr__(self) -> str:
         return f"<DataStore {self.url!r}>"
 
-    def _as_read(self) -> tuple[str, str]:
+    def _as_read(self) -> tuple[str, str, dict[str, str]]:
         """Return how another process opens it to be read."""
         self.__reduce__()
-        return self._given, "r" if self._given.startswith("dir:") else self._mode
+        return self._given, "r" if self._given.startswith("dir:") else self._mode, self._settings
 
-    def __reduce__(self) -> tuple[Any, tuple[str, str]]:
+    def __reduce__(self) -> tuple[Any, tuple[str, str, dict[str, str]]]:
         if not self._core.is_durable:
             raise UsageError(f"{self.url}: a store in memory cannot be pickled: it ends with its process")
-        return (_reconnect, (self._given, self._mode))
+        return (reconnect, (self._given, self._mode, self._settings))
 
     def flush(self) -> None:
         """Return when all that was written is as durable as the store makes it."""
@@ -327,8 +411,14 @@ class DataStore:
             raise KeyNotFoundError(f"{self.url}: there is no queue {name!r} of {type_name_of(kind)}")
 
 
-def _reconnect(url: str, mode: str) -> DataStore:
-    return DataStore.connect(url, mode=mode)
+def reconnect(url: str, mode: str, settings: dict[str, str]) -> DataStore:
+    """Open a store as another process has it open; where its large products are, the store says."""
+    return DataStore(_core.Store.connect(url, mode == "r", settings=settings), url, mode, settings)
+
+
+def _place(text: str) -> str:
+    """Return a place of objects: a URL, or a path."""
+    return text if "://" in text else str(Path(text).expanduser())
 
 
 def _queue(name: str, kind: Any) -> str:

@@ -118,8 +118,8 @@ class StoreWork:
         return {**self.__dict__, "_store": self._store._as_read()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        url, mode = state.pop("_store")
-        self.__dict__.update(state, _store=_connected(url, mode))
+        url, mode, settings = state.pop("_store")
+        self.__dict__.update(state, _store=_connected(url, mode, tuple(settings.items())))
 
     def pieces(self, sizes: tuple[int, int], number: int, after: bytes | None, *, loads: bool) -> Iterator[Piece]:
         size, input_size = sizes
@@ -154,11 +154,11 @@ class StoreWork:
 
 
 @functools.cache
-def _connected(url: str, mode: str) -> DataStore:
+def _connected(url: str, mode: str, settings: tuple[tuple[str, str], ...]) -> DataStore:
     """Return a store of this process, which all pieces share."""
-    from femtobarn._datastore import DataStore
+    from femtobarn._datastore import reconnect
 
-    return DataStore.connect(url, mode=mode)
+    return reconnect(url, mode, dict(settings))
 
 
 class NTupleWork:

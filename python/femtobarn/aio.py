@@ -419,12 +419,21 @@ class DataStore(Twin[_datastore.DataStore]):
         return threads_of(self.sync)
 
     @classmethod
-    async def connect(cls, url: str | os.PathLike[str], *, mode: str = "a", threads: int = N_THREADS) -> Self:
+    async def connect(
+        cls,
+        url: str | os.PathLike[str],
+        *,
+        mode: str = "a",
+        objects: str | os.PathLike[str] | None = None,
+        objects_over: int | str | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        threads: int = N_THREADS,
+    ) -> Self:
         """Open a store, and make it if it is not there.
 
         Parameters
         ----------
-        url, mode
+        url, mode, objects, objects_over, storage_options
             As of `femtobarn.DataStore.connect`.
         threads : int
             How many calls of it are under way at once; the others wait for their turn.
@@ -438,7 +447,14 @@ class DataStore(Twin[_datastore.DataStore]):
             raise UsageError(f"threads must be 1 or more, not {threads}")
         first = Threads(1)
         try:
-            sync = await first.write(_datastore.DataStore.connect, url, mode=mode)
+            sync = await first.write(
+                _datastore.DataStore.connect,
+                url,
+                mode=mode,
+                objects=objects,
+                objects_over=objects_over,
+                storage_options=storage_options,
+            )
         finally:
             first.close()
         threads_of(sync, threads)
@@ -450,6 +466,16 @@ class DataStore(Twin[_datastore.DataStore]):
         return self.sync.url
 
     @property
+    def objects(self) -> str | None:
+        """Where large products are, if not in the store."""
+        return self.sync.objects
+
+    @property
+    def objects_over(self) -> int | None:
+        """More bytes than which make a product a large one; None if none is."""
+        return self.sync.objects_over
+
+    @property
     def root(self) -> DataSet:
         """The dataset that all others are in. It holds datasets, and neither runs nor products."""
         return DataSet(self.sync.root)
@@ -458,6 +484,7 @@ class DataStore(Twin[_datastore.DataStore]):
         return self.root[name]
 
     flush = writes(_datastore.DataStore.flush)
+    sweep_objects = writes(_datastore.DataStore.sweep_objects)
     load_refs = reads(_datastore.DataStore.load_refs)
     create_queue = writes(_datastore.DataStore.create_queue)
     destroy_queue = writes(_datastore.DataStore.destroy_queue)

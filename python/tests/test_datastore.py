@@ -449,3 +449,123 @@ def test_folders_that_are_no_stores_are_refused(tmp_path: Path) -> None:
         fb.DataStore.connect(f"dir:{tmp_path}")
     with pytest.raises(KeyError, match="there is no event store"):
         fb.DataStore.connect(f"dir:{tmp_path / 'nothing'}", mode="r")
+
+
+def _objects(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def test_large_products_lie_beside_the_store(tmp_path: Path, redis: Any) -> None:
+    large = tmp_path / "large"
+    image = np.arange(40_000, dtype="f4")
+    for url in (f"dir:{tmp_path}/store", f"redis://127.0.0.1:{redis()}?prefix=objects:"):
+        with pytest.raises(fb.UsageError, match="not where"):
+            fb.DataStore.connect(url, objects_over="64kB")
+        store = fb.DataStore.connect(url, objects=large, objects_over="64kB")
+        assert (store.objects, store.objects_over) == (str(large), 64_000)
+        dataset = store.root.create_dataset("a")
+        with store.write_batch() as batch:
+            subrun = dataset.create_run(1, batch=batch).create_subrun(1, batch=batch)
+            for n in range(5):
+                event = subrun.create_event(n, batch=batch)
+                event.store("image", image + n, batch=batch)
+                event.store("n", n, batch=batch)
+        with store.write_batch() as batch:
+            batch.store_arrays(dataset, {"image": [image, image[:3]]}, run=2, subrun=1, event=[1, 2])
+        assert len(_objects(large)) == 6
+        # who connects without saying it, in another process as well
+        again = pickle.loads(pickle.dumps(store))
+        assert again.objects == str(large)
+        events = again["a"].arrays(["image", "n"], runs=1)
+        assert np.array_equal(events.image[3], image + 3)
+        assert events.n.tolist() == [0, 1, 2, 3, 4]
+        assert ak.num(again["a"].arrays("image", runs=2)).tolist() == [40_000, 3]
+        sums = [ak.sum(event.load("image")) for event in again.prefetcher(["image"])(again["a"][1])]
+        assert sums == pytest.approx([float(np.sum(image + n)) for n in range(5)], rel=1e-4)
+        with pytest.raises(fb.UsageError, match="fb store moved"):
+            fb.DataStore.connect(url, objects=tmp_path / "elsewhere")
+        first = dataset[1][1][0]
+        first.store("image", image[:2])
+        assert len(_objects(large)) == 5
+        with pytest.raises(fb.ExistsError):
+            dataset[1][1][1].store("image", image, overwrite=False)
+        assert len(_objects(large)) == 5
+        assert store.sweep_objects(age=0) == fb.Swept(used=5, deleted=0, deleted_bytes=0, young=0, strange=0)
+        damaged = next(path for path in _objects(large) if path.match("*/1/1/3/*"))
+        damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
+        with pytest.raises(fb.FormatError, match=r"run 1, subrun 1, event 3 .*checksum") as raised:
+            dataset[1][1][3].load("image")
+        assert raised.value.kind == "product-damaged"
+        assert str(damaged) in str(raised.value)
+        damaged.unlink()
+        with pytest.raises(fb.FormatError, match="cannot be loaded from the object") as raised:
+            dataset.arrays("image", runs=1)
+        assert str(damaged) in str(raised.value)
+        dataset[1].delete()
+        assert len(_objects(large)) == 1
+        dataset.delete()
+        assert _objects(large) == []
+        del store, again, dataset, subrun, event, events, first, batch
+
+
+def test_a_bucket_may_have_the_large_products(tmp_path: Path, need_store: Any) -> None:
+    need_store("minio")
+    import object_servers
+
+    server = object_servers.Minio()
+    try:
+        about = server.about()
+        options = {name: str(about[name]) for name in ("endpoint", "access_key_id", "secret_access_key")}
+        url = f"dir:{tmp_path}/store"
+        store = fb.DataStore.connect(url, objects="s3://private/large", objects_over=1000, storage_options=options)
+        dataset = store.root.create_dataset("a")
+        with store.write_batch() as batch:
+            values = {"x": [np.arange(n * 100.0) for n in range(20)]}
+            batch.store_arrays(dataset, values, run=1, subrun=1, event=range(20))
+        store.flush()
+
+        # workers connect by themselves, and are told how the bucket is asked
+        reader = fb.DataStore.connect(url, mode="r", storage_options=options)
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            sizes = pool.apply(_sizes, (pickle.dumps(reader),))
+        assert sizes == [n * 100 for n in range(20)]
+        assert store.sweep_objects(age=0).used == 18
+        dataset.delete()
+        assert store.sweep_objects(age=0).used == 0
+    finally:
+        server.close()
+
+
+def _sizes(pickled: bytes) -> list[int]:
+    store = pickle.loads(pickled)
+    sizes: list[int] = ak.num(store["a"].arrays("x")).tolist()
+    return sizes
+
+
+_FB = "import sys; from femtobarn import _core; sys.exit(_core.cli_main(sys.argv[1:]))"
+
+
+def test_objects_that_were_moved_and_orphans_are_for_fb(tmp_path: Path) -> None:
+    def run(*words: object) -> str:
+        command = [sys.executable, "-c", _FB, "store", *map(str, words)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        return done.stdout + done.stderr
+
+    url = f"dir:{tmp_path}/store"
+    script = f"""
+import femtobarn as fb
+store = fb.DataStore.connect({url!r}, objects={str(tmp_path / "large")!r}, objects_over=1000)
+store.root.create_dataset("a").create_run(1).store("x", bytes(5000))
+store.flush()
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+    (tmp_path / "large").rename(tmp_path / "moved")
+    assert "are looked for in" in run("moved", url, tmp_path / "moved")
+    used = _objects(tmp_path / "moved")
+    orphan = used[0].with_name("0" * 32)
+    orphan.write_bytes(b"x" * 10)
+    assert "0 objects" in run("sweep", url)
+    assert "1 object (10 B) deleted" in run("sweep", url, "--age", 0)
+    assert _objects(tmp_path / "moved") == used
+    store = fb.DataStore.connect(url, mode="r")
+    assert store["a"][1].load("x") == bytes(5000)

@@ -3,6 +3,10 @@
 
 #include <femtobarn.hpp>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 static std::string url;
 
 static fb::Store connect() { return fb::Store::connect(url); }
@@ -156,6 +160,47 @@ static void queues_give_each_value_once_and_end() {
     THROWS(fb::Error, "no queue", fb::Queue(store, "q", fb::QueueMode::consumer));
 }
 
+static std::size_t n_files(const std::filesystem::path &folder) {
+    std::size_t n = 0;
+    for (const auto &entry : std::filesystem::recursive_directory_iterator(folder)) {
+        n += entry.is_regular_file();
+    }
+    return n;
+}
+
+static void large_products_lie_beside_the_store() {
+    char name[] = "/tmp/large-XXXXXX";
+    CHECK(mkdtemp(name) != nullptr);
+    const std::filesystem::path folder(name);
+    std::ofstream(folder / "config.json") << R"({"url": "dir:store", "objects": "large", "objects_over": "64kB"})";
+    const std::vector<float> image(100000, 1.5f);
+    {
+        const fb::Store store = fb::Store::connect((folder / "config.json").string());
+        const fb::DataSet dataset = store.create_dataset("large");
+        fb::WriteBatch batch(store);
+        const fb::Item subrun = batch.create(batch.create(dataset, 1), 1);
+        for (std::uint64_t event = 0; event < 3; ++event) {
+            const fb::Item item = batch.create(subrun, event);
+            batch.store(item, "image", image);
+            batch.store(item, "number", event);
+        }
+        batch.flush();
+        CHECK(n_files(folder / "large") == 3);
+    }
+    // The store says where they are.
+    const fb::Store store = fb::Store::connect("dir:" + (folder / "store").string());
+    const fb::Item subrun = store.dataset("large")[1][1];
+    for (std::uint64_t event = 0; event < 3; ++event) {
+        CHECK(subrun[event].load<std::vector<float>>("image") == image);
+        CHECK(subrun[event].load<std::uint64_t>("number") == event);
+    }
+    subrun[1].remove();
+    CHECK(n_files(folder / "large") == 2);
+    store.dataset("large").remove();
+    CHECK(n_files(folder / "large") == 0);
+    std::filesystem::remove_all(folder);
+}
+
 static void stores_say_what_is_wrong() {
     THROWS(fb::Error, "no event store", fb::Store::connect("ftp://somewhere"));
     const fb::Store store = connect();
@@ -174,5 +219,6 @@ int main(int, char **argv) {
                 {"events come in order and with products", events_come_in_order_and_with_products},
                 {"batches keep what is there and say so", batches_keep_what_is_there_and_say_so},
                 {"queues give each value once and end", queues_give_each_value_once_and_end},
+                {"large products lie beside the store", large_products_lie_beside_the_store},
                 {"stores say what is wrong", stores_say_what_is_wrong}});
 }

@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char};
 use std::path::Path;
 
-use femtobarn::events::{DataStore, EventsError, Mode, Parent, connect, open_dir};
+use femtobarn::events::{DataStore, EventsError, Mode, ObjectOptions, Parent, open_dir};
 
 use crate::descriptor::fb_descriptor;
 use crate::error::{border, fb_error, free, handle};
@@ -30,14 +30,18 @@ pub const FB_READ: u32 = 1;
 pub const FB_APPEND_OR_READ: u32 = 2;
 
 fn open(url: &str, mode: fb_mode) -> Result<DataStore, EventsError> {
-    let read = |path: &str| Ok(DataStore::new(open_dir(Path::new(path), Mode::Read)?));
+    let read = |path: &str| {
+        let backend = open_dir(Path::new(path), Mode::Read)?;
+        DataStore::with_objects(backend, ObjectOptions::default())
+    };
+    let connect = |url| DataStore::connect(url, ObjectOptions::default());
     let folder = url.strip_prefix("dir:");
     match (mode, folder) {
         (FB_READ, Some(path)) => read(path),
-        (FB_APPEND | FB_READ, _) => connect(url).map(DataStore::new),
+        (FB_APPEND | FB_READ, _) => connect(url),
         (FB_APPEND_OR_READ, _) => match (connect(url), folder) {
             (Err(EventsError::Locked { .. }), Some(path)) => read(path),
-            (opened, _) => opened.map(DataStore::new),
+            (opened, _) => opened,
         },
         (mode, _) => Err(EventsError::Usage {
             what: format!("there is no mode {mode} of opening a store"),
@@ -45,7 +49,7 @@ fn open(url: &str, mode: fb_mode) -> Result<DataStore, EventsError> {
     }
 }
 
-/// Opens the store of a URL, or of a JSON configuration.
+/// Opens the store of a URL, or of a JSON configuration, which also says where large products are to be (`objects`).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_store_connect(
     url: fb_text,

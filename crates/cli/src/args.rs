@@ -100,6 +100,38 @@ pub enum StoreAction {
     Down(StorePathArgs),
     /// Show what the servers in a folder do; exit code 1 if not all of the store is served
     Status(StorePathArgs),
+    /// Delete objects beside a store that no product refers to, as crashes leave them
+    Sweep(StoreSweepArgs),
+    /// Say that the objects beside a store were moved to another place, with their names
+    Moved(StoreMovedArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct StoreSweepArgs {
+    /// The store: its URL, or its configuration
+    #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
+    pub store: String,
+    /// Seconds that an object must have been there: younger ones may be about to be referred to
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600.0, value_parser = seconds)]
+    pub age: f64,
+}
+
+#[derive(Debug, Args)]
+pub struct StoreMovedArgs {
+    /// The store: its URL, or its configuration
+    #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
+    pub store: String,
+    /// Where its objects are now: a folder, or s3://bucket/prefix
+    #[arg(value_name = "OBJECTS", value_hint = ValueHint::AnyPath)]
+    pub objects: String,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let found = text
+        .parse()
+        .ok()
+        .filter(|age: &f64| (0.0..1e12).contains(age));
+    found.ok_or_else(|| "a number of seconds".to_owned())
 }
 
 #[derive(Debug, Args)]

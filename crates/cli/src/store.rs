@@ -1,13 +1,14 @@
-//! `fb store`: a cluster of Redis servers on this machine, for the event store.
+//! `fb store`: a cluster of Redis servers on this machine, for the event store; and the objects beside any store.
 
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
-use femtobarn::events::EventsError;
 use femtobarn::events::local::{self, LocalNode, LocalOptions, LocalStatus, Role};
+use femtobarn::events::{DataStore, EventsError, ObjectOptions, connect, objects_moved};
 use serde_json::{Value, json};
 
-use crate::args::{StoreAction, StoreUpArgs};
+use crate::args::{StoreAction, StoreMovedArgs, StoreSweepArgs, StoreUpArgs};
 use crate::failure::{Failure, code};
 use crate::output::Output;
 use crate::table::{Table, printable};
@@ -18,6 +19,8 @@ pub fn run(action: &StoreAction, json: bool, out: &mut Output<'_>) -> Result<i32
         StoreAction::Up(args) => up(args, json, out),
         StoreAction::Down(args) => down(&args.path, json, out),
         StoreAction::Status(args) => status(&args.path, json, out),
+        StoreAction::Sweep(args) => sweep(args, json, out),
+        StoreAction::Moved(args) => moved(args, json, out),
     }
 }
 
@@ -46,6 +49,65 @@ fn down(path: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
             out,
             "{servers} ended; what {} holds is there when it is up again",
             printable(path)
+        )?;
+    }
+    Ok(code::FINE)
+}
+
+fn sweep(args: &StoreSweepArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+    let store = DataStore::connect(&args.store, ObjectOptions::default())?;
+    let Some(objects) = store.objects() else {
+        let message = format!("{}: no large products are beside this store", store.url());
+        return Err(Failure::new(code::USAGE, "usage", message));
+    };
+    let swept = store.sweep(Duration::from_secs_f64(args.age))?;
+    if json {
+        out.json(&json!({
+            "objects": objects,
+            "used": swept.n_used,
+            "deleted": swept.n_deleted,
+            "deleted_bytes": swept.n_bytes,
+            "young": swept.n_young,
+            "strange": swept.n_strange,
+        }))?;
+        return Ok(code::FINE);
+    }
+    let deleted = units::plural(swept.n_deleted, "object");
+    writeln!(
+        out,
+        "{deleted} ({}) deleted from {}, {} used",
+        units::bytes(swept.n_bytes),
+        printable(objects),
+        units::count(swept.n_used)
+    )?;
+    if swept.n_young > 0 {
+        let young = units::plural(swept.n_young, "object");
+        writeln!(
+            out,
+            "{young} that nobody refers to left, as younger than {} s",
+            args.age
+        )?;
+    }
+    if swept.n_strange > 0 {
+        let strange = units::plural(swept.n_strange, "file");
+        writeln!(out, "{strange} of others left")?;
+    }
+    Ok(code::FINE)
+}
+
+fn moved(args: &StoreMovedArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+    let backend = connect(&args.store)?;
+    let before = objects_moved(&*backend, &args.objects)?;
+    backend.flush()?;
+    let store = DataStore::with_objects(backend, ObjectOptions::default())?;
+    let now = store.objects().unwrap_or_default();
+    if json {
+        out.json(&json!({"before": before, "objects": now}))?;
+    } else {
+        let [before, now] = [&before, now].map(printable);
+        writeln!(
+            out,
+            "the objects that were in {before} are looked for in {now}"
         )?;
     }
     Ok(code::FINE)

@@ -17,7 +17,7 @@ pub enum Overwrite {
 }
 
 /// The children of one container that are to be there.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Items {
     /// The container.
     pub parent: Parent,
@@ -26,7 +26,7 @@ pub struct Items {
 }
 
 /// The products of one name that are placed together.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Products {
     /// By what they are placed.
     pub parent: Parent,
@@ -39,7 +39,7 @@ pub struct Products {
 /// Containers and products, grouped as they are stored.
 ///
 /// Of two products of one key the later counts.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Batch {
     items: Vec<Items>,
     products: Vec<Products>,
@@ -86,20 +86,27 @@ impl Batch {
 
     /// Adds a product of an event of `parent`, or of `parent` itself if `event` is [`ABSENT`].
     pub fn store(&mut self, parent: Parent, event: u64, name: &ProductName, value: &[u8]) {
-        self.store_tagged(parent, event, name, value, INLINE);
+        let start = self.bytes.len();
+        seal(value, INLINE, &mut self.bytes);
+        self.add(parent, event, name, start);
     }
 
-    pub(crate) fn store_tagged(
+    /// Adds a value that is sealed already.
+    pub(crate) fn store_sealed(
         &mut self,
         parent: Parent,
         event: u64,
         name: &ProductName,
-        value: &[u8],
-        tag: u8,
+        stored: &[u8],
     ) {
-        self.n += 1;
         let start = self.bytes.len();
-        seal(value, tag, &mut self.bytes);
+        self.bytes.extend_from_slice(stored);
+        self.add(parent, event, name, start);
+    }
+
+    /// Adds the product whose sealed value is the last of the bytes.
+    fn add(&mut self, parent: Parent, event: u64, name: &ProductName, start: usize) {
+        self.n += 1;
         let entry = (event, start..self.bytes.len());
         // With two names in turn, the group is often the one behind the last.
         for at in [self.last_products, self.last_products + 1] {

@@ -6,48 +6,31 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use femtobarn_io::units::parse_bytes;
 use serde_json::{Map, Value};
 
-use crate::backend::redis_settings::{Address, Settings, unknown};
+use crate::backend::redis_settings::{Address, NAMES, Settings, unknown};
 use crate::{Backend, EventsError, RedisBackend, connect};
 
-/// What it may have.
-const NAMES: [&str; 14] = [
-    "url",
-    "nodes",
-    "tls",
-    "user",
-    "password_file",
-    "prefix",
-    "write_concern",
-    "timeout",
-    "connect_timeout",
-    "failover",
-    "connections",
-    "mode",
-    "objects",
-    "comment",
-];
-/// What of it is set as in a URL.
-const SET: [&str; 9] = [
-    "user",
-    "password_file",
-    "prefix",
-    "write_concern",
-    "timeout",
-    "connect_timeout",
-    "failover",
-    "connections",
-    "mode",
-];
+/// What it may have of any store.
+const OF_ALL: [&str; 4] = ["url", "objects", "objects_over", "comment"];
+/// What it may have of a Redis, beside what is set as in a URL.
+const OF_REDIS: [&str; 2] = ["nodes", "tls"];
 /// What `tls` may have.
 const TLS: [&str; 3] = ["ca", "cert", "key"];
+
+/// What of it is set as in a URL: all that can be, but for what has a place of its own, or none.
+fn set() -> impl Iterator<Item = &'static str> {
+    let names = NAMES.into_iter();
+    names.filter(|name| *name != "password" && !TLS.contains(name))
+}
 
 /// A configuration.
 #[derive(Debug)]
 pub struct Config {
     place: Place,
     objects: Option<String>,
+    objects_over: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -89,18 +72,24 @@ impl Config {
                     "{name} has no place here: give user, and password_file"
                 ));
             }
-            if !NAMES.contains(&name.as_str()) {
-                return Err(unknown(name, &NAMES));
+            let known: Vec<_> = OF_ALL.into_iter().chain(OF_REDIS).chain(set()).collect();
+            if !known.contains(&name.as_str()) {
+                return Err(unknown(name, &known));
             }
         }
         let objects = text_of(&all, "objects")?.map(|url| within(folder, &url));
+        let objects_over = all.get("objects_over").map(bytes).transpose()?;
         let url = text_of(&all, "url")?;
         let is_redis = |url: &String| url.contains("://");
         let place = match url.filter(|url| !is_redis(url)) {
             Some(url) => Place::Url(other(&all, url, folder)?),
             None => Place::Redis(Box::new(redis(&all, folder)?)),
         };
-        Ok(Self { place, objects })
+        Ok(Self {
+            place,
+            objects,
+            objects_over,
+        })
     }
 
     /// Where large products are to be, if not in the store.
@@ -108,7 +97,12 @@ impl Config {
         self.objects.as_deref()
     }
 
-    /// Connects to the store.
+    /// Products of more bytes are to be large ones.
+    pub fn objects_over(&self) -> Option<u64> {
+        self.objects_over
+    }
+
+    /// Connects to what keeps the store.
     ///
     /// # Errors
     ///
@@ -123,11 +117,8 @@ impl Config {
 
 /// A URL of something else than a Redis, which takes none of the settings.
 fn other(all: &Map<String, Value>, url: String, folder: &Path) -> Result<String, String> {
-    let has = |name: &&&str| all.contains_key(**name);
-    let odd = NAMES
-        .iter()
-        .find(|name| !matches!(**name, "url" | "objects" | "comment") && has(name));
-    match odd {
+    let mut of_redis = OF_REDIS.into_iter().chain(set());
+    match of_redis.find(|name| all.contains_key(*name)) {
         Some(odd) => Err(format!("{odd} is for Redis, and the url is {url:?}")),
         None => Ok(match url.strip_prefix("dir:") {
             Some(path) => format!("dir:{}", folder.join(path).display()),
@@ -144,7 +135,7 @@ fn redis(all: &Map<String, Value>, folder: &Path) -> Result<Settings, String> {
         (None, None) => return Err("it has neither url nor nodes".into()),
     };
     let mut settings = Settings::parse(&url).map_err(|error| error.to_string())?;
-    for name in SET {
+    for name in set() {
         let value = match all.get(name) {
             None => continue,
             Some(Value::String(text)) if name == "password_file" => within(folder, text),
@@ -199,6 +190,17 @@ fn nodes(all: &Map<String, Value>) -> Result<Vec<Address>, String> {
     nodes.iter().map(address).collect()
 }
 
+fn bytes(value: &Value) -> Result<u64, String> {
+    let found = match value {
+        Value::Number(number) => number.as_u64(),
+        Value::String(text) => parse_bytes(text),
+        _ => None,
+    };
+    found.ok_or_else(|| {
+        format!("objects_over is {value}, and should be bytes, as 1048576 or \"1MiB\"")
+    })
+}
+
 fn text_of(all: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
     match all.get(name) {
         None => Ok(None),
@@ -234,7 +236,7 @@ mod tests {
     fn it_says_what_a_url_says_and_more() {
         let found = settings(
             r#"{"comment": "", "nodes": ["a:1", "b:2"], "tls": {"ca": "ca.pem"}, "user": "me", "prefix": "p:",
-                "write_concern": "replicas:1", "timeout": 2.5, "objects": "s3://bucket"}"#,
+                "write_concern": "replicas:1", "timeout": 2.5, "objects": "s3://bucket", "objects_over": "1MiB"}"#,
         );
         let seeds: Vec<_> = found.seeds.iter().map(ToString::to_string).collect();
         assert_eq!(seeds, ["a:1", "b:2"]);
@@ -247,8 +249,10 @@ mod tests {
             (seeds, found.prefix.as_str()),
             (vec!["c:3".into(), "a:1".into()], "q")
         );
-        let other = parse(r#"{"url": "dir:store", "objects": "large"}"#).unwrap();
+        let other = r#"{"url": "dir:store", "objects": "large", "objects_over": 5}"#;
+        let other = parse(other).unwrap();
         assert_eq!(other.objects(), Some("/x/large"));
+        assert_eq!(other.objects_over(), Some(5));
         assert!(matches!(other.place, Place::Url(url) if url == "dir:/x/store"));
     }
 
@@ -271,6 +275,14 @@ mod tests {
             (
                 r#"{"nodes": ["a"], "password_file": "none"}"#,
                 "cannot read password_file=/x/none",
+            ),
+            (
+                r#"{"url": "dir:x", "objects_over": "much"}"#,
+                "bytes, as 1048576",
+            ),
+            (
+                r#"{"url": "dir:x", "objects_ovr": 1}"#,
+                "did you mean \"objects_over\"",
             ),
             (r#"{"url": "dir:x", "prefix": "y"}"#, "prefix is for Redis"),
             (r#"{"url": "redis://u:hidden@a?x=1"}"#, "no setting \"x\""),

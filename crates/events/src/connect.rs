@@ -13,7 +13,8 @@ const SCHEMES: [&str; 6] = ["memory", "dir", "redis", "rediss", "valkey", "valke
 /// The stores in memory that have names, which end with the process.
 static NAMED: Mutex<BTreeMap<String, Arc<MemoryBackend>>> = Mutex::new(BTreeMap::new());
 
-/// Connects to a store:
+/// Connects to what keeps a store, without regard of large products beside it
+/// ([`DataStore::connect`](crate::DataStore::connect) has that):
 ///
 /// - `memory:` is a new one in memory, `memory:NAME` the one of this process that has the name;
 /// - `dir:PATH` is one in a folder, `dir:PATH?mode=r` the same to be read beside a process that writes;
@@ -25,9 +26,7 @@ static NAMED: Mutex<BTreeMap<String, Arc<MemoryBackend>>> = Mutex::new(BTreeMap:
 /// If it is none of these, and if there is no such store and none can be made.
 pub fn connect(store: &str) -> Result<Arc<dyn Backend>, EventsError> {
     let (scheme, rest) = match store.split_once(':') {
-        _ if store.ends_with(".json") && !store.contains("://") && !store.starts_with("dir:") => {
-            return Config::read(Path::new(store))?.connect();
-        }
+        _ if is_config(store) => return Config::read(Path::new(store))?.connect(),
         Some(parts) => parts,
         None => ("", store),
     };
@@ -44,6 +43,11 @@ pub fn connect(store: &str) -> Result<Arc<dyn Backend>, EventsError> {
             why: why_not(store, scheme),
         }),
     }
+}
+
+/// Whether this is the path of a configuration.
+pub(crate) fn is_config(store: &str) -> bool {
+    store.ends_with(".json") && !store.contains("://") && !store.starts_with("dir:")
 }
 
 fn named(store: &str) -> Arc<MemoryBackend> {

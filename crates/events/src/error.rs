@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use femtobarn_io::IoError;
+
 use crate::{ProductId, Refusal};
 
 /// An error of the event store. Each says what, where, and where it can what to do.
@@ -76,6 +78,21 @@ pub enum EventsError {
         most: u64,
         found: u64,
     },
+    /// A large product whose object cannot be had.
+    #[error("{url}: {id} cannot be loaded from the object that it is, {object}")]
+    Object {
+        url: String,
+        id: Box<ProductId>,
+        object: String,
+        source: IoError,
+    },
+    /// What objects beside the store as a whole cannot be done with.
+    #[error("{url}: cannot {doing}")]
+    Objects {
+        url: String,
+        doing: &'static str,
+        source: IoError,
+    },
     /// What the engine below says.
     #[error("{url}: cannot {doing}")]
     Engine {
@@ -126,6 +143,14 @@ impl EventsError {
             Self::Key { .. } => "key-damaged",
             Self::Type { .. } => "product-type",
             Self::TooLarge { .. } => "product-too-large",
+            // It is not there, or not as it was put.
+            Self::Object { source, .. } => match source {
+                IoError::NotFound { .. } | IoError::ShortRead { .. } | IoError::Changed { .. } => {
+                    "product-damaged"
+                }
+                source => source.kind(),
+            },
+            Self::Objects { source, .. } => source.kind(),
             Self::Engine { .. } => "store-engine",
             Self::Unreachable { .. } => "store-unreachable",
             Self::Refused { refusal, .. } => refusal.kind(),

@@ -243,48 +243,57 @@ impl Item {
     /// Removes a product of it, or all.
     pub fn remove_products(&self, name: Option<&ProductName>) -> Result<(), EventsError> {
         let (parent, event) = (self.descriptor.placed_by(), self.descriptor.event);
-        self.store.backend().remove_products(&parent, event, name)
+        self.store.remove_products(&parent, event, name)
     }
 
     /// Removes it, with all products and all that it holds. Removing goes from the bottom up: of one that was broken off
     /// something is left, and it may be done again.
     pub fn remove(&self) -> Result<(), EventsError> {
-        let backend = self.store.backend();
-        let placed_by = self.descriptor.placed_by();
-        let (parent, number) = match self.item_type() {
-            ItemType::Event => {
-                self.remove_products(None)?;
-                return backend.remove(&placed_by, &[self.descriptor.event]);
-            }
-            ItemType::DataSet => return self.empty(),
-            ItemType::Run => (
-                Descriptor {
-                    run: ABSENT,
-                    ..self.descriptor
-                },
-                self.descriptor.run,
-            ),
-            ItemType::SubRun => (
-                Descriptor {
-                    subrun: ABSENT,
-                    ..self.descriptor
-                },
-                self.descriptor.subrun,
-            ),
-        };
         self.empty()?;
-        backend.remove(&parent.placed_by(), &[number])
+        // All at once, with what a crash has left; and while it can still be found, so that it is done again if it fails.
+        self.store.delete_objects(&self.descriptor)?;
+        self.forget()
     }
 
-    /// Removes what a dataset, run or subrun holds, and its products.
+    /// Removes what it holds, and its products, but for their objects.
     fn empty(&self) -> Result<(), EventsError> {
+        let backend = self.store.backend();
+        let placed_by = self.descriptor.placed_by();
+        if self.item_type() == ItemType::Event {
+            return backend.remove_products(&placed_by, self.descriptor.event, None);
+        }
         if self.item_type() < ItemType::SubRun {
             for child in self.children(..) {
-                child?.remove()?;
+                let child = child?;
+                child.empty()?;
+                child.forget()?;
             }
         }
         // Events have no others below them, and their products lie with those of the subrun.
-        self.store.backend().clear(&self.descriptor.placed_by())
+        backend.clear(&placed_by)
+    }
+
+    /// Removes it from what holds it. A dataset is known by its name.
+    fn forget(&self) -> Result<(), EventsError> {
+        let (parent, number) = match self.item_type() {
+            ItemType::DataSet => return Ok(()),
+            ItemType::Event => (self.descriptor.placed_by(), self.descriptor.event),
+            ItemType::Run => {
+                let above = Descriptor {
+                    run: ABSENT,
+                    ..self.descriptor
+                };
+                (above.placed_by(), self.descriptor.run)
+            }
+            ItemType::SubRun => {
+                let above = Descriptor {
+                    subrun: ABSENT,
+                    ..self.descriptor
+                };
+                (above.placed_by(), self.descriptor.subrun)
+            }
+        };
+        self.store.backend().remove(&parent, &[number])
     }
 }
 

@@ -7,6 +7,7 @@
 //! # Invariants
 //!
 //! - A product is given back as it was stored, or loading it is an error.
+//! - A large product may be an object beside the store: it is there before anything refers to it.
 //! - Who finds an event by iterating finds the products that were written in one batch with it.
 
 mod backend;
@@ -19,6 +20,7 @@ mod item;
 mod key;
 mod loader;
 pub mod local;
+mod objects;
 mod process;
 mod queue;
 mod seal;
@@ -28,9 +30,11 @@ mod write_batch;
 
 #[cfg(any(test, feature = "conformance"))]
 pub use backend::conformance;
+#[doc(hidden)]
+pub use backend::fuzz;
 pub use backend::{
-    Backend, DirBackend, MemoryBackend, Mode, NameCount, Popped, RedisBackend, Refusal, Scan,
-    Visit, Wanted, Written, open_dir,
+    Backend, DirBackend, MemoryBackend, Mode, NameCount, Popped, Queues, RedisBackend, Refusal,
+    Scan, Visit, Wanted, Written, open_dir,
 };
 pub use batch::{Batch, Items, Overwrite, Products};
 pub use chunks::{EventChunk, EventChunks};
@@ -43,6 +47,7 @@ pub use key::{
     ProductName, number,
 };
 pub use loader::{LoadOptions, Loaded, Loader, Values};
+pub use objects::{ObjectOptions, Swept, objects_moved};
 pub use process::{LoadedEvent, ProcessError, ProcessOptions, process};
 pub use queue::{Queue, QueueMode, Taken};
 pub use store::{DataStore, VisitProduct};

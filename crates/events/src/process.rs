@@ -334,13 +334,7 @@ mod tests {
             .child(512)
             .unwrap();
         let mut batch = crate::Batch::default();
-        batch.store_tagged(
-            event.descriptor().placed_by(),
-            512,
-            &name,
-            b"of no known kind",
-            99,
-        );
+        batch.store_sealed(event.descriptor().placed_by(), 512, &name, b"damaged");
         dataset.datastore().write(&batch).unwrap();
         let error = process(
             &dataset,

@@ -55,12 +55,12 @@ impl DataStore {
     /// Creates a queue; says whether there was none.
     pub fn create_queue(&self, name: &str) -> Result<bool, EventsError> {
         check(name)?;
-        self.backend().create_queue(name)
+        self.backend().queues().create(name)
     }
 
     /// Removes a queue, with what is in it; says whether there was one.
     pub fn destroy_queue(&self, name: &str) -> Result<bool, EventsError> {
-        self.backend().destroy_queue(name)
+        self.backend().queues().destroy(name)
     }
 
     /// Opens a queue.
@@ -71,7 +71,7 @@ impl DataStore {
     pub fn open_queue(&self, name: &str, mode: QueueMode) -> Result<Queue, EventsError> {
         let producer = match mode {
             QueueMode::Consumer => {
-                let length = self.backend().queue_len(name)?;
+                let length = self.backend().queues().n_values(name)?;
                 length.ok_or_else(|| no_queue(self, name))?;
                 None
             }
@@ -125,7 +125,7 @@ impl Queue {
             let what = format!("queue {:?} is not open to be pushed to", self.name);
             return Err(EventsError::Usage { what });
         }
-        match self.store.backend().push(&self.name, value)? {
+        match self.store.backend().queues().push(&self.name, value)? {
             true => Ok(()),
             false => Err(no_queue(&self.store, &self.name)),
         }
@@ -139,7 +139,7 @@ impl Queue {
     /// If the queue was destroyed.
     pub fn pop(&self, goes_on: &dyn Fn() -> bool) -> Result<Option<Vec<u8>>, EventsError> {
         loop {
-            match self.store.backend().pop(&self.name, PATIENCE)? {
+            match self.store.backend().queues().pop(&self.name, PATIENCE)? {
                 Popped::Value(value) => return Ok(Some(value)),
                 Popped::Ended => return Ok(None),
                 Popped::NoQueue => return Err(no_queue(&self.store, &self.name)),
@@ -155,7 +155,12 @@ impl Queue {
     ///
     /// If the queue was destroyed.
     pub fn take(&self) -> Result<Taken, EventsError> {
-        match self.store.backend().pop(&self.name, Duration::ZERO)? {
+        match self
+            .store
+            .backend()
+            .queues()
+            .pop(&self.name, Duration::ZERO)?
+        {
             Popped::Value(value) => Ok(Taken::Value(value)),
             Popped::Nothing => Ok(Taken::Nothing),
             Popped::Ended => Ok(Taken::Ended),
@@ -169,7 +174,7 @@ impl Queue {
     ///
     /// If the queue was destroyed since.
     pub fn put_back(&self, value: &[u8]) -> Result<(), EventsError> {
-        match self.store.backend().put_back(&self.name, value)? {
+        match self.store.backend().queues().put_back(&self.name, value)? {
             true => Ok(()),
             false => Err(no_queue(&self.store, &self.name)),
         }
@@ -181,7 +186,7 @@ impl Queue {
     ///
     /// If the queue was destroyed.
     pub fn len(&self) -> Result<u64, EventsError> {
-        let length = self.store.backend().queue_len(&self.name)?;
+        let length = self.store.backend().queues().n_values(&self.name)?;
         length.ok_or_else(|| no_queue(&self.store, &self.name))
     }
 
@@ -204,7 +209,7 @@ impl Queue {
             Some(producer) => {
                 let id = producer.id;
                 drop(producer);
-                self.store.backend().end_producing(&self.name, id)
+                self.store.backend().queues().end_producing(&self.name, id)
             }
             None => Ok(()),
         }
@@ -221,14 +226,14 @@ impl Producer {
     fn start(store: &DataStore, name: &str) -> Result<Self, EventsError> {
         let id = Uuid::random()
             .map_err(|error| EventsError::engine(store.url(), "draw a UUID", error.to_string()))?;
-        if !store.backend().produce(name, id, LEASE)? {
+        if !store.backend().queues().produce(name, id, LEASE)? {
             return Err(no_queue(store, name));
         }
         let (end, ended) = channel();
         let (store, name) = (store.clone(), name.to_owned());
         let thread = thread::spawn(move || {
             while ended.recv_timeout(AGAIN) == Err(RecvTimeoutError::Timeout) {
-                let _ = store.backend().produce(&name, id, LEASE); // pushing will say what is wrong
+                let _ = store.backend().queues().produce(&name, id, LEASE); // pushing will say what is wrong
             }
         });
         Ok(Self {

@@ -1,27 +1,100 @@
 //! A store, whatever keeps it.
 
 use std::fmt;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use crate::seal::{INLINE, unseal};
+use crate::connect::is_config;
+use crate::objects::{Beside, visit_inline};
 use crate::{
-    Backend, Batch, DataSet, DataSetPath, Descriptor, EventsError, Overwrite, ProductId,
-    ProductName, Uuid, Wanted, Written,
+    Backend, Batch, Config, DataSet, DataSetPath, Descriptor, EventsError, ObjectOptions,
+    Overwrite, Parent, ProductId, ProductName, Swept, Uuid, Wanted, Written, connect,
 };
 
 /// An event store. Clones are the same store.
 #[derive(Clone)]
 pub struct DataStore {
     backend: Arc<dyn Backend>,
+    beside: Arc<Objects>,
+}
+
+/// The objects beside a store, if it has some.
+#[derive(Debug, Default)]
+struct Objects {
+    options: ObjectOptions,
+    beside: OnceLock<Beside>,
 }
 
 /// Is given each product that was asked for: which of those wanted, which of its events, and its bytes, or none.
 pub type VisitProduct<'a> = dyn FnMut(usize, usize, Option<&[u8]>) -> Result<(), EventsError> + 'a;
 
 impl DataStore {
-    /// The store that a backend keeps.
+    /// The store that a backend keeps, to which all products are written as they are. Those that others have put beside it
+    /// are loaded all the same.
     pub fn new(backend: Arc<dyn Backend>) -> Self {
-        Self { backend }
+        Self {
+            backend,
+            beside: Arc::default(),
+        }
+    }
+
+    /// Connects to a store as [`connect`] does, with large products where it is said, or where the store has noted.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`connect`], and if another place was noted.
+    pub fn connect(store: &str, options: ObjectOptions) -> Result<Self, EventsError> {
+        if !is_config(store) {
+            return Self::with_objects(connect(store)?, options);
+        }
+        let config = Config::read(Path::new(store))?;
+        let options = ObjectOptions {
+            base: options.base.or_else(|| config.objects().map(str::to_owned)),
+            over: options.over.or_else(|| config.objects_over()),
+            ..options
+        };
+        Self::with_objects(config.connect()?, options)
+    }
+
+    /// The store that a backend keeps, with large products where it is said, or where it has noted.
+    ///
+    /// # Errors
+    ///
+    /// If another place was noted, or one makes no sense.
+    pub fn with_objects(
+        backend: Arc<dyn Backend>,
+        options: ObjectOptions,
+    ) -> Result<Self, EventsError> {
+        let beside = OnceLock::new();
+        if let Some(found) = Beside::open(&*backend, &options)? {
+            let _ = beside.set(found); // nobody else has it yet
+        }
+        let beside = Arc::new(Objects { options, beside });
+        Ok(Self { backend, beside })
+    }
+
+    /// Where large products are, for messages; none if they are in the store.
+    pub fn objects(&self) -> Option<&str> {
+        self.beside.beside.get().map(Beside::place)
+    }
+
+    /// Products of more bytes are objects; none if none are.
+    pub fn objects_over(&self) -> Option<u64> {
+        self.beside.beside.get().map(Beside::over)
+    }
+
+    /// Deletes objects beside the store that no product refers to, as crashes and lost servers leave them, of those that
+    /// were there for so long: younger ones may be about to be referred to.
+    ///
+    /// # Errors
+    ///
+    /// If the store or its objects cannot be read, or not be deleted.
+    pub fn sweep(&self, age: Duration) -> Result<Swept, EventsError> {
+        match self.beside.beside.get() {
+            Some(beside) => beside.sweep(self.backend(), age),
+            None => Ok(Swept::default()),
+        }
     }
 
     /// What keeps it.
@@ -45,7 +118,10 @@ impl DataStore {
     ///
     /// Those of [`Backend::write`]: some may be written then, each whole, and all may be written again.
     pub fn write(&self, batch: &Batch) -> Result<Written, EventsError> {
-        self.backend.write(batch)
+        match self.beside.beside.get() {
+            Some(beside) => beside.write(self.backend(), batch),
+            None => self.backend.write(batch),
+        }
     }
 
     /// Returns when what was written is as durable as the backend makes it.
@@ -102,56 +178,55 @@ impl DataStore {
     ///
     /// # Errors
     ///
-    /// [`EventsError::Damaged`] if one is not what was stored, and what `visit` says.
+    /// [`EventsError::Damaged`] or [`EventsError::Object`] if one is not what was stored, and what `visit` says.
     pub fn load_many(
         &self,
         wanted: &[Wanted<'_>],
         visit: &mut VisitProduct<'_>,
     ) -> Result<(), EventsError> {
-        self.backend.load(wanted, &mut |w, e, stored| {
-            let Some(stored) = stored else {
-                return visit(w, e, None);
-            };
-            match unseal(stored) {
-                Ok((value, INLINE)) => visit(w, e, Some(value)),
-                Ok((_, tag)) => {
-                    let found = format!("one of kind {tag}");
-                    Err(self.damaged(
-                        wanted,
-                        w,
-                        e,
-                        "a value of a kind that is known".into(),
-                        found,
-                    ))
-                }
-                Err((expected, found)) => Err(self.damaged(wanted, w, e, expected, found)),
-            }
+        let late = visit_inline(self.backend(), wanted, visit)?;
+        if late.is_empty() {
+            return Ok(());
+        }
+        self.noted()?.visit(self.backend(), wanted, late, visit)
+    }
+
+    /// The objects of a store that has some, also if others have said so since it was opened.
+    fn noted(&self) -> Result<&Beside, EventsError> {
+        if self.beside.beside.get().is_none()
+            && let Some(found) = Beside::open(self.backend(), &self.beside.options)?
+        {
+            let _ = self.beside.beside.set(found); // another thread was faster
+        }
+        self.beside.beside.get().ok_or_else(|| EventsError::Layout {
+            url: self.url().into(),
+            expected: "a note of where large products are, as there are some".into(),
+            found: "none".into(),
         })
     }
 
-    fn damaged(
+    /// Removes products of one event, or of the parent itself: that of a name, or all.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend; and if their objects could not be deleted, which are nobody's then.
+    pub fn remove_products(
         &self,
-        wanted: &[Wanted<'_>],
-        w: usize,
-        e: usize,
-        expected: String,
-        found: String,
-    ) -> EventsError {
-        let id = wanted.get(w).and_then(|wanted| {
-            Some(ProductId {
-                container: wanted.parent.member(*wanted.events.get(e)?),
-                name: wanted.name.clone(),
-            })
-        });
-        let url = self.url().into();
-        match id {
-            Some(id) => EventsError::Damaged {
-                url,
-                id: Box::new(id),
-                expected,
-                found,
-            },
-            None => EventsError::engine(&url, "load products", "one came that was not asked for"),
+        parent: &Parent,
+        event: u64,
+        name: Option<&ProductName>,
+    ) -> Result<(), EventsError> {
+        match self.beside.beside.get() {
+            Some(beside) => beside.remove_products(self.backend(), parent, event, name),
+            None => self.backend.remove_products(parent, event, name),
+        }
+    }
+
+    /// Deletes the objects of a container that was emptied, and of all that it held.
+    pub(crate) fn delete_objects(&self, container: &Descriptor) -> Result<(), EventsError> {
+        match self.beside.beside.get() {
+            Some(beside) => beside.delete_below(self.backend(), container),
+            None => Ok(()),
         }
     }
 }

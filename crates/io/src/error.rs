@@ -223,6 +223,14 @@ pub enum IoError {
         /// Bytes of what it is made of.
         needed: u64,
     },
+    /// Something could not be deleted.
+    #[error("cannot delete {url}")]
+    Delete {
+        /// What was to be deleted, or where it is.
+        url: String,
+        /// What the system or the server said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A server has other bytes than were sent to it.
     #[error("{url} is not what was sent: {found}, expected {expected}")]
     NotSent {
@@ -313,6 +321,7 @@ impl IoError {
             Self::Interrupted { .. } => "interrupted",
             Self::Exists { .. } | Self::NoFolder { .. } | Self::Create { .. } => "create-failed",
             Self::Write { .. } | Self::Replaced { .. } => "write-failed",
+            Self::Delete { .. } => "delete-failed",
             Self::TooLarge { .. } => "range-too-large",
             Self::WrongAnswer { .. } => "wrong-answer",
             Self::Sending { .. } | Self::SpoolFull { .. } | Self::NotSent { .. } => "write-failed",
@@ -362,6 +371,7 @@ impl IoError {
             | Self::NoFolder { url, .. }
             | Self::Create { url, .. }
             | Self::Write { url, .. }
+            | Self::Delete { url, .. }
             | Self::TooLarge { url, .. }
             | Self::WrongAnswer { url, .. }
             | Self::Sending { url, .. }

@@ -40,6 +40,7 @@ mod error;
 mod layer;
 mod meter;
 mod object;
+mod object_folder;
 mod pieces;
 mod progress;
 mod remote;
@@ -60,6 +61,7 @@ pub use error::IoError;
 pub use femtobarn_xrootd::{notice, tell_notices_by, with_causes};
 pub use layer::{HeldSource, MeteredSource, RecordSource};
 pub use meter::{Meter, Metered, Opening, Span, Stage, Traffic, beginning};
+pub use object_folder::{FoundObject, ObjectFolder};
 pub use pieces::pieces;
 pub use remote::{
     OpenOther, Others, RemoteEntry, create_remote, is_for_others, is_of_xrootd, is_remote,

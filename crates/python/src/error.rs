@@ -52,11 +52,16 @@ pub fn stopped_by(error: PyErr) {
 pub fn to_python(error: Error) -> PyErr {
     let kind = error.kind();
     if kind == "interrupted" {
-        let raised = locked(&RAISED).take();
-        return raised.unwrap_or_else(|| PyKeyboardInterrupt::new_err("interrupted"));
+        return interrupted();
     }
     let class = class_of(&error);
     new(class, kind, error.with_causes())
+}
+
+/// What a signal has raised that has ended the waiting.
+fn interrupted() -> PyErr {
+    let raised = locked(&RAISED).take();
+    raised.unwrap_or_else(|| PyKeyboardInterrupt::new_err("interrupted"))
 }
 
 /// An exception of a class of `femtobarn.errors`.
@@ -90,6 +95,9 @@ pub fn take_raised() -> Option<PyErr> {
 
 /// The Python exception of an error of an event store.
 pub fn events_to_python(error: EventsError) -> PyErr {
+    if error.kind() == "interrupted" {
+        return interrupted();
+    }
     let class = match &error {
         EventsError::NotFound { .. } => "KeyNotFoundError",
         EventsError::Exists { .. } => "ExistsError",
@@ -98,6 +106,8 @@ pub fn events_to_python(error: EventsError) -> PyErr {
         | EventsError::Poisoned { .. }
         | EventsError::Unreachable { .. }
         | EventsError::Refused { .. } => "FileError",
+        EventsError::Object { .. } if error.kind() == "product-damaged" => "FormatError",
+        EventsError::Object { .. } | EventsError::Objects { .. } => "FileError",
         EventsError::Layout { .. } | EventsError::Damaged { .. } | EventsError::Key { .. } => {
             "FormatError"
         }

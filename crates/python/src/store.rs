@@ -1,14 +1,17 @@
 //! Event stores. Containers are known by their keys of 40 bytes (`docs/specs/event-store.md`); users see the classes of
 //! `python/femtobarn/_datastore.py`.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use arrow_array::Array;
 use femtobarn::events::{
-    Backend, BatchOptions, DataSet, DataSetPath, DataStore, Descriptor, EventChunks, EventsError,
-    Item, LoadOptions, Loaded, Mode, Overwrite, ProductId, ProductName, QueueMode, Taken, open_dir,
+    BatchOptions, DataSet, DataSetPath, DataStore, Descriptor, EventChunks, EventsError, Item,
+    LoadOptions, Loaded, Mode, ObjectOptions, Overwrite, ProductId, ProductName, QueueMode, Taken,
+    open_dir,
 };
 use femtobarn::products::{self, ClassNote, Column, Described, Form, Member, Types};
 use femtobarn::rows::Columns;
@@ -137,16 +140,30 @@ fn named(py: Python<'_>, dataset: &DataSet) -> Named {
 #[pymethods]
 impl Store {
     #[staticmethod]
-    fn connect(py: Python<'_>, url: &str, read_only: bool) -> PyResult<Self> {
-        let backend = detached(py, || match (url.strip_prefix("dir:"), read_only) {
-            (Some(path), true) => Ok(open_dir(Path::new(path), Mode::Read)? as Arc<dyn Backend>),
+    #[pyo3(signature = (url, read_only, objects = None, objects_over = None, settings = BTreeMap::new()))]
+    fn connect(
+        py: Python<'_>,
+        url: &str,
+        read_only: bool,
+        objects: Option<String>,
+        objects_over: Option<u64>,
+        settings: BTreeMap<String, String>,
+    ) -> PyResult<Self> {
+        let options = ObjectOptions {
+            base: objects,
+            over: objects_over,
+            settings,
+        };
+        let store = detached(py, || match (url.strip_prefix("dir:"), read_only) {
+            (Some(path), true) => {
+                DataStore::with_objects(open_dir(Path::new(path), Mode::Read)?, options)
+            }
             (None, true) => {
                 let what = format!("{url}: only a store in a folder is opened to be read alone");
                 Err(EventsError::Usage { what })
             }
-            (_, false) => femtobarn::events::connect(url),
+            (_, false) => DataStore::connect(url, options),
         })?;
-        let store = DataStore::new(backend);
         let types = Arc::new(Types::new(&store));
         Ok(Self { store, types })
     }
@@ -154,6 +171,26 @@ impl Store {
     #[getter]
     fn url(&self) -> &str {
         self.store.url()
+    }
+
+    /// Where large products are, and how large they are; none if they are in the store.
+    #[getter]
+    fn objects(&self) -> Option<(&str, u64)> {
+        Some((self.store.objects()?, self.store.objects_over()?))
+    }
+
+    /// Deletes objects beside the store that no product refers to; gives how many are used, were deleted, their bytes, are
+    /// young, are strange.
+    fn sweep(&self, py: Python<'_>, age: f64) -> PyResult<(u64, u64, u64, u64, u64)> {
+        let age = Duration::try_from_secs_f64(age).map_err(|_| usage("an age is 0 s or more"))?;
+        let swept = detached(py, || self.store.sweep(age))?;
+        Ok((
+            swept.n_used,
+            swept.n_deleted,
+            swept.n_bytes,
+            swept.n_young,
+            swept.n_strange,
+        ))
     }
 
     #[getter]

@@ -35,6 +35,20 @@ pub fn can_start_redis() -> bool {
     is_there("redis-server", "redis-server")
 }
 
+/// Whether networks can be made that a test cuts: that needs root, and Linux.
+pub fn can_cut() -> bool {
+    let name = format!("fb-probe-{}", std::process::id());
+    let ip = |verb: &str| {
+        let done = Command::new("ip").args(["netns", verb, &name]).output();
+        done.is_ok_and(|done| done.status.success())
+    };
+    let can = ip("add") && ip("del");
+    if !can {
+        eprintln!("skipped: no network namespace can be made (that needs root, and ip)");
+    }
+    can
+}
+
 fn is_there(program: &str, packages: &str) -> bool {
     let found = Command::new(program)
         .arg("-v")
@@ -92,7 +106,7 @@ pub struct Servers {
     pub folder: PathBuf,
     /// The ports of those that have files.
     pub servers: Vec<u16>,
-    /// Where an object store is asked.
+    /// Where an object store is asked, or the servers of a cluster.
     pub endpoint: String,
     /// The key of an object store, and its secret.
     pub keys: (String, String),
@@ -168,6 +182,16 @@ impl Servers {
     /// Starts one again that was killed, with what it had.
     pub fn start_one(&mut self, server: usize) {
         self.tell(&format!("start_server {server}"));
+    }
+
+    /// Has nothing pass between one of several and the others, while clients reach it.
+    pub fn cut_one(&mut self, server: usize) {
+        self.tell(&format!("cut_server {server}"));
+    }
+
+    /// Has everything pass again.
+    pub fn heal_one(&mut self, server: usize) {
+        self.tell(&format!("heal_server {server}"));
     }
 
     /// Puts an object into a store: its bucket, a slash, and its key.

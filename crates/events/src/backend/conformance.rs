@@ -19,11 +19,12 @@ use crate::{
 
 /// Runs all of them; `make` gives a new, empty store each time.
 pub fn all(make: &dyn Fn() -> Arc<dyn Backend>) {
-    let tests: [(&str, Test); 13] = [
+    let tests: [(&str, Test); 14] = [
         ("datasets", datasets_are_there_once_and_in_order),
         ("containers", containers_are_there_once_and_in_order),
         ("products", products_come_back),
         ("shapes", values_of_all_sizes_and_names_come_back),
+        ("names", names_of_all_kinds_are_told_apart),
         ("overwrite", what_is_there_is_replaced_or_kept),
         ("later", the_later_of_two_counts),
         ("removal", what_is_removed_is_gone_and_nothing_else),
@@ -288,6 +289,109 @@ fn values_of_all_sizes_and_names_come_back(backend: &Arc<dyn Backend>) {
     let mut sorted: Vec<_> = labels.iter().map(|label| name(label)).collect();
     sorted.sort_unstable();
     assert_eq!(backend.names(&parent, 100).unwrap(), sorted);
+}
+
+/// Names that are easily taken for each other, or for something else.
+fn odd_names() -> Vec<String> {
+    let odd = [
+        "\u{e9}",   // one letter,
+        "e\u{301}", // and the same as a letter and an accent: names are bytes
+        "\u{212b}",
+        "\u{c5}",
+        "E",
+        "e",
+        "\0",
+        "\0\0",
+        "e\0",
+        " ",
+        "  ",
+        "\t\r\n",
+        "%2F",
+        "{}",
+        "*",
+        "[e]",
+        "\\",
+        "\"",
+        "\u{feff}",
+        "\u{202e}",
+        "\u{10ffff}",
+    ];
+    odd.map(str::to_owned).to_vec()
+}
+
+fn names_of_all_kinds_are_told_apart(backend: &Arc<dyn Backend>) {
+    let parent = Parent::subrun(Uuid([11; 16]), 0, 0);
+    let longest = crate::LONGEST_NAME;
+    // Labels: anything but what ends them. Types: anything.
+    let mut labels = odd_names();
+    labels.extend(["", "a/b", "/", "//", ".."].map(str::to_owned));
+    let mut names: Vec<_> = labels.iter().map(|label| name(label)).collect();
+    names.extend(
+        ["", "#", "T#", "std::map<int,std::string>"].map(|of| ProductName::new("e", of).unwrap()),
+    );
+    names.push(ProductName::new(&"l".repeat(longest - 2), "T").unwrap());
+    names.push(ProductName::new(&"l".repeat(longest - 3), "T").unwrap());
+    names.push(ProductName::new("", &"\u{e9}".repeat((longest - 1) / 2)).unwrap());
+    let mut batch = Batch::default();
+    for name in &names {
+        batch.store(parent, 1, name, name.as_str().as_bytes());
+    }
+    backend.write(&batch).unwrap();
+    for name in &names {
+        let expected = name.as_str().as_bytes().to_vec();
+        assert_eq!(load(&**backend, parent, name, &[1]), [Some(expected)]);
+    }
+    names.sort_unstable();
+    assert_eq!(backend.names(&parent, 1).unwrap(), names);
+    for bad in ["#", "a#b", &"l".repeat(longest)] {
+        assert_eq!(ProductName::new(bad, "T").unwrap_err().kind(), "bad-name");
+    }
+    // Datasets: anything between slashes.
+    let mut names = odd_names();
+    names.extend(["#".into(), "..".into(), "d".repeat(longest - 2)]);
+    for (name, n) in names.iter().zip(1..) {
+        let path = path("o").join(name).unwrap();
+        backend.create_dataset(&path, Uuid([n; 16])).unwrap();
+        assert_eq!(backend.dataset(&path).unwrap(), Some(Uuid([n; 16])));
+    }
+    names.sort_unstable();
+    let found = backend.datasets(&path("o"), None, 100).unwrap();
+    let found: Vec<_> = found.into_iter().map(|(name, _)| name).collect();
+    assert_eq!(found, names);
+    let deepest = path(&["x"; crate::DEEPEST].join("/"));
+    backend.create_dataset(&deepest, Uuid([1; 16])).unwrap();
+    let above = path(deepest.split().0);
+    let found = backend.datasets(&above, None, 9).unwrap();
+    assert_eq!(found, [("x".to_owned(), Uuid([1; 16]))]);
+    for bad in [
+        "a//b",
+        &"d".repeat(longest + 1),
+        &["x"; crate::DEEPEST + 1].join("/"),
+    ] {
+        assert_eq!(DataSetPath::new(bad).unwrap_err().kind(), "bad-name");
+    }
+    // Queues and notes: anything.
+    let queues = backend.queues();
+    let mut names = odd_names();
+    names.extend(["".into(), "/".into(), "a#b".into(), "q".repeat(longest)]);
+    for name in &names {
+        assert!(queues.create(name).unwrap(), "{name:?}");
+        assert!(queues.push(name, name.as_bytes()).unwrap());
+        let note = format!("objects/{name}");
+        assert_eq!(
+            backend.note(&note, name.as_bytes()).unwrap(),
+            name.as_bytes()
+        );
+    }
+    for name in &names {
+        let value = name.as_bytes().to_vec();
+        assert_eq!(
+            backend.noted(&format!("objects/{name}")).unwrap(),
+            Some(value.clone())
+        );
+        assert_eq!(queues.pop(name, LONG).unwrap(), Popped::Value(value));
+        assert!(queues.destroy(name).unwrap());
+    }
 }
 
 fn what_is_there_is_replaced_or_kept(backend: &Arc<dyn Backend>) {
@@ -561,6 +665,11 @@ fn the_first_note_counts(backend: &Arc<dyn Backend>) {
     assert_eq!(backend.note("a", b"2").unwrap(), b"1");
     assert_eq!(backend.noted("a").unwrap(), Some(b"1".to_vec()));
     assert_eq!(backend.noted("b").unwrap(), None);
+    // But for what is meant to be replaced.
+    backend.replace_note("a", b"3").unwrap();
+    backend.replace_note("c", b"4").unwrap();
+    assert_eq!(backend.noted("a").unwrap(), Some(b"3".to_vec()));
+    assert_eq!(backend.note("c", b"5").unwrap(), b"4");
 }
 
 const LONG: Duration = Duration::from_secs(30);
@@ -568,40 +677,43 @@ const SHORT: Duration = Duration::from_millis(20);
 
 fn queues_give_each_value_once(backend: &Arc<dyn Backend>) {
     let producer = Uuid([1; 16]);
-    assert!(!backend.produce("q", producer, LONG).unwrap());
-    assert!(!backend.push("q", b"x").unwrap());
-    assert_eq!(backend.pop("q", SHORT).unwrap(), Popped::NoQueue);
-    assert_eq!(backend.queue_len("q").unwrap(), None);
-    assert!(!backend.destroy_queue("q").unwrap());
-    assert!(backend.create_queue("q").unwrap());
-    assert!(!backend.create_queue("q").unwrap());
-    assert_eq!(backend.pop("q", LONG).unwrap(), Popped::Ended);
-    assert!(backend.produce("q", producer, LONG).unwrap());
-    assert_eq!(backend.pop("q", SHORT).unwrap(), Popped::Nothing);
+    assert!(!backend.queues().produce("q", producer, LONG).unwrap());
+    assert!(!backend.queues().push("q", b"x").unwrap());
+    assert_eq!(backend.queues().pop("q", SHORT).unwrap(), Popped::NoQueue);
+    assert_eq!(backend.queues().n_values("q").unwrap(), None);
+    assert!(!backend.queues().destroy("q").unwrap());
+    assert!(backend.queues().create("q").unwrap());
+    assert!(!backend.queues().create("q").unwrap());
+    assert_eq!(backend.queues().pop("q", LONG).unwrap(), Popped::Ended);
+    assert!(backend.queues().produce("q", producer, LONG).unwrap());
+    assert_eq!(backend.queues().pop("q", SHORT).unwrap(), Popped::Nothing);
     for value in [&b"one"[..], b"", b"three"] {
-        assert!(backend.push("q", value).unwrap());
+        assert!(backend.queues().push("q", value).unwrap());
     }
-    assert_eq!(backend.queue_len("q").unwrap(), Some(3));
+    assert_eq!(backend.queues().n_values("q").unwrap(), Some(3));
     for value in [&b"one"[..], b"", b"three"] {
         assert_eq!(
-            backend.pop("q", LONG).unwrap(),
+            backend.queues().pop("q", LONG).unwrap(),
             Popped::Value(value.to_vec())
         );
     }
     // What was taken and put back is the next that comes, whatever was pushed meanwhile.
-    assert!(backend.put_back("q", b"three").unwrap());
-    assert_eq!(backend.queue_len("q").unwrap(), Some(1));
-    assert!(backend.push("q", b"four").unwrap());
-    assert!(backend.put_back("q", b"").unwrap());
-    assert!(backend.put_back("q", b"one").unwrap());
+    assert!(backend.queues().put_back("q", b"three").unwrap());
+    assert_eq!(backend.queues().n_values("q").unwrap(), Some(1));
+    assert!(backend.queues().push("q", b"four").unwrap());
+    assert!(backend.queues().put_back("q", b"").unwrap());
+    assert!(backend.queues().put_back("q", b"one").unwrap());
     for value in [&b"one"[..], b"", b"three", b"four"] {
         assert_eq!(
-            backend.pop("q", SHORT).unwrap(),
+            backend.queues().pop("q", SHORT).unwrap(),
             Popped::Value(value.to_vec())
         );
     }
-    assert_eq!(backend.pop("q", Duration::ZERO).unwrap(), Popped::Nothing);
-    assert!(!backend.put_back("none", b"x").unwrap());
+    assert_eq!(
+        backend.queues().pop("q", Duration::ZERO).unwrap(),
+        Popped::Nothing
+    );
+    assert!(!backend.queues().put_back("none", b"x").unwrap());
     // Two take what two push.
     let taken = thread::scope(|scope| {
         let takers: Vec<_> = (0..2)
@@ -609,7 +721,7 @@ fn queues_give_each_value_once(backend: &Arc<dyn Backend>) {
                 scope.spawn(|| {
                     let mut taken = Vec::new();
                     loop {
-                        match backend.pop("q", LONG).unwrap() {
+                        match backend.queues().pop("q", LONG).unwrap() {
                             Popped::Value(value) => taken.push(value[0]),
                             Popped::Ended => return taken,
                             other => panic!("{other:?}"),
@@ -621,16 +733,16 @@ fn queues_give_each_value_once(backend: &Arc<dyn Backend>) {
         for thread in 0..2u8 {
             scope.spawn(move || {
                 let producer = Uuid([2 + thread; 16]);
-                assert!(backend.produce("q", producer, LONG).unwrap());
+                assert!(backend.queues().produce("q", producer, LONG).unwrap());
                 for n in 0..50 {
-                    assert!(backend.push("q", &[n * 2 + thread]).unwrap());
+                    assert!(backend.queues().push("q", &[n * 2 + thread]).unwrap());
                 }
                 thread::sleep(SHORT);
-                backend.end_producing("q", producer).unwrap();
+                backend.queues().end_producing("q", producer).unwrap();
             });
         }
         thread::sleep(SHORT);
-        backend.end_producing("q", producer).unwrap();
+        backend.queues().end_producing("q", producer).unwrap();
         takers
             .into_iter()
             .flat_map(|taker| taker.join().unwrap())
@@ -640,30 +752,31 @@ fn queues_give_each_value_once(backend: &Arc<dyn Backend>) {
     sorted.sort_unstable();
     assert!(sorted.into_iter().eq(0..100));
     // One name is the beginning of another.
-    assert!(backend.create_queue("qq").unwrap());
-    assert!(backend.push("qq", b"other").unwrap());
-    assert!(backend.push("q", b"mine").unwrap());
-    assert!(backend.destroy_queue("q").unwrap());
-    assert!(!backend.push("q", b"x").unwrap());
+    assert!(backend.queues().create("qq").unwrap());
+    assert!(backend.queues().push("qq", b"other").unwrap());
+    assert!(backend.queues().push("q", b"mine").unwrap());
+    assert!(backend.queues().destroy("q").unwrap());
+    assert!(!backend.queues().push("q", b"x").unwrap());
     assert_eq!(
-        backend.pop("qq", LONG).unwrap(),
+        backend.queues().pop("qq", LONG).unwrap(),
         Popped::Value(b"other".to_vec())
     );
-    assert!(backend.create_queue("q").unwrap());
-    assert_eq!(backend.queue_len("q").unwrap(), Some(0));
+    assert!(backend.queues().create("q").unwrap());
+    assert_eq!(backend.queues().n_values("q").unwrap(), Some(0));
 }
 
 fn who_does_not_push_any_more_is_not_waited_for(backend: &Arc<dyn Backend>) {
     let producer = Uuid([1; 16]);
-    assert!(backend.create_queue("q").unwrap());
+    assert!(backend.queues().create("q").unwrap());
     assert!(
         backend
+            .queues()
             .produce("q", producer, Duration::from_millis(300))
             .unwrap()
     );
     let started = Instant::now();
-    assert_eq!(backend.pop("q", LONG).unwrap(), Popped::Ended);
+    assert_eq!(backend.queues().pop("q", LONG).unwrap(), Popped::Ended);
     assert!(started.elapsed() < LONG / 2);
-    backend.end_producing("q", producer).unwrap();
-    backend.end_producing("nothing", producer).unwrap();
+    backend.queues().end_producing("q", producer).unwrap();
+    backend.queues().end_producing("nothing", producer).unwrap();
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::batch::{Items, Products};
 use crate::{
     ABSENT, Backend, Batch, DataSetPath, EventsError, NameCount, Overwrite, Parent, Popped,
-    ProductId, ProductName, Scan, Uuid, Visit, Wanted, Written,
+    ProductId, ProductName, Queues, Scan, Uuid, Visit, Wanted, Written,
 };
 
 /// Over how many locks containers are spread.
@@ -22,7 +22,7 @@ pub struct MemoryBackend {
     shards: Vec<RwLock<Shard>>,
     hasher: RandomState,
     notes: Mutex<BTreeMap<String, Vec<u8>>>,
-    queues: Queues,
+    queues: MemoryQueues,
 }
 
 /// The products of one name, by their events.
@@ -43,7 +43,7 @@ impl MemoryBackend {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             hasher: RandomState::new(),
             notes: Mutex::default(),
-            queues: Queues::new(url),
+            queues: MemoryQueues::new(url),
         }
     }
 
@@ -279,42 +279,20 @@ impl Backend for MemoryBackend {
         Ok(notes.get(key).cloned())
     }
 
-    fn create_queue(&self, queue: &str) -> Result<bool, EventsError> {
-        self.queues.create(queue)
+    fn replace_note(&self, key: &str, value: &[u8]) -> Result<(), EventsError> {
+        let mut notes = self.notes.lock().map_err(|_| self.poisoned())?;
+        notes.insert(key.into(), value.into());
+        Ok(())
     }
 
-    fn destroy_queue(&self, queue: &str) -> Result<bool, EventsError> {
-        self.queues.destroy(queue)
-    }
-
-    fn produce(&self, queue: &str, producer: Uuid, lease: Duration) -> Result<bool, EventsError> {
-        self.queues.produce(queue, producer, lease)
-    }
-
-    fn end_producing(&self, queue: &str, producer: Uuid) -> Result<(), EventsError> {
-        self.queues.end_producing(queue, producer)
-    }
-
-    fn push(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
-        self.queues.push(queue, value)
-    }
-
-    fn pop(&self, queue: &str, patience: Duration) -> Result<Popped, EventsError> {
-        self.queues.pop(queue, patience)
-    }
-
-    fn put_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
-        self.queues.put_back(queue, value)
-    }
-
-    fn queue_len(&self, queue: &str) -> Result<Option<u64>, EventsError> {
-        self.queues.len(queue)
+    fn queues(&self) -> &dyn Queues {
+        &self.queues
     }
 }
 
 /// Queues between the threads of a process.
 #[derive(Debug)]
-struct Queues {
+struct MemoryQueues {
     url: String,
     all: Mutex<HashMap<String, Queue>>,
     changed: Condvar,
@@ -326,7 +304,7 @@ struct Queue {
     producers: HashMap<Uuid, Instant>,
 }
 
-impl Queues {
+impl MemoryQueues {
     fn new(url: &str) -> Self {
         Self {
             url: url.into(),
@@ -344,7 +322,9 @@ impl Queues {
             url: self.url.clone(),
         }
     }
+}
 
+impl Queues for MemoryQueues {
     fn create(&self, queue: &str) -> Result<bool, EventsError> {
         let mut all = self.lock()?;
         let is_new = !all.contains_key(queue);
@@ -419,7 +399,7 @@ impl Queues {
         Ok(true)
     }
 
-    fn len(&self, queue: &str) -> Result<Option<u64>, EventsError> {
+    fn n_values(&self, queue: &str) -> Result<Option<u64>, EventsError> {
         let all = self.lock()?;
         Ok(all.get(queue).map(|queue| queue.values.len() as u64))
     }

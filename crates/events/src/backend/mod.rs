@@ -9,7 +9,7 @@ pub mod conformance;
 
 pub use dir::{DirBackend, Mode, open as open_dir};
 pub use memory::MemoryBackend;
-pub use redis::{RedisBackend, Refusal};
+pub use redis::{RedisBackend, Refusal, fuzz};
 pub(crate) use redis::{local_parts, settings as redis_settings};
 
 use std::fmt::Debug;
@@ -153,11 +153,20 @@ pub trait Backend: Send + Sync + Debug {
     /// What was noted.
     fn noted(&self, key: &str) -> Result<Option<Vec<u8>>, EventsError>;
 
+    /// The same, in the place of what was noted.
+    fn replace_note(&self, key: &str, value: &[u8]) -> Result<(), EventsError>;
+
+    /// What keeps its queues.
+    fn queues(&self) -> &dyn Queues;
+}
+
+/// The queues of a store, by their names.
+pub trait Queues: Send + Sync + Debug {
     /// Creates a queue; says whether there was none.
-    fn create_queue(&self, queue: &str) -> Result<bool, EventsError>;
+    fn create(&self, queue: &str) -> Result<bool, EventsError>;
 
     /// Removes a queue with what is in it; says whether there was one.
-    fn destroy_queue(&self, queue: &str) -> Result<bool, EventsError>;
+    fn destroy(&self, queue: &str) -> Result<bool, EventsError>;
 
     /// Notes that somebody will push to a queue, for `lease` unless it is said again; says whether there is such a queue.
     fn produce(&self, queue: &str, producer: Uuid, lease: Duration) -> Result<bool, EventsError>;
@@ -175,7 +184,7 @@ pub trait Backend: Send + Sync + Debug {
     fn put_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError>;
 
     /// How many values are in a queue; none if there is no such queue.
-    fn queue_len(&self, queue: &str) -> Result<Option<u64>, EventsError>;
+    fn n_values(&self, queue: &str) -> Result<Option<u64>, EventsError>;
 }
 
 /// What came of taking from a queue.

@@ -14,33 +14,35 @@ mod queues;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod together;
 mod walk;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use heed::types::Bytes;
 use heed::{Env, MdbError, PutFlags, RoTxn, RwTxn, WithoutTls};
 
 use crate::{
-    ABSENT, Backend, Batch, DataSetPath, EventsError, NameCount, Overwrite, Parent, Popped,
-    ProductId, ProductName, Products, Scan, Uuid, Visit, Wanted, Written,
+    ABSENT, Backend, Batch, DataSetPath, EventsError, NameCount, Overwrite, Parent, ProductId,
+    ProductName, Products, Queues, Scan, Uuid, Visit, Wanted, Written,
 };
 use open::WriterLock;
 pub use open::{Mode, open};
-use queues::Queues;
+use queues::DirQueues;
 use tables::{Table, Tables, hex};
-use walk::{Together, Walk};
+use together::{Outcome, SMALL, Together};
+use walk::{Alike, Walk};
 
 /// A store in a folder.
 pub struct DirBackend {
     url: String,
     env: Env<WithoutTls>,
     tables: Tables,
-    queues: Queues,
+    queues: DirQueues,
+    together: Together,
     /// Held while this process may write; none if it only reads.
     writer: Option<WriterLock>,
     /// The process that opened it: LMDB's files must not be used behind a fork.
@@ -104,6 +106,39 @@ impl DirBackend {
         txn.commit().map_err(self.engine(doing))?;
         self.is_dirty.store(true, Ordering::Release);
         Ok(result)
+    }
+
+    fn put(&self, txn: &mut RwTxn<'_>, batch: &Batch) -> Result<Written, heed::Error> {
+        let mut written = Written::default();
+        for group in batch.products() {
+            store(self.tables.products, txn, batch, group, &mut written)?;
+        }
+        for items in batch.items() {
+            let (table, mut key) = self.children(&items.parent);
+            let prefix = key.len();
+            for number in &items.numbers {
+                key.truncate(prefix);
+                key.extend_from_slice(&number.to_be_bytes());
+                table.put(txn, &key, &[])?;
+            }
+        }
+        Ok(written)
+    }
+
+    /// Writes batches in one transaction; if that fails, each by itself, so that none suffers from another.
+    fn write_all(&self, batches: &[&Batch]) -> Vec<Outcome> {
+        let put = |txn: &mut RwTxn<'_>| {
+            let each = batches.iter().map(|batch| self.put(txn, batch));
+            each.collect::<Result<Vec<_>, _>>()
+        };
+        match self.change("write", put) {
+            Ok(written) => written.into_iter().map(Ok).collect(),
+            Err(error) if batches.len() == 1 => vec![Err(error)],
+            Err(_) => {
+                let alone = |batch: &&Batch| self.change("write", |txn| self.put(txn, batch));
+                batches.iter().map(alone).collect()
+            }
+        }
     }
 
     fn children(&self, parent: &Parent) -> (Table, Vec<u8>) {
@@ -176,22 +211,15 @@ impl Backend for DirBackend {
         if batch.is_empty() {
             return Ok(Written::default());
         }
-        self.change("write", |txn| {
-            let mut written = Written::default();
-            for group in batch.products() {
-                store(self.tables.products, txn, batch, group, &mut written)?;
-            }
-            for items in batch.items() {
-                let (table, mut key) = self.children(&items.parent);
-                let prefix = key.len();
-                for number in &items.numbers {
-                    key.truncate(prefix);
-                    key.extend_from_slice(&number.to_be_bytes());
-                    table.put(txn, &key, &[])?;
-                }
-            }
-            Ok(written)
-        })
+        self.check_process()?;
+        if batch.n_bytes() > SMALL {
+            return self.change("write", |txn| self.put(txn, batch));
+        }
+        let poisoned = || EventsError::Poisoned {
+            url: self.url.clone(),
+        };
+        let write = |batches: &[&Batch]| self.write_all(batches);
+        self.together.write(batch, write, poisoned)
     }
 
     fn flush(&self) -> Result<(), EventsError> {
@@ -316,9 +344,9 @@ impl Backend for DirBackend {
     fn load(&self, wanted: &[Wanted<'_>], visit: &mut Visit<'_>) -> Result<(), EventsError> {
         let txn = self.reading()?;
         let products = self.tables.products;
-        for mut together in Together::of(wanted) {
-            let mut walk = together.is_sorted().then(|| Walk::new(products, &txn));
-            together.each(|w, e, key| {
+        for mut alike in Alike::of(wanted) {
+            let mut walk = alike.is_sorted().then(|| Walk::new(products, &txn));
+            alike.each(|w, e, key| {
                 let stored = match &mut walk {
                     Some(walk) => walk.find(key),
                     None => products.get(&txn, key),
@@ -422,36 +450,15 @@ impl Backend for DirBackend {
         Ok(noted.map(<[u8]>::to_vec))
     }
 
-    fn create_queue(&self, queue: &str) -> Result<bool, EventsError> {
-        self.queues.create(queue)
+    fn replace_note(&self, key: &str, value: &[u8]) -> Result<(), EventsError> {
+        let notes = self.tables.notes;
+        self.change("note something", |txn| {
+            notes.put(txn, key.as_bytes(), value)
+        })
     }
 
-    fn destroy_queue(&self, queue: &str) -> Result<bool, EventsError> {
-        self.queues.destroy(queue)
-    }
-
-    fn produce(&self, queue: &str, producer: Uuid, lease: Duration) -> Result<bool, EventsError> {
-        self.queues.produce(queue, producer, lease)
-    }
-
-    fn end_producing(&self, queue: &str, producer: Uuid) -> Result<(), EventsError> {
-        self.queues.end_producing(queue, producer)
-    }
-
-    fn push(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
-        self.queues.push(queue, value)
-    }
-
-    fn pop(&self, queue: &str, patience: Duration) -> Result<Popped, EventsError> {
-        self.queues.pop(queue, patience)
-    }
-
-    fn put_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
-        self.queues.put_back(queue, value)
-    }
-
-    fn queue_len(&self, queue: &str) -> Result<Option<u64>, EventsError> {
-        self.queues.len(queue)
+    fn queues(&self) -> &dyn Queues {
+        &self.queues
     }
 }
 

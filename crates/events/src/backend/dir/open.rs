@@ -11,8 +11,9 @@ use heed::{Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use rustix::fs::{FlockOperation, flock};
 
 use super::DirBackend;
-use super::queues::Queues;
+use super::queues::DirQueues;
 use super::tables::Tables;
+use super::together::Together;
 use crate::EventsError;
 
 /// The version of the layout, as the store notes it.
@@ -136,7 +137,8 @@ fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsEr
         });
     };
     Ok(DirBackend {
-        queues: Queues::new(&path.join("queues"), &url),
+        queues: DirQueues::new(&path.join("queues"), &url),
+        together: Together::default(),
         url,
         env,
         tables,

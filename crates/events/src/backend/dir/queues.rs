@@ -9,14 +9,14 @@ use heed::{Env, RwTxn, WithoutTls};
 
 use super::open::{Mode, environment};
 use super::{Database, remove_below};
-use crate::{EventsError, Popped, Uuid};
+use crate::{EventsError, Popped, Queues, Uuid};
 
 /// How often an empty queue is looked at.
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
 /// All queues of a store. Their file is made when the first is created.
-pub struct Queues {
+pub struct DirQueues {
     folder: PathBuf,
     url: String,
     opened: OnceLock<Opened>,
@@ -33,7 +33,13 @@ struct Opened {
     producers: Database,
 }
 
-impl Queues {
+impl std::fmt::Debug for DirQueues {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("DirQueues").field(&self.folder).finish()
+    }
+}
+
+impl DirQueues {
     pub fn new(folder: &Path, url: &str) -> Self {
         Self {
             folder: folder.into(),
@@ -89,101 +95,9 @@ impl Queues {
         Ok(result)
     }
 
-    pub fn create(&self, queue: &str) -> Result<bool, EventsError> {
-        self.change("create a queue", |opened, txn| {
-            let (key, first) = (key(queue), 0u64.to_be_bytes());
-            let there = opened.queues.get_or_put(txn, &key, &first)?;
-            Ok(there.is_none())
-        })
-    }
-
-    pub fn destroy(&self, queue: &str) -> Result<bool, EventsError> {
-        self.change("destroy a queue", |opened, txn| {
-            remove_below(opened.values, txn, &key(queue))?;
-            remove_below(opened.producers, txn, &key(queue))?;
-            opened.queues.delete(txn, &key(queue))
-        })
-    }
-
-    pub fn produce(
-        &self,
-        queue: &str,
-        producer: Uuid,
-        lease: Duration,
-    ) -> Result<bool, EventsError> {
-        let until = now().saturating_add(millis(lease));
-        self.change("open a queue", |opened, txn| {
-            if opened.queues.get(txn, &key(queue))?.is_none() {
-                return Ok(false);
-            }
-            let key = [key(queue).as_slice(), &producer.0].concat();
-            opened.producers.put(txn, &key, &until.to_be_bytes())?;
-            Ok(true)
-        })
-    }
-
-    pub fn end_producing(&self, queue: &str, producer: Uuid) -> Result<(), EventsError> {
-        let key = [key(queue).as_slice(), &producer.0].concat();
-        self.change("close a queue", |opened, txn| {
-            opened.producers.delete(txn, &key).map(drop)
-        })
-    }
-
-    pub fn push(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
-        self.change("push to a queue", |opened, txn| {
-            let Some(next) = opened.queues.get(txn, &key(queue))?.and_then(number) else {
-                return Ok(false);
-            };
-            let at = [key(queue).as_slice(), &next.to_be_bytes()].concat();
-            opened.values.put(txn, &at, value)?;
-            let next = next.wrapping_add(1).to_be_bytes();
-            opened.queues.put(txn, &key(queue), &next)?;
-            Ok(true)
-        })
-    }
-
-    pub fn pop(&self, queue: &str, patience: Duration) -> Result<Popped, EventsError> {
-        let until = Instant::now() + patience;
-        let mut pause = FIRST_PAUSE;
-        loop {
-            let popped = self.take(queue)?;
-            let left = until.saturating_duration_since(Instant::now());
-            if popped != Popped::Nothing || left.is_zero() {
-                return Ok(popped);
-            }
-            thread::sleep(pause.min(left));
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        }
-    }
-
-    /// The value gets the number before the first that is there, which was that of one that is gone.
-    pub fn put_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
-        self.change("put back into a queue", |opened, txn| {
-            let Some(next) = opened.queues.get(txn, &key(queue))?.and_then(number) else {
-                return Ok(false);
-            };
-            let prefix = key(queue);
-            let first = match opened
-                .values
-                .prefix_iter(txn, &prefix)?
-                .next()
-                .transpose()?
-            {
-                Some((at, _)) => at.get(prefix.len()..).and_then(number),
-                None => Some(next),
-            };
-            let Some(before) = first.and_then(|first| first.checked_sub(1)) else {
-                return Ok(false); // nothing was taken from it: it is another one of this name
-            };
-            let at = [prefix.as_slice(), &before.to_be_bytes()].concat();
-            opened.values.put(txn, &at, value)?;
-            Ok(true)
-        })
-    }
-
     fn take(&self, queue: &str) -> Result<Popped, EventsError> {
         // Looked at first without the lock of those that write.
-        if !self.has_values(queue)? && self.len(queue)?.is_some() {
+        if !self.has_values(queue)? && self.n_values(queue)?.is_some() {
             return self.ended(queue);
         }
         self.change("take from a queue", |opened, txn| {
@@ -228,8 +142,97 @@ impl Queues {
         let values = opened.values.prefix_iter(&txn, &prefix);
         Ok(values.map_err(self.failed(DOING))?.next().is_some())
     }
+}
 
-    pub fn len(&self, queue: &str) -> Result<Option<u64>, EventsError> {
+impl Queues for DirQueues {
+    fn create(&self, queue: &str) -> Result<bool, EventsError> {
+        self.change("create a queue", |opened, txn| {
+            let (key, first) = (key(queue), 0u64.to_be_bytes());
+            let there = opened.queues.get_or_put(txn, &key, &first)?;
+            Ok(there.is_none())
+        })
+    }
+
+    fn destroy(&self, queue: &str) -> Result<bool, EventsError> {
+        self.change("destroy a queue", |opened, txn| {
+            remove_below(opened.values, txn, &key(queue))?;
+            remove_below(opened.producers, txn, &key(queue))?;
+            opened.queues.delete(txn, &key(queue))
+        })
+    }
+
+    fn produce(&self, queue: &str, producer: Uuid, lease: Duration) -> Result<bool, EventsError> {
+        let until = now().saturating_add(millis(lease));
+        self.change("open a queue", |opened, txn| {
+            if opened.queues.get(txn, &key(queue))?.is_none() {
+                return Ok(false);
+            }
+            let key = [key(queue).as_slice(), &producer.0].concat();
+            opened.producers.put(txn, &key, &until.to_be_bytes())?;
+            Ok(true)
+        })
+    }
+
+    fn end_producing(&self, queue: &str, producer: Uuid) -> Result<(), EventsError> {
+        let key = [key(queue).as_slice(), &producer.0].concat();
+        self.change("close a queue", |opened, txn| {
+            opened.producers.delete(txn, &key).map(drop)
+        })
+    }
+
+    fn push(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
+        self.change("push to a queue", |opened, txn| {
+            let Some(next) = opened.queues.get(txn, &key(queue))?.and_then(number) else {
+                return Ok(false);
+            };
+            let at = [key(queue).as_slice(), &next.to_be_bytes()].concat();
+            opened.values.put(txn, &at, value)?;
+            let next = next.wrapping_add(1).to_be_bytes();
+            opened.queues.put(txn, &key(queue), &next)?;
+            Ok(true)
+        })
+    }
+
+    fn pop(&self, queue: &str, patience: Duration) -> Result<Popped, EventsError> {
+        let until = Instant::now() + patience;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let popped = self.take(queue)?;
+            let left = until.saturating_duration_since(Instant::now());
+            if popped != Popped::Nothing || left.is_zero() {
+                return Ok(popped);
+            }
+            thread::sleep(pause.min(left));
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    fn put_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
+        // The value gets the number before the first that is there, which was that of one that is gone.
+        self.change("put back into a queue", |opened, txn| {
+            let Some(next) = opened.queues.get(txn, &key(queue))?.and_then(number) else {
+                return Ok(false);
+            };
+            let prefix = key(queue);
+            let first = match opened
+                .values
+                .prefix_iter(txn, &prefix)?
+                .next()
+                .transpose()?
+            {
+                Some((at, _)) => at.get(prefix.len()..).and_then(number),
+                None => Some(next),
+            };
+            let Some(before) = first.and_then(|first| first.checked_sub(1)) else {
+                return Ok(false); // nothing was taken from it: it is another one of this name
+            };
+            let at = [prefix.as_slice(), &before.to_be_bytes()].concat();
+            opened.values.put(txn, &at, value)?;
+            Ok(true)
+        })
+    }
+
+    fn n_values(&self, queue: &str) -> Result<Option<u64>, EventsError> {
         const DOING: &str = "count what is in a queue";
         let opened = self.open()?;
         let txn = opened.env.read_txn().map_err(self.failed(DOING))?;

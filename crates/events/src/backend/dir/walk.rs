@@ -52,13 +52,13 @@ impl<'t> Walk<'t> {
 }
 
 /// Products of the same events of one container, which can be loaded by one walk.
-pub struct Together<'a> {
+pub struct Alike<'a> {
     events: &'a [u64],
     /// Which of those wanted they are, in the order of their names, and the rest of their keys.
     names: Vec<(usize, Vec<u8>)>,
 }
 
-impl<'a> Together<'a> {
+impl<'a> Alike<'a> {
     /// Puts those together that a walk can load; the others are each for themselves.
     pub fn of(wanted: &[Wanted<'a>]) -> Vec<Self> {
         let mut order: Vec<usize> = (0..wanted.len()).collect();

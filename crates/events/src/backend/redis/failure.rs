@@ -59,6 +59,8 @@ pub enum Refusal {
     Denied,
     /// A key is of another type.
     WrongType,
+    /// A value is larger than the server takes.
+    TooLarge,
     /// Too few replicas have what was written.
     Replicas,
     /// Anything else.
@@ -73,10 +75,16 @@ impl Refusal {
             Self::ReadOnly => "read-only",
             Self::Denied => "store-denied",
             Self::WrongType => "key-damaged",
+            Self::TooLarge => "product-too-large",
             Self::Replicas => "too-few-replicas",
             Self::Other => "store-engine",
         }
     }
+}
+
+/// Whether it says that a value has more bytes than `proto-max-bulk-len`.
+pub fn is_too_large(said: &str) -> bool {
+    said.starts_with("ERR Protocol error: invalid bulk length")
 }
 
 /// The error of a refusal.
@@ -116,6 +124,11 @@ pub fn refused(url: &str, node: &Address, doing: &str, said: &str) -> EventsErro
         "MISCONF" => (
             Refusal::ReadOnly,
             "the server cannot save to its disk, and takes no writes until it can",
+        ),
+        "ERR" if is_too_large(said) => (
+            Refusal::TooLarge,
+            "a value is larger than it takes: raise proto-max-bulk-len, or let large products lie beside the store \
+             (objects=…)",
         ),
         "ERR" if said.contains("max number of clients") => {
             (Refusal::Full, "raise maxclients, or use fewer processes")

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::failure::refused;
+use super::failure::{is_too_large, refused};
 use super::lane::{Again, Lane, Task, words};
 use super::nodes::{Nodes, Said};
 use super::resp::{Orders, Reply, packed};
@@ -109,6 +109,14 @@ impl<'a> Flow<'a> {
                 let filled = lane.fill(orders);
                 match self.settle(filled, &mut lane, orders) {
                     Ok(()) => next.push(lane),
+                    Err(why) if is_too_large(&why) => {
+                        return Err(refused(
+                            &self.nodes.settings.url,
+                            &lane.address,
+                            doing,
+                            &why,
+                        ));
+                    }
                     Err(why) => self.end(lane, why, &mut again, said),
                 }
             }

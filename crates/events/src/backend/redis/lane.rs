@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::failure::{Passing, passing};
+use super::failure::{Passing, is_too_large, passing};
 use super::flow::Answered;
 use super::nodes::Said;
 use super::resp::{Orders, Reply};
@@ -100,6 +100,11 @@ impl Lane {
         match self.connection.flush() {
             // What cannot be sent at the moment may still be answered.
             Err(Trouble::Quiet) => Ok(()),
+            // Of what is too large, a server takes the beginning, says so, and closes.
+            Err(Trouble::Broken(why)) => match self.connection.last_words() {
+                Some(said) if is_too_large(&said) => Err(Trouble::Refused(said)),
+                _ => Err(Trouble::Broken(why)),
+            },
             flushed => flushed,
         }
     }

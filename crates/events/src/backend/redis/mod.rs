@@ -13,6 +13,7 @@
 mod failure;
 mod flow;
 mod flush;
+pub mod fuzz;
 mod keys;
 mod lane;
 mod nodes;
@@ -37,10 +38,9 @@ pub(crate) mod local_parts {
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, RwLock};
-use std::time::Duration;
 
 use crate::{
-    ABSENT, Backend, Batch, DataSetPath, EventsError, Mode, NameCount, Parent, Popped, ProductName,
+    ABSENT, Backend, Batch, DataSetPath, EventsError, Mode, NameCount, Parent, ProductName, Queues,
     Scan, Uuid, Visit, Wanted, Written,
 };
 use flow::Flow;
@@ -451,35 +451,18 @@ impl Backend for RedisBackend {
         self.field(&notes, "h", key.as_bytes())
     }
 
-    fn create_queue(&self, queue: &str) -> Result<bool, EventsError> {
-        self.make_queue(queue)
+    fn replace_note(&self, key: &str, value: &[u8]) -> Result<(), EventsError> {
+        self.may_write("note something")?;
+        let notes = Tagged::notes(&self.nodes.settings.prefix);
+        let mut orders = Orders::default();
+        orders.command(
+            notes.slot,
+            &[b"HSET", &notes.key("h"), key.as_bytes(), value],
+        );
+        self.change("note something", &orders)
     }
 
-    fn destroy_queue(&self, queue: &str) -> Result<bool, EventsError> {
-        self.unmake_queue(queue)
-    }
-
-    fn produce(&self, queue: &str, producer: Uuid, lease: Duration) -> Result<bool, EventsError> {
-        self.lease(queue, producer, lease.max(Duration::from_millis(1)))
-    }
-
-    fn end_producing(&self, queue: &str, producer: Uuid) -> Result<(), EventsError> {
-        self.lease(queue, producer, Duration::ZERO).map(drop)
-    }
-
-    fn push(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
-        self.push_value(queue, value)
-    }
-
-    fn put_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
-        self.put_value_back(queue, value)
-    }
-
-    fn pop(&self, queue: &str, patience: Duration) -> Result<Popped, EventsError> {
-        self.pop_value(queue, patience)
-    }
-
-    fn queue_len(&self, queue: &str) -> Result<Option<u64>, EventsError> {
-        self.len_of_queue(queue)
+    fn queues(&self) -> &dyn Queues {
+        self
     }
 }

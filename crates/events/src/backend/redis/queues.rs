@@ -15,7 +15,7 @@ use super::RedisBackend;
 use super::flow::Flow;
 use super::keys::Tagged;
 use super::resp::{Orders, Reply};
-use crate::{EventsError, Popped, Uuid};
+use crate::{EventsError, Popped, Queues, Uuid};
 
 /// How often an empty queue is looked at.
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
@@ -125,51 +125,12 @@ impl RedisBackend {
         self.surely(doing, &orders, &mut |reply| take(reply))
     }
 
-    pub(super) fn make_queue(&self, queue: &str) -> Result<bool, EventsError> {
-        let (key, slot) = self.queue_key(queue);
-        let lane = self.lane();
-        let token = format!("{}:{}", lane.id, lane.number);
-        self.keep_lane(lane);
-        let mut orders = Orders::default();
-        orders.command(slot, &[b"HSETNX", &key, b"m", token.as_bytes()]);
-        orders.command(slot, &[b"HGET", &key, b"m"]);
-        self.surely("create a queue", &orders, &mut |reply| {
-            Ok(reply.bytes() == Some(token.as_bytes()))
-        })
-    }
-
-    pub(super) fn unmake_queue(&self, queue: &str) -> Result<bool, EventsError> {
-        let (key, slot) = self.queue_key(queue);
-        let mut orders = Orders::default();
-        orders.command(slot, &[b"UNLINK", &key]);
-        let mut was_there = false;
-        let mut flow = Flow::new(&self.nodes);
-        flow.run("destroy a queue", &orders, true, &mut |_, reply| {
-            was_there |= reply == Reply::Number(1);
-            Ok(())
-        })?;
-        Ok(was_there || flow.has_repeated)
-    }
-
-    pub(super) fn lease(
-        &self,
-        queue: &str,
-        producer: Uuid,
-        lease: Duration,
-    ) -> Result<bool, EventsError> {
+    fn lease(&self, queue: &str, producer: Uuid, lease: Duration) -> Result<bool, EventsError> {
         let (id, millis) = (producer.to_string(), lease.as_millis().to_string());
         let args = [id.as_bytes(), millis.as_bytes()];
         self.script("open a queue", queue, (PRODUCE, &args), |reply| {
             self.truth("open a queue", reply)
         })
-    }
-
-    pub(super) fn push_value(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
-        self.add("push to a queue", PUSH, queue, value)
-    }
-
-    pub(super) fn put_value_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
-        self.add("put back into a queue", PUT_BACK, queue, value)
     }
 
     fn add(
@@ -189,7 +150,64 @@ impl RedisBackend {
         added
     }
 
-    pub(super) fn pop_value(&self, queue: &str, patience: Duration) -> Result<Popped, EventsError> {
+    fn take(&self, queue: &str, lane: &Lane) -> Result<Popped, EventsError> {
+        const DOING: &str = "take from a queue";
+        let number = lane.number.to_string();
+        let args = [lane.id.as_bytes(), number.as_bytes()];
+        self.script(DOING, queue, (POP, &args), |reply| match reply {
+            Reply::Value(Some(value)) => Ok(Popped::Value(value.to_vec())),
+            Reply::Number(-1) => Ok(Popped::NoQueue),
+            Reply::Number(-2) => Ok(Popped::Nothing),
+            Reply::Number(-3) => Ok(Popped::Ended),
+            reply => Err(self.nonsense(DOING, reply)),
+        })
+    }
+}
+
+impl Queues for RedisBackend {
+    fn create(&self, queue: &str) -> Result<bool, EventsError> {
+        let (key, slot) = self.queue_key(queue);
+        let lane = self.lane();
+        let token = format!("{}:{}", lane.id, lane.number);
+        self.keep_lane(lane);
+        let mut orders = Orders::default();
+        orders.command(slot, &[b"HSETNX", &key, b"m", token.as_bytes()]);
+        orders.command(slot, &[b"HGET", &key, b"m"]);
+        self.surely("create a queue", &orders, &mut |reply| {
+            Ok(reply.bytes() == Some(token.as_bytes()))
+        })
+    }
+
+    fn destroy(&self, queue: &str) -> Result<bool, EventsError> {
+        let (key, slot) = self.queue_key(queue);
+        let mut orders = Orders::default();
+        orders.command(slot, &[b"UNLINK", &key]);
+        let mut was_there = false;
+        let mut flow = Flow::new(&self.nodes);
+        flow.run("destroy a queue", &orders, true, &mut |_, reply| {
+            was_there |= reply == Reply::Number(1);
+            Ok(())
+        })?;
+        Ok(was_there || flow.has_repeated)
+    }
+
+    fn produce(&self, queue: &str, producer: Uuid, lease: Duration) -> Result<bool, EventsError> {
+        self.lease(queue, producer, lease.max(Duration::from_millis(1)))
+    }
+
+    fn end_producing(&self, queue: &str, producer: Uuid) -> Result<(), EventsError> {
+        self.lease(queue, producer, Duration::ZERO).map(drop)
+    }
+
+    fn push(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
+        self.add("push to a queue", PUSH, queue, value)
+    }
+
+    fn put_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
+        self.add("put back into a queue", PUT_BACK, queue, value)
+    }
+
+    fn pop(&self, queue: &str, patience: Duration) -> Result<Popped, EventsError> {
         let until = Instant::now() + patience;
         let mut pause = FIRST_PAUSE;
         loop {
@@ -207,20 +225,7 @@ impl RedisBackend {
         }
     }
 
-    fn take(&self, queue: &str, lane: &Lane) -> Result<Popped, EventsError> {
-        const DOING: &str = "take from a queue";
-        let number = lane.number.to_string();
-        let args = [lane.id.as_bytes(), number.as_bytes()];
-        self.script(DOING, queue, (POP, &args), |reply| match reply {
-            Reply::Value(Some(value)) => Ok(Popped::Value(value.to_vec())),
-            Reply::Number(-1) => Ok(Popped::NoQueue),
-            Reply::Number(-2) => Ok(Popped::Nothing),
-            Reply::Number(-3) => Ok(Popped::Ended),
-            reply => Err(self.nonsense(DOING, reply)),
-        })
-    }
-
-    pub(super) fn len_of_queue(&self, queue: &str) -> Result<Option<u64>, EventsError> {
+    fn n_values(&self, queue: &str) -> Result<Option<u64>, EventsError> {
         const DOING: &str = "count what is in a queue";
         let (key, slot) = self.queue_key(queue);
         let mut orders = Orders::default();

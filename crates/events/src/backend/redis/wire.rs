@@ -5,8 +5,10 @@
 
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustls::pki_types::ServerName;
@@ -175,6 +177,23 @@ impl Connection {
         Ok(())
     }
 
+    /// The error that a server has said before it closed a connection to which can be written no more. What it has answered
+    /// before is lost.
+    pub fn last_words(&mut self) -> Option<String> {
+        let until = Instant::now() + SLICE;
+        loop {
+            self.patiently(until, Self::receive).ok()?;
+            let said = self.take(|reply| match reply {
+                Reply::Error(said) => Some(String::from_utf8_lossy(said).into_owned()),
+                _ => None,
+            });
+            match said.ok()? {
+                None => {}
+                said => return said,
+            }
+        }
+    }
+
     /// Whether a reply is whole already.
     pub fn has_reply(&mut self) -> Result<bool, Trouble> {
         let bytes = self.input.get(self.start..self.end).unwrap_or_default();
@@ -269,8 +288,9 @@ fn trouble(error: std::io::Error) -> Trouble {
 }
 
 fn connect(address: &Address, until: Instant) -> Result<TcpStream, Trouble> {
-    let found = (address.host.as_str(), address.port).to_socket_addrs();
-    let found = found.map_err(|error| Trouble::Broken(format!("no address: {error}")))?;
+    let found = addresses(address, until, |host, port| {
+        Ok((host, port).to_socket_addrs()?.collect())
+    })?;
     let mut last = "it has no address".to_owned();
     for place in found {
         let left = until.saturating_duration_since(Instant::now());
@@ -281,6 +301,31 @@ fn connect(address: &Address, until: Instant) -> Result<TcpStream, Trouble> {
         }
     }
     Err(Trouble::Broken(last))
+}
+
+/// The addresses of a host. What the system takes to look for them nothing bounds but its configuration: it is done by a
+/// thread, which is left to itself if it takes too long.
+fn addresses(
+    address: &Address,
+    until: Instant,
+    look: impl FnOnce(&str, u16) -> std::io::Result<Vec<SocketAddr>> + Send + 'static,
+) -> Result<Vec<SocketAddr>, Trouble> {
+    let Address { host, port } = address.clone();
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(ip, port)]);
+    }
+    let (sender, receiver) = channel();
+    let name = "femtobarn-lookup".to_owned();
+    let thread = thread::Builder::new().name(name).spawn(move || {
+        let _ = sender.send(look(&host, port)); // nobody may wait any more
+    });
+    let broken = |why: String| Trouble::Broken(format!("no address: {why}"));
+    thread.map_err(|error| broken(error.to_string()))?;
+    match receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        Ok(found) => found.map_err(|error| broken(error.to_string())),
+        Err(RecvTimeoutError::Timeout) => Err(broken("the name service does not answer".into())),
+        Err(RecvTimeoutError::Disconnected) => Err(broken("the thread that looked failed".into())),
+    }
 }
 
 fn secure(
@@ -315,5 +360,36 @@ fn trouble_of(error: &std::io::Error) -> Trouble {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => Trouble::Quiet,
         _ => Trouble::Broken(String::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_service_that_does_not_answer_is_not_waited_for() {
+        let host = Address::parse("somewhere:6379").unwrap();
+        let started = Instant::now();
+        let until = started + Duration::from_millis(100);
+        let hangs = |_: &str, _| {
+            thread::sleep(Duration::from_secs(20));
+            Ok(Vec::new())
+        };
+        let Err(Trouble::Broken(why)) = addresses(&host, until, hangs) else {
+            panic!("it has an address");
+        };
+        assert!(why.contains("name service"), "{why}");
+        assert!(started.elapsed() < Duration::from_secs(10));
+        // An address is looked up by nobody.
+        let address = Address::parse("[::1]:7").unwrap();
+        let found = addresses(&address, started, |_, _| panic!("it is an address"));
+        assert_eq!(found.unwrap(), ["[::1]:7".parse().unwrap()]);
+        let local = Address::parse("localhost:7").unwrap();
+        let until = Instant::now() + Duration::from_secs(10);
+        let looked = addresses(&local, until, |host, port| {
+            Ok((host, port).to_socket_addrs()?.collect())
+        });
+        assert!(looked.unwrap().iter().all(|at| at.ip().is_loopback()));
     }
 }

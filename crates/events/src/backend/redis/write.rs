@@ -37,7 +37,8 @@ impl RedisBackend {
         let mut is_again = false;
         loop {
             let mut flow = Flow::new(&self.nodes);
-            let kept = self.send(&packed, &mut flow)?;
+            let kept = self.send(&packed, &mut flow);
+            let kept = kept.map_err(|error| name_largest(batch, error))?;
             let patience = self.nodes.settings.failover + self.nodes.settings.timeout;
             let has_enough = match self.nodes.settings.replicas {
                 // The products may be with a server whose place another took before the containers came: all is sent to
@@ -181,6 +182,36 @@ impl RedisBackend {
                      or ask for fewer (write_concern)",
             refusal: Refusal::Replicas,
         }
+    }
+}
+
+/// Names the product that a server did not take as it is too large.
+fn name_largest(batch: &Batch, error: EventsError) -> EventsError {
+    let EventsError::Refused {
+        url,
+        node,
+        doing,
+        said,
+        advice,
+        refusal: Refusal::TooLarge,
+    } = error
+    else {
+        return error;
+    };
+    let groups = batch.products().iter();
+    let values = groups.flat_map(|group| group.entries.iter().map(move |entry| (group, entry)));
+    let largest = values.max_by_key(|(_, (_, range))| range.len());
+    let doing = largest.map_or(doing.clone(), |(group, (event, range))| {
+        let id = product(group, *event);
+        format!("{doing}, of which {id} has {} bytes", range.len())
+    });
+    EventsError::Refused {
+        url,
+        node,
+        doing,
+        said,
+        advice,
+        refusal: Refusal::TooLarge,
     }
 }
 

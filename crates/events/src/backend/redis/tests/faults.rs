@@ -139,7 +139,10 @@ fn a_server_that_stops_answering_is_an_error_in_time() {
     for error in [
         store.write(&batch(10..20, b"x")).unwrap_err(),
         load(&store, 3).unwrap_err(),
-        store.pop("q", Duration::from_millis(1)).unwrap_err(),
+        store
+            .queues()
+            .pop("q", Duration::from_millis(1))
+            .unwrap_err(),
         store.flush().unwrap_err(),
     ] {
         assert_eq!(error.kind(), "store-unreachable");
@@ -226,7 +229,7 @@ fn a_store_without_memory_says_so_and_keeps_what_it_has() {
             value
         );
     }
-    let error = store.push("q", b"x").map(drop);
+    let error = store.queues().push("q", b"x").map(drop);
     assert!(error.is_ok() || error.unwrap_err().kind() == "store-full");
     store.clear(&parent()).unwrap();
 }
@@ -394,4 +397,44 @@ fn connections_that_break_in_the_middle_are_made_anew() {
     let error = load_each_once(&store, 20_000).unwrap_err();
     assert_eq!(error.kind(), "store-unreachable");
     assert!(started.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn values_that_are_too_large_are_named() {
+    let Some(servers) = start("redis") else {
+        return;
+    };
+    let store = RedisBackend::connect(&format!("{}?failover=5", url(servers.port))).unwrap();
+    // More than any server takes as it comes is not sent.
+    let large = vec![7; super::super::resp::LONGEST_VALUE + 1];
+    let error = store.write(&batch(5..6, &large)).unwrap_err();
+    drop(large);
+    assert_eq!(error.kind(), "product-too-large", "{error}");
+    let text = error.to_string();
+    for word in ["\"x#T\" of run 1, subrun 2, event 5", "objects=", "536870"] {
+        assert!(text.contains(word), "{text}");
+    }
+    // What this server does not take is known when it says so, at once, and not tried again.
+    tell(
+        servers.port,
+        &["CONFIG", "SET", "proto-max-bulk-len", "1mb"],
+    );
+    let started = Instant::now();
+    for size in [(1 << 20) + 1, 100 << 20] {
+        let mut all = batch(0..3, b"small");
+        all.store(parent(), 9, &name(), &vec![7; size]);
+        let error = store.write(&all).unwrap_err();
+        assert_eq!(error.kind(), "product-too-large", "{error}");
+        let text = error.to_string();
+        for word in ["event 9 has", "proto-max-bulk-len", "objects="] {
+            assert!(text.contains(word), "{text}");
+        }
+    }
+    let error = store
+        .queues()
+        .create("q")
+        .and_then(|_| store.queues().push("q", &vec![7; 2 << 20]));
+    assert_eq!(error.unwrap_err().kind(), "product-too-large");
+    assert!(started.elapsed() < Duration::from_secs(5));
+    store.write(&batch(0..3, &[7; 1 << 19])).unwrap();
 }

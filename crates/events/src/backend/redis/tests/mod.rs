@@ -4,7 +4,7 @@ mod cluster;
 mod faults;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use femtobarn_testkit::{Servers, can_start_redis};
 
@@ -92,6 +92,58 @@ fn tls_does_what_backends_promise() {
     let plain = url.replace("rediss:", "redis:") + "?connect_timeout=1";
     let error = RedisBackend::connect(&plain).unwrap_err();
     assert_eq!(error.kind(), "store-unreachable", "{error}");
+}
+
+#[test]
+fn a_cluster_with_tls_does_what_backends_promise() {
+    let Some(mut servers) = start("redis-cluster-tls") else {
+        return;
+    };
+    let ca = servers.folder.join("cert.pem");
+    let url = format!(
+        "rediss://127.0.0.1:{}/?ca={}&write_concern=replicas:1&failover=8&timeout=5",
+        servers.servers[4],
+        ca.display()
+    );
+    conforms(&url);
+    let store = RedisBackend::connect(&format!("{url}&prefix=one:")).unwrap();
+    assert_eq!(store.n_targets(), 3);
+    let error = RedisBackend::connect(&format!("rediss://127.0.0.1:{}", servers.port));
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("TLS: invalid peer certificate"), "{error}");
+    // The one that takes the place of another is spoken to by TLS as well.
+    let parents: Vec<_> = (0..30).map(|run| Parent::run(Uuid([1; 16]), run)).collect();
+    let write = |number| {
+        let mut batch = Batch::default();
+        parents
+            .iter()
+            .for_each(|parent| batch.create(*parent, number));
+        store.write(&batch)
+    };
+    write(1).unwrap();
+    let master = store
+        .nodes
+        .topology()
+        .master(store.keys(&parents[0]).slot)
+        .unwrap()
+        .port;
+    let killed = servers
+        .servers
+        .iter()
+        .position(|port| *port == master)
+        .unwrap();
+    servers.kill_one(killed);
+    // Its replica has none itself: all is written, and that it is not safe is said.
+    let error = write(2).unwrap_err();
+    assert_eq!(error.kind(), "too-few-replicas", "{error}");
+    servers.start_one(killed);
+    let started = Instant::now();
+    while write(3).is_err() {
+        assert!(started.elapsed() < Duration::from_secs(60));
+    }
+    for parent in &parents {
+        assert_eq!(store.contains(parent, &[1, 2, 3]).unwrap(), [true; 3]);
+    }
 }
 
 /// What a user needs, as the guide says.

@@ -1,0 +1,302 @@
+//! Large products as objects beside a store: files of a folder, or objects of a bucket. The store keeps references.
+//!
+//! This is above the engines, which know nothing of it. The order makes what a crash leaves an orphan, an object that
+//! nobody refers to, and never a reference to nothing: an object is whole and there before its reference is written, and
+//! deleted after the reference is gone, durably. Orphans go with their container, or are swept.
+//!
+//! Where objects are is noted in the store, so that all clients mean the same place; and of each name of which a product
+//! was ever large, that it was, so that others are not looked at when they are written over.
+
+mod load;
+mod name;
+mod sweep;
+mod write;
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{PoisonError, RwLock};
+
+use femtobarn_io::{IoError, ObjectFolder, Settings};
+use serde_json::{Value, json};
+
+pub use load::visit_inline;
+pub use name::BESIDE;
+pub use sweep::Swept;
+
+use crate::seal::unseal;
+use crate::{Backend, Descriptor, EventsError, Parent, ProductId, ProductName, Wanted};
+use name::Reference;
+
+/// Where the place is noted.
+const NOTE: &str = "objects";
+/// Products of more bytes are objects, unless it is said otherwise.
+const OVER: u64 = 1 << 20;
+
+/// Where large products are to be.
+#[derive(Clone, Default)]
+pub struct ObjectOptions {
+    /// A folder, or the URL of a bucket with a prefix; what the store has noted if none.
+    pub base: Option<String>,
+    /// Products of more bytes become objects: what the store has noted if none, and 1 MiB for a new one.
+    pub over: Option<u64>,
+    /// How the bucket is asked: settings of `femtobarn_io`.
+    pub settings: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for ObjectOptions {
+    /// Values of settings may be secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ObjectOptions")
+            .field("base", &self.base.as_deref().map(femtobarn_io::public))
+            .field("over", &self.over)
+            .field("settings", &self.settings.keys())
+            .finish()
+    }
+}
+
+/// The objects of a store.
+#[derive(Debug)]
+pub struct Beside {
+    url: String,
+    folder: ObjectFolder,
+    over: u64,
+    /// The names of which it is known that a product may be an object.
+    large: RwLock<HashSet<ProductName>>,
+}
+
+impl Beside {
+    /// The place that a store has noted, or that is said for one that has noted none.
+    pub fn open(
+        backend: &dyn Backend,
+        options: &ObjectOptions,
+    ) -> Result<Option<Self>, EventsError> {
+        let url = backend.url();
+        let given = options.base.as_deref().map(ObjectFolder::plain).transpose();
+        let given = given.map_err(|error| wrong(url, &error))?;
+        let found = match (noted(backend)?, &given) {
+            (Some(found), _) => found,
+            (None, None) if options.over.is_none() => return Ok(None),
+            (None, None) => {
+                let what = format!(
+                    "{url}: it is said which products are to lie beside the store, and not where (objects)"
+                );
+                return Err(EventsError::Usage { what });
+            }
+            (None, Some(given)) => {
+                let wanted = written(given, options.over.unwrap_or(OVER));
+                match backend.note(NOTE, &wanted) {
+                    Ok(noted) => read(url, &noted)?,
+                    // Without a note, nothing has been put beside it.
+                    Err(EventsError::ReadOnly { .. }) => return Ok(None),
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        let (base, over) = found;
+        if let Some(given) = given.filter(|given| *given != base) {
+            let [given, base] = [given, base].map(|base| femtobarn_io::public(&base));
+            return Err(EventsError::Usage {
+                what: format!(
+                    "{url}: its large products are in {base}, and not in {given}: leave that out, or if they were \
+                     moved there, say so by `fb store moved {url} {given}`"
+                ),
+            });
+        }
+        let folder = Settings::new(&base, options.settings.clone())
+            .and_then(|settings| ObjectFolder::open(&base, &settings))
+            .map_err(|error| wrong(url, &error))?;
+        Ok(Some(Self {
+            url: url.into(),
+            folder,
+            over: options.over.unwrap_or(over),
+            large: RwLock::default(),
+        }))
+    }
+
+    /// Where the objects are, for messages.
+    pub fn place(&self) -> &str {
+        self.folder.url()
+    }
+
+    /// More bytes than which make a product an object.
+    pub fn over(&self) -> u64 {
+        self.over
+    }
+
+    /// Notes that products of a name may be objects.
+    fn note_large(&self, backend: &dyn Backend, name: &ProductName) -> Result<(), EventsError> {
+        if !self.knows(name) {
+            backend.note(&large_note(name), b"")?;
+            self.learn(name);
+        }
+        Ok(())
+    }
+
+    /// Whether products of a name may be objects.
+    fn may_be_large(&self, backend: &dyn Backend, name: &ProductName) -> Result<bool, EventsError> {
+        if self.knows(name) {
+            return Ok(true);
+        }
+        // That it was not so is not remembered: others may write meanwhile.
+        let is_noted = backend.noted(&large_note(name))?.is_some();
+        if is_noted {
+            self.learn(name);
+        }
+        Ok(is_noted)
+    }
+
+    fn knows(&self, name: &ProductName) -> bool {
+        let large = self.large.read().unwrap_or_else(PoisonError::into_inner);
+        large.contains(name)
+    }
+
+    fn learn(&self, name: &ProductName) {
+        let mut large = self.large.write().unwrap_or_else(PoisonError::into_inner);
+        large.insert(name.clone());
+    }
+
+    /// The objects that products are at the moment, and whether some are so damaged that nobody can tell.
+    fn referred(
+        &self,
+        backend: &dyn Backend,
+        wanted: &[Wanted<'_>],
+    ) -> Result<(Vec<String>, bool), EventsError> {
+        let (mut found, mut has_damaged) = (Vec::new(), false);
+        backend.load(wanted, &mut |w, e, stored| {
+            let reference = match (container(wanted, w, e), stored.map(unseal)) {
+                (Some(container), Some(Ok((bytes, BESIDE)))) => Reference::of(bytes, &container),
+                (_, Some(Err(damage))) => Err(damage),
+                _ => return Ok(()),
+            };
+            has_damaged |= reference.is_err();
+            found.extend(reference.ok().map(|reference| reference.name));
+            Ok(())
+        })?;
+        Ok((found, has_damaged))
+    }
+
+    /// Removes products of one event, or of the parent itself, and then their objects.
+    pub fn remove_products(
+        &self,
+        backend: &dyn Backend,
+        parent: &Parent,
+        event: u64,
+        name: Option<&ProductName>,
+    ) -> Result<(), EventsError> {
+        let names = match name {
+            Some(name) => vec![name.clone()],
+            None => backend.names(parent, event)?,
+        };
+        let mut objects = Vec::new();
+        for name in &names {
+            if self.may_be_large(backend, name)? {
+                let wanted = Wanted {
+                    parent: *parent,
+                    name,
+                    events: &[event],
+                };
+                objects.extend(self.referred(backend, &[wanted])?.0);
+            }
+        }
+        backend.remove_products(parent, event, name)?;
+        if objects.is_empty() {
+            return Ok(());
+        }
+        // A crash may undo what was done last: objects go when it cannot any more.
+        backend.flush()?;
+        self.delete(&objects)
+    }
+
+    /// Deletes all objects of a container, and of what it holds: of one that was emptied.
+    pub fn delete_below(
+        &self,
+        backend: &dyn Backend,
+        container: &Descriptor,
+    ) -> Result<(), EventsError> {
+        let Some(prefix) = name::below(container) else {
+            return Ok(());
+        };
+        backend.flush()?; // as above
+        let deleted = self.folder.delete_below(&prefix);
+        deleted.map_err(|error| self.not_deleted(error))
+    }
+
+    fn delete(&self, objects: &[String]) -> Result<(), EventsError> {
+        let objects: Vec<_> = objects.iter().map(String::as_str).collect();
+        let deleted = self.folder.delete(&objects);
+        deleted.map_err(|error| self.not_deleted(error))
+    }
+
+    fn not_deleted(&self, error: IoError) -> EventsError {
+        const DOING: &str = "delete objects of products that are gone; `fb store sweep` does";
+        EventsError::Objects {
+            url: self.url.clone(),
+            doing: DOING,
+            source: error,
+        }
+    }
+}
+
+fn container(wanted: &[Wanted<'_>], w: usize, e: usize) -> Option<Descriptor> {
+    let wanted = wanted.get(w)?;
+    Some(wanted.parent.member(*wanted.events.get(e)?))
+}
+
+fn product(wanted: &[Wanted<'_>], w: usize, e: usize) -> Option<ProductId> {
+    Some(ProductId {
+        container: container(wanted, w, e)?,
+        name: wanted.get(w)?.name.clone(),
+    })
+}
+
+fn large_note(name: &ProductName) -> String {
+    format!("{NOTE}/{name}")
+}
+
+fn written(base: &str, over: u64) -> Vec<u8> {
+    json!({"base": base, "over": over}).to_string().into_bytes()
+}
+
+/// What a note says: the place, and how large objects are at least.
+fn read(url: &str, note: &[u8]) -> Result<(String, u64), EventsError> {
+    let found = || {
+        let value: Value = serde_json::from_slice(note).ok()?;
+        let base = value.get("base")?.as_str()?.to_owned();
+        Some((base, value.get("over")?.as_u64()?))
+    };
+    found().ok_or_else(|| EventsError::Layout {
+        url: url.into(),
+        expected: "a note of where large products are".into(),
+        found: format!("{:?}", String::from_utf8_lossy(note)),
+    })
+}
+
+fn noted(backend: &dyn Backend) -> Result<Option<(String, u64)>, EventsError> {
+    let note = backend.noted(NOTE)?;
+    note.map(|note| read(backend.url(), &note)).transpose()
+}
+
+fn wrong(url: &str, error: &IoError) -> EventsError {
+    EventsError::Usage {
+        what: format!("{url}: objects: {}", femtobarn_io::with_causes(error)),
+    }
+}
+
+/// Notes that all objects of a store are at another place now, to which somebody has moved them with their names. Gives
+/// where they were.
+///
+/// # Errors
+///
+/// If the store has none, and those of the backend.
+pub fn objects_moved(backend: &dyn Backend, base: &str) -> Result<String, EventsError> {
+    let url = backend.url();
+    let Some((before, over)) = noted(backend)? else {
+        return Err(EventsError::NotFound {
+            url: url.into(),
+            what: "place of large products".into(),
+            hint: "; it is said by whoever connects first (objects)".into(),
+        });
+    };
+    let base = ObjectFolder::plain(base).map_err(|error| wrong(url, &error))?;
+    backend.replace_note(NOTE, &written(&base, over))?;
+    Ok(femtobarn_io::public(&before))
+}

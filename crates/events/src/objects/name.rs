@@ -1,0 +1,176 @@
+//! What objects are called, and what the store keeps in place of their bytes; `docs/specs/event-store.md` draws both.
+
+use std::fmt::Write;
+
+use crate::{ABSENT, Descriptor, ItemType, Uuid};
+
+/// The tag of a value that is a reference.
+pub const BESIDE: u8 = 1;
+/// The digits that tell the objects of a container from each other.
+const DIGITS: usize = 32;
+/// What a file is called behind its name as long as it is not whole.
+const PART: &str = ".part";
+
+/// What all objects of a container and of what it holds begin with: the UUID of the dataset, and the numbers.
+pub fn prefix(container: &Descriptor) -> String {
+    let Descriptor {
+        run, subrun, event, ..
+    } = *container;
+    let mut text = container.dataset.to_string();
+    for number in [run, subrun, event] {
+        if number != ABSENT {
+            let _ = write!(text, "/{number}"); // a text takes everything
+        }
+    }
+    text
+}
+
+/// A name for an object of a container that no other has.
+pub fn new_name(container: &Descriptor) -> Result<String, getrandom::Error> {
+    let mut random = [0; DIGITS / 2];
+    getrandom::fill(&mut random)?;
+    let mut name = prefix(container);
+    name.push('/');
+    for byte in random {
+        let _ = write!(name, "{byte:02x}"); // as above
+    }
+    Ok(name)
+}
+
+/// The container whose object has a name; none if the name is none of ours. What names an object to be read or deleted
+/// comes from the store, and must not lead anywhere else.
+pub fn container_of(name: &str) -> Option<Descriptor> {
+    let name = name.strip_suffix(PART).unwrap_or(name);
+    let (container, random) = name.rsplit_once('/')?;
+    let mut parts = container.split('/');
+    let dataset = Uuid::parse(parts.next()?)?;
+    let mut numbers = [ABSENT; 3];
+    let mut places = numbers.iter_mut();
+    for part in parts {
+        *places.next()? = part.parse().ok()?;
+    }
+    let [run, subrun, event] = numbers;
+    let found = Descriptor {
+        dataset,
+        run,
+        subrun,
+        event,
+    };
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    // Numbers have one form each.
+    let is_ours = random.len() == DIGITS && random.bytes().all(is_digit);
+    (is_ours && prefix(&found) == container).then_some(found)
+}
+
+/// What all objects begin with that go when a container goes; none if it holds none of its own.
+pub fn below(container: &Descriptor) -> Option<String> {
+    let is_root = container.item_type() == ItemType::DataSet && container.dataset == Uuid::NIL;
+    (!is_root).then(|| prefix(container))
+}
+
+/// What is stored of a product whose bytes are an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// How many bytes the product has.
+    pub size: u64,
+    /// XXH3-128 of them.
+    pub checksum: u128,
+    /// The object.
+    pub name: String,
+}
+
+impl Reference {
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.size.to_le_bytes().to_vec();
+        bytes.extend_from_slice(&self.checksum.to_le_bytes());
+        bytes.extend_from_slice(self.name.as_bytes());
+        bytes
+    }
+
+    /// That of stored bytes of a product of a container; else what was expected, and what found.
+    pub fn of(bytes: &[u8], container: &Descriptor) -> Result<Self, (String, String)> {
+        let found = || {
+            let (size, rest) = bytes.split_first_chunk()?;
+            let (checksum, name) = rest.split_first_chunk()?;
+            Some(Self {
+                size: u64::from_le_bytes(*size),
+                checksum: u128::from_le_bytes(*checksum),
+                name: std::str::from_utf8(name).ok()?.to_owned(),
+            })
+        };
+        let expected = || "a reference to an object".to_owned();
+        let found = found().ok_or_else(|| (expected(), format!("{} bytes", bytes.len())))?;
+        match container_of(&found.name) == Some(*container) && !found.name.ends_with(PART) {
+            true => Ok(found),
+            false => {
+                let expected = format!("a reference to an object in {}", prefix(container));
+                Err((expected, format!("one to {:?}", found.name)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Parent;
+
+    #[test]
+    fn objects_are_named_by_their_containers() {
+        let dataset = Uuid([0xab; 16]);
+        let uuid = "abababab-abab-abab-abab-abababababab";
+        for (container, expected) in [
+            (Parent::dataset(dataset).descriptor(), uuid.to_owned()),
+            (Parent::run(dataset, 0).descriptor(), format!("{uuid}/0")),
+            (
+                Parent::subrun(dataset, 7, 8).descriptor(),
+                format!("{uuid}/7/8"),
+            ),
+            (
+                Parent::subrun(dataset, 7, 8).child(ABSENT - 1),
+                format!("{uuid}/7/8/18446744073709551614"),
+            ),
+        ] {
+            assert_eq!(prefix(&container), expected);
+            let name = new_name(&container).unwrap();
+            assert_ne!(new_name(&container).unwrap(), name);
+            assert_eq!(container_of(&name), Some(container));
+            assert_eq!(container_of(&format!("{name}.part")), Some(container));
+            let reference = Reference {
+                size: 3,
+                checksum: 1 << 100,
+                name,
+            };
+            let bytes = reference.to_bytes();
+            assert_eq!(Reference::of(&bytes, &container), Ok(reference));
+            let other = Parent::run(dataset, 9).descriptor();
+            assert!(Reference::of(&bytes, &other).is_err());
+            for n in 0..bytes.len() {
+                assert!(Reference::of(&bytes[..n], &container).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_others_are_none_of_ours() {
+        let uuid = "abababab-abab-abab-abab-abababababab";
+        let random = "0123456789abcdef0123456789abcdef";
+        assert!(container_of(&format!("{uuid}/1/2/3/{random}")).is_some());
+        for bad in [
+            format!("../{uuid}/1/{random}"),
+            format!("{uuid}/../{random}"),
+            format!("{uuid}/01/{random}"),
+            format!("{uuid}/+1/{random}"),
+            format!("{uuid}/1/2/3/4/{random}"),
+            format!("{uuid}//{random}"),
+            format!("{uuid}/18446744073709551615/{random}"),
+            format!("{uuid}/{random}0"),
+            format!("{uuid}/0123456789ABCDEF0123456789abcdef"),
+            format!("{}/{random}", uuid.replace('-', "")),
+            random.to_owned(),
+            "config.json".to_owned(),
+        ] {
+            assert_eq!(container_of(&bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Deleting objects that no product refers to.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::{Duration, SystemTime};
+
+use super::{Beside, name};
+use crate::{Backend, Descriptor, EventsError, Wanted};
+
+/// What sweeping has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Objects that products refer to.
+    pub n_used: u64,
+    /// Objects that were deleted.
+    pub n_deleted: u64,
+    /// Their bytes.
+    pub n_bytes: u64,
+    /// Objects that nobody refers to and that are young: they may be about to be.
+    pub n_young: u64,
+    /// What has a name that no object of a store has; it was left.
+    pub n_strange: u64,
+}
+
+impl Beside {
+    /// Deletes objects that no product refers to, of those that were there for so long.
+    pub fn sweep(&self, backend: &dyn Backend, age: Duration) -> Result<Swept, EventsError> {
+        let failed = |source| EventsError::Objects {
+            url: self.url.clone(),
+            doing: "list the objects beside the store",
+            source,
+        };
+        let mut swept = Swept::default();
+        let mut by_container: BTreeMap<Descriptor, Vec<_>> = BTreeMap::new();
+        for object in self.folder.list().map_err(failed)? {
+            match name::container_of(&object.name) {
+                Some(container) => by_container.entry(container).or_default().push(object),
+                None => swept.n_strange += 1,
+            }
+        }
+        let now = SystemTime::now();
+        for (container, objects) in by_container {
+            let (used, has_damaged) = self.used(backend, &container)?;
+            let mut orphans = Vec::new();
+            for object in objects {
+                let is_old = now.duration_since(object.modified).unwrap_or_default() >= age;
+                // Of what a damaged product was, the object may be all that is left.
+                match (has_damaged || used.contains(&object.name), is_old) {
+                    (true, _) => swept.n_used += 1,
+                    (false, false) => swept.n_young += 1,
+                    (false, true) => {
+                        swept.n_deleted += 1;
+                        swept.n_bytes += object.size;
+                        orphans.push(object.name);
+                    }
+                }
+            }
+            self.delete(&orphans)?;
+        }
+        Ok(swept)
+    }
+
+    /// The objects that products of a container are, and whether some products are damaged.
+    fn used(
+        &self,
+        backend: &dyn Backend,
+        container: &Descriptor,
+    ) -> Result<(HashSet<String>, bool), EventsError> {
+        let parent = container.placed_by();
+        let (mut used, mut has_damaged) = (HashSet::new(), false);
+        for name in backend.names(&parent, container.event)? {
+            if self.may_be_large(backend, &name)? {
+                let wanted = Wanted {
+                    parent,
+                    name: &name,
+                    events: &[container.event],
+                };
+                let (found, is_damaged) = self.referred(backend, &[wanted])?;
+                used.extend(found);
+                has_damaged |= is_damaged;
+            }
+        }
+        Ok((used, has_damaged))
+    }
+}

@@ -1,0 +1,174 @@
+//! Whole objects below one base, each known by its name: a folder of this machine, or what begins with a key in a bucket.
+//!
+//! Objects are made once, under names that nobody else uses, and never written to. A name has parts between slashes, as
+//! a path has, and each of its beginnings can be listed and deleted.
+
+mod local;
+mod remote;
+#[cfg(test)]
+mod tests;
+
+use std::time::SystemTime;
+
+use bytes::Bytes;
+
+use crate::remote::{public, scheme};
+use crate::{IoError, Settings};
+use local::LocalFolder;
+use remote::Bucket;
+
+/// Objects that are put, or fetched, at the same time. Each that is put to a server is in memory twice.
+const AT_ONCE: usize = 8;
+
+/// Objects below one base.
+#[derive(Debug)]
+pub struct ObjectFolder {
+    base: String,
+    url: String,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    Local(LocalFolder),
+    Bucket(Box<Bucket>),
+}
+
+/// An object that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundObject {
+    /// Its name, without the base.
+    pub name: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// When it was made.
+    pub modified: SystemTime,
+}
+
+impl ObjectFolder {
+    /// The objects below a base: the path of a folder, or `s3://bucket/prefix` (also `gs://`, `az://`). Nobody is asked yet.
+    ///
+    /// # Errors
+    /// If the URL is none, of a protocol that has no objects, or a setting is none.
+    pub fn open(base: &str, settings: &Settings) -> Result<Self, IoError> {
+        let base = Self::plain(base)?;
+        let place = match scheme(&base) {
+            None => Place::Local(LocalFolder::new(&base)),
+            Some(_) => Place::Bucket(Box::new(Bucket::open(&base, settings)?)),
+        };
+        let url = public(&base);
+        Ok(Self { base, url, place })
+    }
+
+    /// A base as it is written so that two of the same place are the same: a whole path, and no slash at its end.
+    ///
+    /// # Errors
+    /// If it is empty, or of a protocol that has no objects.
+    pub fn plain(base: &str) -> Result<String, IoError> {
+        let failed = |why| IoError::NotWritten {
+            url: public(base),
+            why,
+        };
+        match scheme(base).as_deref() {
+            Some("s3" | "s3a" | "gs" | "gcs" | "az" | "azure" | "abfs" | "abfss") => {
+                Ok(base.trim_end_matches('/').to_owned())
+            }
+            Some(other) if other != "file" => Err(failed(
+                "objects are in a folder of this machine, or in a bucket (s3://, gs://, az://)",
+            )),
+            found => {
+                let path = match found {
+                    Some(_) => base.get("file://".len()..).unwrap_or_default(),
+                    None => base,
+                };
+                let whole = std::path::absolute(path)
+                    .map_err(|_| failed("objects need a folder, and this names none"))?;
+                let text = whole.to_str();
+                let text = text.ok_or_else(|| failed("the name of the folder is no UTF-8"))?;
+                let plain = text.trim_end_matches('/');
+                Ok(if plain.is_empty() { "/" } else { plain }.to_owned())
+            }
+        }
+    }
+
+    /// The base, as it is to be given to open the same again.
+    #[must_use]
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// The base, for messages.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// An object, for messages.
+    #[must_use]
+    pub fn url_of(&self, name: &str) -> String {
+        format!("{}/{name}", self.url.trim_end_matches('/'))
+    }
+
+    /// Makes objects, several at once. When it returns they are there, whole, and survive a crash of the machine.
+    ///
+    /// # Errors
+    /// If one could not be made: others may be there then.
+    pub fn put(&self, objects: &[(&str, &[u8])]) -> Result<(), IoError> {
+        let mut workers = [(); AT_ONCE];
+        let put = |_: &mut (), (name, bytes): (&str, &[u8])| match &self.place {
+            Place::Local(folder) => folder.put(name, bytes),
+            Place::Bucket(bucket) => bucket.put(name, bytes),
+        };
+        crate::on_threads(&mut workers, objects.to_vec(), put).map(drop)
+    }
+
+    /// Fetches objects whose sizes are known, several at once; each by itself may fail.
+    ///
+    /// # Errors
+    /// If nobody can be asked at all.
+    pub fn get(&self, objects: &[(&str, u64)]) -> Result<Vec<Result<Bytes, IoError>>, IoError> {
+        match &self.place {
+            Place::Local(folder) => {
+                let mut workers = [(); AT_ONCE];
+                let get = |_: &mut (), (name, size): (&str, u64)| {
+                    Ok::<_, IoError>(folder.get(name, size))
+                };
+                crate::on_threads(&mut workers, objects.to_vec(), get)
+            }
+            Place::Bucket(bucket) => bucket.get(objects),
+        }
+    }
+
+    /// Deletes objects. One that is not there is deleted.
+    ///
+    /// # Errors
+    /// If one may be there still.
+    pub fn delete(&self, names: &[&str]) -> Result<(), IoError> {
+        match &self.place {
+            Place::Local(folder) => folder.delete(names),
+            Place::Bucket(bucket) => bucket.delete(names),
+        }
+    }
+
+    /// Deletes all objects whose names begin with these parts.
+    ///
+    /// # Errors
+    /// If one may be there still.
+    pub fn delete_below(&self, prefix: &str) -> Result<(), IoError> {
+        match &self.place {
+            Place::Local(folder) => folder.delete_below(prefix),
+            Place::Bucket(bucket) => bucket.delete_below(prefix),
+        }
+    }
+
+    /// All objects that there are.
+    ///
+    /// # Errors
+    /// If they cannot be listed. A base that is not there has none.
+    pub fn list(&self) -> Result<Vec<FoundObject>, IoError> {
+        match &self.place {
+            Place::Local(folder) => folder.list(),
+            Place::Bucket(bucket) => bucket.list(),
+        }
+    }
+}
