@@ -139,6 +139,27 @@ std::vector<std::pair<std::string, std::string>> descriptions() {
     return all;
 }
 
+namespace detail {
+
+/// Whether a struct consists of the members that are described, in their order: others find members by their
+/// types.
+template <class T>
+bool is_whole() {
+    std::size_t end = 0;
+    bool is_so = true;
+    Described<T>::each([&end, &is_so](auto tag, const char *, std::size_t offset) {
+        using Member = typename decltype(tag)::type;
+        is_so = is_so && offset == (end + alignof(Member) - 1) / alignof(Member) * alignof(Member);
+        end = offset + sizeof(Member);
+        if constexpr (Described<typename Column<Member>::Element>::value) {
+            is_so = is_so && is_whole<typename Column<Member>::Element>();
+        }
+    });
+    return is_so && sizeof(T) == (end + alignof(T) - 1) / alignof(T) * alignof(T);
+}
+
+} // namespace detail
+
 } // namespace fb
 
 #define FB_DETAIL_MEMBER(type, member)                                                                       \
@@ -147,7 +168,7 @@ std::vector<std::pair<std::string, std::string>> descriptions() {
     visit(::fb::detail::Tag<decltype(type::member)>(), #member, offsetof(type, member));
 
 /// Describes a struct by its members, of which there may be 64: numbers, enumerations, described structs, and
-/// arrays of these. A member that is left out is not seen by others.
+/// arrays of these. All of them, in their order: storing one of which members are left out is an error.
 #define FB_DESCRIBE(type, ...)                                                                               \
     template <>                                                                                              \
     struct fb::Described<type> : std::true_type {                                                            \

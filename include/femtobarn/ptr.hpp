@@ -229,6 +229,13 @@ struct Codec<std::vector<Ptr>> {
 template <>
 struct Described<Ptr> : std::true_type {};
 
+namespace detail {
+template <>
+inline bool is_whole<Ptr>() {
+    return true; // its Codec puts the members one behind the other
+}
+} // namespace detail
+
 /// Its note, as the other languages write it.
 template <>
 inline std::vector<std::pair<std::string, std::string>> descriptions<Ptr>() {

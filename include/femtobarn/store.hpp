@@ -155,6 +155,12 @@ public:
                 last.store(m_state->id, std::memory_order_relaxed);
                 return;
             }
+            if (!detail::is_whole<Type>()) {
+                throw Error("type-differs",
+                            type_name<Type>() +
+                                ": FB_DESCRIBE names not all members, or not in their order: others "
+                                "could not tell where they lie");
+            }
             for (const auto &[key, value] : descriptions<Type>()) {
                 const std::string there = note(key, value);
                 if (there != value && detail::members(there) != detail::members(value)) {

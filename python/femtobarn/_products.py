@@ -568,7 +568,7 @@ def _as_list(ak: Any, label: str, value: Any) -> Any:
     except (TypeError, ValueError) as error:
         raise UsageError(
             f"product {label!r} cannot be stored: {type(value).__name__} is no array ({error}); give bytes, numbers, "
-            "arrays, dataclasses, or type='msgpack' or type='pickle' for other objects"
+            "arrays, dataclasses, or typename='msgpack' or typename='pickle' for other objects"
         ) from error
     layout = ak.to_packed(array).layout
     offsets = ak.index.Index64(np.array([0, len(layout)]))

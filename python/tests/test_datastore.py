@@ -422,6 +422,17 @@ def test_a_product_of_a_batch_comes_in_every_form_as_one_loaded_alone(store: fb.
                 assert str(plain[0]) == str(plain[1])
 
 
+@pytest.mark.parametrize("value", [[], [[]], [None], [{"a": []}]])
+def test_what_says_nothing_of_its_type_is_not_stored_and_not_noted(store: fb.DataStore, value: Any) -> None:
+    run = store.root.create_dataset("a").create_run(1)
+    with pytest.raises(fb.UsageError, match="say it by typename="):
+        run.store("x", value)
+    run.store("x", [{"a": [1.5]}])
+    assert run.load("x").tolist() == [{"a": [1.5]}]
+    run.store("y", [], typename=list[float])
+    assert run.load("y").tolist() == []
+
+
 def test_a_damaged_product_spoils_no_other_of_its_batch(store: fb.DataStore) -> None:
     subrun = store.root.create_dataset("a").create_run(1).create_subrun(1)
     for number in range(3):

@@ -326,6 +326,18 @@ impl Store {
         let (_, model) = values.single()?;
         detached(py, || {
             let described = products::describe(&model, class_name);
+            let members = described.classes.iter().flat_map(|class| &class.members);
+            let types = members.map(|member| &member.type_name);
+            if types
+                .chain([&described.type_name])
+                .any(|name| name.contains('?'))
+            {
+                let what = format!(
+                    "product {class_name:?}: nothing says of what type the items of its empty lists or its missing values \
+                     are: say it by typename=, as list[float] or \"std::vector<float>\", or give an array with a dtype"
+                );
+                return Err(EventsError::Usage { what });
+            }
             self.types.note(&described)?;
             Ok(described.type_name)
         })

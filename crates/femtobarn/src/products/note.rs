@@ -21,6 +21,13 @@ pub struct Member {
     pub type_name: String,
 }
 
+/// Where the members of a class lie in memory, as a compiler of C++ says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct InMemory {
+    pub size: u64,
+    pub places: Vec<u64>,
+}
+
 impl ClassNote {
     /// Under which key a class is noted.
     pub fn key(name: &str) -> String {
@@ -36,8 +43,7 @@ impl ClassNote {
             .into_bytes()
     }
 
-    /// What a note says, or why it says nothing. What else stands there (sizes and places, which follow from the types) is
-    /// for other readers.
+    /// What a note says, or why it says nothing.
     pub fn from_json(note: &[u8]) -> Result<Self, String> {
         let note: Value = serde_json::from_slice(note).map_err(|error| error.to_string())?;
         let text = |of: &Map<String, Value>, name: &str| {
@@ -58,6 +64,18 @@ impl ClassNote {
         Ok(Self {
             name: text(note, "type")?,
             members: members.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Where the members lie, if C++ has noted it.
+    pub(super) fn in_memory(note: &[u8]) -> Option<InMemory> {
+        let note: Value = serde_json::from_slice(note).ok()?;
+        let places = note.get("members")?.as_array()?.iter();
+        Some(InMemory {
+            size: note.get("size")?.as_u64()?,
+            places: places
+                .map(|member| member.get("offset")?.as_u64())
+                .collect::<Option<_>>()?,
         })
     }
 

@@ -262,3 +262,36 @@ fn lists_of_more_than_one_value_are_no_product() {
     let (values, there) = present(&array, Form::Optional, "x").unwrap();
     assert_eq!((values.len(), there), (1, Some(vec![true, false])));
 }
+
+#[test]
+fn a_class_whose_members_do_not_lie_as_they_say_is_refused() {
+    let note = |size: u64, places: [u64; 2]| {
+        let members = [("x", "float"), ("n", "std::int64_t")]
+            .into_iter()
+            .zip(places);
+        let members: Vec<_> = members
+            .map(|((name, type_name), offset)| {
+                serde_json::json!({"name": name, "type": type_name, "offset": offset})
+            })
+            .collect();
+        serde_json::json!({"type": "Hit", "size": size, "members": members}).to_string()
+    };
+    for (size, places, is_whole) in [
+        (16, [0, 8], true),
+        (24, [0, 8], false),
+        (24, [0, 16], false),
+        (16, [8, 0], false),
+    ] {
+        let store = store();
+        let noted = note(size, places);
+        store.backend().note("type/Hit", noted.as_bytes()).unwrap();
+        let found = Types::new(&store).of("std::vector<Hit>", "hits");
+        assert_eq!(found.is_ok(), is_whole, "{noted}");
+        if let Err(error) = found {
+            assert!(
+                error.to_string().contains("describe all members"),
+                "{error}"
+            );
+        }
+    }
+}

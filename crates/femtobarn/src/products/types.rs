@@ -7,6 +7,7 @@ use femtobarn_events::{DataStore, EventsError};
 use femtobarn_rntuple::rows::RowType;
 use femtobarn_rntuple::write::FieldModel;
 
+use super::note::InMemory;
 use super::{ClassNote, Described, OPAQUE};
 
 /// How deep classes may lie in classes.
@@ -93,14 +94,38 @@ impl Types {
             };
             let bad =
                 |why: String| self.bad(name, format!("the store's note of it is damaged: {why}"));
+            let in_memory = ClassNote::in_memory(&note);
             let note = ClassNote::from_json(&note).map_err(bad)?;
             for member in &note.members {
                 self.collect(&member.type_name, classes, notes, depth + 1)?;
             }
-            classes.push(note.model(classes).map_err(bad)?);
+            let model = note.model(classes).map_err(bad)?;
+            if let Some(in_memory) = in_memory {
+                self.check_places(&model, &in_memory)?;
+            }
+            classes.push(model);
             notes.push(note);
         }
         Ok(())
+    }
+
+    /// Raises if members do not lie where they do without those that a description has left out.
+    fn check_places(&self, model: &FieldModel, there: &InMemory) -> Result<(), EventsError> {
+        let bad = |why: String| self.bad(&model.type_name, why);
+        let rows = RowType::new(model.clone()).map_err(|error| bad(error.to_string()))?;
+        let places = rows.places().unwrap_or_default().iter();
+        let own = InMemory {
+            size: rows.size().unwrap_or_default() as u64,
+            places: places.map(|place| *place as u64).collect(),
+        };
+        if own == *there {
+            return Ok(());
+        }
+        Err(bad(format!(
+            "the program of C++ that stored it has {} bytes with members at {:?}, and those that it has described need {} \
+             with members at {:?}: describe all members, in their order (FB_DESCRIBE)",
+            there.size, there.places, own.size, own.places
+        )))
     }
 
     /// Notes the classes of a description.

@@ -84,6 +84,14 @@ impl RowType {
         self.plan.fixed().map(|fixed| fixed.size)
     }
 
+    /// Where the members of a record lie in each value, if they have a size.
+    pub fn places(&self) -> Option<&[usize]> {
+        match &self.plan {
+            Plan::Record(record) => record.fixed.as_ref().map(|(_, places)| places.as_slice()),
+            _ => None,
+        }
+    }
+
     /// The values of an array.
     ///
     /// # Errors
