@@ -76,6 +76,34 @@ def need_store():
 
 
 @pytest.fixture(scope="session")
+def redis(need_program):
+    """The port of a real Redis, which is started when it is first asked for."""
+    started = []
+
+    def port():
+        need_program("redis-server")
+        if not started:
+            import servers
+
+            started.append(servers.KINDS["redis"]())
+        return int(started[0].about()["port"])
+
+    yield port
+    for server in started:
+        server.close()
+
+
+@pytest.fixture(params=["memory", "dir", "redis"])
+def store(request, tmp_path, redis):
+    """An empty event store, of each kind."""
+    import femtobarn as fb
+
+    if request.param == "redis":
+        return fb.DataStore.connect(f"redis://127.0.0.1:{redis()}/?prefix={tmp_path.name}:")
+    return fb.DataStore.connect("memory:" if request.param == "memory" else f"dir:{tmp_path / 'store'}")
+
+
+@pytest.fixture(scope="session")
 def cargo():
     """The path of cargo."""
     return shutil.which("cargo") or missing("cargo is not installed")

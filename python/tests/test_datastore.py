@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ import awkward as ak
 import numpy as np
 import pyarrow as pa
 import pytest
-import servers
 
 import femtobarn as fb
 
@@ -40,30 +38,6 @@ class Vertex:
     z: float
     tracks: list[Track]
     name: str = ""
-
-
-@pytest.fixture(scope="module")
-def redis(need_program: Any) -> Iterator[Any]:
-    """A real Redis, started when it is first wanted."""
-    started: list[Any] = []
-
-    def port() -> int:
-        need_program("redis-server")
-        if not started:
-            started.append(servers.KINDS["redis"]())
-        return int(started[0].about()["port"])
-
-    yield port
-    for server in started:
-        server.close()
-
-
-@pytest.fixture(params=["memory", "dir", "redis"])
-def store(request: pytest.FixtureRequest, tmp_path: Path, redis: Any) -> fb.DataStore:
-    """An empty store."""
-    if request.param == "redis":
-        return fb.DataStore.connect(f"redis://127.0.0.1:{redis()}/?prefix={tmp_path.name}:")
-    return fb.DataStore.connect("memory:" if request.param == "memory" else f"dir:{tmp_path / 'store'}")
 
 
 def event_of(store: fb.DataStore) -> fb.Event:

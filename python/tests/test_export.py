@@ -43,30 +43,6 @@ class Track:
     name: str = ""
 
 
-@pytest.fixture(scope="module")
-def redis(need_program: Any) -> Iterator[Any]:
-    """A real Redis, started when it is first wanted."""
-    started: list[Any] = []
-
-    def port() -> int:
-        need_program("redis-server")
-        if not started:
-            started.append(servers.KINDS["redis"]())
-        return int(started[0].about()["port"])
-
-    yield port
-    for server in started:
-        server.close()
-
-
-@pytest.fixture(params=["memory", "dir", "redis"])
-def store(request: pytest.FixtureRequest, tmp_path: Path, redis: Any) -> fb.DataStore:
-    """An empty store."""
-    if request.param == "redis":
-        return fb.DataStore.connect(f"redis://127.0.0.1:{redis()}/?prefix={tmp_path.name}:")
-    return fb.DataStore.connect("memory:" if request.param == "memory" else f"dir:{tmp_path / 'store'}")
-
-
 @pytest.fixture
 def dataset() -> fb.DataSet:
     """An empty dataset in memory."""

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ import h5py
 import hdf5_files
 import numpy as np
 import pytest
-import servers
 from hdf5_files import by_event, index, many_groups, write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -27,28 +25,10 @@ from femtobarn._hdf5 import Choice, cpp_names
 from femtobarn._hdf5_reader import Hdf5Reader
 
 
-@pytest.fixture(scope="module")
-def redis(need_program: Any) -> Iterator[Any]:
-    """A real Redis, started when it is first wanted."""
-    started: list[Any] = []
-
-    def port() -> int:
-        need_program("redis-server")
-        if not started:
-            started.append(servers.KINDS["redis"]())
-        return int(started[0].about()["port"])
-
-    yield port
-    for server in started:
-        server.close()
-
-
-@pytest.fixture(params=["memory", "dir", "redis"])
-def dataset(request: pytest.FixtureRequest, tmp_path: Path, redis: Any) -> fb.DataSet:
+@pytest.fixture
+def dataset(store: fb.DataStore) -> fb.DataSet:
     """An empty dataset."""
-    urls = {"memory": lambda: "memory:", "dir": lambda: f"dir:{tmp_path / 'store'}"}
-    urls["redis"] = lambda: f"redis://127.0.0.1:{redis()}/?prefix={tmp_path.name}:"
-    return fb.DataStore.connect(urls[request.param]()).root.create_dataset("fermilab/nova")
+    return store.root.create_dataset("fermilab/nova")
 
 
 def in_memory() -> fb.DataSet:

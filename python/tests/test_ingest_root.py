@@ -15,11 +15,10 @@ from femtobarn import _ingest_root
 from femtobarn._ingest_root import chunks
 
 
-@pytest.fixture(params=["memory", "dir"])
-def dataset(request: pytest.FixtureRequest, tmp_path: Path) -> fb.DataSet:
+@pytest.fixture
+def dataset(store: fb.DataStore) -> fb.DataSet:
     """An empty dataset."""
-    url = "memory:" if request.param == "memory" else f"dir:{tmp_path / 'store'}"
-    return fb.DataStore.connect(url).root.create_dataset("nano")
+    return store.root.create_dataset("nano")
 
 
 NUMBERS = {"run": np.array([1, 1, 2], "u4"), "luminosityBlock": np.array([7, 7, 1], "u4")}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
-from pathlib import Path
 from typing import Any
 
 import awkward as ak
@@ -34,12 +33,6 @@ class Vertex:
     tracks: list[fb.Ptr]
     own: list[Track]
     name: str = ""
-
-
-@pytest.fixture(params=["memory", "dir"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> fb.DataStore:
-    """An empty store."""
-    return fb.DataStore.connect("memory:" if request.param == "memory" else f"dir:{tmp_path / 'store'}")
 
 
 @pytest.fixture

@@ -1,0 +1,137 @@
+//! Events that were loaded with products of theirs.
+
+use super::*;
+
+/// Events that come with products of theirs.
+#[pyclass(frozen, module = "femtobarn._core")]
+pub struct Loader {
+    pub(super) loader: Mutex<Option<femtobarn::events::Loader>>,
+    pub(super) store: DataStore,
+    pub(super) types: Arc<Types>,
+    pub(super) names: Vec<ProductName>,
+}
+
+#[pymethods]
+impl Loader {
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Events>> {
+        let next = || {
+            locked(&self.loader)
+                .as_mut()
+                .and_then(Iterator::next)
+                .transpose()
+        };
+        let Some(loaded) = detached(py, next)? else {
+            return Ok(None);
+        };
+        Ok(Some(Events {
+            range: 0..loaded.len(),
+            loaded: Arc::new(loaded),
+            store: self.store.clone(),
+            types: self.types.clone(),
+            names: self.names.clone(),
+        }))
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| drop(locked(&self.loader).take()));
+    }
+}
+
+/// Events that were loaded, or some of them.
+#[pyclass(frozen, module = "femtobarn._core")]
+pub struct Events {
+    pub(super) loaded: Arc<Loaded>,
+    pub(super) range: Range<usize>,
+    pub(super) store: DataStore,
+    pub(super) types: Arc<Types>,
+    pub(super) names: Vec<ProductName>,
+}
+
+#[pymethods]
+impl Events {
+    fn __len__(&self) -> usize {
+        self.range.len()
+    }
+
+    /// Some of these events.
+    fn part(&self, start: usize, n: usize) -> Self {
+        let start = self.range.end.min(self.range.start.saturating_add(start));
+        Self {
+            loaded: self.loaded.clone(),
+            range: start..self.range.end.min(start.saturating_add(n)),
+            store: self.store.clone(),
+            types: self.types.clone(),
+            names: self.names.clone(),
+        }
+    }
+
+    /// The keys of all events, one behind the other.
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let n = self.range.len() * Descriptor::LENGTH;
+        PyBytes::new_with(py, n, |bytes| {
+            let events = self.loaded.descriptors_in(self.range.clone());
+            for (place, event) in bytes.chunks_mut(Descriptor::LENGTH).zip(events) {
+                place.copy_from_slice(&event.to_bytes());
+            }
+            Ok(())
+        })
+    }
+
+    /// The stored value of a product of an event.
+    fn value<'py>(
+        &self,
+        py: Python<'py>,
+        product: usize,
+        event: usize,
+    ) -> Option<Bound<'py, PyBytes>> {
+        let event = self.range.clone().nth(event)?;
+        let value = self.loaded.products.get(product)?.get(event)?;
+        Some(PyBytes::new(py, value))
+    }
+
+    /// Of each product, how many of these events have it.
+    fn counts(&self) -> Vec<usize> {
+        let count = |values: &femtobarn::events::Values| {
+            let own = values.iter().skip(self.range.start).take(self.range.len());
+            own.flatten().count()
+        };
+        self.loaded.products.iter().map(count).collect()
+    }
+
+    /// How many bytes the products have that were loaded.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        let products = self.loaded.products.iter();
+        products.map(femtobarn::events::Values::n_bytes).sum()
+    }
+
+    /// The numbers and the products as columns of an ntuple.
+    fn export(
+        &self,
+        py: Python<'_>,
+        numbers: [String; 3],
+        columns: Vec<ColumnSpec>,
+    ) -> PyResult<Batch> {
+        let wanted = columns.iter().map(column).collect::<PyResult<Vec<_>>>()?;
+        let arrays = detached(py, || {
+            let pieces = [(&*self.loaded, self.range.clone())];
+            let numbers = numbers.each_ref().map(String::as_str);
+            products::export(&self.types, &self.store, &pieces, &wanted, numbers)
+        })?;
+        Ok(Batch::plain(arrays, self.store.url()))
+    }
+
+    /// The products as columns.
+    fn arrays(&self, py: Python<'_>, with_numbers: bool) -> PyResult<Batch> {
+        let columns = || {
+            let pieces = [(&*self.loaded, self.range.clone())];
+            products::columns(&self.types, &self.store, &pieces, &self.names, with_numbers)
+        };
+        let arrays = detached(py, columns)?;
+        Ok(Batch::plain(arrays, self.store.url()))
+    }
+}

@@ -1,0 +1,130 @@
+//! Batches that are written.
+
+use super::*;
+
+/// Containers and products that are collected to be written.
+///
+/// Nobody waits for the lock with the GIL: who has it may be writing, and wants the GIL for an error.
+#[pyclass(frozen, module = "femtobarn._core")]
+pub struct WriteBatch {
+    pub(super) batch: Mutex<Option<femtobarn::events::WriteBatch>>,
+    pub(super) types: Arc<Types>,
+}
+
+impl WriteBatch {
+    fn with<T>(
+        &self,
+        run: impl FnOnce(&mut femtobarn::events::WriteBatch) -> Result<T, EventsError>,
+    ) -> PyResult<T> {
+        match locked(&self.batch).as_mut() {
+            Some(batch) => run(batch).map_err(events_to_python),
+            None => Err(usage("the batch is closed")),
+        }
+    }
+}
+
+#[pymethods]
+impl WriteBatch {
+    fn create(&self, py: Python<'_>, container: &[u8]) -> PyResult<()> {
+        let container = descriptor(container)?;
+        py.detach(|| self.with(|batch| batch.create(container)))
+    }
+
+    fn store(&self, py: Python<'_>, container: &[u8], name: Name, value: &[u8]) -> PyResult<()> {
+        let (container, name) = (descriptor(container)?, product_name(&name)?);
+        py.detach(|| self.with(|batch| batch.store(container, &name, value)))
+    }
+
+    /// Stores the values of a column of a form as products of containers, of those that have one.
+    #[pyo3(signature = (keys, name, values, form = "value"))]
+    fn store_rows(
+        &self,
+        py: Python<'_>,
+        keys: &[u8],
+        name: Name,
+        values: &Batches,
+        form: &str,
+    ) -> PyResult<()> {
+        let product = product_name(&name)?;
+        let form: Form = form.parse().map_err(to_python)?;
+        let (array, _) = values.single()?;
+        let n = keys.len() / Descriptor::LENGTH;
+        if array.len() != n {
+            let message = format!("{} values for {n} events", array.len());
+            return Err(usage(message));
+        }
+        // stored bytes are a vector behind the number of its items
+        let (type_name, head) = match form.is_bytes() {
+            true => (Form::BYTES, 8),
+            false => (name.1.as_str(), 0),
+        };
+        let rows = detached(py, || self.types.of(type_name, &name.0))?;
+        let encode = || {
+            let (array, there) = products::present(&array, form, &name.0)?;
+            Ok((rows.encode(&array)?, there))
+        };
+        let (encoded, there) = py.detach(encode).map_err(to_python)?;
+        let events = keys.chunks(Descriptor::LENGTH).map(descriptor);
+        let events = events.collect::<PyResult<Vec<_>>>()?;
+        let store = |batch: &mut femtobarn::events::WriteBatch| {
+            let is_there =
+                |at: &usize| there.as_ref().is_none_or(|all| all.get(*at) == Some(&true));
+            let having = (0..n).filter(is_there).filter_map(|at| events.get(at));
+            for (at, event) in having.enumerate() {
+                let value = encoded.get(at).and_then(|value| value.get(head..));
+                batch.store(*event, &product, value.unwrap_or_default())?;
+            }
+            Ok(())
+        };
+        py.detach(|| self.with(store))
+    }
+
+    /// Creates containers, of which these are the keys, one behind the other, with those that they are in.
+    fn create_all(&self, py: Python<'_>, keys: &[u8]) -> PyResult<()> {
+        let all = keys.chunks(Descriptor::LENGTH).map(descriptor);
+        let all = all.collect::<PyResult<Vec<_>>>()?;
+        let create = |batch: &mut femtobarn::events::WriteBatch| {
+            let mut last = None;
+            for container in &all {
+                let parent = container.placed_by();
+                if last.replace(parent) != Some(parent) {
+                    let item = Item::new(batch.datastore().clone(), parent.descriptor());
+                    for above in std::iter::successors(Some(item), Item::above) {
+                        if above.number().is_some() {
+                            batch.create(above.descriptor())?;
+                        }
+                    }
+                }
+                batch.create(*container)?;
+            }
+            Ok(())
+        };
+        py.detach(|| self.with(create))
+    }
+
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.with(|batch| batch.flush()))
+    }
+
+    fn take_kept(&self, py: Python<'_>) -> PyResult<Vec<(Py<PyBytes>, String, String)>> {
+        let ids = py.detach(|| self.with(|batch| Ok(batch.take_kept())))?;
+        Ok(kept(py, ids))
+    }
+
+    /// Writes what is left; nothing can be added any more. The products that were kept.
+    fn close(&self, py: Python<'_>) -> PyResult<Vec<(Py<PyBytes>, String, String)>> {
+        let Some(batch) = py.detach(|| locked(&self.batch).take()) else {
+            return Ok(Vec::new());
+        };
+        let written = detached(py, || batch.finish())?;
+        Ok(kept(py, written.kept))
+    }
+
+    fn __len__(&self, py: Python<'_>) -> usize {
+        let len = || {
+            let batch = locked(&self.batch);
+            batch.as_ref().map_or(0, femtobarn::events::WriteBatch::len)
+        };
+        py.detach(len)
+    }
+}
