@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextvars
 import heapq
 import os
-import pickle
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from femtobarn._checkpoint import Checkpoint, described
 from femtobarn._containers import _Holder
 from femtobarn._libraries import optional
 from femtobarn._ntuple import NTuple
@@ -29,7 +27,6 @@ __all__ = ["ProcessError", "ProcessResult", "process"]
 
 _TRIES = 3
 _BATCH = 64
-_CHECKPOINT_EVERY = 5.0  # seconds
 
 # What says that nobody waits any more for what this context processes.
 STOP: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar("femtobarn-stop", default=None)
@@ -112,7 +109,7 @@ def process(
         Whether a bar is shown; by default on a terminal and in a notebook.
     checkpoint : str or path, optional
         A file that notes what is done, every few seconds; called again with the same arguments, `process` goes on
-        there. It is removed at the end. It is pickled: it must come from nobody else.
+        there, and with others it is an error. It is removed at the end. It is pickled: it must come from nobody else.
     on_error : str
         "raise", "skip" the events that fail, or "retry" them, three times in all, before the error is raised.
 
@@ -154,7 +151,8 @@ def process(
     if comm is not None and comm.rank > 0:
         serve_mpi(work, task, comm)
         return _shared(comm, None, None)
-    state = _Checkpoint(checkpoint, (work.name, by, output_batch_size)).load()
+    identity = {} if checkpoint is None else _identity(work, task, by, output_batch_size, on_error)
+    state = Checkpoint(checkpoint, identity)
     try:
         result = _run(work, task, state, executor, workers, (output_batch_size, input_batch_size), on_error, progress)
     except BaseException as error:
@@ -162,6 +160,18 @@ def process(
             _shared(comm, None, error)
         raise
     return result if comm is None else _shared(comm, result, None)
+
+
+def _identity(work: Work, task: Task, by: str, size: int, on_error: str) -> dict[str, str]:
+    """Return what must be the same for a run to be continued."""
+    return {
+        **work.identity(),
+        "by": by,
+        "output_batch_size": str(size),
+        "on_error": on_error,
+        "function": described(task.function),
+        "reduce": "none" if task.reduce is None else described(task.reduce),
+    }
 
 
 def _work(source: Any, preload: tuple[Any, ...]) -> Work:
@@ -207,66 +217,10 @@ def _pool(work: Work, task: Task, executor: Any, workers: int | None) -> Pool:
     )
 
 
-@dataclass
-class _State:
-    """What is done, up to a piece: this is in the checkpoint."""
-
-    n_pieces: int = 0
-    n_events: int = 0
-    after: Any = None
-    values: list[Any] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
-
-    def add(self, outcome: Outcome, reduce: Callable[[Any, Any], Any] | None, after: Any) -> None:
-        self.n_pieces += 1
-        self.n_events += outcome.n
-        self.after = after
-        self.failures += outcome.failures
-        if reduce is None or not self.values:
-            self.values += outcome.values
-        else:
-            for value in outcome.values:
-                self.values[0] = reduce(self.values[0], value)
-
-
-class _Checkpoint:
-    """The file that notes what is done."""
-
-    def __init__(self, path: PathLike | None, identity: Any) -> None:
-        self._path = None if path is None else Path(path)
-        self._identity = identity
-        self._since = time.monotonic()
-        self.state = _State()
-
-    def load(self) -> _Checkpoint:
-        if self._path is not None and self._path.exists():
-            identity, self.state = pickle.loads(self._path.read_bytes())
-            if identity != self._identity:
-                raise UsageError(
-                    f"{self._path}: this checkpoint is of {identity}, not of {self._identity}: remove it to begin anew"
-                )
-        return self
-
-    def save(self, *, now: bool) -> None:
-        if self._path is None or (not now and time.monotonic() - self._since < _CHECKPOINT_EVERY):
-            return
-        beside = self._path.with_name(f".{self._path.name}.partial-{os.getpid()}")
-        with beside.open("wb") as file:
-            pickle.dump((self._identity, self.state), file)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self._path)
-        self._since = time.monotonic()
-
-    def remove(self) -> None:
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
-
-
 def _run(
     work: Work,
     task: Task,
-    checkpoint: _Checkpoint,
+    checkpoint: Checkpoint,
     executor: Any,
     workers: int | None,
     sizes: tuple[int, int],
@@ -286,8 +240,13 @@ def _run(
                 if stop is not None and stop.is_set():
                     raise ProcessError(f"{work.name}: stopped behind {n} events")
         ends_early = False
+    except BaseException as error:
+        try:
+            checkpoint.save(now=True)
+        except FemtobarnError as failed:
+            error.add_note(str(failed))
+        raise
     finally:
-        checkpoint.save(now=ends_early)
         pool.close(ends_early=ends_early)
         close = getattr(pieces, "close", None)
         if close is not None:
@@ -303,7 +262,7 @@ def _master(
     task: Task,
     pool: Pool,
     pieces: Iterator[Piece],
-    checkpoint: _Checkpoint,
+    checkpoint: Checkpoint,
     statistics: ProcessStatistics,
     on_error: str,
 ) -> Iterator[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -85,6 +86,9 @@ class Work(Protocol):
 
     name: str
 
+    def identity(self) -> dict[str, str]:
+        """Return what tells it from other work, for a checkpoint."""
+
     def pieces(self, sizes: tuple[int, int], number: int, after: Any, *, loads: bool) -> Iterator[Piece]:
         """Iterate over the pieces, from one on, behind what was done before.
 
@@ -113,6 +117,10 @@ class StoreWork:
         self._products = [container._resolve(product) for product in products]
         self.name = f"{self._store.url} {container}"
 
+    def identity(self) -> dict[str, str]:
+        # The key has the UUID of the dataset, which is another one if that was deleted and made anew.
+        return {"events": f"{self.name} (key {self._key.hex()})", "preload": str(self._products)}
+
     def __getstate__(self) -> dict[str, Any]:
         """In another process, the store is opened to be read: only one may write to a folder."""
         return {**self.__dict__, "_store": self._store._as_read()}
@@ -124,7 +132,8 @@ class StoreWork:
     def pieces(self, sizes: tuple[int, int], number: int, after: bytes | None, *, loads: bool) -> Iterator[Piece]:
         size, input_size = sizes
         products = self._products if loads else []
-        loader = self._store._core.loader(self._key, products, max(input_size, size), 2, after)
+        # Whole pieces, so that where they are cut does not depend on what is fetched together.
+        loader = self._store._core.loader(self._key, products, max(input_size // size, 1) * size, 2, after)
         try:
             for events in loader:
                 whole = EventBatch(self._store, events, products)
@@ -167,7 +176,18 @@ class NTupleWork:
     def __init__(self, ntuple: NTuple, fields: tuple[str, ...]) -> None:
         self._ntuple = ntuple
         self._fields = list(fields) or None
-        self.name = f"{ntuple!r}"
+        files = ntuple.files
+        where = files[0][0] if len(files) == 1 else f"{len(files)} files"
+        self.name = f"{ntuple.name} ({where})"
+
+    def identity(self) -> dict[str, str]:
+        core = self._ntuple._core
+        files = [(*origin, *state) for origin, state in zip(core.origins(), core.states(), strict=True)]
+        digest = hashlib.sha256(repr(files).encode()).hexdigest()[:16]
+        return {
+            "events": f"{self.name}, {self._ntuple.num_entries} entries (names, sizes and times of files {digest})",
+            "preload": str(self._fields),
+        }
 
     def pieces(self, sizes: tuple[int, int], number: int, after: int | None, *, loads: bool) -> Iterator[Piece]:
         size, input_size = sizes

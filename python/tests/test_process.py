@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import femtobarn as fb
+from femtobarn._checkpoint import Checkpoint
 
 N = 5000
 
@@ -173,44 +174,198 @@ def test_events_of_processes_that_die_are_done_again(
         process(dataset, always_dies, executor="processes")
 
 
+SEEN: list[int] = []
+
+
+def noted(event: Any) -> int:
+    """Note that an event came, and say when half have."""
+    n = number(event)
+    SEEN.append(n)
+    if n == 2500 and os.environ.get("SAYS_HALF"):
+        print("half", flush=True)
+    return n
+
+
 def test_a_run_that_was_broken_off_is_continued(url: str, tmp_path: Path) -> None:
     checkpoint = tmp_path / "checkpoint"
-    command = [sys.executable, "-c", _BROKEN_OFF, url, str(checkpoint)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    command = [sys.executable, "-c", _BROKEN_OFF, url, str(checkpoint), noted.__module__]
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    environment = {**os.environ, "PYTHONPATH": path, "SAYS_HALF": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as program:
         assert program.stdout is not None
         assert program.stdout.readline().strip() == "half"
         os.kill(program.pid, signal.SIGKILL)
     assert checkpoint.exists()
     dataset = fb.DataStore.connect(url, mode="r")["a"]
-    seen: list[int] = []
-    result = process(dataset, lambda event: (seen.append(number(event)), number(event))[1], checkpoint=checkpoint)
+    SEEN.clear()
+    result = process(dataset, noted, checkpoint=checkpoint)
     assert result.value == list(range(N))
     assert result.n_events == N
-    assert 0 < len(seen) < N
+    assert 0 < len(SEEN) < N
     assert not checkpoint.exists()
-    with pytest.raises(fb.ProcessError, match="ZeroDivisionError"):
-        process(dataset, number, checkpoint=checkpoint, reduce=lambda a, b: 1 // 0)
-    with pytest.raises(fb.UsageError, match="remove it to begin anew"):
-        process(dataset, number, checkpoint=checkpoint, output_batch_size=3)
 
 
 _BROKEN_OFF = """
 import sys
-import femtobarn as fb
-import femtobarn._process
-femtobarn._process._CHECKPOINT_EVERY = 0.0
-import test_process
-def function(event):
-    n = test_process.number(event)
-    if n == 2500:
-        print("half", flush=True)
-    return n
-dataset = fb.DataStore.connect(sys.argv[1], mode="r")["a"]
-fb.process(dataset, function, preload=["n"], workers=1, checkpoint=sys.argv[2])
 import time
+import femtobarn as fb
+from femtobarn import _checkpoint
+_checkpoint._EVERY, _checkpoint._MOST = 0.0, 1e9
+import test_process
+if sys.argv[3:]:
+    test_process.noted.__module__ = sys.argv[3]  # as pytest calls it
+dataset = fb.DataStore.connect(sys.argv[1], mode="r")["a"]
+fb.process(dataset, test_process.noted, preload=["n"], workers=1, checkpoint=sys.argv[2])
 time.sleep(60)
 """
+
+
+def test_what_reduce_has_left_by_halves_is_not_noted(dataset: fb.DataSet, tmp_path: Path) -> None:
+    # A piece was counted before its value was put to the others: 477004 came of a run that was continued.
+    checkpoint = tmp_path / "checkpoint"
+    broken = {"again": False}
+
+    def sums(a: list[int], b: list[int]) -> list[int]:
+        if a[1] + b[1] > 2500 and not broken["again"]:
+            broken["again"] = True
+            a[0] += 10**9  # it changes what it was given, before it fails
+            raise KeyboardInterrupt
+        a[0] += b[0]
+        a[1] += b[1]
+        return a
+
+    def first(batch: Any) -> list[int]:
+        return [int(np.sum(batch.arrays().n)), len(batch)]
+
+    for every in (0.0, 5.0):
+        broken["again"] = False
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("femtobarn._checkpoint._EVERY", every)
+            with pytest.raises(KeyboardInterrupt):
+                process(dataset, first, by="batch", reduce=sums, checkpoint=checkpoint)
+            assert process(dataset, first, by="batch", reduce=sums, checkpoint=checkpoint).value == [
+                N * (N - 1) // 2,
+                N,
+            ]
+
+
+def fails_late(event: Any) -> int:
+    if number(event) == 4000:
+        raise ValueError("too late")
+    return number(event)
+
+
+def test_a_checkpoint_is_of_one_work_only(dataset: fb.DataSet, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    memory = fb.DataStore.connect("memory:")
+
+    def filled() -> fb.DataSet:
+        made = memory.root.create_dataset("a")
+        with memory.write_batch() as batch:
+            batch.store_arrays(made, {"n": np.arange(N), "m": np.arange(N)}, run=1, subrun=1, event=np.arange(N))
+        return made
+
+    made = filled()
+    function: Any = fails_late
+
+    def broken_off() -> None:
+        path.unlink(missing_ok=True)
+        with pytest.raises(fb.ProcessError):
+            process(made, fails_late, checkpoint=path)
+
+    broken_off()
+    with pytest.raises(fb.UsageError, match=r"of other work \(events: .*dataset 'a'.* there, .*run 1.* here"):
+        process(made[1], function, checkpoint=path)
+    for options, what in [
+        ({"preload": ["n", "m"]}, "preload"),
+        ({"reduce": together}, "reduce: none there"),
+        ({"on_error": "skip"}, "on_error: raise there, skip here"),
+        ({"by": "batch"}, "by: event there"),
+        ({"output_batch_size": 63}, "output_batch_size: 64 there, 63 here"),
+    ]:
+        with pytest.raises(fb.UsageError, match=what):
+            process(made, fails_late, checkpoint=path, **options)
+    with pytest.raises(fb.UsageError, match=r"function: .*fails_late \(code .*remove the file to begin anew"):
+        process(made, number, checkpoint=path)
+    code = fails_late.__code__
+    try:
+        fails_late.__code__ = code.replace(co_consts=tuple(7000 if c == 4000 else c for c in code.co_consts))
+        with pytest.raises(fb.UsageError, match=r"work \(function: "):
+            process(made, fails_late, checkpoint=path)
+    finally:
+        fails_late.__code__ = code
+    made.delete()
+    made = filled()
+    with pytest.raises(fb.UsageError, match="of other work"):
+        process(made, fails_late, checkpoint=path)
+    ntuples = []
+    for n in range(2):
+        file = tmp_path / f"{n}" / "a.root"
+        file.parent.mkdir()
+        fb.write(file, {"n": np.arange(100)}, name="Events")
+        ntuples.append(fb.open(f"{file}:Events"))
+    path.unlink()
+    with pytest.raises(fb.ProcessError):
+        process(ntuples[0], zero_division, checkpoint=path)
+    with pytest.raises(fb.UsageError, match="events: Events"):
+        process(ntuples[1], zero_division, checkpoint=path)
+    (tmp_path / "0" / "a.root").unlink()
+    fb.write(tmp_path / "0" / "a.root", {"n": np.arange(100) + 1}, name="Events")
+    with pytest.raises(fb.UsageError, match="sizes and times of files"):
+        process(fb.open(f"{tmp_path / '0' / 'a.root'}:Events"), zero_division, checkpoint=path)
+
+
+def zero_division(event: Any) -> float:
+    return 1 / 0
+
+
+def test_pieces_are_cut_alike_whatever_is_fetched_together(dataset: fb.DataSet) -> None:
+    found = [
+        process(dataset, len, by="batch", output_batch_size=300, input_batch_size=size).value for size in (1000, 4999)
+    ]
+    assert found == [[300] * 16 + [200]] * 2
+
+
+def test_checkpoints_that_cannot_be_used_are_told(dataset: fb.DataSet, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    for content in (b"", b"nonsense", b"\x80\x04N.", b"\x80\x04K\x01K\x02\x86."):
+        path.write_bytes(content)
+        with pytest.raises(fb.FormatError, match=r"checkpoint: this is no checkpoint .*remove it"):
+            process(dataset, number, checkpoint=path)
+    path.unlink()
+    called: list[int] = []
+    with pytest.raises(fb.UsageError, match="there is no folder"):
+        process(dataset, called.append, checkpoint=tmp_path / "missing" / "checkpoint")
+    with pytest.raises(fb.UsageError, match="this is a folder"):
+        process(dataset, called.append, checkpoint=tmp_path)
+    assert called == []
+    with pytest.raises(fb.UsageError, match="the results cannot be pickled"):
+        process(dataset, lambda event: lambda: event, checkpoint=path)
+    assert list(tmp_path.iterdir()) == []
+
+
+class Slow:
+    """What takes a while to be pickled."""
+
+    saved = 0
+
+    def __reduce__(self) -> Any:
+        self.saved += 1
+        time.sleep(0.02)
+        return (Slow, ())
+
+
+def test_what_a_checkpoint_costs_is_a_small_part(tmp_path: Path) -> None:
+    slow = Slow()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("femtobarn._checkpoint._EVERY", 0.0)
+        checkpoint = Checkpoint(tmp_path / "checkpoint", {})
+        checkpoint.state.values.append(slow)
+        until = time.monotonic() + 1
+        while time.monotonic() < until:
+            checkpoint.save(now=False)
+            time.sleep(0.001)
+    assert 1 <= slow.saved <= 3
 
 
 def test_work_is_balanced_however_long_events_take(dataset: fb.DataSet) -> None:
