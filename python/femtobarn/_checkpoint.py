@@ -188,8 +188,8 @@ def _text(value: Any, depth: int) -> str:
         return _text((value.__func__, value.__self__), inner)
     if hasattr(value, "func") and hasattr(value, "args"):
         return _text((value.func, value.args, _items(value.keywords)), inner)
-    if callable(value) and isinstance(getattr(type(value), "__call__", None), types.FunctionType):
-        return _text((type(value).__qualname__, type(value).__call__, _items(getattr(value, "__dict__", None))), inner)
+    if isinstance(call := type(value).__dict__.get("__call__"), types.FunctionType):
+        return _text((type(value).__qualname__, call, _items(getattr(value, "__dict__", None))), inner)
     return f"{type(value).__module__}.{type(value).__qualname__} {getattr(value, '__qualname__', '')}"
 
 

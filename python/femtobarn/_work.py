@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import hashlib
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from femtobarn._prefetch import EventBatch
+from femtobarn._prefetch import EventBatch, opened
 
 if TYPE_CHECKING:
     from femtobarn._containers import _Holder
     from femtobarn._datastore import DataStore
     from femtobarn._ntuple import NTuple
 
-__all__ = ["Failure", "NTupleWork", "Outcome", "Piece", "StoreWork", "Task", "Work", "run"]
+__all__ = ["Failure", "NTupleWork", "Outcome", "Piece", "StoreWork", "Task", "Work", "failure", "run", "run_singly"]
 
 _KEY = 40
+# By which experiments number their events: CMS, ATLAS, FCC and others.
+_NUMBERS = (
+    ("run", "luminosityBlock", "event"),
+    ("runNumber", "lumiBlock", "eventNumber"),
+    ("runNumber", "eventNumber"),
+    ("run", "lumi", "event"),
+    ("run", "subrun", "event"),
+    ("run", "event"),
+)
 
 
 @dataclass(frozen=True)
@@ -61,14 +70,16 @@ class Outcome:
 
     piece: int
     n: int
-    values: list[Any]
-    failures: list[Failure]
+    values: list[Any] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
     worker: str = ""
+    is_local: bool = False  # whether the worker has loaded it
     waited: float = 0.0
     loading: float = 0.0
     processing: float = 0.0
     began: float = 0.0
     raised: BaseException | None = None
+    what: str = "the function"  # that has raised it
 
 
 @dataclass(frozen=True)
@@ -101,6 +112,9 @@ class Work(Protocol):
     def each(self, loaded: Any) -> Iterator[Any]:
         """Iterate over the events of what was loaded."""
 
+    def single(self, piece: Piece, at: int) -> Piece:
+        """Return one of the events of a piece."""
+
     def where(self, piece: Piece, at: int | None) -> str:
         """Say which events a piece has, or which one of them it is."""
 
@@ -127,7 +141,7 @@ class StoreWork:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         url, mode, settings = state.pop("_store")
-        self.__dict__.update(state, _store=_connected(url, mode, tuple(settings.items())))
+        self.__dict__.update(state, _store=opened(url, mode, tuple(settings.items())))
 
     def pieces(self, sizes: tuple[int, int], number: int, after: bytes | None, *, loads: bool) -> Iterator[Piece]:
         size, input_size = sizes
@@ -152,6 +166,9 @@ class StoreWork:
     def each(self, loaded: EventBatch) -> Iterator[Any]:
         return iter(loaded)
 
+    def single(self, piece: Piece, at: int) -> Piece:
+        return Piece(piece.number, 1, piece.keys[at * _KEY : (at + 1) * _KEY])
+
     def where(self, piece: Piece, at: int | None) -> str:
         numbers = [int.from_bytes(piece.keys[i : i + 8], "big") for i in range(0, len(piece.keys), 8)]
         first, last = (numbers[i : i + 5][2:] for i in (0 if at is None else at * 5, len(numbers) - 5))
@@ -160,14 +177,6 @@ class StoreWork:
 
     def last(self, piece: Piece) -> bytes:
         return piece.keys[-_KEY:]
-
-
-@functools.cache
-def _connected(url: str, mode: str, settings: tuple[tuple[str, str], ...]) -> DataStore:
-    """Return a store of this process, which all pieces share."""
-    from femtobarn._datastore import reconnect
-
-    return reconnect(url, mode, dict(settings))
 
 
 class NTupleWork:
@@ -211,17 +220,28 @@ class NTupleWork:
     def each(self, loaded: Any) -> Iterator[Any]:
         return iter(loaded)
 
+    def single(self, piece: Piece, at: int) -> Piece:
+        return Piece(piece.number, 1, start=piece.start + at)
+
     def where(self, piece: Piece, at: int | None) -> str:
-        if at is not None:
-            return f"entry {piece.start + at}"
-        return f"entries {piece.start} to {piece.start + piece.n - 1}"
+        if at is None and piece.n > 1:
+            return f"entries {piece.start} to {piece.start + piece.n - 1}"
+        entry = piece.start + (at or 0)
+        names = next((names for names in _NUMBERS if all(name in self._ntuple for name in names)), ())
+        with contextlib.suppress(Exception):  # an entry that cannot be read is still told
+            record = self._ntuple.arrays(list(names), entry_start=entry, entry_stop=entry + 1)
+            numbers = ", ".join(f"{name} {record[name][0]}" for name in names)
+            return f"entry {entry} ({numbers})" if names else f"entry {entry}"
+        return f"entry {entry}"
 
     def last(self, piece: Piece) -> int:
         return piece.start + piece.n
 
 
-def run(work: Work, task: Task, piece: Piece, loaded: Any) -> tuple[list[Any], list[Failure], BaseException | None]:
-    """Call the function for a piece.
+def run(
+    work: Work, task: Task, piece: Piece, loaded: Any, outcome: Outcome, stops: Callable[[], bool] | None = None
+) -> None:
+    """Call the function for a piece, and note what comes of it.
 
     Parameters
     ----------
@@ -233,28 +253,50 @@ def run(work: Work, task: Task, piece: Piece, loaded: Any) -> tuple[list[Any], l
         The piece.
     loaded : object
         Its events.
-
-    Returns
-    -------
-    tuple
-        The results, one if they are put together; what failed; the error that ends the work, if one does.
+    outcome : Outcome
+        Takes the results, put together if they are; what failed; the error that ends the work, if one does.
+    stops : callable, optional
+        Returns whether nobody waits for the outcome any more.
     """
-    values: list[Any] = []
-    failures: list[Failure] = []
     items = enumerate(work.each(loaded)) if task.by_event else iter([(None, loaded)])
+    values = outcome.values
     for at, item in items:
+        if stops is not None and stops():
+            return
         try:
             value = task.function(item)
-        except Exception as error:
-            failure = Failure(work.where(piece, at), repr(error), traceback.format_exc())
-            failures.append(failure)
-            if not task.skips:
-                return values, failures, error
+        except BaseException as error:  # of `sys.exit`, too, the event must be known
+            outcome.failures.append(failure(work.where(piece, at), error))
+            if not (task.skips and isinstance(error, Exception)):
+                outcome.raised = error
+                return
             continue
         if value is None:
             continue
-        if task.reduce is not None and values:
-            values[0] = task.reduce(values[0], value)
-        else:
+        if task.reduce is None or not values:
             values.append(value)
-    return values, failures, None
+            continue
+        try:
+            values[0] = task.reduce(values[0], value)
+        except BaseException as error:
+            outcome.raised, outcome.what = error, "reduce"
+            return
+
+
+def run_singly(work: Work, task: Task, piece: Piece, outcome: Outcome, stops: Callable[[], bool] | None) -> None:
+    """Load and process the events of a piece one by one, without those that cannot be loaded."""
+    for at in range(piece.n):
+        one = work.single(piece, at)
+        try:
+            loaded = work.load(one)
+        except Exception as error:
+            outcome.failures.append(failure(work.where(one, None), error))
+            continue
+        run(work, task, one, loaded, outcome, stops)
+        if outcome.raised is not None:
+            return
+
+
+def failure(where: str, error: BaseException) -> Failure:
+    """Return what is noted of an error."""
+    return Failure(where, repr(error), "".join(traceback.format_exception(error)))
