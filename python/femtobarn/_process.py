@@ -6,6 +6,7 @@ import contextlib
 import contextvars
 import os
 import pickle
+import reprlib
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -41,7 +42,7 @@ class ProcessError(FemtobarnError, RuntimeError):
     kind = "process-failed"
 
 
-@dataclass
+@dataclass(repr=False)
 class ProcessResult:
     """What came of processing events.
 
@@ -62,6 +63,12 @@ class ProcessResult:
     n_events: int
     failures: list[Failure]
     statistics: ProcessStatistics
+
+    def __repr__(self) -> str:
+        value = reprlib.repr(self.value)
+        skipped = f", {len(self.failures):,} failures" if self.failures else ""
+        statistics = f"{self.statistics.total_time:.3g} s on {self.statistics.n_workers} workers"
+        return f"<ProcessResult {value}: {self.n_events:,} events in {statistics}{skipped}>"
 
 
 def process(

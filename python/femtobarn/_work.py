@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from femtobarn._prefetch import EventBatch, opened
+from femtobarn._statistics import TimeStatistics
 
 if TYPE_CHECKING:
     from femtobarn._containers import _Holder
@@ -77,6 +79,7 @@ class Outcome:
     waited: float = 0.0
     loading: float = 0.0
     processing: float = 0.0
+    calls: TimeStatistics = field(default_factory=TimeStatistics)
     began: float = 0.0
     raised: BaseException | None = None
     what: str = "the function"  # that has raised it
@@ -259,13 +262,32 @@ def run(
         Returns whether nobody waits for the outcome any more.
     """
     items = enumerate(work.each(loaded)) if task.by_event else iter([(None, loaded)])
+    times: list[float] = []
+    try:
+        _run(work, task, piece, items, outcome, times, stops)
+    finally:
+        outcome.calls = outcome.calls.merged(TimeStatistics.of(times))
+
+
+def _run(
+    work: Work,
+    task: Task,
+    piece: Piece,
+    items: Iterator[tuple[int | None, Any]],
+    outcome: Outcome,
+    times: list[float],
+    stops: Callable[[], bool] | None,
+) -> None:
     values = outcome.values
     for at, item in items:
         if stops is not None and stops():
             return
+        began = time.perf_counter()
         try:
             value = task.function(item)
+            times.append(time.perf_counter() - began)
         except BaseException as error:  # of `sys.exit`, too, the event must be known
+            times.append(time.perf_counter() - began)
             outcome.failures.append(failure(work.where(piece, at), error))
             if not (task.skips and isinstance(error, Exception)):
                 outcome.raised = error

@@ -383,11 +383,40 @@ def test_statistics_say_who_did_what(dataset: fb.DataSet) -> None:
     statistics = process(dataset, slowly).statistics
     told = json.loads(statistics.to_json())
     assert told["total_events_processed"] == N == sum(worker["events"] for worker in told["workers"].values())
-    assert set(told["workers"]["thread 0"]) == {"events", "batches", "processing", "loading", "waiting"}
+    thread = told["workers"]["thread 0"]
+    times = {"processing_time", "waiting_time"}
+    numbers = {"events", "local_events", "batches", "processing", "loading", "waiting"}
+    assert set(thread) == numbers | times
+    assert all(set(thread[name]) == {"num", "min", "max", "avg", "var"} for name in times)
+    assert thread["processing_time"]["num"] == thread["events"]
+    assert thread["waiting_time"]["num"] == thread["batches"]
+    calls = thread["processing_time"]
+    assert 0.0005 <= calls["min"] < calls["avg"] < calls["max"]
+    assert calls["avg"] * calls["num"] == pytest.approx(thread["processing"], rel=0.3)
+    assert thread["local_events"] == 0
+    assert "(0 loaded locally)" in str(statistics)
+    elsewhere = process(dataset, number, executor="processes").statistics
+    assert sum(worker.local_events for worker in elsewhere.workers.values()) == N
     assert 0 < told["efficiency"] <= 1
     assert f"{N:,} events" in str(statistics)
     pytest.importorskip("matplotlib").use("Agg")
     assert "seconds" in statistics.plot().get_xlabel()
+
+
+def test_times_that_are_merged_are_those_of_all_together() -> None:
+    times = np.random.default_rng(1).exponential(size=1000)
+    parts = [fb.TimeStatistics.of(part.tolist()) for part in np.split(times, [0, 3, 500])]
+    merged = fb.TimeStatistics()
+    for part in parts:
+        merged = merged.merged(part)
+    assert (merged.num, merged.min, merged.max) == (1000, times.min(), times.max())
+    assert (merged.avg, merged.var) == pytest.approx((times.mean(), times.var()))
+
+
+def test_results_are_short_when_they_are_shown(dataset: fb.DataSet) -> None:
+    result = process(dataset, number)
+    assert repr(result).startswith("<ProcessResult [0, 1, 2, 3, 4, 5, ...]: 5,000 events in ")
+    assert len(repr(result)) < 100
 
 
 def test_entries_of_ntuples_are_processed_alike(tmp_path: Path) -> None:
