@@ -392,7 +392,7 @@ def test_statistics_say_who_did_what(dataset: fb.DataSet) -> None:
     assert thread["waiting_time"]["num"] == thread["batches"]
     calls = thread["processing_time"]
     assert 0.0005 <= calls["min"] < calls["avg"] < calls["max"]
-    assert calls["avg"] * calls["num"] == pytest.approx(thread["processing"], rel=0.3)
+    assert 0.0005 * calls["num"] <= calls["avg"] * calls["num"] <= thread["processing"]
     assert thread["local_events"] == 0
     assert "(0 loaded locally)" in str(statistics)
     elsewhere = process(dataset, number, executor="processes").statistics
@@ -514,7 +514,10 @@ def test_results_that_wait_for_their_turn_are_bounded(dataset: fb.DataSet, monke
         n = number(event)
         seen.append(n)
         if n == 0:
-            time.sleep(0.5)
+            deadline = time.monotonic() + 30
+            while max(seen) <= 4 * 90 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            time.sleep(0.2)  # more would come now
             seen[0] = max(seen)
         return n
 
@@ -561,13 +564,13 @@ def test_errors_that_cannot_be_sent_name_the_event(dataset: fb.DataSet) -> None:
     with concurrent.futures.ProcessPoolExecutor(2) as pool:
         for executor in ("processes", pool, "threads"):
             with pytest.raises(fb.ProcessError, match=r"run 3, subrun \d+, event 3000: .*1 and 2"):
-                process(dataset, raises_two, executor=executor)
+                process(dataset, raises_two, executor=executor, workers=1)
             with pytest.raises(fb.ProcessError, match=r"event 3000: SystemExit\('out'\)"):
-                process(dataset, exits, executor=executor, on_error="skip")
+                process(dataset, exits, executor=executor, workers=1, on_error="skip")
         for function, message in [(gives_unloadable, "cannot be had from"), (gives_lambda, "cannot be sent to")]:
             for executor in ("processes", pool):
                 with pytest.raises(fb.ProcessError, match=rf"run \d+, subrun \d+, event .*{message} another process"):
-                    process(dataset, function, executor=executor)
+                    process(dataset, function, executor=executor, workers=1)
     with pytest.raises(fb.ProcessError, match=r"reduce failed for run \d+.*unsupported operand"):
         process(dataset, number, reduce=lambda a, b: a + "x")
     with pytest.raises(fb.ProcessError, match=r"reduce failed at run \d+.*unsupported operand"):
@@ -600,7 +603,7 @@ def test_threads_stop_when_the_work_is_broken_off(dataset: fb.DataSet) -> None:
         for executor in ("threads", pool):
             with pytest.raises(fb.ProcessError):
                 process(dataset, function, executor=executor)
-            time.sleep(0.05)
+            time.sleep(0.3)
             n_seen = len(seen)
             time.sleep(0.2)
             assert len(seen) == n_seen
@@ -609,7 +612,7 @@ def test_threads_stop_when_the_work_is_broken_off(dataset: fb.DataSet) -> None:
 def test_events_that_kill_or_cannot_be_loaded_are_skipped(
     dataset: fb.DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    skipped = process(dataset, dies_at_3000, executor="processes", on_error="skip", output_batch_size=8)
+    skipped = process(dataset, dies_at_3000, executor="processes", workers=2, on_error="skip", output_batch_size=8)
     (failure,) = skipped.failures
     assert "3 processes died over" in failure.error
     first = 3000 // 8 * 8
@@ -625,7 +628,7 @@ def test_events_that_kill_or_cannot_be_loaded_are_skipped(
     for file in [file for file in (tmp_path / "large").rglob("*") if file.is_file()]:
         file.unlink()
     for executor in ("threads", "processes"):
-        options = {"executor": executor, "output_batch_size": 5, "input_batch_size": 5}
+        options = {"executor": executor, "workers": 1, "output_batch_size": 5, "input_batch_size": 5}
         with pytest.raises(Exception, match=r"large"):
             process(subrun, length, **options)
         skipped = process(subrun, length, on_error="skip", **options)
