@@ -33,7 +33,7 @@ from femtobarn._ptr import Ptr
 from femtobarn._report import Report
 from femtobarn._reshape import clone, reshape, skim
 from femtobarn._spec import Cardinality, Class, Enum, Projected, Type
-from femtobarn._statistics import ProcessStatistics, WorkerStatistics
+from femtobarn._statistics import ProcessStatistics, TimeStatistics, WorkerStatistics
 from femtobarn._work import Failure
 from femtobarn._workers import WorkerDiedError
 from femtobarn._writable_directory import WritableDirectory
@@ -106,6 +106,7 @@ __all__ = [
     "SourceMetrics",
     "SubRun",
     "Swept",
+    "TimeStatistics",
     "Type",
     "UnreadableWarning",
     "UsageError",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from femtobarn import _core
     from femtobarn._datastore import DataStore
 
-__all__ = ["EventBatch", "PrefetchedEvent", "Prefetcher"]
+__all__ = ["EventBatch", "PrefetchedEvent", "Prefetcher", "opened"]
 
 _MANY = 4  # events whose products are decoded together; numbers of fewer are had sooner one by one
 
@@ -28,6 +29,11 @@ class PrefetchedEvent(Event):
         super().__init__(batch._store, batch._keys[at * 40 : at * 40 + 40])
         self._batch = batch
         self._at = at
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Elsewhere, it is an event that loads its products from the store, which is opened to be read."""
+        url, mode, settings = self._store._as_read()
+        return _event, (url, mode, tuple(settings.items()), self._key)
 
     def load(
         self, label: str, form: Any = None, *, typename: Any = None, default: Any = MISSING, unpickle: bool = False
@@ -49,6 +55,18 @@ class PrefetchedEvent(Event):
                 stored = self._batch._events.value(at, self._at)
                 return None if stored is None else (at, stored)
         return None
+
+
+def _event(url: str, mode: str, settings: tuple[tuple[str, str], ...], key: bytes) -> Event:
+    return Event(opened(url, mode, settings), key)
+
+
+@functools.cache
+def opened(url: str, mode: str, settings: tuple[tuple[str, str], ...]) -> DataStore:
+    """Return a store of this process, which all share to whom it was sent."""
+    from femtobarn._datastore import reconnect
+
+    return reconnect(url, mode, dict(settings))
 
 
 class EventBatch:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
-import heapq
 import os
 import pickle
+import reprlib
+import sys
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from femtobarn._checkpoint import Checkpoint, State, described
 from femtobarn._containers import _Holder
 from femtobarn._libraries import optional
 from femtobarn._ntuple import NTuple
 from femtobarn._progress import Progress
 from femtobarn._statistics import ProcessStatistics
-from femtobarn._work import Failure, NTupleWork, Outcome, Piece, StoreWork, Task, Work
+from femtobarn._work import Failure, NTupleWork, Outcome, Piece, StoreWork, Task, Work, failure
 from femtobarn._workers import FuturesPool, MpiPool, Pool, ProcessPool, ThreadPool, WorkerDiedError, serve_mpi
 from femtobarn.errors import FemtobarnError, UsageError
 
@@ -29,7 +30,7 @@ __all__ = ["ProcessError", "ProcessResult", "process"]
 
 _TRIES = 3
 _BATCH = 64
-_CHECKPOINT_EVERY = 5.0  # seconds
+_AHEAD = 1024  # pieces that may be done before the slowest is: enough for it to take a thousand times as long
 
 # What says that nobody waits any more for what this context processes.
 STOP: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar("femtobarn-stop", default=None)
@@ -41,7 +42,7 @@ class ProcessError(FemtobarnError, RuntimeError):
     kind = "process-failed"
 
 
-@dataclass
+@dataclass(repr=False)
 class ProcessResult:
     """What came of processing events.
 
@@ -63,12 +64,18 @@ class ProcessResult:
     failures: list[Failure]
     statistics: ProcessStatistics
 
+    def __repr__(self) -> str:
+        value = reprlib.repr(self.value)
+        skipped = f", {len(self.failures):,} failures" if self.failures else ""
+        statistics = f"{self.statistics.total_time:.3g} s on {self.statistics.n_workers} workers"
+        return f"<ProcessResult {value}: {self.n_events:,} events in {statistics}{skipped}>"
+
 
 def process(
     source: _Holder[Any] | NTuple,
     function: Callable[[Any], Any],
     *,
-    preload: Iterable[str | tuple[str, Any]] = (),
+    preload: str | Iterable[str | tuple[str, Any]] = (),
     by: str = "event",
     executor: Any = "threads",
     workers: int | None = None,
@@ -91,7 +98,7 @@ def process(
     function : callable
         Takes an event or a batch. Of a store, an event loads the products in `preload` from memory (`Event.load`), and
         a batch is an `EventBatch`; of an ntuple, they are a record and an array of records.
-    preload : iterable of str or tuple
+    preload : str or iterable of str or tuple
         Labels, or labels and types, of products that come with the events; of an ntuple, the fields that are read.
     by : str
         "event", or "batch": `output_batch_size` events at a time.
@@ -112,9 +119,10 @@ def process(
         Whether a bar is shown; by default on a terminal and in a notebook.
     checkpoint : str or path, optional
         A file that notes what is done, every few seconds; called again with the same arguments, `process` goes on
-        there. It is removed at the end. It is pickled: it must come from nobody else.
+        there, and with others it is an error. It is removed at the end. It is pickled: it must come from nobody else.
     on_error : str
-        "raise", "skip" the events that fail, or "retry" them, three times in all, before the error is raised.
+        "raise", "skip" the events that fail or cannot be loaded, or "retry" them, three times in all, before the error
+        is raised.
 
     Returns
     -------
@@ -139,29 +147,62 @@ def process(
     >>> result.value, result.n_events
     (499500, 1000)
     """
+    comm = _communicator(executor)
+    failed: BaseException | None = None
+    try:
+        _check(by, on_error, workers, function, reduce, (input_batch_size, output_batch_size))
+        work = _work(source, (preload,) if isinstance(preload, str) else tuple(preload))
+        if output_batch_size is None:
+            output_batch_size = min(_BATCH, input_batch_size) if isinstance(work, StoreWork) else input_batch_size
+        task = Task(function, by == "event", reduce, on_error == "skip")
+        if comm is None or comm.rank == 0:
+            identity = {} if checkpoint is None else _identity(work, task, by, output_batch_size, on_error)
+            state = Checkpoint(checkpoint, identity)
+            pool = _pool(work, task, executor, workers)
+    except BaseException as error:
+        failed = error
+        raise
+    finally:
+        _agree(comm, failed)
+    if comm is None:
+        return _run(work, task, state, pool, (output_batch_size, input_batch_size), on_error, progress)
+    result = None
+    try:
+        if comm.rank > 0:
+            serve_mpi(work, task, comm)
+        else:
+            result = _run(work, task, state, pool, (output_batch_size, input_batch_size), on_error, progress)
+    except BaseException as error:
+        with contextlib.suppress(ProcessError):  # its own error says more
+            _shared(comm, None, error)
+        raise
+    return _shared(comm, result, None)
+
+
+def _check(by: str, on_error: str, workers: int | None, function: Any, reduce: Any, sizes: tuple[Any, Any]) -> None:
     if by not in ("event", "batch"):
         raise UsageError(f"by is 'event' or 'batch', not {by!r}")
     if on_error not in ("raise", "skip", "retry"):
         raise UsageError(f"on_error is 'raise', 'skip' or 'retry', not {on_error!r}")
-    for name, size in (("input_batch_size", input_batch_size), ("output_batch_size", output_batch_size)):
+    for name, size in zip(("input_batch_size", "output_batch_size", "workers"), (*sizes, workers), strict=True):
         if size is not None and size < 1:
             raise UsageError(f"{name} must be 1 or more, not {size}")
-    work = _work(source, tuple(preload))
-    if output_batch_size is None:
-        output_batch_size = min(_BATCH, input_batch_size) if isinstance(work, StoreWork) else input_batch_size
-    task = Task(function, by == "event", reduce, on_error == "skip")
-    comm = _communicator(executor)
-    if comm is not None and comm.rank > 0:
-        serve_mpi(work, task, comm)
-        return _shared(comm, None, None)
-    state = _Checkpoint(checkpoint, (work.name, by, output_batch_size)).load()
-    try:
-        result = _run(work, task, state, executor, workers, (output_batch_size, input_batch_size), on_error, progress)
-    except BaseException as error:
-        if comm is not None:
-            _shared(comm, None, error)
-        raise
-    return result if comm is None else _shared(comm, result, None)
+    if not callable(function):
+        raise UsageError(f"the function is called for each event or batch, which {function!r} cannot be")
+    if reduce is not None and not callable(reduce):
+        raise UsageError(f"reduce is a function of two results, not {reduce!r}")
+
+
+def _identity(work: Work, task: Task, by: str, size: int, on_error: str) -> dict[str, str]:
+    """Return what must be the same for a run to be continued."""
+    return {
+        **work.identity(),
+        "by": by,
+        "output_batch_size": str(size),
+        "on_error": on_error,
+        "function": described(task.function),
+        "reduce": "none" if task.reduce is None else described(task.reduce),
+    }
 
 
 def _work(source: Any, preload: tuple[Any, ...]) -> Work:
@@ -176,20 +217,35 @@ def _communicator(executor: Any) -> Any:
     return optional("mpi4py.MPI", "mpi").COMM_WORLD if executor == "mpi" else None
 
 
+def _agree(comm: Any, error: BaseException | None) -> None:
+    """Begin on all ranks, or on none if one of them cannot."""
+    if comm is None:
+        return
+    told = comm.allgather(None if error is None else f"{type(error).__name__}: {error}")
+    if error is None:
+        for rank, what in enumerate(told):
+            if what is not None:
+                raise ProcessError(f"rank {rank} cannot begin: {what}")
+
+
 def _shared(comm: Any, result: ProcessResult | None, error: BaseException | None) -> ProcessResult:
     """Return on all ranks what the first one has, or raise there what it has raised."""
     told = None if error is None else f"{type(error).__name__}: {error}"
-    shared: ProcessResult
-    shared, failed = comm.bcast((result, told))
-    if failed is not None and error is None:
-        raise ProcessError(failed)
+    packed = b""
+    if comm.rank == 0 and told is None:
+        try:
+            packed = pickle.dumps(result)
+        except Exception as failed:
+            told = f"the result cannot be sent to the other ranks: {failed}"
+    packed, told = comm.bcast((packed, told))
+    if told is not None:
+        raise ProcessError(told)
+    shared: ProcessResult = pickle.loads(packed) if result is None else result
     return shared
 
 
 def _pool(work: Work, task: Task, executor: Any, workers: int | None) -> Pool:
     n = workers or len(os.sched_getaffinity(0))
-    if n < 1:
-        raise UsageError(f"workers must be 1 or more, not {n}")
     if executor == "threads":
         return ThreadPool(work, task, n)
     if executor == "processes":
@@ -197,9 +253,15 @@ def _pool(work: Work, task: Task, executor: Any, workers: int | None) -> Pool:
     if executor == "mpi":
         return MpiPool(work, task, _communicator(executor))
     if executor == "dask":
-        client = optional("distributed", "dask").get_client()
+        try:
+            client = optional("distributed", "dask").get_client()
+        except ValueError as error:
+            raise UsageError(
+                "executor='dask' takes the client of this process, which has none: make one by distributed.Client(…)"
+            ) from error
         n = workers or sum(client.nthreads().values())
-        return FuturesPool(work, task, client.get_executor(pure=False, retries=_TRIES - 1), max(n, 1))
+        futures = client.get_executor(pure=False, retries=_TRIES - 1)
+        return FuturesPool(work, task, futures, max(n, 1), by_name=False)
     if hasattr(executor, "submit"):
         return FuturesPool(work, task, executor, workers or int(getattr(executor, "_max_workers", n)))
     raise UsageError(
@@ -207,76 +269,18 @@ def _pool(work: Work, task: Task, executor: Any, workers: int | None) -> Pool:
     )
 
 
-@dataclass
-class _State:
-    """What is done, up to a piece: this is in the checkpoint."""
-
-    n_pieces: int = 0
-    n_events: int = 0
-    after: Any = None
-    values: list[Any] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
-
-    def add(self, outcome: Outcome, reduce: Callable[[Any, Any], Any] | None, after: Any) -> None:
-        self.n_pieces += 1
-        self.n_events += outcome.n
-        self.after = after
-        self.failures += outcome.failures
-        if reduce is None or not self.values:
-            self.values += outcome.values
-        else:
-            for value in outcome.values:
-                self.values[0] = reduce(self.values[0], value)
-
-
-class _Checkpoint:
-    """The file that notes what is done."""
-
-    def __init__(self, path: PathLike | None, identity: Any) -> None:
-        self._path = None if path is None else Path(path)
-        self._identity = identity
-        self._since = time.monotonic()
-        self.state = _State()
-
-    def load(self) -> _Checkpoint:
-        if self._path is not None and self._path.exists():
-            identity, self.state = pickle.loads(self._path.read_bytes())
-            if identity != self._identity:
-                raise UsageError(
-                    f"{self._path}: this checkpoint is of {identity}, not of {self._identity}: remove it to begin anew"
-                )
-        return self
-
-    def save(self, *, now: bool) -> None:
-        if self._path is None or (not now and time.monotonic() - self._since < _CHECKPOINT_EVERY):
-            return
-        beside = self._path.with_name(f".{self._path.name}.partial-{os.getpid()}")
-        with beside.open("wb") as file:
-            pickle.dump((self._identity, self.state), file)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self._path)
-        self._since = time.monotonic()
-
-    def remove(self) -> None:
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
-
-
 def _run(
     work: Work,
     task: Task,
-    checkpoint: _Checkpoint,
-    executor: Any,
-    workers: int | None,
+    checkpoint: Checkpoint,
+    pool: Pool,
     sizes: tuple[int, int],
     on_error: str,
     progress: bool | None,
 ) -> ProcessResult:
-    pool = _pool(work, task, executor, workers)
     state = checkpoint.state
     statistics = ProcessStatistics(pool.n_workers)
-    pieces = work.pieces(sizes, state.n_pieces, state.after, loads=pool.shares_memory)
+    pieces = _pieces(work, sizes, state, loads=pool.shares_memory, skips=task.skips)
     stop = STOP.get()
     ends_early = True
     try:
@@ -286,16 +290,35 @@ def _run(
                 if stop is not None and stop.is_set():
                     raise ProcessError(f"{work.name}: stopped behind {n} events")
         ends_early = False
+    except BaseException as error:
+        try:
+            checkpoint.save(now=True)
+        except FemtobarnError as failed:
+            error.add_note(str(failed))
+        raise
     finally:
-        checkpoint.save(now=ends_early)
         pool.close(ends_early=ends_early)
-        close = getattr(pieces, "close", None)
-        if close is not None:
-            close()
+        pieces.close()
     checkpoint.remove()
     statistics._end()
     value = state.values if task.reduce is None else next(iter(state.values), None)
     return ProcessResult(value, state.n_events, state.failures, statistics)
+
+
+def _pieces(
+    work: Work, sizes: tuple[int, int], state: State, *, loads: bool, skips: bool
+) -> Generator[Piece, None, None]:
+    """Iterate over what is not done; where some cannot be loaded with others, and may be skipped, workers load them."""
+    number, after = state.n_pieces, state.after
+    try:
+        for piece in work.pieces(sizes, number, after, loads=loads):
+            number, after = piece.number + 1, work.last(piece)
+            yield piece
+        return
+    except Exception:
+        if not (loads and skips):
+            raise
+    yield from work.pieces(sizes, number, after, loads=False)
 
 
 def _master(
@@ -303,7 +326,7 @@ def _master(
     task: Task,
     pool: Pool,
     pieces: Iterator[Piece],
-    checkpoint: _Checkpoint,
+    checkpoint: Checkpoint,
     statistics: ProcessStatistics,
     on_error: str,
 ) -> Iterator[int]:
@@ -312,43 +335,59 @@ def _master(
     again: list[Piece] = []
     tries: dict[int, int] = {}
     out: dict[int, Piece] = {}
-    early: list[tuple[int, Outcome]] = []  # what came before its turn
+    early: dict[int, tuple[Outcome, Piece]] = {}  # what came before its turn, without the products
+    n_given = state.n_pieces
+    # Results that wait for their turn are bounded by their number. Without `reduce`, all are kept anyway.
+    most = sys.maxsize if task.reduce is None else max(_AHEAD, 32 * pool.n_workers)
     has_more = True
     while True:
-        while (again or has_more) and pool.has_room():
+        while (again or (has_more and n_given - state.n_pieces < most)) and pool.has_room():
             piece = again.pop() if again else next(pieces, None)
             if piece is None:
                 has_more = False
                 break
+            n_given = max(n_given, piece.number + 1)
             out[piece.number] = piece
             pool.send(piece)
+        piece = None  # what it has loaded is not needed any longer than it is out
         if not out:
             return
         for answer in pool.wait():
             number = answer.number if isinstance(answer, Piece) else answer.piece
-            if isinstance(answer, Piece) or answer.raised is not None:
+            outcome = answer if isinstance(answer, Outcome) and answer.raised is None else None
+            if outcome is None:
                 tries[number] = tries.get(number, 0) + 1
-                _give_up(work, out[number], answer, tries[number], on_error)
-                again.append(out[number])
-                continue
+                outcome = _given_up(work, out[number], answer, tries[number], on_error)
+                if outcome is None:
+                    again.append(out[number])
+                    continue
+            else:
+                statistics._add(outcome)
             tries.pop(number, None)
-            statistics._add(answer)
-            heapq.heappush(early, (number, answer))
-        while early and early[0][0] == state.n_pieces:
-            number, outcome = heapq.heappop(early)
-            state.add(outcome, task.reduce, work.last(out.pop(number)))
+            early[number] = outcome, out.pop(number).without_loaded()
+        while state.n_pieces in early:
+            outcome, done = early.pop(state.n_pieces)
+            try:
+                state.add(outcome, task.reduce, work.last(done))
+            except Exception as error:
+                raise ProcessError(f"{work.name}: reduce failed at {work.where(done, None)}: {error!r}") from error
         checkpoint.save(now=False)
         yield state.n_events
 
 
-def _give_up(work: Work, piece: Piece, answer: Any, n_tries: int, on_error: str) -> None:
-    """Raise what is wrong with a piece, if it is not to be tried again."""
+def _given_up(work: Work, piece: Piece, answer: Any, n_tries: int, on_error: str) -> Outcome | None:
+    """Raise what is wrong with a piece, or return what stands for it; None if it is to be tried again."""
     if isinstance(answer, Piece):
-        if n_tries >= _TRIES:
-            raise WorkerDiedError(f"{work.name}: {n_tries} processes died over {work.where(piece, None)}")
-        return
-    if on_error == "retry" and n_tries < _TRIES:
-        return
-    where = answer.failures[-1].where if answer.failures else work.where(piece, None)
+        if n_tries < _TRIES:
+            return None
+        died = WorkerDiedError(f"{work.name}: {n_tries} processes died over {work.where(piece, None)}")
+        if on_error != "skip":
+            raise died
+        return Outcome(piece.number, piece.n, failures=[failure(work.where(piece, None), died)])
+    if isinstance(answer.raised, KeyboardInterrupt):
+        raise answer.raised
+    if on_error == "retry" and n_tries < _TRIES and isinstance(answer.raised, Exception):
+        return None
+    where = answer.failures[-1].where if answer.failures and answer.what == "the function" else work.where(piece, None)
     tried = f", tried {n_tries} times" if n_tries > 1 else ""
-    raise ProcessError(f"{work.name}: the function failed for {where}{tried}: {answer.raised!r}") from answer.raised
+    raise ProcessError(f"{work.name}: {answer.what} failed for {where}{tried}: {answer.raised!r}") from answer.raised

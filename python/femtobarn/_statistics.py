@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +14,80 @@ from femtobarn._libraries import optional
 if TYPE_CHECKING:
     from femtobarn._work import Outcome
 
-__all__ = ["ProcessStatistics", "WorkerStatistics"]
+__all__ = ["ProcessStatistics", "TimeStatistics", "WorkerStatistics"]
 
 _MOST_SPANS = 100_000
+
+
+@dataclass(frozen=True)
+class TimeStatistics:
+    """How long something took that was done many times.
+
+    Attributes
+    ----------
+    num : int
+        How many times.
+    min, max, avg : float
+        Seconds of the shortest, of the longest, and on average; 0 if there was none.
+    var : float
+        The mean of the squared deviations from the average.
+
+    Examples
+    --------
+    >>> from femtobarn._statistics import TimeStatistics
+    >>> TimeStatistics.of([1.0]).merged(TimeStatistics.of([2.0, 3.0, 6.0]))
+    TimeStatistics(num=4, min=1.0, max=6.0, avg=3.0, var=3.5)
+    """
+
+    num: int = 0
+    min: float = 0.0
+    max: float = 0.0
+    avg: float = 0.0
+    var: float = 0.0
+
+    @classmethod
+    def of(cls, times: Sequence[float]) -> TimeStatistics:
+        """Return the statistics of some times.
+
+        Parameters
+        ----------
+        times : sequence of float
+            Seconds.
+
+        Returns
+        -------
+        TimeStatistics
+            What they were.
+        """
+        num = len(times)
+        if num == 0:
+            return cls()
+        avg = sum(times) / num
+        return cls(num, min(times), max(times), avg, sum((time - avg) ** 2 for time in times) / num)
+
+    def merged(self, other: TimeStatistics) -> TimeStatistics:
+        """Return the statistics of all times of both.
+
+        Parameters
+        ----------
+        other : TimeStatistics
+            Of other times.
+
+        Returns
+        -------
+        TimeStatistics
+            As of all of them.
+        """
+        if self.num == 0 or other.num == 0:
+            return self if other.num == 0 else other
+        num = self.num + other.num
+        apart = other.avg - self.avg
+        avg = self.avg + apart * other.num / num
+        var = (self.var * self.num + other.var * other.num + apart**2 * self.num * other.num / num) / num
+        return TimeStatistics(num, min(self.min, other.min), max(self.max, other.max), avg, var)
+
+    def __str__(self) -> str:
+        return f"{self.min:.3g} to {self.max:.3g} s, {self.avg:.3g} ± {math.sqrt(self.var):.3g} s on average"
 
 
 @dataclass
@@ -25,17 +98,26 @@ class WorkerStatistics:
     ----------
     events : int
         Events that it processed.
+    local_events : int
+        Those of them that it loaded itself; the others came with their products.
     batches : int
         Batches in which it got them.
     processing, loading, waiting : float
         Seconds in the function; in loading products, where these did not come with the events; without anything to do.
+    processing_time : TimeStatistics
+        Of each call of the function.
+    waiting_time : TimeStatistics
+        Before each batch.
     """
 
     events: int = 0
+    local_events: int = 0
     batches: int = 0
     processing: float = 0.0
     loading: float = 0.0
     waiting: float = 0.0
+    processing_time: TimeStatistics = field(default_factory=TimeStatistics)
+    waiting_time: TimeStatistics = field(default_factory=TimeStatistics)
 
 
 @dataclass
@@ -73,10 +155,13 @@ class ProcessStatistics:
         """Count what a worker did."""
         worker = self.workers.setdefault(outcome.worker, WorkerStatistics())
         worker.events += outcome.n
+        worker.local_events += outcome.n if outcome.is_local else 0
         worker.batches += 1
         worker.processing += outcome.processing
         worker.loading += outcome.loading
         worker.waiting += outcome.waited
+        worker.processing_time = worker.processing_time.merged(outcome.calls)
+        worker.waiting_time = worker.waiting_time.merged(TimeStatistics.of([outcome.waited]))
         if len(self._spans) < _MOST_SPANS:
             began = outcome.began + outcome.loading
             self._spans.append((outcome.worker, began, began + outcome.processing, outcome.n))
@@ -135,7 +220,8 @@ class ProcessStatistics:
         ]
         for name, worker in sorted(self.workers.items()):
             lines.append(
-                f"{name}: {worker.events:,} events in {worker.batches:,} batches; {worker.processing:.3g} s "
-                f"processing, {worker.loading:.3g} s loading, {worker.waiting:.3g} s waiting"
+                f"{name}: {worker.events:,} events ({worker.local_events:,} loaded locally) in {worker.batches:,} "
+                f"batches; {worker.processing:.3g} s processing (each {worker.processing_time}), "
+                f"{worker.loading:.3g} s loading, {worker.waiting:.3g} s waiting (each {worker.waiting_time})"
             )
         return "\n".join(lines)

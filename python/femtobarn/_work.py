@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
+import hashlib
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from femtobarn._prefetch import EventBatch
+from femtobarn._prefetch import EventBatch, opened
+from femtobarn._statistics import TimeStatistics
 
 if TYPE_CHECKING:
     from femtobarn._containers import _Holder
     from femtobarn._datastore import DataStore
     from femtobarn._ntuple import NTuple
 
-__all__ = ["Failure", "NTupleWork", "Outcome", "Piece", "StoreWork", "Task", "Work", "run"]
+__all__ = ["Failure", "NTupleWork", "Outcome", "Piece", "StoreWork", "Task", "Work", "failure", "run", "run_singly"]
 
 _KEY = 40
+# By which experiments number their events: CMS, ATLAS, FCC and others.
+_NUMBERS = (
+    ("run", "luminosityBlock", "event"),
+    ("runNumber", "lumiBlock", "eventNumber"),
+    ("runNumber", "eventNumber"),
+    ("run", "lumi", "event"),
+    ("run", "subrun", "event"),
+    ("run", "event"),
+)
 
 
 @dataclass(frozen=True)
@@ -60,14 +72,17 @@ class Outcome:
 
     piece: int
     n: int
-    values: list[Any]
-    failures: list[Failure]
+    values: list[Any] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
     worker: str = ""
+    is_local: bool = False  # whether the worker has loaded it
     waited: float = 0.0
     loading: float = 0.0
     processing: float = 0.0
+    calls: TimeStatistics = field(default_factory=TimeStatistics)
     began: float = 0.0
     raised: BaseException | None = None
+    what: str = "the function"  # that has raised it
 
 
 @dataclass(frozen=True)
@@ -85,6 +100,9 @@ class Work(Protocol):
 
     name: str
 
+    def identity(self) -> dict[str, str]:
+        """Return what tells it from other work, for a checkpoint."""
+
     def pieces(self, sizes: tuple[int, int], number: int, after: Any, *, loads: bool) -> Iterator[Piece]:
         """Iterate over the pieces, from one on, behind what was done before.
 
@@ -96,6 +114,9 @@ class Work(Protocol):
 
     def each(self, loaded: Any) -> Iterator[Any]:
         """Iterate over the events of what was loaded."""
+
+    def single(self, piece: Piece, at: int) -> Piece:
+        """Return one of the events of a piece."""
 
     def where(self, piece: Piece, at: int | None) -> str:
         """Say which events a piece has, or which one of them it is."""
@@ -113,18 +134,23 @@ class StoreWork:
         self._products = [container._resolve(product) for product in products]
         self.name = f"{self._store.url} {container}"
 
+    def identity(self) -> dict[str, str]:
+        # The key has the UUID of the dataset, which is another one if that was deleted and made anew.
+        return {"events": f"{self.name} (key {self._key.hex()})", "preload": str(self._products)}
+
     def __getstate__(self) -> dict[str, Any]:
         """In another process, the store is opened to be read: only one may write to a folder."""
         return {**self.__dict__, "_store": self._store._as_read()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         url, mode, settings = state.pop("_store")
-        self.__dict__.update(state, _store=_connected(url, mode, tuple(settings.items())))
+        self.__dict__.update(state, _store=opened(url, mode, tuple(settings.items())))
 
     def pieces(self, sizes: tuple[int, int], number: int, after: bytes | None, *, loads: bool) -> Iterator[Piece]:
         size, input_size = sizes
         products = self._products if loads else []
-        loader = self._store._core.loader(self._key, products, max(input_size, size), 2, after)
+        # Whole pieces, so that where they are cut does not depend on what is fetched together.
+        loader = self._store._core.loader(self._key, products, max(input_size // size, 1) * size, 2, after)
         try:
             for events in loader:
                 whole = EventBatch(self._store, events, products)
@@ -143,6 +169,9 @@ class StoreWork:
     def each(self, loaded: EventBatch) -> Iterator[Any]:
         return iter(loaded)
 
+    def single(self, piece: Piece, at: int) -> Piece:
+        return Piece(piece.number, 1, piece.keys[at * _KEY : (at + 1) * _KEY])
+
     def where(self, piece: Piece, at: int | None) -> str:
         numbers = [int.from_bytes(piece.keys[i : i + 8], "big") for i in range(0, len(piece.keys), 8)]
         first, last = (numbers[i : i + 5][2:] for i in (0 if at is None else at * 5, len(numbers) - 5))
@@ -153,21 +182,24 @@ class StoreWork:
         return piece.keys[-_KEY:]
 
 
-@functools.cache
-def _connected(url: str, mode: str, settings: tuple[tuple[str, str], ...]) -> DataStore:
-    """Return a store of this process, which all pieces share."""
-    from femtobarn._datastore import reconnect
-
-    return reconnect(url, mode, dict(settings))
-
-
 class NTupleWork:
     """The entries of an ntuple, or of many files."""
 
     def __init__(self, ntuple: NTuple, fields: tuple[str, ...]) -> None:
         self._ntuple = ntuple
         self._fields = list(fields) or None
-        self.name = f"{ntuple!r}"
+        files = ntuple.files
+        where = files[0][0] if len(files) == 1 else f"{len(files)} files"
+        self.name = f"{ntuple.name} ({where})"
+
+    def identity(self) -> dict[str, str]:
+        core = self._ntuple._core
+        files = [(*origin, *state) for origin, state in zip(core.origins(), core.states(), strict=True)]
+        digest = hashlib.sha256(repr(files).encode()).hexdigest()[:16]
+        return {
+            "events": f"{self.name}, {self._ntuple.num_entries} entries (names, sizes and times of files {digest})",
+            "preload": str(self._fields),
+        }
 
     def pieces(self, sizes: tuple[int, int], number: int, after: int | None, *, loads: bool) -> Iterator[Piece]:
         size, input_size = sizes
@@ -191,17 +223,28 @@ class NTupleWork:
     def each(self, loaded: Any) -> Iterator[Any]:
         return iter(loaded)
 
+    def single(self, piece: Piece, at: int) -> Piece:
+        return Piece(piece.number, 1, start=piece.start + at)
+
     def where(self, piece: Piece, at: int | None) -> str:
-        if at is not None:
-            return f"entry {piece.start + at}"
-        return f"entries {piece.start} to {piece.start + piece.n - 1}"
+        if at is None and piece.n > 1:
+            return f"entries {piece.start} to {piece.start + piece.n - 1}"
+        entry = piece.start + (at or 0)
+        names = next((names for names in _NUMBERS if all(name in self._ntuple for name in names)), ())
+        with contextlib.suppress(Exception):  # an entry that cannot be read is still told
+            record = self._ntuple.arrays(list(names), entry_start=entry, entry_stop=entry + 1)
+            numbers = ", ".join(f"{name} {record[name][0]}" for name in names)
+            return f"entry {entry} ({numbers})" if names else f"entry {entry}"
+        return f"entry {entry}"
 
     def last(self, piece: Piece) -> int:
         return piece.start + piece.n
 
 
-def run(work: Work, task: Task, piece: Piece, loaded: Any) -> tuple[list[Any], list[Failure], BaseException | None]:
-    """Call the function for a piece.
+def run(
+    work: Work, task: Task, piece: Piece, loaded: Any, outcome: Outcome, stops: Callable[[], bool] | None = None
+) -> None:
+    """Call the function for a piece, and note what comes of it.
 
     Parameters
     ----------
@@ -213,28 +256,69 @@ def run(work: Work, task: Task, piece: Piece, loaded: Any) -> tuple[list[Any], l
         The piece.
     loaded : object
         Its events.
-
-    Returns
-    -------
-    tuple
-        The results, one if they are put together; what failed; the error that ends the work, if one does.
+    outcome : Outcome
+        Takes the results, put together if they are; what failed; the error that ends the work, if one does.
+    stops : callable, optional
+        Returns whether nobody waits for the outcome any more.
     """
-    values: list[Any] = []
-    failures: list[Failure] = []
     items = enumerate(work.each(loaded)) if task.by_event else iter([(None, loaded)])
+    times: list[float] = []
+    try:
+        _run(work, task, piece, items, outcome, times, stops)
+    finally:
+        outcome.calls = outcome.calls.merged(TimeStatistics.of(times))
+
+
+def _run(
+    work: Work,
+    task: Task,
+    piece: Piece,
+    items: Iterator[tuple[int | None, Any]],
+    outcome: Outcome,
+    times: list[float],
+    stops: Callable[[], bool] | None,
+) -> None:
+    values = outcome.values
     for at, item in items:
+        if stops is not None and stops():
+            return
+        began = time.perf_counter()
         try:
             value = task.function(item)
-        except Exception as error:
-            failure = Failure(work.where(piece, at), repr(error), traceback.format_exc())
-            failures.append(failure)
-            if not task.skips:
-                return values, failures, error
+            times.append(time.perf_counter() - began)
+        except BaseException as error:  # of `sys.exit`, too, the event must be known
+            times.append(time.perf_counter() - began)
+            outcome.failures.append(failure(work.where(piece, at), error))
+            if not (task.skips and isinstance(error, Exception)):
+                outcome.raised = error
+                return
             continue
         if value is None:
             continue
-        if task.reduce is not None and values:
-            values[0] = task.reduce(values[0], value)
-        else:
+        if task.reduce is None or not values:
             values.append(value)
-    return values, failures, None
+            continue
+        try:
+            values[0] = task.reduce(values[0], value)
+        except BaseException as error:
+            outcome.raised, outcome.what = error, "reduce"
+            return
+
+
+def run_singly(work: Work, task: Task, piece: Piece, outcome: Outcome, stops: Callable[[], bool] | None) -> None:
+    """Load and process the events of a piece one by one, without those that cannot be loaded."""
+    for at in range(piece.n):
+        one = work.single(piece, at)
+        try:
+            loaded = work.load(one)
+        except Exception as error:
+            outcome.failures.append(failure(work.where(one, None), error))
+            continue
+        run(work, task, one, loaded, outcome, stops)
+        if outcome.raised is not None:
+            return
+
+
+def failure(where: str, error: BaseException) -> Failure:
+    """Return what is noted of an error."""
+    return Failure(where, repr(error), "".join(traceback.format_exception(error)))

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import dataclasses
+import importlib
+import importlib.util
 import itertools
 import multiprocessing
 import multiprocessing.connection
 import os
 import pickle
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
-from femtobarn._work import Outcome, Piece, Task, Work, run
+from femtobarn._work import Outcome, Piece, Task, Work, failure, run, run_singly
 from femtobarn.errors import FemtobarnError, UsageError
 
 __all__ = ["FuturesPool", "MpiPool", "Pool", "ProcessPool", "ThreadPool", "WorkerDiedError", "serve_mpi"]
@@ -47,20 +53,39 @@ class Pool(Protocol):
         """End the workers."""
 
 
-def timed(work: Work, task: Task, piece: Piece, load: Callable[[], Any], worker: str, idle_since: float) -> Outcome:
+def timed(
+    work: Work,
+    task: Task,
+    piece: Piece,
+    load: Callable[[], Any],
+    worker: str,
+    idle_since: float,
+    stops: Callable[[], bool] | None = None,
+) -> Outcome:
     """Process a piece, whose events `load` gives, and say how long each step took."""
     began = time.time()
     clock = time.perf_counter()
+    is_local = piece.loaded is None
     waited = max(began - idle_since, 0.0)
+    outcome = Outcome(piece.number, piece.n, worker=worker, is_local=is_local, waited=waited, began=began)
+    try:  # whoever waits for the outcome must hear of everything
+        loaded, failed = load(), None
+    except BaseException as error:
+        loaded, failed = None, error
+    outcome.loading = time.perf_counter() - clock
     try:
-        loaded = load()
-        ready = time.perf_counter()
-        values, failures, raised = run(work, task, piece, loaded)
-    except BaseException as error:  # whoever waits for the outcome must hear of everything, as of an error of `reduce`
-        return Outcome(piece.number, piece.n, [], [], worker, waited, began=began, raised=error)
-    done = time.perf_counter()
-    times = {"waited": waited, "loading": ready - clock, "processing": done - ready, "began": began}
-    return Outcome(piece.number, piece.n, values, failures, worker, **times, raised=raised)
+        if failed is None:
+            run(work, task, piece, loaded, outcome, stops)
+        elif not task.skips or not isinstance(failed, Exception):
+            outcome.raised, outcome.what = failed, "loading"
+        elif task.by_event and piece.n > 1:
+            run_singly(work, task, piece, outcome, stops)
+        else:
+            outcome.failures.append(failure(work.where(piece, None), failed))
+    except BaseException as error:
+        outcome.raised = error
+    outcome.processing = time.perf_counter() - clock - outcome.loading
+    return outcome
 
 
 def _loaded(work: Work, piece: Piece) -> Any:
@@ -89,9 +114,14 @@ class ThreadPool:
     def _serve(self, name: str) -> None:
         idle_since = time.time()
         while (piece := self._todo.get()) is not None and not self._ends:
-            outcome = timed(self._work, self._task, piece, partial(_loaded, self._work, piece), name, idle_since)
+            load = partial(_loaded, self._work, piece)
+            outcome = timed(self._work, self._task, piece, load, name, idle_since, self._is_ended)
+            del piece, load  # an idle thread must not keep what was loaded
             idle_since = time.time()
             self._done.put(outcome)
+
+    def _is_ended(self) -> bool:
+        return self._ends
 
     def has_room(self) -> bool:
         return self._n_out < 2 * self.n_workers
@@ -141,8 +171,13 @@ def _outcomes(work: Work, task: Task, name: str, receive: Callable[[bool], Piece
 
 
 def _serve_process(connection: Any, packed: bytes, name: str) -> None:
-    """Process the pieces that come over a connection until it ends."""
-    work, task = pickle.loads(packed)
+    """Process the pieces that come over a connection until it ends. The first message says that it can."""
+    try:
+        work, task = pickle.loads(packed)
+    except Exception as error:
+        connection.send_bytes(f"{type(error).__name__}: {error}".encode())
+        return
+    connection.send_bytes(b"")
 
     def receive(waits: bool) -> Piece | None:
         try:
@@ -156,14 +191,88 @@ def _serve_process(connection: Any, packed: bytes, name: str) -> None:
 
 
 def _packed(outcome: Outcome) -> bytes:
-    """Return an outcome as it is sent to another process; an error that cannot be sent is told in words."""
+    """Return an outcome as it is sent to another process, behind its number; what cannot be sent is told in words."""
+    number = outcome.piece.to_bytes(8, "big")
+    if outcome.raised is not None:
+        try:
+            pickle.loads(pickle.dumps(outcome.raised))  # many classes of errors can only be pickled
+        except Exception:
+            outcome.raised = FemtobarnError(repr(outcome.raised))
     try:
-        return pickle.dumps(outcome)
+        return number + pickle.dumps(outcome)
     except Exception as error:
-        what = outcome.raised if outcome.raised is not None else error
-        outcome.values = []
-        outcome.raised = FemtobarnError(f"{what!r} (what the function gave cannot be sent to another process: {error})")
-        return pickle.dumps(outcome)
+        told = FemtobarnError(f"what the function gave cannot be sent to another process: {error}")
+        return number + pickle.dumps(dataclasses.replace(outcome, values=[], raised=outcome.raised or told))
+
+
+def _unpacked(packed: bytes) -> Outcome:
+    """Return an outcome that another process has packed."""
+    try:
+        outcome: Outcome = pickle.loads(memoryview(packed)[8:])
+    except Exception as error:
+        told = FemtobarnError(f"what the function gave cannot be had from another process: {error}")
+        return Outcome(int.from_bytes(packed[:8], "big"), 0, raised=told)
+    return outcome
+
+
+def _pickled(work: Work, task: Task, *, by_name: bool) -> bytes:
+    """Return what is sent to other processes, or say what cannot be.
+
+    `by_name` says whether these have the script of this one as their own; else what is of it is sent with its code.
+    """
+    is_script = Path(getattr(sys.modules["__main__"], "__file__", None) or "").is_file()  # "<stdin>" is none
+    by_value = False
+    for what, function in (("the function", task.function), ("reduce", task.reduce)):
+        is_of_main = getattr(getattr(function, "func", function), "__module__", None) == "__main__"
+        try:
+            pickle.dumps(function)
+            if not is_of_main or (by_name and is_script):
+                continue
+            reason = "it is defined in a notebook or at a prompt, which these do not have"
+        except Exception as error:
+            reason = str(error)
+        if not is_of_main:
+            raise UsageError(
+                f"{what} {function!r} cannot be sent to other processes: {reason}; it must be one that is found by its "
+                "name in a module (executor='threads' takes any)"
+            )
+        if importlib.util.find_spec("cloudpickle") is None:
+            raise UsageError(
+                f"{what} {function!r} cannot be sent to other processes: {reason}; define it in a module that is "
+                "imported, or install what sends its code: pip install cloudpickle"
+            )
+        by_value = True
+    try:
+        return bytes((importlib.import_module("cloudpickle") if by_value else pickle).dumps((work, task)))
+    except Exception as error:
+        raise UsageError(
+            f"this cannot be sent to other processes: {error}; a store must be one in a folder or in Redis "
+            "(executor='threads' takes any)"
+        ) from error
+
+
+@contextlib.contextmanager
+def _without_no_script() -> Iterator[None]:
+    """Start processes without the script of this one, if that is no file: they would look for it."""
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    if file is None or Path(file).is_file():
+        yield
+        return
+    del main.__file__
+    try:
+        yield
+    finally:
+        main.__file__ = file
+
+
+@dataclass
+class _Process:
+    """A process, and what it has to do, in its order."""
+
+    process: Any
+    pieces: dict[int, Piece]
+    has_begun: bool = False
 
 
 class ProcessPool:
@@ -175,87 +284,128 @@ class ProcessPool:
     shares_memory = False
 
     def __init__(self, work: Work, task: Task, n_workers: int) -> None:
+        if getattr(multiprocessing.current_process(), "_inheriting", False):
+            raise UsageError(_GUARD)  # the script is imported again by a process that was started to work for it
         self.n_workers = n_workers
-        try:
-            self._packed = pickle.dumps((work, task))
-        except Exception as error:
-            raise UsageError(
-                f"this cannot be sent to other processes: {error}; a function must be one of a module, and a store one "
-                "in a folder or in Redis (executor='threads' takes any)"
-            ) from error
+        self._packed = _pickled(work, task, by_name=True)
         self._context = multiprocessing.get_context("spawn")
         self._names = itertools.count()
-        self._workers: dict[Any, tuple[Any, dict[int, Piece]]] = {}
+        self._n_stillborn = 0
+        self._workers: dict[Any, _Process] = {}
         for _ in range(n_workers):
-            self._start()
+            self._start({})
 
-    def _start(self) -> None:
+    def _start(self, pieces: dict[int, Piece]) -> None:
         ours, theirs = self._context.Pipe()
         name = f"process {next(self._names)}"
         process = self._context.Process(target=_serve_process, args=(theirs, self._packed, name), daemon=True)
-        process.start()
+        with _without_no_script():
+            process.start()
         theirs.close()
-        self._workers[ours] = (process, {})
+        self._workers[ours] = _Process(process, pieces)
+        with contextlib.suppress(OSError):
+            for piece in pieces.values():
+                ours.send(piece.without_loaded())
 
     def has_room(self) -> bool:
-        return any(len(pieces) < 2 for _, pieces in self._workers.values())
+        return any(len(worker.pieces) < 2 for worker in self._workers.values())
 
     def send(self, piece: Piece) -> None:
-        connection, (_, pieces) = min(self._workers.items(), key=lambda item: len(item[1][1]))
-        pieces[piece.number] = piece
+        connection, worker = min(self._workers.items(), key=lambda item: len(item[1].pieces))
+        worker.pieces[piece.number] = piece
         with contextlib.suppress(OSError):  # it has died: `wait` sees that, and gives the piece back
             connection.send(piece.without_loaded())
 
     def wait(self) -> list[Outcome | Piece]:
         outcomes: list[Outcome | Piece] = []
         for connection in multiprocessing.connection.wait(list(self._workers)):
-            process, pieces = self._workers[connection]
+            worker = self._workers[connection]
             try:
-                outcome = pickle.loads(connection.recv_bytes())  # type: ignore[union-attr]
+                packed = connection.recv_bytes()  # type: ignore[union-attr]
             except (EOFError, OSError):
-                del self._workers[connection]
-                process.join()
-                outcomes += pieces.values()
-                self._start()
+                outcomes += self._replace(connection)
                 continue
-            del pieces[outcome.piece]
-            outcomes.append(outcome)
+            if worker.has_begun:
+                outcome = _unpacked(packed)
+                del worker.pieces[outcome.piece]
+                outcomes.append(outcome)
+            elif packed:
+                raise UsageError(
+                    f"another process cannot have the function or its events: {packed.decode()}; a function must be "
+                    "one of a module that it can import"
+                )
+            worker.has_begun = True
         return outcomes
 
+    def _replace(self, connection: Any) -> list[Piece]:
+        """Start another process for one that has died; gives the piece that it was at."""
+        worker = self._workers.pop(connection)
+        worker.process.join()
+        if not worker.has_begun:
+            self._n_stillborn += 1
+            if worker.process.exitcode >= 0:
+                raise UsageError(f"a process has ended before it could begin (it says why itself): {_GUARD}")
+            if self._n_stillborn >= 3:
+                raise WorkerDiedError(f"{self._n_stillborn} processes were ended before they could begin")
+            self._start(worker.pieces)
+            return []
+        # The next piece, which it may have begun to load, is not to blame: another process has it next.
+        first = [worker.pieces.pop(number) for number in list(worker.pieces)[:1]]
+        self._start(worker.pieces)
+        return first
+
     def close(self, *, ends_early: bool) -> None:
-        for connection, (process, _) in self._workers.items():
+        for connection, worker in self._workers.items():
             connection.close()
             if ends_early:
-                process.terminate()
-        for process, _ in self._workers.values():
-            process.join()
+                worker.process.terminate()
+        for worker in self._workers.values():
+            worker.process.join()
 
 
-def _run_future(packed: bytes, piece: Piece, sent: float) -> Outcome:
+_GUARD = (
+    "other processes import the script of this one; what calls process in it must be under "
+    "`if __name__ == '__main__':`, or it is called there again"
+)
+
+
+def _run_future(packed: bytes, piece: Piece, sent: float) -> bytes:
     """Process a piece in whatever process an executor has."""
     work, task = pickle.loads(packed)
-    return timed(work, task, piece, partial(work.load, piece), f"{os.uname().nodename} {os.getpid()}", sent)
+    return _packed(timed(work, task, piece, partial(work.load, piece), f"{os.uname().nodename} {os.getpid()}", sent))
 
 
 class FuturesPool:
-    """An executor of concurrent.futures, or what looks like one."""
+    """An executor of concurrent.futures, or what looks like one.
 
-    shares_memory = False
+    Its threads get functions and events as they are; to other processes they are sent. `by_name` says whether these
+    have the script of this one.
+    """
 
-    def __init__(self, work: Work, task: Task, executor: Any, n_workers: int) -> None:
+    def __init__(self, work: Work, task: Task, executor: Any, n_workers: int, *, by_name: bool = True) -> None:
         self.n_workers = n_workers
-        try:
-            self._packed = pickle.dumps((work, task))
-        except Exception as error:
-            raise UsageError(f"this cannot be sent to other processes: {error}") from error
+        self.shares_memory = isinstance(executor, concurrent.futures.ThreadPoolExecutor)
+        self._work, self._task = work, task
+        self._packed = b"" if self.shares_memory else _pickled(work, task, by_name=by_name)
         self._executor = executor
+        self._ended = threading.Event()
         self._out: dict[Any, Piece] = {}
+
+    def _run_here(self, piece: Piece, sent: float) -> Outcome:
+        load, name = partial(_loaded, self._work, piece), threading.current_thread().name
+        return timed(self._work, self._task, piece, load, name, sent, self._ended.is_set)
 
     def has_room(self) -> bool:
         return len(self._out) < 3 * self.n_workers
 
     def send(self, piece: Piece) -> None:
-        future = self._executor.submit(_run_future, self._packed, piece.without_loaded(), time.time())
+        try:
+            if self.shares_memory:
+                future = self._executor.submit(self._run_here, piece, time.time())
+            else:
+                future = self._executor.submit(_run_future, self._packed, piece.without_loaded(), time.time())
+        except concurrent.futures.BrokenExecutor as error:
+            raise WorkerDiedError(f"the executor is broken: {error}") from error
         self._out[future] = piece
 
     def wait(self) -> list[Outcome | Piece]:
@@ -264,16 +414,19 @@ class FuturesPool:
         for future in done:
             piece = self._out.pop(future)
             try:
-                outcomes.append(future.result())
+                given = future.result()
             except concurrent.futures.BrokenExecutor as error:
                 raise WorkerDiedError(f"the executor is broken: {error}") from error
             except Exception as error:  # of the executor: what the function raises is in the outcome
                 if type(error).__name__ not in ("KilledWorker", "CancelledError"):
                     raise
                 outcomes.append(piece)
+                continue
+            outcomes.append(_unpacked(given) if isinstance(given, bytes) else given)
         return outcomes
 
     def close(self, *, ends_early: bool) -> None:
+        self._ended.set()
         for future in self._out:
             future.cancel()
 
@@ -289,6 +442,7 @@ class MpiPool:
         self.shares_memory = comm.size == 1
         self.n_workers = max(comm.size - 1, 1)
         self._idle: list[int] = [rank for rank in range(1, comm.size) for _ in range(2)]
+        self._sends: list[Any] = []
         self._own: list[Piece] = []
         self._idle_since = time.time()
 
@@ -298,8 +452,10 @@ class MpiPool:
     def send(self, piece: Piece) -> None:
         if self._comm.size == 1:
             self._own.append(piece)
-        else:
-            self._comm.send(piece.without_loaded(), self._idle.pop(0), _TO_WORKER)
+            return
+        # Not waited for: a rank that has an answer to send takes no piece, and both would wait for each other.
+        self._sends = [sent for sent in self._sends if not sent.test()[0]]
+        self._sends.append(self._comm.isend(piece.without_loaded(), self._idle.pop(0), _TO_WORKER))
 
     def wait(self) -> list[Outcome | Piece]:
         if self._comm.size == 1:
@@ -310,21 +466,25 @@ class MpiPool:
             self._idle_since = time.time()
             return [outcome]
         rank, packed = self._comm.recv(tag=_TO_MASTER)
+        if isinstance(packed, str):
+            raise WorkerDiedError(f"rank {rank} has failed: {packed}")
         self._idle.append(rank)
-        return [pickle.loads(packed)]
+        return [_unpacked(packed)]
 
     def close(self, *, ends_early: bool) -> None:
-        for rank in range(1, self._comm.size):
-            self._comm.send(None, rank, _TO_WORKER)
-        if ends_early and self._comm.size > 1:
-            # Answers that are under way must be taken, or their ranks would wait for ever.
-            n_out = 2 * (self._comm.size - 1) - len(self._idle)
-            for _ in range(n_out):
-                self._comm.recv(tag=_TO_MASTER)
+        self._sends += [self._comm.isend(None, rank, _TO_WORKER) for rank in range(1, self._comm.size)]
+        n_working = self._comm.size - 1
+        while n_working:  # answers that are under way must be taken, or their ranks would wait for ever
+            n_working -= self._comm.recv(tag=_TO_MASTER)[1] is None
+        for sent in self._sends:
+            sent.wait()
 
 
 def serve_mpi(work: Work, task: Task, comm: Any) -> None:
-    """Process pieces on a rank that is not the first, until there are no more."""
+    """Process pieces on a rank that is not the first, until there are no more.
+
+    The first hears of all that happens here, and that it has ended.
+    """
     has_ended = False
 
     def receive(waits: bool) -> Piece | None:
@@ -335,5 +495,13 @@ def serve_mpi(work: Work, task: Task, comm: Any) -> None:
         has_ended = piece is None
         return piece
 
-    for outcome in _outcomes(work, task, f"rank {comm.rank}", receive):
-        comm.send((comm.rank, _packed(outcome)), 0, _TO_MASTER)
+    try:
+        for outcome in _outcomes(work, task, f"rank {comm.rank}", receive):
+            comm.send((comm.rank, _packed(outcome)), 0, _TO_MASTER)
+    except BaseException as error:
+        comm.send((comm.rank, f"{type(error).__name__}: {error}"), 0, _TO_MASTER)
+        raise
+    finally:
+        while not has_ended:
+            receive(True)
+        comm.send((comm.rank, None), 0, _TO_MASTER)

@@ -754,6 +754,7 @@ def _awaiting(
 ) -> Callable[[Any], T]:
     """Return what calls a function in the loop, with events for asyncio, and waits for it in a thread of a worker."""
 
+    @functools.wraps(function)  # a checkpoint names the function, and not this one
     def call(item: Any) -> T:
         twin: Any = item
         if isinstance(item, _prefetch.EventBatch):

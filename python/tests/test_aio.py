@@ -553,12 +553,13 @@ def test_process_awaits_functions_and_ends_when_it_is_cancelled(url: str, tmp_pa
             await aio.process(dataset, fails, **options)
 
         seen: list[int] = []
+        patience = {"left": PATIENCE * 10}
 
         async def hangs(event: Any) -> int:
             n = int(await event.load("n"))
             seen.append(n)
             if n >= 300:
-                await asyncio.sleep(PATIENCE * 10)
+                await asyncio.sleep(patience["left"])
             return n
 
         checkpoint = {**options, "checkpoint": tmp_path / "checkpoint", "output_batch_size": 10}
@@ -568,10 +569,15 @@ def test_process_awaits_functions_and_ends_when_it_is_cancelled(url: str, tmp_pa
         with pytest.raises(asyncio.CancelledError):
             await task
         n_before = len(seen)
-        result = await aio.process(dataset, _number, **checkpoint)
-        assert result.value == list(range(1000))
         await asyncio.sleep(0.05)
         assert len(seen) == n_before
+        with pytest.raises(fb.UsageError, match=r"function: .*main\.<locals>\.hangs \(code .*_number \(code"):
+            await aio.process(dataset, _number, **checkpoint)
+        patience["left"] = 0
+        seen.clear()
+        result = await aio.process(dataset, hangs, **checkpoint)
+        assert result.value == list(range(1000))
+        assert len(seen) < 1000
 
     run(main)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import concurrent.futures
+import gc
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +20,7 @@ import numpy as np
 import pytest
 
 import femtobarn as fb
+from femtobarn._checkpoint import Checkpoint
 
 N = 5000
 
@@ -173,44 +176,199 @@ def test_events_of_processes_that_die_are_done_again(
         process(dataset, always_dies, executor="processes")
 
 
+SEEN: list[int] = []
+
+
+def noted(event: Any) -> int:
+    """Note that an event came, and say when half have."""
+    n = number(event)
+    SEEN.append(n)
+    if n == 2500 and os.environ.get("SAYS_HALF"):
+        sys.stdout.write("half\n")
+        sys.stdout.flush()
+    return n
+
+
 def test_a_run_that_was_broken_off_is_continued(url: str, tmp_path: Path) -> None:
     checkpoint = tmp_path / "checkpoint"
-    command = [sys.executable, "-c", _BROKEN_OFF, url, str(checkpoint)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    command = [sys.executable, "-c", _BROKEN_OFF, url, str(checkpoint), noted.__module__]
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    environment = {**os.environ, "PYTHONPATH": path, "SAYS_HALF": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as program:
         assert program.stdout is not None
         assert program.stdout.readline().strip() == "half"
         os.kill(program.pid, signal.SIGKILL)
     assert checkpoint.exists()
     dataset = fb.DataStore.connect(url, mode="r")["a"]
-    seen: list[int] = []
-    result = process(dataset, lambda event: (seen.append(number(event)), number(event))[1], checkpoint=checkpoint)
+    SEEN.clear()
+    result = process(dataset, noted, checkpoint=checkpoint)
     assert result.value == list(range(N))
     assert result.n_events == N
-    assert 0 < len(seen) < N
+    assert 0 < len(SEEN) < N
     assert not checkpoint.exists()
-    with pytest.raises(fb.ProcessError, match="ZeroDivisionError"):
-        process(dataset, number, checkpoint=checkpoint, reduce=lambda a, b: 1 // 0)
-    with pytest.raises(fb.UsageError, match="remove it to begin anew"):
-        process(dataset, number, checkpoint=checkpoint, output_batch_size=3)
 
 
 _BROKEN_OFF = """
 import sys
-import femtobarn as fb
-import femtobarn._process
-femtobarn._process._CHECKPOINT_EVERY = 0.0
-import test_process
-def function(event):
-    n = test_process.number(event)
-    if n == 2500:
-        print("half", flush=True)
-    return n
-dataset = fb.DataStore.connect(sys.argv[1], mode="r")["a"]
-fb.process(dataset, function, preload=["n"], workers=1, checkpoint=sys.argv[2])
 import time
+import femtobarn as fb
+from femtobarn import _checkpoint
+_checkpoint._EVERY, _checkpoint._MOST = 0.0, 1e9
+import test_process
+if sys.argv[3:]:
+    test_process.noted.__module__ = sys.argv[3]  # as pytest calls it
+dataset = fb.DataStore.connect(sys.argv[1], mode="r")["a"]
+fb.process(dataset, test_process.noted, preload=["n"], workers=1, checkpoint=sys.argv[2])
 time.sleep(60)
 """
+
+
+def test_what_reduce_has_left_by_halves_is_not_noted(dataset: fb.DataSet, tmp_path: Path) -> None:
+    # A piece was counted before its value was put to the others: 477004 came of a run that was continued.
+    checkpoint = tmp_path / "checkpoint"
+    broken = {"again": False}
+
+    def sums(a: list[int], b: list[int]) -> list[int]:
+        if a[1] + b[1] > 2500 and not broken["again"]:
+            broken["again"] = True
+            a[0] += 10**9  # it changes what it was given, before it fails
+            raise KeyboardInterrupt
+        a[0] += b[0]
+        a[1] += b[1]
+        return a
+
+    def first(batch: Any) -> list[int]:
+        return [int(np.sum(batch.arrays().n)), len(batch)]
+
+    for every in (0.0, 5.0):
+        broken["again"] = False
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("femtobarn._checkpoint._EVERY", every)
+            with pytest.raises(KeyboardInterrupt):
+                process(dataset, first, by="batch", reduce=sums, checkpoint=checkpoint)
+            assert process(dataset, first, by="batch", reduce=sums, checkpoint=checkpoint).value == [
+                N * (N - 1) // 2,
+                N,
+            ]
+
+
+def fails_late(event: Any) -> int:
+    if number(event) == 4000:
+        raise ValueError("too late")
+    return number(event)
+
+
+def test_a_checkpoint_is_of_one_work_only(dataset: fb.DataSet, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    memory = fb.DataStore.connect("memory:")
+
+    def filled() -> fb.DataSet:
+        made = memory.root.create_dataset("a")
+        with memory.write_batch() as batch:
+            batch.store_arrays(made, {"n": np.arange(N), "m": np.arange(N)}, run=1, subrun=1, event=np.arange(N))
+        return made
+
+    made = filled()
+    function: Any = fails_late
+
+    def broken_off() -> None:
+        path.unlink(missing_ok=True)
+        with pytest.raises(fb.ProcessError):
+            process(made, fails_late, checkpoint=path)
+
+    broken_off()
+    with pytest.raises(fb.UsageError, match=r"of other work \(events: .*dataset 'a'.* there, .*run 1.* here"):
+        process(made[1], function, checkpoint=path)
+    for options, what in [
+        ({"preload": ["n", "m"]}, "preload"),
+        ({"reduce": together}, "reduce: none there"),
+        ({"on_error": "skip"}, "on_error: raise there, skip here"),
+        ({"by": "batch"}, "by: event there"),
+        ({"output_batch_size": 63}, "output_batch_size: 64 there, 63 here"),
+    ]:
+        with pytest.raises(fb.UsageError, match=what):
+            process(made, fails_late, checkpoint=path, **options)
+    with pytest.raises(fb.UsageError, match=r"function: .*fails_late \(code .*remove the file to begin anew"):
+        process(made, number, checkpoint=path)
+    code = fails_late.__code__
+    try:
+        fails_late.__code__ = code.replace(co_consts=tuple(7000 if c == 4000 else c for c in code.co_consts))
+        with pytest.raises(fb.UsageError, match=r"work \(function: "):
+            process(made, fails_late, checkpoint=path)
+    finally:
+        fails_late.__code__ = code
+    made.delete()
+    made = filled()
+    with pytest.raises(fb.UsageError, match="of other work"):
+        process(made, fails_late, checkpoint=path)
+    ntuples = []
+    for n in range(2):
+        file = tmp_path / f"{n}" / "a.root"
+        file.parent.mkdir()
+        fb.write(file, {"n": np.arange(100)}, name="Events")
+        ntuples.append(fb.open(f"{file}:Events"))
+    path.unlink()
+    with pytest.raises(fb.ProcessError):
+        process(ntuples[0], zero_division, checkpoint=path)
+    with pytest.raises(fb.UsageError, match="events: Events"):
+        process(ntuples[1], zero_division, checkpoint=path)
+    (tmp_path / "0" / "a.root").unlink()
+    fb.write(tmp_path / "0" / "a.root", {"n": np.arange(100) + 1}, name="Events")
+    with pytest.raises(fb.UsageError, match="sizes and times of files"):
+        process(fb.open(f"{tmp_path / '0' / 'a.root'}:Events"), zero_division, checkpoint=path)
+
+
+def zero_division(event: Any) -> float:
+    return 1 / 0
+
+
+def test_pieces_are_cut_alike_whatever_is_fetched_together(dataset: fb.DataSet) -> None:
+    found = [
+        process(dataset, len, by="batch", output_batch_size=300, input_batch_size=size).value for size in (1000, 4999)
+    ]
+    assert found == [[300] * 16 + [200]] * 2
+
+
+def test_checkpoints_that_cannot_be_used_are_told(dataset: fb.DataSet, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    for content in (b"", b"nonsense", b"\x80\x04N.", b"\x80\x04K\x01K\x02\x86."):
+        path.write_bytes(content)
+        with pytest.raises(fb.FormatError, match=r"checkpoint: this is no checkpoint .*remove it"):
+            process(dataset, number, checkpoint=path)
+    path.unlink()
+    called: list[int] = []
+    with pytest.raises(fb.UsageError, match="there is no folder"):
+        process(dataset, called.append, checkpoint=tmp_path / "missing" / "checkpoint")
+    with pytest.raises(fb.UsageError, match="this is a folder"):
+        process(dataset, called.append, checkpoint=tmp_path)
+    assert called == []
+    with pytest.raises(fb.UsageError, match="the results cannot be pickled"):
+        process(dataset, lambda event: lambda: event, checkpoint=path)
+    assert list(tmp_path.iterdir()) == []
+
+
+class Slow:
+    """What takes a while to be pickled."""
+
+    saved = 0
+
+    def __reduce__(self) -> Any:
+        self.saved += 1
+        time.sleep(0.02)
+        return (Slow, ())
+
+
+def test_what_a_checkpoint_costs_is_a_small_part(tmp_path: Path) -> None:
+    slow = Slow()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("femtobarn._checkpoint._EVERY", 0.0)
+        checkpoint = Checkpoint(tmp_path / "checkpoint", {})
+        checkpoint.state.values.append(slow)
+        until = time.monotonic() + 1
+        while time.monotonic() < until:
+            checkpoint.save(now=False)
+            time.sleep(0.001)
+    assert 1 <= slow.saved <= 3
 
 
 def test_work_is_balanced_however_long_events_take(dataset: fb.DataSet) -> None:
@@ -225,11 +383,40 @@ def test_statistics_say_who_did_what(dataset: fb.DataSet) -> None:
     statistics = process(dataset, slowly).statistics
     told = json.loads(statistics.to_json())
     assert told["total_events_processed"] == N == sum(worker["events"] for worker in told["workers"].values())
-    assert set(told["workers"]["thread 0"]) == {"events", "batches", "processing", "loading", "waiting"}
+    thread = told["workers"]["thread 0"]
+    times = {"processing_time", "waiting_time"}
+    numbers = {"events", "local_events", "batches", "processing", "loading", "waiting"}
+    assert set(thread) == numbers | times
+    assert all(set(thread[name]) == {"num", "min", "max", "avg", "var"} for name in times)
+    assert thread["processing_time"]["num"] == thread["events"]
+    assert thread["waiting_time"]["num"] == thread["batches"]
+    calls = thread["processing_time"]
+    assert 0.0005 <= calls["min"] < calls["avg"] < calls["max"]
+    assert 0.0005 * calls["num"] <= calls["avg"] * calls["num"] <= thread["processing"]
+    assert thread["local_events"] == 0
+    assert "(0 loaded locally)" in str(statistics)
+    elsewhere = process(dataset, number, executor="processes").statistics
+    assert sum(worker.local_events for worker in elsewhere.workers.values()) == N
     assert 0 < told["efficiency"] <= 1
     assert f"{N:,} events" in str(statistics)
     pytest.importorskip("matplotlib").use("Agg")
     assert "seconds" in statistics.plot().get_xlabel()
+
+
+def test_times_that_are_merged_are_those_of_all_together() -> None:
+    times = np.random.default_rng(1).exponential(size=1000)
+    parts = [fb.TimeStatistics.of(part.tolist()) for part in np.split(times, [0, 3, 500])]
+    merged = fb.TimeStatistics()
+    for part in parts:
+        merged = merged.merged(part)
+    assert (merged.num, merged.min, merged.max) == (1000, times.min(), times.max())
+    assert (merged.avg, merged.var) == pytest.approx((times.mean(), times.var()))
+
+
+def test_results_are_short_when_they_are_shown(dataset: fb.DataSet) -> None:
+    result = process(dataset, number)
+    assert repr(result).startswith("<ProcessResult [0, 1, 2, 3, 4, 5, ...]: 5,000 events in ")
+    assert len(repr(result)) < 100
 
 
 def test_entries_of_ntuples_are_processed_alike(tmp_path: Path) -> None:
@@ -258,10 +445,17 @@ def test_wrong_usage_is_told(dataset: fb.DataSet) -> None:
         ({"output_batch_size": 0}, "must be 1 or more"),
         ({"executor": "gpu"}, "executor is"),
         ({"workers": -1}, "workers must be"),
+        ({"workers": 0}, "workers must be"),
+        ({"reduce": 5}, "reduce is a function of two results, not 5"),
+        ({"function": 5}, "called for each event"),
+        ({"executor": "processes", "reduce": lambda a, b: a}, "reduce <function .* cannot be sent to other processes"),
     ]:
         with pytest.raises(fb.UsageError, match=message):
-            process(dataset, number, **options)
-    with pytest.raises(fb.UsageError, match="cannot be sent to other processes"):
+            process(dataset, **{"function": number, **options})
+    pytest.importorskip("distributed")
+    with pytest.raises(fb.UsageError, match="takes the client of this process"):
+        process(dataset, number, executor="dask")
+    with pytest.raises(fb.UsageError, match=r"the function .* cannot be sent to other processes"):
         process(dataset, lambda event: 1, executor="processes")
     memory = fb.DataStore.connect("memory:").root.create_dataset("a")
     memory.create_run(1)
@@ -292,6 +486,246 @@ def test_threads_end_with_what_they_work_for(dataset: fb.DataSet) -> None:
     assert threading.active_count() <= before
 
 
+def test_what_is_loaded_is_not_kept_for_a_slow_event(dataset: fb.DataSet) -> None:
+    # Pieces that came before their turn kept their products: all events were in memory when the first took long.
+    alive: list[int] = []
+    is_late = threading.Event()
+
+    def function(event: Any) -> int:
+        n = number(event)
+        if n == 0:
+            is_late.wait(60)
+        if n == N - 1:
+            time.sleep(0.2)
+            gc.collect()
+            alive.append(sum(isinstance(found, fb.EventBatch) for found in gc.get_objects()))
+            is_late.set()
+        return n
+
+    assert process(dataset, function, input_batch_size=128).value == list(range(N))
+    assert alive[0] < 40
+
+
+def test_results_that_wait_for_their_turn_are_bounded(dataset: fb.DataSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("femtobarn._process._AHEAD", 10)
+    seen = [0]
+
+    def function(event: Any) -> int:
+        n = number(event)
+        seen.append(n)
+        if n == 0:
+            deadline = time.monotonic() + 30
+            while max(seen) <= 4 * 90 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            time.sleep(0.2)  # more would come now
+            seen[0] = max(seen)
+        return n
+
+    # 3 workers may be 96 pieces ahead
+    options = {"output_batch_size": 4, "input_batch_size": 64, "reduce": together}
+    assert process(dataset, function, **options).value == N * (N - 1) // 2
+    assert 4 * 90 < seen[0] < 4 * 97
+    assert process(dataset, number, **options).value == N * (N - 1) // 2
+
+
+class TwoArgumentsError(Exception):
+    """What can be pickled, and not unpickled."""
+
+    def __init__(self, a: int, b: int) -> None:
+        super().__init__(f"{a} and {b}")
+
+
+class Unloadable:
+    """What can be pickled, and not unpickled."""
+
+    def __reduce__(self) -> Any:
+        return (int, ("x",))
+
+
+def raises_two(event: Any) -> None:
+    if number(event) == 1000:
+        raise TwoArgumentsError(1, 2)
+
+
+def gives_unloadable(event: Any) -> Any:
+    return Unloadable() if number(event) == 1000 else None
+
+
+def gives_lambda(event: Any) -> Any:
+    return (lambda: 1) if number(event) == 1000 else None
+
+
+def exits(event: Any) -> None:
+    if number(event) == 1000:
+        sys.exit("out")
+
+
+def test_errors_that_cannot_be_sent_name_the_event(dataset: fb.DataSet) -> None:
+    with concurrent.futures.ProcessPoolExecutor(2) as pool:
+        for executor in ("processes", pool, "threads"):
+            with pytest.raises(fb.ProcessError, match=r"run 3, subrun \d+, event 3000: .*1 and 2"):
+                process(dataset, raises_two, executor=executor, workers=1)
+            with pytest.raises(fb.ProcessError, match=r"event 3000: SystemExit\('out'\)"):
+                process(dataset, exits, executor=executor, workers=1, on_error="skip")
+        for function, message in [(gives_unloadable, "cannot be had from"), (gives_lambda, "cannot be sent to")]:
+            for executor in ("processes", pool):
+                with pytest.raises(fb.ProcessError, match=rf"run \d+, subrun \d+, event .*{message} another process"):
+                    process(dataset, function, executor=executor, workers=1)
+    with pytest.raises(fb.ProcessError, match=r"reduce failed for run \d+.*unsupported operand"):
+        process(dataset, number, reduce=lambda a, b: a + "x")
+    with pytest.raises(fb.ProcessError, match=r"reduce failed at run \d+.*unsupported operand"):
+        process(dataset, lambda batch: 1, by="batch", reduce=lambda a, b: a + "x")
+
+
+def test_errors_of_ntuples_name_file_entry_and_event(tmp_path: Path) -> None:
+    path = tmp_path / "a.root"
+    numbers = np.arange(100)
+    fields = {"run": numbers // 50, "luminosityBlock": numbers // 10, "event": numbers * 3, "x": numbers}
+    fb.write(path, fields, name="Events")
+    ntuple = fb.open(f"{path}:Events")
+    with pytest.raises(fb.ProcessError) as raised:
+        fb.process(ntuple, lambda event: 1 / int(event.x - 70), progress=False, workers=2)
+    where = "entry 70 (run 1, luminosityBlock 7, event 210)"
+    assert str(raised.value) == f"Events ({path}): the function failed for {where}: {raised.value.__cause__!r}"
+
+
+def test_threads_stop_when_the_work_is_broken_off(dataset: fb.DataSet) -> None:
+    seen: list[int] = []
+
+    def function(event: Any) -> None:
+        n = number(event)
+        if n == 10:
+            raise ValueError
+        seen.append(n)
+        time.sleep(0.01)
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for executor in ("threads", pool):
+            with pytest.raises(fb.ProcessError):
+                process(dataset, function, executor=executor)
+            time.sleep(0.3)
+            n_seen = len(seen)
+            time.sleep(0.2)
+            assert len(seen) == n_seen
+
+
+def test_events_that_kill_or_cannot_be_loaded_are_skipped(
+    dataset: fb.DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skipped = process(dataset, dies_at_3000, executor="processes", workers=2, on_error="skip", output_batch_size=8)
+    (failure,) = skipped.failures
+    assert "3 processes died over" in failure.error
+    first = 3000 // 8 * 8
+    assert skipped.value == [n for n in range(N) if not first <= n < first + 8]
+    assert skipped.n_events == N
+    # A large product that was lost makes the load of all events with it fail.
+    url = f"dir:{tmp_path / 'store'}"
+    store = fb.DataStore.connect(url, objects=tmp_path / "large", objects_over=100)
+    subrun = store.root.create_dataset("a").create_run(1).create_subrun(1)
+    for n in range(20):
+        subrun.create_event(n).store("n", bytes([n]) * 200 if n == 7 else bytes([n]))
+    store.flush()
+    for file in [file for file in (tmp_path / "large").rglob("*") if file.is_file()]:
+        file.unlink()
+    for executor in ("threads", "processes"):
+        options = {"executor": executor, "workers": 1, "output_batch_size": 5, "input_batch_size": 5}
+        with pytest.raises(Exception, match=r"large"):
+            process(subrun, length, **options)
+        skipped = process(subrun, length, on_error="skip", **options)
+        assert skipped.value == [1] * 19
+        assert [failure.where for failure in skipped.failures] == ["run 1, subrun 1, event 7"]
+        batches = process(subrun, len, on_error="skip", by="batch", **options)
+        assert batches.value == [5, 5, 5]
+        assert [failure.where for failure in batches.failures] == [
+            "run 1, subrun 1, event 5 to run 1, subrun 1, event 9"
+        ]
+
+
+def length(event: Any) -> int:
+    return len(event.load("n", bytes))
+
+
+def dies_at_3000(event: Any) -> int:
+    always_dies(event)
+    return number(event)
+
+
+def itself(event: Any) -> Any:
+    return event if number(event) % 1000 == 0 else None
+
+
+def test_events_can_be_results(dataset: fb.DataSet) -> None:
+    events = process(dataset, itself, executor="processes").value
+    assert [event.number for event in events] == [n * 3 for n in range(0, N, 1000)]
+    assert [event.load("n") for event in events] == list(range(0, N, 1000))
+    assert events == process(dataset, itself).value
+
+
+def test_executors_of_threads_take_everything() -> None:
+    dataset = fb.DataStore.connect("memory:").root.create_dataset("a")
+    with dataset.datastore.write_batch() as batch:
+        batch.store_arrays(dataset, {"nn": np.arange(100)}, run=1, subrun=1, event=np.arange(100))
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        result = process(dataset, lambda event: event.load("nn"), executor=pool, preload="nn")
+    assert result.value == list(range(100))
+
+
+_PROMPT = """
+import sys
+import femtobarn as fb
+dataset = fb.DataStore.connect(sys.argv[1], mode="r")["a"]
+offset = 1
+def function(event):
+    return event.load("n") + offset
+try:
+    result = fb.process(
+        dataset, function, preload="n", executor=sys.argv[2], workers=2, reduce=lambda a, b: a + b, progress=False
+    )
+    print(result.value)
+except fb.UsageError as error:
+    print(error)
+"""
+_WITHOUT = "import importlib.util; find = importlib.util.find_spec; importlib.util.find_spec = lambda name: None\n"
+
+
+def test_functions_of_notebooks_are_sent_with_their_code(url: str) -> None:
+    pytest.importorskip("cloudpickle")
+
+    def said(program: str, *arguments: str) -> str:
+        command = [sys.executable, "-", *arguments]
+        done = subprocess.run(command, input=program, capture_output=True, text=True, timeout=60, check=False)
+        return done.stdout + done.stderr
+
+    assert said(_PROMPT, url, "processes") == f"{N * (N - 1) // 2 + N}\n"
+    message = said(_WITHOUT + _PROMPT, url, "processes")
+    assert message.startswith("the function <function function at")
+    assert "pip install cloudpickle" in message
+
+
+_UNGUARDED = """
+import sys
+import femtobarn as fb
+dataset = fb.DataStore.connect(sys.argv[1], mode="r")["a"]
+def function(event):
+    return event.load("n")
+print(fb.process(dataset, function, preload="n", executor="processes", workers=2).n_events)
+"""
+
+
+def test_scripts_without_a_guard_are_told(url: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    for program, code in [(_UNGUARDED, 1), (_UNGUARDED.replace("print(", "if __name__ == '__main__':\n    print("), 0)]:
+        script.write_text(program)
+        command = [sys.executable, str(script), url]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == code, done.stderr
+        if code:
+            assert "must be under `if __name__ == '__main__':`" in done.stderr.splitlines()[-1]
+            assert "UsageError: a process has ended before it could begin" in done.stderr.splitlines()[-1]
+        else:
+            assert done.stdout == f"{N}\n"
+
+
 _MPI = """
 import sys
 import femtobarn as fb
@@ -316,3 +750,80 @@ def test_ranks_of_mpi(url: str, ranks: int, need_program: Any) -> None:
     assert said.returncode == 0, said.stderr
     assert said.stdout.splitlines().count(f"{N * (N - 1) // 2} {N}") == ranks
     assert said.stdout.splitlines().count("failed") == ranks
+
+
+_MPI_FAILS = """
+import os, sys
+import numpy as np
+import femtobarn as fb
+from femtobarn import _workers
+import test_process
+from mpi4py import MPI
+dataset = fb.DataStore.connect(sys.argv[1], mode="r")["a"]
+rank = MPI.COMM_WORLD.rank
+
+def told(name, function=test_process.number, **options):
+    try:
+        fb.process(dataset, function, **{"preload": ["n"], "executor": "mpi", "progress": False, **options})
+    except Exception as error:
+        sys.stdout.write(f"{name}: {type(error).__name__}: {error}\\n")
+
+def large(batch):
+    return np.zeros(1_000_000)
+
+def bad(a, b):
+    raise ValueError("not these")
+
+def unsendable(a, b):
+    return lambda: 1
+
+def one_rank(event):
+    test_process.exits(event)
+
+told("corrupt", checkpoint=sys.argv[2])
+told("workers", workers=-1)
+told("folder", checkpoint="/nowhere/at/all")
+told("one rank", preload=["n"] if rank != 1 else ["other"])
+told("exit", test_process.exits)
+told("two", test_process.raises_two)
+told("reduce", len, by="batch", reduce=bad)
+told("unsendable", len, by="batch", reduce=unsendable, output_batch_size=2500)
+inner = _workers._packed
+if rank == 1:
+    _workers._packed = lambda outcome: 1 / 0
+told("worker")
+_workers._packed = inner
+result = fb.process(
+    dataset, large, by="batch", preload=["n"], executor="mpi", output_batch_size=1000, input_batch_size=1000
+)
+sys.stdout.write(f"large: {len(result.value)}\\n")
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_failures_of_any_rank_end_the_job_on_all(url: str, ranks: int, tmp_path: Path, need_program: Any) -> None:
+    need_program("mpirun")
+    corrupt = tmp_path / "corrupt"
+    corrupt.write_bytes(b"corrupt")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    mpirun = ["mpirun", "-n", str(ranks), "--oversubscribe", "--allow-run-as-root"]
+    command = [*mpirun, sys.executable, "-c", _MPI_FAILS, url, str(corrupt)]
+    said = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    assert said.returncode == 0, said.stdout + said.stderr
+    lines = said.stdout.splitlines()
+    for what in (
+        "corrupt: .*this is no checkpoint",
+        "workers: .*workers must be 1 or more",
+        "folder: .*there is no folder",
+        "one rank: .*'other'",
+        "exit: .*event 3000: SystemExit",
+        "two: .*event 3000: .*1 and 2",
+        "reduce: .*reduce failed at run .*not these",
+        "unsendable: .*cannot be sent to the other ranks",
+        "worker: .*ZeroDivisionError",
+        "large: 5$",
+    ):
+        expected = ranks
+        if ranks == 1 and what.startswith(("one rank", "unsendable", "worker:")):
+            continue
+        assert sum(bool(re.match(what, line)) for line in lines) == expected, (what, said.stdout, said.stderr)
