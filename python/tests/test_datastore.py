@@ -238,6 +238,40 @@ def test_arrays_in_every_library(store: fb.DataStore) -> None:
         dataset.arrays("z")
 
 
+def test_products_of_one_label_and_several_types_are_not_mixed(store: fb.DataStore) -> None:
+    dataset = store.root.create_dataset("a")
+    subrun = dataset.create_run(1).create_subrun(1)
+    for number, value in enumerate([1, 2.5, 3]):
+        subrun.create_event(number).store("e", value)
+    event = dataset.create_run(2).create_subrun(1).create_event(1)
+    event.store("v", np.ones(2, "f4"), typename="ROOT::VecOps::RVec<float>")
+    subrun[2].store("v", np.ones(2, "f4"))
+    dataset.create_run(3).store("e", "of a run")
+    several = r"'double' \(1 event\), 'std::int64_t' \(2 events\); say which: \('e', 'double'\)"
+    for holder in (dataset, dataset[1], subrun):
+        with pytest.raises(fb.UsageError, match=several):
+            holder.arrays("e")
+        with pytest.raises(fb.UsageError, match=several):
+            next(iter(store.prefetcher(["e"])(holder)))
+        with pytest.raises(fb.UsageError, match=several):
+            fb.process(holder, len, preload=["e"], by="batch")
+    with pytest.raises(fb.UsageError, match="RVec<float>' .*'std::vector<float>'"):
+        dataset.arrays("v")
+    assert dataset[2].arrays("v").tolist() == [[1, 1]]
+    assert subrun.arrays(("e", int)).tolist() == [1, None, 3]
+    both = [("e", int), ("e", float)]
+    with pytest.raises(fb.UsageError, match="one field 'e'"):
+        subrun.arrays(both)
+    for batch in store.prefetcher(both).batches(subrun):
+        assert [event.load("e") for event in batch] == [1, 2.5, 3]
+        with pytest.raises(fb.UsageError, match="one field 'e'"):
+            batch.arrays()
+    subrun[0].store("run", 5)
+    with pytest.raises(fb.UsageError, match="one field 'run'"):
+        subrun.arrays(["run"], numbers=True)
+    assert subrun.arrays(["run"]).run.tolist() == [5, None, None]
+
+
 def test_prefetched_events_bring_their_products(store: fb.DataStore) -> None:
     dataset = store.root.create_dataset("a")
     with store.write_batch() as batch:
