@@ -7,7 +7,8 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from femtobarn._libraries import plain_output
-from femtobarn._products import encoded, loaded, type_name_of
+from femtobarn._product_types import checked_text
+from femtobarn._products import As, encoded, loaded, type_name_of
 from femtobarn._ptr import MISSING, Ptr
 from femtobarn._repr import plural
 from femtobarn.errors import KeyNotFoundError, UsageError
@@ -67,12 +68,15 @@ class Container:
         label : str
             Its label. Several products of one label have different types.
         value : object
-            Bytes, numbers, texts, arrays of Awkward, NumPy or Arrow, dataclasses or lists of them; dicts by msgpack.
+            Bytes, numbers, texts, arrays of Awkward, NumPy or Arrow, tables of pandas, Polars or Arrow, dataclasses or
+            lists of them; dicts by msgpack.
         typename : str or type, optional
-            Its type, as "std::vector<Track>" or ``list[Track]``; by default what the value is. Records without a name
-            get the label as the name of their class. "msgpack" and "pickle" store other objects.
+            Its type, as "std::vector<Track>" or ``list[Track]``; by default what the value is. Records of Awkward that
+            have a name are of the class of this name, others get the label as that of theirs. "msgpack" and "pickle"
+            store other objects.
         overwrite : bool
-            Whether one that is there is replaced.
+            Whether one that is there is replaced: one of this label and type. One of another type stays beside it: say
+            the type by typename, or call `delete_product` first.
         batch : WriteBatch, optional
             Where it waits to be written; by default it is written at once.
 
@@ -115,7 +119,7 @@ class Container:
             `fb.Awkward`, `fb.NumPy` or `fb.Arrow`; `bytes` for what is stored; a dataclass or ``list[dataclass]``. By
             default arrays are Awkward Arrays, and everything else is what it is in Python.
         typename : str or type, optional
-            Its type, which must be given where there are several of one label.
+            Its type, which must be given where there are several of one label, if the form is not one of their types.
         default : object, optional
             What is returned if it is not there.
         unpickle : bool
@@ -133,7 +137,7 @@ class Container:
         FormatError
             If what is stored is damaged.
         """
-        name = self._find(label, typename)
+        name = self._find(label, typename, form)
         stored = None if name is None else self._store._core.load(self._key, name)
         if name is None or stored is None:
             if default is not MISSING:
@@ -179,12 +183,17 @@ class Container:
             raise self._missing(label, None)
         return Ptr(self, *name, index)
 
-    def _find(self, label: str, kind: Any) -> tuple[str, str] | None:
-        """Return the label and the type of a product."""
+    def _find(self, label: str, kind: Any, form: Any = None) -> tuple[str, str] | None:
+        """Return the label and the type of a product; of several, that which has the type of the form."""
+        checked_text(label, "label")
         if kind is not None:
             return label, type_name_of(kind)
         there = [name for name in self._store._core.names(self._key) if name[0] == label]
         if len(there) > 1:
+            if form is not None and form is not bytes and not isinstance(form, As):
+                name = (label, type_name_of(form))
+                if name in there:
+                    return name
             types = ", ".join(repr(name[1]) for name in there)
             raise UsageError(f"{self} has several products {label!r}, of types {types}: say which by typename=")
         return there[0] if there else None
@@ -381,7 +390,7 @@ class _Holder(Container, Generic[_Child]):
         """Return the label and the type of a product of its events."""
         if not isinstance(product, str):
             label, kind = product
-            return label, type_name_of(kind)
+            return checked_text(label, "label"), type_name_of(kind)
         return find_product(self, product)
 
 
@@ -567,6 +576,7 @@ class DataSet(_Holder[Run]):
         return self._key[:16].hex()
 
     def _within(self, name: str) -> str:
+        checked_text(name, "dataset's name")
         return f"{self.path}/{name.strip('/')}" if self.path else name
 
     def create_dataset(self, name: str) -> DataSet:

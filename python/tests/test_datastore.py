@@ -255,7 +255,7 @@ def test_products_of_one_label_and_several_types_are_not_mixed(store: fb.DataSto
             next(iter(store.prefetcher(["e"])(holder)))
         with pytest.raises(fb.UsageError, match=several):
             fb.process(holder, len, preload=["e"], by="batch")
-    with pytest.raises(fb.UsageError, match="RVec<float>' .*'std::vector<float>'"):
+    with pytest.raises(fb.UsageError, match=r"RVec<float>' .*'std::vector<float>'"):
         dataset.arrays("v")
     assert dataset[2].arrays("v").tolist() == [[1, 1]]
     assert subrun.arrays(("e", int)).tolist() == [1, None, 3]
