@@ -42,6 +42,7 @@ def to_array(
     add_doc: AddDoc = False,
     description: str = "",
     of_tree: bool = False,
+    named: bool = False,
 ) -> ak.Array:
     """Return a batch as an array of records, one for each entry.
 
@@ -59,13 +60,15 @@ def to_array(
     of_tree : bool
         It was read of a TTree, so that classes, sets and maps are named in the types: uproot does so for trees, and
         not for ntuples.
+    named : bool
+        Whether records have the names of their classes.
 
     Returns
     -------
     ak.Array
         An array of `batch.num_entries` records.
     """
-    builder = _Builder(schema, add_doc, of_tree)
+    builder = _Builder(schema, add_doc, of_tree, named)
     top = {} if schema is None else {schema.records[i]["name"]: i for i in schema.children.get(None, ())}
     names: list[str] = []
     contents: list[Any] = []
@@ -143,7 +146,8 @@ def _without_value(index: Buffer, union: Any) -> Any:
 
 
 class _Builder:
-    def __init__(self, schema: Schema | None, add_doc: AddDoc, of_tree: bool) -> None:
+    def __init__(self, schema: Schema | None, add_doc: AddDoc, of_tree: bool, named: bool) -> None:
+        self.named = named
         self.schema = schema
         self.add_doc = add_doc
         self.of_tree = of_tree
@@ -205,7 +209,8 @@ class _Builder:
     def _record(
         self, field: int | None, names: list[str] | None, nodes: list[Node], length: int, class_name: str
     ) -> Any:
-        parameters = {"__record__": class_name} if self.of_tree and class_name else None
+        is_named = self.of_tree or (self.named and names is not None)
+        parameters = {"__record__": class_name} if is_named and class_name else None
         if parameters and not nodes:  # a class without members: uproot's is a record in trees, a tuple in ntuples
             names = []
         if names is None:

@@ -7,14 +7,16 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from femtobarn._libraries import plain_output
-from femtobarn._products import encoded, loaded, type_name_of
+from femtobarn._product_types import checked_text
+from femtobarn._products import As, encoded, loaded, type_name_of
 from femtobarn._ptr import MISSING, Ptr
+from femtobarn._repr import plural
 from femtobarn.errors import KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from femtobarn._datastore import DataStore, Product, WriteBatch
 
-__all__ = ["Container", "DataSet", "Event", "Run", "SubRun"]
+__all__ = ["Container", "DataSet", "Event", "Run", "SubRun", "check_columns", "find_product"]
 
 _ABSENT = 2**64 - 1
 _PAGE = 4096
@@ -66,12 +68,15 @@ class Container:
         label : str
             Its label. Several products of one label have different types.
         value : object
-            Bytes, numbers, texts, arrays of Awkward, NumPy or Arrow, dataclasses or lists of them; dicts by msgpack.
+            Bytes, numbers, texts, arrays of Awkward, NumPy or Arrow, tables of pandas, Polars or Arrow, dataclasses or
+            lists of them; dicts by msgpack.
         typename : str or type, optional
-            Its type, as "std::vector<Track>" or ``list[Track]``; by default what the value is. Records without a name
-            get the label as the name of their class. "msgpack" and "pickle" store other objects.
+            Its type, as "std::vector<Track>" or ``list[Track]``; by default what the value is. Records of Awkward that
+            have a name are of the class of this name, others get the label as that of theirs. "msgpack" and "pickle"
+            store other objects.
         overwrite : bool
-            Whether one that is there is replaced.
+            Whether one that is there is replaced: one of this label and type. One of another type stays beside it: say
+            the type by typename, or call `delete_product` first.
         batch : WriteBatch, optional
             Where it waits to be written; by default it is written at once.
 
@@ -114,7 +119,7 @@ class Container:
             `fb.Awkward`, `fb.NumPy` or `fb.Arrow`; `bytes` for what is stored; a dataclass or ``list[dataclass]``. By
             default arrays are Awkward Arrays, and everything else is what it is in Python.
         typename : str or type, optional
-            Its type, which must be given where there are several of one label.
+            Its type, which must be given where there are several of one label, if the form is not one of their types.
         default : object, optional
             What is returned if it is not there.
         unpickle : bool
@@ -132,7 +137,7 @@ class Container:
         FormatError
             If what is stored is damaged.
         """
-        name = self._find(label, typename)
+        name = self._find(label, typename, form)
         stored = None if name is None else self._store._core.load(self._key, name)
         if name is None or stored is None:
             if default is not MISSING:
@@ -178,12 +183,17 @@ class Container:
             raise self._missing(label, None)
         return Ptr(self, *name, index)
 
-    def _find(self, label: str, kind: Any) -> tuple[str, str] | None:
-        """Return the label and the type of a product."""
+    def _find(self, label: str, kind: Any, form: Any = None) -> tuple[str, str] | None:
+        """Return the label and the type of a product; of several, that which has the type of the form."""
+        checked_text(label, "label")
         if kind is not None:
             return label, type_name_of(kind)
         there = [name for name in self._store._core.names(self._key) if name[0] == label]
         if len(there) > 1:
+            if form is not None and form is not bytes and not isinstance(form, As):
+                name = (label, type_name_of(form))
+                if name in there:
+                    return name
             types = ", ".join(repr(name[1]) for name in there)
             raise UsageError(f"{self} has several products {label!r}, of types {types}: say which by typename=")
         return there[0] if there else None
@@ -349,7 +359,8 @@ class _Holder(Container, Generic[_Child]):
         Parameters
         ----------
         products : str, tuple or list
-            A label, or a label and a type; or several of these.
+            A label, or a label and a type; or several of these. Types that are not given are looked for among the
+            names of all products.
         numbers : bool
             Whether ``run``, ``subrun`` and ``event`` of each event come with them.
         library : str
@@ -365,9 +376,12 @@ class _Holder(Container, Generic[_Child]):
         ------
         KeyNotFoundError
             If no event has the product.
+        UsageError
+            If events have products of the label with several types, and none is given.
         """
         wanted = [products] if isinstance(products, str | tuple) else list(products)
         names = [self._resolve(product) for product in wanted]
+        check_columns(names, numbers)
         batch = self._store._core.arrays(self._key, names, numbers)
         single = names[0][0] if isinstance(products, str | tuple) and not numbers else None
         return plain_output(batch, single, library)
@@ -376,24 +390,49 @@ class _Holder(Container, Generic[_Child]):
         """Return the label and the type of a product of its events."""
         if not isinstance(product, str):
             label, kind = product
-            return label, type_name_of(kind)
+            return checked_text(label, "label"), type_name_of(kind)
         return find_product(self, product)
 
 
 def find_product(holder: _Holder[Any], label: str) -> tuple[str, str]:
-    """Return the label and the type of a product that events have, by looking at the first that have it."""
-    seen: list[str] = []
-    for event in holder.events(batch_size=256):
-        there = holder._store._core.names(event._key)
-        kinds = [kind for name, kind in there if name == label]
-        if len(kinds) > 1:
-            types = ", ".join(map(repr, kinds))
-            raise UsageError(f"{event} has several products {label!r}, of types {types}: give ({label!r}, type)")
-        if kinds:
-            return label, kinds[0]
-        seen += [name for name, _ in there if name not in seen]
+    """Return the label and the type of a product that events have, by the names of all that they have."""
+    counts: dict[tuple[str, str], int] = {}
+    for subrun in _subruns(holder):
+        for name, kind, n_events, _ in holder._store._core.name_counts(subrun._key)[1]:
+            if n_events:
+                counts[name, kind] = counts.get((name, kind), 0) + n_events
+    kinds = {kind: n for (name, kind), n in counts.items() if name == label}
+    if len(kinds) > 1:
+        types = ", ".join(f"{kind!r} ({plural(n, 'event')})" for kind, n in sorted(kinds.items()))
+        raise UsageError(
+            f"{holder._store.url}: events of {holder} have products {label!r} of several types: {types}; say which: "
+            f"({label!r}, {min(kinds)!r}). Events that have another are without a value then"
+        )
+    if kinds:
+        return label, next(iter(kinds))
+    seen = sorted({name for name, _ in counts})
     hint = f"they have {', '.join(map(repr, seen[:5]))}" if seen else "they have none"
     raise KeyNotFoundError(f"{holder._store.url}: no event of {holder} has a product {label!r}; {hint}")
+
+
+def check_columns(names: list[tuple[str, str]], with_numbers: bool) -> None:
+    """Raise if products cannot stand in one array, where they are named by their labels."""
+    labels = [label for label, _ in names] + (["run", "subrun", "event"] if with_numbers else [])
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        raise UsageError(
+            f"an array has one field {twice!r}: products of one label are loaded by several calls, each with one type, "
+            "and those with labels run, subrun or event with numbers=False"
+        )
+
+
+def _subruns(holder: _Holder[Any]) -> Iterator[SubRun]:
+    """Iterate over the subruns that events of a dataset, run or subrun are in."""
+    if isinstance(holder, SubRun):
+        return iter((holder,))
+    if isinstance(holder, Run):
+        return holder._children()
+    return itertools.chain.from_iterable(run._children() for run in holder._children())
 
 
 def _range(part: slice) -> tuple[int, int]:
@@ -537,6 +576,7 @@ class DataSet(_Holder[Run]):
         return self._key[:16].hex()
 
     def _within(self, name: str) -> str:
+        checked_text(name, "dataset's name")
         return f"{self.path}/{name.strip('/')}" if self.path else name
 
     def create_dataset(self, name: str) -> DataSet:

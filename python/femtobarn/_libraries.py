@@ -185,7 +185,7 @@ class Output:
         if self.add_doc:
             array = to_array(batch, self.ntuple._schema, self.add_doc, self.ntuple.description, of_tree)
         else:
-            array = to_array(batch, of_tree=of_tree)
+            array = to_array(batch, of_tree=of_tree, named=isinstance(self.ntuple, _NoNTuple))
         for name in names:
             array = array[name if name in array.fields else "0"]  # a tuple of which one slot was read
         return array

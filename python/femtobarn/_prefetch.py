@@ -7,7 +7,7 @@ import functools
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
-from femtobarn._containers import Event, _Holder
+from femtobarn._containers import Event, _Holder, check_columns
 from femtobarn._libraries import plain_output
 from femtobarn._products import Column, decoded, is_opaque, loaded, type_name_of
 from femtobarn._ptr import MISSING
@@ -129,6 +129,7 @@ class EventBatch:
         array
             Records with a field for each label.
         """
+        check_columns(self._names, numbers)
         return plain_output(self._events.arrays(numbers), None, library)
 
 

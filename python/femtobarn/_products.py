@@ -12,16 +12,44 @@ import functools
 import pickle
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from femtobarn._libraries import optional
 from femtobarn._numpy import layout_to_numpy
-from femtobarn._ptr import PTR, Ptr, note_ptr, ptr_column
-from femtobarn._to_nodes import to_batches
-from femtobarn.errors import UsageError
+from femtobarn._product_rows import (
+    has_classes,
+    kind_of,
+    layout_of,
+    note_kind,
+    note_records,
+    numbers_bytes,
+    plain_bytes,
+    plain_rows,
+)
+from femtobarn._product_types import (
+    BYTES,
+    DTYPES,
+    MSGPACK,
+    NUMBERS,
+    PICKLE,
+    SCALARS,
+    ColumnType,
+    checked_text,
+    dtype_of,
+    hints_of,
+    inmost,
+    is_dataclass_type,
+    is_opaque,
+    item_of,
+    optional_of,
+    type_name_of,
+)
+from femtobarn._ptr import PTR, Ptr, note_ptr
+from femtobarn._to_nodes import to_batches, to_list
+from femtobarn.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
     from femtobarn._core import Batch, Batches, Store
@@ -44,29 +72,6 @@ __all__ = [
 ]
 
 
-@dataclasses.dataclass(frozen=True)
-class ColumnType:
-    """The type of a product that is given by columns, where it is more than a name.
-
-    Attributes
-    ----------
-    name : str
-        The name of the type.
-    classes : tuple of (str, tuple of (str, str))
-        The classes in it, those of members before those that have them: names, and names and types of the members.
-    form : str
-        What the column holds: "value", the values; "optional", values of which some are missing; "list", lists of one
-        value or none; "bytes" and "optional bytes", what is stored. Events without a value get no product.
-    label : str or None
-        The product's label, where the column has another name since there are several products of one label.
-    """
-
-    name: str
-    classes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
-    form: str = "value"
-    label: str | None = None
-
-
 class As(enum.Enum):
     """The form in which a product is given.
 
@@ -86,94 +91,7 @@ Awkward = As.Awkward
 NumPy = As.NumPy
 Arrow = As.Arrow
 
-BYTES = "bytes"
-MSGPACK = "msgpack"
-PICKLE = "pickle"
-_OPAQUE = (BYTES, MSGPACK, PICKLE)
 _OF_BOOST = re.compile(r"hepnos::(Ptr<|ProductID\b)")
-
-# NumPy's names of numbers, and those of C++ as ROOT normalizes them
-_NUMBERS = {
-    "bool": "bool",
-    "int8": "std::int8_t",
-    "uint8": "std::uint8_t",
-    "int16": "std::int16_t",
-    "uint16": "std::uint16_t",
-    "int32": "std::int32_t",
-    "uint32": "std::uint32_t",
-    "int64": "std::int64_t",
-    "uint64": "std::uint64_t",
-    "float32": "float",
-    "float64": "double",
-}
-_DTYPES = {name: np.dtype(dtype) for dtype, name in _NUMBERS.items()}
-_SCALARS: dict[type, str] = {bool: "bool", int: "std::int64_t", float: "double", str: "std::string"}
-
-
-def type_name_of(kind: Any) -> str:
-    """Return the name of a type as it stands in products' names.
-
-    Parameters
-    ----------
-    kind : str, type or dtype
-        A name of C++ as ROOT normalizes them; `bytes`, `int`, `float`, `bool` or `str`; a dataclass; `Ptr`; ``list[T]``
-        of one of these, for a ``std::vector``; or a dtype of NumPy.
-
-    Returns
-    -------
-    str
-        The name.
-
-    Raises
-    ------
-    UsageError
-        If it is something else.
-
-    Examples
-    --------
-    >>> from femtobarn._products import type_name_of
-    >>> type_name_of(list[float])
-    'std::vector<double>'
-    """
-    if isinstance(kind, str):
-        return kind
-    if isinstance(kind, ColumnType):
-        return kind.name
-    if kind in (bytes, bytearray, memoryview):
-        return BYTES
-    if typing.get_origin(kind) in (list, tuple) and typing.get_args(kind):
-        return f"std::vector<{type_name_of(typing.get_args(kind)[0])}>"
-    if isinstance(kind, type):
-        if kind in _SCALARS:
-            return _SCALARS[kind]
-        if kind is Ptr:
-            return PTR
-        if dataclasses.is_dataclass(kind):
-            return kind.__name__
-    try:
-        return _NUMBERS[np.dtype(kind).name]
-    except (TypeError, KeyError):
-        pass
-    raise UsageError(
-        f"{kind!r} is no type of a product: give a name as 'std::vector<float>', bytes, int, float, bool, str, a "
-        "dataclass, Ptr, list[...] of one of these, or a dtype of NumPy"
-    )
-
-
-def is_opaque(type_name: str) -> bool:
-    """Return whether values of a type are bytes in which femtobarn sees nothing.
-
-    Parameters
-    ----------
-    type_name : str
-        The type in a product's name.
-
-    Returns
-    -------
-    bool
-        Whether they are.
-    """
-    return type_name in _OPAQUE
 
 
 def encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, bytes]:
@@ -200,88 +118,101 @@ def encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, b
     UsageError
         If it is nothing that can be stored.
     """
+    checked_text(label, "label")
     name = None if kind is None else type_name_of(kind)
     if name in (None, BYTES) and isinstance(value, bytes | bytearray | memoryview):
         return BYTES, bytes(value)
     if name == PICKLE:
         return PICKLE, pickle.dumps(value, protocol=5)
     if name == MSGPACK or (name is None and (value is None or isinstance(value, dict))):
-        packed: bytes = optional("msgpack", "msgpack").packb(value)
-        return MSGPACK, packed
+        return MSGPACK, _packed(label, value)
     if name == BYTES:
         raise UsageError(f"product {label!r} is to be bytes, and was given {type(value).__name__}")
-    quick = _quick(value, name)
+    quick = _quick(label, value, name)
     if quick is not None:
         return quick
-    core = store._core
-    batches = _one(store, label, value)
+    own = kind_of(value)
+    if own is not None:
+        own_name = type_name_of(own)
+        if kind is None or name == own_name:
+            note_kind(store, own)
+            plain = plain_bytes(value)
+            if plain is not None:
+                return own_name, plain
+        kind, name = (own, own_name) if kind is None else (kind, name)
+    if kind is not None and not isinstance(kind, str | ColumnType):
+        note_kind(store, kind)
+        name = type_name_of(kind)
+        if own is not None or not _is_array(value):
+            return name, _encoded_as(store, label, kind, value, name)
+        return name, _encode(store, label, _one(label, value), name)
+    if own is not None and name is not None:
+        note_kind(store, own, _innermost(name))
+        return name, _encoded_as(store, label, own, value, name)
+    batches = _one(label, value)
+    layout = _layout_of(value)
     if name is not None:
-        _note_named(core, batches, value, name)
-    name = name or _noted(core, value) or core.describe(batches, label)
-    return name, core.encode(batches, name)
+        if not (_is_empty(value) and _innermost(name) in dict(store._core.classes(name))):
+            _describe(store._core, batches, layout, name)
+    elif layout is not None and has_classes(layout) and "?" not in (found := note_records(store._core, layout, label)):
+        name = found if type(value).__name__ == "Record" else f"std::vector<{found}>"
+    name = name or store._core.describe(batches, label)
+    return name, _encode(store, label, batches, name)
 
 
-def _note_named(store: Store, batches: Batches, value: Any, name: str) -> None:
-    """Note the class that a type's name names, as the value has it, if the store has no note of it."""
-    if _noted(store, value) is None and (own := _innermost(name)) is not None:
-        _describe(store, batches, own)
+def _encoded_as(store: DataStore, label: str, kind: Any, value: Any, name: str) -> bytes:
+    """Return a value of a type of Python as it is stored."""
+    layout = layout_of(store, kind, [value], f"product {label!r}")
+    return _encode(store, label, to_batches({label: optional("awkward", "all").Array(layout)}), name)
 
 
-def _describe(store: Store, batches: Batches, own: str) -> None:
-    """Note a class as values have it; that of references is known."""
+def _encode(store: DataStore, label: str, batches: Batches, name: str) -> bytes:
+    try:
+        return store._core.encode(batches, name)
+    except UsageError as error:
+        raise UsageError(f"product {label!r}: {error}", kind=error.kind) from error
+
+
+def _packed(label: str, value: Any) -> bytes:
+    """Return an object in MessagePack, if what comes back is one as well."""
+    msgpack = optional("msgpack", "msgpack")
+    try:
+        packed: bytes = msgpack.packb(value)
+        msgpack.unpackb(packed, strict_map_key=False)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UsageError(
+            f"product {label!r} cannot be stored as msgpack ({error}): this has None, numbers of 64 bits, texts, "
+            "bytes, lists and dicts. Give arrays by .tolist() or as products of their own, and other objects with "
+            "typename='pickle'"
+        ) from error
+    return packed
+
+
+def _is_array(value: Any) -> bool:
+    return not isinstance(value, list | tuple | Mapping | str | int | float | np.generic | None)
+
+
+def _is_empty(value: Any) -> bool:
+    return hasattr(value, "__len__") and len(value) == 0
+
+
+def _layout_of(value: Any) -> Any:
+    """Return the layout of an Awkward Array or Record; None of anything else."""
+    if not type(value).__module__.startswith("awkward.") or not hasattr(value, "layout"):
+        return None
+    layout = value.layout
+    return layout.array[layout.at : layout.at + 1] if type(layout).__name__ == "Record" else layout
+
+
+def _describe(store: Store, batches: Batches, layout: Any, name: str) -> None:
+    """Note the class that a type's name names, as values have it; that of references is known."""
+    own = _innermost(name)
     if own == PTR:
         note_ptr(store)
-    else:
+    elif own is not None and layout is not None and has_classes(layout):
+        note_records(store, layout, own, is_own=True)
+    elif own is not None:
         store.describe(batches, own)
-
-
-def _noted(store: Store, value: Any) -> str | None:
-    """Return the type's name of a dataclass, a reference or a list of these, and note it; None for other values."""
-    one = value[0] if isinstance(value, list | tuple) and value else value
-    if isinstance(one, Ptr):
-        name = note_ptr(store)
-    elif _is_dataclass(one):
-        name = note_dataclass(store, type(one))
-    else:
-        return None
-    return name if one is value else f"std::vector<{name}>"
-
-
-def note_dataclass(store: Store, kind: type) -> str:
-    """Note the members of a dataclass, with the types that their annotations say.
-
-    Parameters
-    ----------
-    store : Store
-        Where.
-    kind : type
-        The dataclass.
-
-    Returns
-    -------
-    str
-        Its name.
-
-    Raises
-    ------
-    UsageError
-        If an annotation is no type of a product, or the store has a class of this name with other members.
-    """
-    hints = _hints(kind)
-    members = []
-    for field in dataclasses.fields(kind):
-        hint = hints[field.name]
-        inner = _item(hint) or hint
-        if inner is Ptr:
-            note_ptr(store)
-        elif dataclasses.is_dataclass(inner) and isinstance(inner, type) and inner is not kind:
-            note_dataclass(store, inner)
-        try:
-            members.append((field.name, type_name_of(hint)))
-        except UsageError as error:
-            raise UsageError(f"member {field.name!r} of {kind.__name__}: {error}") from None
-    store.note_class(kind.__name__, members)
-    return kind.__name__
 
 
 def column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, Batches]:
@@ -304,79 +235,32 @@ def column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, B
         The name and the values.
     """
     core = store._core
-    kind = kind or _kind_of_refs(values)
-    if kind is not None and _has_refs(kind) and isinstance(values, list | tuple):
-        values = _rows(store, kind, list(values))
-    batches = to_batches({label: values})
+    checked_text(label, "label")
+    kind = kind or _kind_of_rows(values)
     if isinstance(kind, ColumnType):
         for name, members in kind.classes:
             core.note_class(name, list(members))
-        return kind.name, batches
-    if kind is None:
-        return core.describe(batches, label), batches
-    inner = _item(kind) or kind
-    if dataclasses.is_dataclass(inner) and isinstance(inner, type):
-        note_dataclass(core, inner)
-    elif (own := _innermost(type_name_of(kind))) is not None:
-        _describe(core, batches, own)
-    return type_name_of(kind), batches
+        return kind.name, to_batches({label: values})
+    if kind is not None and not isinstance(kind, str):
+        note_kind(store, kind)
+        if isinstance(values, list | tuple) and (kind is Ptr or dtype_of(inmost(kind)) is None):
+            values = optional("awkward", "all").Array(layout_of(store, kind, values, f"product {label!r}"))
+        return type_name_of(kind), to_batches({label: values})
+    batches, layout = to_batches({label: values}), _layout_of(values)
+    if kind is not None:
+        _describe(core, batches, layout, type_name_of(kind))
+        return type_name_of(kind), batches
+    if layout is not None and has_classes(layout) and "?" not in (found := note_records(core, layout, label)):
+        return found, batches
+    return core.describe(batches, label), batches
 
 
-def _hints(kind: type) -> dict[str, Any]:
-    """Return the types of a dataclass's members."""
-    try:
-        return typing.get_type_hints(kind)
-    except NameError as error:
-        raise UsageError(f"annotations of {kind.__name__} cannot be looked up where it is defined: {error}") from error
-
-
-def _item(kind: Any) -> Any:
-    """Return what a type is a list of; None if it is none."""
-    args = typing.get_args(kind)
-    return args[0] if typing.get_origin(kind) in (list, tuple) and args else None
-
-
-def _kind_of_refs(values: Any) -> Any:
-    """Return the type of a column of references, or of lists of them; None for others."""
+def _kind_of_rows(values: Any) -> Any:
+    """Return the type of a column of dataclasses or references, or of lists of them; None for others."""
     if not isinstance(values, list | tuple):
         return None
-    if any(isinstance(value, Ptr) for value in values):
-        return Ptr
-    inner = next((value for value in values if isinstance(value, list | tuple) and value), None)
-    return None if inner is None or not isinstance(inner[0], Ptr) else list[Ptr]
-
-
-def _inmost(kind: Any) -> Any:
-    """Return what a type is a list of, of lists, and so on."""
-    while (item := _item(kind)) is not None:
-        kind = item
-    return kind
-
-
-def _has_refs(kind: Any, above: tuple[Any, ...] = ()) -> bool:
-    """Whether there are references in the values of a type, which is in those above."""
-    kind = _inmost(kind)
-    if not _is_dataclass_type(kind) or kind in above:
-        return kind is Ptr
-    return any(_has_refs(hint, (*above, kind)) for hint in _hints(kind).values())
-
-
-def _rows(store: DataStore, kind: Any, values: list[Any]) -> Any:
-    """Return values with references in them as a column: these have numbers that lists of Python would not keep."""
-    ak = optional("awkward", "all")
-    if kind is Ptr:
-        return ptr_column(store, values)
-    if not _is_made(_inmost(kind)):
-        return ak.Array(values)
-    if (item := _item(kind)) is not None:
-        offsets = np.zeros(len(values) + 1, np.int64)
-        np.cumsum([len(value) for value in values], out=offsets[1:])
-        inner = _rows(store, item, [one for value in values for one in value])
-        return ak.Array(ak.contents.ListOffsetArray(ak.index.Index64(offsets), inner.layout))
-    hints = _hints(kind)
-    names = [field.name for field in dataclasses.fields(kind)]
-    members = [_rows(store, hints[name], [getattr(value, name) for value in values]).layout for name in names]
-    return ak.Array(ak.contents.RecordArray(members, names, len(values)))
+    one = next((value for value in values if value is not None and not (isinstance(value, list) and not value)), None)
+    return kind_of(one)
 
 
 def loaded(store: DataStore, label: str, type_name: str, stored: bytes, form: Any, *, unpickle: bool = False) -> Any:
@@ -411,7 +295,7 @@ def loaded(store: DataStore, label: str, type_name: str, stored: bytes, form: An
         return stored
     if is_opaque(type_name):
         return _opaque(label, type_name, stored, form, unpickle)
-    if (quick := _quick_loaded(stored, type_name, form)) is not None:
+    if (quick := _quick_loaded(store, stored, type_name, form)) is not None:
         return quick
     return decoded(store, label, type_name, [stored]).at(0, form)
 
@@ -486,18 +370,23 @@ def decoded(store: DataStore, label: str, type_name: str, stored: list[bytes | N
     return Column(store, label, type_name, _awkward(store._core.decode(stored, type_name, label), label))
 
 
-def _quick_loaded(stored: bytes, type_name: str, form: Any) -> Any:
-    """Return plain numbers, and arrays of them, without a detour; None if the value is something else, or damaged."""
-    dtype = _DTYPES.get(type_name)
+def _quick_loaded(store: DataStore, stored: bytes, type_name: str, form: Any) -> Any:
+    """Return what consists of plain numbers without a detour; None if the value is something else, or damaged."""
+    dtype = DTYPES.get(type_name)
     if dtype is not None and form in (None, int, float, bool) and len(stored) == dtype.itemsize:
         value = np.frombuffer(stored, dtype.newbyteorder("<"))[0].item()
         return value if form in (None, type(value)) else None
-    inner = _DTYPES.get(type_name.removeprefix("std::vector<").removesuffix(">"))
-    if inner is None or dtype is not None or form not in (None, NumPy, Awkward):
+    inner = DTYPES.get(type_name.removeprefix("std::vector<").removesuffix(">"))
+    if inner is None:
+        return None if form is None or isinstance(form, As) else plain_rows(store, stored, type_name, form)
+    is_list = {"f": form == list[float], "i": form == list[int], "u": form == list[int]}.get(inner.kind, False)
+    if dtype is not None or not (is_list or form in (None, NumPy, Awkward)):
         return None
     if inner.kind == "b" or len(stored) < 8 or len(stored) != 8 + int.from_bytes(stored[:8], "little") * inner.itemsize:
         return None
     array = np.frombuffer(stored, inner.newbyteorder("<"), offset=8)
+    if is_list:
+        return array.tolist()
     return array if form is NumPy else optional("awkward", "all").Array(array)
 
 
@@ -505,7 +394,12 @@ def _opaque(label: str, type_name: str, stored: bytes, form: Any, unpickle: bool
     if isinstance(form, As):
         raise UsageError(f"product {label!r} is stored as {type_name}, which is no array: load it without a form")
     if type_name == MSGPACK:
-        return optional("msgpack", "msgpack").unpackb(stored)
+        try:
+            return optional("msgpack", "msgpack").unpackb(stored, strict_map_key=False)
+        except (ValueError, TypeError) as error:
+            raise FormatError(
+                f"product {label!r} is no msgpack that can be read: {error}", kind="product-damaged"
+            ) from error
     if type_name == PICKLE:
         if not unpickle:
             raise UsageError(
@@ -516,71 +410,52 @@ def _opaque(label: str, type_name: str, stored: bytes, form: Any, unpickle: bool
     return stored
 
 
-def _quick(value: Any, name: str | None) -> tuple[str, bytes] | None:
+def _quick(label: str, value: Any, name: str | None) -> tuple[str, bytes] | None:
     """Return plain numbers and texts without a detour; None if the value is something else."""
-    if type(value) in _SCALARS and name in (None, _SCALARS[type(value)]):
-        own = _SCALARS[type(value)]
+    if type(value) in SCALARS and name in (None, SCALARS[type(value)]):
+        own = SCALARS[type(value)]
         if isinstance(value, str):
-            text = value.encode()
+            text = checked_text(value, "value").encode()
             return own, len(text).to_bytes(8, "little") + text
         if own == "std::int64_t" and not -(2**63) <= value < 2**63:
-            raise UsageError(f"{value} has more than 64 bits")
-        return own, np.asarray(value, _DTYPES[own]).astype(_DTYPES[own].newbyteorder("<")).tobytes()
-    if isinstance(value, np.generic) and value.dtype.name in _NUMBERS:
-        own = _NUMBERS[value.dtype.name]
+            if not 0 <= value < 2**64 or name is not None:
+                raise UsageError(f"product {label!r}: {value} is no number that 64 bits hold as {name or 'integer'}")
+            own = "std::uint64_t"
+        return own, np.asarray(value, DTYPES[own]).astype(DTYPES[own].newbyteorder("<")).tobytes()
+    if isinstance(value, np.generic) and value.dtype.name in NUMBERS:
+        own = NUMBERS[value.dtype.name]
         if name in (None, own):
             return own, value.astype(value.dtype.newbyteorder("<")).tobytes()
-    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.name in _NUMBERS:
+    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.name in NUMBERS:
         if isinstance(value, np.ma.MaskedArray):
             return None
-        own = f"std::vector<{_NUMBERS[value.dtype.name]}>"
+        own = f"std::vector<{NUMBERS[value.dtype.name]}>"
         if name in (None, own):
             return own, len(value).to_bytes(8, "little") + value.astype(value.dtype.newbyteorder("<")).tobytes()
+    if isinstance(value, list | tuple) and (name is None or name.startswith("std::vector<")):
+        inner = None if name is None else DTYPES.get(name[12:-1])
+        if name is None or inner is not None:
+            quick = numbers_bytes(value, None if inner is None else inner.name)
+            return None if quick is None else (f"std::vector<{NUMBERS[quick[0]]}>", quick[1])
     return None
 
 
-def _one(store: DataStore, label: str, value: Any) -> Batches:
+def _one(label: str, value: Any) -> Batches:
     """Return a value as a column with one entry."""
-    ak = optional("awkward", "all")
-    kind = type(value[0]) if isinstance(value, list | tuple) and value else type(value)
-    if _has_refs(kind):
-        return to_batches({label: _rows(store, kind if isinstance(value, kind) else list[kind], [value])})  # type: ignore[valid-type]
-    if _is_dataclass(value):
-        return to_batches({label: ak.Array([dataclasses.asdict(value)])})
-    if isinstance(value, list | tuple) and value and all(_is_dataclass(item) for item in value):
-        value = ak.Array([dataclasses.asdict(item) for item in value])
-    if isinstance(value, ak.Record):
-        return to_batches({label: value.layout.array[value.layout.at : value.layout.at + 1]})
-    if isinstance(value, str | np.generic | int | float | bool):
-        return to_batches({label: ak.Array([value])})
-    return to_batches({label: _as_list(ak, label, value)})
-
-
-def _as_list(ak: Any, label: str, value: Any) -> Any:
-    """Return an array of one entry that has all items of an array."""
+    layout = _layout_of(value)
+    if layout is not None and type(value).__name__ == "Record":
+        return to_batches({label: optional("awkward", "all").Array(layout)})
+    if isinstance(value, str | np.generic | int | float | Mapping | None):
+        return to_batches({label: [value]})
     if isinstance(value, np.ndarray) and value.ndim == 0:
-        return value.reshape(1)
-    try:
-        if hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__"):
-            arrow = optional("pyarrow", "arrow")
-            value = ak.from_arrow(value if isinstance(value, arrow.Array | arrow.Table) else arrow.array(value))
-        array = value if isinstance(value, ak.Array) else ak.Array(value)
-    except (TypeError, ValueError) as error:
+        return to_batches({label: value.reshape(1)})
+    is_arrow = hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__")
+    if not (is_arrow or isinstance(value, Iterable)):
         raise UsageError(
-            f"product {label!r} cannot be stored: {type(value).__name__} is no array ({error}); give bytes, numbers, "
-            "arrays, dataclasses, or typename='msgpack' or typename='pickle' for other objects"
-        ) from error
-    layout = ak.to_packed(array).layout
-    offsets = ak.index.Index64(np.array([0, len(layout)]))
-    return ak.Array(ak.contents.ListOffsetArray(offsets, layout))
-
-
-def _is_dataclass(value: Any) -> bool:
-    return dataclasses.is_dataclass(value) and not isinstance(value, type)
-
-
-def _is_dataclass_type(kind: Any) -> bool:
-    return dataclasses.is_dataclass(kind) and isinstance(kind, type)
+            f"product {label!r} cannot be stored: {type(value).__name__} is no array; give bytes, numbers, arrays, "
+            "dataclasses, or typename='msgpack' or typename='pickle' for other objects"
+        )
+    return to_list(label, list(value) if isinstance(value, tuple) else value)
 
 
 def _innermost(name: str | None) -> str | None:
@@ -588,14 +463,14 @@ def _innermost(name: str | None) -> str | None:
     if name is None:
         return None
     inner = name.rpartition("<")[2].strip("> ")
-    return inner if inner and not inner.startswith("std::") and inner not in _DTYPES else None
+    return inner if inner and not inner.startswith("std::") and inner not in DTYPES else None
 
 
 def _awkward(batch: Batch, label: str) -> Any:
     optional("awkward", "all")
     from femtobarn._awkward import to_array
 
-    return to_array(batch)[label]
+    return to_array(batch, named=True)[label]
 
 
 class Column:
@@ -708,10 +583,12 @@ def _made(store: DataStore, plain: Any, form: Any, wrong: UsageError) -> Any:
             raise wrong
         return Ptr.from_record(store, plain)
     if dataclasses.is_dataclass(form) and isinstance(form, type):
+        if plain == () and not hints_of(form):
+            return form()
         if not isinstance(plain, Mapping):
             raise wrong
-        hints = _hints(form)
-        names = [field.name for field in dataclasses.fields(form)]
+        hints = hints_of(form)
+        names = list(hints)
         missing = [name for name in names if name not in plain]
         if missing:
             raise UsageError(f"{wrong}: it has no {', '.join(missing)}")
@@ -724,13 +601,16 @@ def _made(store: DataStore, plain: Any, form: Any, wrong: UsageError) -> Any:
 
 
 def _member(store: DataStore, plain: Any, form: Any, wrong: UsageError) -> Any:
-    """Return a member as its annotation says, where that is a dataclass, a reference or a list of these."""
+    """Return a member as its annotation says, where that is a dataclass, a reference, a tuple, or has some of these."""
     if _is_made(form):
         return _made(store, plain, form, wrong)
-    if typing.get_origin(form) is list and _is_made(_item(form)):
-        return [_made(store, one, _item(form), wrong) for one in plain]
+    if (inner := optional_of(form)) is not None:
+        return None if plain is None else _member(store, plain, inner, wrong)
+    if (item := item_of(form)) is not None and isinstance(plain, list):
+        items = [_member(store, one, item, wrong) for one in plain]
+        return tuple(items) if typing.get_origin(form) is tuple else items
     return plain
 
 
 def _is_made(form: Any) -> bool:
-    return form is Ptr or dataclasses.is_dataclass(form)
+    return form is Ptr or is_dataclass_type(form)

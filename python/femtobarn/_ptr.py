@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from femtobarn._containers import Container
     from femtobarn._datastore import DataStore
 
-__all__ = ["MISSING", "PTR", "Ptr", "load_refs", "note_ptr", "ptr_column"]
+__all__ = ["MISSING", "PTR", "Ptr", "load_refs", "note_ptr", "ptr_column", "text_column"]
 
 PTR = "fb::Ptr"
 _MEMBERS = [
@@ -297,13 +297,25 @@ def ptr_column(store: DataStore, ptrs: Sequence[Any]) -> Any:
     layouts = ak.contents
     dataset = layouts.RegularArray(layouts.NumpyArray(np.ascontiguousarray(keys[:, :16]).reshape(-1)), 16, len(ptrs))
     columns = [layouts.NumpyArray(np.ascontiguousarray(column)) for column in (*numbers.T, index)]
-    texts = [_texts(ak, [ptr._label for ptr in ptrs]), _texts(ak, [ptr._type for ptr in ptrs])]
+    texts = [text_column([ptr._label for ptr in ptrs]), text_column([ptr._type for ptr in ptrs])]
     names = [name for name, _ in _MEMBERS]
     return ak.Array(layouts.RecordArray([dataset, *columns, *texts], names, parameters={"__record__": PTR}))
 
 
-def _texts(ak: Any, texts: list[str]) -> Any:
-    """Return texts as a layout that is one of texts if there are none, too."""
+def text_column(texts: Sequence[str]) -> Any:
+    """Return texts as a layout of Awkward, which is one of texts if there are none, too.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        The texts.
+
+    Returns
+    -------
+    ak.contents.ListOffsetArray
+        The layout.
+    """
+    ak = optional("awkward", "all")
     encoded = [text.encode() for text in texts]
     offsets = np.zeros(len(texts) + 1, np.int64)
     np.cumsum([len(text) for text in encoded], out=offsets[1:])
@@ -415,7 +427,7 @@ def _of_one_name(
     events = store._core.load_events(unique.tobytes(), [name])
     from femtobarn._awkward import to_array
 
-    products = to_array(events.arrays(False))[name[0]]
+    products = to_array(events.arrays(False), named=True)[name[0]]
     is_there = is_set.copy()
     is_there[is_set] = ~ak.to_numpy(ak.is_none(products))[at]
     places = np.full(n, -1, np.int64)

@@ -18,7 +18,7 @@ from femtobarn.errors import UsageError
 if TYPE_CHECKING:
     from femtobarn._core_types import Node
 
-__all__ = ["maps_of", "to_batches"]
+__all__ = ["maps_of", "to_batches", "to_list"]
 
 _MAP = re.compile(r"(std::(optional|unique_ptr)<)?std::(unordered_)?(multi)?map<")
 
@@ -98,6 +98,52 @@ def to_batches(data: Any, maps: frozenset[str] = frozenset()) -> _core.Batches:
     )
 
 
+def to_list(name: str, values: Any) -> _core.Batches:
+    """Turn a column into one entry of another, which is a list of its values.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    values : array, list, or table
+        What `to_batches` takes of a column; of tables, rows are records.
+
+    Returns
+    -------
+    Batches
+        A column with one entry.
+
+    Raises
+    ------
+    UsageError
+        If it is nothing of the kind, or a type has no counterpart in RNTuple.
+    """
+    columns = _columns_of_table(values)
+    if columns is not None:
+        if not columns:
+            raise UsageError(f"field {name!r} cannot be written: it is a table without columns")
+        nodes = [_column(f"{name}.{key}", column) for key, column in columns.items()]
+        node, n = ("record", list(columns), [node for node, _ in nodes], nodes[0][1], ""), nodes[0][1]
+    else:
+        node, n = _column(name, values)
+    return _core.Batches.of_nodes([(name, ("list", bytes_of(np.array([0, n], np.int64)), node))], 1)
+
+
+def _columns_of_table(data: Any) -> dict[str, Any] | None:
+    """Return the columns of a table of pandas, Polars or Arrow; None of anything else."""
+    if _is_pandas(data):
+        data = _with_named_index(data)
+        _check_once(str(name) for name in data.columns)
+        return {str(name): data.iloc[:, i] for i, name in enumerate(data.columns)}
+    kind = f"{type(data).__module__.split('.')[0]}.{type(data).__name__}"
+    if kind == "polars.DataFrame":
+        return {name: data[name] for name in data.columns}
+    if kind in ("pyarrow.Table", "pyarrow.RecordBatch"):
+        _check_once(data.schema.names)
+        return {name: data.column(name) for name in data.schema.names}
+    return None
+
+
 def _is_pandas(data: Any) -> bool:
     kinds = (f"{kind.__module__.split('.')[0]}.{kind.__name__}" for kind in type(data).__mro__)
     return "pandas.DataFrame" in kinds
@@ -105,11 +151,17 @@ def _is_pandas(data: Any) -> bool:
 
 def _of_pandas(frame: Any) -> _core.Batches:
     """Return the columns of a frame one by one: pyarrow, which takes it as a whole, makes every NaN a missing value."""
-    names = [str(name) for name in frame.columns]
+    names = _check_once(str(name) for name in frame.columns)
+    return _of_columns({name: frame.iloc[:, i] for i, name in enumerate(names)}, len(frame))
+
+
+def _check_once(columns: Iterable[str]) -> list[str]:
+    """Return the names of columns, each of which is there once."""
+    names = list(columns)
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if twice:
         raise UsageError(f"the DataFrame has several columns of one name, which no ntuple has: {', '.join(twice)}")
-    return _of_columns({name: frame.iloc[:, i] for i, name in enumerate(names)}, len(frame))
+    return names
 
 
 def _with_named_index(frame: Any) -> Any:

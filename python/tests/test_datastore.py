@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import awkward as ak
 import numpy as np
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pytest
 
 import femtobarn as fb
+from femtobarn import _product_rows, _products
 
 
 @dataclasses.dataclass
@@ -238,6 +239,40 @@ def test_arrays_in_every_library(store: fb.DataStore) -> None:
         dataset.arrays("z")
 
 
+def test_products_of_one_label_and_several_types_are_not_mixed(store: fb.DataStore) -> None:
+    dataset = store.root.create_dataset("a")
+    subrun = dataset.create_run(1).create_subrun(1)
+    for number, value in enumerate([1, 2.5, 3]):
+        subrun.create_event(number).store("e", value)
+    event = dataset.create_run(2).create_subrun(1).create_event(1)
+    event.store("v", np.ones(2, "f4"), typename="ROOT::VecOps::RVec<float>")
+    subrun[2].store("v", np.ones(2, "f4"))
+    dataset.create_run(3).store("e", "of a run")
+    several = r"'double' \(1 event\), 'std::int64_t' \(2 events\); say which: \('e', 'double'\)"
+    for holder in (dataset, dataset[1], subrun):
+        with pytest.raises(fb.UsageError, match=several):
+            holder.arrays("e")
+        with pytest.raises(fb.UsageError, match=several):
+            next(iter(store.prefetcher(["e"])(holder)))
+        with pytest.raises(fb.UsageError, match=several):
+            fb.process(holder, len, preload=["e"], by="batch")
+    with pytest.raises(fb.UsageError, match=r"RVec<float>' .*'std::vector<float>'"):
+        dataset.arrays("v")
+    assert dataset[2].arrays("v").tolist() == [[1, 1]]
+    assert subrun.arrays(("e", int)).tolist() == [1, None, 3]
+    both = [("e", int), ("e", float)]
+    with pytest.raises(fb.UsageError, match="one field 'e'"):
+        subrun.arrays(both)
+    for batch in store.prefetcher(both).batches(subrun):
+        assert [event.load("e") for event in batch] == [1, 2.5, 3]
+        with pytest.raises(fb.UsageError, match="one field 'e'"):
+            batch.arrays()
+    subrun[0].store("run", 5)
+    with pytest.raises(fb.UsageError, match="one field 'run'"):
+        subrun.arrays(["run"], numbers=True)
+    assert subrun.arrays(["run"]).run.tolist() == [5, None, None]
+
+
 def test_prefetched_events_bring_their_products(store: fb.DataStore) -> None:
     dataset = store.root.create_dataset("a")
     with store.write_batch() as batch:
@@ -300,6 +335,7 @@ def test_one_process_writes_and_others_read(tmp_path: Path) -> None:
     event.store("n", 7)
     program = f"""
 import femtobarn as fb
+from femtobarn import _product_rows, _products
 try:
     fb.DataStore.connect({url!r})
 except fb.FileError as error:
@@ -341,6 +377,7 @@ _WRITER = """
 import sys
 import numpy as np
 import femtobarn as fb
+from femtobarn import _product_rows, _products
 store = fb.DataStore.connect(sys.argv[1])
 dataset = store.root.create_dataset("a")
 run = int(sys.argv[2])
@@ -539,6 +576,7 @@ def test_objects_that_were_moved_and_orphans_are_for_fb(tmp_path: Path) -> None:
     url = f"dir:{tmp_path}/store"
     script = f"""
 import femtobarn as fb
+from femtobarn import _product_rows, _products
 store = fb.DataStore.connect({url!r}, objects={str(tmp_path / "large")!r}, objects_over=1000)
 store.root.create_dataset("a").create_run(1).store("x", bytes(5000))
 store.flush()
@@ -554,3 +592,181 @@ store.flush()
     assert _objects(tmp_path / "moved") == used
     store = fb.DataStore.connect(url, mode="r")
     assert store["a"][1].load("x") == bytes(5000)
+
+
+@dataclasses.dataclass
+class Wide:
+    """Numbers of several sizes, with bytes between."""
+
+    good: bool
+    pt: np.float32
+    n: np.int16
+    e: float
+    key: np.uint64
+    small: np.int8
+
+
+@dataclasses.dataclass
+class Loose:
+    """What may be missing, and what is in lists."""
+
+    a: float | None
+    b: Optional[int]  # noqa: UP045 (both spellings are taken)
+    track: Track | None = None
+    pair: tuple[float, ...] = ()
+    hits: list[np.float32] = dataclasses.field(default_factory=list)
+    name: str = ""
+
+
+def test_plain_values_are_stored_as_the_slow_way_stores_them(store: fb.DataStore) -> None:
+    """Numbers are packed without Awkward: the bytes are those that the core encodes."""
+    random = np.random.default_rng(7)
+    event = event_of(store)
+    for n in (0, 1, 2, 50):
+        rows = []
+        for _ in range(n):
+            key, small = int(random.integers(2**64, dtype=np.uint64)), int(random.integers(-128, 128))
+            pt = random.choice([np.nan, np.inf, -0.0, 1e-45, float(np.float32(random.normal())), random.normal()])
+            rows.append(Wide(bool(small & 1), float(pt), int(random.integers(-(2**15), 2**15)), small / 7, key, small))
+        typename = list[Wide]
+        event.store("rows", rows, typename=typename)
+        quick = event.load("rows", bytes)
+        slow = _products._encoded_as(store, "rows", typename, rows, "std::vector<Wide>")
+        assert quick == slow
+        assert n == 0 or _product_rows.plain_bytes(rows) == quick
+        found, other = event.load("rows", list[Wide]), event.load("rows").tolist()
+        assert str([dataclasses.asdict(row) for row in found]) == str(other)
+        if rows:
+            event.store("row", rows[0])
+            assert event.load("row", bytes) == slow[8 : 8 + (len(slow) - 8) // n]
+            assert str(dataclasses.asdict(event.load("row", Wide))) == str(other[0])
+    for values in ([1, -2, 2**63 - 1], [1.5, np.inf], [True, False], (3, 4)):
+        event.store("list", values)
+        name = event.products("list")[-1].type
+        batches = _products.to_list("list", list(values))
+        assert event.load("list", bytes, typename=name) == store._core.encode(batches, name)
+        kind = type(values[0])
+        if kind is not bool:
+            assert event.load("list", list[kind], typename=name) == list(values)  # type: ignore[valid-type]
+        event.delete_product("list")
+    for wrong in (Wide(True, 1.0, 40_000, 1.0, 1, 1), Wide(True, 1.0, 1, 2**53 + 1, 1, 1), Wide(True, "1", 1, 1, 1, 1)):  # type: ignore[arg-type]
+        with pytest.raises(fb.UsageError, match="'wrong'"):
+            event.store("wrong", [wrong])
+
+
+def test_empty_lists_have_the_class_that_is_said(store: fb.DataStore) -> None:
+    event = event_of(store)
+    event.store("v", [], typename=list[Vertex])
+    assert event.load("v", list[Vertex]) == []
+    event.store("v", [Vertex(1.5, [Track(1, 2)])])
+    assert event.load("v").tracks.pt.tolist() == [[1.0]]
+    event.store("t", [], typename="std::vector<Track>")
+    assert event.load("t").tolist() == []
+    event.store("one", {"pt": 1.5, "n": 2, "good": True}, typename=Track)
+    assert event.load("one", Track) == Track(1.5, 2)
+
+
+def test_optional_members_come_back(store: fb.DataStore) -> None:
+    event = event_of(store)
+    rows = [Loose(1.5, None, Track(1, 2), (1.0, 2.5), [0.5], "é"), Loose(None, 7), Loose(None, None)]
+    event.store("loose", rows)
+    assert event.load("loose", list[Loose]) == rows
+    assert dict(store._core.classes("Loose"))["Loose"][0] == ("a", "std::optional<double>")
+    event.store("loose", rows[0])
+    assert event.load("loose", Loose) == rows[0]  # of the several, that which the form is
+    assert event.subrun.arrays(("loose", list[Loose])).a.tolist() == [[1.5, None, None]]
+    for kind, advice in {
+        np.ndarray: "write list",
+        dict: "write a dataclass",
+        tuple[int, float]: "are a dataclass",
+        list: "does not say",
+    }.items():
+        refused = dataclasses.make_dataclass("Refused", [("member", kind)])
+        with pytest.raises(fb.UsageError, match=f"member 'member' of Refused: .*{advice}"):
+            event.store("refused", refused(None))
+    with pytest.raises(fb.UsageError, match="None is no float"):
+        event.store("t", Track(None, 1))  # type: ignore[arg-type]
+
+
+def test_integers_have_64_bits(store: fb.DataStore) -> None:
+    event = event_of(store)
+    for label, value in {"a": 2**63, "b": [2**63, 1], "c": [[2**64 - 1], []]}.items():
+        event.store(label, value)
+        found = event.load(label)
+        assert (found if label == "a" else found.tolist()) == value
+        assert "std::uint64_t" in event.products(label)[0].type
+    event.store("d", [2**63], typename=list[np.uint64])
+    assert event.load("d").tolist() == [2**63]
+    for value in (2**64, [2**64], [-1, 2**63], Track(1, 2**63)):
+        with pytest.raises(fb.UsageError, match="'wrong'"):
+            event.store("wrong", value)
+
+
+def test_dicts_come_back_or_are_refused(store: fb.DataStore) -> None:
+    event = event_of(store)
+    event.store("d", {1: {2.5: "x"}, "a": b"y"})
+    assert event.load("d") == {1: {2.5: "x"}, "a": b"y"}
+    for value in ({"a": np.arange(3)}, {(1, 2): 3}, {"a": 2**70}, {"a": {1}}):
+        with pytest.raises(fb.UsageError, match=r"product 'e' cannot be stored as msgpack .*typename='pickle'"):
+            event.store("e", value)
+    assert event.products("e") == []
+
+
+def test_records_keep_the_name_of_their_class(store: fb.DataStore) -> None:
+    event = event_of(store)
+    event.store("v", [Vertex(1.5, [Track(1, 2)], "a")])
+    event.store("copy", event.load("v"))
+    event.store("tracks", event.load("v").tracks[0])
+    event.store("row", event.load("v")[0])
+    types = {product.label: product.type for product in event.products()}
+    vertices, tracks = "std::vector<Vertex>", "std::vector<Track>"
+    assert types == {"copy": vertices, "row": "Vertex", "tracks": tracks, "v": vertices}
+    assert event.load("copy", bytes) == event.load("v", bytes)
+    assert event.load("row", Vertex) == Vertex(1.5, [Track(1, 2)], "a")
+    other = fb.DataStore.connect("memory:")
+    there = event_of(other)
+    there.store("v", event.load("v"))
+    assert there.load("v", list[Vertex]) == [Vertex(1.5, [Track(1, 2)], "a")]
+    assert event.subrun.arrays("v").layout.content.parameter("__record__") == "Vertex"
+    event.store("x", ak.Array([{"x": 1.5}], with_name="Momentum"))
+    assert event.products("x")[0].type == "std::vector<Momentum>"
+    event.store("y", ak.Array([{"x": 1.5}], with_name="std::no class"))
+    assert event.products("y")[0].type == "std::vector<y>"
+    event.store("record", ak.Array([{"x": 1.5}])[0])
+    assert event.load("record").x == 1.5
+
+
+def test_tables_are_lists_of_their_rows(store: fb.DataStore, need: Any) -> None:
+    event = event_of(store)
+    columns = {"a": [1, 2], "b": [1.5, 2.5], "c": ["x", "é"]}
+    rows = [{"a": 1, "b": 1.5, "c": "x"}, {"a": 2, "b": 2.5, "c": "é"}]
+    for table in (need("pandas").DataFrame(columns), need("polars").DataFrame(columns), pa.table(columns)):
+        event.store("table", table)
+        assert event.load("table").tolist() == rows
+        event.delete_product("table")
+    with pytest.raises(fb.UsageError, match="without columns"):
+        event.store("table", need("pandas").DataFrame())
+
+
+def test_what_has_no_bytes_is_no_name(store: fb.DataStore) -> None:
+    event = event_of(store)
+    for call in (
+        lambda: event.store("\ud800", 1),
+        lambda: event.load("\ud800", typename=int),
+        lambda: event.store("x", "\ud800"),
+        lambda: event.store("x", ["\ud800"]),
+        lambda: event.store("x", 1, typename="\ud800"),
+        lambda: event.subrun.arrays(("\ud800", int)),
+        lambda: store.root.create_dataset("\ud800"),
+    ):
+        with pytest.raises(fb.UsageError, match="ud800"):
+            call()
+
+
+def test_the_form_says_which_of_several_is_loaded(store: fb.DataStore) -> None:
+    event = event_of(store)
+    event.store("v", 1)
+    event.store("v", 1.5)
+    assert (event.load("v", int), event.load("v", float)) == (1, 1.5)
+    with pytest.raises(fb.UsageError, match="several"):
+        event.load("v", str)

@@ -1,0 +1,470 @@
+"""Values of Python as columns of products, by their types, and plain ones as bytes without that detour."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import struct
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from femtobarn._libraries import optional
+from femtobarn._product_types import (
+    BYTES,
+    DTYPES,
+    MSGPACK,
+    NUMBERS,
+    PICKLE,
+    dtype_of,
+    hints_of,
+    inmost,
+    is_dataclass_type,
+    item_of,
+    optional_of,
+    type_name_of,
+)
+from femtobarn._ptr import Ptr, note_ptr, ptr_column, text_column
+from femtobarn._to_nodes import to_batches
+from femtobarn.errors import UsageError
+
+if TYPE_CHECKING:
+    from femtobarn._core import Store
+    from femtobarn._datastore import DataStore
+
+__all__ = [
+    "class_of",
+    "has_classes",
+    "kind_of",
+    "layout_of",
+    "note_kind",
+    "note_records",
+    "numbers_bytes",
+    "plain_bytes",
+    "plain_rows",
+]
+
+_CODES = dict(zip(NUMBERS, "?bBhHiIqQfd", strict=True))
+_MOST_EXACT = 2**53  # up to which a double holds all integers
+_CLASS = re.compile(r"(?!std::)[A-Za-z_]\w*(::[A-Za-z_]\w*)*(<[\w:<>, ]+>)?", re.ASCII)
+
+# What each store has been seen to note of classes, which it never changes
+_noted: weakref.WeakKeyDictionary[DataStore, set[tuple[type, str]]] = weakref.WeakKeyDictionary()
+_plain_classes: weakref.WeakKeyDictionary[DataStore, dict[str, _Plain | None]] = weakref.WeakKeyDictionary()
+
+
+def kind_of(value: Any) -> Any:
+    """Return the type of a dataclass, a reference, or a list of these; None of other values.
+
+    Parameters
+    ----------
+    value : object
+        The value.
+
+    Returns
+    -------
+    type or None
+        Its type.
+    """
+    one = value[0] if isinstance(value, list | tuple) and value else value
+    kind = type(one)
+    if kind is not Ptr and not is_dataclass_type(kind):
+        return None
+    return kind if one is value else list[kind]  # type: ignore[valid-type]
+
+
+def note_kind(store: DataStore, kind: Any, name: str | None = None, above: tuple[type, ...] = ()) -> None:
+    """Note the classes of a type, with the members that annotations say.
+
+    Parameters
+    ----------
+    store : DataStore
+        Where.
+    kind : type
+        The type.
+    name : str, optional
+        The name of the dataclass that it is a list of, if it is not its own.
+    above : tuple of type
+        The classes that it is in.
+
+    Raises
+    ------
+    UsageError
+        If an annotation is no type of a product, or the store has a class of this name with other members.
+    """
+    kind = inmost(kind)
+    if kind is Ptr:
+        note_ptr(store._core)
+        return
+    if not is_dataclass_type(kind):
+        return
+    name = name or str(kind.__name__)
+    known = _noted.setdefault(store, set())
+    if (kind, name) in known:
+        return
+    members = []
+    for member, hint in hints_of(kind).items():
+        if inmost(hint) not in (*above, kind):
+            note_kind(store, hint, above=(*above, kind))
+        try:
+            members.append((member, type_name_of(hint)))
+        except UsageError as error:
+            raise UsageError(f"member {member!r} of {kind.__name__}: {error}") from None
+    store._core.note_class(name, members)
+    known.add((kind, name))
+
+
+def layout_of(store: DataStore, kind: Any, values: Sequence[Any], where: str) -> Any:
+    """Return values of one type as a layout of Awkward, which lists of Python alone would not tell.
+
+    Parameters
+    ----------
+    store : DataStore
+        Where they are to be stored.
+    kind : type
+        Their type.
+    values : sequence
+        The values.
+    where : str
+        What they are, for messages.
+
+    Returns
+    -------
+    ak.contents.Content
+        The layout.
+
+    Raises
+    ------
+    UsageError
+        If a value is not of the type.
+    """
+    ak = optional("awkward", "all")
+    if kind is Ptr:
+        return ptr_column(store, values).layout
+    if (inner := optional_of(kind)) is not None:
+        is_there = np.array([value is not None for value in values], bool)
+        index = np.where(is_there, np.cumsum(is_there) - 1, -1)
+        content = layout_of(store, inner, [value for value in values if value is not None], where)
+        return ak.contents.IndexedOptionArray(ak.index.Index64(index), content)
+    if (inner := item_of(kind)) is not None:
+        lists = [_items(value, kind, where) for value in values]
+        offsets = np.zeros(len(lists) + 1, np.int64)
+        np.cumsum([len(items) for items in lists], out=offsets[1:])
+        if lists and dtype_of(inner) is not None and all(isinstance(items, np.ndarray) for items in lists):
+            content = ak.contents.NumpyArray(np.concatenate(lists))
+        else:
+            content = layout_of(store, inner, [item for items in lists for item in items], where)
+        return ak.contents.ListOffsetArray(ak.index.Index64(offsets), content)
+    if is_dataclass_type(kind):
+        names = list(hints_of(kind))
+        rows = [_members(value, kind, names, where) for value in values]
+        columns = [
+            layout_of(store, hint, [row[n] for row in rows], f"{where}, member {name!r} of {kind.__name__}")
+            for n, (name, hint) in enumerate(hints_of(kind).items())
+        ]
+        return ak.contents.RecordArray(columns, names, len(values))
+    if kind is str:
+        wrong = [value for value in values if not isinstance(value, str)]
+        if wrong:
+            raise _is_none(wrong[0], kind, where)
+        try:
+            return text_column(values)
+        except UnicodeEncodeError as error:
+            raise UsageError(f"{where}: {error.object!r} is no text that UTF-8 has ({error.reason})") from None
+    dtype = dtype_of(kind)
+    if dtype is None:
+        raise UsageError(f"{where}: {kind!r} is no type of values that are given as lists of Python; give an array")
+    return ak.contents.NumpyArray(_numbers(values, dtype, kind, where))
+
+
+def _is_none(value: Any, kind: Any, where: str) -> UsageError:
+    name = getattr(kind, "__name__", str(kind))
+    advice = f"; what may be missing is {name} | None" if value is None else ""
+    return UsageError(f"{where}: {value!r} is no {name}{advice}")
+
+
+def _items(value: Any, kind: Any, where: str) -> Any:
+    """Return the items of what is to be a list."""
+    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1):
+        return value
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise _is_none(value, kind, where)
+    return value.tolist() if hasattr(value, "tolist") else list(value)
+
+
+def _members(value: Any, kind: type, names: list[str], where: str) -> list[Any]:
+    """Return the members of a dataclass, or of a dict or record that has the same."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if type(value) is kind or [field.name for field in dataclasses.fields(value)] == names:
+            return [getattr(value, name) for name in names]
+    elif hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping) and value.keys() == set(names):
+        return [value[name] for name in names]
+    raise _is_none(value, kind, f"{where}: it has the members {', '.join(names)}")
+
+
+def _numbers(values: Sequence[Any], dtype: np.dtype[Any], kind: Any, where: str) -> np.ndarray[Any, Any]:
+    """Return numbers as an array in which none is changed; whether the type holds them is seen when it is stored."""
+    kinds = set(map(type, values))
+    if not kinds:
+        return np.empty(0, dtype)
+    if not all(issubclass(one, bool | int | float | np.bool_ | np.integer | np.floating) for one in kinds):
+        wrong = next(v for v in values if not isinstance(v, bool | int | float | np.bool_ | np.integer | np.floating))
+        raise _is_none(wrong, kind, where)
+    if len(kinds) == 1 and not kinds <= {int}:
+        return np.array(values)
+    if all(issubclass(one, int | np.integer | np.bool_) for one in kinds):
+        integers = [int(value) for value in values]
+        low, high = min(integers), max(integers)
+        if low >= -(2**63) and high < 2**63:
+            return np.array(integers, np.int64)
+        if low >= 0 and high < 2**64:
+            return np.array(integers, np.uint64)
+        raise UsageError(f"{where}: {high if high >= 2**63 else low} is no number of 64 bits that {dtype} holds")
+    wide = [v for v in values if isinstance(v, int | np.integer) and not -_MOST_EXACT <= v <= _MOST_EXACT]
+    if wide:
+        raise UsageError(f"{where}: among reals, no real holds the integer {wide[0]}")
+    return np.array([float(value) for value in values])
+
+
+def note_records(store: Store, layout: Any, name: str, *, is_own: bool = False) -> str:
+    """Note the classes of records in an array that say what they are, and return the name of its type.
+
+    Parameters
+    ----------
+    store : Store
+        Where.
+    layout : ak.contents.Content
+        The array.
+    name : str
+        The class of records that have no name; those in them get ``class::member``.
+    is_own : bool
+        Whether the outermost records get this name, whatever their own is.
+
+    Returns
+    -------
+    str
+        The name.
+    """
+    if layout.is_option:
+        inner = note_records(store, layout.content, name, is_own=is_own)
+        return inner if inner.startswith("std::optional<") else f"std::optional<{inner}>"
+    if layout.is_indexed:
+        return note_records(store, layout.project(), name, is_own=is_own)
+    if (layout.is_list or layout.is_regular) and layout.parameter("__array__") is None:
+        inner = note_records(store, layout.content, name, is_own=is_own)
+        return f"std::array<{inner},{layout.size}>" if layout.is_regular else f"std::vector<{inner}>"
+    if layout.is_record and not layout.is_tuple:
+        own = name if is_own else class_of(layout) or name
+        members = [(key, note_records(store, layout.content(key), f"{own}::{key}")) for key in layout.fields]
+        if not any("?" in kind for _, kind in members):
+            store.note_class(own, members)
+        return own if not any("?" in kind for _, kind in members) else "?"
+    if layout.is_unknown:
+        return "?"
+    return store.describe(to_batches({name: optional("awkward", "all").Array(layout)}), name)
+
+
+def class_of(layout: Any) -> str | None:
+    """Return the name of the class that records say they are; None if they say none.
+
+    Parameters
+    ----------
+    layout : ak.contents.Content
+        The records.
+
+    Returns
+    -------
+    str or None
+        The name.
+    """
+    name = layout.parameter("__record__")
+    is_class = isinstance(name, str) and _CLASS.fullmatch(name) is not None
+    return name if is_class and name not in (*DTYPES, BYTES, MSGPACK, PICKLE) else None
+
+
+def has_classes(layout: Any) -> bool:
+    """Return whether there are records in an array that say what they are.
+
+    Parameters
+    ----------
+    layout : ak.contents.Content
+        The array.
+
+    Returns
+    -------
+    bool
+        Whether there are.
+    """
+    if layout.is_record:
+        is_named = not layout.is_tuple and class_of(layout) is not None
+        return is_named or any(has_classes(content) for content in layout.contents)
+    if layout.is_union:
+        return False
+    return hasattr(layout, "content") and not layout.is_record and has_classes(layout.content)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Plain:
+    """A class of which all members are numbers: its values are what they are in memory."""
+
+    names: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    packing: struct.Struct
+
+    @staticmethod
+    def of(members: Iterable[tuple[str, np.dtype[Any] | None]]) -> _Plain | None:
+        found = list(members)
+        dtypes = [dtype.name for _, dtype in found if dtype is not None]
+        if not found or len(dtypes) < len(found):
+            return None
+        places = np.dtype([(f"f{n}", dtype) for n, dtype in enumerate(dtypes)], align=True)
+        code, at = "<", 0
+        for n, name in enumerate(dtypes):
+            place = places.fields[f"f{n}"][1] if places.fields else 0
+            code += "x" * (place - at) + _CODES[name]
+            at = place + np.dtype(name).itemsize
+        code += "x" * (places.itemsize - at)
+        return _Plain(tuple(name for name, _ in found), tuple(dtypes), struct.Struct(code))
+
+
+@functools.lru_cache(maxsize=1024)
+def _plain_of(kind: type) -> _Plain | None:
+    return _Plain.of((name, dtype_of(hint)) for name, hint in hints_of(kind).items())
+
+
+def plain_bytes(value: Any) -> bytes | None:
+    """Return a dataclass of numbers, or a list of one, as it is stored; None if it is anything else.
+
+    Parameters
+    ----------
+    value : object
+        The value.
+
+    Returns
+    -------
+    bytes or None
+        The bytes.
+    """
+    is_list = isinstance(value, list | tuple)
+    rows = value if is_list else (value,)
+    kinds = set(map(type, rows))
+    kind = kinds.pop() if len(kinds) == 1 else None
+    if kind is None or not is_dataclass_type(kind) or (plain := _plain_of(kind)) is None:
+        return None
+    try:
+        columns = [[getattr(row, name) for row in rows] for name in plain.names]
+    except AttributeError:
+        return None
+    if not all(_takes(dtype, column) for dtype, column in zip(plain.dtypes, columns, strict=True)):
+        return None
+    try:
+        packed = b"".join(map(plain.packing.pack, *columns))
+    except (struct.error, OverflowError):
+        return None
+    return len(rows).to_bytes(8, "little") + packed if is_list else packed
+
+
+def _takes(dtype: str, values: Sequence[Any]) -> bool:
+    """Whether numbers are packed as they are: those of other types are looked at more closely."""
+    kinds = set(map(type, values))
+    if dtype == "bool":
+        return kinds == {bool}
+    if not dtype.startswith("float"):
+        return kinds <= {int, np.dtype(dtype).type}
+    if kinds <= {float, np.dtype(dtype).type}:
+        return True
+    return dtype == "float64" and kinds <= {float, int} and _are_exact(values)
+
+
+def _are_exact(values: Sequence[Any]) -> bool:
+    return all(type(value) is float or -_MOST_EXACT <= value <= _MOST_EXACT for value in values)
+
+
+def numbers_bytes(values: Sequence[Any], dtype: str | None) -> tuple[str, bytes] | None:
+    """Return a list of numbers as it is stored; None if it is anything else.
+
+    Parameters
+    ----------
+    values : sequence
+        The list.
+    dtype : str or None
+        The dtype, if it is known.
+
+    Returns
+    -------
+    tuple of str and bytes or None
+        The dtype, and the bytes.
+    """
+    own = dtype or {bool: "bool", int: "int64", float: "float64"}.get(type(values[0])) if values else None
+    if own is None or not _takes(own, values) or (dtype is None and len(set(map(type, values))) != 1):
+        return None
+    try:
+        return own, len(values).to_bytes(8, "little") + struct.pack(f"<{len(values)}{_CODES[own]}", *values)
+    except (struct.error, OverflowError):
+        return None
+
+
+def plain_rows(store: DataStore, stored: bytes, type_name: str, form: Any) -> Any:
+    """Return a class of numbers, or a list of one, as a dataclass; None if it is anything else, or damaged.
+
+    Parameters
+    ----------
+    store : DataStore
+        Where it is stored.
+    stored : bytes
+        What is stored.
+    type_name : str
+        The type in its name.
+    form : type
+        The dataclass, or a list of it.
+
+    Returns
+    -------
+    object or None
+        The value.
+    """
+    item = item_of(form)
+    name = type_name if item is None else type_name.removeprefix("std::vector<").removesuffix(">")
+    kind = form if item is None else item
+    if not is_dataclass_type(kind) or (item is not None) != (name != type_name):
+        return None
+    plain = _noted_plain(store, name)
+    if plain is None or not _takes_plain(kind, plain):
+        return None
+    size = plain.packing.size
+    if item is None:
+        if len(stored) != size:
+            return None
+        return kind(**_chosen(kind, plain)(plain.packing.unpack(stored)))
+    if len(stored) < 8 or len(stored) != 8 + size * int.from_bytes(stored[:8], "little"):
+        return None
+    chosen = _chosen(kind, plain)
+    return [kind(**chosen(row)) for row in plain.packing.iter_unpack(memoryview(stored)[8:])]
+
+
+def _takes_plain(kind: type, plain: _Plain) -> bool:
+    return all(name in plain.names and dtype_of(hint) is not None for name, hint in hints_of(kind).items())
+
+
+def _chosen(kind: type, plain: _Plain) -> Callable[[tuple[Any, ...]], dict[str, Any]]:
+    names = tuple(hints_of(kind))
+    if names == plain.names:
+        return lambda row: dict(zip(names, row, strict=True))
+    at = [(name, plain.names.index(name)) for name in names]
+    return lambda row: {name: row[n] for name, n in at}
+
+
+def _noted_plain(store: DataStore, name: str) -> _Plain | None:
+    """Return a class that the store has noted, if all its members are numbers."""
+    known = _plain_classes.setdefault(store, {})
+    if name not in known:
+        members = dict(store._core.classes(name)).get(name)
+        if members is None:
+            return None
+        known[name] = _Plain.of((member, DTYPES.get(kind)) for member, kind in members)
+    return known[name]

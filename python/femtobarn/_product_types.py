@@ -1,0 +1,308 @@
+"""Types of products: their names, and what Python calls them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+import typing
+from typing import Any
+
+import numpy as np
+
+from femtobarn._ptr import PTR, Ptr
+from femtobarn.errors import UsageError
+
+__all__ = [
+    "BYTES",
+    "DTYPES",
+    "MSGPACK",
+    "NUMBERS",
+    "PICKLE",
+    "SCALARS",
+    "ColumnType",
+    "checked_text",
+    "dtype_of",
+    "hints_of",
+    "inmost",
+    "is_dataclass_type",
+    "is_opaque",
+    "item_of",
+    "optional_of",
+    "type_name_of",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class ColumnType:
+    """The type of a product that is given by columns, where it is more than a name.
+
+    Attributes
+    ----------
+    name : str
+        The name of the type.
+    classes : tuple of (str, tuple of (str, str))
+        The classes in it, those of members before those that have them: names, and names and types of the members.
+    form : str
+        What the column holds: "value", the values; "optional", values of which some are missing; "list", lists of one
+        value or none; "bytes" and "optional bytes", what is stored. Events without a value get no product.
+    label : str or None
+        The product's label, where the column has another name since there are several products of one label.
+    """
+
+    name: str
+    classes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    form: str = "value"
+    label: str | None = None
+
+
+BYTES = "bytes"
+MSGPACK = "msgpack"
+PICKLE = "pickle"
+_OPAQUE = (BYTES, MSGPACK, PICKLE)
+
+# NumPy's names of numbers, and those of C++ as ROOT normalizes them
+NUMBERS = {
+    "bool": "bool",
+    "int8": "std::int8_t",
+    "uint8": "std::uint8_t",
+    "int16": "std::int16_t",
+    "uint16": "std::uint16_t",
+    "int32": "std::int32_t",
+    "uint32": "std::uint32_t",
+    "int64": "std::int64_t",
+    "uint64": "std::uint64_t",
+    "float32": "float",
+    "float64": "double",
+}
+DTYPES = {name: np.dtype(dtype) for dtype, name in NUMBERS.items()}
+SCALARS: dict[type, str] = {bool: "bool", int: "std::int64_t", float: "double", str: "std::string"}
+
+
+def type_name_of(kind: Any) -> str:
+    """Return the name of a type as it stands in products' names.
+
+    Parameters
+    ----------
+    kind : str, type or dtype
+        A name of C++ as ROOT normalizes them; `bytes`, `int`, `float`, `bool` or `str`; a dataclass; `Ptr`; a dtype of
+        NumPy; ``list[T]`` or ``tuple[T, ...]`` of one of these, for a ``std::vector``; ``T | None``, for a
+        ``std::optional``.
+
+    Returns
+    -------
+    str
+        The name.
+
+    Raises
+    ------
+    UsageError
+        If it is something else.
+
+    Examples
+    --------
+    >>> from femtobarn._product_types import type_name_of
+    >>> type_name_of(list[float])
+    'std::vector<double>'
+    """
+    if isinstance(kind, str):
+        return checked_text(kind, "type")
+    if isinstance(kind, ColumnType):
+        return kind.name
+    if kind in (bytes, bytearray, memoryview):
+        return BYTES
+    if (inner := item_of(kind)) is not None:
+        return f"std::vector<{type_name_of(inner)}>"
+    if (inner := optional_of(kind)) is not None:
+        return f"std::optional<{type_name_of(inner)}>"
+    if is_dataclass_type(kind):
+        return str(kind.__name__)
+    if kind is Ptr:
+        return PTR
+    if isinstance(kind, type) and kind in SCALARS:
+        return SCALARS[kind]
+    if (dtype := dtype_of(kind)) is not None:
+        return NUMBERS[dtype.name]
+    raise UsageError(f"{kind!r} is no type of a product: {_advice(kind)}")
+
+
+def _advice(kind: Any) -> str:
+    """Return what may be written in place of what is no type."""
+    of = typing.get_origin(kind) or kind
+    if of is np.ndarray:
+        return "it does not say of what the arrays are: write list[np.float32], or list of what they hold"
+    if of is tuple:
+        return "members of several types are a dataclass; write tuple[T, ...] or list[T] for items of one type"
+    if of is dict:
+        return "write a dataclass, or lists of keys and of values"
+    if of is list:
+        return "it does not say of what: write list[float], or list of what they are"
+    return (
+        "give a name as 'std::vector<float>', bytes, int, float, bool, str, a dataclass, Ptr, a dtype of NumPy, or "
+        "list[T] or T | None of one of these"
+    )
+
+
+def item_of(kind: Any) -> Any:
+    """Return what a type is a list of; None if it is none.
+
+    Parameters
+    ----------
+    kind : object
+        The type.
+
+    Returns
+    -------
+    object
+        ``T`` of ``list[T]`` and ``tuple[T, ...]``.
+    """
+    args = typing.get_args(kind)
+    if typing.get_origin(kind) is list and args:
+        return args[0]
+    return args[0] if typing.get_origin(kind) is tuple and args[1:] == (...,) else None
+
+
+def optional_of(kind: Any) -> Any:
+    """Return what a type is, or is missing; None if it never is.
+
+    Parameters
+    ----------
+    kind : object
+        The type.
+
+    Returns
+    -------
+    object
+        ``T`` of ``T | None``.
+    """
+    if typing.get_origin(kind) not in (typing.Union, types.UnionType):
+        return None
+    args = typing.get_args(kind)
+    rest = [arg for arg in args if arg is not type(None)]
+    return rest[0] if len(rest) == 1 and len(args) == 2 else None
+
+
+def inmost(kind: Any) -> Any:
+    """Return what a type is a list of, of lists, and so on.
+
+    Parameters
+    ----------
+    kind : object
+        The type.
+
+    Returns
+    -------
+    object
+        What is neither a list nor may be missing.
+    """
+    while (inner := item_of(kind) or optional_of(kind)) is not None:
+        kind = inner
+    return kind
+
+
+def dtype_of(kind: Any) -> np.dtype[Any] | None:
+    """Return the dtype of a type of numbers; None if it is none.
+
+    Parameters
+    ----------
+    kind : object
+        `bool`, `int`, `float`, or a dtype of NumPy.
+
+    Returns
+    -------
+    dtype or None
+        Its dtype.
+    """
+    if isinstance(kind, type) and kind in SCALARS:
+        return DTYPES.get(SCALARS[kind])
+    try:
+        dtype = np.dtype(kind) if kind is not None else None
+    except TypeError:
+        return None
+    return dtype if dtype is not None and dtype.name in NUMBERS else None
+
+
+def is_dataclass_type(kind: Any) -> bool:
+    """Return whether a type is a dataclass.
+
+    Parameters
+    ----------
+    kind : object
+        The type.
+
+    Returns
+    -------
+    bool
+        Whether it is.
+    """
+    return dataclasses.is_dataclass(kind) and isinstance(kind, type)
+
+
+@functools.lru_cache(maxsize=1024)
+def hints_of(kind: type) -> dict[str, Any]:
+    """Return the types of a dataclass's members.
+
+    Parameters
+    ----------
+    kind : type
+        The dataclass.
+
+    Returns
+    -------
+    dict
+        Their names and types.
+
+    Raises
+    ------
+    UsageError
+        If they cannot be found.
+    """
+    try:
+        hints = typing.get_type_hints(kind)
+    except NameError as error:
+        raise UsageError(f"annotations of {kind.__name__} cannot be looked up where it is defined: {error}") from error
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+def checked_text(text: str, what: str) -> str:
+    """Return a label or a name that can be part of a key.
+
+    Parameters
+    ----------
+    text : str
+        The label or name.
+    what : str
+        What it is, for the message.
+
+    Returns
+    -------
+    str
+        The same.
+
+    Raises
+    ------
+    UsageError
+        If it has no bytes.
+    """
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(f"{text!r} cannot be a {what}: UTF-8 has no {text[error.start]!r}") from None
+    return text
+
+
+def is_opaque(type_name: str) -> bool:
+    """Return whether values of a type are bytes in which femtobarn sees nothing.
+
+    Parameters
+    ----------
+    type_name : str
+        The type in a product's name.
+
+    Returns
+    -------
+    bool
+        Whether they are.
+    """
+    return type_name in _OPAQUE
