@@ -38,6 +38,7 @@ __all__ = [
     "decoded",
     "element",
     "encoded",
+    "form_of",
     "is_opaque",
     "loaded",
     "type_name_of",
@@ -158,6 +159,25 @@ def type_name_of(kind: Any) -> str:
         f"{kind!r} is no type of a product: give a name as 'std::vector<float>', bytes, int, float, bool, str, a "
         "dataclass, Ptr, list[...] of one of these, or a dtype of NumPy"
     )
+
+
+def form_of(kind: Any) -> Any:
+    """Return the form in which values are given whose type was said by one of Python: dataclasses are given as such.
+
+    Parameters
+    ----------
+    kind : str, type or dtype
+        The type.
+
+    Returns
+    -------
+    type or None
+        The form; None for what is natural for the type.
+    """
+    item = _item(kind)
+    if item is None:
+        return kind if _is_made(kind) else None
+    return list[item] if _is_made(item) else None  # type: ignore[valid-type]
 
 
 def is_opaque(type_name: str) -> bool:

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::backend::redis_settings::{shown, unknown};
-use crate::{Backend, Config, EventsError, MemoryBackend, Mode, RedisBackend, open_dir};
+use crate::{Backend, Config, EventsError, MemoryBackend, Mode, RedisBackend, Session, open_dir};
 
 /// What a URL of a store begins with.
 const SCHEMES: [&str; 6] = ["memory", "dir", "redis", "rediss", "valkey", "valkeys"];
@@ -35,7 +35,7 @@ pub fn connect(store: &str) -> Result<Arc<dyn Backend>, EventsError> {
         "memory" => Ok(named(store)),
         "dir" => {
             let (path, mode) = folder(store, rest)?;
-            Ok(open_dir(Path::new(path), mode)?)
+            connect_dir(Path::new(path), mode)
         }
         "redis" | "rediss" | "valkey" | "valkeys" => Ok(RedisBackend::connect(store)?),
         _ => Err(EventsError::Url {
@@ -43,6 +43,19 @@ pub fn connect(store: &str) -> Result<Arc<dyn Backend>, EventsError> {
             why: why_not(store, scheme),
         }),
     }
+}
+
+/// Connects to a store in a folder, as [`connect`] does.
+///
+/// # Errors
+///
+/// Those of [`open_dir`].
+pub fn connect_dir(path: &Path, mode: Mode) -> Result<Arc<dyn Backend>, EventsError> {
+    let backend = open_dir(path, mode)?;
+    Ok(match mode {
+        Mode::Append => backend,
+        Mode::Read => Arc::new(Session::new(backend, mode)),
+    })
 }
 
 /// Whether this is the path of a configuration.

@@ -24,6 +24,7 @@ mod objects;
 mod process;
 mod queue;
 mod seal;
+mod session;
 mod store;
 mod uuid;
 mod write_batch;
@@ -39,7 +40,7 @@ pub use backend::{
 pub use batch::{Batch, Items, Overwrite, Products};
 pub use chunks::{EventChunk, EventChunks};
 pub use config::Config;
-pub use connect::connect;
+pub use connect::{connect, connect_dir};
 pub use error::EventsError;
 pub use item::{Children, DataSet, DataSets, Item};
 pub use key::{
@@ -50,6 +51,7 @@ pub use loader::{LoadOptions, Loaded, Loader, Values};
 pub use objects::{ObjectOptions, Swept, objects_moved};
 pub use process::{LoadedEvent, ProcessError, ProcessOptions, process};
 pub use queue::{Queue, QueueMode, Taken};
+pub use session::Session;
 pub use store::{DataStore, VisitProduct};
 pub use uuid::Uuid;
 pub use write_batch::{BatchOptions, WriteBatch};

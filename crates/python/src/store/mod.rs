@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use arrow_array::Array;
 use femtobarn::events::{
-    BatchOptions, DataSet, DataSetPath, DataStore, Descriptor, EventChunks, EventsError, Item,
-    LoadOptions, Loaded, Mode, ObjectOptions, Overwrite, ProductId, ProductName, QueueMode, Taken,
-    open_dir,
+    Backend as _, BatchOptions, DataSet, DataSetPath, DataStore, Descriptor, EventChunks,
+    EventsError, Item, LoadOptions, Loaded, Mode, ObjectOptions, Overwrite, ProductId, ProductName,
+    QueueMode, Taken, connect_dir,
 };
 use femtobarn::products::{self, ClassNote, Column, Described, Form, Member, Types};
 use femtobarn::rows::Columns;
@@ -164,7 +164,7 @@ impl Store {
         };
         let store = detached(py, || match (url.strip_prefix("dir:"), read_only) {
             (Some(path), true) => {
-                DataStore::with_objects(open_dir(Path::new(path), Mode::Read)?, options)
+                DataStore::with_objects(connect_dir(Path::new(path), Mode::Read)?, options)
             }
             (None, true) => {
                 let what = format!("{url}: only a store in a folder is opened to be read alone");
@@ -179,6 +179,16 @@ impl Store {
     #[getter]
     fn url(&self) -> &str {
         self.store.url()
+    }
+
+    /// Gives up what keeps it; all that was made of it fails from now on.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.store.close());
+    }
+
+    #[getter]
+    fn is_closed(&self) -> bool {
+        self.store.is_closed()
     }
 
     /// Where large products are, and how large they are; none if they are in the store.
@@ -566,7 +576,9 @@ impl Store {
         max_bytes: usize,
         threads: usize,
         replaces: bool,
-    ) -> WriteBatch {
+    ) -> PyResult<WriteBatch> {
+        let checked = self.store.backend().check_writes("write");
+        checked.map_err(events_to_python)?;
         let options = BatchOptions {
             max_items,
             max_bytes,
@@ -574,10 +586,10 @@ impl Store {
             overwrite: overwrite(replaces),
         };
         let batch = femtobarn::events::WriteBatch::new(&self.store, options);
-        WriteBatch {
+        Ok(WriteBatch {
             batch: Mutex::new(Some(batch)),
             types: self.types.clone(),
-        }
+        })
     }
 
     fn create_queue(&self, py: Python<'_>, name: &str) -> PyResult<bool> {

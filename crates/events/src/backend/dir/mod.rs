@@ -97,10 +97,7 @@ impl DirBackend {
         change: impl FnOnce(&mut RwTxn<'_>) -> Result<T, heed::Error>,
     ) -> Result<T, EventsError> {
         self.check_process()?;
-        if self.writer.is_none() {
-            let url = self.url.clone();
-            return Err(EventsError::ReadOnly { url, doing });
-        }
+        self.check_writes(doing)?;
         let mut txn = self.env.write_txn().map_err(self.engine(doing))?;
         let result = change(&mut txn).map_err(self.engine(doing))?;
         txn.commit().map_err(self.engine(doing))?;
@@ -201,6 +198,16 @@ fn remove_below(table: Table, txn: &mut RwTxn<'_>, prefix: &[u8]) -> Result<(), 
 impl Backend for DirBackend {
     fn url(&self) -> &str {
         &self.url
+    }
+
+    fn check_writes(&self, doing: &'static str) -> Result<(), EventsError> {
+        match self.writer {
+            Some(_) => Ok(()),
+            None => Err(EventsError::ReadOnly {
+                url: self.url.clone(),
+                doing,
+            }),
+        }
     }
 
     fn is_durable(&self) -> bool {

@@ -41,7 +41,8 @@ static OPEN: Mutex<Option<Stores>> = Mutex::new(None);
 /// By their folder, and whether they may be written.
 type Stores = HashMap<(PathBuf, bool), Weak<DirBackend>>;
 
-/// Opens a store in a folder.
+/// Opens a store in a folder. Who opens one to be read that this process has open to be written is given that one: a
+/// [`Session`](crate::Session) sees to it that it is read only.
 ///
 /// # Errors
 ///
