@@ -275,6 +275,8 @@ class DataStore:
         return self._given, "r" if self._given.startswith("dir:") else self._mode, self._settings
 
     def __reduce__(self) -> tuple[Any, tuple[str, str, dict[str, str]]]:
+        if self.closed:
+            raise UsageError(f"{self.url}: this store was closed: connect to it again")
         if not self._core.is_durable:
             raise UsageError(f"{self.url}: a store in memory cannot be pickled: it ends with its process")
         return (reconnect, (self._given, self._mode, self._settings))

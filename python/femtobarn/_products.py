@@ -21,7 +21,7 @@ from femtobarn._libraries import optional
 from femtobarn._numpy import layout_to_numpy
 from femtobarn._ptr import PTR, Ptr, note_ptr, ptr_column
 from femtobarn._to_nodes import to_batches
-from femtobarn.errors import UsageError
+from femtobarn.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
     from femtobarn._core import Batch, Batches, Store
@@ -503,7 +503,18 @@ def decoded(store: DataStore, label: str, type_name: str, stored: list[bytes | N
             f"product {label!r} is a {type_name}, which HEPnOS's classes store by Boost: only C++ reads it; load it as "
             "bytes"
         )
-    return Column(store, label, type_name, _awkward(store._core.decode(stored, type_name, label), label))
+    try:
+        batch = store._core.decode(stored, type_name, label)
+    except FormatError as error:
+        inner = type_name.removeprefix("std::vector<").removesuffix(">")
+        if inner in _DTYPES:
+            raise
+        raise FormatError(
+            f"product {label!r}: {error}; or hepnos.hpp has stored it, which stores all but numbers, plain structs and "
+            "vectors of them by Boost: only C++ reads that; load it as bytes",
+            kind=error.kind,
+        ) from None
+    return Column(store, label, type_name, _awkward(batch, label))
 
 
 def _quick_loaded(stored: bytes, type_name: str, form: Any) -> Any:

@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char};
 use std::path::Path;
 
-use femtobarn::events::{DataStore, EventsError, Mode, ObjectOptions, Parent, connect_dir};
+use femtobarn::events::{DataStore, EventsError, Mode, ObjectOptions, Parent, open_dir};
 
 use crate::descriptor::fb_descriptor;
 use crate::error::{border, fb_error, free, handle};
@@ -31,7 +31,7 @@ pub const FB_APPEND_OR_READ: u32 = 2;
 
 fn open(url: &str, mode: fb_mode) -> Result<DataStore, EventsError> {
     let read = |path: &str| {
-        let backend = connect_dir(Path::new(path), Mode::Read)?;
+        let backend = open_dir(Path::new(path), Mode::Read)?;
         DataStore::with_objects(backend, ObjectOptions::default())
     };
     let connect = |url| DataStore::connect(url, ObjectOptions::default());

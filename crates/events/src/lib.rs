@@ -40,7 +40,7 @@ pub use backend::{
 pub use batch::{Batch, Items, Overwrite, Products};
 pub use chunks::{EventChunk, EventChunks};
 pub use config::Config;
-pub use connect::{connect, connect_dir};
+pub use connect::connect;
 pub use error::EventsError;
 pub use item::{Children, DataSet, DataSets, Item};
 pub use key::{

@@ -1,4 +1,4 @@
-//! What one user of a backend may do with it, and until when: others who have the same one open do not notice.
+//! A backend as one has it open who may close it, while others have the same one.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -6,22 +6,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::{
-    Backend, Batch, DataSetPath, EventsError, Mode, NameCount, Parent, Popped, ProductName, Queues,
-    Scan, Uuid, Visit, Wanted, Written,
+    Backend, Batch, DataSetPath, EventsError, NameCount, Parent, Popped, ProductName, Queues, Scan,
+    Uuid, Visit, Wanted, Written,
 };
 
 /// For how long closing waits for calls that are under way, which hold what they use.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// A backend as it was opened once: until it is closed, and to be read only if it was opened so.
-///
-/// A folder is opened once by a process, and may be written by who has opened it so; who opens it to be read is given the
-/// same one, and may not.
+/// A backend until it is closed.
 pub struct Session {
     url: String,
-    mode: Mode,
-    is_durable: bool,
     /// The backend, for as long as it is open. Each call has its own hold on it.
     open: RwLock<Option<Arc<Open>>>,
     identity: usize,
@@ -33,11 +28,9 @@ struct Open(Arc<dyn Backend>);
 
 impl Session {
     /// A backend that was opened.
-    pub fn new(backend: Arc<dyn Backend>, mode: Mode) -> Self {
+    pub fn new(backend: Arc<dyn Backend>) -> Self {
         Self {
             url: backend.url().into(),
-            mode,
-            is_durable: backend.is_durable(),
             identity: backend.identity(),
             _place: Arc::downgrade(&backend),
             open: RwLock::new(Some(Arc::new(Open(backend)))),
@@ -46,8 +39,11 @@ impl Session {
 
     /// Gives the backend up, when calls that are under way have ended. All others fail from now on.
     pub fn close(&self) {
-        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(open) = open.take() else {
+        let taken = {
+            let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+            open.take()
+        };
+        let Some(open) = taken else {
             return;
         };
         let end = Instant::now() + PATIENCE;
@@ -71,23 +67,12 @@ impl Session {
             what: format!("{}: this store was closed: connect to it again", self.url),
         })
     }
-
-    /// The backend, to be written.
-    fn writing(&self, doing: &'static str) -> Result<Arc<Open>, EventsError> {
-        match self.mode {
-            Mode::Append => self.opened(),
-            Mode::Read => Err(EventsError::ReadOnly {
-                url: self.url.clone(),
-                doing,
-            }),
-        }
-    }
 }
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut said = f.debug_struct("Session");
-        said.field("url", &self.url).field("mode", &self.mode);
+        said.field("url", &self.url);
         said.finish_non_exhaustive()
     }
 }
@@ -102,11 +87,11 @@ impl Backend for Session {
     }
 
     fn check_writes(&self, doing: &'static str) -> Result<(), EventsError> {
-        self.writing(doing)?.0.check_writes(doing)
+        self.opened()?.0.check_writes(doing)
     }
 
     fn is_durable(&self) -> bool {
-        self.is_durable
+        self.held().is_some_and(|open| open.0.is_durable())
     }
 
     fn n_targets(&self) -> usize {
@@ -118,10 +103,7 @@ impl Backend for Session {
     }
 
     fn write(&self, batch: &Batch) -> Result<Written, EventsError> {
-        if batch.is_empty() {
-            return self.opened().map(|_| Written::default());
-        }
-        self.writing("write")?.0.write(batch)
+        self.opened()?.0.write(batch)
     }
 
     fn flush(&self) -> Result<(), EventsError> {
@@ -129,12 +111,7 @@ impl Backend for Session {
     }
 
     fn create_dataset(&self, path: &DataSetPath, uuid: Uuid) -> Result<Uuid, EventsError> {
-        if self.mode == Mode::Read
-            && let Some(there) = self.dataset(path)?
-        {
-            return Ok(there);
-        }
-        let open = self.writing("create a dataset")?;
+        let open = self.opened()?;
         open.0.create_dataset(path, uuid)
     }
 
@@ -152,7 +129,7 @@ impl Backend for Session {
     }
 
     fn remove_dataset(&self, path: &DataSetPath) -> Result<(), EventsError> {
-        self.writing("remove a dataset")?.0.remove_dataset(path)
+        self.opened()?.0.remove_dataset(path)
     }
 
     fn numbers(&self, scans: &[Scan]) -> Result<Vec<Vec<u64>>, EventsError> {
@@ -164,7 +141,7 @@ impl Backend for Session {
     }
 
     fn remove(&self, parent: &Parent, numbers: &[u64]) -> Result<(), EventsError> {
-        self.writing("remove containers")?.0.remove(parent, numbers)
+        self.opened()?.0.remove(parent, numbers)
     }
 
     fn load(&self, wanted: &[Wanted<'_>], visit: &mut Visit<'_>) -> Result<(), EventsError> {
@@ -185,21 +162,16 @@ impl Backend for Session {
         event: u64,
         name: Option<&ProductName>,
     ) -> Result<(), EventsError> {
-        let open = self.writing("remove products")?;
+        let open = self.opened()?;
         open.0.remove_products(parent, event, name)
     }
 
     fn clear(&self, parent: &Parent) -> Result<(), EventsError> {
-        self.writing("empty a container")?.0.clear(parent)
+        self.opened()?.0.clear(parent)
     }
 
     fn note(&self, key: &str, value: &[u8]) -> Result<Vec<u8>, EventsError> {
-        if self.mode == Mode::Read
-            && let Some(noted) = self.noted(key)?
-        {
-            return Ok(noted);
-        }
-        self.writing("note something")?.0.note(key, value)
+        self.opened()?.0.note(key, value)
     }
 
     fn noted(&self, key: &str) -> Result<Option<Vec<u8>>, EventsError> {
@@ -207,7 +179,7 @@ impl Backend for Session {
     }
 
     fn replace_note(&self, key: &str, value: &[u8]) -> Result<(), EventsError> {
-        self.writing("note something")?.0.replace_note(key, value)
+        self.opened()?.0.replace_note(key, value)
     }
 
     fn queues(&self) -> &dyn Queues {
@@ -215,7 +187,6 @@ impl Backend for Session {
     }
 }
 
-/// Queues may be written by who reads a store: in a folder they are a file of their own.
 impl Queues for Session {
     fn create(&self, queue: &str) -> Result<bool, EventsError> {
         self.opened()?.0.queues().create(queue)

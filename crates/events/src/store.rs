@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::connect::is_config;
 use crate::objects::{Beside, visit_inline};
 use crate::{
-    Backend, Batch, Config, DataSet, DataSetPath, Descriptor, EventsError, Mode, ObjectOptions,
+    Backend, Batch, Config, DataSet, DataSetPath, Descriptor, EventsError, ObjectOptions,
     Overwrite, Parent, ProductId, ProductName, Session, Swept, Uuid, Wanted, Written, connect,
 };
 
@@ -34,7 +34,7 @@ impl DataStore {
     /// are loaded all the same.
     pub fn new(backend: Arc<dyn Backend>) -> Self {
         Self {
-            session: Arc::new(Session::new(backend, Mode::Append)),
+            session: Arc::new(Session::new(backend)),
             beside: Arc::default(),
         }
     }
@@ -66,7 +66,7 @@ impl DataStore {
         backend: Arc<dyn Backend>,
         options: ObjectOptions,
     ) -> Result<Self, EventsError> {
-        let session = Session::new(backend, Mode::Append);
+        let session = Session::new(backend);
         let beside = OnceLock::new();
         if let Some(found) = Beside::open(&session, &options)? {
             let _ = beside.set(found); // nobody else has it yet

@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use arrow_array::Array;
 use femtobarn::events::{
-    Backend as _, BatchOptions, DataSet, DataSetPath, DataStore, Descriptor, EventChunks,
-    EventsError, Item, LoadOptions, Loaded, Mode, ObjectOptions, Overwrite, ProductId, ProductName,
-    QueueMode, Taken, connect_dir,
+    BatchOptions, DataSet, DataSetPath, DataStore, Descriptor, EventChunks, EventsError, Item,
+    LoadOptions, Loaded, Mode, ObjectOptions, Overwrite, ProductId, ProductName, QueueMode, Taken,
+    open_dir,
 };
 use femtobarn::products::{self, ClassNote, Column, Described, Form, Member, Types};
 use femtobarn::rows::Columns;
@@ -164,7 +164,7 @@ impl Store {
         };
         let store = detached(py, || match (url.strip_prefix("dir:"), read_only) {
             (Some(path), true) => {
-                DataStore::with_objects(connect_dir(Path::new(path), Mode::Read)?, options)
+                DataStore::with_objects(open_dir(Path::new(path), Mode::Read)?, options)
             }
             (None, true) => {
                 let what = format!("{url}: only a store in a folder is opened to be read alone");
