@@ -316,7 +316,8 @@ class _Holder(Container, Generic[_Child]):
         """Whether a container is one of those in it, if it is there."""
         if not isinstance(other, self._child) or not is_same(self._store, other._store):
             return False
-        return self._store._core.child(self._key, other.number) == other._key
+        number: int = getattr(other, "number")  # noqa: B009 - all that are held by number have one
+        return self._store._core.child(self._key, number) == other._key
 
     def numbers(self, start: int = 0, stop: int | None = None) -> list[int]:
         """Return the numbers of what it holds, in their order.

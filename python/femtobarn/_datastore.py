@@ -511,8 +511,8 @@ class WriteBatch:
         if not is_same(container._store, self._store):
             other = "another store" if self._store.url == container._store.url else self._store.url
             raise UsageError(
-                f"{container} is in {container._store.url}, and this batch writes to {other}: make a batch by the store "
-                "of the container"
+                f"{container} is in {container._store.url}, and this batch writes to {other}: make a batch of the "
+                "container's store"
             )
         uuid = container._key[:16]
         if container._path is not None and uuid not in self._datasets:

@@ -612,7 +612,7 @@ class WriteBatch(Closing[_datastore.WriteBatch]):
         event: npt.ArrayLike,
         types: Mapping[str, Any] | None = None,
     ) -> None:
-        own: Any = dataset.sync if isinstance(dataset, Twin) else dataset
+        own: Any = getattr(dataset, "sync", dataset)  # what is no dataset is told
         store = functools.partial(self.sync.store_arrays, own, products, types=types)
         await self._threads.write(store, run=run, subrun=subrun, event=event)
 
@@ -847,15 +847,15 @@ def _awaiting(
     return call
 
 
-def _in_thread(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
+def _in_thread(function: Callable[..., R]) -> Callable[..., Coroutine[Any, Any, R]]:
     """Return the twin of a function, which runs in a thread and takes objects for asyncio as well.
 
     It cannot be told to end: who cancels it hears of that when it is done.
     """
 
-    async def twin(*args: P.args, **kwargs: P.kwargs) -> R:
-        own: Any = [one.sync if isinstance(one, Twin) else one for one in args]
-        named: Any = {name: one.sync if isinstance(one, Twin) else one for name, one in kwargs.items()}
+    async def twin(*args: Any, **kwargs: Any) -> R:
+        own = [one.sync if isinstance(one, Twin) else one for one in args]
+        named = {name: one.sync if isinstance(one, Twin) else one for name, one in kwargs.items()}
         threads = Threads(1)
         try:
             return await threads.surely(function, *own, **named)

@@ -678,7 +678,7 @@ def test_stores_are_closed_with_async_with(tmp_path: Path) -> None:
             nova = store["fermilab/nova"]
             with pytest.raises(AttributeError, match="await it first"):
                 _ = nova[43][56][25].load
-            with pytest.raises(AttributeError, match="has no 'nothing'$"):
+            with pytest.raises(AttributeError, match=r"has no 'nothing'$"):
                 _ = nova[43].nothing
             event = await nova[43][56][25]
             assert await event.load("n") == 1
@@ -698,9 +698,9 @@ def test_files_go_in_and_come_out_with_asyncio(tmp_path: Path) -> None:
                 with pytest.raises(fb.UsageError, match="dataset is a DataSet"):
                     await batch.store_arrays("a", {"n": [5]}, run=1, subrun=1, event=[1])  # type: ignore[arg-type]
             path = tmp_path / "out.root"
-            assert (await aio.export(dataset, path)).events == 2  # type: ignore[arg-type]
+            assert (await aio.export(dataset, path)).events == 2
             again = await store.root.create_dataset("b")
-            assert (await aio.ingest([path], again)).events == 2  # type: ignore[arg-type]
+            assert (await aio.ingest([path], again)).events == 2
             assert (await again.arrays("n")).tolist() == [5, 7]
 
     run(main)
