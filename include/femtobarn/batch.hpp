@@ -32,8 +32,9 @@ public:
         outcome.check(fb_write_batch_create(m_batch.get(), &container, outcome));
     }
 
-    /// Adds the container of a number in another.
+    /// Adds the container of a number in another, which is in the same store.
     Item create(const Item &holder, std::uint64_t number) {
+        check_same(holder);
         const Descriptor child = holder.descriptor().child(number);
         create(child);
         return {m_store, child};
@@ -46,9 +47,10 @@ public:
                                            detail::c_bytes(value), outcome));
     }
 
-    /// Adds a product.
+    /// Adds a product of a container, which is in the same store.
     template <class T>
     void store(const Item &container, std::string_view label, const T &value) {
+        check_same(container);
         m_store.describe<T>();
         store_bytes(container.descriptor(), product_name<T>(label), Codec<T>::encode(value));
     }
@@ -74,6 +76,15 @@ public:
     }
 
 private:
+    /// Of another store, it would be written where nobody looks for it.
+    void check_same(const Item &item) const {
+        const Store &other = item.store();
+        if (other != m_store && (other.url() != m_store.url() || other.url() == "memory:")) {
+            throw Error("usage", "a container of " + other.url() +
+                                     " is not in the store that this batch writes to, " + m_store.url());
+        }
+    }
+
     Store m_store;
     detail::Handle<fb_write_batch, fb_write_batch_free> m_batch;
 };

@@ -66,15 +66,14 @@ struct StoreState {
     std::set<std::type_index> described;
 };
 
-/// The type whose description says what the bytes of T are: T, or what it is a vector of.
+/// The type whose description says what the bytes of T are: T, or what it is a vector of, of vectors, and so
+/// on.
 template <class T>
 struct Plain {
     using type = T;
 };
 template <class T, class A>
-struct Plain<std::vector<T, A>> {
-    using type = T;
-};
+struct Plain<std::vector<T, A>> : Plain<T> {};
 
 } // namespace detail
 

@@ -1,5 +1,5 @@
 /// How values become bytes: plain ones as they lie in memory, vectors of them behind their number in 64 bits.
-/// This is what HEPnOS does.
+/// This is what HEPnOS does. Of texts and vectors, the items of a vector follow each other.
 #ifndef FEMTOBARN_VALUE_HPP
 #define FEMTOBARN_VALUE_HPP
 
@@ -98,6 +98,71 @@ template <>
 struct Codec<std::string> {
     static std::string encode(const std::string &text) { return detail::counted(text); }
     static void decode(std::string_view bytes, std::string &text) { detail::uncounted(bytes, text); }
+};
+
+namespace detail {
+
+/// Texts and vectors, which begin with a number of items.
+template <class T>
+inline constexpr bool is_counted = false;
+template <>
+inline constexpr bool is_counted<std::string> = true;
+template <class T>
+inline constexpr bool is_counted<std::vector<T>> = (is_plain<T> && !std::is_same_v<T, bool>) || is_counted<T>;
+
+/// Cuts from bytes what the first of the values in them takes.
+template <class T>
+std::string_view first_counted(std::string_view &bytes) {
+    using Value = typename T::value_type;
+    const std::string_view whole = bytes;
+    std::uint64_t n = 0;
+    if (bytes.size() < sizeof n) {
+        bad_size(type_name<T>(), sizeof n, bytes.size());
+    }
+    std::memcpy(&n, bytes.data(), sizeof n);
+    bytes.remove_prefix(sizeof n);
+    if constexpr (is_counted<Value>) {
+        for (; n > 0; --n) {
+            first_counted<Value>(bytes);
+        }
+    } else {
+        if (bytes.size() / sizeof(Value) < n) {
+            bad_size(type_name<T>() + " of " + std::to_string(n), static_cast<std::size_t>(n) * sizeof(Value),
+                     bytes.size());
+        }
+        bytes.remove_prefix(static_cast<std::size_t>(n) * sizeof(Value));
+    }
+    return whole.substr(0, whole.size() - bytes.size());
+}
+
+} // namespace detail
+
+template <class T>
+struct Codec<std::vector<T>, std::enable_if_t<detail::is_counted<T>>> {
+    static std::string encode(const std::vector<T> &values) {
+        const std::uint64_t n = values.size();
+        std::string bytes(reinterpret_cast<const char *>(&n), sizeof n);
+        for (const T &value : values) {
+            bytes += Codec<T>::encode(value);
+        }
+        return bytes;
+    }
+    static void decode(std::string_view bytes, std::vector<T> &values) {
+        std::uint64_t n = 0;
+        if (bytes.size() < sizeof n) {
+            detail::bad_size(type_name<std::vector<T>>(), sizeof n, bytes.size());
+        }
+        std::memcpy(&n, bytes.data(), sizeof n);
+        bytes.remove_prefix(sizeof n);
+        values.clear();
+        for (; n > 0; --n) { // grows with what is there, whatever the number says
+            const std::string_view one = detail::first_counted<T>(bytes);
+            Codec<T>::decode(one, values.emplace_back());
+        }
+        if (!bytes.empty()) {
+            detail::bad_size(type_name<std::vector<T>>(), 0, bytes.size());
+        }
+    }
 };
 
 /// The name of a product in keys: label#type.

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from femtobarn._libraries import plain_output
 from femtobarn._product_types import checked_text
 from femtobarn._products import As, encoded, loaded, type_name_of
-from femtobarn._ptr import MISSING, Ptr
+from femtobarn._ptr import MISSING, Ptr, is_same
 from femtobarn._repr import plural
 from femtobarn.errors import KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from femtobarn._datastore import DataStore, Product, WriteBatch
 
-__all__ = ["Container", "DataSet", "Event", "Run", "SubRun", "check_columns", "find_product"]
+__all__ = ["Container", "DataSet", "Event", "Run", "SubRun", "at_least", "check_columns", "find_product"]
 
 _ABSENT = 2**64 - 1
 _PAGE = 4096
@@ -27,9 +27,10 @@ _Child = TypeVar("_Child", bound="Container")
 class Container:
     """A dataset, run, subrun or event: what products can be stored in."""
 
-    def __init__(self, store: DataStore, key: bytes) -> None:
+    def __init__(self, store: DataStore, key: bytes, path: str | None = None) -> None:
         self._store = store
         self._key = key
+        self._path = path  # of its dataset, where that is known
 
     @staticmethod
     def _of(store: DataStore, key: bytes) -> Container:
@@ -47,7 +48,7 @@ class Container:
         return self._store
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Container) and (self._store.url, self._key) == (other._store.url, other._key)
+        return isinstance(other, Container) and self._key == other._key and is_same(self._store, other._store)
 
     def __hash__(self) -> int:
         return hash((self._store.url, self._key))
@@ -84,8 +85,11 @@ class Container:
         ------
         ExistsError
             If it is there, and is not to be replaced.
+        KeyNotFoundError
+            If this is a dataset that was deleted. That a run, subrun or event was is not noticed.
         UsageError
-            If the value cannot be stored, or its class is noted in the store with other members.
+            If the value cannot be stored, or its class is noted in the store with other members; or if the batch is
+            one of another store.
 
         Examples
         --------
@@ -96,14 +100,19 @@ class Container:
         >>> event.products()
         [Product(label='pt', type='std::vector<float>')]
         """
-        type_name, stored = encoded(self._store, label, value, typename)
+        if not isinstance(label, str):
+            raise UsageError(f"the label of a product is a text, not {label!r}")
         if batch is not None:
             if not overwrite:
                 raise UsageError(
                     "whether a batch replaces products is said when it is made: write_batch(overwrite=False)"
                 )
+            batch._take(self)
+        type_name, stored = encoded(self._store, label, value, typename)
+        if batch is not None:
             batch._core.store(self._key, (label, type_name), stored)
         else:
+            self._check_there()
             self._store._core.store(self._key, (label, type_name), stored, overwrite)
 
     def load(
@@ -251,8 +260,11 @@ class Container:
         """Delete it, with all that it holds. Of a deletion that was broken off something is left: do it again."""
         self._store._core.remove(self._key)
 
+    def _check_there(self) -> None:
+        """Fail if something is to be stored here and it is known that it is not there any more."""
+
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self}>"
+        return f"<{type(self).__name__} {self}{'' if self._path is None else f' of dataset {self._path!r}'}>"
 
     def __str__(self) -> str:
         return f"dataset {self._key[:16].hex()}"
@@ -271,10 +283,12 @@ class _Holder(Container, Generic[_Child]):
     def _create(self, number: int, batch: WriteBatch | None) -> _Child:
         number = _number(number)
         if batch is None:
-            return self._child(self._store, self._store._core.create(self._key, number))
+            self._check_there()
+            return self._child(self._store, self._store._core.create(self._key, number), self._path)
+        batch._take(self)
         key = self._store._core.child(self._key, number)
         batch._core.create(key)
-        return self._child(self._store, key)
+        return self._child(self._store, key, self._path)
 
     @overload
     def __getitem__(self, number: int) -> _Child: ...
@@ -283,13 +297,14 @@ class _Holder(Container, Generic[_Child]):
     def __getitem__(self, number: int | slice) -> _Child | Iterator[_Child]:
         if isinstance(number, slice):
             return self._slice(number)
-        return self._child(self._store, self._store._core.get(self._key, _number(number)))
+        return self._child(self._store, self._store._core.get(self._key, _number(number)), self._path)
 
     def _pages(self, start: int = 0, stop: int = _ABSENT) -> Generator[list[_Child], None, None]:
         """Iterate over what it holds, as much at a time as one request brings."""
         while start < stop:
             numbers = self._store._core.numbers(self._key, start, stop, _PAGE)
-            yield [self._child(self._store, self._store._core.child(self._key, number)) for number in numbers]
+            keys = [self._store._core.child(self._key, number) for number in numbers]
+            yield [self._child(self._store, key, self._path) for key in keys]
             if len(numbers) < _PAGE:
                 return
             start = numbers[-1] + 1
@@ -301,9 +316,18 @@ class _Holder(Container, Generic[_Child]):
         return itertools.chain.from_iterable(self._pages(*_range(part)))
 
     def __contains__(self, number: object) -> bool:
+        if isinstance(number, Container):
+            return self._holds(number) and number.exists()
         if not isinstance(number, int) or not 0 <= number < _ABSENT:
             return False
         return self._child(self._store, self._store._core.child(self._key, number)).exists()
+
+    def _holds(self, other: Container) -> bool:
+        """Whether a container is one of those in it, if it is there."""
+        if not isinstance(other, self._child) or not is_same(self._store, other._store):
+            return False
+        number: int = getattr(other, "number")  # noqa: B009 - all that are held by number have one
+        return self._store._core.child(self._key, number) == other._key
 
     def numbers(self, start: int = 0, stop: int | None = None) -> list[int]:
         """Return the numbers of what it holds, in their order.
@@ -339,11 +363,11 @@ class _Holder(Container, Generic[_Child]):
         return itertools.chain.from_iterable(self._event_pages(batch_size))
 
     def _event_pages(self, batch_size: int) -> Generator[list[Event], None, None]:
-        loader = self._store._core.loader(self._key, [], batch_size, 1)
+        loader = self._store._core.loader(self._key, [], at_least("batch_size", batch_size, 1), 1)
         try:
             for some in loader:
                 keys = some.keys()
-                yield [Event(self._store, keys[at : at + 40]) for at in range(0, len(keys), 40)]
+                yield [Event(self._store, keys[at : at + 40], self._path) for at in range(0, len(keys), 40)]
         finally:
             loader.close()
 
@@ -443,6 +467,34 @@ def _range(part: slice) -> tuple[int, int]:
     return 0 if start is None else _number(start), _ABSENT if stop is None else _number(stop)
 
 
+def at_least(name: str, number: Any, least: int) -> int:
+    """Return a number that must not be smaller than another.
+
+    Parameters
+    ----------
+    name : str
+        What it is, for messages.
+    number : int
+        The number.
+    least : int
+        The other.
+
+    Returns
+    -------
+    int
+        The number.
+
+    Raises
+    ------
+    UsageError
+        If it is smaller, or none.
+    """
+    value = number.__index__() if hasattr(number, "__index__") else None
+    if value is None or value < least:
+        raise UsageError(f"{name} must be {least} or more, not {number!r}")
+    return int(value)
+
+
 def _number(number: Any) -> int:
     try:
         value = number.__index__()
@@ -464,12 +516,12 @@ class Event(Container):
     @property
     def run(self) -> Run:
         """The run that it is in."""
-        return Run(self._store, self._key[:24] + b"\xff" * 16)
+        return Run(self._store, self._key[:24] + b"\xff" * 16, self._path)
 
     @property
     def subrun(self) -> SubRun:
         """The subrun that it is in."""
-        return SubRun(self._store, self._key[:32] + b"\xff" * 8)
+        return SubRun(self._store, self._key[:32] + b"\xff" * 8, self._path)
 
     def __str__(self) -> str:
         run, subrun, event = self._numbers()
@@ -489,7 +541,7 @@ class SubRun(_Holder[Event]):
     @property
     def run(self) -> Run:
         """The run that it is in."""
-        return Run(self._store, self._key[:24] + b"\xff" * 16)
+        return Run(self._store, self._key[:24] + b"\xff" * 16, self._path)
 
     def create_event(self, number: int, *, batch: WriteBatch | None = None) -> Event:
         """Create an event, if it is not there.
@@ -562,7 +614,7 @@ class DataSet(_Holder[Run]):
     _child = Run
 
     def __init__(self, store: DataStore, path: str, key: bytes) -> None:
-        super().__init__(store, key)
+        super().__init__(store, key, path)
         self.path = path
 
     @property
@@ -592,6 +644,8 @@ class DataSet(_Holder[Run]):
         DataSet
             The dataset.
         """
+        if not isinstance(name, str):
+            raise UsageError(f"the name of a dataset is a text, not {name!r}")
         if not name.strip("/"):
             raise UsageError(f"{name!r} is no name of a dataset: it is empty")
         return DataSet(self._store, *self._store._core.create_dataset(self._within(name)))
@@ -627,6 +681,9 @@ class DataSet(_Holder[Run]):
     def __contains__(self, key: object) -> bool:
         if isinstance(key, str):
             return self._store._core.find_dataset(self._within(key)) is not None
+        if isinstance(key, DataSet):
+            is_child = is_same(self._store, key._store) and key.path == self._within(key.name)
+            return is_child and key.path != self.path and key.exists()
         return super().__contains__(key)
 
     def __iter__(self) -> Iterator[DataSet]:
@@ -691,11 +748,36 @@ class DataSet(_Holder[Run]):
             return self[_number(runs)].arrays(products, numbers=numbers, library=library)
         return super().arrays(products, numbers=numbers, library=library)
 
+    def exists(self) -> bool:
+        """Return whether it is in the store: one that was deleted is not, even if another has its name now.
+
+        Returns
+        -------
+        bool
+            Whether it is.
+        """
+        found = self._store._core.find_dataset(self.path)
+        return found is not None and found[1] == self._key
+
+    def _check_there(self) -> None:
+        if not self.exists():
+            raise self._gone()
+
+    def _gone(self) -> KeyNotFoundError:
+        return KeyNotFoundError(
+            f"{self._store.url}: {self} was deleted after this object was made: look for it by its name, or create it, "
+            "again"
+        )
+
+    def __repr__(self) -> str:
+        return f"<DataSet {self}>"
+
     def delete(self) -> None:
         """Delete it, with all datasets, runs and products in it; the root is emptied.
 
         Of a deletion that was broken off something is left: do it again.
         """
+        self._check_there()
         self._store._core.remove_dataset(self.path)
 
     def __str__(self) -> str:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
 from femtobarn import _core
-from femtobarn._containers import Container, DataSet
+from femtobarn._containers import Container, DataSet, at_least
 from femtobarn._open import settings_of
 from femtobarn._prefetch import Prefetcher
-from femtobarn._products import ColumnType, column, encoded, loaded, type_name_of
-from femtobarn._ptr import MISSING, load_refs
+from femtobarn._product_types import PICKLE
+from femtobarn._products import ColumnType, column, encoded, form_of, loaded, type_name_of
+from femtobarn._ptr import MISSING, is_same, load_refs
 from femtobarn._steps import num_bytes
 from femtobarn.errors import ExistsError, KeyNotFoundError, UsageError
 
@@ -30,6 +34,8 @@ __all__ = ["DataStore", "Product", "Queue", "Swept", "WriteBatch"]
 
 _MAX_ITEMS = 16_384
 _MAX_BYTES = 16 << 20
+
+_T = TypeVar("_T", "WriteBatch", "Queue")
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,8 @@ class Swept:
 class DataStore:
     """An event store: nested datasets, which hold runs, subruns and events, each with products.
 
-    Open one by `DataStore.connect`. All objects of a store may be used by any number of threads.
+    Open one by `DataStore.connect`. All objects of a store may be used by any number of threads. At the end of a
+    ``with``, it is closed.
 
     Attributes
     ----------
@@ -103,6 +110,49 @@ class DataStore:
         self._mode = mode
         self._threads: Threads | None = None  # for asyncio, when it is first used
         self._settings = settings
+        self._lock = threading.Lock()
+        self._open: weakref.WeakSet[WriteBatch | Queue] = weakref.WeakSet()  # what is closed with it
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close it: write what batches have collected, close queues, and give up the folder or the connections.
+
+        A folder may be written by another process then, also if there are still objects of this store: using one is a
+        `UsageError`. Others that this process has connected to the same folder stay open. Closing again does nothing.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> with fb.DataStore.connect("memory:") as store:
+        ...     dataset = store.root.create_dataset("a")
+        >>> dataset.numbers()
+        Traceback (most recent call last):
+          ...
+        femtobarn.errors.UsageError: memory:: this store was closed: connect to it again
+        """
+        with self._lock:
+            if self._core.is_closed:
+                return
+            threads, self._threads = self._threads, None
+            with contextlib.ExitStack() as last:  # all of it is done, whatever fails
+                if threads is not None:
+                    last.callback(threads.close)
+                last.callback(self._core.close)
+                last.callback(self._core.flush)
+                for one in list(self._open):
+                    last.callback(one.close)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._core.is_closed
 
     @classmethod
     def connect(
@@ -211,8 +261,14 @@ class DataStore:
     def __getitem__(self, name: str) -> DataSet:
         return self.root[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.root
+
+    def __iter__(self) -> Iterator[DataSet]:
+        return iter(self.root)
+
     def __repr__(self) -> str:
-        return f"<DataStore {self.url!r}>"
+        return f"<DataStore {self.url!r}{', closed' if self.closed else ''}>"
 
     def _as_read(self) -> tuple[str, str, dict[str, str]]:
         """Return how another process opens it to be read."""
@@ -220,6 +276,8 @@ class DataStore:
         return self._given, "r" if self._given.startswith("dir:") else self._mode, self._settings
 
     def __reduce__(self) -> tuple[Any, tuple[str, str, dict[str, str]]]:
+        if self.closed:
+            raise UsageError(f"{self.url}: this store was closed: connect to it again")
         if not self._core.is_durable:
             raise UsageError(f"{self.url}: a store in memory cannot be pickled: it ends with its process")
         return (reconnect, (self._given, self._mode, self._settings))
@@ -265,7 +323,15 @@ class DataStore:
         >>> subrun.arrays("n").tolist()
         [0, 1, 2]
         """
-        return WriteBatch(self, self._core.write_batch(max_items, max_bytes, threads, overwrite))
+        limits = at_least("max_items", max_items, 1), at_least("max_bytes", max_bytes, 1)
+        core = self._core.write_batch(*limits, at_least("threads", threads, 0), overwrite)
+        return self._opened(WriteBatch(self, core))
+
+    def _opened(self, one: _T) -> _T:
+        """Note what is to be closed with the store."""
+        with self._lock:
+            self._open.add(one)
+        return one
 
     def async_write_batch(
         self,
@@ -289,8 +355,7 @@ class DataStore:
         WriteBatch
             A context manager, which waits at its end until all is written.
         """
-        if threads < 1:
-            raise UsageError("threads must be 1 or more: with 0, use write_batch")
+        at_least("threads", threads, 1)  # without any, use `write_batch`
         return self.write_batch(max_items=max_items, max_bytes=max_bytes, overwrite=overwrite, threads=threads)
 
     def prefetcher(
@@ -369,7 +434,7 @@ class DataStore:
         if not self._core.create_queue(_queue(name, kind)):
             raise ExistsError(f"{self.url}: there is a queue {name!r} of {type_name_of(kind)} already")
 
-    def open_queue(self, name: str, kind: Any = bytes, *, mode: str) -> Queue:
+    def open_queue(self, name: str, kind: Any = bytes, *, mode: str, unpickle: bool = False) -> Queue:
         """Open a queue.
 
         Parameters
@@ -378,6 +443,8 @@ class DataStore:
             As of `create_queue`.
         mode : str
             "producer" to push to it, "consumer" to take from it.
+        unpickle : bool
+            Whether pickled values are unpickled, which runs whatever is in them.
 
         Returns
         -------
@@ -392,7 +459,7 @@ class DataStore:
         if mode not in ("producer", "consumer"):
             raise UsageError(f"mode is 'producer' or 'consumer', not {mode!r}")
         core = self._core.open_queue(_queue(name, kind), mode == "producer")
-        return Queue(self, core, name, type_name_of(kind))
+        return self._opened(Queue(self, core, name, kind, unpickle))
 
     def destroy_queue(self, name: str, kind: Any = bytes) -> None:
         """Remove a queue, with what is in it.
@@ -435,6 +502,23 @@ class WriteBatch:
         self._store = store
         self._core = core
         self._kept: list[tuple[Container, Product]] = []
+        self._datasets: set[bytes] = set()  # that were found to be there
+
+    def __repr__(self) -> str:
+        return f"<WriteBatch of {self._store.url!r}>"
+
+    def _take(self, container: Container) -> None:
+        """Fail if what is put in here for a container would go nowhere."""
+        if not is_same(container._store, self._store):
+            other = "another store" if self._store.url == container._store.url else self._store.url
+            raise UsageError(
+                f"{container} is in {container._store.url}, and this batch writes to {other}: make a batch of the "
+                "container's store"
+            )
+        uuid = container._key[:16]
+        if container._path is not None and uuid not in self._datasets:
+            DataSet(self._store, container._path, uuid + b"\xff" * 24)._check_there()
+            self._datasets.add(uuid)
 
     def __enter__(self) -> Self:
         return self
@@ -493,6 +577,13 @@ class WriteBatch:
         types : dict, optional
             The types of products; by default what the arrays are.
 
+        Raises
+        ------
+        UsageError
+            If an event is there twice, or an array has not one value for each; nothing is created then.
+        KeyNotFoundError
+            If the dataset was deleted.
+
         Examples
         --------
         >>> import femtobarn as fb
@@ -503,11 +594,22 @@ class WriteBatch:
         >>> dataset[1][2][4].load("pt")
         2.5
         """
+        if not isinstance(dataset, DataSet):
+            raise UsageError(f"dataset is a DataSet, as of store[name] or create_dataset, not {_shown(dataset)}")
+        if not isinstance(products, Mapping):
+            raise UsageError(
+                f"products is a dict of labels with an array each, not {_shown(products)}; of records, give "
+                "{name: records[name] for name in records.fields}"
+            )
+        self._take(dataset)
         types = types or {}
         unknown = set(types) - set(products)
         if unknown:
             raise UsageError(f"types has {', '.join(sorted(unknown))}, which is no product that is given")
-        self._store_columns(_keys(dataset, run, subrun, event), products, types, create=True)
+        keys = _keys(dataset, run, subrun, event)
+        if (twice := _twice(keys)) is not None:
+            raise UsageError(f"{twice} is given several times")
+        self._store_columns(keys, products, types, create=True)
 
     def _store_columns(self, keys: bytes, products: Mapping[str, Any], types: Mapping[str, Any], create: bool) -> None:
         """Store products of containers, of which these are the keys."""
@@ -517,7 +619,10 @@ class WriteBatch:
             label, form = name, "value"
             if isinstance(kind, ColumnType):
                 label, form = kind.label or name, kind.form
-            columns.append((label, form, *column(self._store, label, values, kind)))
+            type_name, batches = column(self._store, label, values, kind)
+            if batches.num_entries not in (None, len(keys) // 40):
+                raise UsageError(f"product {label!r} has {batches.num_entries} values for {len(keys) // 40} events")
+            columns.append((label, form, type_name, batches))
         if create:
             self._core.create_all(keys)
         for label, form, type_name, batches in columns:
@@ -539,6 +644,24 @@ def _keys(dataset: DataSet, run: npt.ArrayLike, subrun: npt.ArrayLike, event: np
     return keys.tobytes()
 
 
+def _twice(keys: bytes) -> str | None:
+    """Return the name of an event whose key is there several times; None if none is."""
+    found = np.frombuffer(keys, "S40")
+    if (found[1:] > found[:-1]).all():
+        return None
+    unique, n = np.unique(found, return_counts=True)
+    if len(unique) == len(found):
+        return None
+    key = unique[n > 1][0].ljust(40, b"\0")
+    run, subrun, event = (int.from_bytes(key[at : at + 8], "big") for at in (16, 24, 32))
+    return f"run {run}, subrun {subrun}, event {event}"
+
+
+def _shown(value: Any) -> str:
+    """Return a value as messages show it."""
+    return repr(value) if isinstance(value, str | int) else f"a {type(value).__name__}"
+
+
 def _numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.uint64]:
     array = np.atleast_1d(np.asarray(values))
     if array.dtype.kind not in "iu":
@@ -557,11 +680,16 @@ class Queue:
     As a context manager, it is closed at the end; iterating over it takes values until no producer has it open.
     """
 
-    def __init__(self, store: DataStore, core: _core.Queue, name: str, type_name: str) -> None:
+    def __init__(self, store: DataStore, core: _core.Queue, name: str, kind: Any, unpickle: bool) -> None:
         self._store = store
         self._core = core
         self.name = name
-        self.type = type_name
+        self.type = type_name_of(kind)
+        self._form = form_of(kind)
+        self._unpickle = unpickle
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.name!r} of {self.type} in {self._store.url!r}>"
 
     def __enter__(self) -> Self:
         return self
@@ -590,13 +718,18 @@ class Queue:
         Returns
         -------
         object
-            The value.
+            The value; in a queue of a dataclass, or of ``list[dataclass]``, these.
 
         Raises
         ------
         EOFError
             If the queue is empty, and nobody will push any more.
+        UsageError
+            If its values are pickled, and it was opened without ``unpickle=True``; nothing is taken then.
+        FormatError
+            If the value is damaged. It is still in the queue then, as it is if it cannot be had for another reason.
         """
+        self._check()
         stored = self._core.pop()
         if stored is None:
             raise self._ended()
@@ -605,8 +738,21 @@ class Queue:
     def _ended(self) -> EOFError:
         return EOFError(f"queue {self.name!r} is empty, and no producer has it open")
 
+    def _check(self) -> None:
+        """Fail if values can be taken and not be had."""
+        if self.type == PICKLE and not self._unpickle:
+            raise UsageError(
+                f"values of queue {self.name!r} are pickled, and unpickling runs whatever is in them: if you trust who "
+                "pushes them, open it with unpickle=True"
+            )
+
     def _value(self, stored: bytes) -> Any:
-        return loaded(self._store, self.name, self.type, stored, None)
+        """Return a value that was taken; what fails puts it back."""
+        try:
+            return loaded(self._store, self.name, self.type, stored, self._form, unpickle=self._unpickle)
+        except BaseException:
+            self._core.put_back(stored)
+            raise
 
     def __iter__(self) -> Iterator[Any]:
         return self

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
-from femtobarn._containers import Event, _Holder, check_columns
+from femtobarn._containers import Event, _Holder, at_least, check_columns
 from femtobarn._libraries import plain_output
 from femtobarn._products import Column, decoded, is_opaque, loaded, type_name_of
 from femtobarn._ptr import MISSING
@@ -26,7 +26,7 @@ class PrefetchedEvent(Event):
     """An event some of whose products are here already."""
 
     def __init__(self, batch: EventBatch, at: int) -> None:
-        super().__init__(batch._store, batch._keys[at * 40 : at * 40 + 40])
+        super().__init__(batch._store, batch._keys[at * 40 : at * 40 + 40], batch._path)
         self._batch = batch
         self._at = at
 
@@ -72,8 +72,11 @@ def opened(url: str, mode: str, settings: tuple[tuple[str, str], ...]) -> DataSt
 class EventBatch:
     """Events in their order, with the products that were asked for."""
 
-    def __init__(self, store: DataStore, events: _core.Events, names: list[tuple[str, str]]) -> None:
+    def __init__(
+        self, store: DataStore, events: _core.Events, names: list[tuple[str, str]], path: str | None = None
+    ) -> None:
         self._store = store
+        self._path = path
         self._events = events
         self._names = names
         self._keys = events.keys()
@@ -81,6 +84,10 @@ class EventBatch:
 
     def __len__(self) -> int:
         return len(self._events)
+
+    def __repr__(self) -> str:
+        names = "".join(f" {label!r}" for label, _ in self._names)
+        return f"<EventBatch of {len(self)} events{f' with{names}' if names else ''}>"
 
     def __getitem__(self, at: int) -> PrefetchedEvent:
         n = len(self)
@@ -96,7 +103,7 @@ class EventBatch:
         if (start, n) == (0, len(self)):
             return self
         part = EventBatch.__new__(EventBatch)
-        part._store, part._names = self._store, self._names
+        part._store, part._names, part._path = self._store, self._names, self._path
         part._events = self._events.part(start, n)
         part._keys = self._keys[start * 40 : (start + n) * 40]
         part._columns = {}
@@ -152,8 +159,11 @@ class Prefetcher:
     ) -> None:
         self._store = store
         self._products = products
-        self._batch_size = batch_size
-        self._ahead = ahead
+        self._batch_size = at_least("batch_size", batch_size, 1)
+        self._ahead = at_least("ahead", ahead, 0)
+
+    def __repr__(self) -> str:
+        return f"<Prefetcher of {self._store.url!r} for {list(self._products)!r}>"
 
     def batches(self, container: _Holder[Any]) -> Generator[EventBatch, None, None]:
         """Iterate over the events of a dataset, run or subrun, many at a time.
@@ -172,7 +182,7 @@ class Prefetcher:
         loader = self._store._core.loader(container._key, names, self._batch_size, self._ahead)
         try:
             for events in loader:
-                yield EventBatch(self._store, events, names)
+                yield EventBatch(self._store, events, names, container._path)
         finally:
             loader.close()
 

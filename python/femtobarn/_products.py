@@ -66,6 +66,7 @@ __all__ = [
     "decoded",
     "element",
     "encoded",
+    "form_of",
     "is_opaque",
     "loaded",
     "type_name_of",
@@ -92,6 +93,25 @@ NumPy = As.NumPy
 Arrow = As.Arrow
 
 _OF_BOOST = re.compile(r"hepnos::(Ptr<|ProductID\b)")
+
+
+def form_of(kind: Any) -> Any:
+    """Return the form in which values are given whose type was said by one of Python: dataclasses are given as such.
+
+    Parameters
+    ----------
+    kind : str, type or dtype
+        The type.
+
+    Returns
+    -------
+    type or None
+        The form; None for what is natural for the type.
+    """
+    item = item_of(kind)
+    if item is None:
+        return kind if _is_made(kind) else None
+    return list[item] if _is_made(item) else None  # type: ignore[valid-type]
 
 
 def encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, bytes]:
@@ -367,7 +387,18 @@ def decoded(store: DataStore, label: str, type_name: str, stored: list[bytes | N
             f"product {label!r} is a {type_name}, which HEPnOS's classes store by Boost: only C++ reads it; load it as "
             "bytes"
         )
-    return Column(store, label, type_name, _awkward(store._core.decode(stored, type_name, label), label))
+    try:
+        batch = store._core.decode(stored, type_name, label)
+    except FormatError as error:
+        inner = type_name.removeprefix("std::vector<").removesuffix(">")
+        if inner in DTYPES:
+            raise
+        raise FormatError(
+            f"product {label!r}: {error}; or hepnos.hpp has stored it, which stores all but numbers, plain structs and "
+            "vectors of them by Boost: only C++ reads that; load it as bytes",
+            kind=error.kind,
+        ) from None
+    return Column(store, label, type_name, _awkward(batch, label))
 
 
 def _quick_loaded(store: DataStore, stored: bytes, type_name: str, form: Any) -> Any:

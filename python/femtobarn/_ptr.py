@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from femtobarn._containers import Container
     from femtobarn._datastore import DataStore
 
-__all__ = ["MISSING", "PTR", "Ptr", "load_refs", "note_ptr", "ptr_column", "text_column"]
+__all__ = ["MISSING", "PTR", "Ptr", "is_same", "load_refs", "note_ptr", "ptr_column", "text_column"]
 
 PTR = "fb::Ptr"
 _MEMBERS = [
@@ -209,7 +209,9 @@ class Ptr:
         )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ptr) and self._identity() == other._identity()
+        if not isinstance(other, Ptr) or self._identity() != other._identity():
+            return False
+        return self._store is None or other._store is None or is_same(self._store, other._store)
 
     def __hash__(self) -> int:
         return hash(self._identity())
@@ -286,7 +288,7 @@ def ptr_column(store: DataStore, ptrs: Sequence[Any]) -> Any:
     for ptr in ptrs:
         if not isinstance(ptr, Ptr):
             raise UsageError(f"{ptr!r} is no Ptr")
-        if ptr._store is not None and not _is_same(ptr._store, store):
+        if ptr._store is not None and not is_same(ptr._store, store):
             raise UsageError(
                 f"{ptr} refers into {ptr._store.url}, and cannot be stored in {store.url}: what is stored does not "
                 "name a store"
@@ -324,7 +326,19 @@ def text_column(texts: Sequence[str]) -> Any:
     return ak.contents.ListOffsetArray(ak.index.Index64(offsets), inner, parameters={"__array__": "string"})
 
 
-def _is_same(a: DataStore, b: DataStore) -> bool:
+def is_same(a: DataStore, b: DataStore) -> bool:
+    """Return whether two objects are one store.
+
+    Parameters
+    ----------
+    a, b : DataStore
+        The objects.
+
+    Returns
+    -------
+    bool
+        Whether they are: two stores in memory without a name are two, though their URLs are the same.
+    """
     return a is b or a._core.is_same(b._core) or (a.url == b.url and a.url != "memory:")
 
 

@@ -35,9 +35,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from concurrent.futures import Future
 from contextlib import aclosing
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, Self, TypeVar, overload
 
-from femtobarn import _containers, _datastore, _prefetch, _process, _ptr
+from femtobarn import _containers, _datastore, _export, _hdf5_cpp, _ingest, _prefetch, _process, _ptr
 from femtobarn._containers import _range
 from femtobarn._ptr import MISSING
 from femtobarn._threads import N_THREADS, Threads, threads_of
@@ -63,6 +63,9 @@ __all__ = [
     "Run",
     "SubRun",
     "WriteBatch",
+    "export",
+    "hdf5_schema",
+    "ingest",
     "process",
 ]
 
@@ -92,6 +95,12 @@ class _Found(Generic[T]):
             raise UsageError("await the container before a part of it is asked for")
         return lambda: self._find()[key]
 
+    def __getattr__(self, name: str) -> NoReturn:
+        # Whoever looks for a method of its own, as protocols of Python do, is told that there is none.
+        kind = getattr(self._kind, "__name__", "container")
+        hint = f": await it first, as by (await …).{name}" if hasattr(self._kind, name) else ""
+        raise AttributeError(f"this {kind} was not looked for yet, and has no {name!r}{hint}")
+
     __iter__ = None
     __contains__ = None
 
@@ -117,6 +126,7 @@ class _FoundDataSet(_Found["DataSet"]):
         return _FoundRun(self._threads, self._within(key), Run)
 
 
+_S = TypeVar("_S", bound="DataStore")
 _C = TypeVar("_C", bound=_containers.Container)
 _H = TypeVar("_H", bound=_containers._Holder[Any])
 _Child = TypeVar("_Child")
@@ -170,20 +180,21 @@ class _Holder(Container[_H], Generic[_H, _Child]):
                 for child in page:
                     yield type(self)._child(child)
 
-    async def contains(self, key: int | str) -> bool:
+    async def contains(self, key: int | str | Container[Any]) -> bool:
         """Return whether it holds what has this number, or name.
 
         Parameters
         ----------
-        key : int or str
-            The number; of a dataset in it, the name.
+        key : int, str or Container
+            The number; of a dataset in it, the name; or what may be in it itself.
 
         Returns
         -------
         bool
             Whether it does.
         """
-        return await self._threads.read(self.sync.__contains__, key)
+        own = key.sync if isinstance(key, Twin) else key
+        return await self._threads.read(self.sync.__contains__, own)
 
     numbers = reads(_containers._Holder.numbers)
     arrays = reads(_containers._Holder.arrays)
@@ -403,6 +414,21 @@ class Ptr(Twin[_ptr.Ptr]):
         """The dataset, run, subrun or event that has the product."""
         return _twin_of(self.sync.container)
 
+    @property
+    def label(self) -> str:
+        """The label of the product."""
+        return self.sync.label
+
+    @property
+    def type(self) -> str:
+        """The name of its type."""
+        return self.sync.type
+
+    @property
+    def index(self) -> int | None:
+        """Which element of it is meant; None for the whole."""
+        return self.sync.index
+
     @like(_ptr.Ptr.load)
     async def load(self, form: Any = None, *, default: Any = MISSING, unpickle: bool = False) -> Any:
         load = functools.partial(self.sync.load, form, default=default, unpickle=unpickle)
@@ -410,16 +436,37 @@ class Ptr(Twin[_ptr.Ptr]):
 
 
 class DataStore(Twin[_datastore.DataStore]):
-    """An event store; see `femtobarn.DataStore`."""
+    """An event store; see `femtobarn.DataStore`. At the end of an ``async with``, it is closed."""
 
     __slots__ = ()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @like(_datastore.DataStore.close)
+    async def close(self) -> None:
+        last = Threads(1)  # the others end
+        try:
+            await last.surely(self.sync.close)
+        finally:
+            last.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self.sync.closed
 
     @property
     def _threads(self) -> Threads:
         return threads_of(self.sync)
 
     @classmethod
-    async def connect(
+    def connect(
         cls,
         url: str | os.PathLike[str],
         *,
@@ -428,8 +475,8 @@ class DataStore(Twin[_datastore.DataStore]):
         objects_over: int | str | None = None,
         storage_options: Mapping[str, Any] | None = None,
         threads: int = N_THREADS,
-    ) -> Self:
-        """Open a store, and make it if it is not there.
+    ) -> _Connecting[Self]:
+        """Open a store, and make it if it is not there: ``await`` it, or enter it by ``async with``.
 
         Parameters
         ----------
@@ -445,20 +492,15 @@ class DataStore(Twin[_datastore.DataStore]):
         """
         if threads < 1:
             raise UsageError(f"threads must be 1 or more, not {threads}")
-        first = Threads(1)
-        try:
-            sync = await first.write(
-                _datastore.DataStore.connect,
-                url,
-                mode=mode,
-                objects=objects,
-                objects_over=objects_over,
-                storage_options=storage_options,
-            )
-        finally:
-            first.close()
-        threads_of(sync, threads)
-        return cls(sync)
+        connect = functools.partial(
+            _datastore.DataStore.connect,
+            url,
+            mode=mode,
+            objects=objects,
+            objects_over=objects_over,
+            storage_options=storage_options,
+        )
+        return _Connecting(cls, connect, threads)
 
     @property
     def url(self) -> str:
@@ -495,8 +537,39 @@ class DataStore(Twin[_datastore.DataStore]):
     prefetcher = begins(_datastore.DataStore.prefetcher, lambda prefetcher: Prefetcher(prefetcher))
 
     @like(_datastore.DataStore.open_queue)
-    def open_queue(self, name: str, kind: Any = bytes, *, mode: str) -> _OpenQueue:
-        return _OpenQueue(self._threads, functools.partial(self.sync.open_queue, name, kind, mode=mode))
+    def open_queue(self, name: str, kind: Any = bytes, *, mode: str, unpickle: bool = False) -> _OpenQueue:
+        opens = functools.partial(self.sync.open_queue, name, kind, mode=mode, unpickle=unpickle)
+        return _OpenQueue(self._threads, opens)
+
+
+class _Connecting(Generic[_S]):
+    """A store that is opened when this is awaited, or entered by ``async with``."""
+
+    def __init__(self, kind: Callable[[_datastore.DataStore], _S], opens: Callable[[], Any], threads: int) -> None:
+        self._kind, self._opens, self._n_threads = kind, opens, threads
+        self._store: _S | None = None
+
+    def __await__(self) -> Generator[Any, None, _S]:
+        return self._open().__await__()
+
+    async def _open(self) -> _S:
+        first = Threads(1)
+        try:
+            sync = await first.whole(self._opens, undo=lambda store: store.close())
+        finally:
+            first.close()
+        threads_of(sync, self._n_threads)
+        return self._kind(sync)
+
+    async def __aenter__(self) -> _S:
+        self._store = await self._open()
+        return self._store
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._store is not None:
+            await self._store.close()
 
 
 class WriteBatch(Closing[_datastore.WriteBatch]):
@@ -539,7 +612,8 @@ class WriteBatch(Closing[_datastore.WriteBatch]):
         event: npt.ArrayLike,
         types: Mapping[str, Any] | None = None,
     ) -> None:
-        store = functools.partial(self.sync.store_arrays, dataset.sync, products, types=types)
+        own: Any = getattr(dataset, "sync", dataset)  # what is no dataset is told
+        store = functools.partial(self.sync.store_arrays, own, products, types=types)
         await self._threads.write(store, run=run, subrun=subrun, event=event)
 
 
@@ -582,6 +656,7 @@ class Queue(Closing[_datastore.Queue]):
 
     def _take(self) -> tuple[bytes | None, bool, Any]:
         """Return a value, stored and as users have it, if one is there, and whether none will be any more."""
+        self.sync._check()
         stored, has_ended = (self._back.pop(0), False) if self._back else self.sync._core.take()
         return stored, has_ended, None if stored is None else self.sync._value(stored)
 
@@ -773,4 +848,25 @@ def _awaiting(
     return call
 
 
+def _in_thread(function: Callable[..., R]) -> Callable[..., Coroutine[Any, Any, R]]:
+    """Return the twin of a function, which runs in a thread and takes objects for asyncio as well.
+
+    It cannot be told to end: who cancels it hears of that when it is done.
+    """
+
+    async def twin(*args: Any, **kwargs: Any) -> R:
+        own = [one.sync if isinstance(one, Twin) else one for one in args]
+        named = {name: one.sync if isinstance(one, Twin) else one for name, one in kwargs.items()}
+        threads = Threads(1)
+        try:
+            return await threads.surely(function, *own, **named)
+        finally:
+            threads.close()
+
+    return made_of(function, twin)
+
+
 process = _processes(_process.process)
+ingest = _in_thread(_ingest.ingest)
+export = _in_thread(_export.export)
+hdf5_schema = _in_thread(_hdf5_cpp.hdf5_schema)

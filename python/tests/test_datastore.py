@@ -320,7 +320,7 @@ def test_queues_bring_values_to_other_threads(store: fb.DataStore) -> None:
         for n in range(20):
             producer.push([Track(n, n)])
     thread.join(30)
-    assert [value.n.tolist() for value in taken] == [[n] for n in range(20)]
+    assert taken == [[Track(n, n)] for n in range(20)]
     with pytest.raises(EOFError):
         consumer.pop()
     store.destroy_queue("work", list[Track])

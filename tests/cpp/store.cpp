@@ -83,6 +83,41 @@ static void products_come_back() {
     CHECK(!event.load<int>("n"));
 }
 
+static void vectors_of_texts_and_of_vectors_come_back() {
+    using Texts = std::vector<std::string>;
+    using Numbers = std::vector<std::vector<float>>;
+    const fb::Store store = connect();
+    const fb::Item event = store.create_dataset("nested-values").create(1).create(2).create(3);
+    const Texts texts{"a", "", std::string("b\0c", 3)};
+    const Numbers numbers{{1.5f, 2.5f}, {}, {3.5f}};
+    const std::vector<Texts> deep{{"x"}, {}, texts};
+    event.store("texts", texts);
+    event.store("numbers", numbers);
+    event.store("deep", deep);
+    event.store("none", Texts());
+    CHECK(event.load<Texts>("texts") == texts && event.load<Texts>("none") == Texts());
+    CHECK(event.load<Numbers>("numbers") == numbers);
+    CHECK(event.load<std::vector<Texts>>("deep") == deep);
+    using namespace std::string_literals;
+    CHECK(fb::Codec<Texts>::encode({"ab"}) == "\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0ab"s);
+    const std::string name = fb::product_name<Texts>("texts");
+    CHECK(name == "texts#std::vector<std::string>");
+    for (const std::string &damaged : {""s, "\1\0\0\0\0\0\0\0"s, "\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0a"s,
+                                       "\xff\xff\xff\xff\xff\xff\xff\xff"s, "\0\0\0\0\0\0\0\0x"s}) {
+        store.store(event.descriptor(), name, damaged);
+        THROWS(fb::Error, "bytes, found", event.load<Texts>("texts"));
+    }
+}
+
+static void batches_take_nothing_of_another_store() {
+    const fb::Store store = connect();
+    const fb::Item run = fb::Store::connect("memory:").create_dataset("other").create(1);
+    fb::WriteBatch batch(store);
+    THROWS(fb::Error, "not in the store", batch.create(run, 2));
+    THROWS(fb::Error, "not in the store", batch.store(run, "n", 1));
+    CHECK(batch.size() == 0);
+}
+
 static void bytes_that_are_no_value_are_an_error() {
     const fb::Store store = connect();
     const fb::Item event = store.create_dataset("damaged").create(1).create(2).create(3);
@@ -172,7 +207,8 @@ static void large_products_lie_beside_the_store() {
     char name[] = "/tmp/large-XXXXXX";
     CHECK(mkdtemp(name) != nullptr);
     const std::filesystem::path folder(name);
-    std::ofstream(folder / "config.json") << R"({"url": "dir:store", "objects": "large", "objects_over": "64kB"})";
+    std::ofstream(folder / "config.json")
+        << R"({"url": "dir:store", "objects": "large", "objects_over": "64kB"})";
     const std::vector<float> image(100000, 1.5f);
     {
         const fb::Store store = fb::Store::connect((folder / "config.json").string());
@@ -215,6 +251,8 @@ int main(int, char **argv) {
     return run({{"datasets are nested", datasets_are_nested},
                 {"items are made, found and removed", items_are_made_found_and_removed},
                 {"products come back", products_come_back},
+                {"vectors of texts and of vectors come back", vectors_of_texts_and_of_vectors_come_back},
+                {"batches take nothing of another store", batches_take_nothing_of_another_store},
                 {"bytes that are no value are an error", bytes_that_are_no_value_are_an_error},
                 {"events come in order and with products", events_come_in_order_and_with_products},
                 {"batches keep what is there and say so", batches_keep_what_is_there_and_say_so},

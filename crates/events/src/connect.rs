@@ -115,6 +115,54 @@ mod tests {
     }
 
     #[test]
+    fn who_reads_a_folder_beside_its_own_writer_may_not_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("dir:{}", folder.path().display());
+        let path = DataSetPath::new("x").unwrap();
+        let writer = connect(&url).unwrap();
+        let reader = connect(&format!("{url}?mode=r")).unwrap();
+        assert_eq!(writer.identity(), reader.identity());
+        let refused = reader.create_dataset(&path, Uuid([1; 16])).unwrap_err();
+        assert_eq!(refused.kind(), "read-only");
+        writer.create_dataset(&path, Uuid([1; 16])).unwrap();
+        assert!(reader.dataset(&path).unwrap().is_some());
+        // The lock ends with the last who writes, and may be taken again.
+        drop(writer);
+        assert!(reader.dataset(&path).unwrap().is_some());
+        let held = std::fs::File::open(folder.path().join("writer")).unwrap();
+        rustix::fs::flock(&held, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+        assert_eq!(connect(&url).unwrap_err().kind(), "store-locked");
+        drop(held);
+        let writer = connect(&url).unwrap();
+        assert!(writer.check_writes("write").is_ok() && reader.check_writes("write").is_err());
+    }
+
+    #[test]
+    fn a_store_that_was_closed_says_so_and_others_of_the_same_folder_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("dir:{}", folder.path().display());
+        let open = || crate::DataStore::connect(&url, crate::ObjectOptions::default()).unwrap();
+        let (store, other) = (open(), open());
+        assert_eq!(store, other);
+        let run = store.root().create_dataset("x").unwrap().create(1).unwrap();
+        let mut batch = crate::WriteBatch::new(&store, crate::BatchOptions::default());
+        batch.create(run.child(2).unwrap().descriptor()).unwrap();
+        store.close();
+        store.close();
+        assert!(store.is_closed() && !other.is_closed());
+        for error in [run.exists().unwrap_err(), batch.flush().unwrap_err()] {
+            assert!(error.to_string().contains("was closed"), "{error}");
+        }
+        assert_eq!(
+            other.root().dataset("x").unwrap().numbers(.., 9).unwrap(),
+            [1]
+        );
+        other.close();
+        let held = std::fs::File::open(folder.path().join("writer")).unwrap();
+        rustix::fs::flock(&held, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+    }
+
+    #[test]
     fn what_is_no_store_is_said_with_what_may_be_meant() {
         for (store, why) in [
             ("./mystore", "did you mean \"dir:./mystore\"?"),

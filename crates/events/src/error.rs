@@ -33,7 +33,7 @@ pub enum EventsError {
     Exists { url: String, what: String },
     /// A store that another process writes to.
     #[error(
-        "{url}: process {holder} writes to this store, and only one can: end it, or open the store with mode=\"r\""
+        "{url}: process {holder} writes to this store, and only one can: close it there, or open the store with mode=\"r\""
     )]
     Locked { url: String, holder: String },
     /// A store that was opened to be read.

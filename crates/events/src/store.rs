@@ -9,13 +9,13 @@ use crate::connect::is_config;
 use crate::objects::{Beside, visit_inline};
 use crate::{
     Backend, Batch, Config, DataSet, DataSetPath, Descriptor, EventsError, ObjectOptions,
-    Overwrite, Parent, ProductId, ProductName, Swept, Uuid, Wanted, Written, connect,
+    Overwrite, Parent, ProductId, ProductName, Session, Swept, Uuid, Wanted, Written, connect,
 };
 
 /// An event store. Clones are the same store.
 #[derive(Clone)]
 pub struct DataStore {
-    backend: Arc<dyn Backend>,
+    session: Arc<Session>,
     beside: Arc<Objects>,
 }
 
@@ -34,7 +34,7 @@ impl DataStore {
     /// are loaded all the same.
     pub fn new(backend: Arc<dyn Backend>) -> Self {
         Self {
-            backend,
+            session: Arc::new(Session::new(backend)),
             beside: Arc::default(),
         }
     }
@@ -66,12 +66,26 @@ impl DataStore {
         backend: Arc<dyn Backend>,
         options: ObjectOptions,
     ) -> Result<Self, EventsError> {
+        let session = Session::new(backend);
         let beside = OnceLock::new();
-        if let Some(found) = Beside::open(&*backend, &options)? {
+        if let Some(found) = Beside::open(&session, &options)? {
             let _ = beside.set(found); // nobody else has it yet
         }
-        let beside = Arc::new(Objects { options, beside });
-        Ok(Self { backend, beside })
+        Ok(Self {
+            session: Arc::new(session),
+            beside: Arc::new(Objects { options, beside }),
+        })
+    }
+
+    /// Gives up what keeps it, when calls that are under way have ended; a folder can be written by others then. All that
+    /// was made of this store and of its clones fails from now on. It may be closed again.
+    pub fn close(&self) {
+        self.session.close();
+    }
+
+    /// Whether it was closed.
+    pub fn is_closed(&self) -> bool {
+        self.session.is_closed()
     }
 
     /// Where large products are, for messages; none if they are in the store.
@@ -99,12 +113,12 @@ impl DataStore {
 
     /// What keeps it.
     pub fn backend(&self) -> &dyn Backend {
-        &*self.backend
+        &*self.session
     }
 
     /// Where it is, as messages name it.
     pub fn url(&self) -> &str {
-        self.backend.url()
+        self.session.url()
     }
 
     /// The dataset that all others are in. It holds datasets and nothing else.
@@ -120,13 +134,13 @@ impl DataStore {
     pub fn write(&self, batch: &Batch) -> Result<Written, EventsError> {
         match self.beside.beside.get() {
             Some(beside) => beside.write(self.backend(), batch),
-            None => self.backend.write(batch),
+            None => self.session.write(batch),
         }
     }
 
     /// Returns when what was written is as durable as the backend makes it.
     pub fn flush(&self) -> Result<(), EventsError> {
-        self.backend.flush()
+        self.session.flush()
     }
 
     /// Stores one product.
@@ -218,7 +232,7 @@ impl DataStore {
     ) -> Result<(), EventsError> {
         match self.beside.beside.get() {
             Some(beside) => beside.remove_products(self.backend(), parent, event, name),
-            None => self.backend.remove_products(parent, event, name),
+            None => self.session.remove_products(parent, event, name),
         }
     }
 
@@ -239,7 +253,7 @@ impl fmt::Debug for DataStore {
 
 impl PartialEq for DataStore {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.backend, &other.backend)
+        self.session.identity() == other.session.identity()
     }
 }
 

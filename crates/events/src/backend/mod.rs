@@ -76,6 +76,20 @@ pub trait Backend: Send + Sync + Debug {
     /// The store, as messages name it; without secrets.
     fn url(&self) -> &str;
 
+    /// What tells it from others that are open: the same for all that write to and read from the same one.
+    fn identity(&self) -> usize {
+        std::ptr::from_ref(self).cast::<()>().addr()
+    }
+
+    /// Fails if nothing may be written.
+    ///
+    /// # Errors
+    ///
+    /// [`EventsError::ReadOnly`] if it was opened to be read, and if it was closed.
+    fn check_writes(&self, _doing: &'static str) -> Result<(), EventsError> {
+        Ok(())
+    }
+
     /// Whether what was flushed is there after the process has ended.
     fn is_durable(&self) -> bool;
 

@@ -24,6 +24,7 @@ pub struct Swept {
 impl Beside {
     /// Deletes objects that no product refers to, of those that were there for so long.
     pub fn sweep(&self, backend: &dyn Backend, age: Duration) -> Result<Swept, EventsError> {
+        backend.check_writes("delete objects")?;
         let failed = |source| EventsError::Objects {
             url: self.url.clone(),
             doing: "list the objects beside the store",

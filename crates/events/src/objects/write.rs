@@ -30,6 +30,7 @@ impl Beside {
         if large.is_empty() {
             return backend.write(batch);
         }
+        backend.check_writes("write")?;
         let split = self.split(batch)?;
         let objects: Vec<_> = split
             .objects

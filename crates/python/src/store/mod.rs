@@ -181,6 +181,16 @@ impl Store {
         self.store.url()
     }
 
+    /// Gives up what keeps it; all that was made of it fails from now on.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.store.close());
+    }
+
+    #[getter]
+    fn is_closed(&self) -> bool {
+        self.store.is_closed()
+    }
+
     /// Where large products are, and how large they are; none if they are in the store.
     #[getter]
     fn objects(&self) -> Option<(&str, u64)> {
@@ -566,7 +576,9 @@ impl Store {
         max_bytes: usize,
         threads: usize,
         replaces: bool,
-    ) -> WriteBatch {
+    ) -> PyResult<WriteBatch> {
+        let checked = self.store.backend().check_writes("write");
+        checked.map_err(events_to_python)?;
         let options = BatchOptions {
             max_items,
             max_bytes,
@@ -574,10 +586,10 @@ impl Store {
             overwrite: overwrite(replaces),
         };
         let batch = femtobarn::events::WriteBatch::new(&self.store, options);
-        WriteBatch {
+        Ok(WriteBatch {
             batch: Mutex::new(Some(batch)),
             types: self.types.clone(),
-        }
+        })
     }
 
     fn create_queue(&self, py: Python<'_>, name: &str) -> PyResult<bool> {

@@ -19,7 +19,8 @@ mod walk;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, Deref};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use heed::types::Bytes;
@@ -36,15 +37,28 @@ use tables::{Table, Tables, hex};
 use together::{Outcome, SMALL, Together};
 use walk::{Alike, Walk};
 
-/// A store in a folder.
+/// A store in a folder, to be written or to be read.
 pub struct DirBackend {
+    shared: Arc<Shared>,
+    /// Held while this process may write by this one; none if it is to be read.
+    writer: Option<WriterLock>,
+}
+
+impl Deref for DirBackend {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+/// What a process has once of a folder, however often it opens it.
+pub struct Shared {
     url: String,
     env: Env<WithoutTls>,
     tables: Tables,
     queues: DirQueues,
     together: Together,
-    /// Held while this process may write; none if it only reads.
-    writer: Option<WriterLock>,
     /// The process that opened it: LMDB's files must not be used behind a fork.
     process: u32,
     /// Whether something was committed that a crash of the machine might undo.
@@ -97,10 +111,7 @@ impl DirBackend {
         change: impl FnOnce(&mut RwTxn<'_>) -> Result<T, heed::Error>,
     ) -> Result<T, EventsError> {
         self.check_process()?;
-        if self.writer.is_none() {
-            let url = self.url.clone();
-            return Err(EventsError::ReadOnly { url, doing });
-        }
+        self.check_writes(doing)?;
         let mut txn = self.env.write_txn().map_err(self.engine(doing))?;
         let result = change(&mut txn).map_err(self.engine(doing))?;
         txn.commit().map_err(self.engine(doing))?;
@@ -203,6 +214,20 @@ impl Backend for DirBackend {
         &self.url
     }
 
+    fn identity(&self) -> usize {
+        Arc::as_ptr(&self.shared).addr()
+    }
+
+    fn check_writes(&self, doing: &'static str) -> Result<(), EventsError> {
+        match self.writer {
+            Some(_) => Ok(()),
+            None => Err(EventsError::ReadOnly {
+                url: self.url.clone(),
+                doing,
+            }),
+        }
+    }
+
     fn is_durable(&self) -> bool {
         true
     }
@@ -212,6 +237,7 @@ impl Backend for DirBackend {
             return Ok(Written::default());
         }
         self.check_process()?;
+        self.check_writes("write")?; // who reads has no batch written by one who writes
         if batch.n_bytes() > SMALL {
             return self.change("write", |txn| self.put(txn, batch));
         }

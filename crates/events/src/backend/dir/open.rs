@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use heed::{Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use rustix::fs::{FlockOperation, flock};
 
-use super::DirBackend;
 use super::queues::DirQueues;
 use super::tables::Tables;
 use super::together::Together;
+use super::{DirBackend, Shared};
 use crate::EventsError;
 
 /// The version of the layout, as the store notes it.
@@ -38,10 +38,17 @@ pub enum Mode {
 /// The stores that this process has open: LMDB's file must be opened once.
 static OPEN: Mutex<Option<Stores>> = Mutex::new(None);
 
-/// By their folder, and whether they may be written.
-type Stores = HashMap<(PathBuf, bool), Weak<DirBackend>>;
+/// By their folder.
+type Stores = HashMap<PathBuf, Opened>;
 
-/// Opens a store in a folder.
+struct Opened {
+    shared: Weak<Shared>,
+    /// Whether LMDB has opened it so that it may be written.
+    is_writable: bool,
+    writer: Weak<DirBackend>,
+}
+
+/// Opens a store in a folder. It may be opened several times by a process, to be written and to be read.
 ///
 /// # Errors
 ///
@@ -58,24 +65,43 @@ pub fn open(path: &Path, mode: Mode) -> Result<Arc<DirBackend>, EventsError> {
         .map_err(|error| not_there(&url, error))?;
     let mut all = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     let all = all.get_or_insert_default();
-    all.retain(|_, store| store.strong_count() > 0);
-    let open_as = |mode: Mode| all.get(&(whole.clone(), mode == Mode::Append));
-    // Who may write may read; who only reads is given the one that writes, if there is one.
-    let there = open_as(Mode::Append)
-        .or_else(|| open_as(mode))
-        .and_then(Weak::upgrade);
-    if let Some(store) = there.filter(|store| store.process == std::process::id()) {
+    all.retain(|_, opened| opened.shared.strong_count() > 0);
+    let known = all.get_mut(&whole).and_then(|opened| {
+        let shared = opened.shared.upgrade()?;
+        (shared.process == std::process::id()).then_some((opened, shared))
+    });
+    let Some((opened, shared)) = known else {
+        let store = Arc::new(open_new(&whole, url, mode)?);
+        let is_writable = mode == Mode::Append;
+        let opened = Opened {
+            shared: Arc::downgrade(&store.shared),
+            is_writable,
+            writer: if is_writable {
+                Arc::downgrade(&store)
+            } else {
+                Weak::new()
+            },
+        };
+        all.insert(whole, opened);
         return Ok(store);
+    };
+    if mode == Mode::Read {
+        let writer = None;
+        return Ok(Arc::new(DirBackend { shared, writer }));
     }
-    if mode == Mode::Append && open_as(Mode::Read).and_then(Weak::upgrade).is_some() {
+    if !opened.is_writable {
         return Err(EventsError::Usage {
             what: format!(
                 "{url}: this process has the store open to be read: close that first, or open it to be written at once"
             ),
         });
     }
-    let store = Arc::new(open_new(&whole, url, mode)?);
-    all.insert((whole, mode == Mode::Append), Arc::downgrade(&store));
+    if let Some(store) = opened.writer.upgrade() {
+        return Ok(store);
+    }
+    let writer = Some(WriterLock::take(&whole, &url)?);
+    let store = Arc::new(DirBackend { shared, writer });
+    opened.writer = Arc::downgrade(&store);
     Ok(store)
 }
 
@@ -136,15 +162,18 @@ fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsEr
             ),
         });
     };
-    Ok(DirBackend {
+    let shared = Shared {
         queues: DirQueues::new(&path.join("queues"), &url),
         together: Together::default(),
         url,
         env,
         tables,
-        writer,
         process: std::process::id(),
         is_dirty: AtomicBool::new(false),
+    };
+    Ok(DirBackend {
+        shared: Arc::new(shared),
+        writer,
     })
 }
 
@@ -281,7 +310,17 @@ impl Drop for Alias {
 
 /// Says that this process writes to a store: a lock on a file, which ends with the process however that ends.
 pub struct WriterLock {
-    _file: File,
+    file: File,
+    process: u32,
+}
+
+impl Drop for WriterLock {
+    fn drop(&mut self) {
+        // A process that was forked has the file open as well, and would keep the lock; its own end is no end of writing.
+        if self.process == std::process::id() {
+            let _ = flock(&self.file, FlockOperation::Unlock);
+        }
+    }
 }
 
 impl WriterLock {
@@ -305,6 +344,9 @@ impl WriterLock {
         }
         file.set_len(0).map_err(failed)?;
         write!(file, "{}", std::process::id()).map_err(failed)?;
-        Ok(Self { _file: file })
+        Ok(Self {
+            file,
+            process: std::process::id(),
+        })
     }
 }

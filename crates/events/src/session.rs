@@ -1,0 +1,222 @@
+//! A backend as one has it open who may close it, while others have the same one.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::{
+    Backend, Batch, DataSetPath, EventsError, NameCount, Parent, Popped, ProductName, Queues, Scan,
+    Uuid, Visit, Wanted, Written,
+};
+
+/// For how long closing waits for calls that are under way, which hold what they use.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A backend until it is closed.
+pub struct Session {
+    url: String,
+    /// The backend, for as long as it is open. Each call has its own hold on it.
+    open: RwLock<Option<Arc<Open>>>,
+    identity: usize,
+    /// As long as this is there, no other backend gets the identity.
+    _place: Weak<dyn Backend>,
+}
+
+struct Open(Arc<dyn Backend>);
+
+impl Session {
+    /// A backend that was opened.
+    pub fn new(backend: Arc<dyn Backend>) -> Self {
+        Self {
+            url: backend.url().into(),
+            identity: backend.identity(),
+            _place: Arc::downgrade(&backend),
+            open: RwLock::new(Some(Arc::new(Open(backend)))),
+        }
+    }
+
+    /// Gives the backend up, when calls that are under way have ended. All others fail from now on.
+    pub fn close(&self) {
+        let taken = {
+            let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+            open.take()
+        };
+        let Some(open) = taken else {
+            return;
+        };
+        let end = Instant::now() + PATIENCE;
+        while Arc::strong_count(&open) > 1 && Instant::now() < end {
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// Whether it was closed.
+    pub fn is_closed(&self) -> bool {
+        self.held().is_none()
+    }
+
+    fn held(&self) -> Option<Arc<Open>> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        open.clone()
+    }
+
+    fn opened(&self) -> Result<Arc<Open>, EventsError> {
+        self.held().ok_or_else(|| EventsError::Usage {
+            what: format!("{}: this store was closed: connect to it again", self.url),
+        })
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut said = f.debug_struct("Session");
+        said.field("url", &self.url);
+        said.finish_non_exhaustive()
+    }
+}
+
+impl Backend for Session {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn identity(&self) -> usize {
+        self.identity
+    }
+
+    fn check_writes(&self, doing: &'static str) -> Result<(), EventsError> {
+        self.opened()?.0.check_writes(doing)
+    }
+
+    fn is_durable(&self) -> bool {
+        self.held().is_some_and(|open| open.0.is_durable())
+    }
+
+    fn n_targets(&self) -> usize {
+        self.held().map_or(1, |open| open.0.n_targets())
+    }
+
+    fn target(&self, parent: &Parent) -> usize {
+        self.held().map_or(0, |open| open.0.target(parent))
+    }
+
+    fn write(&self, batch: &Batch) -> Result<Written, EventsError> {
+        self.opened()?.0.write(batch)
+    }
+
+    fn flush(&self) -> Result<(), EventsError> {
+        self.opened()?.0.flush()
+    }
+
+    fn create_dataset(&self, path: &DataSetPath, uuid: Uuid) -> Result<Uuid, EventsError> {
+        let open = self.opened()?;
+        open.0.create_dataset(path, uuid)
+    }
+
+    fn dataset(&self, path: &DataSetPath) -> Result<Option<Uuid>, EventsError> {
+        self.opened()?.0.dataset(path)
+    }
+
+    fn datasets(
+        &self,
+        parent: &DataSetPath,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<(String, Uuid)>, EventsError> {
+        self.opened()?.0.datasets(parent, after, limit)
+    }
+
+    fn remove_dataset(&self, path: &DataSetPath) -> Result<(), EventsError> {
+        self.opened()?.0.remove_dataset(path)
+    }
+
+    fn numbers(&self, scans: &[Scan]) -> Result<Vec<Vec<u64>>, EventsError> {
+        self.opened()?.0.numbers(scans)
+    }
+
+    fn contains(&self, parent: &Parent, numbers: &[u64]) -> Result<Vec<bool>, EventsError> {
+        self.opened()?.0.contains(parent, numbers)
+    }
+
+    fn remove(&self, parent: &Parent, numbers: &[u64]) -> Result<(), EventsError> {
+        self.opened()?.0.remove(parent, numbers)
+    }
+
+    fn load(&self, wanted: &[Wanted<'_>], visit: &mut Visit<'_>) -> Result<(), EventsError> {
+        self.opened()?.0.load(wanted, visit)
+    }
+
+    fn names(&self, parent: &Parent, event: u64) -> Result<Vec<ProductName>, EventsError> {
+        self.opened()?.0.names(parent, event)
+    }
+
+    fn name_counts(&self, parent: &Parent) -> Result<Vec<NameCount>, EventsError> {
+        self.opened()?.0.name_counts(parent)
+    }
+
+    fn remove_products(
+        &self,
+        parent: &Parent,
+        event: u64,
+        name: Option<&ProductName>,
+    ) -> Result<(), EventsError> {
+        let open = self.opened()?;
+        open.0.remove_products(parent, event, name)
+    }
+
+    fn clear(&self, parent: &Parent) -> Result<(), EventsError> {
+        self.opened()?.0.clear(parent)
+    }
+
+    fn note(&self, key: &str, value: &[u8]) -> Result<Vec<u8>, EventsError> {
+        self.opened()?.0.note(key, value)
+    }
+
+    fn noted(&self, key: &str) -> Result<Option<Vec<u8>>, EventsError> {
+        self.opened()?.0.noted(key)
+    }
+
+    fn replace_note(&self, key: &str, value: &[u8]) -> Result<(), EventsError> {
+        self.opened()?.0.replace_note(key, value)
+    }
+
+    fn queues(&self) -> &dyn Queues {
+        self
+    }
+}
+
+impl Queues for Session {
+    fn create(&self, queue: &str) -> Result<bool, EventsError> {
+        self.opened()?.0.queues().create(queue)
+    }
+
+    fn destroy(&self, queue: &str) -> Result<bool, EventsError> {
+        self.opened()?.0.queues().destroy(queue)
+    }
+
+    fn produce(&self, queue: &str, producer: Uuid, lease: Duration) -> Result<bool, EventsError> {
+        self.opened()?.0.queues().produce(queue, producer, lease)
+    }
+
+    fn end_producing(&self, queue: &str, producer: Uuid) -> Result<(), EventsError> {
+        self.opened()?.0.queues().end_producing(queue, producer)
+    }
+
+    fn push(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
+        self.opened()?.0.queues().push(queue, value)
+    }
+
+    fn pop(&self, queue: &str, patience: Duration) -> Result<Popped, EventsError> {
+        self.opened()?.0.queues().pop(queue, patience)
+    }
+
+    fn put_back(&self, queue: &str, value: &[u8]) -> Result<bool, EventsError> {
+        self.opened()?.0.queues().put_back(queue, value)
+    }
+
+    fn n_values(&self, queue: &str) -> Result<Option<u64>, EventsError> {
+        self.opened()?.0.queues().n_values(queue)
+    }
+}

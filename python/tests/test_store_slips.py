@@ -1,0 +1,331 @@
+"""Slips in the use of event stores are told, and lose nothing: stores that are closed, of another, or read only."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import awkward as ak
+import pytest
+
+import femtobarn as fb
+
+
+@dataclasses.dataclass
+class Track:
+    """A track."""
+
+    pt: float
+    n: int
+
+
+def event_of(store: fb.DataStore) -> fb.Event:
+    return store.root.create_dataset("a").create_run(1).create_subrun(2).create_event(3)
+
+
+_WRITE = """
+import sys, femtobarn as fb
+with fb.DataStore.connect(sys.argv[1]) as store:
+    store["a"][1].store("other", 1)
+"""
+
+
+def write_from_another_process(url: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", _WRITE, url], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_closed_store_is_given_up_at_once(tmp_path: Path) -> None:
+    url = f"dir:{tmp_path / 'store'}"
+    store = fb.DataStore.connect(url)
+    event = event_of(store)
+    event.store("n", 1)
+    store.create_queue("q", int)
+    queue = store.open_queue("q", int, mode="producer")
+    prefetched = next(iter(store.prefetcher(["n"])(store["a"])))
+    batch = store.write_batch()
+    event.store("late", 2, batch=batch)
+    loop = iter(store["a"].events())
+    assert "close it there" in write_from_another_process(url).stderr
+    store.close()
+    store.close()
+    assert store.closed
+    assert repr(store) == f"<DataStore {url!r}, closed>"
+    other = write_from_another_process(url)
+    assert other.returncode == 0, other.stderr
+    uses: list[Any] = [
+        lambda: event.load("n"),
+        lambda: event.store("n", 2),
+        lambda: event.exists(),
+        lambda: event.delete(),
+        lambda: event.products(),
+        lambda: event.run.create_subrun(1),
+        lambda: store["a"],
+        lambda: store.root.create_dataset("b"),
+        lambda: store.write_batch(),
+        lambda: store.async_write_batch(),
+        lambda: store.flush(),
+        lambda: store.create_queue("r"),
+        lambda: store.open_queue("q", int, mode="consumer"),
+        lambda: event.store("n", 1, batch=batch),
+        lambda: batch.flush(),
+        lambda: prefetched.load("other"),
+        lambda: list(loop),
+        lambda: list(store.root),
+        lambda: "a" in store,
+        lambda: store["a"].arrays("n"),
+    ]
+    for n, use in enumerate(uses):
+        with pytest.raises(fb.UsageError, match="close"):
+            pytest.fail(f"{n} gave {use()!r}")
+    with pytest.raises(fb.UsageError, match="not open to be pushed to"):
+        queue.push(1)
+    queue.close()
+    batch.close()
+    with fb.DataStore.connect(url) as again:
+        event = again["a"][1][2][3]
+        assert (event.load("n"), event.load("late"), event.run.load("other")) == (1, 2, 1)
+        with again.open_queue("q", int, mode="consumer") as consumer:
+            assert list(consumer) == []  # nobody is waited for
+
+
+def test_what_closing_cannot_write_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"dir:{tmp_path / 'store'}"
+    monkeypatch.setenv("FEMTOBARN_STORE_MAP_SIZE", str(1 << 20))
+    store = fb.DataStore.connect(url)
+    event = event_of(store)
+    batch = store.write_batch()
+    event.store("x", bytes(4 << 20), batch=batch)
+    with pytest.raises(fb.FemtobarnError, match="FEMTOBARN_STORE_MAP_SIZE"), store:
+        pass
+    assert store.closed
+    with fb.DataStore.connect(url) as again:
+        assert again["a"][1][2][3].products() == []
+
+
+def test_connections_to_one_folder_are_closed_one_by_one(tmp_path: Path) -> None:
+    url = f"dir:{tmp_path / 'store'}"
+    first, second = fb.DataStore.connect(url), fb.DataStore.connect(url)
+    event = event_of(first)
+    first.close()
+    assert second["a"][1][2][3] == event
+    second["a"].store("n", 1)
+    reader = fb.DataStore.connect(url, mode="r")
+    second.close()  # the reader shares its file, and not its lock
+    assert write_from_another_process(url).returncode == 0
+    with fb.DataStore.connect(url) as third:
+        third["a"].store("n", 2)
+    assert reader["a"].load("n") == 2
+    assert reader["a"][1].load("other") == 1
+    reader.close()
+    reader = fb.DataStore.connect(url, mode="r")
+    with pytest.raises(fb.UsageError, match="close that first"):
+        fb.DataStore.connect(url)
+    reader.close()
+    with fb.DataStore.connect(url):
+        pass
+
+
+def test_a_reader_beside_its_own_writer_writes_nothing(tmp_path: Path) -> None:
+    url = f"dir:{tmp_path / 'store'}"
+    writer = fb.DataStore.connect(url, objects=tmp_path / "large", objects_over=10)
+    event_of(writer).store("x", bytes(100))
+    for reader in (fb.DataStore.connect(url, mode="r"), fb.DataStore.connect(f"{url}?mode=r")):
+        dataset = reader["a"]
+        event = dataset[1][2][3]
+        assert event.load("x") == bytes(100)
+        uses: list[Any] = [
+            lambda event=event: event.store("x", bytes(200)),
+            lambda event=event: event.store("y", 1),
+            lambda event=event: event.delete_product("x"),
+            lambda event=event: event.delete(),
+            lambda dataset=dataset: dataset.delete(),
+            lambda dataset=dataset: dataset.create_run(9),
+            lambda dataset=dataset: dataset.create_dataset("b"),
+            lambda reader=reader: reader.write_batch(),
+            lambda reader=reader: reader.sweep_objects(age=0),
+        ]
+        for n, use in enumerate(uses):
+            with pytest.raises(fb.FemtobarnError, match="was opened to be read"):
+                pytest.fail(f"{n} gave {use()!r}")
+    event_of(writer).store("z", 1)
+    assert event.load("z") == 1  # it is the same environment
+    assert len(list((tmp_path / "large").rglob("*.*"))) <= 1
+    assert writer.sweep_objects(age=0).deleted == 0
+
+
+def test_a_batch_takes_nothing_of_another_store(store: fb.DataStore) -> None:
+    event, other = event_of(store), event_of(fb.DataStore.connect("memory:"))
+    with other.datastore.write_batch() as batch:
+        uses: list[Any] = [
+            lambda: event.store("x", 1, batch=batch),
+            lambda: event.subrun.create_event(4, batch=batch),
+            lambda: store["a"].create_run(2, batch=batch),
+            lambda: batch.store_arrays(store["a"], {"x": [1]}, run=1, subrun=1, event=1),
+        ]
+        for n, use in enumerate(uses):
+            with pytest.raises(fb.UsageError, match="this batch writes to"):
+                pytest.fail(f"{n} gave {use()!r}")
+        other.store("x", 5, batch=batch)
+        assert len(batch) == 1
+    assert other.load("x") == 5
+
+
+def test_nothing_is_stored_in_a_dataset_that_was_deleted(store: fb.DataStore) -> None:
+    dataset = event_of(store).datastore["a"]
+    assert dataset.exists()
+    run = dataset[1]
+    batch, early = store.write_batch(), store.write_batch()
+    run.store("x", 1, batch=early)  # it was there when the batch looked
+    dataset.delete()
+    for again in range(2):
+        assert not dataset.exists()
+        uses: list[Any] = [
+            lambda: dataset.create_run(7),
+            lambda: dataset.store("x", 1),
+            lambda: dataset.create_run(7, batch=batch),
+            lambda: run.create_subrun(3, batch=batch),
+            lambda: run.store("x", 1, batch=batch),
+            lambda: batch.store_arrays(dataset, {"x": [1]}, run=1, subrun=1, event=1),
+            lambda: dataset.delete(),
+        ]
+        for n, use in enumerate(uses):
+            with pytest.raises(KeyError, match="was deleted after this object was made"):
+                pytest.fail(f"{n} gave {use()!r}")
+        if not again:
+            assert store.root.create_dataset("a") != dataset  # another of the same name
+    assert store["a"].exists()
+    assert store["a"].numbers() == []
+    assert store.root.exists()
+    early.close()
+
+
+def test_pickled_values_stay_in_a_queue_until_they_may_be_had(store: fb.DataStore) -> None:
+    store.create_queue("q", "pickle")
+    with store.open_queue("q", "pickle", mode="producer") as producer:
+        producer.push({1, 2})
+    consumer = store.open_queue("q", "pickle", mode="consumer")
+    with pytest.raises(fb.UsageError, match="unpickle=True"):
+        consumer.pop()
+    assert len(consumer) == 1
+    assert list(store.open_queue("q", "pickle", mode="consumer", unpickle=True)) == [{1, 2}]
+
+
+def test_a_value_that_cannot_be_had_stays_in_the_queue(store: fb.DataStore) -> None:
+    store.create_queue("q", "msgpack")
+    with store.open_queue("q", "msgpack", mode="producer") as producer:
+        producer._core.push(b"\xc1")
+        producer.push({"a": 1})
+    consumer = store.open_queue("q", "msgpack", mode="consumer")
+    for _ in range(2):
+        with pytest.raises(ValueError):
+            consumer.pop()
+        assert len(consumer) == 2
+
+
+def test_a_queue_of_a_dataclass_gives_it(store: fb.DataStore) -> None:
+    for kind, value in [(Track, Track(1.5, 2)), (list[Track], [Track(1.5, 2), Track(2.5, 3)])]:
+        store.create_queue("q", kind)
+        with store.open_queue("q", kind, mode="producer") as producer:
+            producer.push(value)
+        assert store.open_queue("q", kind, mode="consumer").pop() == value
+
+
+def test_columns_are_checked_before_anything_is_created(store: fb.DataStore) -> None:
+    dataset = store.root.create_dataset("a")
+    records = ak.Array([{"x": 1}, {"x": 2}])
+    for products, kwargs, message in [
+        ({"x": [1, 2], "y": [1]}, {"event": [1, 2]}, "'y' has 1 values for 2 events"),
+        ({"x": [1, 2, 3]}, {"event": [5, 7, 5]}, "run 1, subrun 1, event 5 is given several times"),
+        (records, {"event": [1, 2]}, "products is a dict .* not a Array"),
+        ([1, 2], {"event": [1, 2]}, "products is a dict .* not a list"),
+        ({"x": [1]}, {"event": [0.5]}, "without a fraction"),
+    ]:
+        with pytest.raises(fb.UsageError, match=message), store.write_batch() as batch:
+            batch.store_arrays(dataset, products, run=1, subrun=1, **kwargs)  # type: ignore[arg-type]
+        assert list(dataset.events()) == []
+    with store.write_batch() as batch:
+        for wrong in ("a", dataset.create_run(1)):
+            with pytest.raises(fb.UsageError, match="dataset is a DataSet"):
+                batch.store_arrays(wrong, {"x": [1]}, run=1, subrun=1, event=1)  # type: ignore[arg-type]
+        batch.store_arrays(dataset, {"x": [1, 2], "r": records}, run=1, subrun=[2, 1], event=[5, 5])
+    assert dataset.arrays("x").tolist() == [2, 1]
+
+
+def test_arguments_that_make_no_sense_are_usage_errors(store: fb.DataStore) -> None:
+    event = event_of(store)
+    uses: list[Any] = [
+        lambda: store.prefetcher(["x"], ahead=-1),
+        lambda: store.prefetcher(["x"], batch_size=0),
+        lambda: store.write_batch(max_bytes=-1),
+        lambda: store.write_batch(max_items=0),
+        lambda: store.write_batch(max_items="5"),  # type: ignore[arg-type]
+        lambda: store.write_batch(threads=-1),
+        lambda: store.async_write_batch(threads=0),
+        lambda: list(event.run.events(batch_size=0)),
+        lambda: store.root.create_dataset(5),  # type: ignore[arg-type]
+        lambda: event.store(5, 1),  # type: ignore[arg-type]
+    ]
+    for n, use in enumerate(uses):
+        with pytest.raises(fb.UsageError):
+            pytest.fail(f"{n} gave {use()!r}")
+
+
+def test_containers_and_names_are_looked_for_in_others(store: fb.DataStore) -> None:
+    event = event_of(store)
+    dataset, other = store["a"], event_of(fb.DataStore.connect("memory:"))
+    assert event.run in dataset
+    assert event.subrun in event.run
+    assert event in event.subrun
+    assert event not in event.run
+    assert dataset not in dataset
+    assert dataset in store.root
+    assert dataset.create_dataset("b") not in store.root
+    assert other.run not in dataset
+    assert other.run != event.run
+    assert other.datastore.root != store.root
+    assert fb.Ptr(other, "x", "int") != fb.Ptr(event, "x", "int")
+    event.delete()
+    assert event not in event.subrun
+    assert "a" in store
+    assert "a/b" in store
+    assert "c" not in store
+    assert list(store) == [dataset]
+    assert bool(dataset)
+    with pytest.raises(TypeError):
+        len(dataset)  # type: ignore[arg-type]
+
+
+def test_objects_say_what_they_are(store: fb.DataStore) -> None:
+    event = event_of(store)
+    event.store("n", 1)
+    assert repr(event.run) == "<Run run 1 of dataset 'a'>"
+    assert repr(next(store["a"].events())) == "<Event run 1, subrun 2, event 3 of dataset 'a'>"
+    assert repr(store["a"]) == "<DataSet dataset 'a'>"
+    store.create_queue("q", int)
+    for one, kind in [
+        (store.write_batch(), "<WriteBatch of "),
+        (store.open_queue("q", int, mode="consumer"), "<Queue 'q' of std::int64_t in "),
+        (store.prefetcher(["n"]), "<Prefetcher of "),
+        (next(store.prefetcher(["n"]).batches(store["a"])), "<EventBatch of 1 events with 'n'>"),
+    ]:
+        assert repr(one).startswith(kind)
+
+
+def test_what_boost_has_stored_is_told_so(store: fb.DataStore) -> None:
+    event = event_of(store)
+    for kind, is_told in [
+        ("std::map<std::string,std::int32_t>", True),
+        ("std::vector<std::string>", True),
+        ("std::pair<float,std::string>", True),
+        ("std::vector<float>", False),
+        ("double", False),
+    ]:
+        event.store("x", b"\x16\0\0\0\0\0\0\0serialization", typename="bytes")
+        store._core.store(event._key, ("x", kind), event.load("x", bytes, typename=bytes), True)
+        with pytest.raises(fb.FormatError) as raised:
+            event.load("x", typename=kind)
+        assert ("by Boost: only C++ reads that" in str(raised.value)) == is_told
+        assert event.load("x", bytes, typename=kind).endswith(b"serialization")
