@@ -7,7 +7,10 @@ gives.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import math
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -18,7 +21,7 @@ import numpy as np
 from femtobarn._libraries import optional
 from femtobarn._patterns import patterns
 from femtobarn._products import type_name_of
-from femtobarn.errors import FileError, FormatError, KeyNotFoundError, NotFoundError, UsageError
+from femtobarn.errors import FemtobarnError, FileError, FormatError, KeyNotFoundError, NotFoundError, UsageError
 
 __all__ = [
     "Choice",
@@ -38,6 +41,11 @@ __all__ = [
 INDEX = ("run", "subrun", "evt")
 SEQUENCE = "evt.seq"
 EVENTS = "spill"  # the table that has a row for each event, whatever else is known of it
+
+_MOST_GROUPS = 1 << 17
+_DEEPEST = 64
+_UNWRITTEN = 256 << 20  # bytes of a dataset that were never written
+_CHUNK = 1 << 30  # bytes of a chunk, which is in memory as a whole
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _KEYWORDS = frozenset(
@@ -314,17 +322,18 @@ def find_tables(file: Any, path: str, choice: Choice) -> Tables:
         If a dataset has values that no product can have.
     """
     found = Tables()
-    groups = dict(_groups(file, "", found, choice))
+    groups = dict(_groups(file, path, found, choice))
     classes = cpp_names(groups)
     prefix = f"{choice.namespace}::" if choice.namespace else ""
     for name, datasets in groups.items():
         wanted = choice.wants_group(name)
         if not wanted and name != EVENTS:
             continue
-        if wanted:
-            table = _table(path, name, prefix + classes[name], datasets, choice, found)
-        else:  # only which events there are
-            table = _table(path, name, "", datasets, replace(choice, drop=("*/*",)), Tables())
+        with _told(path, f"group {name!r}"):
+            if wanted:
+                table = _table(path, name, prefix + classes[name], datasets, choice, found)
+            else:  # only which events there are
+                table = _table(path, name, "", datasets, replace(choice, drop=("*/*",)), Tables())
         if table is None:
             continue
         if name == EVENTS and table.has_index:
@@ -343,44 +352,118 @@ def _refuse(found: Tables, name: str, reason: str) -> None:
     found.left_out[name] = found.unexpected[name] = reason
 
 
-def _groups(group: Any, prefix: str, found: Tables, choice: Choice) -> Iterator[tuple[str, dict[str, Any]]]:
+@contextlib.contextmanager
+def _told(path: str, what: str) -> Iterator[None]:
+    """Tell whatever h5py raises for damaged files with the file and the place in it."""
+    try:
+        yield
+    except FemtobarnError:
+        raise
+    except (OSError, RuntimeError, LookupError, ValueError, TypeError, OverflowError) as error:
+        reason = error.args[0] if error.args else type(error).__name__
+        raise FormatError(f"{path}: {what} cannot be read, and may be damaged: {reason}") from error
+
+
+def _groups(
+    file: Any, path: str, found: Tables, choice: Choice, names_only: bool = False
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the groups that have datasets, with these, in the order of the file.
 
     Of groups that are not wanted only the first dataset is opened, since opening all takes a second or so, unless
-    groups in groups may be.
+    groups in groups may be. With `names_only`, what cannot be opened is there by its name.
     """
     h5py = optional("h5py", "hdf5")
-    own = prefix[:-1]
-    is_wanted = not own or own == EVENTS or choice.wants_group(own) or any("/" in one for one in choice.groups)
-    datasets: dict[str, Any] = {}
-    inner: dict[str, Any] = {}
-    for name in group:
-        if datasets and not is_wanted:
-            break
-        try:
-            item = group[name]
-        except (KeyError, OSError):
-            _refuse(found, prefix + name, "its link leads nowhere")
-            continue
-        if isinstance(item, h5py.Dataset):
-            datasets[name] = item
-        elif isinstance(item, h5py.Group):
-            inner[name] = item
-    if own:
-        if datasets or not inner:
+    todo: list[tuple[str, Any, tuple[Any, ...]]] = [("", file, ())]
+    n = 0
+    while todo:
+        own, group, above = todo.pop()
+        what = f"group {own!r}" if own else "the file's root"
+        n += 1
+        if n > _MOST_GROUPS or len(above) > _DEEPEST:
+            raise FormatError(
+                f"{path}: {what} is one of more than {_MOST_GROUPS} groups, or more than {_DEEPEST} deep: links in a "
+                "circle may make them"
+            )
+        with _told(path, what):
+            above = (*above, _address(h5py, group))
+            names = list(group)
+        if above[-1] in above[:-1]:
+            raise FormatError(f"{path}: {what} is one that it is in itself: its links make a circle")
+        is_wanted = not own or own == EVENTS or choice.wants_group(own) or any("/" in one for one in choice.groups)
+        datasets: dict[str, Any] = {}
+        inner: list[tuple[str, Any, tuple[Any, ...]]] = []
+        for name in names:
+            if datasets and not is_wanted:
+                break
+            full = f"{own}/{name}".strip("/")
+            try:
+                with _told(path, f"{full!r}"):
+                    item = _item(h5py, group, name)
+            except FormatError:
+                if not names_only and (name in (*INDEX, SEQUENCE) or not fits(full, choice.drop)):
+                    raise
+                datasets[name] = None
+                continue
+            if item is None:
+                _refuse(found, full, "its link leads nowhere")
+            elif isinstance(item, h5py.Dataset):
+                datasets[name] = item
+            elif isinstance(item, h5py.Group):
+                inner.append((full, item, above))
+        if not own:
+            for name in datasets:
+                _refuse(found, name, "it is a dataset in no group, which says nothing of events")
+        elif datasets or not inner:
             yield own, datasets
-    else:
-        for name in datasets:
-            _refuse(found, name, "it is a dataset in no group, which says nothing of events")
-    for name, item in inner.items():
-        yield from _groups(item, f"{prefix}{name}/", found, choice)
+        todo += reversed(inner)
+
+
+def _address(h5py: Any, group: Any) -> tuple[int, int]:
+    about = h5py.h5o.get_info(group.id)
+    return about.fileno, about.addr
+
+
+def _item(h5py: Any, group: Any, name: str) -> Any:
+    """Return what a link leads to; None if that is nowhere."""
+    try:
+        return group[name]
+    except (OSError, RuntimeError, LookupError):
+        if _is_nowhere(h5py, group, name):
+            return None
+        raise
+
+
+def _is_nowhere(h5py: Any, group: Any, path: str, n_links: int = 16) -> bool:
+    """Return whether a path ends at a soft or external link without a target. What is damaged is somewhere."""
+    at = group.file if path.startswith("/") else group
+    for part in (part for part in path.split("/") if part not in ("", ".")):
+        link = at.get(part, getlink=True) if isinstance(at, h5py.Group) else None
+        if link is None:
+            return True
+        if isinstance(link, h5py.SoftLink | h5py.ExternalLink) and not n_links:
+            return False  # a circle
+        if isinstance(link, h5py.SoftLink) and _is_nowhere(h5py, at, link.path, n_links - 1):
+            return True
+        if isinstance(link, h5py.ExternalLink):
+            other = os.path.join(os.path.dirname(at.file.filename), link.filename)  # noqa: PTH118, PTH120
+            if not any(os.path.exists(one) for one in (other, link.filename)):  # noqa: PTH110
+                return True
+            with h5py.File(other if os.path.exists(other) else link.filename, "r") as file:  # noqa: PTH110
+                if _is_nowhere(h5py, file, f"/{link.path}", n_links - 1):
+                    return True
+        try:
+            at = at[part]
+        except (OSError, RuntimeError, LookupError):
+            return False
+    return False
 
 
 def _table(
     path: str, name: str, class_name: str, datasets: dict[str, Any], choice: Choice, found: Tables
 ) -> Table | None:
     has_index = all(index in datasets for index in INDEX)
-    if not datasets or all(dataset.shape is not None and 0 in dataset.shape[:1] for dataset in datasets.values()):
+    opened = [dataset for dataset in datasets.values() if dataset is not None]
+    if not opened or all(dataset.shape is not None and 0 in dataset.shape[:1] for dataset in opened):
         found.left_out[name] = "it is empty"
         return None
     if not has_index and SEQUENCE not in datasets:
@@ -390,6 +473,7 @@ def _table(
     keys = INDEX if has_index else (SEQUENCE,)
     for key in keys:
         _check_index(path, name, key, datasets[key])
+        _check_written(path, name, key, datasets[key])
     n_rows = int(datasets[keys[0]].shape[0])
     own = [dataset for dataset in datasets if not (has_index and dataset in INDEX)]
     members = cpp_names(own)
@@ -407,7 +491,9 @@ def _table(
                 f"{path}: the datasets of group {name!r} have different lengths: {keys[0]} has {n_rows} rows, "
                 f"{dataset} has {item.shape[0]}"
             )
-        columns.append(_column(path, name, dataset, item, members[dataset]))
+        with _told(path, f"dataset {dataset!r} of group {name!r}"):
+            _check_written(path, name, dataset, item)
+            columns.append(_column(path, name, dataset, item, members[dataset]))
     lengths = {key: int(datasets[key].shape[0]) for key in keys}
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{key} has {n} rows" for key, n in lengths.items())
@@ -430,6 +516,29 @@ def _check_index(path: str, group: str, name: str, dataset: Any) -> None:
         raise FormatError(
             f"{path}: {name} of group {group!r} has numbers of events, which are integers, one for each row; it has "
             f"{dataset.dtype} of shape {dataset.shape}"
+        )
+
+
+def _check_written(path: str, group: str, name: str, dataset: Any) -> None:
+    """Raise if a dataset has far more values than were ever written, or such chunks that no memory holds them."""
+    size = dataset.dtype.itemsize
+    n = math.prod(dataset.shape)
+    if dataset.is_virtual:
+        n_written = sum(source.vspace.get_select_npoints() for source in dataset.virtual_sources())
+    elif dataset.chunks is not None:
+        n_written = dataset.id.get_num_chunks() * math.prod(dataset.chunks)
+        if math.prod(dataset.chunks) * size > _CHUNK:
+            raise FormatError(
+                f"{path}: dataset {name!r} of group {group!r} has chunks of {dataset.chunks} values, more than 1 GiB: "
+                f"leave it out with drop={f'{group}/{name}'!r}"
+            )
+    else:
+        n_written = n if dataset.id.get_storage_size() else 0
+    # the keys of rows take 24 bytes each
+    if (n - n_written) * max(size, 24) > _UNWRITTEN:
+        raise FormatError(
+            f"{path}: dataset {name!r} of group {group!r} has {n} values, of which {max(n - n_written, 0)} were never "
+            f"written: leave it out with drop={f'{group}/{name}'!r}"
         )
 
 
@@ -502,7 +611,7 @@ def check_patterns(paths: Iterable[str], choice: Choice) -> None:
         if not open_ones:
             return
         with open_hdf5(path) as file:
-            for group, datasets in _groups(file, "", Tables(), replace(choice, groups=(), drop=())):
+            for group, datasets in _groups(file, path, Tables(), replace(choice, groups=(), drop=()), True):
                 names.add(group)
                 names.update(f"{group}/{dataset}" for dataset in datasets)
         open_ones = {p: what for p, what in open_ones.items() if not any(fits(name, [p]) for name in names)}
@@ -587,5 +696,6 @@ def read_rows(dataset: Any, path: str, first: int, end: int) -> Any:
     """
     try:
         return dataset[first:end]
-    except OSError as error:
-        raise FileError(f"{path}: rows {first} to {end} of {dataset.name} cannot be read: {error}") from error
+    except (OSError, RuntimeError, ValueError, TypeError) as error:
+        kind = FileError if isinstance(error, OSError) else FormatError
+        raise kind(f"{path}: rows {first} to {end} of {dataset.name} cannot be read: {error}") from error

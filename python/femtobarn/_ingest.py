@@ -26,8 +26,8 @@ from femtobarn._open import resolve, settings_of
 from femtobarn._products import column
 from femtobarn._progress import Progress
 from femtobarn._repr import format_bytes, format_seconds, plural
-from femtobarn._warnings import warn_of_left_out
-from femtobarn.errors import ExistsError, FemtobarnError, FileError, FormatError, UsageError
+from femtobarn._warnings import warn_of_left_out, warn_outside
+from femtobarn.errors import ExistsError, FemtobarnError, FileError, FormatError, UnreadableWarning, UsageError
 
 if TYPE_CHECKING:
     from femtobarn._open import Files
@@ -40,6 +40,7 @@ _CONFLICTS = ("raise", "keep", "replace")
 _MAX_ITEMS = 1 << 16
 _MAX_BYTES = 32 << 20
 _WORTH = 64 << 20  # bytes of files for which processes are started, which takes seconds
+_EMPTY = "the file gave no event"
 _NOTE = "ingested"  # the beginning of the labels of notes of files
 
 
@@ -239,6 +240,9 @@ def ingest(
                 bar.tick(done, total)
     job.report.seconds = time.monotonic() - started
     warn_of_left_out(job.unexpected, plural(len(todo), "file"), "ingested", "report's left_out")
+    if job.empty:
+        more = f" and {len(job.empty) - 5} more" if len(job.empty) > 5 else ""
+        warn_outside(f"{', '.join(job.empty[:5])}{more}: {_EMPTY}", UnreadableWarning)
     return job.report
 
 
@@ -271,6 +275,7 @@ class _Job:
     def __init__(self, dataset: DataSet, options: Options, on_conflict: str) -> None:
         self.report = IngestReport()
         self.unexpected: list[tuple[str, str]] = []
+        self.empty: list[str] = []
         self.skipped: list[_File] = []
         self._dataset = dataset
         self._store = dataset.datastore
@@ -329,6 +334,10 @@ class _Job:
         self.report.n_bytes += file.size
         self.report._leave_out(done.left_out)
         self.unexpected += done.unexpected.items()
+        if not file.products and not file.events:
+            name = _core.public_url(file.source.path)
+            self.report._leave_out({name: _EMPTY})
+            self.empty.append(name)
         if file.note is None:
             return
         if self._file(file.source).note != file.note:

@@ -233,6 +233,7 @@ def tables(draw: Any) -> dict[str, dict[str, Any]]:
     return groups
 
 
+@pytest.mark.filterwarnings("ignore:.*gave no event")
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(groups=tables(), flat=st.booleans(), n_bytes=st.sampled_from([1, 200, 1 << 20]))
 def test_any_file_comes_back(tmp_path: Path, groups: Any, flat: bool, n_bytes: int) -> None:
@@ -282,6 +283,7 @@ def test_groups_in_groups_are_tables(tmp_path: Path) -> None:
     assert dataset[1][1][1].products() == [fb.Product("rec/slc", "std::vector<rec_slc>")]
 
 
+@pytest.mark.filterwarnings("ignore:.*gave no event")
 def test_events_numbered_by_a_concatenation(tmp_path: Path) -> None:
     spill = {**index([(2, 1, 5), (1, 1, 9), (1, 1, 7)]), "evt.seq": np.arange(3)}
     by_itself = {**index([(2, 1, 5), (1, 1, 7), (1, 1, 7)]), "evt.seq": [0, 2, 2], "n": [1, 2, 3]}
@@ -326,6 +328,95 @@ def test_what_cannot_be_is_an_error_that_says_where(tmp_path: Path, columns: Any
     with pytest.raises(error, match=message) as caught:
         fb.ingest(path, in_memory())
     assert str(path) in str(caught.value)
+
+
+def damage(path: Path, name: str) -> Path:
+    """Overwrite the header of an object."""
+    with h5py.File(path) as file:
+        at = h5py.h5o.get_info(file[name].id).addr
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(b"\xa5" * 16)
+    return path
+
+
+@pytest.mark.parametrize("name", ["spill", "rec.slc", "rec.slc/evt", "rec.slc/n"])
+def test_what_is_damaged_is_an_error_and_not_noted(tmp_path: Path, name: str) -> None:
+    groups = {"spill": index([(1, 1, 1)]), "rec.slc": {**index([(1, 1, 1)]), "n": [5]}}
+    path = damage(write(tmp_path / "a.h5", groups), name)
+    dataset = in_memory()
+    for _ in range(2):  # it was not noted
+        with pytest.raises(fb.FormatError, match="may be damaged") as caught:
+            fb.ingest(path, dataset)
+        assert str(path) in str(caught.value)
+        assert name in str(caught.value)
+    if name == "rec.slc/n":
+        assert fb.ingest(path, dataset, drop="rec.slc/n").events == 1
+
+
+def test_links_to_what_is_damaged_do_not_lead_nowhere(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.h5", {"rec.slc": {**index([(1, 1, 1)]), "n": [5]}, "x": index([(1, 1, 1)])})
+    other = write(tmp_path / "b.h5", {"y": index([(1, 1, 1)])})
+    with h5py.File(path, "a") as file:
+        file["rec.slc/soft"] = h5py.SoftLink("/x/gone")
+        file["rec.slc/far"] = h5py.ExternalLink("none.h5", "/y")
+        file["rec.slc/further"] = h5py.ExternalLink("b.h5", "/z")
+    with pytest.warns(fb.UnreadableWarning, match="nowhere|left out"):
+        report = fb.ingest(path, in_memory())
+    assert {f"rec.slc/{name}" for name in ("soft", "far", "further")} == set(report.left_out)
+    with h5py.File(path, "a") as file:
+        file["rec.slc/z"] = h5py.ExternalLink("b.h5", "/y/evt")
+    damage(other, "y/evt")
+    with pytest.raises(fb.FormatError, match="'rec.slc/z' cannot be read"):
+        fb.ingest(path, in_memory())
+
+
+def test_links_in_circles_are_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.h5", {"rec/slc": index([(1, 1, 1)])})
+    with h5py.File(path, "a") as file:
+        file["rec/again"] = file["/rec"]
+    with pytest.raises(fb.FormatError, match="a.h5: group 'rec/again' is one that it is in"):
+        fb.ingest(path, in_memory())
+    with h5py.File(path, "a") as file:
+        del file["rec/again"]
+        file["p"] = h5py.SoftLink("/q")
+        file["q"] = h5py.SoftLink("/p")
+    with pytest.raises(fb.FormatError, match="a.h5: 'p' cannot be read"):
+        fb.ingest(path, in_memory())
+
+
+def test_groups_without_end_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        at = file
+        for _ in range(3000):
+            at = at.create_group("g")
+    with pytest.raises(fb.FormatError, match="a.h5: group 'g/.*more than 64 deep"):
+        fb.ingest(path, in_memory())
+    with h5py.File(path, "w") as file:
+        at = file.create_group("g")
+        for _ in range(40):
+            at["b"] = at.create_group("a")
+            at = at["a"]
+    with pytest.raises(fb.FormatError, match="more than 131072 groups"):
+        fb.ingest(path, in_memory())
+
+
+@pytest.mark.parametrize("chunks", [None, (1024,)])
+def test_rows_that_were_never_written_are_bounded(tmp_path: Path, chunks: Any) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        for name in hdf5_files.INDEX:
+            file.create_dataset(f"rec.slc/{name}", (10**11,), "u4", chunks=chunks)
+    with pytest.raises(fb.FormatError, match="a.h5: dataset 'run' of group 'rec.slc' has 100000000000 values"):
+        fb.ingest(path, in_memory())
+
+
+def test_a_file_without_events_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.h5", {"spill": index([])})
+    with pytest.warns(fb.UnreadableWarning, match=r"a\.h5: the file gave no event"):
+        report = fb.ingest(path, in_memory())
+    assert f"left out: {path}: the file gave no event" in str(report)
 
 
 def test_what_is_dropped_is_in_no_way(tmp_path: Path) -> None:
