@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from femtobarn._cpp_reserved import CLASSES, KEYWORDS
 from femtobarn._libraries import optional
 from femtobarn._patterns import patterns
 from femtobarn._products import type_name_of
@@ -48,17 +49,6 @@ _UNWRITTEN = 256 << 20  # bytes of a dataset that were never written
 _CHUNK = 1 << 30  # bytes of a chunk, which is in memory as a whole
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
-_KEYWORDS = frozenset(
-    """
-    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class
-    co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype
-    default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline
-    int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
-    reinterpret_cast requires return short signed sizeof static static_assert static_cast std struct switch
-    template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile
-    wchar_t while xor xor_eq
-    """.split()  # noqa: SIM905
-)
 
 
 @dataclass(frozen=True)
@@ -105,7 +95,8 @@ def choice_of(groups: object, fields: object, drop: object, namespace: str) -> C
     """
     given = {"groups": groups, "fields": fields, "drop": drop}
     plain = namespace.strip(":")
-    if plain and not all(_cpp_name(part) == part for part in plain.split("::")):
+    parts = plain.split("::")
+    if plain and (not all(_cpp_name(part) == part for part in parts) or parts[0] in ("fb", "hepnos")):
         raise UsageError(f"namespace is a name of C++, as 'hep' or 'nova::caf', not {namespace!r}")
     return Choice(**{name: tuple(patterns(name, some)) for name, some in given.items()}, namespace=plain)
 
@@ -253,17 +244,19 @@ def open_hdf5(path: str) -> Any:
         raise FormatError(f"{path}: it cannot be read as HDF5, and may be cut short or damaged: {error}") from error
 
 
-def cpp_names(names: Iterable[str]) -> dict[str, str]:
+def cpp_names(names: Iterable[str], reserved: frozenset[str] = KEYWORDS) -> dict[str, str]:
     """Return names for C++ of names in a file, no two the same.
 
     ``.``, ``/`` and space become ``_``, as HDF2HEPnOS has it, and so does everything else that no name of C++ has. A
-    name that begins with a digit gets a ``_`` before it, a keyword one behind it. Of several that come to the same, one
+    name that begins with a digit gets a ``_`` before it, one that is reserved, as a keyword, one behind it. Of several that come to the same, one
     that needed no change keeps it, and the others get ``_2``, ``_3``, … in the order of their names.
 
     Parameters
     ----------
     names : iterable of str
         The names in the file.
+    reserved : frozenset of str
+        Names that C++ has for itself.
 
     Returns
     -------
@@ -277,10 +270,10 @@ def cpp_names(names: Iterable[str]) -> dict[str, str]:
     {'class': 'class_', 'vtx.x': 'vtx_x_2', 'vtx_x': 'vtx_x'}
     """
     ordered = sorted(set(names))
-    taken = {name for name in ordered if _cpp_name(name) == name}
+    taken = {name for name in ordered if _cpp_name(name, reserved) == name}
     made = {}
     for name in ordered:
-        own = first = _cpp_name(name)
+        own = first = _cpp_name(name, reserved)
         n = 2
         while own != name and own in taken:
             own = f"{first}_{n}"
@@ -290,11 +283,11 @@ def cpp_names(names: Iterable[str]) -> dict[str, str]:
     return made
 
 
-def _cpp_name(name: str) -> str:
+def _cpp_name(name: str, reserved: frozenset[str] = KEYWORDS) -> str:
     plain = re.sub(r"[^A-Za-z0-9_]", "_", name) or "_"
     if plain[0].isdigit():
         plain = f"_{plain}"
-    return f"{plain}_" if plain in _KEYWORDS else plain
+    return f"{plain}_" if plain in reserved else plain
 
 
 def find_tables(file: Any, path: str, choice: Choice) -> Tables:
@@ -323,7 +316,7 @@ def find_tables(file: Any, path: str, choice: Choice) -> Tables:
     """
     found = Tables()
     groups = dict(_groups(file, path, found, choice))
-    classes = cpp_names(groups)
+    classes = cpp_names(groups, KEYWORDS | CLASSES)
     prefix = f"{choice.namespace}::" if choice.namespace else ""
     for name, datasets in groups.items():
         wanted = choice.wants_group(name)

@@ -827,3 +827,83 @@ def test_programs_of_hepnos_load_real_files(tmp_path: Path, need_program: Any, s
             wanted += [f"{event} {row['ncells']} {row['cvnmap'][3]}" for row in rows]
             wanted.append(f"{event} 1")
     assert found == wanted
+
+
+NAMES_PROGRAM = """
+#include <cmath>
+#include <ctime>
+#include "nova.hpp"
+#include <iostream>
+int main(int, char **argv) {
+    const fb::Store store = fb::Store::connect(argv[1]);
+    const fb::Item event(store.dataset("nova")[1][1][1]);
+    std::vector<NAMESPACE::NULL_> null;
+    std::vector<NAMESPACE::load_> loads;
+    std::vector<NAMESPACE::fb_> fbs;
+    std::vector<NAMESPACE::nhit> hits;
+    std::cout << (load(event, null) && null[0].class_ == 1 && null[0].errno_ == 2 && null[0].NAN_ == 3) << '\\n'
+              << load(event, loads) << load(event, fbs) << (load(event, hits) && hits[0].nhit == 4) << '\\n';
+}
+"""
+
+
+@pytest.mark.parametrize("namespace", ["", "hep"])
+def test_names_that_cpp_has_for_itself_get_an_underscore(tmp_path: Path, need_program: Any, namespace: str) -> None:
+    values = {name: index([(1, 1, 1)]) for name in ("fb", "load", "store", "time", "index", "tm", "int", "Item", "row")}
+    values |= {
+        name: index([(1, 1, 1)]) for name in ("Archive", "rows", "item", "std", "linux", "M_PI", "hepnos", "sin")
+    }
+    values |= {
+        "NULL": {**index([(1, 1, 1)]), "class": [1], "errno": [2], "NAN": [3]},
+        "nhit": {**index([(1, 1, 1)]), "nhit": [4], "load": [5], "fb": [6], "visit": [7], "Archive": [8]},
+        "time": {**index([(1, 1, 1)]), "NULL": ["a"], "bytes": [5], "put": [6], "row": [7]},
+    }
+    path = write(tmp_path / "a.h5", values)
+    url = f"dir:{tmp_path / 'store'}"
+    dataset = fb.DataStore.connect(url).root.create_dataset("nova")
+    fb.ingest(path, dataset, namespace=namespace)
+    schema = fb.hdf5_schema(path, cpp=tmp_path / "nova.hpp", namespace=namespace)
+    assert {(product.label, product.type) for product in dataset[1][1][1].products()} == {
+        (label, one["type"]) for label, one in schema.items()
+    }
+    del dataset
+    program = NAMES_PROGRAM.replace("NAMESPACE", namespace)
+    assert run_cpp(program, tmp_path, need_program, url) == ["1", "111"]
+
+
+HINT_PROGRAM = """
+#include <hepnos.hpp>
+#include "nova.hpp"
+#include <iostream>
+
+int main(int, char **argv) {
+    std::cerr.rdbuf(std::cout.rdbuf());
+    std::vector<hep::rec_slc> rows;
+    {
+        const fb::Store store = fb::Store::connect(argv[1]);
+        for (int i = 0; i < 3; ++i) {
+            std::cout << load(fb::Item(store.dataset("nova")[1][1][1]), rows) << std::endl;
+        }
+    }
+    std::vector<hep::rec_vtx> others;
+    hepnos::DataStore store = hepnos::DataStore::connect("na+sm", argv[1]);
+    std::cout << load(store.root()["nova"][1][1][1], others) << std::endl;
+}
+"""
+
+
+def test_another_namespace_is_told(tmp_path: Path, need_program: Any) -> None:
+    if not Path("/usr/include/boost/archive").is_dir() and os.environ.get("FEMTOBARN_REQUIRE_ALL") != "1":
+        pytest.skip("Boost.Serialization is not installed")
+    groups = {name: {**index([(1, 1, 1)]), "n": [5]} for name in ("rec.slc", "rec.vtx")}
+    path = write(tmp_path / "a.h5", groups)
+    url = f"dir:{tmp_path / 'store'}"
+    dataset = fb.DataStore.connect(url).root.create_dataset("nova")
+    fb.ingest(path, dataset)
+    fb.hdf5_schema(path, cpp=tmp_path / "nova.hpp", namespace="hep")
+    del dataset
+    lines = run_cpp(HINT_PROGRAM, tmp_path, need_program, url, libraries=("-lboost_serialization",))
+    told = (
+        "femtobarn: there is no product rec.{0} of the type std::vector<hep::rec_{0}>, but one of std::vector<rec_{0}>"
+    )
+    assert [line.partition(": is the")[0] for line in lines] == [told.format("slc"), *"000", told.format("vtx"), "0"]
