@@ -20,7 +20,7 @@ import numpy as np
 
 from femtobarn._cpp_reserved import CLASSES, KEYWORDS
 from femtobarn._libraries import optional
-from femtobarn._patterns import patterns
+from femtobarn._patterns import fits, patterns
 from femtobarn._products import type_name_of
 from femtobarn.errors import FemtobarnError, FileError, FormatError, KeyNotFoundError, NotFoundError, UsageError
 
@@ -61,12 +61,15 @@ class Choice:
         Patterns of groups; patterns of ``group/dataset``; and those of either that are left out.
     namespace : str
         The namespace of the classes in C++.
+    index : tuple of str
+        The datasets that say which run, subrun and event a row is of.
     """
 
     groups: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     namespace: str = ""
+    index: tuple[str, ...] = INDEX
 
     def wants_group(self, group: str) -> bool:
         """Return whether a group is wanted, as far as that is said of it as a whole."""
@@ -78,7 +81,9 @@ class Choice:
         return (not self.fields or fits(path, self.fields)) and not fits(path, self.drop)
 
 
-def choice_of(groups: object, fields: object, drop: object, namespace: str) -> Choice:
+def choice_of(
+    groups: object, fields: object, drop: object, namespace: str, numbers: Iterable[str | int | None] = INDEX
+) -> Choice:
     """Return what users say that they want.
 
     Parameters
@@ -87,29 +92,25 @@ def choice_of(groups: object, fields: object, drop: object, namespace: str) -> C
         Patterns.
     namespace : str
         Of the classes.
+    numbers : iterable of str, int or None
+        The datasets with the numbers of run, subrun and event; None for those that NOvA's files have.
 
     Returns
     -------
     Choice
         The same, checked.
     """
+    index = tuple(usual if name is None else str(name) for usual, name in zip(INDEX, numbers, strict=True))
     given = {"groups": groups, "fields": fields, "drop": drop}
     plain = namespace.strip(":")
     parts = plain.split("::")
     if plain and (not all(_cpp_name(part) == part for part in parts) or parts[0] in ("fb", "hepnos")):
         raise UsageError(f"namespace is a name of C++, as 'hep' or 'nova::caf', not {namespace!r}")
-    return Choice(**{name: tuple(patterns(name, some)) for name, some in given.items()}, namespace=plain)
-
-
-def fits(name: str, wanted: Iterable[str]) -> bool:
-    """Return whether a name fits one of some patterns, in which * and ? stand for any characters."""
-    return any(_pattern(pattern).fullmatch(name) for pattern in wanted)
-
-
-def _pattern(pattern: str) -> re.Pattern[str]:
-    parts = re.split(r"([*?])", pattern.strip("/"))
-    marks = {"*": ".*", "?": "."}
-    return re.compile("".join(marks.get(part, re.escape(part)) for part in parts), re.DOTALL)
+    return Choice(
+        **{name: tuple(one.strip("/") for one in patterns(name, some)) for name, some in given.items()},
+        namespace=plain,
+        index=index,
+    )
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,8 @@ class Table:
         Rows.
     has_index : bool
         Whether it says itself which event a row is of; else by the number in ``evt.seq``.
+    index : tuple of str
+        The datasets that say so.
     """
 
     group: str
@@ -161,6 +164,7 @@ class Table:
     columns: tuple[Column, ...]
     n_rows: int
     has_index: bool = True
+    index: tuple[str, ...] = INDEX
 
     @property
     def type(self) -> str:
@@ -248,8 +252,9 @@ def cpp_names(names: Iterable[str], reserved: frozenset[str] = KEYWORDS) -> dict
     """Return names for C++ of names in a file, no two the same.
 
     ``.``, ``/`` and space become ``_``, as HDF2HEPnOS has it, and so does everything else that no name of C++ has. A
-    name that begins with a digit gets a ``_`` before it, one that is reserved, as a keyword, one behind it. Of several that come to the same, one
-    that needed no change keeps it, and the others get ``_2``, ``_3``, … in the order of their names.
+    name that begins with a digit gets a ``_`` before it, one that is reserved, as a keyword, one behind it. Of
+    several that come to the same, one that needed no change keeps it, and the others get ``_2``, ``_3``, … in the
+    order of their names.
 
     Parameters
     ----------
@@ -331,7 +336,7 @@ def find_tables(file: Any, path: str, choice: Choice) -> Tables:
             continue
         if name == EVENTS and table.has_index:
             found.events = table
-        if wanted and (table.columns or set(datasets) <= set(INDEX)):
+        if wanted and (table.columns or set(datasets) <= set(choice.index)):
             found.tables.append(table)
     sequence = [table.group for table in found.tables if not table.has_index]
     if sequence and (found.events is None or SEQUENCE not in groups[EVENTS]):
@@ -393,7 +398,7 @@ def _groups(
                 with _told(path, f"{full!r}"):
                     item = _item(h5py, group, name)
             except FormatError:
-                if not names_only and (name in (*INDEX, SEQUENCE) or not fits(full, choice.drop)):
+                if not names_only and (name in (*choice.index, SEQUENCE) or not fits(full, choice.drop)):
                     raise
                 datasets[name] = None
                 continue
@@ -454,21 +459,21 @@ def _is_nowhere(h5py: Any, group: Any, path: str, n_links: int = 16) -> bool:
 def _table(
     path: str, name: str, class_name: str, datasets: dict[str, Any], choice: Choice, found: Tables
 ) -> Table | None:
-    has_index = all(index in datasets for index in INDEX)
+    has_index = all(index in datasets for index in choice.index)
     opened = [dataset for dataset in datasets.values() if dataset is not None]
     if not opened or all(dataset.shape is not None and 0 in dataset.shape[:1] for dataset in opened):
         found.left_out[name] = "it is empty"
         return None
     if not has_index and SEQUENCE not in datasets:
-        missing = ", ".join(index for index in INDEX if index not in datasets)
+        missing = ", ".join(index for index in choice.index if index not in datasets)
         _refuse(found, name, f"it does not say which events its rows are of: it has no {missing}")
         return None
-    keys = INDEX if has_index else (SEQUENCE,)
+    keys = choice.index if has_index else (SEQUENCE,)
     for key in keys:
         _check_index(path, name, key, datasets[key])
         _check_written(path, name, key, datasets[key])
     n_rows = int(datasets[keys[0]].shape[0])
-    own = [dataset for dataset in datasets if not (has_index and dataset in INDEX)]
+    own = [dataset for dataset in datasets if not (has_index and dataset in choice.index)]
     members = cpp_names(own)
     columns = []
     for dataset in own:
@@ -492,7 +497,7 @@ def _table(
         shown = ", ".join(f"{key} has {n} rows" for key, n in lengths.items())
         raise FormatError(f"{path}: the datasets of group {name!r} have different lengths: {shown}")
     columns.sort(key=lambda column: (-_size(column), column.dataset))
-    return Table(name, class_name, tuple(columns), n_rows, has_index)
+    return Table(name, class_name, tuple(columns), n_rows, has_index, choice.index)
 
 
 def _reason_to_leave(dataset: Any, n_rows: int) -> str | None:
@@ -647,7 +652,7 @@ def read_keys(file: Any, path: str, table: Table, first: int, end: int, events: 
             )
         return events[at]
     keys = np.empty((end - first, 3), ">u8")
-    for at, name in enumerate(INDEX):
+    for at, name in enumerate(table.index):
         keys[:, at] = _numbers(group, path, table, name, first, end)
     return keys.view("S24").reshape(-1)
 

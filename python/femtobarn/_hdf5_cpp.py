@@ -30,6 +30,9 @@ def hdf5_schema(
     fields: str | Iterable[str] | None = None,
     drop: str | Iterable[str] | None = None,
     namespace: str = "",
+    run: str | None = None,
+    subrun: str | None = None,
+    event: str | None = None,
 ) -> dict[str, Any]:
     """Return what products the groups of HDF5 files become, and write a header of C++ with their classes.
 
@@ -42,7 +45,7 @@ def hdf5_schema(
         The files; of several, a group must have the same datasets in all that have rows of it.
     cpp : str or path, optional
         The header to write.
-    groups, fields, drop, namespace
+    groups, fields, drop, namespace, run, subrun, event
         As of `ingest`.
 
     Returns
@@ -66,7 +69,7 @@ def hdf5_schema(
     >>> schema["rec.slc"]["type"], [member["name"] for member in schema["rec.slc"]["members"]]
     ('std::vector<hep::rec_slc>', ['nhit'])
     """
-    choice = choice_of(groups, fields, drop, namespace)
+    choice = choice_of(groups, fields, drop, namespace, (run, subrun, event))
     paths = [path for path, _ in resolve(files)]
     for path in paths:
         if kind_of(path) != "hdf5":
@@ -117,11 +120,12 @@ def _header(tables: list[Table], name: str, paths: list[str], namespace: str) ->
         "///     std::vector<CLASS> rows;\n",
         "///     load(event, rows);      // of fb::Item and hepnos::Event; false if the event has none\n",
         "///\n",
-        "/// The types of products have the namespace that `fb ingest` was given: where it was another, all is false.\n",
+        "/// Types of products have the namespace that `fb ingest` was given: where it was another, all is false.\n",
         "///\n",
         "/// Made by `fb hdf5-schema`.\n",
         f"#ifndef {guard}\n#define {guard}\n\n",
-        "#include <femtobarn.hpp>\n#include <femtobarn/hint.hpp>\n\n#include <array>\n#include <cstddef>\n#include <cstdint>\n#include <string>\n"
+        "#include <femtobarn.hpp>\n#include <femtobarn/hint.hpp>\n\n"
+        "#include <array>\n#include <cstddef>\n#include <cstdint>\n#include <string>\n"
         "#include <string_view>\n#include <type_traits>\n#include <vector>\n\n",
         classes,
         "".join(_described(table) if _is_plain(table) else _codec(table) for table in tables),

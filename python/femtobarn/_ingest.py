@@ -130,9 +130,9 @@ def ingest(
     drop: str | Iterable[str] | None = None,
     namespace: str = "",
     tree: str | None = None,
-    run: str | int = "run",
-    subrun: str | int = "luminosityBlock",
-    event: str = "event",
+    run: str | int | None = None,
+    subrun: str | int | None = None,
+    event: str | int | None = None,
     collections: bool = False,
     on_conflict: str = "raise",
     again: bool = False,
@@ -163,12 +163,13 @@ def ingest(
     drop : str or list of str, optional
         Groups and datasets of HDF5 files that are left out, as ``*/batch``.
     namespace : str
-        The namespace of the classes of groups, as "hep".
+        The namespace of the classes of groups of HDF5 files, as "hep".
     tree : str, optional
         The name of the ntuple or tree in ROOT files; a name behind the path wins.
-    run, subrun, event : str
-        The fields of ROOT files that have the numbers of each event; for `run` and `subrun` also a number, which all
-        events have.
+    run, subrun, event : str or int, optional
+        What has the numbers of each event: the datasets of HDF5 files, by default "run", "subrun" and "evt"; the fields
+        of ROOT files, by default "run", "luminosityBlock" and "event". Of ROOT files `run` and `subrun` may be numbers,
+        which all events have, and `event` that of the first entry, from which on they are counted.
     collections : bool
         Whether ``nMuon`` and ``Muon_pt``, ``Muon_eta``, … of NanoAOD become one product ``Muon``.
     on_conflict : str
@@ -211,13 +212,16 @@ def ingest(
     """
     started = time.monotonic()
     _check(dataset, on_conflict, workers)
-    choice = choice_of(groups, fields, drop, namespace)
+    numbers = {"run": run, "subrun": subrun, "event": event}
+    choice = choice_of(groups, fields, drop, namespace, numbers.values())
     settings = {} if storage_options is None else settings_of(storage_options)
-    root = {"tree": tree, "run": run, "subrun": subrun, "event": event, "collections": collections}
+    said = {name: number for name, number in numbers.items() if number is not None}
+    root = {"tree": tree, "collections": collections, **said}
     options = Options(choice, {**root, "storage_options": settings or None})
     pairs = resolve(files, settings)
     job = _Job(dataset, options, on_conflict)
     todo = job.find_todo(pairs, again)
+    _check_kinds([file.source for file in (*todo, *job.skipped)], options)
     is_mixed = any(file.source.kind == "root" for file in todo)
     # a field may be one of the ROOT files, of which their reader knows
     wanted = replace(choice, fields=()) if is_mixed else choice
@@ -255,6 +259,30 @@ def _check(dataset: Any, on_conflict: str, workers: int | None) -> None:
         raise UsageError(f"on_conflict is 'raise', 'keep' or 'replace', not {on_conflict!r}")
     if workers is not None and workers < 1:
         raise UsageError(f"workers must be 1 or more, not {workers}")
+
+
+def _check_kinds(sources: list[Source], options: Options) -> None:
+    """Raise if something is said that means nothing of files that there are."""
+    own = {kind: [source.path for source in sources if source.kind == kind] for kind in ("hdf5", "root")}
+    root, choice = options.root, options.choice
+    if own["hdf5"]:
+        path = own["hdf5"][0]
+        for name in ("tree", "collections"):
+            if root[name]:
+                raise UsageError(f"{path}: {name}= is of ROOT files, and this is HDF5; ingest one kind at a time")
+        for name in ("run", "subrun", "event"):
+            if str(root.get(name, "")).isdecimal():
+                raise UsageError(f"{path}: {name}= names a dataset of HDF5 files, and is no number")
+    if own["root"] and choice.namespace:
+        raise UsageError(
+            f"{own['root'][0]}: namespace= is of the classes of HDF5 files, and this is a ROOT file; ingest one kind "
+            "at a time"
+        )
+    if len(own["root"]) > 1 and str(root.get("event", "")).isdecimal():
+        raise UsageError(
+            f"{own['root'][1]}: events of several files would have the same numbers: with a number for event=, ingest "
+            "one file at a time, each with another run=, subrun= or event="
+        )
 
 
 @dataclass

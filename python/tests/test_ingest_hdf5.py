@@ -419,6 +419,62 @@ def test_a_file_without_events_is_told(tmp_path: Path) -> None:
     assert f"left out: {path}: the file gave no event" in str(report)
 
 
+def test_other_columns_may_have_the_numbers(tmp_path: Path) -> None:
+    groups = {
+        "spill": {"run_number": [7, 7], "sub": [1, 1], "event": [3, 4], "run": [0, 0], "pot": [1.5, 2.5]},
+        "rec.slc": {"run_number": [7, 7], "sub": [1, 1], "event": [3, 3], "n": [5, 6]},
+    }
+    path = write(tmp_path / "a.h5", groups)
+    numbers = {"run": "run_number", "subrun": "sub", "event": "event"}
+    dataset = in_memory()
+    fb.ingest(path, dataset, **numbers)
+    assert [event._numbers() for event in dataset.events()] == [(7, 1, 3), (7, 1, 4)]
+    assert dataset[7][1][3].load("rec.slc").tolist() == [{"n": 5}, {"n": 6}]
+    assert dataset[7][1][4].load("spill").tolist() == [{"pot": 2.5, "run": 0}]
+    members = fb.hdf5_schema(path, **numbers)["rec.slc"]["members"]
+    assert [member["name"] for member in members] == ["n"]
+
+
+@pytest.mark.parametrize(("given", "message"), [({"tree": "x"}, "tree="), ({"collections": True}, "collections=")])
+def test_what_is_of_root_files_is_told(tmp_path: Path, given: Any, message: str) -> None:
+    path = write(tmp_path / "a.h5", {"spill": index([(1, 1, 1)])})
+    with pytest.raises(fb.UsageError, match=f"{message} is of ROOT files"):
+        fb.ingest(path, in_memory(), **given)
+    with pytest.raises(fb.UsageError, match="run= names a dataset"):
+        fb.ingest(path, in_memory(), run=3)
+
+
+def test_what_is_no_file_of_events_is_told_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "passwd").write_text("root:x:0:0:root:/root:/bin/bash\n" * 20)
+    with pytest.raises(fb.FormatError, match="neither HDF5 nor a ROOT file: it begins with"):
+        fb.ingest(tmp_path / "passwd", in_memory())
+    with pytest.raises(fb.UsageError, match=r"this is a folder: give its files, as '.*/\*\.h5'"):
+        fb.ingest(tmp_path, in_memory())
+    with pytest.raises(fb.UsageError, match="HDF5 files are read on this machine only"):
+        fb.ingest("http://127.0.0.1:9/a.h5?token=1", in_memory())
+
+
+def test_the_program_tells_of_its_own_options_and_leaves_nothing(tmp_path: Path) -> None:
+    store = f"dir:{tmp_path / 'store'}"
+    fb.write(tmp_path / "a.root", {"x": [1]})
+    told = fb_program("ingest", tmp_path / "a.root", "--into", store, "--dataset", "a/b")
+    assert told.returncode == 3
+    assert "there is no field 'run'" in told.stderr
+    assert "by --run, or give" in told.stderr
+    assert list(fb.DataStore.connect(store).root.datasets()) == []
+    assert fb_program("ingest", tmp_path / "a.root", "--into", "mystore", "--dataset", "a").stderr == (
+        "fb: mystore is no event store: did you mean dir:mystore?\n"
+    )
+    numbers = ["--run", "1", "--subrun", "2", "--event", "0"]
+    done = fb_program("ingest", tmp_path / "a.root", "--into", store, "--dataset", "a/b", *numbers)
+    assert done.returncode == 0, done.stderr
+    out = tmp_path / "out.root"
+    exported = fb_program("export", store, out, "--dataset", "a/b")
+    assert exported.stdout == f"ExportReport '{out}': 1 event, 1 column\n"
+    again = fb_program("export", store, out, "--dataset", "a/b")
+    assert again.stderr == f"fb: {out} is there already: -f replaces it\n"
+
+
 def test_what_is_dropped_is_in_no_way(tmp_path: Path) -> None:
     path = bad(tmp_path, z=np.array([1j, 2]))
     dataset = in_memory()
