@@ -114,8 +114,6 @@ def test_collections_take_their_counters_along(dataset: fb.DataSet, tmp_path: Pa
     fields["Muon_eta"] = ak.Array([[1.5], [], []])
     fields |= {"nJet": fields["nMuon"], "Jet_pt": fields["Muon_pt"]}
     path = write(tmp_path / "a.root", fields)
-        tmp_path / "a.root", {**fields, "nJet": np.array([1, 0, 0], "u4"), "Jet_pt": ak.Array([[0.5], [], []])}
-    )
     fb.ingest(path, dataset, collections=True, fields="Muon_*")
     assert sorted(dataset.arrays("Muon").tolist(), key=len) == [[], [], [{"pt": 0.5, "eta": 1.5}]]
     assert [product.label for product in next(dataset.events()).products()] == ["Muon"]
