@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -376,6 +376,10 @@ class _Job:
 
     def write(self, file: _File, what: Any) -> None:
         """Write some events, or what a file has of runs, subruns and the dataset."""
+        for piece in _pieces(what) if isinstance(what, Chunk) else [what]:
+            self._write(file, piece)
+
+    def _write(self, file: _File, what: Any) -> None:
         path = file.source.path
         try:
             with self._store.write_batch(max_items=_MAX_ITEMS, max_bytes=_MAX_BYTES, overwrite=False) as batch:
@@ -427,6 +431,21 @@ class _Job:
             for key, value in different:
                 batch.store(key, name, value or b"")
             batch.close()
+
+
+def _pieces(chunk: Chunk) -> Iterator[Chunk]:
+    """Give events so many at a time that a batch holds all products of them: products of an event lie side by side.
+
+    Column by column, each batch of many events with many products would write to all of these places again.
+    """
+    n = max(1, _MAX_ITEMS // (len(chunk.products) + 1))
+    if len(chunk) <= n:
+        yield chunk
+        return
+    for first in range(0, len(chunk), n):
+        own = slice(first, first + n)
+        products = {name: values[own] for name, values in chunk.products.items()}
+        yield Chunk(chunk.run[own], chunk.subrun[own], chunk.event[own], products, chunk.types)
 
 
 def _store(batch: WriteBatch, dataset: DataSet, what: Any) -> int:

@@ -435,6 +435,19 @@ def test_other_columns_may_have_the_numbers(tmp_path: Path) -> None:
     assert [member["name"] for member in members] == ["n"]
 
 
+@pytest.mark.parametrize("on_conflict", ["raise", "keep"])
+def test_events_are_written_side_by_side(
+    dataset: fb.DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_conflict: str
+) -> None:
+    path = many_groups(tmp_path / "a.h5")
+    monkeypatch.setattr("femtobarn._ingest._MAX_ITEMS", 50)
+    report = fb.ingest(path, dataset, on_conflict=on_conflict)
+    for group in ("spill", "rec.g0.x y", "rec.g3.x y"):
+        check(dataset, path, group)
+    again = fb.ingest(path, dataset, on_conflict=on_conflict, again=True)
+    assert (report.events, again.events, again.kept, again.products) == (200, 200, report.products, 0)
+
+
 @pytest.mark.parametrize(("given", "message"), [({"tree": "x"}, "tree="), ({"collections": True}, "collections=")])
 def test_what_is_of_root_files_is_told(tmp_path: Path, given: Any, message: str) -> None:
     path = write(tmp_path / "a.h5", {"spill": index([(1, 1, 1)])})
@@ -470,7 +483,7 @@ def test_the_program_tells_of_its_own_options_and_leaves_nothing(tmp_path: Path)
     assert done.returncode == 0, done.stderr
     out = tmp_path / "out.root"
     exported = fb_program("export", store, out, "--dataset", "a/b")
-    assert exported.stdout == f"ExportReport '{out}': 1 event, 1 column\n"
+    assert exported.stdout == f"ExportReport '{out}': 1 event, 2 columns, ntuples Events, Events_dataset\n"
     again = fb_program("export", store, out, "--dataset", "a/b")
     assert again.stderr == f"fb: {out} is there already: -f replaces it\n"
 
