@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from femtobarn._datastore import DataStore
 from femtobarn._export import export
@@ -24,6 +25,9 @@ from femtobarn.errors import (
     ResourceError,
     UsageError,
 )
+
+if TYPE_CHECKING:
+    from femtobarn._containers import DataSet
 
 __all__ = ["run"]
 
@@ -61,13 +65,25 @@ def run(verb: str, arguments: str) -> str:
             text, document = _VERBS[verb](given)
         except FemtobarnError as error:
             code = next((code for kind, code in _CODES if isinstance(error, kind)), _CORRUPT)
-            told = {"kind": error.kind, "message": str(error), "next": _NEXT.get(error.kind), "code": code}
+            told = {"kind": error.kind, "message": _as_options(str(error)), "next": _NEXT.get(error.kind), "code": code}
             return json.dumps({"error": told})
     return json.dumps({"text": text, "document": document, "code": 0}, default=str)
 
 
 def _tell(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"fb: {message}", file=sys.stderr)  # noqa: T201
+    print(f"fb: {_as_options(str(message))}", file=sys.stderr)  # noqa: T201
+
+
+_ARGUMENTS = re.compile(
+    r"(?<![\w/.=-])(run|subrun|event|tree|collections|groups|fields|drop|namespace|on_conflict|products|runs)"
+    r"""=(?=(['"\w(\[]?))"""
+)
+
+
+def _as_options(message: str) -> str:
+    """Return a message with options of the shell in the place of arguments of Python."""
+    message = message.replace("overwrite=True, or -f in the shell, replaces", "-f replaces")
+    return _ARGUMENTS.sub(lambda found: f"--{found[1].replace('_', '-')}{' ' if found[2] else ''}", message)
 
 
 _NEXT = {"conflict": "--on-conflict keep keeps what is there, --on-conflict replace replaces it"}
@@ -79,13 +95,32 @@ def _chosen(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ingest(given: dict[str, Any]) -> tuple[str, Any]:
-    store = DataStore.connect(given.pop("into"))
+    store = DataStore.connect(_store_of(given.pop("into")))
     if not store._core.is_durable:
         raise UsageError(f"{store.url}: a store in memory ends with this program: name one that stays, as dir:PATH")
-    dataset = store.root.create_dataset(given.pop("dataset"))
-    files = given.pop("files")
-    report = ingest(files, dataset, **_chosen(given))
+    files, path = given.pop("files"), given.pop("dataset")
+    parts = path.strip("/").split("/")
+    made = [whole for n in range(len(parts), 0, -1) if (whole := "/".join(parts[:n])) not in store.root]
+    dataset = store.root.create_dataset(path)
+    try:
+        report = ingest(files, dataset, **_chosen(given))
+    except BaseException:
+        for whole in made:
+            _remove_if_empty(store[whole])
+        raise
     return str(report), report.to_dict()
+
+
+def _store_of(url: str) -> str:
+    if ":" not in url and not url.endswith(".json"):
+        raise UsageError(f"{url} is no event store: did you mean dir:{url}?")
+    return url
+
+
+def _remove_if_empty(dataset: DataSet) -> None:
+    """Remove a dataset in which nothing is, as one that was made for files that could not be read."""
+    if not (any(True for _ in dataset.runs()) or any(True for _ in dataset.datasets()) or dataset.products()):
+        dataset.delete()
 
 
 def _hdf5_schema(given: dict[str, Any]) -> tuple[str, Any]:
@@ -99,13 +134,14 @@ def _hdf5_schema(given: dict[str, Any]) -> tuple[str, Any]:
 
 
 def _export(given: dict[str, Any]) -> tuple[str, Any]:
-    container = _connected(given.pop("store"))[given.pop("dataset")]
+    container = _connected(_store_of(given.pop("store")))[given.pop("dataset")]
     options = _chosen(given)
     if not options["overwrite"]:
         del options["overwrite"]
     report = export(container, options.pop("output"), **options)
     document = dataclasses.asdict(report)
-    lines = [str(report).strip("<>"), *(f"note: {warning}" for warning in document.get("warnings", ()))]
+    first, *warnings_ = str(report).splitlines()
+    lines = [first.removeprefix("<").removesuffix(">"), *(f"note: {warning.strip()}" for warning in warnings_)]
     return "\n".join(lines), document
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import fnmatch
 import itertools
 import os
 import time
@@ -17,6 +16,7 @@ from femtobarn._compat import known_options
 from femtobarn._containers import DataSet, Run, SubRun
 from femtobarn._export_names import NUMBERS, column_names, note
 from femtobarn._output import root_path
+from femtobarn._patterns import fits
 from femtobarn._products import type_name_of
 from femtobarn._progress import Progress
 from femtobarn._repr import plural
@@ -35,6 +35,7 @@ _BATCH = 32 << 20  # bytes of products that are in memory at once, about
 _MOST_EVENTS = 65_536
 _FIRST_EVENTS = 64
 _MOST_ROWS = 4096
+_OTHERS = (".csv", ".gz", ".h5", ".hdf5", ".json", ".npy", ".npz", ".pickle", ".pkl", ".tsv", ".txt", ".xml", ".zip")
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ def export(
         near = [dataset.path for dataset in itertools.islice(container.datasets(), 3)]
         raise UsageError(f"the root of a store holds no events: export a dataset in it{_as(near)}")
     names = _three(numbers)
-    place = root_path(path)
+    place = _place(path, overwrite)
     survey = _Survey.of(container, runs)
     survey.choose(products)
     options = {"compression": compression, "threads": threads, "storage_options": storage_options}
@@ -207,6 +208,18 @@ def export(
         bytes_out=None if _core.is_remote(place) else Path(place.removeprefix("file://")).stat().st_size,
         seconds=time.monotonic() - since,
     )
+
+
+def _place(path: str | os.PathLike[str], overwrite: bool) -> str:
+    place = root_path(path)
+    suffix = Path(_core.public_url(place)).suffix.lower()
+    if suffix in _OTHERS:
+        raise UsageError(f"{place!r} would be a ROOT file: call it .root, and not {suffix}")
+    if not overwrite and not _core.is_remote(place) and os.path.lexists(place.removeprefix("file://")):
+        raise FileError(
+            f"{place} is there already: overwrite=True, or -f in the shell, replaces it", kind="create-failed"
+        )
+    return place
 
 
 def _as(names: list[str]) -> str:
@@ -331,7 +344,7 @@ def _named(product: tuple[str, Any]) -> tuple[str, str]:
 def _of_label(wanted: str, known: set[tuple[str, str]]) -> set[tuple[str, str]]:
     """Return the products of a label; if it is none, of those that it is a pattern of."""
     exact = {product for product in known if product[0] == wanted}
-    return exact or {product for product in known if fnmatch.fnmatchcase(product[0], wanted)}
+    return exact or {product for product in known if fits(product[0], [wanted])}
 
 
 class _Exporting:

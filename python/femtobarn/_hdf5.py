@@ -7,7 +7,10 @@ gives.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import math
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -15,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from femtobarn._cpp_reserved import CLASSES, KEYWORDS
 from femtobarn._libraries import optional
-from femtobarn._patterns import patterns
+from femtobarn._patterns import fits, patterns
 from femtobarn._products import type_name_of
-from femtobarn.errors import FileError, FormatError, KeyNotFoundError, NotFoundError, UsageError
+from femtobarn.errors import FemtobarnError, FileError, FormatError, KeyNotFoundError, NotFoundError, UsageError
 
 __all__ = [
     "Choice",
@@ -39,18 +43,12 @@ INDEX = ("run", "subrun", "evt")
 SEQUENCE = "evt.seq"
 EVENTS = "spill"  # the table that has a row for each event, whatever else is known of it
 
+_MOST_GROUPS = 1 << 17
+_DEEPEST = 64
+_UNWRITTEN = 256 << 20  # bytes of a dataset that were never written
+_CHUNK = 1 << 30  # bytes of a chunk, which is in memory as a whole
+
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
-_KEYWORDS = frozenset(
-    """
-    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class
-    co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype
-    default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline
-    int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
-    reinterpret_cast requires return short signed sizeof static static_assert static_cast std struct switch
-    template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile
-    wchar_t while xor xor_eq
-    """.split()  # noqa: SIM905
-)
 
 
 @dataclass(frozen=True)
@@ -63,12 +61,15 @@ class Choice:
         Patterns of groups; patterns of ``group/dataset``; and those of either that are left out.
     namespace : str
         The namespace of the classes in C++.
+    index : tuple of str
+        The datasets that say which run, subrun and event a row is of.
     """
 
     groups: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     namespace: str = ""
+    index: tuple[str, ...] = INDEX
 
     def wants_group(self, group: str) -> bool:
         """Return whether a group is wanted, as far as that is said of it as a whole."""
@@ -80,7 +81,9 @@ class Choice:
         return (not self.fields or fits(path, self.fields)) and not fits(path, self.drop)
 
 
-def choice_of(groups: object, fields: object, drop: object, namespace: str) -> Choice:
+def choice_of(
+    groups: object, fields: object, drop: object, namespace: str, numbers: Iterable[str | int | None] = INDEX
+) -> Choice:
     """Return what users say that they want.
 
     Parameters
@@ -89,28 +92,25 @@ def choice_of(groups: object, fields: object, drop: object, namespace: str) -> C
         Patterns.
     namespace : str
         Of the classes.
+    numbers : iterable of str, int or None
+        The datasets with the numbers of run, subrun and event; None for those that NOvA's files have.
 
     Returns
     -------
     Choice
         The same, checked.
     """
+    index = tuple(usual if name is None else str(name) for usual, name in zip(INDEX, numbers, strict=True))
     given = {"groups": groups, "fields": fields, "drop": drop}
     plain = namespace.strip(":")
-    if plain and not all(_cpp_name(part) == part for part in plain.split("::")):
+    parts = plain.split("::")
+    if plain and (not all(_cpp_name(part) == part for part in parts) or parts[0] in ("fb", "hepnos")):
         raise UsageError(f"namespace is a name of C++, as 'hep' or 'nova::caf', not {namespace!r}")
-    return Choice(**{name: tuple(patterns(name, some)) for name, some in given.items()}, namespace=plain)
-
-
-def fits(name: str, wanted: Iterable[str]) -> bool:
-    """Return whether a name fits one of some patterns, in which * and ? stand for any characters."""
-    return any(_pattern(pattern).fullmatch(name) for pattern in wanted)
-
-
-def _pattern(pattern: str) -> re.Pattern[str]:
-    parts = re.split(r"([*?])", pattern.strip("/"))
-    marks = {"*": ".*", "?": "."}
-    return re.compile("".join(marks.get(part, re.escape(part)) for part in parts), re.DOTALL)
+    return Choice(
+        **{name: tuple(one.strip("/") for one in patterns(name, some)) for name, some in given.items()},
+        namespace=plain,
+        index=index,
+    )
 
 
 @dataclass(frozen=True)
@@ -155,6 +155,8 @@ class Table:
         Rows.
     has_index : bool
         Whether it says itself which event a row is of; else by the number in ``evt.seq``.
+    index : tuple of str
+        The datasets that say so.
     """
 
     group: str
@@ -162,6 +164,7 @@ class Table:
     columns: tuple[Column, ...]
     n_rows: int
     has_index: bool = True
+    index: tuple[str, ...] = INDEX
 
     @property
     def type(self) -> str:
@@ -245,17 +248,20 @@ def open_hdf5(path: str) -> Any:
         raise FormatError(f"{path}: it cannot be read as HDF5, and may be cut short or damaged: {error}") from error
 
 
-def cpp_names(names: Iterable[str]) -> dict[str, str]:
+def cpp_names(names: Iterable[str], reserved: frozenset[str] = KEYWORDS) -> dict[str, str]:
     """Return names for C++ of names in a file, no two the same.
 
     ``.``, ``/`` and space become ``_``, as HDF2HEPnOS has it, and so does everything else that no name of C++ has. A
-    name that begins with a digit gets a ``_`` before it, a keyword one behind it. Of several that come to the same, one
-    that needed no change keeps it, and the others get ``_2``, ``_3``, … in the order of their names.
+    name that begins with a digit gets a ``_`` before it, one that is reserved, as a keyword, one behind it. Of
+    several that come to the same, one that needed no change keeps it, and the others get ``_2``, ``_3``, … in the
+    order of their names.
 
     Parameters
     ----------
     names : iterable of str
         The names in the file.
+    reserved : frozenset of str
+        Names that C++ has for itself.
 
     Returns
     -------
@@ -269,10 +275,10 @@ def cpp_names(names: Iterable[str]) -> dict[str, str]:
     {'class': 'class_', 'vtx.x': 'vtx_x_2', 'vtx_x': 'vtx_x'}
     """
     ordered = sorted(set(names))
-    taken = {name for name in ordered if _cpp_name(name) == name}
+    taken = {name for name in ordered if _cpp_name(name, reserved) == name}
     made = {}
     for name in ordered:
-        own = first = _cpp_name(name)
+        own = first = _cpp_name(name, reserved)
         n = 2
         while own != name and own in taken:
             own = f"{first}_{n}"
@@ -282,11 +288,11 @@ def cpp_names(names: Iterable[str]) -> dict[str, str]:
     return made
 
 
-def _cpp_name(name: str) -> str:
+def _cpp_name(name: str, reserved: frozenset[str] = KEYWORDS) -> str:
     plain = re.sub(r"[^A-Za-z0-9_]", "_", name) or "_"
     if plain[0].isdigit():
         plain = f"_{plain}"
-    return f"{plain}_" if plain in _KEYWORDS else plain
+    return f"{plain}_" if plain in reserved else plain
 
 
 def find_tables(file: Any, path: str, choice: Choice) -> Tables:
@@ -314,22 +320,23 @@ def find_tables(file: Any, path: str, choice: Choice) -> Tables:
         If a dataset has values that no product can have.
     """
     found = Tables()
-    groups = dict(_groups(file, "", found, choice))
-    classes = cpp_names(groups)
+    groups = dict(_groups(file, path, found, choice))
+    classes = cpp_names(groups, KEYWORDS | CLASSES)
     prefix = f"{choice.namespace}::" if choice.namespace else ""
     for name, datasets in groups.items():
         wanted = choice.wants_group(name)
         if not wanted and name != EVENTS:
             continue
-        if wanted:
-            table = _table(path, name, prefix + classes[name], datasets, choice, found)
-        else:  # only which events there are
-            table = _table(path, name, "", datasets, replace(choice, drop=("*/*",)), Tables())
+        with _told(path, f"group {name!r}"):
+            if wanted:
+                table = _table(path, name, prefix + classes[name], datasets, choice, found)
+            else:  # only which events there are
+                table = _table(path, name, "", datasets, replace(choice, drop=("*/*",)), Tables())
         if table is None:
             continue
         if name == EVENTS and table.has_index:
             found.events = table
-        if wanted and (table.columns or set(datasets) <= set(INDEX)):
+        if wanted and (table.columns or set(datasets) <= set(choice.index)):
             found.tables.append(table)
     sequence = [table.group for table in found.tables if not table.has_index]
     if sequence and (found.events is None or SEQUENCE not in groups[EVENTS]):
@@ -343,55 +350,130 @@ def _refuse(found: Tables, name: str, reason: str) -> None:
     found.left_out[name] = found.unexpected[name] = reason
 
 
-def _groups(group: Any, prefix: str, found: Tables, choice: Choice) -> Iterator[tuple[str, dict[str, Any]]]:
+@contextlib.contextmanager
+def _told(path: str, what: str) -> Iterator[None]:
+    """Tell whatever h5py raises for damaged files with the file and the place in it."""
+    try:
+        yield
+    except FemtobarnError:
+        raise
+    except (OSError, RuntimeError, LookupError, ValueError, TypeError, OverflowError) as error:
+        reason = error.args[0] if error.args else type(error).__name__
+        raise FormatError(f"{path}: {what} cannot be read, and may be damaged: {reason}") from error
+
+
+def _groups(
+    file: Any, path: str, found: Tables, choice: Choice, names_only: bool = False
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the groups that have datasets, with these, in the order of the file.
 
     Of groups that are not wanted only the first dataset is opened, since opening all takes a second or so, unless
-    groups in groups may be.
+    groups in groups may be. With `names_only`, what cannot be opened is there by its name.
     """
     h5py = optional("h5py", "hdf5")
-    own = prefix[:-1]
-    is_wanted = not own or own == EVENTS or choice.wants_group(own) or any("/" in one for one in choice.groups)
-    datasets: dict[str, Any] = {}
-    inner: dict[str, Any] = {}
-    for name in group:
-        if datasets and not is_wanted:
-            break
-        try:
-            item = group[name]
-        except (KeyError, OSError):
-            _refuse(found, prefix + name, "its link leads nowhere")
-            continue
-        if isinstance(item, h5py.Dataset):
-            datasets[name] = item
-        elif isinstance(item, h5py.Group):
-            inner[name] = item
-    if own:
-        if datasets or not inner:
+    todo: list[tuple[str, Any, tuple[Any, ...]]] = [("", file, ())]
+    n = 0
+    while todo:
+        own, group, above = todo.pop()
+        what = f"group {own!r}" if own else "the file's root"
+        n += 1
+        if n > _MOST_GROUPS or len(above) > _DEEPEST:
+            raise FormatError(
+                f"{path}: {what} is one of more than {_MOST_GROUPS} groups, or more than {_DEEPEST} deep: links in a "
+                "circle may make them"
+            )
+        with _told(path, what):
+            above = (*above, _address(h5py, group))
+            names = list(group)
+        if above[-1] in above[:-1]:
+            raise FormatError(f"{path}: {what} is one that it is in itself: its links make a circle")
+        is_wanted = not own or own == EVENTS or choice.wants_group(own) or any("/" in one for one in choice.groups)
+        datasets: dict[str, Any] = {}
+        inner: list[tuple[str, Any, tuple[Any, ...]]] = []
+        for name in names:
+            if datasets and not is_wanted:
+                break
+            full = f"{own}/{name}".strip("/")
+            try:
+                with _told(path, f"{full!r}"):
+                    item = _item(h5py, group, name)
+            except FormatError:
+                if not names_only and (name in (*choice.index, SEQUENCE) or not fits(full, choice.drop)):
+                    raise
+                datasets[name] = None
+                continue
+            if item is None:
+                _refuse(found, full, "its link leads nowhere")
+            elif isinstance(item, h5py.Dataset):
+                datasets[name] = item
+            elif isinstance(item, h5py.Group):
+                inner.append((full, item, above))
+        if not own:
+            for name in datasets:
+                _refuse(found, name, "it is a dataset in no group, which says nothing of events")
+        elif datasets or not inner:
             yield own, datasets
-    else:
-        for name in datasets:
-            _refuse(found, name, "it is a dataset in no group, which says nothing of events")
-    for name, item in inner.items():
-        yield from _groups(item, f"{prefix}{name}/", found, choice)
+        todo += reversed(inner)
+
+
+def _address(h5py: Any, group: Any) -> tuple[int, int]:
+    about = h5py.h5o.get_info(group.id)
+    return about.fileno, about.addr
+
+
+def _item(h5py: Any, group: Any, name: str) -> Any:
+    """Return what a link leads to; None if that is nowhere."""
+    try:
+        return group[name]
+    except (OSError, RuntimeError, LookupError):
+        if _is_nowhere(h5py, group, name):
+            return None
+        raise
+
+
+def _is_nowhere(h5py: Any, group: Any, path: str, n_links: int = 16) -> bool:
+    """Return whether a path ends at a soft or external link without a target. What is damaged is somewhere."""
+    at = group.file if path.startswith("/") else group
+    for part in (part for part in path.split("/") if part not in ("", ".")):
+        link = at.get(part, getlink=True) if isinstance(at, h5py.Group) else None
+        if link is None:
+            return True
+        if isinstance(link, h5py.SoftLink | h5py.ExternalLink) and not n_links:
+            return False  # a circle
+        if isinstance(link, h5py.SoftLink) and _is_nowhere(h5py, at, link.path, n_links - 1):
+            return True
+        if isinstance(link, h5py.ExternalLink):
+            other = os.path.join(os.path.dirname(at.file.filename), link.filename)  # noqa: PTH118, PTH120
+            if not any(os.path.exists(one) for one in (other, link.filename)):  # noqa: PTH110
+                return True
+            with h5py.File(other if os.path.exists(other) else link.filename, "r") as file:  # noqa: PTH110
+                if _is_nowhere(h5py, file, f"/{link.path}", n_links - 1):
+                    return True
+        try:
+            at = at[part]
+        except (OSError, RuntimeError, LookupError):
+            return False
+    return False
 
 
 def _table(
     path: str, name: str, class_name: str, datasets: dict[str, Any], choice: Choice, found: Tables
 ) -> Table | None:
-    has_index = all(index in datasets for index in INDEX)
-    if not datasets or all(dataset.shape is not None and 0 in dataset.shape[:1] for dataset in datasets.values()):
+    has_index = all(index in datasets for index in choice.index)
+    opened = [dataset for dataset in datasets.values() if dataset is not None]
+    if not opened or all(dataset.shape is not None and 0 in dataset.shape[:1] for dataset in opened):
         found.left_out[name] = "it is empty"
         return None
     if not has_index and SEQUENCE not in datasets:
-        missing = ", ".join(index for index in INDEX if index not in datasets)
+        missing = ", ".join(index for index in choice.index if index not in datasets)
         _refuse(found, name, f"it does not say which events its rows are of: it has no {missing}")
         return None
-    keys = INDEX if has_index else (SEQUENCE,)
+    keys = choice.index if has_index else (SEQUENCE,)
     for key in keys:
         _check_index(path, name, key, datasets[key])
+        _check_written(path, name, key, datasets[key])
     n_rows = int(datasets[keys[0]].shape[0])
-    own = [dataset for dataset in datasets if not (has_index and dataset in INDEX)]
+    own = [dataset for dataset in datasets if not (has_index and dataset in choice.index)]
     members = cpp_names(own)
     columns = []
     for dataset in own:
@@ -407,13 +489,15 @@ def _table(
                 f"{path}: the datasets of group {name!r} have different lengths: {keys[0]} has {n_rows} rows, "
                 f"{dataset} has {item.shape[0]}"
             )
-        columns.append(_column(path, name, dataset, item, members[dataset]))
+        with _told(path, f"dataset {dataset!r} of group {name!r}"):
+            _check_written(path, name, dataset, item)
+            columns.append(_column(path, name, dataset, item, members[dataset]))
     lengths = {key: int(datasets[key].shape[0]) for key in keys}
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{key} has {n} rows" for key, n in lengths.items())
         raise FormatError(f"{path}: the datasets of group {name!r} have different lengths: {shown}")
     columns.sort(key=lambda column: (-_size(column), column.dataset))
-    return Table(name, class_name, tuple(columns), n_rows, has_index)
+    return Table(name, class_name, tuple(columns), n_rows, has_index, choice.index)
 
 
 def _reason_to_leave(dataset: Any, n_rows: int) -> str | None:
@@ -430,6 +514,29 @@ def _check_index(path: str, group: str, name: str, dataset: Any) -> None:
         raise FormatError(
             f"{path}: {name} of group {group!r} has numbers of events, which are integers, one for each row; it has "
             f"{dataset.dtype} of shape {dataset.shape}"
+        )
+
+
+def _check_written(path: str, group: str, name: str, dataset: Any) -> None:
+    """Raise if a dataset has far more values than were ever written, or such chunks that no memory holds them."""
+    size = dataset.dtype.itemsize
+    n = math.prod(dataset.shape)
+    if dataset.is_virtual:
+        n_written = sum(source.vspace.get_select_npoints() for source in dataset.virtual_sources())
+    elif dataset.chunks is not None:
+        n_written = dataset.id.get_num_chunks() * math.prod(dataset.chunks)
+        if math.prod(dataset.chunks) * size > _CHUNK:
+            raise FormatError(
+                f"{path}: dataset {name!r} of group {group!r} has chunks of {dataset.chunks} values, more than 1 GiB: "
+                f"leave it out with drop={f'{group}/{name}'!r}"
+            )
+    else:
+        n_written = n if dataset.id.get_storage_size() else 0
+    # the keys of rows take 24 bytes each
+    if (n - n_written) * max(size, 24) > _UNWRITTEN:
+        raise FormatError(
+            f"{path}: dataset {name!r} of group {group!r} has {n} values, of which {max(n - n_written, 0)} were never "
+            f"written: leave it out with drop={f'{group}/{name}'!r}"
         )
 
 
@@ -502,7 +609,7 @@ def check_patterns(paths: Iterable[str], choice: Choice) -> None:
         if not open_ones:
             return
         with open_hdf5(path) as file:
-            for group, datasets in _groups(file, "", Tables(), replace(choice, groups=(), drop=())):
+            for group, datasets in _groups(file, path, Tables(), replace(choice, groups=(), drop=()), True):
                 names.add(group)
                 names.update(f"{group}/{dataset}" for dataset in datasets)
         open_ones = {p: what for p, what in open_ones.items() if not any(fits(name, [p]) for name in names)}
@@ -545,7 +652,7 @@ def read_keys(file: Any, path: str, table: Table, first: int, end: int, events: 
             )
         return events[at]
     keys = np.empty((end - first, 3), ">u8")
-    for at, name in enumerate(INDEX):
+    for at, name in enumerate(table.index):
         keys[:, at] = _numbers(group, path, table, name, first, end)
     return keys.view("S24").reshape(-1)
 
@@ -587,5 +694,6 @@ def read_rows(dataset: Any, path: str, first: int, end: int) -> Any:
     """
     try:
         return dataset[first:end]
-    except OSError as error:
-        raise FileError(f"{path}: rows {first} to {end} of {dataset.name} cannot be read: {error}") from error
+    except (OSError, RuntimeError, ValueError, TypeError) as error:
+        kind = FileError if isinstance(error, OSError) else FormatError
+        raise kind(f"{path}: rows {first} to {end} of {dataset.name} cannot be read: {error}") from error

@@ -30,6 +30,9 @@ def hdf5_schema(
     fields: str | Iterable[str] | None = None,
     drop: str | Iterable[str] | None = None,
     namespace: str = "",
+    run: str | None = None,
+    subrun: str | None = None,
+    event: str | None = None,
 ) -> dict[str, Any]:
     """Return what products the groups of HDF5 files become, and write a header of C++ with their classes.
 
@@ -42,7 +45,7 @@ def hdf5_schema(
         The files; of several, a group must have the same datasets in all that have rows of it.
     cpp : str or path, optional
         The header to write.
-    groups, fields, drop, namespace
+    groups, fields, drop, namespace, run, subrun, event
         As of `ingest`.
 
     Returns
@@ -66,7 +69,7 @@ def hdf5_schema(
     >>> schema["rec.slc"]["type"], [member["name"] for member in schema["rec.slc"]["members"]]
     ('std::vector<hep::rec_slc>', ['nhit'])
     """
-    choice = choice_of(groups, fields, drop, namespace)
+    choice = choice_of(groups, fields, drop, namespace, (run, subrun, event))
     paths = [path for path, _ in resolve(files)]
     for path in paths:
         if kind_of(path) != "hdf5":
@@ -117,9 +120,12 @@ def _header(tables: list[Table], name: str, paths: list[str], namespace: str) ->
         "///     std::vector<CLASS> rows;\n",
         "///     load(event, rows);      // of fb::Item and hepnos::Event; false if the event has none\n",
         "///\n",
+        "/// Types of products have the namespace that `fb ingest` was given: where it was another, all is false.\n",
+        "///\n",
         "/// Made by `fb hdf5-schema`.\n",
         f"#ifndef {guard}\n#define {guard}\n\n",
-        "#include <femtobarn.hpp>\n\n#include <array>\n#include <cstddef>\n#include <cstdint>\n#include <string>\n"
+        "#include <femtobarn.hpp>\n#include <femtobarn/hint.hpp>\n\n"
+        "#include <array>\n#include <cstddef>\n#include <cstdint>\n#include <string>\n"
         "#include <string_view>\n#include <type_traits>\n#include <vector>\n\n",
         classes,
         "".join(_described(table) if _is_plain(table) else _codec(table) for table in tables),
@@ -143,6 +149,8 @@ def _short(table: Table) -> str:
 
 def _class(table: Table) -> str:
     name, label = _short(table), _literal(table.group)
+    # a function of C may have the name of the class
+    full = f"struct ::{table.class_name}"
     members = "".join(f"    {one.type} {one.member}; // {_comment(one.dataset)}\n" for one in table.columns)
     lines = [f"/// A row of {_comment(table.group)}.\nstruct {name} {{\n{members}}};\n"]
     if _is_plain(table):
@@ -151,16 +159,18 @@ def _class(table: Table) -> str:
         lines.append(
             "\n/// Where rows are members of other classes, which Boost stores.\n"
             "template <class Archive>\n"
-            f"void serialize(Archive &{archive}, {name} &{row}, const unsigned int) {{\n{saved}}}\n"
+            f"void serialize(Archive &{archive}, {full} &{row}, const unsigned int) {{\n{saved}}}\n"
         )
     else:
         lines.append(
             "\n// It has texts or lists: femtobarn.hpp loads it, and hepnos.hpp, which takes Boost's form, does not.\n"
         )
     lines.append(
-        f"\ntemplate <class Item>\nbool load(const Item &item, std::vector<{name}> &rows) {{\n"
-        f"    return item.load({label}, rows);\n}}\n"
-        f"\ntemplate <class Item>\nvoid store(Item &&item, const std::vector<{name}> &rows) {{\n"
+        f"\ntemplate <class Item>\nbool load(const Item &item, std::vector<{full}> &rows) {{\n"
+        f"    const bool is_there = item.load({label}, rows);\n"
+        f"    if (!is_there) {{\n        ::fb::detail::hint_of_type<std::vector<{full}>>(item, {label});\n    }}\n"
+        "    return is_there;\n}\n"
+        f"\ntemplate <class Item>\nvoid store(Item &&item, const std::vector<{full}> &rows) {{\n"
         f"    item.store({label}, rows);\n}}\n"
     )
     return "".join(lines)
@@ -174,9 +184,10 @@ def _literal(text: str) -> str:
 
 def _described(table: Table) -> str:
     """Return the description of a class, as FB_DESCRIBE makes it of up to 64 members."""
-    name = f"::{table.class_name}"
+    own = f"::{table.class_name}"
+    name = f"struct {own}"
     visits = "".join(
-        f"        visit(::fb::detail::Tag<decltype({name}::{one.member})>(), {_literal(one.member)}, "
+        f"        visit(::fb::detail::Tag<decltype({own}::{one.member})>(), {_literal(one.member)}, "
         f"offsetof({name}, {one.member}));\n"
         for one in table.columns
     )
@@ -190,7 +201,7 @@ def _described(table: Table) -> str:
 
 def _codec(table: Table) -> str:
     """Return how rows with texts or lists become bytes, and come back: member by member, nothing between."""
-    name = f"::{table.class_name}"
+    name = f"struct ::{table.class_name}"
     put = "".join(f"            put(bytes, row.{one.member});\n" for one in table.columns)
     take = "".join(f"            take(bytes, row.{one.member});\n" for one in table.columns)
     return f"""

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +26,8 @@ from femtobarn._open import resolve, settings_of
 from femtobarn._products import column
 from femtobarn._progress import Progress
 from femtobarn._repr import format_bytes, format_seconds, plural
-from femtobarn._warnings import warn_of_left_out
-from femtobarn.errors import ExistsError, FemtobarnError, FileError, FormatError, UsageError
+from femtobarn._warnings import warn_of_left_out, warn_outside
+from femtobarn.errors import ExistsError, FemtobarnError, FileError, FormatError, UnreadableWarning, UsageError
 
 if TYPE_CHECKING:
     from femtobarn._open import Files
@@ -40,6 +40,7 @@ _CONFLICTS = ("raise", "keep", "replace")
 _MAX_ITEMS = 1 << 16
 _MAX_BYTES = 32 << 20
 _WORTH = 64 << 20  # bytes of files for which processes are started, which takes seconds
+_EMPTY = "the file gave no event"
 _NOTE = "ingested"  # the beginning of the labels of notes of files
 
 
@@ -129,9 +130,9 @@ def ingest(
     drop: str | Iterable[str] | None = None,
     namespace: str = "",
     tree: str | None = None,
-    run: str | int = "run",
-    subrun: str | int = "luminosityBlock",
-    event: str = "event",
+    run: str | int | None = None,
+    subrun: str | int | None = None,
+    event: str | int | None = None,
     collections: bool = False,
     on_conflict: str = "raise",
     again: bool = False,
@@ -162,12 +163,13 @@ def ingest(
     drop : str or list of str, optional
         Groups and datasets of HDF5 files that are left out, as ``*/batch``.
     namespace : str
-        The namespace of the classes of groups, as "hep".
+        The namespace of the classes of groups of HDF5 files, as "hep".
     tree : str, optional
         The name of the ntuple or tree in ROOT files; a name behind the path wins.
-    run, subrun, event : str
-        The fields of ROOT files that have the numbers of each event; for `run` and `subrun` also a number, which all
-        events have.
+    run, subrun, event : str or int, optional
+        What has the numbers of each event: the datasets of HDF5 files, by default "run", "subrun" and "evt"; the fields
+        of ROOT files, by default "run", "luminosityBlock" and "event". Of ROOT files `run` and `subrun` may be numbers,
+        which all events have, and `event` that of the first entry, from which on they are counted.
     collections : bool
         Whether ``nMuon`` and ``Muon_pt``, ``Muon_eta``, … of NanoAOD become one product ``Muon``.
     on_conflict : str
@@ -210,13 +212,16 @@ def ingest(
     """
     started = time.monotonic()
     _check(dataset, on_conflict, workers)
-    choice = choice_of(groups, fields, drop, namespace)
+    numbers = {"run": run, "subrun": subrun, "event": event}
+    choice = choice_of(groups, fields, drop, namespace, numbers.values())
     settings = {} if storage_options is None else settings_of(storage_options)
-    root = {"tree": tree, "run": run, "subrun": subrun, "event": event, "collections": collections}
+    said = {name: number for name, number in numbers.items() if number is not None}
+    root = {"tree": tree, "collections": collections, **said}
     options = Options(choice, {**root, "storage_options": settings or None})
     pairs = resolve(files, settings)
     job = _Job(dataset, options, on_conflict)
     todo = job.find_todo(pairs, again)
+    _check_kinds([file.source for file in (*todo, *job.skipped)], options)
     is_mixed = any(file.source.kind == "root" for file in todo)
     # a field may be one of the ROOT files, of which their reader knows
     wanted = replace(choice, fields=()) if is_mixed else choice
@@ -239,6 +244,9 @@ def ingest(
                 bar.tick(done, total)
     job.report.seconds = time.monotonic() - started
     warn_of_left_out(job.unexpected, plural(len(todo), "file"), "ingested", "report's left_out")
+    if job.empty:
+        more = f" and {len(job.empty) - 5} more" if len(job.empty) > 5 else ""
+        warn_outside(f"{', '.join(job.empty[:5])}{more}: {_EMPTY}", UnreadableWarning)
     return job.report
 
 
@@ -251,6 +259,30 @@ def _check(dataset: Any, on_conflict: str, workers: int | None) -> None:
         raise UsageError(f"on_conflict is 'raise', 'keep' or 'replace', not {on_conflict!r}")
     if workers is not None and workers < 1:
         raise UsageError(f"workers must be 1 or more, not {workers}")
+
+
+def _check_kinds(sources: list[Source], options: Options) -> None:
+    """Raise if something is said that means nothing of files that there are."""
+    own = {kind: [source.path for source in sources if source.kind == kind] for kind in ("hdf5", "root")}
+    root, choice = options.root, options.choice
+    if own["hdf5"]:
+        path = own["hdf5"][0]
+        for name in ("tree", "collections"):
+            if root[name]:
+                raise UsageError(f"{path}: {name}= is of ROOT files, and this is HDF5; ingest one kind at a time")
+        for name in ("run", "subrun", "event"):
+            if str(root.get(name, "")).isdecimal():
+                raise UsageError(f"{path}: {name}= names a dataset of HDF5 files, and is no number")
+    if own["root"] and choice.namespace:
+        raise UsageError(
+            f"{own['root'][0]}: namespace= is of the classes of HDF5 files, and this is a ROOT file; ingest one kind "
+            "at a time"
+        )
+    if len(own["root"]) > 1 and str(root.get("event", "")).isdecimal():
+        raise UsageError(
+            f"{own['root'][1]}: events of several files would have the same numbers: with a number for event=, ingest "
+            "one file at a time, each with another run=, subrun= or event="
+        )
 
 
 @dataclass
@@ -271,6 +303,7 @@ class _Job:
     def __init__(self, dataset: DataSet, options: Options, on_conflict: str) -> None:
         self.report = IngestReport()
         self.unexpected: list[tuple[str, str]] = []
+        self.empty: list[str] = []
         self.skipped: list[_File] = []
         self._dataset = dataset
         self._store = dataset.datastore
@@ -329,6 +362,10 @@ class _Job:
         self.report.n_bytes += file.size
         self.report._leave_out(done.left_out)
         self.unexpected += done.unexpected.items()
+        if not file.products and not file.events:
+            name = _core.public_url(file.source.path)
+            self.report._leave_out({name: _EMPTY})
+            self.empty.append(name)
         if file.note is None:
             return
         if self._file(file.source).note != file.note:
@@ -339,6 +376,10 @@ class _Job:
 
     def write(self, file: _File, what: Any) -> None:
         """Write some events, or what a file has of runs, subruns and the dataset."""
+        for piece in _pieces(what) if isinstance(what, Chunk) else [what]:
+            self._write(file, piece)
+
+    def _write(self, file: _File, what: Any) -> None:
         path = file.source.path
         try:
             with self._store.write_batch(max_items=_MAX_ITEMS, max_bytes=_MAX_BYTES, overwrite=False) as batch:
@@ -390,6 +431,21 @@ class _Job:
             for key, value in different:
                 batch.store(key, name, value or b"")
             batch.close()
+
+
+def _pieces(chunk: Chunk) -> Iterator[Chunk]:
+    """Give events so many at a time that a batch holds all products of them: products of an event lie side by side.
+
+    Column by column, each batch of many events with many products would write to all of these places again.
+    """
+    n = max(1, _MAX_ITEMS // (len(chunk.products) + 1))
+    if len(chunk) <= n:
+        yield chunk
+        return
+    for first in range(0, len(chunk), n):
+        own = slice(first, first + n)
+        products = {name: values[own] for name, values in chunk.products.items()}
+        yield Chunk(chunk.run[own], chunk.subrun[own], chunk.event[own], products, chunk.types)
 
 
 def _store(batch: WriteBatch, dataset: DataSet, what: Any) -> int:

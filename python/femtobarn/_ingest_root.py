@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import fnmatch
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +16,7 @@ from femtobarn._chunk import Chunk
 from femtobarn._export_names import NUMBERS, noted
 from femtobarn._libraries import optional
 from femtobarn._open import open_pairs, resolve
-from femtobarn._patterns import patterns
+from femtobarn._patterns import fits, patterns
 from femtobarn._products import ColumnType
 from femtobarn._steps import step_entries
 from femtobarn.errors import KeyNotFoundError, UsageError
@@ -45,7 +44,7 @@ def chunks(
     drop: str | Iterable[str] | None = None,
     run: str | int = _NANOAOD[0],
     subrun: str | int = _NANOAOD[1],
-    event: str = _NANOAOD[2],
+    event: str | int = _NANOAOD[2],
     collections: bool = False,
     step: str | SupportsIndex = "64 MiB",
     threads: int | None = None,
@@ -68,10 +67,11 @@ def chunks(
         Names of fields that become products, and of those that do not; ``*`` and ``?`` stand for any characters.
     run, subrun, event : str
         The fields that say which event an entry is: integers that are not negative. A run or subrun that the file does
-        not say is given as a number, which all entries have.
+        not say is given as a number, which all entries have. A number for `event` is that of the first entry, from
+        which on they are counted.
     collections : bool
         Whether ``nMuon``, ``Muon_pt``, ``Muon_eta``, … become one product ``Muon``, a ``std::vector`` of a class of
-        this name with the members ``pt``, ``eta``, ….
+        this name with the members ``pt``, ``eta``, …. Where `fields` names some of these, ``nMuon`` need not be named.
     step : str or int
         Memory that a chunk may take, about, or a number of entries.
     threads : int, optional
@@ -106,7 +106,10 @@ def chunks(
     ntuple._warn_of_left_out()
     described = _described(ntuple)
     numbers = _numbers(ntuple, described, (run, subrun, event))
-    columns = _chosen(ntuple, [column for column in described if column.field not in numbers], fields, drop)
+    others = [column for column in described if column.field not in numbers]
+    columns = _chosen(ntuple, others, fields, drop)
+    if collections and fields is not None:
+        columns = _with_counters(columns, _chosen(ntuple, others, None, drop))
     for column in columns:
         if column.why is not None:
             raise UsageError(
@@ -116,7 +119,8 @@ def chunks(
     gathered = _gathered(columns) if collections else []
     within = {member.field for one in gathered for member in (one.counter, *one.members)}
     columns = [column for column in columns if column.field not in within]
-    _check_events(ntuple, numbers)
+    if _fields(numbers[2:]):  # others are counted
+        _check_events(ntuple, numbers)
     return _read(ntuple, numbers, columns, gathered, step)
 
 
@@ -198,16 +202,16 @@ def _frozen(classes: Iterable[Any]) -> tuple[tuple[str, tuple[tuple[str, str], .
 # -- which events ------------------------------------------------------------------------------------------------
 
 
-def _numbers(ntuple: NTuple, columns: list[_Column], wanted: tuple[str | int, str | int, str]) -> list[str]:
+def _numbers(ntuple: NTuple, columns: list[_Column], wanted: tuple[str | int, str | int, str | int]) -> list[str]:
     """Return the fields of run, subrun and event."""
     said = {column.number: column.field for column in columns if column.number is not None}
     if wanted == _NANOAOD and all(number in said for number in NUMBERS):
         return [said[number] for number in NUMBERS]
     types = {column.field: column.type.name for column in columns}
-    wanted = (str(wanted[0]), str(wanted[1]), wanted[2])
+    wanted = (str(wanted[0]), str(wanted[1]), str(wanted[2]))
     fields = _fields(wanted)
-    if len(set(fields)) != len(fields) or wanted[2] not in fields:
-        raise UsageError(f"run, subrun and event are three fields, not {wanted!r}; run and subrun may be numbers")
+    if len(set(fields)) != len(fields):
+        raise UsageError(f"run, subrun and event are three fields, or numbers, not {wanted!r}")
     for argument, name in zip(NUMBERS, wanted, strict=True):
         if name not in fields:
             continue
@@ -219,7 +223,7 @@ def _numbers(ntuple: NTuple, columns: list[_Column], wanted: tuple[str | int, st
             raise KeyNotFoundError(
                 f"{_where(ntuple)}: there is no field {name!r}, which would be the number of the {argument}; {hint}say "
                 f"which field it is by {argument}="
-                + ("" if argument == "event" else ", or give a number for all entries")
+                + (", or give that of the first entry" if argument == "event" else ", or give a number for all entries")
             )
         if not _INTEGER.fullmatch(types[name]):
             raise UsageError(
@@ -230,18 +234,23 @@ def _numbers(ntuple: NTuple, columns: list[_Column], wanted: tuple[str | int, st
 
 
 def _fields(numbers: Iterable[str]) -> list[str]:
-    """Return those of run, subrun and event that are fields; others are numbers that all entries have."""
+    """Return those of run, subrun and event that are fields; others are numbers."""
     return [name for name in numbers if not name.isdecimal()]
 
 
-def _numbers_of(ntuple: NTuple, fields: list[str], arrays: Mapping[str, Any]) -> list[npt.NDArray[np.uint64]]:
-    """Return the numbers of entries, which are what numbers may be."""
+def _numbers_of(
+    ntuple: NTuple, fields: list[str], arrays: Mapping[str, Any], start: int, n: int
+) -> list[npt.NDArray[np.uint64]]:
+    """Return the numbers of entries, `n` from one on, which are what numbers may be."""
     out = []
-    n = len(arrays[fields[2]])
     for argument, name in zip(NUMBERS, fields, strict=True):
         if name.isdecimal():
-            if int(name) >= _ABSENT:
+            counted = argument == "event"
+            if int(name) + (ntuple.num_entries if counted else 0) >= _ABSENT:
                 raise UsageError(f"{_where(ntuple)}: {argument}={name} stands for no {argument}")
+            if counted:
+                out.append(np.arange(n, dtype=np.uint64) + np.uint64(int(name) + start))
+                continue
             out.append(np.full(n, int(name), np.uint64))
             continue
         values = np.asarray(arrays[name])
@@ -279,8 +288,9 @@ def _check_events(ntuple: NTuple, fields: list[str]) -> None:
 def _all_numbers(ntuple: NTuple, fields: list[str]) -> Iterator[tuple[int, list[npt.NDArray[np.uint64]]]]:
     start = 0
     for arrays in _steps(ntuple, _fields(fields), "32 MiB"):
-        yield start, _numbers_of(ntuple, fields, arrays)
-        start += len(arrays[fields[2]])
+        n = len(arrays[fields[2]])
+        yield start, _numbers_of(ntuple, fields, arrays, start, n)
+        start += n
 
 
 def _mixed(numbers: list[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
@@ -304,7 +314,7 @@ def _chosen(
         found: set[str] = set()
         for pattern in patterns(argument, given):
             own = {column.field for column in columns if pattern in (column.field, column.label)}
-            own = own or {column.field for column in columns if fnmatch.fnmatchcase(column.field, pattern)}
+            own = own or {column.field for column in columns if fits(column.field, [pattern])}
             if not own:
                 reason = next((reason for name, reason in ntuple.skipped if name == pattern), None)
                 if reason is not None:
@@ -320,6 +330,17 @@ def _chosen(
         columns = [column for column in columns if column.field in wanted]
     left_out = taken("drop", drop)
     return [column for column in columns if column.field not in left_out]
+
+
+def _with_counters(columns: list[_Column], known: list[_Column]) -> list[_Column]:
+    """Return columns with those that count the items of collections of which some are among them."""
+    own = {column.field for column in columns}
+    counters = [
+        one.counter
+        for one in _gathered(known)
+        if one.counter.field not in own and any(member.field in own for member in one.members)
+    ]
+    return columns + counters
 
 
 def _gathered(columns: list[_Column]) -> list[_Collection]:
@@ -377,9 +398,14 @@ def _read(
 ) -> Iterator[Chunk]:
     own = [column.field for column in columns]
     within = [member.field for one in gathered for member in (one.counter, *one.members)]
+    wanted = [*_fields(numbers), *own, *within]
+    if not wanted:
+        raise UsageError(
+            f"{_where(ntuple)}: nothing is read of it: run, subrun and event are numbers, and no field is taken"
+        )
     start = 0
-    for arrays in _steps(ntuple, [*_fields(numbers), *own, *within], step):
-        run, subrun, event = _numbers_of(ntuple, numbers, arrays)
+    for arrays in _steps(ntuple, wanted, step):
+        run, subrun, event = _numbers_of(ntuple, numbers, arrays, start, len(arrays[wanted[0]]))
         products, types = _of_labels(columns, arrays)
         for one in gathered:
             products[one.label] = _zipped(ntuple, one, arrays, start)

@@ -94,7 +94,7 @@ def kind_of(path: str) -> str:
     Parameters
     ----------
     path : str
-        A path; files of servers are taken for ROOT files.
+        A path; files of servers are taken for ROOT files, but for those that are called as HDF5 files are.
 
     Returns
     -------
@@ -107,9 +107,16 @@ def kind_of(path: str) -> str:
         If it is not there.
     FormatError
         If it is neither.
+    UsageError
+        If it is a folder, or HDF5 on a server.
     """
     if _core.is_remote(path) or "://" in path:
+        public = _core.public_url(path)
+        if public.partition("?")[0].lower().endswith((".h5", ".hdf5", ".he5")):
+            raise UsageError(f"{public}: HDF5 files are read on this machine only: `fb cp` copies it here")
         return "root"
+    if Path(path).is_dir():
+        raise UsageError(f"{path}: this is a folder: give its files, as {os.path.join(path, '*.h5')!r}")  # noqa: PTH118
     try:
         with Path(path).open("rb") as file:
 
@@ -117,7 +124,8 @@ def kind_of(path: str) -> str:
                 file.seek(at)
                 return file.read(n)
 
-            if head(0, 4) == b"root":
+            # the first object of a ROOT file is at 100; a text may begin with "root" as well
+            if head(0, 4) == b"root" and int.from_bytes(head(8, 4)) <= 1 << 16:
                 return "root"
             if is_hdf5(head):
                 return "hdf5"

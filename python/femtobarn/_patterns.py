@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from femtobarn.errors import UsageError
@@ -42,3 +44,33 @@ def patterns(what: str, given: object) -> list[str]:
     if not all(isinstance(pattern, str) for pattern in all_given) or (what == "fields" and not all_given):
         raise UsageError(f"{what} is a name of a field, a pattern, or a list of these, not {given!r}")
     return all_given
+
+
+def fits(name: str, wanted: Iterable[str]) -> bool:
+    """Return whether a name fits one of some patterns, in which only * and ? stand for other characters.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    wanted : iterable of str
+        The patterns.
+
+    Returns
+    -------
+    bool
+        Whether one fits all of it.
+
+    Examples
+    --------
+    >>> from femtobarn._patterns import fits
+    >>> fits("Muon_pt", ["Jet_*", "Muon_?t"]), fits("a", ["[a]"])
+    (True, False)
+    """
+    return any(_pattern(pattern).fullmatch(name) for pattern in wanted)
+
+
+@lru_cache(1024)
+def _pattern(pattern: str) -> re.Pattern[str]:
+    marks = {"*": ".*", "?": "."}
+    return re.compile("".join(marks.get(part, re.escape(part)) for part in re.split(r"([*?])", pattern)), re.DOTALL)

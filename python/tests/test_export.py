@@ -224,6 +224,15 @@ def test_no_two_columns_have_one_name() -> None:
     assert names["x_a_2", "c"] == "x_a_2"
 
 
+def test_only_root_files_are_made(dataset: fb.DataSet, tmp_path: Path) -> None:
+    dataset.create_run(1).create_subrun(1).create_event(1).store("x", 1.5)
+    with pytest.raises(fb.UsageError, match=r"would be a ROOT file: call it \.root, and not \.txt"):
+        fb.export(dataset, tmp_path / "m.txt")
+    fb.export(dataset, tmp_path / "m.v2")
+    with pytest.raises(fb.FileError, match="overwrite=True, or -f in the shell, replaces it"):
+        fb.export(dataset, tmp_path / "m.v2")
+
+
 def test_a_file_that_is_there_stays(dataset: fb.DataSet, tmp_path: Path) -> None:
     dataset.create_run(1).create_subrun(1).create_event(1).store("x", 1.5)
     fb.export(dataset, tmp_path / "a.root")

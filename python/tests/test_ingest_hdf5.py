@@ -233,6 +233,7 @@ def tables(draw: Any) -> dict[str, dict[str, Any]]:
     return groups
 
 
+@pytest.mark.filterwarnings("ignore:.*gave no event")
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(groups=tables(), flat=st.booleans(), n_bytes=st.sampled_from([1, 200, 1 << 20]))
 def test_any_file_comes_back(tmp_path: Path, groups: Any, flat: bool, n_bytes: int) -> None:
@@ -282,6 +283,7 @@ def test_groups_in_groups_are_tables(tmp_path: Path) -> None:
     assert dataset[1][1][1].products() == [fb.Product("rec/slc", "std::vector<rec_slc>")]
 
 
+@pytest.mark.filterwarnings("ignore:.*gave no event")
 def test_events_numbered_by_a_concatenation(tmp_path: Path) -> None:
     spill = {**index([(2, 1, 5), (1, 1, 9), (1, 1, 7)]), "evt.seq": np.arange(3)}
     by_itself = {**index([(2, 1, 5), (1, 1, 7), (1, 1, 7)]), "evt.seq": [0, 2, 2], "n": [1, 2, 3]}
@@ -326,6 +328,164 @@ def test_what_cannot_be_is_an_error_that_says_where(tmp_path: Path, columns: Any
     with pytest.raises(error, match=message) as caught:
         fb.ingest(path, in_memory())
     assert str(path) in str(caught.value)
+
+
+def damage(path: Path, name: str) -> Path:
+    """Overwrite the header of an object."""
+    with h5py.File(path) as file:
+        at = h5py.h5o.get_info(file[name].id).addr
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(b"\xa5" * 16)
+    return path
+
+
+@pytest.mark.parametrize("name", ["spill", "rec.slc", "rec.slc/evt", "rec.slc/n"])
+def test_what_is_damaged_is_an_error_and_not_noted(tmp_path: Path, name: str) -> None:
+    groups = {"spill": index([(1, 1, 1)]), "rec.slc": {**index([(1, 1, 1)]), "n": [5]}}
+    path = damage(write(tmp_path / "a.h5", groups), name)
+    dataset = in_memory()
+    for _ in range(2):  # it was not noted
+        with pytest.raises(fb.FormatError, match="may be damaged") as caught:
+            fb.ingest(path, dataset)
+        assert str(path) in str(caught.value)
+        assert name in str(caught.value)
+    if name == "rec.slc/n":
+        assert fb.ingest(path, dataset, drop="rec.slc/n").events == 1
+
+
+def test_links_to_what_is_damaged_do_not_lead_nowhere(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.h5", {"rec.slc": {**index([(1, 1, 1)]), "n": [5]}, "x": index([(1, 1, 1)])})
+    other = write(tmp_path / "b.h5", {"y": index([(1, 1, 1)])})
+    with h5py.File(path, "a") as file:
+        file["rec.slc/soft"] = h5py.SoftLink("/x/gone")
+        file["rec.slc/far"] = h5py.ExternalLink("none.h5", "/y")
+        file["rec.slc/further"] = h5py.ExternalLink("b.h5", "/z")
+    with pytest.warns(fb.UnreadableWarning, match="nowhere|left out"):
+        report = fb.ingest(path, in_memory())
+    assert {f"rec.slc/{name}" for name in ("soft", "far", "further")} == set(report.left_out)
+    with h5py.File(path, "a") as file:
+        file["rec.slc/z"] = h5py.ExternalLink("b.h5", "/y/evt")
+    damage(other, "y/evt")
+    with pytest.raises(fb.FormatError, match=r"'rec\.slc/z' cannot be read"):
+        fb.ingest(path, in_memory())
+
+
+def test_links_in_circles_are_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.h5", {"rec/slc": index([(1, 1, 1)])})
+    with h5py.File(path, "a") as file:
+        file["rec/again"] = file["/rec"]
+    with pytest.raises(fb.FormatError, match=r"a\.h5: group 'rec/again' is one that it is in"):
+        fb.ingest(path, in_memory())
+    with h5py.File(path, "a") as file:
+        del file["rec/again"]
+        file["p"] = h5py.SoftLink("/q")
+        file["q"] = h5py.SoftLink("/p")
+    with pytest.raises(fb.FormatError, match=r"a\.h5: 'p' cannot be read"):
+        fb.ingest(path, in_memory())
+
+
+def test_groups_without_end_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        at = file
+        for _ in range(3000):
+            at = at.create_group("g")
+    with pytest.raises(fb.FormatError, match=r"a\.h5: group 'g/.*more than 64 deep"):
+        fb.ingest(path, in_memory())
+    with h5py.File(path, "w") as file:
+        at = file.create_group("g")
+        for _ in range(40):
+            at["b"] = at.create_group("a")
+            at = at["a"]
+    with pytest.raises(fb.FormatError, match="more than 131072 groups"):
+        fb.ingest(path, in_memory())
+
+
+@pytest.mark.parametrize("chunks", [None, (1024,)])
+def test_rows_that_were_never_written_are_bounded(tmp_path: Path, chunks: Any) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        for name in hdf5_files.INDEX:
+            file.create_dataset(f"rec.slc/{name}", (10**11,), "u4", chunks=chunks)
+    with pytest.raises(fb.FormatError, match=r"a\.h5: dataset 'run' of group 'rec.slc' has 100000000000 values"):
+        fb.ingest(path, in_memory())
+
+
+def test_a_file_without_events_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.h5", {"spill": index([])})
+    with pytest.warns(fb.UnreadableWarning, match=r"a\.h5: the file gave no event"):
+        report = fb.ingest(path, in_memory())
+    assert f"left out: {path}: the file gave no event" in str(report)
+
+
+def test_other_columns_may_have_the_numbers(tmp_path: Path) -> None:
+    groups = {
+        "spill": {"run_number": [7, 7], "sub": [1, 1], "event": [3, 4], "run": [0, 0], "pot": [1.5, 2.5]},
+        "rec.slc": {"run_number": [7, 7], "sub": [1, 1], "event": [3, 3], "n": [5, 6]},
+    }
+    path = write(tmp_path / "a.h5", groups)
+    numbers = {"run": "run_number", "subrun": "sub", "event": "event"}
+    dataset = in_memory()
+    fb.ingest(path, dataset, **numbers)
+    assert [event._numbers() for event in dataset.events()] == [(7, 1, 3), (7, 1, 4)]
+    assert dataset[7][1][3].load("rec.slc").tolist() == [{"n": 5}, {"n": 6}]
+    assert dataset[7][1][4].load("spill").tolist() == [{"pot": 2.5, "run": 0}]
+    members = fb.hdf5_schema(path, **numbers)["rec.slc"]["members"]
+    assert [member["name"] for member in members] == ["n"]
+
+
+@pytest.mark.parametrize("on_conflict", ["raise", "keep"])
+def test_events_are_written_side_by_side(
+    dataset: fb.DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_conflict: str
+) -> None:
+    path = many_groups(tmp_path / "a.h5")
+    monkeypatch.setattr("femtobarn._ingest._MAX_ITEMS", 50)
+    report = fb.ingest(path, dataset, on_conflict=on_conflict)
+    for group in ("spill", "rec.g0.x y", "rec.g3.x y"):
+        check(dataset, path, group)
+    again = fb.ingest(path, dataset, on_conflict=on_conflict, again=True)
+    assert (report.events, again.events, again.kept, again.products) == (200, 200, report.products, 0)
+
+
+@pytest.mark.parametrize(("given", "message"), [({"tree": "x"}, "tree="), ({"collections": True}, "collections=")])
+def test_what_is_of_root_files_is_told(tmp_path: Path, given: Any, message: str) -> None:
+    path = write(tmp_path / "a.h5", {"spill": index([(1, 1, 1)])})
+    with pytest.raises(fb.UsageError, match=f"{message} is of ROOT files"):
+        fb.ingest(path, in_memory(), **given)
+    with pytest.raises(fb.UsageError, match="run= names a dataset"):
+        fb.ingest(path, in_memory(), run=3)
+
+
+def test_what_is_no_file_of_events_is_told_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "passwd").write_text("root:x:0:0:root:/root:/bin/bash\n" * 20)
+    with pytest.raises(fb.FormatError, match="neither HDF5 nor a ROOT file: it begins with"):
+        fb.ingest(tmp_path / "passwd", in_memory())
+    with pytest.raises(fb.UsageError, match=r"this is a folder: give its files, as '.*/\*\.h5'"):
+        fb.ingest(tmp_path, in_memory())
+    with pytest.raises(fb.UsageError, match="HDF5 files are read on this machine only"):
+        fb.ingest("http://127.0.0.1:9/a.h5?token=1", in_memory())
+
+
+def test_the_program_tells_of_its_own_options_and_leaves_nothing(tmp_path: Path) -> None:
+    store = f"dir:{tmp_path / 'store'}"
+    fb.write(tmp_path / "a.root", {"x": [1]})
+    told = fb_program("ingest", tmp_path / "a.root", "--into", store, "--dataset", "a/b")
+    assert told.returncode == 3
+    assert "there is no field 'run'" in told.stderr
+    assert "by --run, or give" in told.stderr
+    assert list(fb.DataStore.connect(store).root.datasets()) == []
+    assert fb_program("ingest", tmp_path / "a.root", "--into", "mystore", "--dataset", "a").stderr == (
+        "fb: mystore is no event store: did you mean dir:mystore?\n"
+    )
+    numbers = ["--run", "1", "--subrun", "2", "--event", "0"]
+    done = fb_program("ingest", tmp_path / "a.root", "--into", store, "--dataset", "a/b", *numbers)
+    assert done.returncode == 0, done.stderr
+    out = tmp_path / "out.root"
+    exported = fb_program("export", store, out, "--dataset", "a/b")
+    assert exported.stdout == f"ExportReport '{out}': 1 event, 2 columns, ntuples Events, Events_dataset\n"
+    again = fb_program("export", store, out, "--dataset", "a/b")
+    assert again.stderr == f"fb: {out} is there already: -f replaces it\n"
 
 
 def test_what_is_dropped_is_in_no_way(tmp_path: Path) -> None:
@@ -736,3 +896,83 @@ def test_programs_of_hepnos_load_real_files(tmp_path: Path, need_program: Any, s
             wanted += [f"{event} {row['ncells']} {row['cvnmap'][3]}" for row in rows]
             wanted.append(f"{event} 1")
     assert found == wanted
+
+
+NAMES_PROGRAM = """
+#include <cmath>
+#include <ctime>
+#include "nova.hpp"
+#include <iostream>
+int main(int, char **argv) {
+    const fb::Store store = fb::Store::connect(argv[1]);
+    const fb::Item event(store.dataset("nova")[1][1][1]);
+    std::vector<NAMESPACE::NULL_> null;
+    std::vector<NAMESPACE::load_> loads;
+    std::vector<NAMESPACE::fb_> fbs;
+    std::vector<NAMESPACE::nhit> hits;
+    std::cout << (load(event, null) && null[0].class_ == 1 && null[0].errno_ == 2 && null[0].NAN_ == 3) << '\\n'
+              << load(event, loads) << load(event, fbs) << (load(event, hits) && hits[0].nhit == 4) << '\\n';
+}
+"""
+
+
+@pytest.mark.parametrize("namespace", ["", "hep"])
+def test_names_that_cpp_has_for_itself_get_an_underscore(tmp_path: Path, need_program: Any, namespace: str) -> None:
+    values = {name: index([(1, 1, 1)]) for name in ("fb", "load", "store", "time", "index", "tm", "int", "Item", "row")}
+    values |= {
+        name: index([(1, 1, 1)]) for name in ("Archive", "rows", "item", "std", "linux", "M_PI", "hepnos", "sin")
+    }
+    values |= {
+        "NULL": {**index([(1, 1, 1)]), "class": [1], "errno": [2], "NAN": [3]},
+        "nhit": {**index([(1, 1, 1)]), "nhit": [4], "load": [5], "fb": [6], "visit": [7], "Archive": [8]},
+        "time": {**index([(1, 1, 1)]), "NULL": ["a"], "bytes": [5], "put": [6], "row": [7]},
+    }
+    path = write(tmp_path / "a.h5", values)
+    url = f"dir:{tmp_path / 'store'}"
+    dataset = fb.DataStore.connect(url).root.create_dataset("nova")
+    fb.ingest(path, dataset, namespace=namespace)
+    schema = fb.hdf5_schema(path, cpp=tmp_path / "nova.hpp", namespace=namespace)
+    assert {(product.label, product.type) for product in dataset[1][1][1].products()} == {
+        (label, one["type"]) for label, one in schema.items()
+    }
+    del dataset
+    program = NAMES_PROGRAM.replace("NAMESPACE", namespace)
+    assert run_cpp(program, tmp_path, need_program, url) == ["1", "111"]
+
+
+HINT_PROGRAM = """
+#include <hepnos.hpp>
+#include "nova.hpp"
+#include <iostream>
+
+int main(int, char **argv) {
+    std::cerr.rdbuf(std::cout.rdbuf());
+    std::vector<hep::rec_slc> rows;
+    {
+        const fb::Store store = fb::Store::connect(argv[1]);
+        for (int i = 0; i < 3; ++i) {
+            std::cout << load(fb::Item(store.dataset("nova")[1][1][1]), rows) << std::endl;
+        }
+    }
+    std::vector<hep::rec_vtx> others;
+    hepnos::DataStore store = hepnos::DataStore::connect("na+sm", argv[1]);
+    std::cout << load(store.root()["nova"][1][1][1], others) << std::endl;
+}
+"""
+
+
+def test_another_namespace_is_told(tmp_path: Path, need_program: Any) -> None:
+    if not Path("/usr/include/boost/archive").is_dir() and os.environ.get("FEMTOBARN_REQUIRE_ALL") != "1":
+        pytest.skip("Boost.Serialization is not installed")
+    groups = {name: {**index([(1, 1, 1)]), "n": [5]} for name in ("rec.slc", "rec.vtx")}
+    path = write(tmp_path / "a.h5", groups)
+    url = f"dir:{tmp_path / 'store'}"
+    dataset = fb.DataStore.connect(url).root.create_dataset("nova")
+    fb.ingest(path, dataset)
+    fb.hdf5_schema(path, cpp=tmp_path / "nova.hpp", namespace="hep")
+    del dataset
+    lines = run_cpp(HINT_PROGRAM, tmp_path, need_program, url, libraries=("-lboost_serialization",))
+    told = (
+        "femtobarn: there is no product rec.{0} of the type std::vector<hep::rec_{0}>, but one of std::vector<rec_{0}>"
+    )
+    assert [line.partition(": is the")[0] for line in lines] == [told.format("slc"), *"000", told.format("vtx"), "0"]

@@ -100,10 +100,31 @@ pub enum StoreAction {
     Down(StorePathArgs),
     /// Show what the servers in a folder do; exit code 1 if not all of the store is served
     Status(StorePathArgs),
+    /// List the datasets of a store; or what is in one of them: datasets, runs, subruns, events and products
+    Ls(StoreLsArgs),
     /// Delete objects beside a store that no product refers to, as crashes leave them
     Sweep(StoreSweepArgs),
     /// Say that the objects beside a store were moved to another place, with their names
     Moved(StoreMovedArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct StoreLsArgs {
+    /// The store: dir:PATH, redis://HOST:PORT, or the path of a configuration
+    #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
+    pub store: String,
+    /// A dataset in it, as fermilab/nova: its events and products are counted, which reads the names of all products
+    #[arg(value_name = "PATH")]
+    pub path: Option<String>,
+    /// Of the dataset, this run only
+    #[arg(long, value_name = "N", requires = "path")]
+    pub run: Option<u64>,
+    /// Of the run, this subrun only
+    #[arg(long, value_name = "N", requires = "run")]
+    pub subrun: Option<u64>,
+    /// Of the subrun, this event only
+    #[arg(long, value_name = "N", requires = "subrun")]
+    pub event: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -161,15 +182,17 @@ pub struct IngestArgs {
     /// The ntuple or tree in ROOT files
     #[arg(long, value_name = "NAME")]
     pub tree: Option<String>,
-    /// The field of ROOT files that has the number of the run, or a number for all events
-    #[arg(long, value_name = "FIELD", default_value = "run")]
-    pub run: String,
-    /// The field of ROOT files that has the number of the subrun, or a number for all events
-    #[arg(long, value_name = "FIELD", default_value = "luminosityBlock")]
-    pub subrun: String,
-    /// The field of ROOT files that has the number of the event
-    #[arg(long, value_name = "FIELD", default_value = "event")]
-    pub event: String,
+    /// What has the number of the run: a dataset of HDF5 files or a field of ROOT files, of these also a number for all events
+    /// [default: run]
+    #[arg(long, value_name = "NAME")]
+    pub run: Option<String>,
+    /// What has the number of the subrun, likewise [default: subrun in HDF5 files, luminosityBlock in ROOT files]
+    #[arg(long, value_name = "NAME")]
+    pub subrun: Option<String>,
+    /// What has the number of the event; of ROOT files also the number of the first, from which on they are counted [default: evt
+    /// in HDF5 files, event in ROOT files]
+    #[arg(long, value_name = "NAME")]
+    pub event: Option<String>,
     /// Make one product of the fields of a collection, as nMuon, Muon_pt and Muon_eta
     #[arg(long)]
     pub collections: bool,
@@ -204,6 +227,15 @@ pub struct Hdf5SchemaArgs {
     /// The namespace of the classes, as hep
     #[arg(long, value_name = "NAME", default_value = "")]
     pub namespace: String,
+    /// The dataset with the number of the run [default: run]
+    #[arg(long, value_name = "DATASET")]
+    pub run: Option<String>,
+    /// The dataset with the number of the subrun [default: subrun]
+    #[arg(long, value_name = "DATASET")]
+    pub subrun: Option<String>,
+    /// The dataset with the number of the event [default: evt]
+    #[arg(long, value_name = "DATASET")]
+    pub event: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -36,6 +36,7 @@ mod schema;
 mod selection;
 mod stats;
 mod store;
+mod store_ls;
 mod table;
 mod target;
 mod units;

@@ -53,6 +53,9 @@ pub fn hdf5_schema(
         "fields": args.fields,
         "drop": args.drop,
         "namespace": args.namespace,
+        "run": args.run,
+        "subrun": args.subrun,
+        "event": args.event,
     });
     run("hdf5-schema", &given, python, json, out)
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::args::{StoreAction, StoreMovedArgs, StoreSweepArgs, StoreUpArgs};
 use crate::failure::{Failure, code};
 use crate::output::Output;
+use crate::store_ls;
 use crate::table::{Table, printable};
 use crate::units;
 
@@ -19,6 +20,7 @@ pub fn run(action: &StoreAction, json: bool, out: &mut Output<'_>) -> Result<i32
         StoreAction::Up(args) => up(args, json, out),
         StoreAction::Down(args) => down(&args.path, json, out),
         StoreAction::Status(args) => status(&args.path, json, out),
+        StoreAction::Ls(args) => store_ls::run(args, json, out),
         StoreAction::Sweep(args) => sweep(args, json, out),
         StoreAction::Moved(args) => moved(args, json, out),
     }

@@ -10,6 +10,18 @@ use femtobarn::url::{expand, is_remote, split_remote};
 
 use crate::failure::{Failure, code};
 
+/// Whether this is the URL of an event store.
+fn is_store(text: &str) -> bool {
+    ["redis", "rediss", "valkey", "valkeys"]
+        .iter()
+        .any(|scheme| {
+            text.strip_prefix(scheme)
+                .is_some_and(|rest| rest.starts_with("://"))
+        })
+        || text.starts_with("dir:")
+        || text.starts_with("memory:") && !text.starts_with("memory://")
+}
+
 /// A file, and the path of an object in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
@@ -29,6 +41,13 @@ impl Target {
             let (file, name) = split_remote(text);
             let name = name.map(str::to_owned);
             return Ok(Self { file, name });
+        }
+        if is_store(text) && !Path::new(text).exists() {
+            let message = format!("{}: this is an event store, and no file", public(text));
+            return Err(Failure {
+                next: Some("`fb store ls STORE` lists what is in one".into()),
+                ..Failure::new(code::USAGE, "usage", message)
+            });
         }
         if is_for_others(text) {
             let url = public(text);

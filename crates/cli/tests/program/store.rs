@@ -2,7 +2,101 @@
 
 use femtobarn_testkit::can_start_redis;
 
+use femtobarn::events::{DataStore, ObjectOptions, ProductName};
+use serde_json::json;
+
 use crate::support::{document, failure, fb, good};
+
+#[test]
+fn what_is_in_a_store_is_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("dir:{}", folder.path().join("a store").display());
+    let store = DataStore::connect(&url, ObjectOptions::default()).unwrap();
+    let nova = store.root().create_dataset("fermilab/nova").unwrap();
+    nova.create_dataset("inner").unwrap();
+    let name = |label, kind| ProductName::new(label, kind).unwrap();
+    let put = |descriptor, name: &ProductName| {
+        let overwrite = femtobarn::events::Overwrite::default();
+        store
+            .store(descriptor, name, b"12345678", overwrite)
+            .unwrap();
+    };
+    for run in [3, 70] {
+        let run = nova.create(run).unwrap();
+        put(run.descriptor(), &name("pot", "double"));
+        for number in 0..run.number().unwrap() {
+            let subrun = run.create(number).unwrap();
+            for event in 0..2 {
+                let event = subrun.create(event).unwrap();
+                if event.number() == Some(1) {
+                    put(event.descriptor(), &name("x", "double"));
+                }
+            }
+        }
+    }
+    for file in ["ingested/a.h5/1", "ingested/b.h5/2"] {
+        put(nova.descriptor(), &name(file, "std::string"));
+    }
+    // read, whoever writes
+    let all = good(&["store", "ls", &url]);
+    assert_eq!(
+        all.lines().skip(2).map(str::trim_end).collect::<Vec<_>>(),
+        [
+            "fermilab                0",
+            "fermilab/nova           2",
+            "fermilab/nova/inner     0"
+        ]
+    );
+    let listed = good(&["store", "ls", &url, "fermilab/nova"]);
+    let words: Vec<String> = listed
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    for line in [
+        "2 runs, 73 subruns, 146 events",
+        "fermilab/nova/inner",
+        "70 70 140",
+        "pot double run 2",
+        "x double event 73",
+        "ingested/… std::string dataset 2",
+    ] {
+        assert!(words.iter().any(|found| found == line), "{line}: {listed}");
+    }
+    let run = good(&["store", "ls", &url, "fermilab/nova", "--run", "70"]);
+    assert!(
+        run.starts_with("70 subruns, 140 events\n") && run.contains("and 50 more"),
+        "{run}"
+    );
+    let told = document(&["store", "ls", &url, "fermilab/nova", "--run", "3"]);
+    assert_eq!(told["subruns"][2], json!({"subrun": 2, "events": 2}));
+    assert_eq!((&told["run"], &told["events"]), (&json!(3), &json!(6)));
+    let at = ["--run", "3", "--subrun", "0", "--event", "1"];
+    let told = document(&[&["store", "ls", &url, "fermilab/nova"][..], &at].concat());
+    let product = json!({"label": "x", "type": "double", "of": "event", "number": 1});
+    assert_eq!(told["products"], json!([product]));
+    for args in [&["fermilab/no"][..], &["fermilab/nova", "--run", "4"]] {
+        let error = failure(&[&["store", "ls", &url][..], args].concat(), 3);
+        assert_eq!(error["kind"], "not-in-store");
+    }
+    failure(&["store", "ls", &url, "fermilab/nova", "--subrun", "4"], 2);
+    drop(store);
+    failure(&["store", "ls", "dir:no/such"], 3);
+}
+
+#[test]
+fn a_store_is_no_file() {
+    for url in ["dir:/tmp/no/store", "redis://user:hidden@127.0.0.1:1"] {
+        for verb in ["ls", "info"] {
+            let done = fb(&[verb, url]);
+            assert_eq!(done.code, 2);
+            assert!(
+                done.err.contains("fb store ls") && !done.err.contains("hidden"),
+                "{}",
+                done.err
+            );
+        }
+    }
+}
 
 #[test]
 fn a_local_cluster_is_started_and_ended() {
