@@ -16,7 +16,7 @@ from femtobarn.errors import KeyNotFoundError, UsageError
 if TYPE_CHECKING:
     from femtobarn._datastore import DataStore, Product, WriteBatch
 
-__all__ = ["Container", "DataSet", "Event", "Run", "SubRun", "at_least", "check_columns", "find_product"]
+__all__ = ["Container", "DataSet", "Event", "Run", "SubRun", "at_least", "check_columns", "find_products"]
 
 _ABSENT = 2**64 - 1
 _PAGE = 4096
@@ -404,27 +404,38 @@ class _Holder(Container, Generic[_Child]):
             If events have products of the label with several types, and none is given.
         """
         wanted = [products] if isinstance(products, str | tuple) else list(products)
-        names = [self._resolve(product) for product in wanted]
+        names = self._resolve(wanted)
         check_columns(names, numbers)
         batch = self._store._core.arrays(self._key, names, numbers)
         single = names[0][0] if isinstance(products, str | tuple) and not numbers else None
         return plain_output(batch, single, library)
 
-    def _resolve(self, product: str | tuple[str, Any]) -> tuple[str, str]:
-        """Return the label and the type of a product of its events."""
-        if not isinstance(product, str):
-            label, kind = product
-            return checked_text(label, "label"), type_name_of(kind)
-        return find_product(self, product)
+    def _resolve(self, products: Iterable[str | tuple[str, Any]]) -> list[tuple[str, str]]:
+        """Return the labels and the types of products of its events; those without a type are looked for together."""
+        wanted = list(products)
+        found = find_products(self, [one for one in wanted if isinstance(one, str)])
+        names = []
+        for one in wanted:
+            if isinstance(one, str):
+                names.append(found[one])
+            else:
+                label, kind = one
+                names.append((checked_text(label, "label"), type_name_of(kind)))
+        return names
 
 
-def find_product(holder: _Holder[Any], label: str) -> tuple[str, str]:
-    """Return the label and the type of a product that events have, by the names of all that they have."""
+def find_products(holder: _Holder[Any], labels: list[str]) -> dict[str, tuple[str, str]]:
+    """Return the labels and the types of products that events have, by the names of all that they have."""
     counts: dict[tuple[str, str], int] = {}
-    for subrun in _subruns(holder):
+    for subrun in _subruns(holder) if labels else ():
         for name, kind, n_events, _ in holder._store._core.name_counts(subrun._key)[1]:
             if n_events:
                 counts[name, kind] = counts.get((name, kind), 0) + n_events
+    return {label: _only_one(holder, label, counts) for label in labels}
+
+
+def _only_one(holder: _Holder[Any], label: str, counts: dict[tuple[str, str], int]) -> tuple[str, str]:
+    """Return the product of a label, of which there is one type."""
     kinds = {kind: n for (name, kind), n in counts.items() if name == label}
     if len(kinds) > 1:
         types = ", ".join(f"{kind!r} ({plural(n, 'event')})" for kind, n in sorted(kinds.items()))

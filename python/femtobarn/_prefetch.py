@@ -178,7 +178,7 @@ class Prefetcher:
         EventBatch
             Events with the products.
         """
-        names = [container._resolve(product) for product in self._products]
+        names = container._resolve(self._products)
         loader = self._store._core.loader(container._key, names, self._batch_size, self._ahead)
         try:
             for events in loader:

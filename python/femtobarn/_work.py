@@ -131,7 +131,7 @@ class StoreWork:
     def __init__(self, container: _Holder[Any], products: tuple[str | tuple[str, Any], ...]) -> None:
         self._store: DataStore = container._store
         self._key = container._key
-        self._products = [container._resolve(product) for product in products]
+        self._products = container._resolve(products)
         self.name = f"{self._store.url} {container}"
 
     def identity(self) -> dict[str, str]:
