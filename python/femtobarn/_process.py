@@ -156,7 +156,7 @@ def process(
             output_batch_size = min(_BATCH, input_batch_size) if isinstance(work, StoreWork) else input_batch_size
         task = Task(function, by == "event", reduce, on_error == "skip")
         if comm is None or comm.rank == 0:
-            identity = {} if checkpoint is None else _identity(work, task, by, output_batch_size, on_error)
+            identity = {} if checkpoint is None else _identity(work, task, by, output_batch_size)
             state = Checkpoint(checkpoint, identity)
             pool = _pool(work, task, executor, workers)
     except BaseException as error:
@@ -193,13 +193,12 @@ def _check(by: str, on_error: str, workers: int | None, function: Any, reduce: A
         raise UsageError(f"reduce is a function of two results, not {reduce!r}")
 
 
-def _identity(work: Work, task: Task, by: str, size: int, on_error: str) -> dict[str, str]:
+def _identity(work: Work, task: Task, by: str, size: int) -> dict[str, str]:
     """Return what must be the same for a run to be continued."""
     return {
         **work.identity(),
         "by": by,
         "output_batch_size": str(size),
-        "on_error": on_error,
         "function": described(task.function),
         "reduce": "none" if task.reduce is None else described(task.reduce),
     }
