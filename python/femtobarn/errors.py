@@ -7,6 +7,8 @@ the same in Rust, C and Python.
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 __all__ = [
     "ChecksumError",
     "ExistsError",
@@ -105,6 +107,10 @@ class ResourceError(FemtobarnError, MemoryError):
     """There is not enough memory, or a limit forbids to take it."""
 
     kind = "resource"
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Make one as Exception does: MemoryError refuses where it is called by name, as by tblib, for these bases."""
+        return Exception.__new__(cls, *args)
 
 
 class UnreadableWarning(UserWarning):
