@@ -68,6 +68,13 @@ def need_program():
 
 
 @pytest.fixture(scope="session")
+def boost():
+    """Boost.Serialization, by which programs of HEPnOS store."""
+    if not Path("/usr/include/boost/archive").is_dir():
+        missing("Boost.Serialization is not installed")
+
+
+@pytest.fixture(scope="session")
 def need_store():
     """A function that insists on an object store."""
     import installed

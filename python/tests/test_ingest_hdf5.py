@@ -876,9 +876,8 @@ int main(int, char **argv) {
 """
 
 
+@pytest.mark.usefixtures("boost")
 def test_programs_of_hepnos_load_real_files(tmp_path: Path, need_program: Any, shared: Path) -> None:
-    if not Path("/usr/include/boost/archive").is_dir() and os.environ.get("FEMTOBARN_REQUIRE_ALL") != "1":
-        pytest.skip("Boost.Serialization is not installed")
     paths = sorted((shared / "nova").glob("*.h5"))
     url = f"dir:{tmp_path / 'store'}"
     dataset = fb.DataStore.connect(url).root.create_dataset("nova")
@@ -961,9 +960,8 @@ int main(int, char **argv) {
 """
 
 
+@pytest.mark.usefixtures("boost")
 def test_another_namespace_is_told(tmp_path: Path, need_program: Any) -> None:
-    if not Path("/usr/include/boost/archive").is_dir() and os.environ.get("FEMTOBARN_REQUIRE_ALL") != "1":
-        pytest.skip("Boost.Serialization is not installed")
     groups = {name: {**index([(1, 1, 1)]), "n": [5]} for name in ("rec.slc", "rec.vtx")}
     path = write(tmp_path / "a.h5", groups)
     url = f"dir:{tmp_path / 'store'}"

@@ -1,4 +1,5 @@
-//! What tests of several crates share: real servers, which `scripts/servers.py` starts. For tests only.
+//! What tests of several crates share: real servers, which `scripts/servers.py` starts, and corpora of fuzzing. For tests
+//! only.
 
 #![expect(
     clippy::unwrap_used,
@@ -14,9 +15,11 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+mod corpus;
 mod relay;
 mod ways;
 
+pub use corpus::{corpus_has, read_corpus};
 pub use relay::{Passing, relay};
 pub use ways::Ways;
 

@@ -50,13 +50,9 @@ pub fn answers(data: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use femtobarn_testkit::{corpus_has, read_corpus};
 
     use super::*;
-
-    fn corpus() -> PathBuf {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/xrootd")
-    }
 
     fn number(number: i32, text: &[u8]) -> Vec<u8> {
         [&number.to_be_bytes()[..], text].concat()
@@ -160,25 +156,13 @@ mod tests {
     /// Those that fuzzing begins with. `FEMTOBARN_MAKE_CORPUS=1` writes them.
     #[test]
     fn the_corpus_has_them() {
-        let is_made = std::env::var_os("FEMTOBARN_MAKE_CORPUS").is_some();
-        for (name, data) in inputs() {
-            let path = corpus().join(&name);
-            if is_made {
-                std::fs::create_dir_all(corpus()).unwrap();
-                std::fs::write(&path, &data).unwrap();
-            }
-            assert!(std::fs::read(&path).unwrap() == data, "{name}");
-        }
+        corpus_has("xrootd", &inputs());
     }
 
     /// With those that fuzzing has found.
     #[test]
     fn the_corpus_is_read() {
-        let mut count = 0;
-        for entry in std::fs::read_dir(corpus()).unwrap() {
-            answers(&std::fs::read(entry.unwrap().path()).unwrap());
-            count += 1;
-        }
+        let count = read_corpus("xrootd", answers);
         assert!(count >= inputs().len(), "{count}");
     }
 }

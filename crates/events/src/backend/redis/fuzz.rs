@@ -73,13 +73,9 @@ fn walk(reply: Reply<'_>, n_bytes: usize) {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use femtobarn_testkit::{corpus_has, read_corpus};
 
     use super::*;
-
-    fn corpus() -> PathBuf {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/redis")
-    }
 
     /// What servers say, each kind whole, cut and damaged.
     fn inputs() -> Vec<(String, Vec<u8>)> {
@@ -116,25 +112,13 @@ mod tests {
     /// Those that fuzzing begins with. `FEMTOBARN_MAKE_CORPUS=1` writes them.
     #[test]
     fn the_corpus_has_them() {
-        let is_made = std::env::var_os("FEMTOBARN_MAKE_CORPUS").is_some();
-        for (name, data) in inputs() {
-            let path = corpus().join(&name);
-            if is_made {
-                std::fs::create_dir_all(corpus()).unwrap();
-                std::fs::write(&path, &data).unwrap();
-            }
-            assert!(std::fs::read(&path).unwrap() == data, "{name}");
-        }
+        corpus_has("redis", &inputs());
     }
 
     /// With those that fuzzing has found.
     #[test]
     fn the_corpus_is_read() {
-        let mut count = 0;
-        for entry in std::fs::read_dir(corpus()).unwrap() {
-            replies(&std::fs::read(entry.unwrap().path()).unwrap());
-            count += 1;
-        }
+        let count = read_corpus("redis", replies);
         assert!(count >= inputs().len(), "{count}");
     }
 }
