@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from femtobarn._checkpoint import Checkpoint, State, described
-from femtobarn._containers import _Holder
+from femtobarn._containers import _Holder, at_least
 from femtobarn._libraries import optional
 from femtobarn._ntuple import NTuple
 from femtobarn._progress import Progress
@@ -185,8 +185,8 @@ def _check(by: str, on_error: str, workers: int | None, function: Any, reduce: A
     if on_error not in ("raise", "skip", "retry"):
         raise UsageError(f"on_error is 'raise', 'skip' or 'retry', not {on_error!r}")
     for name, size in zip(("input_batch_size", "output_batch_size", "workers"), (*sizes, workers), strict=True):
-        if size is not None and size < 1:
-            raise UsageError(f"{name} must be 1 or more, not {size}")
+        if size is not None:
+            at_least(name, size, 1)
     if not callable(function):
         raise UsageError(f"the function is called for each event or batch, which {function!r} cannot be")
     if reduce is not None and not callable(reduce):

@@ -38,7 +38,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, Self, TypeVar, overload
 
 from femtobarn import _containers, _datastore, _export, _hdf5_cpp, _ingest, _prefetch, _process, _ptr
-from femtobarn._containers import _range
+from femtobarn._containers import _range, at_least
 from femtobarn._ptr import MISSING
 from femtobarn._threads import N_THREADS, Threads, threads_of
 from femtobarn._twins import Closing, Twin, begins, like, made_of, reads, writes
@@ -490,8 +490,7 @@ class DataStore(Twin[_datastore.DataStore]):
         DataStore
             The store.
         """
-        if threads < 1:
-            raise UsageError(f"threads must be 1 or more, not {threads}")
+        at_least("threads", threads, 1)
         connect = functools.partial(
             _datastore.DataStore.connect,
             url,
