@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from femtobarn._libraries import plain_output
@@ -16,10 +16,11 @@ from femtobarn.errors import KeyNotFoundError, UsageError
 if TYPE_CHECKING:
     from femtobarn._datastore import DataStore, Product, WriteBatch
 
-__all__ = ["Container", "DataSet", "Event", "Run", "SubRun", "at_least", "check_columns", "find_products"]
+__all__ = ["Container", "DataSet", "Event", "Run", "SubRun", "at_least", "check_columns"]
 
 _ABSENT = 2**64 - 1
 _PAGE = 4096
+_COUNTED = 65_536  # events whose keys are fetched together to be counted
 
 _Child = TypeVar("_Child", bound="Container")
 
@@ -86,7 +87,8 @@ class Container:
         ExistsError
             If it is there, and is not to be replaced.
         KeyNotFoundError
-            If this is a dataset that was deleted. That a run, subrun or event was is not noticed.
+            If its dataset was deleted. That a run, subrun or event was by itself is not noticed, nor that another
+            process has deleted the dataset of one.
         UsageError
             If the value cannot be stored, or its class is noted in the store with other members; or if the batch is
             one of another store.
@@ -362,6 +364,28 @@ class _Holder(Container, Generic[_Child]):
         """
         return itertools.chain.from_iterable(self._event_pages(batch_size))
 
+    def n_events(self) -> int:
+        """Count all events in it, by looking at their keys.
+
+        Returns
+        -------
+        int
+            How many there are.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> dataset = fb.DataStore.connect("memory:").root.create_dataset("a")
+        >>> _ = dataset.create_run(43).create_subrun(1).create_event(2)
+        >>> dataset.n_events()
+        1
+        """
+        loader = self._store._core.loader(self._key, [], _COUNTED, 1)
+        try:
+            return sum(len(some) for some in loader)
+        finally:
+            loader.close()
+
     def _event_pages(self, batch_size: int) -> Generator[list[Event], None, None]:
         loader = self._store._core.loader(self._key, [], at_least("batch_size", batch_size, 1), 1)
         try:
@@ -403,17 +427,29 @@ class _Holder(Container, Generic[_Child]):
         UsageError
             If events have products of the label with several types, and none is given.
         """
+        return self._arrays([self], products, numbers, library)
+
+    def _arrays(
+        self,
+        parts: Sequence[_Holder[Any]],
+        products: str | tuple[str, Any] | Iterable[str | tuple[str, Any]],
+        numbers: bool,
+        library: str,
+    ) -> Any:
+        """Load products of all events in some of what it holds, or in itself."""
         wanted = [products] if isinstance(products, str | tuple) else list(products)
-        names = self._resolve(wanted)
+        names = self._resolve(wanted, parts)
         check_columns(names, numbers)
-        batch = self._store._core.arrays(self._key, names, numbers)
+        batch = self._store._core.arrays([part._key for part in parts], names, numbers)
         single = names[0][0] if isinstance(products, str | tuple) and not numbers else None
         return plain_output(batch, single, library)
 
-    def _resolve(self, products: Iterable[str | tuple[str, Any]]) -> list[tuple[str, str]]:
+    def _resolve(
+        self, products: Iterable[str | tuple[str, Any]], parts: Sequence[_Holder[Any]] | None = None
+    ) -> list[tuple[str, str]]:
         """Return the labels and the types of products of its events; those without a type are looked for together."""
         wanted = list(products)
-        found = find_products(self, [one for one in wanted if isinstance(one, str)])
+        found = self._find_products([one for one in wanted if isinstance(one, str)], [self] if parts is None else parts)
         names = []
         for one in wanted:
             if isinstance(one, str):
@@ -423,15 +459,14 @@ class _Holder(Container, Generic[_Child]):
                 names.append((checked_text(label, "label"), type_name_of(kind)))
         return names
 
-
-def find_products(holder: _Holder[Any], labels: list[str]) -> dict[str, tuple[str, str]]:
-    """Return the labels and the types of products that events have, by the names of all that they have."""
-    counts: dict[tuple[str, str], int] = {}
-    for subrun in _subruns(holder) if labels else ():
-        for name, kind, n_events, _ in holder._store._core.name_counts(subrun._key)[1]:
-            if n_events:
-                counts[name, kind] = counts.get((name, kind), 0) + n_events
-    return {label: _only_one(holder, label, counts) for label in labels}
+    def _find_products(self, labels: list[str], parts: Sequence[_Holder[Any]]) -> dict[str, tuple[str, str]]:
+        """Return the labels and the types of products that events have, by the names of all that they have."""
+        counts: dict[tuple[str, str], int] = {}
+        for subrun in itertools.chain.from_iterable(map(_subruns, parts)) if labels else ():
+            for name, kind, n_events, _ in self._store._core.name_counts(subrun._key)[1]:
+                if n_events:
+                    counts[name, kind] = counts.get((name, kind), 0) + n_events
+        return {label: _only_one(self, label, counts) for label in labels}
 
 
 def _only_one(holder: _Holder[Any], label: str, counts: dict[tuple[str, str], int]) -> tuple[str, str]:
@@ -725,7 +760,7 @@ class DataSet(_Holder[Run]):
         self,
         products: str | tuple[str, Any] | Iterable[str | tuple[str, Any]],
         *,
-        runs: int | None = None,
+        runs: int | Iterable[int] | None = None,
         numbers: bool = False,
         library: str = "ak",
     ) -> Any:
@@ -735,8 +770,8 @@ class DataSet(_Holder[Run]):
         ----------
         products : str, tuple or list
             A label, or a label and a type; or several of these.
-        runs : int, optional
-            Of one run only.
+        runs : int or iterable of int, optional
+            Of these runs only, in the order of their numbers.
         numbers : bool
             Whether ``run``, ``subrun`` and ``event`` of each event come with them.
         library : str
@@ -755,9 +790,13 @@ class DataSet(_Holder[Run]):
         >>> dataset.arrays("n", runs=43, numbers=True).tolist()
         [{'run': 43, 'subrun': 1, 'event': 2, 'n': 5}]
         """
-        if runs is not None:
-            return self[_number(runs)].arrays(products, numbers=numbers, library=library)
-        return super().arrays(products, numbers=numbers, library=library)
+        parts = [self] if runs is None else self._runs(runs)
+        return self._arrays(parts, products, numbers, library)
+
+    def _runs(self, runs: int | Iterable[int]) -> list[Run]:
+        """Return runs of these numbers, in their order."""
+        numbers = runs if isinstance(runs, Iterable) else [runs]
+        return [self[number] for number in sorted({_number(number) for number in numbers})]
 
     def exists(self) -> bool:
         """Return whether it is in the store: one that was deleted is not, even if another has its name now.

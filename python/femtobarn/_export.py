@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from femtobarn import _core
 from femtobarn._compat import known_options
 from femtobarn._containers import DataSet, Run, SubRun
-from femtobarn._export_names import NUMBERS, column_names, note
+from femtobarn._export_names import NUMBERS, column_names, is_file_note, note
 from femtobarn._output import root_path
 from femtobarn._patterns import fits
 from femtobarn._products import type_name_of
@@ -130,7 +130,8 @@ def export(
     path : str or path
         Where the file will be, also on a server.
     products : str, tuple or list, optional
-        Labels, in which ``*`` and ``?`` stand for any characters, or labels and types. By default all.
+        Labels, in which ``*`` and ``?`` stand for any characters, or labels and types. By default all, but for the
+        notes of `ingest` that a file is in the dataset.
     runs : int or iterable of int, optional
         Of a dataset, these runs only.
     name : str
@@ -270,8 +271,7 @@ class _Survey:
         if runs is not None:
             if not isinstance(container, DataSet):
                 raise UsageError(f"runs are of a dataset: {container} is none")
-            wanted = sorted(set(runs)) if isinstance(runs, Iterable) else [runs]
-            holders = [container[run] for run in wanted]
+            holders = [*container._runs(runs)]
         survey = cls(container._store, container, holders)
         if isinstance(container, DataSet):
             _, own = survey.counts(container)
@@ -313,6 +313,9 @@ class _Survey:
     def choose(self, wanted: Any) -> None:
         """Leave the products that are wanted."""
         if wanted is None:
+            for row in self.levels["dataset"]:
+                row.products = [product for product in row.products if not is_file_note(product)]
+            self.levels["dataset"] = [row for row in self.levels["dataset"] if row.products]
             return
         known = set(self.events).union(*(row.products for rows in self.levels.values() for row in rows))
         chosen: set[tuple[str, str]] = set()

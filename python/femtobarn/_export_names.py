@@ -8,13 +8,21 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["NUMBERS", "column_names", "note", "noted"]
+__all__ = ["INGESTED", "NUMBERS", "column_names", "is_file_note", "note", "noted"]
 
 NUMBERS = ("run", "subrun", "event")
 
 # what the name of a field cannot have: dots separate those of subfields, slashes directories
 _NO_PLACE = re.compile(r"[./\\ \x00-\x1f\x7f]")
+INGESTED = "ingested"  # the beginning of the labels of notes that a file is in a dataset
+_FILE_NOTE = re.compile(rf"{INGESTED}/[^/]+/[0-9a-f]{{32}}")
 _OF_STRUCTURE = re.compile(r":?_\d+")
+
+
+def is_file_note(product: tuple[str, str]) -> bool:
+    """Return whether a product of a dataset notes that a file is in it, which says nothing of another dataset."""
+    label, kind = product
+    return kind == "std::string" and _FILE_NOTE.fullmatch(label) is not None
 
 
 def column_names(products: Iterable[tuple[str, str]], taken: Iterable[str]) -> dict[tuple[str, str], str]:

@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -523,6 +524,12 @@ def _check_written(path: str, group: str, name: str, dataset: Any) -> None:
     n = math.prod(dataset.shape)
     if dataset.is_virtual:
         n_written = sum(source.vspace.get_select_npoints() for source in dataset.virtual_sources())
+        lost = _lost_source(dataset)
+        if lost is not None:
+            raise FormatError(
+                f"{path}: dataset {name!r} of group {group!r} lies in other files, and {lost}, so that HDF5 would read "
+                f"zeros: bring it back, or leave the dataset out with drop={f'{group}/{name}'!r}"
+            )
     elif dataset.chunks is not None:
         n_written = dataset.id.get_num_chunks() * math.prod(dataset.chunks)
         if math.prod(dataset.chunks) * size > _CHUNK:
@@ -538,6 +545,32 @@ def _check_written(path: str, group: str, name: str, dataset: Any) -> None:
             f"{path}: dataset {name!r} of group {group!r} has {n} values, of which {max(n - n_written, 0)} were never "
             f"written: leave it out with drop={f'{group}/{name}'!r}"
         )
+
+
+def _lost_source(dataset: Any, n_steps: int = 16) -> str | None:
+    """Say what is not there of what a virtual dataset lies in; HDF5 itself reads values that are none."""
+    h5py = optional("h5py", "hdf5")
+    folder = Path(dataset.file.filename).parent
+    for name, item in sorted({(source.file_name, source.dset_name) for source in dataset.virtual_sources()}):
+        if "%" in name or "%" in item:
+            continue  # numbered sources, which may come later
+        # HDF5 looks at the place that is noted, in its folder of sources, beside the file, and here
+        prefix = os.environ.get("HDF5_VDS_PREFIX", "").replace("${ORIGIN}", str(folder))
+        places = [folder / name, folder / prefix / name, folder / Path(name).name, Path(name)]
+        place = Path(dataset.file.filename) if name == "." else next((one for one in places if one.is_file()), None)
+        if place is None:
+            return f"there is no {folder / name}"
+        try:
+            with h5py.File(place, "r") as file:
+                source = file.get(item)
+                if not isinstance(source, h5py.Dataset):
+                    return f"{place} has no dataset {item!r}"
+                lost = _lost_source(source, n_steps - 1) if source.is_virtual and n_steps else None
+        except OSError as error:
+            return f"{place} cannot be read: {error}"
+        if lost is not None:
+            return lost
+    return None
 
 
 def _column(path: str, group: str, name: str, dataset: Any, member: str) -> Column:

@@ -19,6 +19,7 @@ from femtobarn._chunk import Chunk
 from femtobarn._compat import known_options
 from femtobarn._containers import Container, DataSet, Event, Run, SubRun
 from femtobarn._datastore import DataStore, WriteBatch, _keys
+from femtobarn._export_names import INGESTED
 from femtobarn._hdf5 import check_patterns, choice_of
 from femtobarn._ingest_root import store_above
 from femtobarn._ingest_worker import Done, Options, Part, Source, kind_of, messages
@@ -41,7 +42,6 @@ _MAX_ITEMS = 1 << 16
 _MAX_BYTES = 32 << 20
 _WORTH = 64 << 20  # bytes of files for which processes are started, which takes seconds
 _EMPTY = "the file gave no event"
-_NOTE = "ingested"  # the beginning of the labels of notes of files
 
 
 @dataclass(repr=False)
@@ -347,7 +347,7 @@ class _Job:
         }
         digest = hashlib.sha256(f"{path}\0{source.name or ''}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
         name = Path(path).name.replace("#", "_").encode("utf-8", "replace").decode()[:200]
-        return _File(source, stat.st_size, note, f"{_NOTE}/{name}/{digest}")
+        return _File(source, stat.st_size, note, f"{INGESTED}/{name}/{digest}")
 
     def _is_done(self, file: _File) -> bool:
         text = self._dataset.load(file.label, typename="std::string", default=None)

@@ -198,6 +198,7 @@ class _Holder(Container[_H], Generic[_H, _Child]):
 
     numbers = reads(_containers._Holder.numbers)
     arrays = reads(_containers._Holder.arrays)
+    n_events = reads(_containers._Holder.n_events)
 
     async def events(self, *, batch_size: int = 16_384) -> AsyncGenerator[Event, None]:
         """Iterate over all events in it, in the order of run, subrun and event.

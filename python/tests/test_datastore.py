@@ -210,6 +210,14 @@ def test_batches_write_by_event_and_by_column(store: fb.DataStore) -> None:
         {"run": 3, "subrun": n // 2, "event": n, "hits": hits[n].tolist(), "pt": float(n)} for n in range(4)
     ]
     assert dataset.arrays("hits").tolist() == hits.tolist() * 3
+    some = dataset.arrays("hits", runs=(n for n in (3, 1)), numbers=True)
+    assert some.run.tolist() == [1] * 4 + [3] * 4
+    assert some.hits.tolist() == hits.tolist() * 2
+    assert dataset.arrays("pt", runs=[1, 3]).tolist() == [None] * 4 + [0.0, 1.0, 2.0, 3.0]
+    with pytest.raises(KeyError, match="there is no run 5"):
+        dataset.arrays("hits", runs=[1, 5])
+    assert [dataset.n_events(), dataset[3].n_events(), dataset[3][1].n_events()] == [12, 4, 2]
+    assert store.root.create_dataset("empty").n_events() == 0
     # Events that have none are there, too.
     assert dataset.arrays("pt").tolist() == [None] * 8 + [0.0, 1.0, 2.0, 3.0]
     with store.write_batch(overwrite=False) as batch:

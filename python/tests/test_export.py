@@ -172,6 +172,23 @@ def test_datasets_in_it_are_told(dataset: fb.DataSet, tmp_path: Path) -> None:
     assert fb.export(dataset, tmp_path / "a.root").warnings == ("dataset 'a/b' is not part of it: export it by itself",)
 
 
+def test_notes_that_files_are_in_a_dataset_stay_there(dataset: fb.DataSet, tmp_path: Path) -> None:
+    path = tmp_path / "in.root"
+    with fb.recreate(path) as file:
+        file["Events"] = {"run": [1, 1], "luminosityBlock": [2, 2], "event": [3, 4], "pt": [1.5, 2.5]}
+    fb.ingest(path, dataset)
+    [note] = dataset.products()
+    assert fb.export(dataset, tmp_path / "a.root").ntuples == {"Events": 2}
+    assert fb.export(dataset, tmp_path / "b.root", products=["pt", "ingested/*"]).ntuples == {
+        "Events": 2,
+        "Events_dataset": 1,
+    }
+    dataset.store("ingested/by", "me")
+    report = fb.export(dataset, tmp_path / "c.root")
+    assert [one.label for one in report.products if one.ntuple == "Events_dataset"] == ["ingested/by"]
+    assert note in dataset.products()
+
+
 def test_the_root_has_no_events(dataset: fb.DataSet, tmp_path: Path) -> None:
     with pytest.raises(fb.UsageError, match="the root of a store holds no events: export a dataset in it, as 'a'"):
         fb.export(dataset.datastore.root, tmp_path / "a.root")

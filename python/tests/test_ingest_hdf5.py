@@ -412,6 +412,32 @@ def test_rows_that_were_never_written_are_bounded(tmp_path: Path, chunks: Any) -
         fb.ingest(path, in_memory())
 
 
+def test_virtual_datasets_without_their_sources_are_told(tmp_path: Path) -> None:
+    """HDF5 reads zeros where a source is missing."""
+    (tmp_path / "parts").mkdir()
+    source = write(tmp_path / "parts" / "source.h5", {"rec.slc": {**index([(7, 1, 3), (7, 1, 4)]), "n": [5, 6]}})
+    path = write(tmp_path / "a.h5", {"rec.slc": index([(7, 1, 3), (7, 1, 4)])})
+    with h5py.File(path, "a") as file:
+        layout = h5py.VirtualLayout((2, 1), "i8")
+        layout[:] = h5py.VirtualSource("parts/source.h5", "rec.slc/n", (2, 1))
+        file.create_virtual_dataset("rec.slc/n", layout)
+        again = h5py.VirtualLayout((2, 1), "i8")
+        again[:] = h5py.VirtualSource(".", "rec.slc/n", (2, 1))
+        file.create_virtual_dataset("rec.slc/n2", again)
+    dataset = in_memory()
+    fb.ingest(path, dataset)
+    assert [dataset.arrays("rec.slc")[name].tolist() for name in ("n", "n2")] == [[[5], [6]]] * 2
+    with h5py.File(source, "a") as file:
+        del file["rec.slc/n"]
+    with pytest.raises(fb.FormatError, match=r"a\.h5: dataset 'n' .*source\.h5 has no dataset 'rec\.slc/n'.*drop="):
+        fb.ingest(path, in_memory())
+    source.unlink()
+    with pytest.raises(fb.FormatError, match=r"a\.h5: dataset 'n' .*there is no .*source\.h5"):
+        fb.ingest(path, in_memory())
+    with pytest.raises(fb.FormatError, match=r"a\.h5: dataset 'n2' .*there is no .*source\.h5"):
+        fb.ingest(path, in_memory(), drop="rec.slc/n")
+
+
 def test_a_file_without_events_is_told(tmp_path: Path) -> None:
     path = write(tmp_path / "a.h5", {"spill": index([])})
     with pytest.warns(fb.UnreadableWarning, match=r"a\.h5: the file gave no event"):

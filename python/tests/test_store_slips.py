@@ -190,6 +190,8 @@ def test_nothing_is_stored_in_a_dataset_that_was_deleted(store: fb.DataStore) ->
             lambda: run.store("x", 1, batch=batch),
             lambda: batch.store_arrays(dataset, {"x": [1]}, run=1, subrun=1, event=1),
             lambda: dataset.delete(),
+            lambda: run.store("x", 1),
+            lambda: run.create_subrun(3),
         ]
         for n, use in enumerate(uses):
             with pytest.raises(KeyError, match="was deleted after this object was made"):
@@ -199,7 +201,8 @@ def test_nothing_is_stored_in_a_dataset_that_was_deleted(store: fb.DataStore) ->
     assert store["a"].exists()
     assert store["a"].numbers() == []
     assert store.root.exists()
-    early.close()
+    with pytest.raises(KeyError, match="was deleted after this object was made"):
+        early.close()
 
 
 def test_pickled_values_stay_in_a_queue_until_they_may_be_had(store: fb.DataStore) -> None:

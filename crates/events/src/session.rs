@@ -1,5 +1,6 @@
 //! A backend as one has it open who may close it, while others have the same one.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::thread;
@@ -22,6 +23,8 @@ pub struct Session {
     identity: usize,
     /// As long as this is there, no other backend gets the identity.
     _place: Weak<dyn Backend>,
+    /// Datasets that were deleted through it, with their names: what is written to these, nobody would find.
+    deleted: RwLock<HashMap<Uuid, String>>,
 }
 
 struct Open(Arc<dyn Backend>);
@@ -34,6 +37,32 @@ impl Session {
             identity: backend.identity(),
             _place: Arc::downgrade(&backend),
             open: RwLock::new(Some(Arc::new(Open(backend)))),
+            deleted: RwLock::default(),
+        }
+    }
+
+    /// Has writing to a dataset fail from now on, as it is being deleted.
+    pub fn note_deleted(&self, dataset: Uuid, path: &DataSetPath) {
+        let mut deleted = self.deleted.write().unwrap_or_else(PoisonError::into_inner);
+        deleted.insert(dataset, path.as_str().into());
+    }
+
+    /// Fails if something is to be written to a dataset that was deleted.
+    pub fn check_not_deleted(&self, batch: &Batch) -> Result<(), EventsError> {
+        let deleted = self.deleted.read().unwrap_or_else(PoisonError::into_inner);
+        if deleted.is_empty() {
+            return Ok(());
+        }
+        let items = batch.items().iter().map(|items| items.parent);
+        let mut parents = items.chain(batch.products().iter().map(|products| products.parent));
+        match parents.find_map(|parent| deleted.get(&parent.dataset)) {
+            None => Ok(()),
+            Some(path) => Err(EventsError::NotFound {
+                url: self.url.clone(),
+                what: format!("dataset {path:?} as it was"),
+                hint: ": it was deleted after this object was made; look for it by its name, or create it, again"
+                    .into(),
+            }),
         }
     }
 

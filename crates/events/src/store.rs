@@ -130,8 +130,10 @@ impl DataStore {
     ///
     /// # Errors
     ///
-    /// Those of [`Backend::write`]: some may be written then, each whole, and all may be written again.
+    /// Those of [`Backend::write`]: some may be written then, each whole, and all may be written again. And
+    /// [`EventsError::NotFound`], with nothing written, if some are of a dataset that was deleted through this store.
     pub fn write(&self, batch: &Batch) -> Result<Written, EventsError> {
+        self.session.check_not_deleted(batch)?;
         match self.beside.beside.get() {
             Some(beside) => beside.write(self.backend(), batch),
             None => self.session.write(batch),
@@ -234,6 +236,11 @@ impl DataStore {
             Some(beside) => beside.remove_products(self.backend(), parent, event, name),
             None => self.session.remove_products(parent, event, name),
         }
+    }
+
+    /// Has writing to a dataset fail from now on.
+    pub(crate) fn note_deleted(&self, dataset: Uuid, path: &DataSetPath) {
+        self.session.note_deleted(dataset, path);
     }
 
     /// Deletes the objects of a container that was emptied, and of all that it held.

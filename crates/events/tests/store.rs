@@ -244,6 +244,35 @@ fn what_is_removed_takes_everything_in_it_along() {
 }
 
 #[test]
+fn nothing_is_written_to_a_dataset_that_was_deleted() {
+    over_each(|store| {
+        fill(&store, "a/b", &[(1, 2, 3)]);
+        let dataset = store.root().dataset("a/b").unwrap();
+        let event = dataset.get(1).unwrap().get(2).unwrap().get(0).unwrap();
+        let mut batch = WriteBatch::new(&store, BatchOptions::default());
+        store.root().dataset("a").unwrap().remove().unwrap();
+        store.root().create_dataset("a/b").unwrap(); // another of the same name
+
+        batch
+            .store(event.descriptor(), &name("x"), b"late")
+            .unwrap();
+        let errors = [
+            event.store(&name("x"), b"late", Overwrite::Replace).err(),
+            dataset.create(7).err(),
+            batch.finish().err(),
+        ];
+        for error in errors {
+            let error = error.unwrap();
+            assert_eq!(error.kind(), "not-in-store");
+            let said = error.to_string();
+            assert!(said.contains("\"a/b\" as it was: it was deleted"), "{said}");
+        }
+        assert_eq!(event.load(&name("x")).unwrap(), None);
+        fill(&store, "a/b", &[(1, 2, 3)]);
+    });
+}
+
+#[test]
 fn batches_write_all_there_is_at_once_or_in_the_background() {
     over_each(|store| {
         let dataset = store.root().create_dataset("a").unwrap();

@@ -28,26 +28,32 @@ use femtobarn_rntuple::rows::{Columns, RowFault};
 /// The types of products that are bytes of which nothing more is known, or objects of Python.
 pub const OPAQUE: [&str; 3] = ["bytes", "msgpack", "pickle"];
 
-/// Products of all events of a container as columns, with or without the numbers of the events (`run`, `subrun`, `event`).
+/// Products of all events of containers of a store as columns, with or without the numbers of the events (`run`, `subrun`,
+/// `event`).
 ///
 /// # Errors
 ///
 /// What the store says, types that are not known, and values that are none of their type.
 pub fn arrays(
     types: &Types,
-    item: &Item,
+    store: &DataStore,
+    items: &[Item],
     names: &[ProductName],
     with_numbers: bool,
 ) -> Result<Arrays, EventsError> {
-    let options = LoadOptions {
-        names: names.to_vec(),
-        ..LoadOptions::default()
-    };
-    let loader = Loader::start(item.datastore(), item.events(), options);
-    let pieces = loader.collect::<Result<Vec<_>, _>>()?;
+    let mut pieces = Vec::new();
+    for item in items {
+        let options = LoadOptions {
+            names: names.to_vec(),
+            ..LoadOptions::default()
+        };
+        for piece in Loader::start(store, item.events(), options) {
+            pieces.push(piece?);
+        }
+    }
     let whole = pieces.iter().map(|piece| (piece, 0..piece.len()));
     let whole: Vec<_> = whole.collect();
-    columns(types, item.datastore(), &whole, names, with_numbers)
+    columns(types, store, &whole, names, with_numbers)
 }
 
 /// Events that were loaded, and which of them are meant.

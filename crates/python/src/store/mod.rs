@@ -411,16 +411,18 @@ impl Store {
         Ok(Batch::plain(arrays, self.store.url()))
     }
 
-    /// Products of all events in a container as columns.
+    /// Products of all events in containers as columns.
     fn arrays(
         &self,
         py: Python<'_>,
-        container: &[u8],
+        containers: Vec<Vec<u8>>,
         names: Vec<Name>,
         with_numbers: bool,
     ) -> PyResult<Batch> {
-        let (item, names) = (self.item(container)?, product_names(&names)?);
-        let arrays = || products::arrays(&self.types, &item, &names, with_numbers);
+        let items = containers.iter().map(|container| self.item(container));
+        let items = items.collect::<PyResult<Vec<_>>>()?;
+        let names = product_names(&names)?;
+        let arrays = || products::arrays(&self.types, &self.store, &items, &names, with_numbers);
         let arrays = detached(py, arrays)?;
         Ok(Batch::plain(arrays, self.store.url()))
     }
