@@ -456,6 +456,7 @@ impl DataSet {
             dataset?.remove()?;
         }
         if self.uuid() != Uuid::NIL {
+            self.item.store.backend().check_writes("remove a dataset")?;
             self.item.store.note_deleted(self.uuid(), &self.path);
             self.item.remove()?;
             self.item.store.backend().remove_dataset(&self.path)?;
