@@ -199,7 +199,7 @@ class Container:
         checked_text(label, "label")
         if kind is not None:
             return label, type_name_of(kind)
-        there = [name for name in self._store._core.names(self._key) if name[0] == label]
+        there = self._store._core.names(self._key, label)
         if len(there) > 1:
             if form is not None and form is not bytes and not isinstance(form, As):
                 name = (label, type_name_of(form))
@@ -231,8 +231,9 @@ class Container:
         """
         from femtobarn._datastore import Product
 
-        names = self._store._core.names(self._key)
-        return [Product(name, kind) for name, kind in names if label in (None, name)]
+        if label is not None:
+            checked_text(label, "label")
+        return [Product(*name) for name in self._store._core.names(self._key, label)]
 
     def delete_product(self, label: str, *, typename: Any = None) -> None:
         """Delete a product; nothing happens if it is not there.

@@ -178,7 +178,7 @@ pub unsafe extern "C" fn fb_products_list(
         let item = unsafe { item(store, container) }?;
         let container = item.descriptor();
         let id = |name| ProductId { container, name };
-        let found = item.names()?.into_iter().map(id).collect();
+        let found = item.names(None)?.into_iter().map(id).collect();
         Ok(handle(fb_products { found }))
     };
     // SAFETY: the caller gives a place for an error, or NULL.

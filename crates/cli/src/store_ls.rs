@@ -183,7 +183,7 @@ fn look(
         *survey.products.entry(key).or_default() += n;
     };
     if kind == ItemType::Event {
-        for name in item.names()? {
+        for name in item.names(None)? {
             add(&name, kind, 1);
         }
         return Ok(());

@@ -234,10 +234,10 @@ impl Item {
         self.store.load(self.descriptor, name)
     }
 
-    /// The names of its products.
-    pub fn names(&self) -> Result<Vec<ProductName>, EventsError> {
+    /// The names of its products: all, or those of a label.
+    pub fn names(&self, label: Option<&str>) -> Result<Vec<ProductName>, EventsError> {
         let (parent, event) = (self.descriptor.placed_by(), self.descriptor.event);
-        self.store.backend().names(&parent, event)
+        self.store.backend().names(&parent, event, label)
     }
 
     /// Removes a product of it, or all.

@@ -177,8 +177,13 @@ impl Backend for Session {
         self.opened()?.0.load(wanted, visit)
     }
 
-    fn names(&self, parent: &Parent, event: u64) -> Result<Vec<ProductName>, EventsError> {
-        self.opened()?.0.names(parent, event)
+    fn names(
+        &self,
+        parent: &Parent,
+        event: u64,
+        label: Option<&str>,
+    ) -> Result<Vec<ProductName>, EventsError> {
+        self.opened()?.0.names(parent, event, label)
     }
 
     fn name_counts(&self, parent: &Parent) -> Result<Vec<NameCount>, EventsError> {

@@ -615,7 +615,7 @@ fn a_process_that_is_killed_leaves_no_reference_to_nothing() {
         let store = open_dir(&path, Mode::Append).unwrap();
         let store = DataStore::with_objects(store, ObjectOptions::default()).unwrap();
         let run = store.root().dataset("a/b").unwrap().get(1).unwrap();
-        let names = run.names().unwrap();
+        let names = run.names(None).unwrap();
         assert_eq!(names.len(), n_writes);
         for name in names {
             assert!(run.load(&name).unwrap().unwrap() == content(5000));
@@ -719,8 +719,13 @@ impl Backend for Delegate {
     fn load(&self, wanted: &[Wanted<'_>], visit: &mut Visit<'_>) -> Result<(), EventsError> {
         self.0.backend().load(wanted, visit)
     }
-    fn names(&self, parent: &Parent, event: u64) -> Result<Vec<ProductName>, EventsError> {
-        self.0.backend().names(parent, event)
+    fn names(
+        &self,
+        parent: &Parent,
+        event: u64,
+        label: Option<&str>,
+    ) -> Result<Vec<ProductName>, EventsError> {
+        self.0.backend().names(parent, event, label)
     }
     fn name_counts(&self, parent: &Parent) -> Result<Vec<NameCount>, EventsError> {
         self.0.backend().name_counts(parent)

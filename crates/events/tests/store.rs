@@ -76,7 +76,7 @@ fn the_first_session_of_the_readme_works() {
         assert_eq!(again, dataset);
         let event = again.get(43).unwrap().get(56).unwrap().get(25).unwrap();
         assert_eq!(event.load(&name("tracks")).unwrap().unwrap(), b"three");
-        assert_eq!(event.names().unwrap(), [name("tracks")]);
+        assert_eq!(event.names(None).unwrap(), [name("tracks")]);
         let subruns: Vec<_> = dataset
             .get(43)
             .unwrap()
@@ -225,7 +225,7 @@ fn what_is_removed_takes_everything_in_it_along() {
         subrun.remove().unwrap();
         subrun.remove().unwrap();
         assert!(!subrun.exists().unwrap());
-        assert!(subrun.names().unwrap().is_empty());
+        assert!(subrun.names(None).unwrap().is_empty());
         assert_eq!(numbers(a.events()).len(), 20);
         a.get(1).unwrap().remove().unwrap();
         assert_eq!(numbers(a.events()).len(), 10);

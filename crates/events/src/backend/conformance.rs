@@ -204,7 +204,7 @@ fn products_come_back(backend: &Arc<dyn Backend>) {
         assert_eq!(load(&**backend, *parent, &name("b"), &[*event]), [None]);
         let mut sorted = names.to_vec();
         sorted.sort_unstable();
-        assert_eq!(backend.names(parent, *event).unwrap(), sorted);
+        assert_eq!(backend.names(parent, *event, None).unwrap(), sorted);
     }
     // In any order, twice, and with gaps.
     let parent = containers[3].0;
@@ -250,7 +250,7 @@ fn products_come_back(backend: &Arc<dyn Backend>) {
         Err(crate::EventsError::Usage { what })
     });
     assert_eq!(stopped.unwrap_err().to_string(), "stop");
-    assert!(backend.names(&parent, 77).unwrap().is_empty());
+    assert!(backend.names(&parent, 77, None).unwrap().is_empty());
     backend.flush().unwrap();
 }
 
@@ -288,7 +288,7 @@ fn values_of_all_sizes_and_names_come_back(backend: &Arc<dyn Backend>) {
     }
     let mut sorted: Vec<_> = labels.iter().map(|label| name(label)).collect();
     sorted.sort_unstable();
-    assert_eq!(backend.names(&parent, 100).unwrap(), sorted);
+    assert_eq!(backend.names(&parent, 100, None).unwrap(), sorted);
 }
 
 /// Names that are easily taken for each other, or for something else.
@@ -342,7 +342,16 @@ fn names_of_all_kinds_are_told_apart(backend: &Arc<dyn Backend>) {
         assert_eq!(load(&**backend, parent, name, &[1]), [Some(expected)]);
     }
     names.sort_unstable();
-    assert_eq!(backend.names(&parent, 1).unwrap(), names);
+    assert_eq!(backend.names(&parent, 1, None).unwrap(), names);
+    for label in labels
+        .iter()
+        .map(String::as_str)
+        .chain(["none", "l", "e#", "e#T"])
+    {
+        let own: Vec<_> = names.iter().filter(|name| name.label() == label).collect();
+        let found = backend.names(&parent, 1, Some(label)).unwrap();
+        assert_eq!(found.iter().collect::<Vec<_>>(), own, "{label:?}");
+    }
     for bad in ["#", "a#b", &"l".repeat(longest)] {
         assert_eq!(ProductName::new(bad, "T").unwrap_err().kind(), "bad-name");
     }
@@ -539,8 +548,8 @@ fn what_is_removed_is_gone_and_nothing_else(backend: &Arc<dyn Backend>) {
     assert_eq!(counted(b), [(name("x"), 3, false), (name("y"), 3, false)]);
     store(&**backend, b, ABSENT, "x", b"x");
     store(&**backend, b, ABSENT, "y", b"y");
-    assert_eq!(backend.names(&a, 1).unwrap(), [name("y")]);
-    assert!(backend.names(&a, 2).unwrap().is_empty());
+    assert_eq!(backend.names(&a, 1, None).unwrap(), [name("y")]);
+    assert!(backend.names(&a, 2, None).unwrap().is_empty());
     assert_eq!(numbers(&**backend, a, 0, 9), [1, 2, 3]);
     backend.clear(&a).unwrap();
     backend.clear(&a).unwrap();
@@ -558,7 +567,7 @@ fn what_is_removed_is_gone_and_nothing_else(backend: &Arc<dyn Backend>) {
     // What was removed may come again.
     fill();
     assert_eq!(there(a, "y"), [true; 4]);
-    assert_eq!(backend.names(&a, 2).unwrap(), [name("x"), name("y")]);
+    assert_eq!(backend.names(&a, 2, None).unwrap(), [name("x"), name("y")]);
 }
 
 fn many_products_of_many_parents(backend: &Arc<dyn Backend>) {

@@ -222,9 +222,15 @@ impl Backend for MemoryBackend {
         Ok(())
     }
 
-    fn names(&self, parent: &Parent, event: u64) -> Result<Vec<ProductName>, EventsError> {
+    fn names(
+        &self,
+        parent: &Parent,
+        event: u64,
+        label: Option<&str>,
+    ) -> Result<Vec<ProductName>, EventsError> {
         let shard = self.read(parent)?;
         let names = shard.products.get(parent).into_iter().flatten();
+        let names = names.filter(|(name, _)| label.is_none_or(|label| name.label() == label));
         let has_event = names.filter(|(_, values)| values.contains_key(&event));
         Ok(has_event.map(|(name, _)| name.clone()).collect())
     }

@@ -142,9 +142,14 @@ pub trait Backend: Send + Sync + Debug {
     /// Loads products, in any order; each is visited once.
     fn load(&self, wanted: &[Wanted<'_>], visit: &mut Visit<'_>) -> Result<(), EventsError>;
 
-    /// The names of the products of a container's events, or of itself (`event` is [`ABSENT`](crate::ABSENT)), in their
-    /// order.
-    fn names(&self, parent: &Parent, event: u64) -> Result<Vec<ProductName>, EventsError>;
+    /// The names of the products of a container's event, or of itself (`event` is [`ABSENT`](crate::ABSENT)), in their
+    /// order: all, or those of a label.
+    fn names(
+        &self,
+        parent: &Parent,
+        event: u64,
+        label: Option<&str>,
+    ) -> Result<Vec<ProductName>, EventsError>;
 
     /// The names of all products that are placed by a container, in their order, and how many there are.
     fn name_counts(&self, parent: &Parent) -> Result<Vec<NameCount>, EventsError>;

@@ -184,7 +184,7 @@ impl Beside {
     ) -> Result<(), EventsError> {
         let names = match name {
             Some(name) => vec![name.clone()],
-            None => backend.names(parent, event)?,
+            None => backend.names(parent, event, None)?,
         };
         let mut objects = Vec::new();
         for name in &names {

@@ -68,7 +68,7 @@ impl Beside {
     ) -> Result<(HashSet<String>, bool), EventsError> {
         let parent = container.placed_by();
         let (mut used, mut has_damaged) = (HashSet::new(), false);
-        for name in backend.names(&parent, container.event)? {
+        for name in backend.names(&parent, container.event, None)? {
             if self.may_be_large(backend, &name)? {
                 let wanted = Wanted {
                     parent,

@@ -321,9 +321,11 @@ impl Store {
         Ok(found.map(|value| PyBytes::new(py, &value)))
     }
 
-    fn names(&self, py: Python<'_>, container: &[u8]) -> PyResult<Vec<Name>> {
+    /// The labels and types of the products of a container: all, or those of a label.
+    #[pyo3(signature = (container, label = None))]
+    fn names(&self, py: Python<'_>, container: &[u8], label: Option<&str>) -> PyResult<Vec<Name>> {
         let item = self.item(container)?;
-        detached(py, || item.names()).map(pairs)
+        detached(py, || item.names(label)).map(pairs)
     }
 
     /// Removes a product, or all.

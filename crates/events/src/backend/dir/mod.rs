@@ -383,11 +383,20 @@ impl Backend for DirBackend {
         Ok(())
     }
 
-    fn names(&self, parent: &Parent, event: u64) -> Result<Vec<ProductName>, EventsError> {
+    fn names(
+        &self,
+        parent: &Parent,
+        event: u64,
+        label: Option<&str>,
+    ) -> Result<Vec<ProductName>, EventsError> {
         const DOING: &str = "list products";
         let txn = self.reading()?;
         let prefix = parent.member(event).to_bytes();
-        let keys = self.tables.products.prefix_iter(&txn, &prefix);
+        let wanted = match label {
+            Some(label) => [prefix.as_slice(), label.as_bytes(), b"#"].concat(),
+            None => prefix.to_vec(),
+        };
+        let keys = self.tables.products.prefix_iter(&txn, &wanted);
         let keys = keys.map_err(self.engine(DOING))?.lazily_decode_data();
         let mut names = Vec::new();
         for entry in keys {
@@ -395,6 +404,8 @@ impl Backend for DirBackend {
             let name = key.get(prefix.len()..).and_then(ProductName::from_bytes);
             names.push(name.ok_or_else(|| self.bad_key("products", key))?);
         }
+        // one that has the mark between label and type is of none, though a key may begin so
+        names.retain(|name| label.is_none_or(|label| name.label() == label));
         Ok(names)
     }
 

@@ -342,9 +342,15 @@ impl Backend for RedisBackend {
         self.load_products(wanted, visit)
     }
 
-    fn names(&self, parent: &Parent, event: u64) -> Result<Vec<ProductName>, EventsError> {
+    fn names(
+        &self,
+        parent: &Parent,
+        event: u64,
+        label: Option<&str>,
+    ) -> Result<Vec<ProductName>, EventsError> {
         let keys = self.keys(parent);
-        let names = self.names_of(&keys)?;
+        let mut names = self.names_of(&keys)?;
+        names.retain(|name| label.is_none_or(|label| name.label() == label));
         let mut orders = Orders::default();
         for name in &names {
             let args = [

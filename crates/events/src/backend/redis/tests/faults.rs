@@ -306,7 +306,10 @@ fn what_others_have_left_in_the_store_is_an_error() {
         ("key-damaged", true)
     );
     tell(servers.port, &["SADD", &text(keys.names()), "no name"]);
-    assert_eq!(store.names(&parent(), 1).unwrap_err().kind(), "key-damaged");
+    assert_eq!(
+        store.names(&parent(), 1, None).unwrap_err().kind(),
+        "key-damaged"
+    );
     for key in [keys.children(), keys.products(&name())] {
         tell(servers.port, &["SET", &text(key), "something else"]);
     }
