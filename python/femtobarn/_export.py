@@ -20,6 +20,7 @@ from femtobarn._patterns import fits
 from femtobarn._products import type_name_of
 from femtobarn._progress import Progress
 from femtobarn._repr import plural
+from femtobarn._threads import check_wanted
 from femtobarn._write import create, recreate
 from femtobarn.errors import FileError, FormatError, KeyNotFoundError, UsageError
 
@@ -371,6 +372,7 @@ class _Exporting:
         ntuple = self._begin(file, "events", self._name, self._numbers, specs, cluster_size)
         written = dict.fromkeys(counts, 0)
         for batch, n, own in self._batches(specs):
+            check_wanted(f"exporting {survey.container}")
             ntuple.extend(batch)
             self.n_events += n
             for product, number in zip(counts, own, strict=True):

@@ -27,6 +27,7 @@ from femtobarn._open import resolve, settings_of
 from femtobarn._products import column
 from femtobarn._progress import Progress
 from femtobarn._repr import format_bytes, format_seconds, plural
+from femtobarn._threads import check_wanted
 from femtobarn._warnings import warn_of_left_out, warn_outside
 from femtobarn.errors import ExistsError, FemtobarnError, FileError, FormatError, UnreadableWarning, UsageError
 
@@ -377,6 +378,7 @@ class _Job:
     def write(self, file: _File, what: Any) -> None:
         """Write some events, or what a file has of runs, subruns and the dataset."""
         for piece in _pieces(what) if isinstance(what, Chunk) else [what]:
+            check_wanted(f"ingesting {file.source.path}")
             self._write(file, piece)
 
     def _write(self, file: _File, what: Any) -> None:

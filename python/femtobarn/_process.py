@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import os
 import pickle
 import reprlib
 import sys
-import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +17,7 @@ from femtobarn._libraries import optional
 from femtobarn._ntuple import NTuple
 from femtobarn._progress import Progress
 from femtobarn._statistics import ProcessStatistics
+from femtobarn._threads import check_wanted
 from femtobarn._work import Failure, NTupleWork, Outcome, Piece, StoreWork, Task, Work, failure
 from femtobarn._workers import FuturesPool, MpiPool, Pool, ProcessPool, ThreadPool, WorkerDiedError, serve_mpi
 from femtobarn.errors import FemtobarnError, UsageError
@@ -31,9 +30,6 @@ __all__ = ["ProcessError", "ProcessResult", "process"]
 _TRIES = 3
 _BATCH = 64
 _AHEAD = 1024  # pieces that may be done before the slowest is: enough for it to take a thousand times as long
-
-# What says that nobody waits any more for what this context processes.
-STOP: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar("femtobarn-stop", default=None)
 
 
 class ProcessError(FemtobarnError, RuntimeError):
@@ -280,14 +276,12 @@ def _run(
     state = checkpoint.state
     statistics = ProcessStatistics(pool.n_workers)
     pieces = _pieces(work, sizes, state, loads=pool.shares_memory, skips=task.skips)
-    stop = STOP.get()
     ends_early = True
     try:
         with Progress(f"processing {work.name}", progress, "events") as bar:
             for n in _master(work, task, pool, pieces, checkpoint, statistics, on_error):
                 bar.tick(n, 0)
-                if stop is not None and stop.is_set():
-                    raise ProcessError(f"{work.name}: stopped behind {n} events")
+                check_wanted(f"processing {work.name}")
         ends_early = False
     except BaseException as error:
         try:

@@ -5,21 +5,70 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import contextvars
 import functools
 import os
+import threading
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from femtobarn.errors import FemtobarnError
 
 if TYPE_CHECKING:
     from femtobarn._datastore import DataStore
 
-__all__ = ["N_THREADS", "Threads", "threads_of"]
+__all__ = ["N_THREADS", "Threads", "check_wanted", "in_thread", "threads_of"]
 
 # How many calls of one store are under way at once. They wait for servers, not for processors.
 N_THREADS = 64
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+# What says that nobody waits any more for what is done in this context.
+_STOP: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar("femtobarn-stop", default=None)
+
+
+def check_wanted(what: str) -> None:
+    """Raise if nobody waits any more for what is being done here: long calls ask between their steps."""
+    stop = _STOP.get()
+    if stop is not None and stop.is_set():
+        raise FemtobarnError(f"{what}: stopped, as nobody waits for it any more", kind="stopped")
+
+
+async def in_thread(
+    call: Callable[P, R], stop: threading.Event, cancel: Callable[[], object], *args: P.args, **kwargs: P.kwargs
+) -> R:
+    """Return what a long call gives that runs in a thread of its own, and ends between two steps if it is cancelled.
+
+    Parameters
+    ----------
+    call : callable
+        What is called; it calls `check_wanted`.
+    stop : threading.Event
+        Is set when it is cancelled.
+    cancel : callable
+        Is called then.
+    *args, **kwargs
+        Arguments of the call.
+
+    Returns
+    -------
+    object
+        What it gives.
+    """
+    context = contextvars.copy_context()
+    context.run(_STOP.set, stop)
+
+    def told(_: object) -> None:
+        stop.set()
+        cancel()
+
+    threads = Threads(1)
+    try:
+        return await threads.whole(lambda: context.run(call, *args, **kwargs), cancel=told)
+    finally:
+        threads.close()
 
 
 class Threads:

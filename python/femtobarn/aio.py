@@ -27,7 +27,6 @@ Examples
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import functools
 import inspect
 import threading
@@ -40,7 +39,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec
 from femtobarn import _containers, _datastore, _export, _hdf5_cpp, _ingest, _prefetch, _process, _ptr
 from femtobarn._containers import _range, at_least
 from femtobarn._ptr import MISSING
-from femtobarn._threads import N_THREADS, Threads, threads_of
+from femtobarn._threads import N_THREADS, Threads, in_thread, threads_of
 from femtobarn._twins import Closing, Twin, begins, like, made_of, reads, writes
 from femtobarn.errors import UsageError
 
@@ -803,20 +802,12 @@ def _processes(
             if kwargs.get("executor", "threads") != "threads":
                 raise UsageError("a function that is awaited is called in the loop of asyncio: executor is 'threads'")
             function = _awaiting(function, asyncio.get_running_loop(), stop, running)
-        context = contextvars.copy_context()
-        context.run(_process.STOP.set, stop)
 
-        def cancel(_: object) -> None:
-            stop.set()
+        def cancel() -> None:
             for call in list(running):
                 call.cancel()
 
-        threads = Threads(1)
-        try:
-            call = functools.partial(context.run, functools.partial(method, sync, function, *args, **kwargs))
-            return await threads.whole(call, cancel=cancel)
-        finally:
-            threads.close()
+        return await in_thread(method, stop, cancel, sync, function, *args, **kwargs)
 
     return made_of(method, process)
 
@@ -849,19 +840,12 @@ def _awaiting(
 
 
 def _in_thread(function: Callable[..., R]) -> Callable[..., Coroutine[Any, Any, R]]:
-    """Return the twin of a function, which runs in a thread and takes objects for asyncio as well.
-
-    It cannot be told to end: who cancels it hears of that when it is done.
-    """
+    """Return the twin of a function, which runs in a thread and takes objects for asyncio as well."""
 
     async def twin(*args: Any, **kwargs: Any) -> R:
         own = [one.sync if isinstance(one, Twin) else one for one in args]
         named = {name: one.sync if isinstance(one, Twin) else one for name, one in kwargs.items()}
-        threads = Threads(1)
-        try:
-            return await threads.surely(function, *own, **named)
-        finally:
-            threads.close()
+        return await in_thread(function, threading.Event(), lambda: None, *own, **named)
 
     return made_of(function, twin)
 

@@ -712,6 +712,40 @@ def test_files_go_in_and_come_out_with_asyncio(tmp_path: Path) -> None:
     run(main)
 
 
+def test_what_brings_files_in_and_out_ends_when_it_is_cancelled(tmp_path: Path) -> None:
+    path, n = tmp_path / "in.root", 300_000
+    numbers = {"run": np.ones(n, "u4"), "luminosityBlock": np.ones(n, "u4"), "event": np.arange(n)}
+    fb.write(path, {**numbers, **{f"x{at}": np.arange(n) for at in range(5)}}, name="Events")
+
+    async def main() -> None:
+        async with aio.DataStore.connect("memory:") as store:
+            dataset = await store.root.create_dataset("a")
+            bringing = asyncio.ensure_future(aio.ingest(path, dataset))
+            while await dataset.n_events() == 0:
+                assert not bringing.done()
+                await asyncio.sleep(0.001)
+            bringing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await bringing
+            n_there = await dataset.n_events()
+            assert 0 < n_there < n
+            assert await dataset.products() == []  # it is not noted that the file is there
+            assert (await aio.ingest(path, dataset)).kept > 0
+            assert await dataset.n_events() == n
+
+            out = tmp_path / "out.root"
+            exporting = asyncio.ensure_future(aio.export(dataset, out))
+            while len(list(tmp_path.iterdir())) == 1:
+                assert not exporting.done()
+                await asyncio.sleep(0.001)
+            exporting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await exporting
+            assert [one.name for one in tmp_path.iterdir()] == ["in.root"]
+
+    run(main)
+
+
 def test_pickled_values_stay_in_a_queue_until_they_may_be_had() -> None:
     async def main() -> None:
         store = await aio.DataStore.connect("memory:")
