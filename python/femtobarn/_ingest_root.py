@@ -15,7 +15,7 @@ from femtobarn import _core
 from femtobarn._chunk import Chunk
 from femtobarn._export_names import NUMBERS, noted
 from femtobarn._libraries import optional
-from femtobarn._open import open_pairs, resolve
+from femtobarn._open import open_pairs, resolve, settings_of
 from femtobarn._patterns import fits, patterns
 from femtobarn._products import ColumnType
 from femtobarn._steps import step_entries
@@ -162,7 +162,7 @@ def _open(
     except UsageError as error:
         if error.kind != "ambiguous-ntuple":
             raise
-        names = _ntuples(url)
+        names = _ntuples(url, storage_options)
         own = [known for known in names if (_level(url, known, storage_options) or {}).get("level") == "events"]
         found = own if len(own) == 1 else [known for known in names if known == "Events"]
         if not found:
@@ -170,8 +170,8 @@ def _open(
     return open_pairs([(url, found[0])], threads=threads, storage_options=storage_options)
 
 
-def _ntuples(url: str) -> list[str]:
-    listed = _core.list_objects(url)
+def _ntuples(url: str, storage_options: Mapping[str, Any] | None) -> list[str]:
+    listed = _core.list_objects(url, settings_of(storage_options or {}))
     return list(dict.fromkeys(str(one["path"]) for one in listed if str(one["class"]) in ("ROOT::RNTuple", "TTree")))
 
 
@@ -498,7 +498,7 @@ def above(
     if noted("level", events.description) is None:
         return
     url, name = events._core.origins()[0]
-    there = set(_ntuples(url))
+    there = set(_ntuples(url, storage_options))
     for level, n in (("dataset", 0), ("runs", 1), ("subruns", 2)):
         if f"{name}_{level}" not in there:
             continue

@@ -202,6 +202,10 @@ def test_files_of_servers_are_exported_and_read(dataset: fb.DataSet, tmp_path: P
         report = fb.export(dataset, f"{server.url}/dav/a.root", storage_options={"spool_folder": str(tmp_path)})
         assert report.bytes_out is None
         assert everything(again(f"{server.url}/dav/a.root")) == everything(dataset)
+        # a file of several ntuples, which only who has a token may read
+        own = fb.DataStore.connect("memory:").root.create_dataset("own")
+        fb.ingest(f"{server.url}/token/a.root", own, storage_options={"bearer_token": "good"})
+        assert everything(own) == everything(dataset)
         store_raw(dataset[1][1][5], "n", "std::int64_t", b"short")
         with pytest.raises(fb.FormatError, match="run 1, subrun 1, event 5"):
             fb.export(dataset, f"{server.url}/dav/b.root", storage_options={"spool_folder": str(tmp_path)})

@@ -1,6 +1,7 @@
 //! `fb ls`: everything in a file.
 
 use femtobarn::RNTUPLE_CLASS;
+use femtobarn::io::Settings;
 use femtobarn::rootfile::{Entry, RootFile};
 use femtobarn::ttree::is_tree;
 use femtobarn::url::is_folder;
@@ -56,7 +57,9 @@ pub fn run(
         name: None,
     };
     let advise = |failure: Failure| failure.advise(&target);
-    let found = femtobarn::look_into(file, |file| Ok((file.clone(), file.walk()?)));
+    let found = femtobarn::look_into(file, &Settings::of(file), |file| {
+        Ok((file.clone(), file.walk()?))
+    });
     let (root_file, entries) = match found.map_err(Failure::from) {
         Ok(found) => found,
         Err(failure) => {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use femtobarn::io::Settings;
 use femtobarn::proof::ProofReport;
 use femtobarn::read::{Reader, verify};
 use femtobarn::rootfile::{Entry, RootFile};
@@ -132,10 +133,14 @@ fn verdict(target: &Target, threads: usize, show: &Show) -> Result<Verdict, Fail
         error: None,
         against: None,
     };
-    let names = femtobarn::look_into(&target.file, |file| match &target.name {
-        Some(name) => Ok(vec![name.clone()]),
-        None => ntuples(file),
-    });
+    let names = femtobarn::look_into(
+        &target.file,
+        &Settings::of(&target.file),
+        |file| match &target.name {
+            Some(name) => Ok(vec![name.clone()]),
+            None => ntuples(file),
+        },
+    );
     let names = match names {
         Ok(names) => names,
         Err(error) => {

@@ -72,15 +72,16 @@ fn hinted(asked: &str, error: IoError) -> IoError {
 
 /// Opens a ROOT file.
 pub fn open_file(url: &str) -> Result<RootFile, RNTupleError> {
-    look_into(url, |file| Ok(file.clone()))
+    look_into(url, &Settings::of(url), |file| Ok(file.clone()))
 }
 
 /// Looks into a ROOT file, which somebody may be adding to: then again, with all that is there by now.
 pub fn look_into<T>(
     url: &str,
+    settings: &Settings,
     look: impl Fn(&RootFile) -> Result<T, RNTupleError>,
 ) -> Result<T, RNTupleError> {
-    while_it_grows(url, &Settings::of(url), |source| {
+    while_it_grows(url, settings, |source| {
         look(&RootFile::open(HeldSource::with_ends(source, HEAD, TAIL)?)?)
     })
 }

@@ -1,5 +1,8 @@
 //! Metadata as Python dictionaries.
 
+use std::collections::BTreeMap;
+
+use femtobarn::io::Settings;
 use femtobarn::read::Reader;
 use femtobarn::schema::{Descriptor, Field, is_anonymous};
 use femtobarn::spec::Role;
@@ -13,10 +16,17 @@ use crate::error::to_python;
 /// Everything in a ROOT file: dictionaries with path, name, cycle, class, title, offset, bytes_on_disk,
 /// bytes_uncompressed.
 #[pyfunction]
-pub fn list_objects<'py>(py: Python<'py>, url: &str) -> PyResult<Bound<'py, PyList>> {
-    let entries = py
-        .detach(|| femtobarn::look_into(url, |file| Ok(file.walk()?)))
-        .map_err(to_python)?;
+#[pyo3(signature = (url, settings = None))]
+pub fn list_objects<'py>(
+    py: Python<'py>,
+    url: &str,
+    settings: Option<BTreeMap<String, String>>,
+) -> PyResult<Bound<'py, PyList>> {
+    let walk = || {
+        let settings = Settings::new(url, settings.unwrap_or_default())?;
+        femtobarn::look_into(url, &settings, |file| Ok(file.walk()?))
+    };
+    let entries = py.detach(walk).map_err(to_python)?;
     let list = PyList::empty(py);
     for entry in entries {
         let dict = PyDict::new(py);
