@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from femtobarn._libraries import plain_output
 from femtobarn._product_types import checked_text
-from femtobarn._products import As, encoded, loaded, type_name_of
+from femtobarn._products import As, encoded, loaded, reading, type_name_of
 from femtobarn._ptr import MISSING, Ptr, is_same
 from femtobarn._repr import plural
 from femtobarn.errors import KeyNotFoundError, UsageError
@@ -441,7 +441,8 @@ class _Holder(Container, Generic[_Child]):
         wanted = [products] if isinstance(products, str | tuple) else list(products)
         names = self._resolve(wanted, parts)
         check_columns(names, numbers)
-        batch = self._store._core.arrays([part._key for part in parts], names, numbers)
+        with reading(names):
+            batch = self._store._core.arrays([part._key for part in parts], names, numbers)
         single = names[0][0] if isinstance(products, str | tuple) and not numbers else None
         return plain_output(batch, single, library)
 

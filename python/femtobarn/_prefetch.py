@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from femtobarn._containers import Event, _Holder, at_least, check_columns
 from femtobarn._libraries import plain_output
-from femtobarn._products import Column, decoded, is_opaque, loaded, type_name_of
+from femtobarn._products import Column, decoded, is_opaque, loaded, reading, type_name_of
 from femtobarn._ptr import MISSING
 from femtobarn.errors import FormatError, UsageError
 
@@ -137,7 +137,9 @@ class EventBatch:
             Records with a field for each label.
         """
         check_columns(self._names, numbers)
-        return plain_output(self._events.arrays(numbers), None, library)
+        with reading(self._names):
+            batch = self._events.arrays(numbers)
+        return plain_output(batch, None, library)
 
 
 class Prefetcher:

@@ -6,13 +6,14 @@ that programs of C++ load them, and products of many events become columns.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import functools
 import pickle
 import re
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,6 +70,7 @@ __all__ = [
     "form_of",
     "is_opaque",
     "loaded",
+    "reading",
     "type_name_of",
 ]
 
@@ -382,23 +384,44 @@ def decoded(store: DataStore, label: str, type_name: str, stored: list[bytes | N
     UsageError
         If only C++ can read them.
     """
-    if _OF_BOOST.search(type_name):
-        raise UsageError(
-            f"product {label!r} is a {type_name}, which HEPnOS's classes store by Boost: only C++ reads it; load it as "
-            "bytes"
-        )
-    try:
+    with reading([(label, type_name)]):
         batch = store._core.decode(stored, type_name, label)
+    return Column(store, label, type_name, _awkward(batch, label))
+
+
+@contextlib.contextmanager
+def reading(names: Iterable[tuple[str, str]]) -> Iterator[None]:
+    """Have errors of reading products say that Boost may have written them.
+
+    Parameters
+    ----------
+    names : iterable of (str, str)
+        Labels and types of the products.
+
+    Raises
+    ------
+    UsageError
+        If only C++ can read one.
+    """
+    names = list(names)
+    for label, type_name in names:
+        if _OF_BOOST.search(type_name):
+            raise UsageError(
+                f"product {label!r} is a {type_name}, which HEPnOS's classes store by Boost: only C++ reads it; load "
+                "it as bytes"
+            )
+    try:
+        yield
     except FormatError as error:
-        inner = type_name.removeprefix("std::vector<").removesuffix(">")
-        if inner in DTYPES:
+        others = [label for label, kind in names if kind.removeprefix("std::vector<").removesuffix(">") not in DTYPES]
+        if not others:
             raise
+        which = f"product {others[0]!r}: " if len(names) == 1 else ""
         raise FormatError(
-            f"product {label!r}: {error}; or hepnos.hpp has stored it, which stores all but numbers, plain structs and "
-            "vectors of them by Boost: only C++ reads that; load it as bytes",
+            f"{which}{error}; or hepnos.hpp has stored it, which stores all but numbers, plain structs and vectors of "
+            "them by Boost: only C++ reads that; load it as bytes",
             kind=error.kind,
         ) from None
-    return Column(store, label, type_name, _awkward(batch, label))
 
 
 def _quick_loaded(store: DataStore, stored: bytes, type_name: str, form: Any) -> Any:

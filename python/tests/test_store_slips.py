@@ -331,4 +331,11 @@ def test_what_boost_has_stored_is_told_so(store: fb.DataStore) -> None:
         with pytest.raises(fb.FormatError) as raised:
             event.load("x", typename=kind)
         assert ("by Boost: only C++ reads that" in str(raised.value)) == is_told
+        with pytest.raises(fb.FormatError) as raised:
+            store["a"].arrays([("x", kind)])
+        assert ("by Boost: only C++ reads that" in str(raised.value)) == is_told
+        [batch] = store.prefetcher([("x", kind)]).batches(store["a"])
+        with pytest.raises(fb.FormatError) as raised:
+            batch.arrays()
+        assert ("by Boost: only C++ reads that" in str(raised.value)) == is_told
         assert event.load("x", bytes, typename=kind).endswith(b"serialization")
