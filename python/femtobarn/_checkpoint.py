@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from femtobarn._datastore import flush_open
 from femtobarn.errors import FileError, FormatError, UsageError
 
 if TYPE_CHECKING:
@@ -120,6 +121,8 @@ class Checkpoint:
         began = time.monotonic()
         if self._path is None or not self.state.is_whole or (not now and began < self._due):
             return
+        # what functions have put into batches is there before their events are noted as done
+        flush_open()
         beside = self._beside(self._path)
         try:
             with beside.open("wb") as file:

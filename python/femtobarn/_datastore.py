@@ -492,6 +492,15 @@ def _queue(name: str, kind: Any) -> str:
     return f"{name}#{type_name_of(kind)}"
 
 
+_OPEN: weakref.WeakSet[WriteBatch] = weakref.WeakSet()  # batches of this process that were not closed
+
+
+def flush_open() -> None:
+    """Write all that batches of this process have collected."""
+    for batch in list(_OPEN):
+        batch.flush()
+
+
 class WriteBatch:
     """Containers and products that are collected, and written when there are many, or at the end of a ``with``.
 
@@ -503,6 +512,7 @@ class WriteBatch:
         self._core = core
         self._kept: list[tuple[Container, Product]] = []
         self._datasets: set[bytes] = set()  # that were found to be there
+        _OPEN.add(self)
 
     def __repr__(self) -> str:
         return f"<WriteBatch of {self._store.url!r}>"
@@ -539,6 +549,7 @@ class WriteBatch:
     def close(self) -> None:
         """Write all that was collected; nothing can be added any more."""
         self._note(self._core.close())
+        _OPEN.discard(self)
 
     @property
     def kept(self) -> list[tuple[Container, Product]]:

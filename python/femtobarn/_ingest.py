@@ -19,7 +19,7 @@ from femtobarn._chunk import Chunk
 from femtobarn._compat import known_options
 from femtobarn._containers import Container, DataSet, Event, Run, SubRun
 from femtobarn._datastore import DataStore, WriteBatch, _keys
-from femtobarn._export_names import INGESTED
+from femtobarn._export_names import INGESTED, is_file_note
 from femtobarn._hdf5 import check_patterns, choice_of
 from femtobarn._ingest_root import store_above
 from femtobarn._ingest_worker import Done, Options, Part, Source, kind_of, messages
@@ -296,6 +296,7 @@ class _File:
     label: str
     events: int = 0
     products: int = 0
+    conflicts: int = 0
 
 
 class _Job:
@@ -305,6 +306,7 @@ class _Job:
         self.report = IngestReport()
         self.unexpected: list[tuple[str, str]] = []
         self.empty: list[str] = []
+        self.todo: list[_File] = []
         self.skipped: list[_File] = []
         self._dataset = dataset
         self._store = dataset.datastore
@@ -328,6 +330,7 @@ class _Job:
                 self.skipped.append(file)
             else:
                 todo.append(file)
+        self.todo = todo
         return todo
 
     def _file(self, source: Source) -> _File:
@@ -355,6 +358,8 @@ class _Job:
         if text is None or file.note is None:
             return False
         noted = json.loads(text)
+        if noted.get("conflicts") and noted.get("on_conflict") != self._on_conflict:
+            return False  # what came of them was to be something else
         return all(noted.get(name) == value for name, value in file.note.items())
 
     def finish(self, file: _File, done: Done) -> None:
@@ -372,8 +377,19 @@ class _Job:
         if self._file(file.source).note != file.note:
             raise FileError(f"{file.source.path}: the file was changed while it was read: ingest it again")
         note = {**file.note, "events": file.events, "products": file.products}
+        if file.conflicts:
+            note |= {"conflicts": file.conflicts, "on_conflict": self._on_conflict}
+        if file.conflicts and self._on_conflict == "replace":
+            self._forget_others()
         self._dataset.store(file.label, json.dumps(note, ensure_ascii=True), typename="std::string")
         self._store.flush()
+
+    def _forget_others(self) -> None:
+        """Forget that other files than those at hand are in the dataset: values of theirs were replaced."""
+        own = {file.label for file in (*self.todo, *self.skipped)}
+        for product in self._dataset.products():
+            if is_file_note((product.label, product.type)) and product.label not in own:
+                self._dataset.delete_product(product.label)
 
     def write(self, file: _File, what: Any) -> None:
         """Write some events, or what a file has of runs, subruns and the dataset."""
@@ -396,6 +412,7 @@ class _Job:
         self.report.products += n - len(kept) + replaced
         self.report.kept += len(kept) - conflicts
         self.report.conflicts += conflicts
+        file.conflicts += conflicts
         file.events += n_events
         file.products += n
 
@@ -472,7 +489,8 @@ def _store(batch: WriteBatch, dataset: DataSet, what: Any) -> int:
 def _column(store: DataStore, keys: bytes, label: str, values: Any, kind: Any) -> Any:
     """Return a product of those events that have it: their keys, its name, its form, its values, and how many."""
     form = getattr(kind, "form", "value")  # of a type that is more than a name
-    label = getattr(kind, "label", None) or label
+    own = getattr(kind, "label", None)
+    label = label if own is None else own
     if isinstance(kind, str) and not kind.startswith("std::optional<"):
         keys, values = _present(keys, values)
     n = _n_there(values, kind, len(keys) // 40)

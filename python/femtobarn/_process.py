@@ -257,6 +257,8 @@ def _pool(work: Work, task: Task, executor: Any, workers: int | None) -> Pool:
         n = workers or sum(client.nthreads().values())
         futures = client.get_executor(pure=False, retries=_TRIES - 1)
         return FuturesPool(work, task, futures, max(n, 1), by_name=False)
+    if hasattr(executor, "get_executor"):  # a client of Dask, whose futures are of another kind
+        executor = executor.get_executor(pure=False, retries=_TRIES - 1)
     if hasattr(executor, "submit"):
         return FuturesPool(work, task, executor, workers or int(getattr(executor, "_max_workers", n)))
     raise UsageError(
@@ -280,7 +282,7 @@ def _run(
     try:
         with Progress(f"processing {work.name}", progress, "events") as bar:
             for n in _master(work, task, pool, pieces, checkpoint, statistics, on_error):
-                bar.tick(n, 0)
+                bar.tick(n, None)
                 check_wanted(f"processing {work.name}")
         ends_early = False
     except BaseException as error:

@@ -22,7 +22,7 @@ _OFF = frozenset({"0", "off", "no", "false"})
 
 
 class _Bar(Protocol):
-    def update(self, done: int, total: int) -> None: ...
+    def update(self, done: int, total: int | None) -> None: ...
     def close(self) -> None: ...
 
 
@@ -56,19 +56,21 @@ class Progress:
             with contextlib.suppress(Exception):
                 self._bar.close()
 
-    def tick(self, done: int, total: int) -> None:
+    def tick(self, done: int, total: int | None) -> None:
         """Show how far it is.
 
         Parameters
         ----------
-        done, total : int
-            Done, and in all, in bytes or the other unit.
+        done : int
+            Done, in bytes or the other unit.
+        total : int or None
+            In all, if that is known.
         """
         if self._kind is None:
             return
         try:
             if self._bar is None:
-                if time.monotonic() - self._since < _PATIENCE or done >= total:
+                if time.monotonic() - self._since < _PATIENCE or (total is not None and done >= total):
                     return
                 bar = _RichBar if self._kind == "rich" else _TqdmBar
                 self._bar = bar(self._description, self._unit)
@@ -97,7 +99,7 @@ class _RichBar:
         self._task = self._bar.add_task(description)
         self._bar.start()
 
-    def update(self, done: int, total: int) -> None:
+    def update(self, done: int, total: int | None) -> None:
         self._bar.update(self._task, completed=done, total=total)
 
     def close(self) -> None:
@@ -111,7 +113,7 @@ class _TqdmBar:
         unit = unit if unit == "B" else f" {unit}"
         self._bar: Any = tqdm(desc=description, unit=unit, unit_scale=True, leave=False)
 
-    def update(self, done: int, total: int) -> None:
+    def update(self, done: int, total: int | None) -> None:
         self._bar.total = total
         self._bar.update(done - self._bar.n)
 

@@ -189,6 +189,16 @@ def test_notes_that_files_are_in_a_dataset_stay_there(dataset: fb.DataSet, tmp_p
     assert note in dataset.products()
 
 
+def test_an_empty_label_comes_back_with_several_types(dataset: fb.DataSet, tmp_path: Path) -> None:
+    event = dataset.create_run(1).create_subrun(2).create_event(3)
+    event.store("", 5)
+    event.store("", {"a": 1})
+    fb.export(dataset, tmp_path / "a.root")
+    other = fb.DataStore.connect("memory:").root.create_dataset("b")
+    fb.ingest(tmp_path / "a.root", other)
+    assert everything(other)[1, 2, 3] == everything(dataset)[1, 2, 3]
+
+
 def test_the_root_has_no_events(dataset: fb.DataSet, tmp_path: Path) -> None:
     with pytest.raises(fb.UsageError, match="the root of a store holds no events: export a dataset in it, as 'a'"):
         fb.export(dataset.datastore.root, tmp_path / "a.root")

@@ -591,9 +591,30 @@ def test_another_value_is_a_conflict(dataset: fb.DataSet, tmp_path: Path) -> Non
     assert (kept.conflicts, kept.kept, kept.products) == (1, 3, 0)
     assert dataset[1][1][2].load("rec.slc").n.tolist() == [2, 3]
     assert dataset[1][1][4].load("rec.slc").n.tolist() == [5]
-    replaced = fb.ingest(b, dataset, on_conflict="replace", again=True)
-    assert (replaced.conflicts, replaced.products) == (1, 1)
-    assert dataset[1][1][2].load("rec.slc").n.tolist() == [2, 9]
+    assert fb.ingest(b, dataset, on_conflict="keep").skipped == 1
+    # of a file with conflicts it is noted what came of them, and of files that lost values that they are not all there
+    for path, values in [(b, [2, 9]), (a, [2, 3]), (b, [2, 9])]:
+        replaced = fb.ingest(path, dataset, on_conflict="replace")
+        assert (replaced.conflicts, replaced.products) == (1, 1)
+        assert dataset[1][1][2].load("rec.slc").n.tolist() == values
+        assert fb.ingest(path, dataset, on_conflict="replace").skipped == 1
+
+
+def test_what_was_deleted_is_brought_in_again(dataset: fb.DataSet, tmp_path: Path) -> None:
+    numbers = [(1, 1, 1), (1, 1, 2), (2, 1, 1)]
+    path = write(tmp_path / "a.h5", {"rec.slc": {**index(numbers), "n": np.array([1, 2, 3], "u4")}})
+    fb.ingest(path, dataset)
+    deletions: list[Any] = [
+        lambda: dataset[1].delete(),
+        lambda: dataset[1][1].delete(),
+        lambda: dataset[1][1][2].delete(),
+        lambda: dataset[1][1][2].delete_product("rec.slc"),
+    ]
+    for delete in deletions:
+        assert fb.ingest(path, dataset).skipped == 1
+        delete()
+        assert fb.ingest(path, dataset).files == 1
+        assert dataset.arrays("rec.slc").n.tolist() == [[1], [2], [3]]
 
 
 def test_a_group_with_other_datasets_is_told_with_its_file(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import femtobarn as fb
+from femtobarn import _checkpoint
 from femtobarn._checkpoint import Checkpoint
 
 N = 5000
@@ -206,6 +207,41 @@ def test_a_run_that_was_broken_off_is_continued(url: str, tmp_path: Path) -> Non
     assert result.n_events == N
     assert 0 < len(SEEN) < N
     assert not checkpoint.exists()
+
+
+def test_a_checkpoint_notes_no_event_whose_products_wait_in_a_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_checkpoint, "_EVERY", 0.0)
+    monkeypatch.setattr(_checkpoint, "_MOST", 1e9)
+    store = fb.DataStore.connect("memory:")
+    dataset = store.root.create_dataset("a")
+    with store.write_batch() as batch:
+        batch.store_arrays(dataset, {"n": range(1000)}, run=1, subrun=1, event=range(1000))
+    seen: list[int] = []
+    given: dict[str, Any] = {"fails": True, "batch": store.write_batch()}
+
+    def stage(event: fb.Event) -> None:
+        n = event.number
+        if n == 900 and given["fails"]:
+            raise OSError
+        seen.append(n)
+        event.store("y", n, batch=given["batch"])
+
+    def run() -> None:
+        fb.process(dataset, stage, workers=1, checkpoint=tmp_path / "checkpoint", progress=False)
+
+    with pytest.raises(fb.ProcessError):
+        run()
+    there = {event.number for event in dataset.events() if event.load("y", default=None) is not None}
+    first = given["batch"]  # what it has still is as good as lost
+    given |= {"fails": False, "batch": store.write_batch()}
+    seen.clear()
+    run()
+    assert 0 < len(seen) < 1000
+    assert set(range(1000)) - set(seen) <= there
+    for batch in (first, given["batch"]):
+        batch.close()
 
 
 _BROKEN_OFF = """

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use femtobarn::events::{
-    DataSet, DataStore, EventsError, Item, ItemType, NameCount, ObjectOptions,
+    DataSet, DataStore, EventsError, FILE_NOTES, Item, ItemType, NameCount, ObjectOptions,
 };
 use serde_json::{Value, json};
 
@@ -19,8 +19,6 @@ use crate::units;
 const PAGE: usize = 4096;
 /// How many containers are shown to people.
 const SHOWN: usize = 20;
-/// What the labels of the notes begin with that `fb ingest` makes, one for each file.
-const NOTES: &str = "ingested/";
 
 /// A run of a dataset, or a subrun of a run.
 struct Part {
@@ -251,8 +249,8 @@ fn write_parts(kind: ItemType, parts: &[Part], out: &mut Output<'_>) -> std::io:
 fn write_products(survey: &Survey, out: &mut Output<'_>) -> std::io::Result<()> {
     let mut rows: BTreeMap<(String, &str, ItemType), u64> = BTreeMap::new();
     for ((label, type_name, kind), n) in &survey.products {
-        let label = match label.starts_with(NOTES) {
-            true => format!("{NOTES}…"),
+        let label = match label.starts_with(FILE_NOTES) {
+            true => format!("{FILE_NOTES}…"),
             false => label.clone(),
         };
         *rows.entry((label, type_name, *kind)).or_default() += n;

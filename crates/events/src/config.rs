@@ -120,6 +120,9 @@ fn other(all: &Map<String, Value>, url: String, folder: &Path) -> Result<String,
     let mut of_redis = OF_REDIS.into_iter().chain(set());
     match of_redis.find(|name| all.contains_key(*name)) {
         Some(odd) => Err(format!("{odd} is for Redis, and the url is {url:?}")),
+        None if url.ends_with(".json") => Err(format!(
+            "its url, {url:?}, is another configuration: say where the store is"
+        )),
         None => Ok(match url.strip_prefix("dir:") {
             Some(path) => format!("dir:{}", folder.join(path).display()),
             None => url,
@@ -285,6 +288,7 @@ mod tests {
                 "did you mean \"objects_over\"",
             ),
             (r#"{"url": "dir:x", "prefix": "y"}"#, "prefix is for Redis"),
+            (r#"{"url": "c.json"}"#, "is another configuration"),
             (r#"{"url": "redis://u:hidden@a?x=1"}"#, "no setting \"x\""),
         ] {
             let error = parse(text).unwrap_err();

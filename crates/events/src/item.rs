@@ -10,6 +10,9 @@ use crate::{
 /// How many numbers or names one request brings when a whole container is walked through.
 const PAGE: usize = 4096;
 
+/// What labels of products of a dataset begin with that note that a file is wholly in it.
+pub const FILE_NOTES: &str = "ingested/";
+
 /// A run, a subrun or an event of a store; a [`DataSet`] is one as well.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Item {
@@ -242,6 +245,9 @@ impl Item {
 
     /// Removes a product of it, or all.
     pub fn remove_products(&self, name: Option<&ProductName>) -> Result<(), EventsError> {
+        if self.item_type() != ItemType::DataSet {
+            self.forget_files()?;
+        }
         let (parent, event) = (self.descriptor.placed_by(), self.descriptor.event);
         self.store.remove_products(&parent, event, name)
     }
@@ -249,10 +255,23 @@ impl Item {
     /// Removes it, with all products and all that it holds. Removing goes from the bottom up: of one that was broken off
     /// something is left, and it may be done again.
     pub fn remove(&self) -> Result<(), EventsError> {
+        self.forget_files()?;
         self.empty()?;
         // All at once, with what a crash has left; and while it can still be found, so that it is done again if it fails.
         self.store.delete_objects(&self.descriptor)?;
         self.forget()
+    }
+
+    /// Removes the notes that files are wholly in its dataset, before that is no longer true: who brings them in again
+    /// would find them done.
+    fn forget_files(&self) -> Result<(), EventsError> {
+        let dataset = crate::Parent::dataset(self.descriptor.dataset);
+        for name in self.store.backend().names(&dataset, ABSENT, None)? {
+            if name.label().starts_with(FILE_NOTES) {
+                self.store.remove_products(&dataset, ABSENT, Some(&name))?;
+            }
+        }
+        Ok(())
     }
 
     /// Removes what it holds, and its products, but for their objects.

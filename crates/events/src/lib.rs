@@ -42,7 +42,7 @@ pub use chunks::{EventChunk, EventChunks};
 pub use config::Config;
 pub use connect::connect;
 pub use error::EventsError;
-pub use item::{Children, DataSet, DataSets, Item};
+pub use item::{Children, DataSet, DataSets, FILE_NOTES, Item};
 pub use key::{
     ABSENT, DEEPEST, DataSetPath, Descriptor, ItemType, LONGEST_NAME, Parent, ProductId,
     ProductName, number,

@@ -244,6 +244,30 @@ fn what_is_removed_takes_everything_in_it_along() {
 }
 
 #[test]
+fn what_is_removed_takes_the_notes_of_files_along() {
+    over_each(|store| {
+        fill(&store, "a", &[(1, 2, 3), (4, 5, 6)]);
+        let dataset = store.root().dataset("a").unwrap();
+        let run = dataset.get(1).unwrap();
+        let event = run.get(2).unwrap().get(0).unwrap();
+        let note = ProductName::new("ingested/a.h5/0", "std::string").unwrap();
+        let removals: [&dyn Fn(); 4] = [
+            &|| event.remove_products(Some(&name("x"))).unwrap(),
+            &|| event.remove().unwrap(),
+            &|| run.get(2).unwrap().remove().unwrap(),
+            &|| run.remove().unwrap(),
+        ];
+        for remove in removals {
+            for label in [&note, &name("kept")] {
+                dataset.store(label, b"1", Overwrite::Replace).unwrap();
+            }
+            remove();
+            assert_eq!(dataset.names(None).unwrap(), [name("kept")]);
+        }
+    });
+}
+
+#[test]
 fn nothing_is_written_to_a_dataset_that_was_deleted() {
     over_each(|store| {
         fill(&store, "a/b", &[(1, 2, 3)]);
