@@ -67,7 +67,8 @@ fn what_is_stored_by_event_is_loaded_as_columns() {
     batch.flush().unwrap();
     // Another program, which knows nothing but the store.
     let others = Types::new(&store);
-    let whole = arrays(&others, &dataset, std::slice::from_ref(&name), true).unwrap();
+    let all: [Item; 1] = [(*dataset).clone()];
+    let whole = arrays(&others, &store, &all, std::slice::from_ref(&name), true).unwrap();
     let table = whole.to_arrow().unwrap();
     let columns: Vec<_> = table
         .schema()
@@ -87,7 +88,7 @@ fn what_is_stored_by_event_is_loaded_as_columns() {
         .child(2)
         .unwrap();
     event.store(&name, b"short", Default::default()).unwrap();
-    let error = arrays(&others, &dataset, &[name], false).unwrap_err();
+    let error = arrays(&others, &store, &all, &[name], false).unwrap_err();
     assert_eq!(error.kind(), "product-damaged");
     let error = error.to_string();
     assert!(error.contains("run 1, subrun 2, event 2"), "{error}");
