@@ -509,7 +509,7 @@ def test_the_program_tells_of_its_own_options_and_leaves_nothing(tmp_path: Path)
     assert done.returncode == 0, done.stderr
     out = tmp_path / "out.root"
     exported = fb_program("export", store, out, "--dataset", "a/b")
-    assert exported.stdout == f"ExportReport '{out}': 1 event, 2 columns, ntuples Events, Events_dataset\n"
+    assert exported.stdout == f"ExportReport '{out}': 1 event, 1 column\n"
     again = fb_program("export", store, out, "--dataset", "a/b")
     assert again.stderr == f"fb: {out} is there already: -f replaces it\n"
 
