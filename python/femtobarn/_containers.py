@@ -544,10 +544,9 @@ def at_least(name: str, number: Any, least: int) -> int:
 
 
 def _number(number: Any) -> int:
-    try:
-        value = number.__index__()
-    except AttributeError:
-        raise UsageError(f"a run, subrun or event has a number, not {number!r}") from None
+    if isinstance(number, bool) or not hasattr(number, "__index__"):
+        raise UsageError(f"a run, subrun or event has a number, not {number!r}")
+    value = number.__index__()
     if not 0 <= value < _ABSENT:
         raise UsageError(f"{value} is no number of a run, subrun or event: these are from 0 to 2**64 - 2")
     return int(value)

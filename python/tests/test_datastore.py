@@ -214,6 +214,8 @@ def test_batches_write_by_event_and_by_column(store: fb.DataStore) -> None:
     assert some.run.tolist() == [1] * 4 + [3] * 4
     assert some.hits.tolist() == hits.tolist() * 2
     assert dataset.arrays("pt", runs=[1, 3]).tolist() == [None] * 4 + [0.0, 1.0, 2.0, 3.0]
+    with pytest.raises(fb.UsageError, match="has a number, not True"):
+        dataset.create_run(True)
     with pytest.raises(KeyError, match="there is no run 5"):
         dataset.arrays("hits", runs=[1, 5])
     assert [dataset.n_events(), dataset[3].n_events(), dataset[3][1].n_events()] == [12, 4, 2]
