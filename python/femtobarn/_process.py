@@ -254,11 +254,11 @@ def _pool(work: Work, task: Task, executor: Any, workers: int | None) -> Pool:
             raise UsageError(
                 "executor='dask' takes the client of this process, which has none: make one by distributed.Client(…)"
             ) from error
-        n = workers or sum(client.nthreads().values())
-        futures = client.get_executor(pure=False, retries=_TRIES - 1)
+        return _pool(work, task, client, workers)
+    if hasattr(executor, "get_executor"):  # a client of Dask
+        n = workers or sum(executor.nthreads().values())
+        futures = executor.get_executor(pure=False, retries=_TRIES - 1)
         return FuturesPool(work, task, futures, max(n, 1), by_name=False)
-    if hasattr(executor, "get_executor"):  # a client of Dask, whose futures are of another kind
-        executor = executor.get_executor(pure=False, retries=_TRIES - 1)
     if hasattr(executor, "submit"):
         return FuturesPool(work, task, executor, workers or int(getattr(executor, "_max_workers", n)))
     raise UsageError(

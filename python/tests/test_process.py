@@ -89,17 +89,17 @@ def process(dataset: Any, function: Any, **options: Any) -> fb.ProcessResult:
     return fb.process(dataset, function, **{"preload": ["n"], "workers": 3, "progress": False, **options})
 
 
-@pytest.fixture(params=["threads", "processes", "pool", "dask"])
+@pytest.fixture(params=["threads", "processes", "pool", "dask", "client"])
 def executor(request: pytest.FixtureRequest) -> Iterator[Any]:
     """What processes events."""
     if request.param == "pool":
         with concurrent.futures.ProcessPoolExecutor(2) as pool:
             yield pool
-    elif request.param == "dask":
+    elif request.param in ("dask", "client"):
         distributed = pytest.importorskip("distributed")
         cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
-        with cluster, distributed.Client(cluster):
-            yield "dask"
+        with cluster, distributed.Client(cluster) as client:
+            yield client if request.param == "client" else "dask"
     else:
         yield request.param
 
