@@ -112,6 +112,8 @@ class DataStore:
         self._settings = settings
         self._lock = threading.Lock()
         self._open: weakref.WeakSet[WriteBatch | Queue] = weakref.WeakSet()  # what is closed with it
+        with _STORES_LOCK:
+            _STORES.add(self)
 
     def __enter__(self) -> Self:
         return self
@@ -492,13 +494,23 @@ def _queue(name: str, kind: Any) -> str:
     return f"{name}#{type_name_of(kind)}"
 
 
-_OPEN: weakref.WeakSet[WriteBatch] = weakref.WeakSet()  # batches of this process that were not closed
+_STORES: weakref.WeakSet[DataStore] = weakref.WeakSet()
+_STORES_LOCK = threading.Lock()  # a set cannot be gone through while another thread adds to it
 
 
 def flush_open() -> None:
     """Write all that batches of this process have collected."""
-    for batch in list(_OPEN):
-        batch.flush()
+    with _STORES_LOCK:
+        stores = list(_STORES)
+    for store in stores:
+        with store._lock:
+            batches = [one for one in store._open if isinstance(one, WriteBatch)]
+        for batch in batches:
+            try:
+                batch.flush()
+            except UsageError:
+                if not batch._is_closed:  # by another thread, which has written it
+                    raise
 
 
 class WriteBatch:
@@ -512,7 +524,7 @@ class WriteBatch:
         self._core = core
         self._kept: list[tuple[Container, Product]] = []
         self._datasets: set[bytes] = set()  # that were found to be there
-        _OPEN.add(self)
+        self._is_closed = False
 
     def __repr__(self) -> str:
         return f"<WriteBatch of {self._store.url!r}>"
@@ -548,8 +560,8 @@ class WriteBatch:
 
     def close(self) -> None:
         """Write all that was collected; nothing can be added any more."""
+        self._is_closed = True
         self._note(self._core.close())
-        _OPEN.discard(self)
 
     @property
     def kept(self) -> list[tuple[Container, Product]]:

@@ -244,6 +244,22 @@ def test_a_checkpoint_notes_no_event_whose_products_wait_in_a_batch(
         batch.close()
 
 
+def test_checkpoints_and_batches_that_functions_close(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_checkpoint, "_EVERY", 0.0)
+    monkeypatch.setattr(_checkpoint, "_MOST", 1e9)
+    store = fb.DataStore.connect("memory:")
+    dataset = store.root.create_dataset("a")
+    with store.write_batch() as batch:
+        batch.store_arrays(dataset, {"n": range(2000)}, run=1, subrun=1, event=range(2000))
+
+    def stage(event: fb.Event) -> None:
+        with store.write_batch() as own:
+            event.store("y", event.number, batch=own)
+
+    fb.process(dataset, stage, workers=4, output_batch_size=1, checkpoint=tmp_path / "checkpoint", progress=False)
+    assert dataset.arrays("y").tolist() == list(range(2000))
+
+
 _BROKEN_OFF = """
 import sys
 import time
