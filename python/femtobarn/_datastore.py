@@ -248,6 +248,36 @@ class DataStore:
         """
         return Swept(*self._core.sweep(age))
 
+    def forget_class(self, name: str) -> None:
+        """Forget which members a class has, so that products may be stored whose class of this name has others.
+
+        The names of all products of the store are read. Queues are not looked at, nor what others store meanwhile; and
+        programs that are connected already still know the class as it was.
+
+        Parameters
+        ----------
+        name : str
+            The class, as "Track".
+
+        Raises
+        ------
+        KeyNotFoundError
+            If the store knows no such class.
+        UsageError
+            If there is a product that has it.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> from dataclasses import make_dataclass
+        >>> dataset = fb.DataStore.connect("memory:").root.create_dataset("a")
+        >>> dataset.store("track", make_dataclass("Track", [("pt", float)])(0.5))
+        >>> dataset.delete_product("track")
+        >>> dataset.datastore.forget_class("Track")
+        >>> dataset.store("track", make_dataclass("Track", [("pt", float), ("eta", float)])(0.5, 2.5))
+        """
+        self._core.forget_class(name)
+
     @property
     def root(self) -> DataSet:
         """The dataset that all others are in. It holds datasets, and neither runs nor products."""

@@ -22,7 +22,7 @@ from femtobarn._datastore import DataStore, WriteBatch, _keys
 from femtobarn._export_names import INGESTED, is_file_note
 from femtobarn._hdf5 import check_patterns, choice_of
 from femtobarn._ingest_root import store_above
-from femtobarn._ingest_worker import Done, Options, Part, Source, kind_of, messages
+from femtobarn._ingest_worker import Done, Options, Part, Source, classes_of, kind_of, messages
 from femtobarn._open import resolve, settings_of
 from femtobarn._products import column
 from femtobarn._progress import Progress
@@ -42,6 +42,7 @@ _CONFLICTS = ("raise", "keep", "replace")
 _MAX_ITEMS = 1 << 16
 _MAX_BYTES = 32 << 20
 _WORTH = 64 << 20  # bytes of files for which processes are started, which takes seconds
+_PATIENCE = 20.0  # seconds for which files are looked at for an error's text
 _EMPTY = "the file gave no event"
 
 
@@ -164,7 +165,8 @@ def ingest(
     drop : str or list of str, optional
         Groups and datasets of HDF5 files that are left out, as ``*/batch``.
     namespace : str
-        The namespace of the classes of groups of HDF5 files, as "hep".
+        The namespace of the classes of groups of HDF5 files, as "hep", and in which those of ROOT files are put. Classes
+        that another version of the files has with other members go into another one.
     tree : str, optional
         The name of the ntuple or tree in ROOT files; a name behind the path wins.
     run, subrun, event : str or int, optional
@@ -265,7 +267,7 @@ def _check(dataset: Any, on_conflict: str, workers: int | None) -> None:
 def _check_kinds(sources: list[Source], options: Options) -> None:
     """Raise if something is said that means nothing of files that there are."""
     own = {kind: [source.path for source in sources if source.kind == kind] for kind in ("hdf5", "root")}
-    root, choice = options.root, options.choice
+    root = options.root
     if own["hdf5"]:
         path = own["hdf5"][0]
         for name in ("tree", "collections"):
@@ -274,11 +276,6 @@ def _check_kinds(sources: list[Source], options: Options) -> None:
         for name in ("run", "subrun", "event"):
             if str(root.get(name, "")).isdecimal():
                 raise UsageError(f"{path}: {name}= names a dataset of HDF5 files, and is no number")
-    if own["root"] and choice.namespace:
-        raise UsageError(
-            f"{own['root'][0]}: namespace= is of the classes of HDF5 files, and this is a ROOT file; ingest one kind "
-            "at a time"
-        )
     if len(own["root"]) > 1 and str(root.get("event", "")).isdecimal():
         raise UsageError(
             f"{own['root'][1]}: events of several files would have the same numbers: with a number for event=, ingest "
@@ -403,6 +400,8 @@ class _Job:
             with self._store.write_batch(max_items=_MAX_ITEMS, max_bytes=_MAX_BYTES, overwrite=False) as batch:
                 n = _store(batch, self._dataset, what)
             kept = batch._take_kept()
+        except _TypeError as error:
+            raise UsageError(f"{path}: {error}. {self._way_out(file, error)}", kind=error.kind) from error
         except FemtobarnError as error:
             raise type(error)(f"{path}: {error}", kind=error.kind) from error
         conflicts = self._compare(path, what, kept) if kept else 0
@@ -415,6 +414,45 @@ class _Job:
         file.conflicts += conflicts
         file.events += n_events
         file.products += n
+
+    def _way_out(self, file: _File, error: _TypeError) -> str:
+        """Say what can be done about a product whose type does not fit, and for which files."""
+        label = error.label
+        is_spread = file.source.kind == "root" and self._options.root["collections"]
+        drop = f"drop=['n{label}', '{label}_*']" if is_spread else f"drop={label!r}"
+        if error.kind != "class-differs":
+            return f"Where files differ in a dataset, {drop} leaves it out of all"
+        member = {"hdf5": f"drop='{label}/…'"}.get(file.source.kind, f"drop='{label}_…'" if is_spread else "")
+        members = f", or the members that not all files have ({member})" if member else ""
+        return (
+            f"{self._alike(file)}: ingest these by themselves with namespace=, as namespace='v2', or leave out of "
+            f"all files the product ({drop}){members}"
+        )
+
+    def _alike(self, file: _File) -> str:
+        """Say which files have a class as one has it whose class differs from that in the store."""
+        others = [one for one in self.todo if one is not file and one.source.kind == file.source.kind]
+        noted = self._store._core.classes
+        classes = [
+            (name, members)
+            for name, members in classes_of(file.source, self._options).items()
+            if (there := dict(noted(name)).get(name)) is not None and tuple(there) != members
+        ]
+        alike, until = [file], time.monotonic() + _PATIENCE
+        for n, other in enumerate(others):
+            if time.monotonic() > until:
+                others = others[:n]
+                break
+            with contextlib.suppress(FemtobarnError):  # what is wrong with it is told when it is read
+                found = classes_of(other.source, self._options)
+                if all(found.get(name) == members for name, members in classes):
+                    alike.append(other)
+        paths = [_core.public_url(one.source.path) for one in alike]
+        more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
+        of = f"of {len(others) + 1} files that were looked at, " if others else ""
+        return (
+            f"{of}{plural(len(paths), 'file')} ha{'s' if len(paths) == 1 else 've'} it so, {', '.join(paths[:5])}{more}"
+        )
 
     def _compare(self, path: str, what: Any, kept: list[_Kept]) -> int:
         """Compare products that were there with those that were to be written; gives how many differ."""
@@ -450,6 +488,14 @@ class _Job:
             for key, value in different:
                 batch.store(key, name, value or b"")
             batch.close()
+
+
+class _TypeError(UsageError):
+    """What was wrong with the type of a product."""
+
+    def __init__(self, message: str, *, kind: str, label: str) -> None:
+        super().__init__(message, kind=kind)
+        self.label = label
 
 
 def _pieces(chunk: Chunk) -> Iterator[Chunk]:
@@ -497,11 +543,9 @@ def _column(store: DataStore, keys: bytes, label: str, values: Any, kind: Any) -
     try:
         type_name, batches = column(store, label, values, kind)
     except UsageError as error:
-        if error.kind != "product-type":
+        if error.kind not in ("product-type", "class-differs"):
             raise
-        raise UsageError(
-            f"product {label!r}: {error}. Where files differ in a dataset, drop leaves it out of all", kind=error.kind
-        ) from error
+        raise _TypeError(f"product {label!r}: {error}", kind=error.kind, label=label) from error
     return keys, (label, type_name), () if form == "value" else (form,), batches, n
 
 

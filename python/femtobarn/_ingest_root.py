@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -18,6 +18,7 @@ from femtobarn._libraries import optional
 from femtobarn._open import open_pairs, resolve, settings_of
 from femtobarn._patterns import fits, patterns
 from femtobarn._products import ColumnType
+from femtobarn._ptr import PTR
 from femtobarn._steps import step_entries
 from femtobarn.errors import KeyNotFoundError, UsageError
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from femtobarn._datastore import WriteBatch
     from femtobarn._ntuple import NTuple
 
-__all__ = ["Above", "above", "chunks", "store_above"]
+__all__ = ["Above", "above", "chunks", "classes_of", "store_above"]
 
 _NANOAOD = ("run", "luminosityBlock", "event")
 _LIST = re.compile(r"(?:std::vector|ROOT::VecOps::RVec)<(.*)>")
@@ -46,6 +47,7 @@ def chunks(
     subrun: str | int = _NANOAOD[1],
     event: str | int = _NANOAOD[2],
     collections: bool = False,
+    namespace: str = "",
     step: str | SupportsIndex = "64 MiB",
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -72,6 +74,8 @@ def chunks(
     collections : bool
         Whether ``nMuon``, ``Muon_pt``, ``Muon_eta``, … become one product ``Muon``, a ``std::vector`` of a class of
         this name with the members ``pt``, ``eta``, …. Where `fields` names some of these, ``nMuon`` need not be named.
+    namespace : str
+        The namespace in which the file's classes, and those of collections, are put.
     step : str or int
         Memory that a chunk may take, about, or a number of entries.
     threads : int, optional
@@ -100,12 +104,69 @@ def chunks(
     >>> chunk.event.tolist(), chunk.products["x"].to_list(), chunk.types["x"].name
     ([4, 3], [0.5, 1.5], 'double')
     """
+    plan = _plan(path, tree, fields, drop, (run, subrun, event), collections, namespace, threads, storage_options)
+    plan.ntuple._warn_of_unreadable()
+    plan.ntuple._warn_of_left_out()
+    if _fields(plan.numbers[2:]):  # others are counted
+        _check_events(plan.ntuple, plan.numbers)
+    return _read(plan, step)
+
+
+def classes_of(
+    path: str | os.PathLike[str],
+    *,
+    tree: str | None = None,
+    fields: str | Iterable[str] | None = None,
+    drop: str | Iterable[str] | None = None,
+    run: str | int = _NANOAOD[0],
+    subrun: str | int = _NANOAOD[1],
+    event: str | int = _NANOAOD[2],
+    collections: bool = False,
+    namespace: str = "",
+    storage_options: Mapping[str, Any] | None = None,
+) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return the classes of the products that a file has, with names and types of their members.
+
+    Parameters
+    ----------
+    path, tree, fields, drop, run, subrun, event, collections, namespace, storage_options
+        As of `chunks`.
+
+    Returns
+    -------
+    dict
+        The members by the names of the classes.
+    """
+    plan = _plan(path, tree, fields, drop, (run, subrun, event), collections, namespace, None, storage_options)
+    with plan.ntuple:
+        return dict(known for one in (*plan.columns, *plan.gathered) for known in one.type.classes)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What of an ntuple becomes what."""
+
+    ntuple: NTuple
+    numbers: list[str]
+    columns: list[_Column]
+    gathered: list[_Collection]
+
+
+def _plan(
+    path: str | os.PathLike[str],
+    tree: str | None,
+    fields: str | Iterable[str] | None,
+    drop: str | Iterable[str] | None,
+    number_fields: tuple[str | int, str | int, str | int],
+    collections: bool,
+    namespace: str,
+    threads: int | None,
+    storage_options: Mapping[str, Any] | None,
+) -> _Plan:
     ntuple = _open(path, tree, threads, storage_options)
     ntuple._core.arrow_schema()  # of trees, only objects say whether they can be read
-    ntuple._warn_of_unreadable()
-    ntuple._warn_of_left_out()
     described = _described(ntuple)
-    numbers = _numbers(ntuple, described, (run, subrun, event))
+    numbers = _numbers(ntuple, described, number_fields)
     others = [column for column in described if column.field not in numbers]
     columns = _chosen(ntuple, others, fields, drop)
     if collections and fields is not None:
@@ -119,9 +180,34 @@ def chunks(
     gathered = _gathered(columns) if collections else []
     within = {member.field for one in gathered for member in (one.counter, *one.members)}
     columns = [column for column in columns if column.field not in within]
-    if _fields(numbers[2:]):  # others are counted
-        _check_events(ntuple, numbers)
-    return _read(ntuple, numbers, columns, gathered, step)
+    renamed = _in_namespace((one.type for one in (*columns, *gathered)), namespace)
+    return _Plan(
+        ntuple,
+        numbers,
+        [replace(column, type=renamed(column.type)) for column in columns],
+        [replace(one, type=renamed(one.type)) for one in gathered],
+    )
+
+
+def _in_namespace(kinds: Iterable[ColumnType], namespace: str) -> Callable[[ColumnType], ColumnType]:
+    """Return what puts all classes of types into a namespace."""
+    prefix = f"{namespace}::"
+    names = {name for kind in kinds for name, _ in kind.classes if not name.startswith(("std::", prefix, PTR))}
+    if not namespace or not names:
+        return lambda kind: kind
+    longest_first = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    pattern = re.compile(rf"(?<![\w:])(?:{longest_first})(?![\w:<])")
+
+    def within(name: str) -> str:
+        return pattern.sub(lambda found: prefix + found[0], name)
+
+    def renamed(kind: ColumnType) -> ColumnType:
+        classes = tuple(
+            (within(name), tuple((member, within(its)) for member, its in members)) for name, members in kind.classes
+        )
+        return replace(kind, name=within(kind.name), classes=classes)
+
+    return renamed
 
 
 @dataclass(frozen=True)
@@ -389,13 +475,8 @@ def _steps(ntuple: NTuple, fields: list[str], step: str | SupportsIndex) -> Iter
         yield {name: array[name] for name in fields}
 
 
-def _read(
-    ntuple: NTuple,
-    numbers: list[str],
-    columns: list[_Column],
-    gathered: list[_Collection],
-    step: str | SupportsIndex,
-) -> Iterator[Chunk]:
+def _read(plan: _Plan, step: str | SupportsIndex) -> Iterator[Chunk]:
+    ntuple, numbers, columns, gathered = plan.ntuple, plan.numbers, plan.columns, plan.gathered
     own = [column.field for column in columns]
     within = [member.field for one in gathered for member in (one.counter, *one.members)]
     wanted = [*_fields(numbers), *own, *within]

@@ -29,7 +29,7 @@ from femtobarn.errors import FemtobarnError, FileError, FormatError, NotFoundErr
 if TYPE_CHECKING:
     from femtobarn._chunk import Chunk
 
-__all__ = ["Done", "Options", "Part", "Source", "kind_of", "messages", "serve"]
+__all__ = ["Done", "Options", "Part", "Source", "classes_of", "kind_of", "messages", "serve"]
 
 
 @dataclass(frozen=True)
@@ -161,21 +161,49 @@ def read(source: Source, options: Options) -> Iterator[Part | Done]:
                 yield Part(source.number, chunk, fraction)
             yield Done(source.number, reader.tables.left_out, reader.tables.unexpected)
         return
-    choice = options.choice
-    if choice.groups:
+    if options.choice.groups:
         raise UsageError(f"{source.path}: groups are those of HDF5 files; fields chooses those of this ROOT file")
-    given = dict(options.root)
-    if source.name is not None:
-        given["tree"] = source.name
+    given = _of_root(source, options)
     file = {name: given[name] for name in ("tree", "storage_options")}
-    for name, some in (("fields", choice.fields), ("drop", choice.drop)):
-        if some:
-            given[name] = list(some)
     for chunk in _ingest_root.chunks(source.path, **given):
         yield Part(source.number, chunk, 0.0)
     for above in _ingest_root.above(source.path, **file):
         yield Part(source.number, above, 0.0)
     yield Done(source.number, {}, {})
+
+
+def _of_root(source: Source, options: Options) -> dict[str, Any]:
+    """Return how a ROOT file is read."""
+    choice = options.choice
+    given = {**options.root, "namespace": choice.namespace}
+    if source.name is not None:
+        given["tree"] = source.name
+    for name, some in (("fields", choice.fields), ("drop", choice.drop)):
+        if some:
+            given[name] = list(some)
+    return given
+
+
+def classes_of(source: Source, options: Options) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return the classes of the products that a file has.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+    options : Options
+        How it is read.
+
+    Returns
+    -------
+    dict
+        Names and types of the members, by the names of the classes.
+    """
+    if source.kind == "hdf5":
+        with Hdf5Reader(source.path, options.choice) as reader:
+            tables = reader.tables.tables
+            return {table.class_name: tuple((one.member, one.type) for one in table.columns) for table in tables}
+    return _ingest_root.classes_of(source.path, **_of_root(source, options))
 
 
 def messages(sources: list[Source], options: Options, n_workers: int, *, in_order: bool) -> Generator[Part | Done]:

@@ -722,6 +722,28 @@ def test_dicts_come_back_or_are_refused(store: fb.DataStore) -> None:
     assert event.products("e") == []
 
 
+def test_a_class_that_no_product_has_is_forgotten(store: fb.DataStore) -> None:
+    dataset = store.root.create_dataset("a").create_dataset("b")
+    event = dataset.create_run(1).create_subrun(2).create_event(3)
+    inner = dataclasses.make_dataclass("Inner", [("x", float)])
+    outer = dataclasses.make_dataclass("Outer", [("of", list[inner])])  # type: ignore[valid-type]
+    event.store("many", [outer([inner(0.5)])])
+    other = dataclasses.make_dataclass("Inner", [("x", int), ("y", float)])
+    said = r"class Inner is noted there with other members: x is double there and std::int64_t here; only here: y; give"
+    with pytest.raises(fb.UsageError, match=said):
+        event.store("other", other(1, 2.5))
+    with pytest.raises(fb.UsageError, match='in dataset "a/b", run 1, subrun 2, there are products "many" of the type'):
+        store.forget_class("Inner")
+    with pytest.raises(fb.KeyNotFoundError, match='class "inner"'):
+        store.forget_class("inner")
+    event.delete_product("many")
+    store.forget_class("Inner")
+    event.store("other", other(1, 2.5))
+    assert event.load("other", other) == other(1, 2.5)
+    with pytest.raises(fb.UsageError, match='"other" of the type Inner'):
+        store.forget_class("Inner")
+
+
 def test_records_keep_the_name_of_their_class(store: fb.DataStore) -> None:
     event = event_of(store)
     event.store("v", [Vertex(1.5, [Track(1, 2)], "a")])

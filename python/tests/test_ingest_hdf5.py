@@ -757,6 +757,27 @@ def test_slips_are_told(tmp_path: Path) -> None:
         fb.ingest(path, in_memory(), worker=1)  # type: ignore[call-arg]
 
 
+def test_a_class_of_other_files_goes_into_another_namespace(tmp_path: Path) -> None:
+    paths = [many_groups(tmp_path / f"{name}.h5", n_events=20, n_groups=1) for name in "abc"]
+    with h5py.File(paths[2], "a") as file:
+        file["spill/more"] = np.zeros(len(file["spill/run"]))
+    into = ["--into", f"dir:{tmp_path / 'store'}", "--dataset", "nova"]
+    failed = fb_program("ingest", paths[2], *into, "--groups", "spill")
+    failed = fb_program("ingest", *paths[:2], *into, "--groups", "spill", "--workers", "2")
+    assert failed.returncode == 2
+    assert "class spill is noted there with other members: only there: more" in failed.stderr
+    assert f"of 2 files that were looked at, 2 files have it so, {paths[0]}, {paths[1]}" in failed.stderr
+    assert "(--drop 'spill'), or the members that not all files have (--drop 'spill/…')" in failed.stderr
+    forget = ["store", "forget-class", f"dir:{tmp_path / 'store'}"]
+    used = fb_program(*forget, "spill")
+    assert used.returncode == 2 and 'in dataset "nova", run' in used.stderr
+    with fb.DataStore.connect(f"dir:{tmp_path / 'store'}") as store:
+        store["nova"].delete()
+    assert fb_program(*forget, "spill").stdout == "spill may have other members from now on\n"
+    assert fb_program(*forget, "spill", "--json").returncode == 3
+    assert fb_program("ingest", *paths, *into, "--groups", "spill", "--drop", "spill/more").returncode == 0
+
+
 def fb_program(*arguments: Any) -> subprocess.CompletedProcess[str]:
     code = "import sys; from femtobarn._cli import main; sys.exit(main())"
     command = [sys.executable, "-c", code, *map(str, arguments)]

@@ -146,10 +146,42 @@ def test_names_have_no_sets_of_characters(dataset: fb.DataSet, tmp_path: Path) -
         fb.export(dataset, tmp_path / "b.root", products="[x]")
 
 
-def test_what_is_of_hdf5_is_told(dataset: fb.DataSet, tmp_path: Path) -> None:
-    path = write(tmp_path / "a.root", {"x": [1, 2, 3]})
-    with pytest.raises(fb.UsageError, match="namespace= is of the classes of HDF5 files"):
-        fb.ingest(path, dataset, namespace="hep")
+def test_two_versions_of_a_class_go_into_two_namespaces(dataset: fb.DataSet, tmp_path: Path) -> None:
+    counts = np.array([1, 0, 1], "u4")
+    old = {"nMuon": counts, "Muon_pt": ak.Array([[0.5], [], [2.5]])}
+    paths = [write(tmp_path / "a.root", {**old, "event": np.arange(3)})]
+    for n, name in enumerate(["b.root", "c.root"], 1):
+        new = {**old, "Muon_pt": ak.Array([[1], [], [2]]), "Muon_eta": old["Muon_pt"]}
+        paths.append(write(tmp_path / name, {**new, "event": np.arange(3) + 3 * n}))
+    with pytest.raises(fb.UsageError, match="class Muon is noted there with other members") as caught:
+        fb.ingest([str(path) for path in paths], dataset, collections=True)
+    said = str(caught.value)
+    assert said.startswith(f"{paths[1]}: product 'Muon': ")
+    assert "pt is double there and std::int64_t here; only here: eta; give" in said
+    assert f"of 3 files that were looked at, 2 files have it so, {paths[1]}, {paths[2]}: ingest these by" in said
+    assert "namespace='v2'" in said and "drop=['nMuon', 'Muon_*']" in said
+    report = fb.ingest([str(path) for path in paths[1:]], dataset, collections=True, namespace="v2")
+    assert report.events == 6
+    fb.ingest([str(path) for path in paths], dataset, collections=True, drop=["nMuon", "Muon_*"])
+    assert [{"pt": 0.5}] in dataset.arrays(("Muon", "std::vector<Muon>")).to_list()
+    new = dataset.arrays(("Muon", "std::vector<v2::Muon>")).to_list()
+    assert [{"pt": 2, "eta": 2.5}] in new
+
+
+def test_classes_of_files_go_into_a_namespace_once(dataset: fb.DataSet, tmp_path: Path) -> None:
+    inner = ak.Array([[{"x": 1.5, "of": [{"y": 1}]}], [], []])
+    path = write(tmp_path / "a.root", {"tracks": inner, "z": [1, 2, 3]})
+    fb.ingest(path, dataset, namespace="hep")
+    types = {product.label: product.type for event in dataset.events() for product in event.products()}
+    assert types["z"] == "std::int64_t"
+    assert types["tracks"].startswith("std::vector<hep::") and types["tracks"].count("hep::") == 1
+    assert dataset.arrays("tracks").to_list()[1] == inner.to_list()[0]
+    # what was exported is in it already
+    fb.export(dataset, tmp_path / "b.root")
+    again = dataset.datastore.root.create_dataset("again")
+    fb.ingest(tmp_path / "b.root", again, namespace="hep")
+    assert {product.type for event in again.events() for product in event.products()} == set(types.values())
+    assert again.arrays("tracks").to_list() == dataset.arrays("tracks").to_list()
 
 
 @pytest.mark.parametrize(

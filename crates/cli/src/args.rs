@@ -106,6 +106,8 @@ pub enum StoreAction {
     Sweep(StoreSweepArgs),
     /// Say that the objects beside a store were moved to another place, with their names
     Moved(StoreMovedArgs),
+    /// Forget which members a class has that no product is of any more, so that it may get others
+    ForgetClass(StoreForgetClassArgs),
 }
 
 #[derive(Debug, Args)]
@@ -147,6 +149,16 @@ pub struct StoreMovedArgs {
     pub objects: String,
 }
 
+#[derive(Debug, Args)]
+pub struct StoreForgetClassArgs {
+    /// The store: its URL, or its configuration
+    #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
+    pub store: String,
+    /// The class, as hep::Track
+    #[arg(value_name = "CLASS")]
+    pub class: String,
+}
+
 fn seconds(text: &str) -> Result<f64, String> {
     let found = text
         .parse()
@@ -176,7 +188,7 @@ pub struct IngestArgs {
     /// Groups and datasets of HDF5 files that are left out, as '*/batch'
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub drop: Vec<String>,
-    /// The namespace of the classes that the groups of HDF5 files become, as hep
+    /// The namespace of the classes that the groups of HDF5 files become, and in which those of ROOT files are put, as hep
     #[arg(long, value_name = "NAME", default_value = "")]
     pub namespace: String,
     /// The ntuple or tree in ROOT files

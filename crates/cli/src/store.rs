@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use femtobarn::events::local::{self, LocalNode, LocalOptions, LocalStatus, Role};
 use femtobarn::events::{DataStore, EventsError, ObjectOptions, connect, objects_moved};
+use femtobarn::products::Types;
 use serde_json::{Value, json};
 
-use crate::args::{StoreAction, StoreMovedArgs, StoreSweepArgs, StoreUpArgs};
+use crate::args::{StoreAction, StoreForgetClassArgs, StoreMovedArgs, StoreSweepArgs, StoreUpArgs};
 use crate::failure::{Failure, code};
 use crate::output::Output;
 use crate::store_ls;
@@ -23,6 +24,7 @@ pub fn run(action: &StoreAction, json: bool, out: &mut Output<'_>) -> Result<i32
         StoreAction::Ls(args) => store_ls::run(args, json, out),
         StoreAction::Sweep(args) => sweep(args, json, out),
         StoreAction::Moved(args) => moved(args, json, out),
+        StoreAction::ForgetClass(args) => forget_class(args, json, out),
     }
 }
 
@@ -111,6 +113,23 @@ fn moved(args: &StoreMovedArgs, json: bool, out: &mut Output<'_>) -> Result<i32,
             out,
             "the objects that were in {before} are looked for in {now}"
         )?;
+    }
+    Ok(code::FINE)
+}
+
+fn forget_class(
+    args: &StoreForgetClassArgs,
+    json: bool,
+    out: &mut Output<'_>,
+) -> Result<i32, Failure> {
+    let store = DataStore::connect(&args.store, ObjectOptions::default())?;
+    Types::new(&store).forget(&args.class)?;
+    store.flush()?;
+    if json {
+        out.json(&json!({"store": store.url(), "forgotten": args.class}))?;
+    } else {
+        let class = printable(&args.class);
+        writeln!(out, "{class} may have other members from now on")?;
     }
     Ok(code::FINE)
 }

@@ -68,6 +68,16 @@ pub enum EventsError {
         type_name: String,
         why: String,
     },
+    /// A class that the store knows with other members.
+    #[error(
+        "{url}: class {class} is noted there with other members: {difference}; give the class of these values another \
+         name, or if no product has it any more, forget the one that is noted (`fb store forget-class {url} {class}`)"
+    )]
+    Class {
+        url: String,
+        class: String,
+        difference: String,
+    },
     /// A value that is too large for the store.
     #[error(
         "{url}: {id} has {found} bytes, more than {most}: let large products lie beside the store (objects=…)"
@@ -142,6 +152,7 @@ impl EventsError {
             Self::Damaged { .. } => "product-damaged",
             Self::Key { .. } => "key-damaged",
             Self::Type { .. } => "product-type",
+            Self::Class { .. } => "class-differs",
             Self::TooLarge { .. } => "product-too-large",
             // It is not there, or not as it was put.
             Self::Object { source, .. } => match source {

@@ -216,6 +216,10 @@ impl Backend for Session {
         self.opened()?.0.replace_note(key, value)
     }
 
+    fn remove_note(&self, key: &str) -> Result<(), EventsError> {
+        self.opened()?.0.remove_note(key)
+    }
+
     fn queues(&self) -> &dyn Queues {
         self
     }

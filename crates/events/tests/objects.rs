@@ -750,6 +750,10 @@ impl Backend for Delegate {
     fn replace_note(&self, key: &str, value: &[u8]) -> Result<(), EventsError> {
         self.0.backend().replace_note(key, value)
     }
+
+    fn remove_note(&self, key: &str) -> Result<(), EventsError> {
+        self.0.backend().remove_note(key)
+    }
     fn queues(&self) -> &dyn Queues {
         self.0.backend().queues()
     }

@@ -116,6 +116,7 @@ pub fn events_to_python(error: EventsError) -> PyErr {
         | EventsError::Name { .. }
         | EventsError::ReadOnly { .. }
         | EventsError::Type { .. }
+        | EventsError::Class { .. }
         | EventsError::TooLarge { .. }
         | EventsError::Usage { .. } => "UsageError",
         _ => "FemtobarnError",

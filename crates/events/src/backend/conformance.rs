@@ -679,6 +679,11 @@ fn the_first_note_counts(backend: &Arc<dyn Backend>) {
     backend.replace_note("c", b"4").unwrap();
     assert_eq!(backend.noted("a").unwrap(), Some(b"3".to_vec()));
     assert_eq!(backend.note("c", b"5").unwrap(), b"4");
+    // Or is forgotten: then the next is the first.
+    backend.remove_note("a").unwrap();
+    backend.remove_note("a").unwrap();
+    assert_eq!(backend.noted("a").unwrap(), None);
+    assert_eq!(backend.note("a", b"6").unwrap(), b"6");
 }
 
 const LONG: Duration = Duration::from_secs(30);

@@ -291,6 +291,12 @@ impl Backend for MemoryBackend {
         Ok(())
     }
 
+    fn remove_note(&self, key: &str) -> Result<(), EventsError> {
+        let mut notes = self.notes.lock().map_err(|_| self.poisoned())?;
+        notes.remove(key);
+        Ok(())
+    }
+
     fn queues(&self) -> &dyn Queues {
         &self.queues
     }

@@ -175,6 +175,9 @@ pub trait Backend: Send + Sync + Debug {
     /// The same, in the place of what was noted.
     fn replace_note(&self, key: &str, value: &[u8]) -> Result<(), EventsError>;
 
+    /// Forgets what was noted, if something was.
+    fn remove_note(&self, key: &str) -> Result<(), EventsError>;
+
     /// What keeps its queues.
     fn queues(&self) -> &dyn Queues;
 }

@@ -5,6 +5,7 @@
 //! what one program stores, in whatever language, another loads as columns.
 
 mod describe;
+mod forget;
 mod form;
 mod note;
 mod types;

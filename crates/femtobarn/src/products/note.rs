@@ -67,6 +67,35 @@ impl ClassNote {
         })
     }
 
+    /// In what the members of a class that is to have the same name differ, in words.
+    pub fn difference(&self, other: &Self) -> String {
+        let mut said = Vec::new();
+        for member in &self.members {
+            let (name, there) = (&member.name, &member.type_name);
+            if let Some(here) = other.member(name).filter(|here| *here != there) {
+                said.push(format!("{name} is {there} there and {here} here"));
+            }
+        }
+        for (one, two, place) in [(self, other, "there"), (other, self, "here")] {
+            let members = one.members.iter();
+            let only = members.filter(|member| two.member(&member.name).is_none());
+            let names: Vec<_> = only.map(|member| member.name.as_str()).collect();
+            if !names.is_empty() {
+                said.push(format!("only {place}: {}", names.join(", ")));
+            }
+        }
+        if said.is_empty() {
+            said.push("they have another order".into());
+        }
+        said.join("; ")
+    }
+
+    fn member(&self, name: &str) -> Option<&String> {
+        let mut members = self.members.iter();
+        let found = members.find(|member| member.name == name);
+        found.map(|member| &member.type_name)
+    }
+
     /// Where the members lie, if C++ has noted it.
     pub(super) fn in_memory(note: &[u8]) -> Option<InMemory> {
         let note: Value = serde_json::from_slice(note).ok()?;

@@ -108,9 +108,16 @@ fn one_name_is_one_type() {
     );
     let error = types.note(&describe(&other, "")).unwrap_err().to_string();
     assert!(
-        error.contains("it has the members float pt, std::int32_t n; these values have double pt"),
+        error.contains("pt is float there and double here; only there: n; give the class"),
         "{error}"
     );
+    // Once it is forgotten, it is what is noted next.
+    types.of("Track", "x").unwrap();
+    types.forget("Track").unwrap();
+    types.note(&describe(&other, "")).unwrap();
+    assert_eq!(types.notes("Track").unwrap()[0].members.len(), 1);
+    types.forget("Track").unwrap();
+    assert!(types.of("Track", "x").is_err());
     for (type_name, why) in [
         ("std::vector<Unknown>", "described once in the store"),
         ("bytes", "load them as bytes"),

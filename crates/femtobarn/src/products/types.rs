@@ -16,7 +16,7 @@ const DEEPEST: usize = 64;
 /// The types of a store's products, each looked up once.
 #[derive(Debug)]
 pub struct Types {
-    store: DataStore,
+    pub(super) store: DataStore,
     known: Mutex<HashMap<(String, String), Arc<RowType>>>,
 }
 
@@ -132,7 +132,7 @@ impl Types {
     ///
     /// # Errors
     ///
-    /// [`EventsError::Type`] if the store has another note of a class: two types cannot have one name.
+    /// [`EventsError::Class`] if the store has another note of a class: two types cannot have one name.
     pub fn note(&self, described: &Described) -> Result<(), EventsError> {
         for class in &described.classes {
             let noted = self
@@ -146,21 +146,20 @@ impl Types {
                 )
             })?;
             if there.members != class.members {
-                let list = |note: &ClassNote| {
-                    let members = note.members.iter();
-                    let each =
-                        members.map(|member| format!("{} {}", member.type_name, member.name));
-                    each.collect::<Vec<_>>().join(", ")
-                };
-                let why = format!(
-                    "in this store it has the members {}; these values have {}: give their type another name",
-                    list(&there),
-                    list(class)
-                );
-                return Err(self.bad(&class.name, why));
+                return Err(EventsError::Class {
+                    url: self.store.url().into(),
+                    class: class.name.clone(),
+                    difference: there.difference(class),
+                });
             }
         }
         Ok(())
+    }
+
+    /// Has all types looked up again.
+    pub(super) fn clear(&self) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.clear();
     }
 
     fn bad(&self, type_name: &str, why: String) -> EventsError {

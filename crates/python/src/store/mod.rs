@@ -377,6 +377,11 @@ impl Store {
         detached(py, || self.types.note(&described))
     }
 
+    /// Forgets a class that no product has.
+    fn forget_class(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        detached(py, || self.types.forget(name))
+    }
+
     /// The one value of a column, as it is stored.
     fn encode<'py>(
         &self,

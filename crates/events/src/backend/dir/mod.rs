@@ -494,6 +494,13 @@ impl Backend for DirBackend {
         })
     }
 
+    fn remove_note(&self, key: &str) -> Result<(), EventsError> {
+        let notes = self.tables.notes;
+        self.change("forget a note", |txn| {
+            notes.delete(txn, key.as_bytes()).map(|_| ())
+        })
+    }
+
     fn queues(&self) -> &dyn Queues {
         &self.queues
     }

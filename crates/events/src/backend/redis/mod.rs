@@ -468,6 +468,14 @@ impl Backend for RedisBackend {
         self.change("note something", &orders)
     }
 
+    fn remove_note(&self, key: &str) -> Result<(), EventsError> {
+        self.may_write("forget a note")?;
+        let notes = Tagged::notes(&self.nodes.settings.prefix);
+        let mut orders = Orders::default();
+        orders.command(notes.slot, &[b"HDEL", &notes.key("h"), key.as_bytes()]);
+        self.change("forget a note", &orders)
+    }
+
     fn queues(&self) -> &dyn Queues {
         self
     }
