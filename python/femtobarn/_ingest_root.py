@@ -139,7 +139,7 @@ def classes_of(
     """
     plan = _plan(path, tree, fields, drop, (run, subrun, event), collections, namespace, None, storage_options)
     with plan.ntuple:
-        return dict(known for one in (*plan.columns, *plan.gathered) for known in one.type.classes)
+        return dict(known for kind in _types(plan.columns, plan.gathered) for known in kind.classes)
 
 
 @dataclass(frozen=True)
@@ -180,13 +180,17 @@ def _plan(
     gathered = _gathered(columns) if collections else []
     within = {member.field for one in gathered for member in (one.counter, *one.members)}
     columns = [column for column in columns if column.field not in within]
-    renamed = _in_namespace((one.type for one in (*columns, *gathered)), namespace)
+    renamed = _in_namespace(_types(columns, gathered), namespace)
     return _Plan(
         ntuple,
         numbers,
         [replace(column, type=renamed(column.type)) for column in columns],
         [replace(one, type=renamed(one.type)) for one in gathered],
     )
+
+
+def _types(columns: list[_Column], gathered: list[_Collection]) -> list[ColumnType]:
+    return [column.type for column in columns] + [one.type for one in gathered]
 
 
 def _in_namespace(kinds: Iterable[ColumnType], namespace: str) -> Callable[[ColumnType], ColumnType]:

@@ -770,7 +770,8 @@ def test_a_class_of_other_files_goes_into_another_namespace(tmp_path: Path) -> N
     assert "(--drop 'spill'), or the members that not all files have (--drop 'spill/…')" in failed.stderr
     forget = ["store", "forget-class", f"dir:{tmp_path / 'store'}"]
     used = fb_program(*forget, "spill")
-    assert used.returncode == 2 and 'in dataset "nova", run' in used.stderr
+    assert used.returncode == 2
+    assert 'in dataset "nova", run' in used.stderr
     with fb.DataStore.connect(f"dir:{tmp_path / 'store'}") as store:
         store["nova"].delete()
     assert fb_program(*forget, "spill").stdout == "spill may have other members from now on\n"
