@@ -165,8 +165,8 @@ def ingest(
     drop : str or list of str, optional
         Groups and datasets of HDF5 files that are left out, as ``*/batch``.
     namespace : str
-        The namespace of the classes of groups of HDF5 files, as "hep", and in which those of ROOT files are put: classes
-        that files of another version have with other members go into another one.
+        The namespace of the classes of groups of HDF5 files, as "hep", and in which those of ROOT files are put:
+        classes that files of another version have with other members go into another one.
     tree : str, optional
         The name of the ntuple or tree in ROOT files; a name behind the path wins.
     run, subrun, event : str or int, optional
