@@ -232,3 +232,16 @@ def test_real_bars_work(kind, unit, need, capsys):
     bar.update(5000, 5000)
     bar.close()
     assert capsys.readouterr().out == ""
+
+
+def test_processing_shows_how_many_events_are_done(bars):
+    store = fb.DataStore.connect("memory:")
+    dataset = store.root.create_dataset("a")
+    with store.write_batch() as batch:
+        for number in range(40):
+            dataset.create_run(1, batch=batch).create_subrun(2, batch=batch).create_event(number, batch=batch)
+    fb.process(dataset, lambda event: None, executor="threads", workers=2, output_batch_size=8, progress=True)
+    [bar] = bars
+    assert bar.description.startswith("processing")
+    assert bar.updates[-1] == (40, None)
+    assert bar.closed
