@@ -8,14 +8,15 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["INGESTED", "NUMBERS", "column_names", "is_file_note", "note", "noted"]
+from femtobarn._core import FILE_NOTES
+
+__all__ = ["NUMBERS", "column_names", "is_file_note", "note", "noted"]
 
 NUMBERS = ("run", "subrun", "event")
 
 # what the name of a field cannot have: dots separate those of subfields, slashes directories
 _NO_PLACE = re.compile(r"[./\\ \x00-\x1f\x7f]")
-INGESTED = "ingested"  # the beginning of the labels of notes that a file is in a dataset
-_FILE_NOTE = re.compile(rf"{INGESTED}/[^/]+/[0-9a-f]{{32}}")
+_FILE_NOTE = re.compile(rf"{re.escape(FILE_NOTES)}[^/]+/[0-9a-f]{{32}}")
 _OF_STRUCTURE = re.compile(r":?_\d+")
 
 

@@ -19,7 +19,7 @@ from femtobarn._chunk import Chunk
 from femtobarn._compat import known_options
 from femtobarn._containers import Container, DataSet, Event, Run, SubRun
 from femtobarn._datastore import DataStore, WriteBatch, _keys
-from femtobarn._export_names import INGESTED, is_file_note
+from femtobarn._export_names import is_file_note
 from femtobarn._hdf5 import check_patterns, choice_of
 from femtobarn._ingest_root import store_above
 from femtobarn._ingest_worker import Done, Options, Part, Source, classes_of, kind_of, messages
@@ -348,7 +348,7 @@ class _Job:
         }
         digest = hashlib.sha256(f"{path}\0{source.name or ''}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
         name = Path(path).name.replace("#", "_").encode("utf-8", "replace").decode()[:200]
-        return _File(source, stat.st_size, note, f"{INGESTED}/{name}/{digest}")
+        return _File(source, stat.st_size, note, f"{_core.FILE_NOTES}{name}/{digest}")
 
     def _is_done(self, file: _File) -> bool:
         text = self._dataset.load(file.label, typename="std::string", default=None)
