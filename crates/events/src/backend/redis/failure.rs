@@ -1,5 +1,6 @@
 //! What a server's refusals mean: which of them pass, and what the others are to people.
 
+use super::eviction::POLICY;
 use super::settings::Address;
 use crate::EventsError;
 
@@ -61,6 +62,8 @@ pub enum Refusal {
     WrongType,
     /// A value is larger than the server takes.
     TooLarge,
+    /// The server deletes products when its memory is full.
+    Evicts,
     /// Too few replicas have what was written.
     Replicas,
     /// Anything else.
@@ -76,6 +79,7 @@ impl Refusal {
             Self::Denied => "store-denied",
             Self::WrongType => "key-damaged",
             Self::TooLarge => "product-too-large",
+            Self::Evicts => "store-evicts",
             Self::Replicas => "too-few-replicas",
             Self::Other => "store-engine",
         }
@@ -98,6 +102,11 @@ pub fn refused(url: &str, node: &Address, doing: &str, said: &str) -> EventsErro
         "READONLY" => (
             Refusal::ReadOnly,
             "this is a replica: connect to its master, or to the cluster",
+        ),
+        _ if word.starts_with(POLICY) => (
+            Refusal::Evicts,
+            "when its memory is full, it deletes products: CONFIG SET maxmemory-policy noeviction, and the same in its \
+             configuration; a store that is opened with mode=r is not written",
         ),
         "NOAUTH" => (
             Refusal::Denied,

@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::RedisBackend;
+use super::failure::Refusal;
 use super::flow::Flow;
 use super::resp::Orders;
 use crate::EventsError;
@@ -89,11 +90,14 @@ impl RedisBackend {
         Ok(found)
     }
 
-    /// Whether all masters keep a log; not if they will not say.
-    pub(super) fn has_logs(&self) -> bool {
+    /// Whether all masters keep a log; not if they will not say. Fails if one would delete products.
+    pub(super) fn has_logs(&self) -> Result<bool, EventsError> {
         let slots = self.slots();
-        let found = self.persistence(&mut Flow::new(&self.nodes), &slots);
-        found.is_ok_and(|found| found.iter().all(|of| of.has_log))
+        match self.persistence(&mut Flow::new(&self.nodes), &slots) {
+            Ok(found) => Ok(found.iter().all(|of| of.has_log)),
+            Err(error) if error.kind() == Refusal::Evicts.kind() => Err(error),
+            Err(_) => Ok(false),
+        }
     }
 
     /// Returns when what was written, by whomever, is in as many replicas as are wanted, and in the log of its master: on

@@ -2,7 +2,7 @@
 //!
 //! The protocol is spoken here (`resp`, `wire`), over blocking sockets, as the trait is: who is visited by a load is given
 //! slices of what came from the server. `nodes` knows who has which slot, `flow` sends commands to all of them at once
-//! (`lane` is what goes to one) and again where a server says so, and `write`, `read`, `queues` and `flush` say what is sent. `keys` is the layout.
+//! (`lane` is what goes to one) and again where a server says so, `eviction` turns away who would delete products, and `write`, `read`, `queues` and `flush` say what is sent. `keys` is the layout.
 //!
 //! # Invariants
 //!
@@ -10,6 +10,7 @@
 //! - A password is in no error and no debug output.
 //! - Nothing waits for a server longer than the settings say.
 
+mod eviction;
 mod failure;
 mod flow;
 mod flush;
@@ -85,7 +86,7 @@ impl RedisBackend {
             lanes: Mutex::default(),
         };
         backend.check_layout()?;
-        backend.is_durable = backend.has_logs();
+        backend.is_durable = backend.has_logs()?;
         Ok(Arc::new(backend))
     }
 

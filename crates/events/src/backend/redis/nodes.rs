@@ -280,7 +280,11 @@ impl Nodes {
         let idle = self.idle().by_address.get_mut(place).and_then(Vec::pop);
         match idle {
             Some(connection) => Ok(connection),
-            None => Connection::open(place, &self.settings, self.tls.as_ref()),
+            None => {
+                let mut connection = Connection::open(place, &self.settings, self.tls.as_ref())?;
+                self.check_eviction(place, &mut connection)?;
+                Ok(connection)
+            }
         }
     }
 

@@ -234,6 +234,69 @@ fn a_store_without_memory_says_so_and_keeps_what_it_has() {
     store.clear(&parent()).unwrap();
 }
 
+/// Redis was written that threw products away when it was full, as caches are set up to: nothing said so.
+#[test]
+fn a_server_that_deletes_products_when_it_is_full_is_not_written() {
+    let Some(servers) = start("redis") else {
+        return;
+    };
+    let url = url(servers.port);
+    let store = RedisBackend::connect(&url).unwrap();
+    let set = |policy: &str, limit: &str| {
+        for (name, value) in [("maxmemory-policy", policy), ("maxmemory", limit)] {
+            assert_eq!(tell(servers.port, &["CONFIG", "SET", name, value]), "OK");
+        }
+    };
+    for (policy, limit) in [
+        ("allkeys-lru", "0"),
+        ("volatile-ttl", "100mb"),
+        ("noeviction", "100mb"),
+    ] {
+        set(policy, limit);
+        RedisBackend::connect(&url).unwrap();
+    }
+    set("allkeys-random", "100mb");
+    let words = [
+        &format!("127.0.0.1:{}", servers.port),
+        "maxmemory_policy:allkeys-random",
+        "CONFIG SET maxmemory-policy noeviction",
+        "mode=r",
+    ];
+    refuses(&url, "store-evicts", &words);
+    // Whoever has connected before hears of it with the next connection.
+    tell(servers.port, &["CLIENT", "KILL", "TYPE", "normal"]);
+    let error = store.write(&batch(0..1, b"x")).unwrap_err();
+    assert_eq!(error.kind(), "store-evicts", "{error}");
+    // Reading is allowed, and told; and so is what cannot be asked.
+    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    femtobarn_io::tell_notices_by(|text| TOLD.lock().unwrap().push(text.to_owned()));
+    RedisBackend::connect(&format!("{url}?mode=r")).unwrap();
+    let told = TOLD.lock().unwrap().join("\n");
+    assert!(told.contains(words[0]) && told.contains(words[1]), "{told}");
+    let rights = ["ACL", "SETUSER", "me", "on", ">x", "~*", "+@all", "-info"];
+    assert_eq!(tell(servers.port, &rights), "OK");
+    RedisBackend::connect(&url.replace("127.", "me:x@127.")).unwrap();
+}
+
+#[test]
+fn each_server_of_a_cluster_is_asked_whether_it_deletes_products() {
+    let Some(servers) = start("redis-cluster") else {
+        return;
+    };
+    let store = RedisBackend::connect(&url(servers.port)).unwrap();
+    let masters = store.nodes.topology().masters.clone();
+    let last = masters.iter().find(|at| at.port != servers.port).unwrap();
+    for (name, value) in [("maxmemory-policy", "allkeys-lfu"), ("maxmemory", "1gb")] {
+        assert_eq!(tell(last.port, &["CONFIG", "SET", name, value]), "OK");
+    }
+    let words = [last.to_string(), "allkeys-lfu".into()];
+    refuses(
+        &url(servers.port),
+        "store-evicts",
+        &words.each_ref().map(String::as_str),
+    );
+}
+
 #[test]
 fn a_replica_can_be_read_and_not_written() {
     let Some(servers) = start("redis") else {

@@ -1,0 +1,73 @@
+//! Whether a server deletes products when its memory is full.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::nodes::Nodes;
+use super::settings::Address;
+use super::wire::{Connection, Trouble};
+use crate::Mode;
+
+/// What a server that does so says of itself: the beginning of it.
+pub const POLICY: &str = "maxmemory_policy:";
+
+impl Nodes {
+    /// Refuses a server that would delete what is written to it. One that is only read may have done so: that is told.
+    /// What an ACL does not let us ask is not known.
+    pub(super) fn check_eviction(
+        &self,
+        place: &Arc<Address>,
+        connection: &mut Connection,
+    ) -> Result<(), Trouble> {
+        let until = Instant::now() + self.settings.connect_timeout;
+        let found = connection.ask(&[b"INFO", b"memory"], until, |reply| {
+            evicting(&reply.text()).map(str::to_owned)
+        })?;
+        match (found, self.settings.mode) {
+            (None, _) => Ok(()),
+            (Some(line), Mode::Append) => Err(Trouble::Refused(line)),
+            (Some(line), Mode::Read) => {
+                let url = &self.settings.url;
+                let text = format!(
+                    "{url}: {place} says {line:?}: when its memory is full, it deletes products, and some may be gone"
+                );
+                femtobarn_io::notice(&format!("{url} {place}"), &text);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The line of `INFO memory` by which any key may be deleted to make room. None if memory has no limit, or only keys with a
+/// time to live are deleted (`volatile-*`): ours have none.
+fn evicting(info: &str) -> Option<&str> {
+    let line = |name| info.lines().find(|line| line.starts_with(name));
+    let limit = line("maxmemory:").filter(|line| *line != "maxmemory:0");
+    limit.and(line(POLICY).filter(|line| line.contains(":allkeys-")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::evicting;
+
+    #[test]
+    fn keys_are_deleted_only_with_a_limit_and_where_all_are_meant() {
+        let info = |limit: u64, policy: &str| {
+            format!(
+                "# Memory\r\nused_memory:5\r\nmaxmemory:{limit}\r\nmaxmemory_policy:{policy}\r\n"
+            )
+        };
+        assert_eq!(
+            evicting(&info(9, "allkeys-lru")),
+            Some("maxmemory_policy:allkeys-lru")
+        );
+        for harmless in [
+            info(0, "allkeys-lru"),
+            info(9, "volatile-lfu"),
+            info(9, "noeviction"),
+            "NOPERM this user has no permissions to run the 'info' command".into(),
+        ] {
+            assert_eq!(evicting(&harmless), None, "{harmless}");
+        }
+    }
+}
