@@ -290,21 +290,22 @@ pub struct StoreUpArgs {
     /// The folder; its store.json is what programs connect by
     #[arg(value_name = "PATH", value_hint = ValueHint::DirPath)]
     pub path: String,
-    /// Servers among which the data are spread
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    pub nodes: usize,
-    /// Further servers for each of them that have the same data
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub replicas: usize,
-    /// Memory that each server may use, as 4GiB; by default as much as there is
+    /// Servers among which the data are spread [default: 3, or as the folder has them]
+    #[arg(long, value_name = "N")]
+    pub nodes: Option<usize>,
+    /// Further servers for each of them that have the same data; programs that connect by store.json then wait until these
+    /// have what is written [default: 0, or as the folder has them]
+    #[arg(long, value_name = "N")]
+    pub replicas: Option<usize>,
+    /// Memory that each server may use, as 4GiB [default: as much as there is]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub memory: Option<u64>,
-    /// When a server has its log written to the disk: after each change, each second, or when the system likes
-    #[arg(long, value_name = "WHEN", default_value = "everysec", value_parser = ["always", "everysec", "no"])]
-    pub fsync: String,
-    /// The program of the servers, of Redis 7 or newer or of Valkey
-    #[arg(long, value_name = "PROGRAM", default_value = "redis-server", value_hint = ValueHint::CommandName)]
-    pub server: String,
+    /// When a server has its log written to the disk: after each change, each second, or when the system likes [default: everysec]
+    #[arg(long, value_name = "WHEN", value_parser = ["always", "everysec", "no"])]
+    pub fsync: Option<String>,
+    /// The program of the servers, of Redis 7 or newer or of Valkey [default: redis-server, or that which the folder was made with]
+    #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::CommandName)]
+    pub server: Option<String>,
 }
 
 #[derive(Debug, Args)]

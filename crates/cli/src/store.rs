@@ -1,7 +1,7 @@
 //! `fb store`: a cluster of Redis servers on this machine, for the event store; and the objects beside any store.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use femtobarn::events::local::{self, LocalNode, LocalOptions, LocalStatus, Role};
@@ -34,7 +34,7 @@ fn up(args: &StoreUpArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failu
         replicas: args.replicas,
         memory: args.memory,
         fsync: args.fsync.clone(),
-        program: args.server.clone().into(),
+        program: args.server.as_ref().map(PathBuf::from),
     };
     show(&local::up(Path::new(&args.path), &options)?, json, out)
 }

@@ -39,7 +39,10 @@ pub fn connect(store: &str) -> Result<Arc<dyn Backend>, EventsError> {
         }
         "redis" | "rediss" | "valkey" | "valkeys" => Ok(RedisBackend::connect(store)?),
         _ => Err(EventsError::Url {
-            url: shown(store),
+            url: match store {
+                "" => "nothing (\"\")".into(),
+                store => shown(store),
+            },
             why: why_not(store, scheme),
         }),
     }
@@ -70,12 +73,30 @@ fn folder<'a>(store: &str, rest: &'a str) -> Result<(&'a str, Mode), EventsError
         None => (rest, Mode::Append),
     };
     match path {
-        "" => Err(bad("it names no folder")),
-        path => Ok((path, mode)),
+        "" => Err(bad("it names no folder, as dir:mystore does")),
+        path => match of_cluster(path) {
+            Some(why) => Err(bad(&why)),
+            None => Ok((path, mode)),
+        },
     }
 }
 
+/// What to do with the folder of a local cluster, if it is one: what connects to it is in there.
+fn of_cluster(path: &str) -> Option<String> {
+    let config = Path::new(path).join("store.json");
+    let is_one = config.is_file() && Path::new(path).join("node-0").is_dir();
+    is_one.then(|| {
+        format!(
+            "it is the folder of a cluster: connect by {:?}",
+            config.display().to_string()
+        )
+    })
+}
+
 fn why_not(store: &str, scheme: &str) -> String {
+    if let Some(why) = of_cluster(store) {
+        return why;
+    }
     if Path::new(store).exists() || store.starts_with(['.', '/']) {
         return format!("did you mean \"dir:{store}\"?");
     }
@@ -164,11 +185,19 @@ mod tests {
 
     #[test]
     fn what_is_no_store_is_said_with_what_may_be_meant() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("store.json"), "{}").unwrap();
+        std::fs::create_dir(folder.path().join("node-0")).unwrap();
+        let cluster = folder.path().display().to_string();
         for (store, why) in [
             ("./mystore", "did you mean \"dir:./mystore\"?"),
             ("redi://u:hidden@a", "did you mean \"redis\"?"),
             ("mystore", "a store is memory:"),
-            ("dir:", "no folder"),
+            ("dir:", "no folder, as dir:mystore"),
+            ("", "nothing (\"\") is no event store: a store is memory:"),
+            (&cluster, "store.json\""),
+            (&format!("dir:{cluster}"), "store.json\""),
+            (&format!("dir:{cluster}?mode=r"), "folder of a cluster"),
             ("dir:x?mode=w", "neither r nor a"),
             ("none.json", "no configuration"),
         ] {

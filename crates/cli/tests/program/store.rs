@@ -121,8 +121,21 @@ fn a_local_cluster_is_started_and_ended() {
             text.contains("replica") && text.contains("connect by"),
             "{text}"
         );
-        let error = failure(&["store", "up", "--nodes", "3", path], 2);
-        assert_eq!(error["kind"], "usage");
+        for more in [&["--nodes", "3"][..], &["--fsync", "always"]] {
+            let error = failure(&[&["store", "up", path], more].concat(), 2);
+            assert_eq!(error["kind"], "usage");
+        }
+        let again = document(&["store", "up", path]);
+        let addresses = |of: &serde_json::Value| -> Vec<_> {
+            let nodes = of["nodes"].as_array().unwrap().iter();
+            nodes.map(|node| node["address"].clone()).collect()
+        };
+        assert_eq!(addresses(&again), addresses(&up));
+        for store in [path.to_owned(), format!("dir:{path}")] {
+            let error = failure(&["store", "ls", &store], 2);
+            let message = error["message"].as_str().unwrap();
+            assert!(message.contains(config), "{message}");
+        }
     });
     let ended = document(&["store", "down", path]);
     done.unwrap();

@@ -10,6 +10,9 @@ use super::node::{Node, PATIENCE};
 use super::{Folder, LocalOptions};
 use crate::EventsError;
 
+/// How many servers have products, and how many copies each of these has, where nobody says it.
+const NODES: usize = 3;
+const REPLICAS: usize = 0;
 const PAUSE: Duration = Duration::from_millis(100);
 /// How many slots there are.
 const SLOTS: usize = 16384;
@@ -22,15 +25,19 @@ const TRIES: usize = 5;
 /// Makes a cluster in an empty folder.
 pub fn create(folder: &Folder, options: &LocalOptions) -> Result<Vec<Node>, EventsError> {
     folder.write_password()?;
-    let n = options.nodes * (1 + options.replicas);
+    let (masters, replicas) = (
+        options.nodes.unwrap_or(NODES),
+        options.replicas.unwrap_or(REPLICAS),
+    );
+    let n = masters * (1 + replicas);
     let mut nodes = Vec::with_capacity(n);
     let made = (0..n)
         .try_for_each(|at| {
             nodes.push(start_new(folder, at, options)?);
             Ok(())
         })
-        .and_then(|()| join(folder, &nodes, options))
-        .and_then(|()| folder.write_config(&nodes));
+        .and_then(|()| join(folder, &nodes, masters))
+        .and_then(|()| folder.write_config(&nodes, replicas));
     if let Err(error) = made {
         // Nothing is left of what did not become a cluster.
         for node in &nodes {
@@ -56,7 +63,7 @@ fn start_new(folder: &Folder, at: usize, options: &LocalOptions) -> Result<Node,
         made.map_err(|error| folder.failed("make a folder", error.to_string()))?;
         let node = Node::new(path.clone(), ports(folder)?, &folder.password())?;
         folder.write(&format!("node-{at}/redis.conf"), &node.config(options))?;
-        match node.start(&options.program) {
+        match node.start(options.program.as_deref()) {
             Err(error) if tries == TRIES || !is_taken(&error) => return Err(error),
             Err(_) => {}
             Ok(()) => return Ok(node),
@@ -91,8 +98,8 @@ fn ports(folder: &Folder) -> Result<(u16, u16), EventsError> {
 }
 
 /// Has servers know each other, and gives each its slots or its master.
-fn join(folder: &Folder, nodes: &[Node], options: &LocalOptions) -> Result<(), EventsError> {
-    let (masters, replicas) = nodes.split_at(options.nodes.min(nodes.len()));
+fn join(folder: &Folder, nodes: &[Node], n_masters: usize) -> Result<(), EventsError> {
+    let (masters, replicas) = nodes.split_at(n_masters.min(nodes.len()));
     let mut ids = Vec::with_capacity(masters.len());
     for (at, master) in masters.iter().enumerate() {
         let first = at * SLOTS / masters.len();
@@ -135,7 +142,7 @@ pub fn start_again(
 ) -> Result<(), EventsError> {
     for node in nodes {
         if node.ask(&["PING"]).is_err() {
-            node.start(&options.program)?;
+            node.start(options.program.as_deref())?;
         }
     }
     wait_until_ready(folder, nodes)

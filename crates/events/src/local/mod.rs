@@ -22,32 +22,23 @@ use crate::{EventsError, Uuid};
 use node::Node;
 pub use node::{LocalNode, Role};
 
-/// What a cluster is to be like.
-#[derive(Clone, Debug)]
+/// What a cluster is to be like. What is not said is as the folder has it; of a new one, as is said here.
+#[derive(Clone, Debug, Default)]
 pub struct LocalOptions {
-    /// How many servers have products.
-    pub nodes: usize,
-    /// How many copies each of these has.
-    pub replicas: usize,
-    /// Bytes that each server may use; as many as it likes if none.
+    /// How many servers have products: 3.
+    pub nodes: Option<usize>,
+    /// How many copies each of these has: none.
+    pub replicas: Option<usize>,
+    /// Bytes that each server may use: as many as it likes.
     pub memory: Option<u64>,
-    /// When a server has its log written to the disk: `always`, `everysec` or `no`.
-    pub fsync: String,
-    /// The program of the servers: redis-server, or Valkey's.
-    pub program: PathBuf,
+    /// When a server has its log written to the disk: `always`, `everysec` or `no`: each second.
+    pub fsync: Option<String>,
+    /// The program of the servers, or Valkey's: `redis-server`.
+    pub program: Option<PathBuf>,
 }
 
-impl Default for LocalOptions {
-    fn default() -> Self {
-        Self {
-            nodes: 3,
-            replicas: 1,
-            memory: None,
-            fsync: "everysec".into(),
-            program: "redis-server".into(),
-        }
-    }
-}
+/// How many servers of a cluster have products, and how many copies each of these has.
+type Shape = (usize, usize);
 
 /// What a local cluster is like.
 #[derive(Debug)]
@@ -73,7 +64,7 @@ struct Folder {
 ///
 /// If the folder holds something else, a server does not start, or they do not find each other.
 pub fn up(path: &Path, options: &LocalOptions) -> Result<LocalStatus, EventsError> {
-    if options.nodes == 0 {
+    if options.nodes == Some(0) {
         return Err(EventsError::Usage {
             what: "a store has one server at least".into(),
         });
@@ -82,15 +73,7 @@ pub fn up(path: &Path, options: &LocalOptions) -> Result<LocalStatus, EventsErro
     let nodes = match folder.nodes()? {
         nodes if nodes.is_empty() => form::create(&folder, options)?,
         nodes => {
-            let n = options.nodes * (1 + options.replicas);
-            if nodes.len() != n {
-                let what = format!(
-                    "{} has a cluster of {} servers, not of {n}: start it as it is, or make one in another folder",
-                    folder.shown,
-                    nodes.len()
-                );
-                return Err(EventsError::Usage { what });
-            }
+            folder.check(&nodes, options)?;
             form::start_again(&folder, &nodes, options)?;
             nodes
         }
@@ -192,6 +175,48 @@ impl Folder {
             .collect()
     }
 
+    /// Fails if servers are to be otherwise than the folder has them.
+    fn check(&self, nodes: &[Node], options: &LocalOptions) -> Result<(), EventsError> {
+        let Some(first) = nodes.first() else {
+            return Ok(());
+        };
+        let (masters, replicas) = first.shape(nodes.len());
+        let wanted = (
+            options.nodes.unwrap_or(masters),
+            options.replicas.unwrap_or(replicas),
+        );
+        let memory = options.memory.map(|bytes| bytes.to_string());
+        let mut differing = Vec::new();
+        if wanted != (masters, replicas) {
+            differing.push(format!(
+                "--nodes {masters} --replicas {replicas}, and not {} and {}",
+                wanted.0, wanted.1
+            ));
+        }
+        for (name, option, said) in [
+            ("maxmemory", "--memory", &memory),
+            ("appendfsync", "--fsync", &options.fsync),
+        ] {
+            let found = first.setting(name);
+            if let (Some(found), Some(said)) = (found, said)
+                && found != *said
+            {
+                differing.push(format!("{option} {found}, and not {said}"));
+            }
+        }
+        match differing.is_empty() {
+            true => Ok(()),
+            false => Err(EventsError::Usage {
+                what: format!(
+                    "{} has a cluster that was made with {}: leave that away to start it as it is, or make one in another \
+                     folder",
+                    self.shown,
+                    differing.join(", ")
+                ),
+            }),
+        }
+    }
+
     fn node(&self, n: usize) -> PathBuf {
         self.path.join(format!("node-{n}"))
     }
@@ -226,10 +251,14 @@ impl Folder {
         })
     }
 
-    /// Notes how to connect.
-    fn write_config(&self, nodes: &[Node]) -> Result<(), EventsError> {
+    /// Notes how to connect. What was acknowledged is to be there whichever server ends, where there are replicas.
+    fn write_config(&self, nodes: &[Node], replicas: usize) -> Result<(), EventsError> {
         let addresses: Vec<_> = nodes.iter().map(|node| node.address.to_string()).collect();
-        let config = json!({"nodes": addresses, "password_file": "password"});
+        let mut config = json!({"nodes": addresses, "password_file": "password"});
+        if let (Some(config), true) = (config.as_object_mut(), replicas > 0) {
+            let concern = format!("replicas:{replicas}");
+            config.insert("write_concern".into(), concern.into());
+        }
         self.write("store.json", &format!("{config:#}\n"))
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, test_kill_process};
 
-use super::LocalOptions;
+use super::{LocalOptions, Shape};
 use crate::EventsError;
 use crate::backend::local_parts::{Address, Connection, Reply, Settings, Trouble};
 
@@ -16,6 +16,10 @@ use crate::backend::local_parts::{Address, Connection, Reply, Settings, Trouble}
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// How long it may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
+/// The program of the servers, if nobody says another.
+const PROGRAM: &str = "redis-server";
+/// The comment of `redis.conf` that says for which program it was made.
+const NOTE: &str = "# program";
 const PAUSE: Duration = Duration::from_millis(20);
 /// As many bytes of a log are shown.
 const LOG: usize = 1500;
@@ -48,6 +52,8 @@ pub struct Node {
     pub bus: u16,
     pub folder: PathBuf,
     settings: Settings,
+    /// What `redis.conf` says; nothing of one that is not there yet.
+    config: String,
 }
 
 impl Node {
@@ -67,6 +73,7 @@ impl Node {
             bus,
             folder,
             settings,
+            config: String::new(),
         })
     }
 
@@ -75,15 +82,32 @@ impl Node {
         let shown = folder.display().to_string();
         let text = fs::read_to_string(folder.join("redis.conf"));
         let text = text.map_err(|error| EventsError::engine(&shown, "read redis.conf", error))?;
-        let number = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|value| value.trim().parse().ok())
-        };
-        let (Some(port), Some(bus)) = (number("port "), number("cluster-port ")) else {
+        let number = |name: &str| setting(&text, name).and_then(|value| value.parse().ok());
+        let (Some(port), Some(bus)) = (number("port"), number("cluster-port")) else {
             let why = "redis.conf does not say port and cluster-port";
             return Err(EventsError::engine(&shown, "read redis.conf", why));
         };
-        Self::new(folder, (port, bus), password)
+        let node = Self::new(folder, (port, bus), password)?;
+        Ok(Self {
+            config: text,
+            ..node
+        })
+    }
+
+    /// What its `redis.conf` says of one thing.
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        setting(&self.config, name)
+    }
+
+    /// The shape of its cluster of `n` servers, by what it has noted of them: those that have slots stay as many, whoever
+    /// has taken the place of another.
+    pub fn shape(&self, n: usize) -> Shape {
+        let noted = fs::read_to_string(self.folder.join("nodes.conf")).unwrap_or_default();
+        // id, address, flags, master, ping, pong, epoch, link, and slots
+        let has_slots = |line: &&str| line.split(' ').nth(8).is_some_and(|slot| !slot.is_empty());
+        let masters = noted.lines().filter(|line| !line.starts_with("vars"));
+        let masters = masters.filter(has_slots).count().max(1);
+        (masters, (n / masters).saturating_sub(1))
     }
 
     /// Its settings as a file.
@@ -91,19 +115,25 @@ impl Node {
         let password = self.settings.password.as_ref();
         let password = password.map_or("", |password| password.0.as_str());
         let memory = options.memory.unwrap_or_default();
+        let fsync = options.fsync.as_deref().unwrap_or("everysec");
+        let program = options.program.as_deref().unwrap_or(Path::new(PROGRAM));
         // Paths are relative to its folder, in which it is started: nothing in them needs quotes.
         format!(
-            "bind 127.0.0.1\nport {}\ncluster-port {}\nprotected-mode yes\nrequirepass {password}\nmasterauth {password}\n\
+            "{NOTE} {}\nbind 127.0.0.1\nport {}\ncluster-port {}\nprotected-mode yes\nrequirepass {password}\nmasterauth {password}\n\
              daemonize yes\npidfile ./pid\nlogfile log\ndir ./\n\
              cluster-enabled yes\ncluster-config-file nodes.conf\ncluster-node-timeout 5000\n\
-             save \"\"\nappendonly yes\nappendfsync {}\nrepl-diskless-sync-delay 0\n\
+             save \"\"\nappendonly yes\nappendfsync {fsync}\nrepl-diskless-sync-delay 0\n\
              maxmemory {memory}\nmaxmemory-policy noeviction\n",
-            self.address.port, self.bus, options.fsync
+            program.display(),
+            self.address.port,
+            self.bus
         )
     }
 
-    /// Starts it, and waits until it answers.
-    pub fn start(&self, program: &Path) -> Result<(), EventsError> {
+    /// Starts it, by the program that it was made for if none is said, and waits until it answers.
+    pub fn start(&self, program: Option<&Path>) -> Result<(), EventsError> {
+        let noted = self.setting(NOTE).unwrap_or(PROGRAM);
+        let program = program.unwrap_or(Path::new(noted));
         let failed = |why: String| self.failed("start a server", why);
         let _ = fs::remove_file(self.folder.join("log"));
         let mut command = Command::new(program);
@@ -254,6 +284,12 @@ impl Node {
     fn failed(&self, doing: &str, why: String) -> EventsError {
         EventsError::engine(&self.folder.display().to_string(), doing, why)
     }
+}
+
+/// The value of a line `name value`.
+fn setting<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let mut lines = text.lines();
+    lines.find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(' ')?.trim()))
 }
 
 /// The value of a line `name:value`.

@@ -20,7 +20,10 @@ fn a_local_cluster_keeps_its_data_when_it_is_started_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a folder with \"quotes\"");
     let _ended = Ended(path.clone());
-    let options = LocalOptions::default();
+    let options = LocalOptions {
+        replicas: Some(1),
+        ..LocalOptions::default()
+    };
     let parent = Parent::subrun(Uuid([1; 16]), 1, 2);
     let name = ProductName::new("x", "T").unwrap();
     let status_now = up(&path, &options).unwrap();
@@ -37,8 +40,21 @@ fn a_local_cluster_keeps_its_data_when_it_is_started_again() {
     };
     assert_eq!(roles(&status_now), [3, 3]);
     let config = status_now.config.to_str().unwrap().to_owned();
+    // A failover is to lose nothing.
+    let text = fs::read_to_string(&config).unwrap();
+    assert!(text.contains("\"write_concern\": \"replicas:1\""), "{text}");
     let store = connect(&config).unwrap();
     assert_eq!((store.n_targets(), store.is_durable()), (3, true));
+    for folder in [
+        path.display().to_string(),
+        format!("dir:{}", path.display()),
+    ] {
+        let error = connect(&folder).unwrap_err().to_string();
+        assert!(
+            error.contains("connect by") && error.contains("store.json"),
+            "{error}"
+        );
+    }
     let mut batch = Batch::default();
     batch.create(parent, 3);
     batch.store(parent, 3, &name, b"value");
@@ -68,15 +84,38 @@ fn a_local_cluster_keeps_its_data_when_it_is_started_again() {
     assert!(up(&path, &options).unwrap().is_up);
     let store = connect(&config).unwrap();
     assert_eq!(store.contains(&parent, &[3]).unwrap(), [true]);
-    let error = up(
-        &path,
-        &LocalOptions {
-            nodes: 1,
-            ..options
-        },
-    )
-    .unwrap_err();
-    assert!(error.to_string().contains("6 servers, not of 2"), "{error}");
+    down(&path).unwrap();
+    // What nobody says is as it was made, by whom the same is said, too.
+    let as_it_is = up(&path, &LocalOptions::default()).unwrap();
+    assert_eq!(roles(&as_it_is), [3, 3]);
+    for (options, words) in [
+        (
+            LocalOptions {
+                nodes: Some(1),
+                ..options.clone()
+            },
+            "--nodes 3 --replicas 1, and not 1 and 1",
+        ),
+        (
+            LocalOptions {
+                replicas: Some(0),
+                ..LocalOptions::default()
+            },
+            "--nodes 3 --replicas 1, and not 3 and 0",
+        ),
+        (
+            LocalOptions {
+                memory: Some(5),
+                fsync: Some("always".into()),
+                ..LocalOptions::default()
+            },
+            "--memory 0, and not 5, --fsync everysec, and not always",
+        ),
+    ] {
+        let error = up(&path, &options).unwrap_err();
+        assert_eq!(error.kind(), "usage");
+        assert!(error.to_string().contains(words), "{error}");
+    }
     down(&path).unwrap();
 }
 
@@ -86,7 +125,7 @@ fn what_cannot_become_a_cluster_is_said() {
     assert_eq!(status(folder.path()).unwrap_err().kind(), "not-in-store");
     assert_eq!(down(folder.path()).unwrap_err().kind(), "not-in-store");
     let options = LocalOptions {
-        program: "no-such-server".into(),
+        program: Some("no-such-server".into()),
         ..LocalOptions::default()
     };
     let error = up(folder.path(), &options).unwrap_err();
