@@ -102,6 +102,8 @@ pub enum StoreAction {
     Status(StorePathArgs),
     /// List the datasets of a store; or what is in one of them: datasets, runs, subruns, events and products
     Ls(StoreLsArgs),
+    /// Delete a dataset, or with --run, --subrun and --event one of those, with all that is in it; says what that was
+    Rm(StoreRmArgs),
     /// Delete objects beside a store that no product refers to, as crashes leave them
     Sweep(StoreSweepArgs),
     /// Say that the objects beside a store were moved to another place, with their names
@@ -118,6 +120,13 @@ pub struct StoreLsArgs {
     /// A dataset in it, as fermilab/nova: its events and products are counted, which reads the names of all products
     #[arg(value_name = "PATH")]
     pub path: Option<String>,
+    #[command(flatten)]
+    pub numbers: NumbersArgs,
+}
+
+/// Which of the containers in a dataset is meant.
+#[derive(Debug, Args)]
+pub struct NumbersArgs {
     /// Of the dataset, this run only
     #[arg(long, value_name = "N", requires = "path")]
     pub run: Option<u64>,
@@ -127,6 +136,21 @@ pub struct StoreLsArgs {
     /// Of the subrun, this event only
     #[arg(long, value_name = "N", requires = "subrun")]
     pub event: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct StoreRmArgs {
+    /// The store: dir:PATH, redis://HOST:PORT, or the path of a configuration
+    #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
+    pub store: String,
+    /// The dataset in it, as fermilab/nova
+    #[arg(value_name = "PATH")]
+    pub path: String,
+    #[command(flatten)]
+    pub numbers: NumbersArgs,
+    /// Only its products of this label: those of the dataset, run, subrun or event itself, not of what is in it
+    #[arg(long, value_name = "LABEL")]
+    pub product: Option<String>,
 }
 
 #[derive(Debug, Args)]

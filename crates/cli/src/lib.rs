@@ -37,6 +37,7 @@ mod selection;
 mod stats;
 mod store;
 mod store_ls;
+mod store_rm;
 mod table;
 mod target;
 mod units;

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use crate::args::{StoreAction, StoreForgetClassArgs, StoreMovedArgs, StoreSweepArgs, StoreUpArgs};
 use crate::failure::{Failure, code};
 use crate::output::Output;
-use crate::store_ls;
 use crate::table::{Table, printable};
 use crate::units;
+use crate::{store_ls, store_rm};
 
 pub fn run(action: &StoreAction, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
     match action {
@@ -22,6 +22,7 @@ pub fn run(action: &StoreAction, json: bool, out: &mut Output<'_>) -> Result<i32
         StoreAction::Down(args) => down(&args.path, json, out),
         StoreAction::Status(args) => status(&args.path, json, out),
         StoreAction::Ls(args) => store_ls::run(args, json, out),
+        StoreAction::Rm(args) => store_rm::run(args, json, out),
         StoreAction::Sweep(args) => sweep(args, json, out),
         StoreAction::Moved(args) => moved(args, json, out),
         StoreAction::ForgetClass(args) => forget_class(args, json, out),

@@ -8,7 +8,7 @@ use femtobarn::events::{
 };
 use serde_json::{Value, json};
 
-use crate::args::StoreLsArgs;
+use crate::args::{NumbersArgs, StoreLsArgs};
 use crate::failure::{Failure, code};
 use crate::layout;
 use crate::output::Output;
@@ -21,7 +21,7 @@ const PAGE: usize = 4096;
 const SHOWN: usize = 20;
 
 /// A run of a dataset, or a subrun of a run.
-struct Part {
+pub struct Part {
     number: u64,
     n_subruns: u64,
     n_events: u64,
@@ -29,12 +29,25 @@ struct Part {
 
 /// What is in a container.
 #[derive(Default)]
-struct Survey {
-    n_runs: u64,
-    n_subruns: u64,
-    n_events: u64,
+pub struct Survey {
+    pub n_runs: u64,
+    pub n_subruns: u64,
+    pub n_events: u64,
     /// How many containers of a kind have a product: by label, type and kind.
-    products: BTreeMap<(String, String, ItemType), u64>,
+    pub products: BTreeMap<(String, String, ItemType), u64>,
+}
+
+impl Survey {
+    /// How many containers there are, of the kinds that a container of a kind has below it.
+    pub fn words(&self, kind: ItemType) -> Vec<String> {
+        let all = [
+            ("run", self.n_runs),
+            ("subrun", self.n_subruns),
+            ("event", self.n_events),
+        ];
+        let own = all.iter().filter(|(name, _)| above(kind).contains(name));
+        own.map(|(name, n)| units::plural(*n, name)).collect()
+    }
 }
 
 pub fn run(args: &StoreLsArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
@@ -43,8 +56,7 @@ pub fn run(args: &StoreLsArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
         return datasets(&store, json, out);
     };
     let dataset = store.root().dataset(path)?;
-    let numbers = [args.run, args.subrun, args.event];
-    let item = found(&dataset, &numbers)?;
+    let item = found(&dataset, &args.numbers)?;
     let inner: Vec<DataSet> = match item.item_type() {
         ItemType::DataSet => dataset.datasets(None).collect::<Result<_, _>>()?,
         _ => Vec::new(),
@@ -54,16 +66,7 @@ pub fn run(args: &StoreLsArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
         out.json(&document(&dataset, &item, &inner, &survey, &parts))?;
         return Ok(code::FINE);
     }
-    let mut words = Vec::new();
-    for (kind, n) in [
-        ("run", survey.n_runs),
-        ("subrun", survey.n_subruns),
-        ("event", survey.n_events),
-    ] {
-        if above(item.item_type()).contains(&kind) {
-            words.push(units::plural(n, kind));
-        }
-    }
+    let words = survey.words(item.item_type());
     if !words.is_empty() {
         writeln!(out, "{}", words.join(", "))?;
     }
@@ -81,7 +84,7 @@ pub fn run(args: &StoreLsArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
 }
 
 /// A folder is opened to be read, whoever writes to it.
-fn to_read(store: &str) -> String {
+pub fn to_read(store: &str) -> String {
     match store.starts_with("dir:") && !store.contains("?mode=") {
         true => format!("{store}?mode=r"),
         false => store.into(),
@@ -89,9 +92,10 @@ fn to_read(store: &str) -> String {
 }
 
 /// The container of these numbers, each in that of the one before.
-fn found(dataset: &DataSet, numbers: &[Option<u64>]) -> Result<Item, EventsError> {
+pub fn found(dataset: &DataSet, numbers: &NumbersArgs) -> Result<Item, EventsError> {
     let mut item: Item = (**dataset).clone();
-    for number in numbers.iter().map_while(|number| *number) {
+    let numbers = [numbers.run, numbers.subrun, numbers.event];
+    for number in numbers.into_iter().map_while(|number| number) {
         item = item.get(number)?;
     }
     Ok(item)
@@ -170,7 +174,8 @@ fn survey(item: &Item) -> Result<(Survey, Vec<Part>), EventsError> {
     Ok((survey, parts))
 }
 
-fn look(
+/// Adds what is in a container, with how much of it is in each part.
+pub fn look(
     item: &Item,
     survey: &mut Survey,
     mut parts: Option<&mut Vec<Part>>,

@@ -84,6 +84,68 @@ fn what_is_in_a_store_is_listed() {
 }
 
 #[test]
+fn what_is_deleted_of_a_store_is_said_and_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("dir:{}", folder.path().join("store").display());
+    let store = DataStore::connect(&url, ObjectOptions::default()).unwrap();
+    let nova = store.root().create_dataset("fermilab/nova").unwrap();
+    let overwrite = femtobarn::events::Overwrite::default;
+    for place in ["fermilab/nova", "fermilab/nova/inner"] {
+        let dataset = store
+            .root()
+            .dataset(place)
+            .or_else(|_| store.root().create_dataset(place));
+        for run in [3, 70] {
+            let run = dataset.as_ref().unwrap().create(run).unwrap();
+            let event = run.create(1).unwrap().create(2).unwrap();
+            for (label, kind) in [("x", "double"), ("x", "float"), ("y", "int")] {
+                let name = ProductName::new(label, kind).unwrap();
+                store
+                    .store(event.descriptor(), &name, b"12345678", overwrite())
+                    .unwrap();
+            }
+        }
+    }
+    drop((nova, store));
+    let rm = |more: &[&str]| good(&[&["store", "rm", &url, "fermilab/nova"], more].concat());
+    let at = ["--run", "3", "--subrun", "1", "--event", "2"];
+    assert_eq!(
+        rm(&[&at[..], &["--product", "x"]].concat()),
+        "deleted x#double, x#float of fermilab/nova, run 3, subrun 1, event 2\n"
+    );
+    let none = [
+        &["store", "rm", &url, "fermilab/nova"],
+        &at[..],
+        &["--product", "x"],
+    ]
+    .concat();
+    let message = failure(&none, 3)["message"].as_str().unwrap().to_owned();
+    assert!(
+        message.contains("no product \"x\"") && message.ends_with("it has y"),
+        "{message}"
+    );
+    assert_eq!(
+        rm(&["--run", "3"]),
+        "deleted fermilab/nova, run 3: 1 subrun, 1 event, 1 product\n"
+    );
+    for slip in [&["fermilab/nova", "--run", "3"][..], &["fermilab/nov"]] {
+        failure(&[&["store", "rm", &url], slip].concat(), 3);
+    }
+    let told = document(&["store", "ls", &url, "fermilab/nova"]);
+    assert_eq!(told["runs"][0]["run"], 70);
+    failure(&["store", "rm", &url, "/"], 2);
+    let told = document(&["store", "rm", &url, "fermilab/nova"]);
+    let all = json!({"container": "fermilab/nova", "datasets": 1, "runs": 3, "subruns": 3, "events": 3, "products": 9});
+    assert_eq!(told, all);
+    let left = document(&["store", "ls", &url]);
+    assert_eq!(left["datasets"].as_array().unwrap().len(), 1);
+    // nothing is made by looking for it
+    let other = format!("dir:{}", folder.path().join("other").display());
+    failure(&["store", "rm", &other, "x"], 3);
+    assert!(!folder.path().join("other").exists());
+}
+
+#[test]
 fn a_store_is_no_file() {
     for url in ["dir:/tmp/no/store", "redis://user:hidden@127.0.0.1:1"] {
         for verb in ["ls", "info"] {

@@ -1,0 +1,121 @@
+//! `fb store rm`: deletes a dataset of a store, what is in one, or products of these.
+
+use std::io::Write;
+
+use femtobarn::events::{DataSet, DataStore, EventsError, Item, ItemType, ObjectOptions};
+use serde_json::json;
+
+use crate::args::StoreRmArgs;
+use crate::failure::{Failure, code};
+use crate::output::Output;
+use crate::store_ls::{Survey, found, look, to_read};
+use crate::table::printable;
+use crate::units;
+
+pub fn run(args: &StoreRmArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+    if args.path.trim_matches('/').is_empty() {
+        let message = "a dataset in the store is deleted, as fermilab/nova: name it";
+        return Err(Failure::new(code::USAGE, "usage", message));
+    }
+    // Read first, as a store that is not there is not to be made.
+    DataStore::connect(&to_read(&args.store), ObjectOptions::default())?.close();
+    let store = DataStore::connect(&args.store, ObjectOptions::default())?;
+    let dataset = store.root().dataset(&args.path)?;
+    let item = found(&dataset, &args.numbers)?;
+    let what = shown(args, &dataset);
+    if let Some(label) = &args.product {
+        let names = delete_products(&item, label)?;
+        store.flush()?;
+        match json {
+            true => {
+                out.json(&json!({"container": what, "products": names.len(), "names": names}))?;
+            }
+            false => writeln!(out, "deleted {} of {what}", printable(&names.join(", ")))?,
+        }
+        return Ok(code::FINE);
+    }
+    let mut survey = Survey::default();
+    look(&item, &mut survey, None)?;
+    let mut n_datasets = 0;
+    match args.numbers.run {
+        None => {
+            n_datasets = look_at_datasets(&dataset, &mut survey)?;
+            dataset.remove()?;
+        }
+        Some(_) => item.remove()?,
+    }
+    store.flush()?;
+    tell(&what, item.item_type(), n_datasets, &survey, json, out)?;
+    Ok(code::FINE)
+}
+
+/// Says what was in a container that was deleted.
+fn tell(
+    what: &str,
+    kind: ItemType,
+    n_datasets: u64,
+    survey: &Survey,
+    json: bool,
+    out: &mut Output<'_>,
+) -> std::io::Result<()> {
+    let n_products: u64 = survey.products.values().sum();
+    if json {
+        return out.json(&json!({
+            "container": what, "datasets": n_datasets, "runs": survey.n_runs, "subruns": survey.n_subruns,
+            "events": survey.n_events, "products": n_products,
+        }));
+    }
+    let mut words = survey.words(kind);
+    if n_datasets > 0 {
+        words.insert(0, units::plural(n_datasets, "dataset"));
+    }
+    words.push(units::plural(n_products, "product"));
+    writeln!(out, "deleted {what}: {}", words.join(", "))
+}
+
+/// Adds what is in the datasets of one; gives how many these are.
+fn look_at_datasets(dataset: &DataSet, survey: &mut Survey) -> Result<u64, EventsError> {
+    let mut n = 0;
+    for inner in dataset.datasets(None) {
+        let inner = inner?;
+        look(&inner, survey, None)?;
+        n += 1 + look_at_datasets(&inner, survey)?;
+    }
+    Ok(n)
+}
+
+/// Deletes the products of a label; gives their names.
+fn delete_products(item: &Item, label: &str) -> Result<Vec<String>, EventsError> {
+    let names = item.names(Some(label))?;
+    if names.is_empty() {
+        let known = item.names(None)?;
+        let known: Vec<_> = known.iter().map(|name| name.label()).collect();
+        return Err(EventsError::NotFound {
+            url: item.datastore().url().into(),
+            what: format!("product {label:?} of {}", item.descriptor()),
+            hint: match known.is_empty() {
+                true => "; it has none of its own".into(),
+                false => format!("; it has {}", known.join(", ")),
+            },
+        });
+    }
+    for name in &names {
+        item.remove_products(Some(name))?;
+    }
+    Ok(names.iter().map(ToString::to_string).collect())
+}
+
+/// The container that is meant, as the command line names it.
+fn shown(args: &StoreRmArgs, dataset: &DataSet) -> String {
+    let numbers = &args.numbers;
+    let numbers = [
+        ("run", numbers.run),
+        ("subrun", numbers.subrun),
+        ("event", numbers.event),
+    ];
+    let numbers = numbers
+        .into_iter()
+        .filter_map(|(name, n)| Some(format!(", {name} {}", n?)));
+    let path = printable(dataset.path().as_str()).to_string();
+    std::iter::once(path).chain(numbers).collect()
+}
