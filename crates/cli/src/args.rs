@@ -203,18 +203,8 @@ pub struct IngestArgs {
     /// The dataset in it, as fermilab/nova, which is made if it is not there
     #[arg(long, value_name = "PATH")]
     pub dataset: String,
-    /// Groups of HDF5 files, with commas between them; * and ? stand for any characters [default: all]
-    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
-    pub groups: Vec<String>,
-    /// Fields of ntuples and trees, and datasets of HDF5 files as GROUP/DATASET [default: all]
-    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
-    pub fields: Vec<String>,
-    /// Groups and datasets of HDF5 files that are left out, as '*/batch'
-    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
-    pub drop: Vec<String>,
-    /// The namespace of the classes that the groups of HDF5 files become, and in which those of ROOT files are put, as hep
-    #[arg(long, value_name = "NAME", default_value = "")]
-    pub namespace: String,
+    #[command(flatten)]
+    pub choice: ChoiceArgs,
     /// The ntuple or tree in ROOT files
     #[arg(long, value_name = "NAME")]
     pub tree: Option<String>,
@@ -243,6 +233,23 @@ pub struct IngestArgs {
     pub again: bool,
 }
 
+/// What of files becomes products, and of which classes.
+#[derive(Debug, Args)]
+pub struct ChoiceArgs {
+    /// Groups of HDF5 files, with commas between them; * and ? stand for any characters [default: all]
+    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
+    pub groups: Vec<String>,
+    /// Datasets of HDF5 files, as GROUP/DATASET, and fields of ntuples and trees [default: all]
+    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
+    pub fields: Vec<String>,
+    /// Groups and datasets of HDF5 files, as '*/batch', and fields of ntuples and trees that are left out
+    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
+    pub drop: Vec<String>,
+    /// The namespace of the classes that the groups of HDF5 files become, as hep
+    #[arg(long, value_name = "NAME", default_value = "")]
+    pub namespace: String,
+}
+
 #[derive(Debug, Args)]
 pub struct Hdf5SchemaArgs {
     /// The files; of several, a group must have the same datasets in all that have rows of it
@@ -251,18 +258,8 @@ pub struct Hdf5SchemaArgs {
     /// The header of C++ to write
     #[arg(long, value_name = "HEADER", value_hint = ValueHint::FilePath)]
     pub cpp: Option<String>,
-    /// Groups, with commas between them; * and ? stand for any characters [default: all]
-    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
-    pub groups: Vec<String>,
-    /// Datasets, as GROUP/DATASET [default: all]
-    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
-    pub fields: Vec<String>,
-    /// Groups and datasets that are left out, as '*/batch'
-    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
-    pub drop: Vec<String>,
-    /// The namespace of the classes, as hep
-    #[arg(long, value_name = "NAME", default_value = "")]
-    pub namespace: String,
+    #[command(flatten)]
+    pub choice: ChoiceArgs,
     /// The dataset with the number of the run [default: run]
     #[arg(long, value_name = "DATASET")]
     pub run: Option<String>,

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::args::{ExportArgs, Hdf5SchemaArgs, IngestArgs};
+use crate::args::{ChoiceArgs, ExportArgs, Hdf5SchemaArgs, IngestArgs};
 use crate::failure::{Failure, code};
 use crate::output::Output;
 use crate::table::printable;
@@ -24,10 +24,6 @@ pub fn ingest(
         "files": args.files,
         "into": args.into,
         "dataset": args.dataset,
-        "groups": args.groups,
-        "fields": args.fields,
-        "drop": args.drop,
-        "namespace": args.namespace,
         "tree": args.tree,
         "run": args.run,
         "subrun": args.subrun,
@@ -37,7 +33,7 @@ pub fn ingest(
         "on_conflict": args.on_conflict,
         "again": args.again,
     });
-    run("ingest", &given, python, json, out)
+    run("ingest", &with(given, &args.choice), python, json, out)
 }
 
 pub fn hdf5_schema(
@@ -49,15 +45,26 @@ pub fn hdf5_schema(
     let given = json!({
         "files": args.files,
         "cpp": args.cpp,
-        "groups": args.groups,
-        "fields": args.fields,
-        "drop": args.drop,
-        "namespace": args.namespace,
         "run": args.run,
         "subrun": args.subrun,
         "event": args.event,
     });
-    run("hdf5-schema", &given, python, json, out)
+    run("hdf5-schema", &with(given, &args.choice), python, json, out)
+}
+
+/// What is given, with what of files is chosen.
+fn with(mut given: Value, choice: &ChoiceArgs) -> Value {
+    for (name, value) in [
+        ("groups", json!(choice.groups)),
+        ("fields", json!(choice.fields)),
+        ("drop", json!(choice.drop)),
+        ("namespace", json!(choice.namespace)),
+    ] {
+        if let Some(given) = given.as_object_mut() {
+            given.insert(name.into(), value);
+        }
+    }
+    given
 }
 
 pub fn export(
