@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import os
 import re
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from femtobarn._datastore import DataStore
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-_NOT_THERE, _CORRUPT = 3, 4
+_NOT_THERE, _CORRUPT, _INTERRUPTED = 3, 4, 130
 _CODES: tuple[tuple[type[FemtobarnError], int], ...] = (
     (ExistsError, 2),
     (UsageError, 2),
@@ -59,15 +64,42 @@ def run(verb: str, arguments: str) -> str:
         What came of it, in JSON: a ``text`` for people and a ``document`` for programs, or an ``error``.
     """
     given = json.loads(arguments)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _interruptible():
         warnings.showwarning = _tell
         try:
             text, document = _VERBS[verb](given)
+        except KeyboardInterrupt as interrupt:
+            message = "; ".join(["interrupted", *getattr(interrupt, "__notes__", ())])
+            return json.dumps(
+                {"error": {"kind": "interrupted", "message": message, "next": None, "code": _INTERRUPTED}}
+            )
         except FemtobarnError as error:
             code = next((code for kind, code in _CODES if isinstance(error, kind)), _CORRUPT)
             told = {"kind": error.kind, "message": _as_options(str(error)), "next": _NEXT.get(error.kind), "code": code}
             return json.dumps({"error": told})
     return json.dumps({"text": text, "document": document, "code": 0}, default=str)
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Have the first Ctrl-C raised, so that what was begun ends in order, and the second end the program at once."""
+    heard, tell = os.pipe()
+    os.set_blocking(tell, False)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler), signal.set_wakeup_fd(tell)
+
+    def end_at_the_second() -> None:
+        # the main thread may wait for a server that says nothing, and would not see it
+        with open(heard, "rb", buffering=0) as signals:  # noqa: PTH123
+            if signals.read(1) and signals.read(1):
+                os._exit(_INTERRUPTED)
+
+    threading.Thread(target=end_at_the_second, daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before[0])
+        signal.set_wakeup_fd(before[1])
+        os.close(tell)
 
 
 def _tell(message: Warning | str, *_: object, **__: object) -> None:
@@ -80,10 +112,15 @@ _ARGUMENTS = re.compile(
 )
 
 
+_LIST = re.compile(r"""(--[\w-]+) \[(['"])(.*?\2)\]""")
+
+
 def _as_options(message: str) -> str:
     """Return a message with options of the shell in the place of arguments of Python."""
     message = message.replace("overwrite=True, or -f in the shell, replaces", "-f replaces")
-    return _ARGUMENTS.sub(lambda found: f"--{found[1].replace('_', '-')}{' ' if found[2] else ''}", message)
+    message = message.replace("again=True", "--again")
+    message = _ARGUMENTS.sub(lambda found: f"--{found[1].replace('_', '-')}{' ' if found[2] else ''}", message)
+    return _LIST.sub(lambda found: f"{found[1]} {found[2]}{found[3].replace(f'{found[2]}, {found[2]}', ',')}", message)
 
 
 _NEXT = {"conflict": "--on-conflict keep keeps what is there, --on-conflict replace replaces it"}
@@ -112,7 +149,8 @@ def _ingest(given: dict[str, Any]) -> tuple[str, Any]:
 
 
 def _store_of(url: str) -> str:
-    if ":" not in url and not url.endswith(".json"):
+    is_cluster = (Path(url) / "store.json").is_file()  # of which connecting says what to do
+    if ":" not in url and not url.endswith(".json") and not is_cluster:
         raise UsageError(f"{url} is no event store: did you mean dir:{url}?")
     return url
 
@@ -139,10 +177,7 @@ def _export(given: dict[str, Any]) -> tuple[str, Any]:
     if not options["overwrite"]:
         del options["overwrite"]
     report = export(container, options.pop("output"), **options)
-    document = dataclasses.asdict(report)
-    first, *warnings_ = str(report).splitlines()
-    lines = [first.removeprefix("<").removesuffix(">"), *(f"note: {warning.strip()}" for warning in warnings_)]
-    return "\n".join(lines), document
+    return str(report), dataclasses.asdict(report)
 
 
 def _connected(url: str) -> DataStore:

@@ -6,6 +6,7 @@ import difflib
 import itertools
 import os
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,8 @@ from femtobarn._output import root_path
 from femtobarn._patterns import fits
 from femtobarn._products import type_name_of
 from femtobarn._progress import Progress
-from femtobarn._repr import plural
+from femtobarn._ptr import PTR
+from femtobarn._repr import format_bytes, format_seconds, plural
 from femtobarn._threads import check_wanted
 from femtobarn._write import create, recreate
 from femtobarn.errors import FileError, FormatError, KeyNotFoundError, UsageError
@@ -94,11 +96,19 @@ class ExportReport:
     bytes_out: int | None
     seconds: float
 
-    def __repr__(self) -> str:
+    def _words(self) -> str:
         words = [plural(self.events, "event"), plural(len(self.products), "column")]
         if len(self.ntuples) > 1:
             words.append(f"ntuples {', '.join(self.ntuples)}")
-        lines = [f"<ExportReport {self.output!r}: {', '.join(words)}>"]
+        return ", ".join(words)
+
+    def __str__(self) -> str:
+        size = "" if self.bytes_out is None else f"{format_bytes(self.bytes_out)} "
+        lines = [f"{self.output}: {self._words()}", f"{size}in {format_seconds(self.seconds)}"]
+        return "\n".join(lines + [f"note: {warning}" for warning in self.warnings])
+
+    def __repr__(self) -> str:
+        lines = [f"<ExportReport {self.output!r}: {self._words()}>"]
         return "\n".join(lines + [f"  {warning}" for warning in self.warnings])
 
 
@@ -162,7 +172,7 @@ def export(
     KeyNotFoundError
         If there is no such product, or no such run.
     FileError
-        If there is a file already, it cannot be written, or events came or went meanwhile.
+        If there is a file already, it cannot be written, or events or products came or went meanwhile.
     FormatError
         If what is stored is damaged.
 
@@ -185,8 +195,9 @@ def export(
         raise UsageError(f"the root of a store holds no events: export a dataset in it{_as(near)}")
     names = _three(numbers)
     place = _place(path, overwrite)
-    survey = _Survey.of(container, runs)
-    survey.choose(products)
+    holders = [container] if runs is None else _runs_of(container, runs)
+    wanted = None if products is None else [products] if isinstance(products, str | tuple) else list(products)
+    survey = _Survey.of(container, holders, wanted)
     options = {"compression": compression, "threads": threads, "storage_options": storage_options}
     while True:
         exporting = _Exporting(survey, name, names)
@@ -194,7 +205,10 @@ def export(
             with (recreate if overwrite else create)(place, **options) as file:
                 with Progress(f"exporting {container}", progress, "events") as bar:
                     exporting.write(file, cluster_size, bar)
-                exporting.check()
+                exporting.check(_Survey.of(container, holders, wanted, is_again=True))
+        except KeyboardInterrupt as interrupt:
+            interrupt.add_note(f"{_core.public_url(place)} was not written")
+            raise
         except _IsPartialError as found:
             # an event was counted that has no container, or a product was removed meanwhile
             survey.partial.add(found.product)
@@ -222,6 +236,12 @@ def _place(path: str | os.PathLike[str], overwrite: bool) -> str:
             f"{place} is there already: overwrite=True, or -f in the shell, replaces it", kind="create-failed"
         )
     return place
+
+
+def _runs_of(container: DataSet | Run | SubRun, runs: int | Iterable[int]) -> list[DataSet | Run | SubRun]:
+    if not isinstance(container, DataSet):
+        raise UsageError(f"runs are of a dataset: {container} is none")
+    return [*container._runs(runs)]
 
 
 def _as(names: list[str]) -> str:
@@ -267,18 +287,21 @@ class _Survey:
     levels: dict[str, list[_Row]] = field(default_factory=lambda: {"dataset": [], "runs": [], "subruns": []})
 
     @classmethod
-    def of(cls, container: DataSet | Run | SubRun, runs: int | Iterable[int] | None) -> _Survey:
-        holders: list[DataSet | Run | SubRun] = [container]
-        if runs is not None:
-            if not isinstance(container, DataSet):
-                raise UsageError(f"runs are of a dataset: {container} is none")
-            holders = [*container._runs(runs)]
+    def of(
+        cls,
+        container: DataSet | Run | SubRun,
+        holders: list[DataSet | Run | SubRun],
+        wanted: list[str | tuple[str, Any]] | None,
+        is_again: bool = False,
+    ) -> _Survey:
+        """Look for the products that are wanted, all by default; each must be there, the first time."""
         survey = cls(container._store, container, holders)
         if isinstance(container, DataSet):
             _, own = survey.counts(container)
             survey.add("dataset", container, (), own, False)
         for holder in holders:
             survey.look(holder)
+        survey.choose(wanted, must_be_there=not is_again)
         return survey
 
     def counts(self, holder: DataSet | Run | SubRun) -> tuple[int, list[tuple[str, str]]]:
@@ -311,7 +334,7 @@ class _Survey:
         for below in holder:
             self.look(below)
 
-    def choose(self, wanted: Any) -> None:
+    def choose(self, wanted: list[str | tuple[str, Any]] | None, must_be_there: bool) -> None:
         """Leave the products that are wanted."""
         if wanted is None:
             for row in self.levels["dataset"]:
@@ -320,9 +343,9 @@ class _Survey:
             return
         known = set(self.events).union(*(row.products for rows in self.levels.values() for row in rows))
         chosen: set[tuple[str, str]] = set()
-        for one in [wanted] if isinstance(wanted, str | tuple) else wanted:
+        for one in wanted:
             found = known & {_named(one)} if isinstance(one, tuple) else _of_label(one, known)
-            if not found:
+            if not found and must_be_there:
                 labels = sorted({label for label, _ in known})
                 near = difflib.get_close_matches(one if isinstance(one, str) else one[0], labels, n=3)
                 there = f"did you mean {', '.join(map(repr, near))}?" if near else f"there are {labels[:5]}"
@@ -334,10 +357,23 @@ class _Survey:
                 row.products = [product for product in row.products if product in chosen]
             self.levels[level] = [row for row in rows if row.products or row.is_empty]
 
+    def numbers(self) -> dict[str, int]:
+        """Return how many there are of everything, by what it is in words."""
+        found = Counter({_words("events", product): n for product, n in self.events.items()})
+        for level, rows in self.levels.items():
+            found.update(_words(level, product) for row in rows for product in row.products)
+            found[f"{level} that hold nothing"] = sum(row.is_empty for row in rows)
+        return found
+
     def warnings(self) -> list[str]:
         if not isinstance(self.container, DataSet):
             return []
         return [f"{dataset} is not part of it: export it by itself" for dataset in self.container.datasets()]
+
+
+def _words(level: str, product: tuple[str, str]) -> str:
+    label, kind = product
+    return f"products {label!r} of type {kind} of {'the dataset' if level == 'dataset' else level}"
 
 
 def _named(product: tuple[str, Any]) -> tuple[str, str]:
@@ -363,6 +399,7 @@ class _Exporting:
         self.ntuples: dict[str, int] = {}
         self.products: list[ExportedProduct] = []
         self.warnings: list[str] = []
+        self._refs: list[str] = []
 
     def write(self, file: FileWriter, cluster_size: str | SupportsIndex, bar: Progress) -> None:
         survey = self._survey
@@ -382,13 +419,30 @@ class _Exporting:
         for level, rows in survey.levels.items():
             if rows:
                 self._write_level(file, level, rows)
+        if self._refs:
+            self.warnings.append(
+                f"{', '.join(map(repr, sorted(set(self._refs))))}: these are references, which are kept as they are: "
+                "what they refer to is not exported with them, and they refer to nothing in another store"
+            )
 
-    def check(self) -> None:
-        """Raise if it is not what was there at first: then nothing appears."""
-        if self.n_events != self._survey.n_events:
+    def check(self, now: _Survey) -> None:
+        """Raise if it is not what was there at first, or is there `now`: then nothing appears."""
+        before = self._survey
+        for n_events, when in ((self.n_events, "they were written"), (now.n_events, "all was written")):
+            if n_events != before.n_events:
+                raise FileError(
+                    f"{before.store.url}: {before.container} had {before.n_events} events when its products were "
+                    f"counted, and {n_events} when {when}: try again when nobody writes",
+                    kind="changed",
+                )
+        first, last = before.numbers(), now.numbers()
+        changed = sorted(what for what in {*first, *last} if first.get(what, 0) != last.get(what, 0))
+        if changed:
+            what = changed[0]
+            more = f" (and {len(changed) - 1} more that changed)" if len(changed) > 1 else ""
             raise FileError(
-                f"{self._survey.store.url}: {self._survey.container} had {self._survey.n_events} events when its "
-                f"products were counted, and {self.n_events} when they were written: try again when nobody writes",
+                f"{before.store.url}: {before.container} had {first.get(what, 0)} {what} when the export began, and "
+                f"{last.get(what, 0)} when all was written{more}: try again when nobody writes",
                 kind="changed",
             )
 
@@ -422,6 +476,8 @@ class _Exporting:
             classes = self._classes(kind)
             if classes:
                 about["classes"] = classes
+            if "hepnos::Ptr<" in kind or any(known == PTR for known, _ in classes):
+                self._refs.append(label)
             columns.append((column, kind, form, note("product", about)))
         own = [(column, note("number", number)) for column, number in zip(numbers, NUMBERS, strict=False)]
         about_all = {"level": level, "container": str(self._survey.container), "store": self._survey.store.url}

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,13 @@ class Track:
     pt: float
     hits: list[Hit]
     name: str = ""
+
+
+@dataclasses.dataclass
+class Pair:
+    """Two of something."""
+
+    both: list[fb.Ptr]
 
 
 @pytest.fixture
@@ -292,6 +299,54 @@ def test_what_changes_meanwhile_is_told(dataset: fb.DataSet, tmp_path: Path, mon
     with pytest.raises(fb.FileError, match="had 200 events when its products were counted, and 201"):
         fb.export(dataset, tmp_path / "a.root")
     assert not (tmp_path / "a.root").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda run: run[1][3].store("late", 1.5), "had 0 products 'late' of type double of events .* and 1 when"),
+        (lambda run: run[1][3].store("sometimes", 3), "had 1 products 'sometimes' of type .* of events .* and 2 when"),
+        (lambda run: run.store("late", 1.5), "had 0 products 'late' of type double of runs .* and 1 when"),
+        (lambda run: run.datastore["a"].store("late", 1.5), "had 0 products 'late' of type double of the dataset"),
+        (lambda run: run.create_subrun(2), "had 0 subruns that hold nothing .* and 1 when"),
+    ],
+)
+def test_products_that_come_meanwhile_are_told(
+    change: Callable[[fb.Run], Any], words: str, dataset: fb.DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns are decided at the beginning: what came under another name was left out, and nothing said so."""
+    run = dataset.create_run(1)
+    subrun = run.create_subrun(1)
+    for n in range(200):
+        subrun.create_event(n).store("x", n)
+    subrun[0].store("sometimes", 1)
+    end = _export._Exporting._end
+
+    def then(*given: Any) -> Any:
+        change(run)
+        return end(*given)
+
+    monkeypatch.setattr(_export._Exporting, "_end", then)
+    with pytest.raises(fb.FileError, match=words):
+        fb.export(dataset, tmp_path / "a.root")
+    assert list(tmp_path.iterdir()) == []
+    # what is not wanted may come
+    report = fb.export(dataset[1][1], tmp_path / "a.root", products="x")
+    assert [one.label for one in report.products] == ["x"]
+
+
+def test_references_are_said_to_be_followed_by_nobody(dataset: fb.DataSet, tmp_path: Path) -> None:
+    event = dataset.create_run(1).create_subrun(1).create_event(1)
+    event.store("pt", [1.5, 2.5])
+    event.store("best", event.ref("pt", index=1))
+    event.store("pair", Pair([event.ref("pt", index=n) for n in (0, 1)]))
+    dataset.store("first", event.ref("pt"))
+    store_raw(event, "old", "hepnos::Ptr<float,std::vector<float>>", b"22 serialization")
+    told = [warning for warning in fb.export(dataset, tmp_path / "a.root").warnings if "references" in warning]
+    assert len(told) == 1
+    assert told[0].startswith("'best', 'first', 'old', 'pair': these are references")
+    report = fb.export(dataset, tmp_path / "b.root", products="pt")
+    assert report.warnings == ()
 
 
 def test_products_without_an_event_hide_none_that_is_missing(dataset: fb.DataSet, tmp_path: Path) -> None:
