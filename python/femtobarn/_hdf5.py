@@ -339,12 +339,32 @@ def find_tables(file: Any, path: str, choice: Choice) -> Tables:
             found.events = table
         if wanted and (table.columns or set(datasets) <= set(choice.index)):
             found.tables.append(table)
+    if not found.tables and found.events is None:
+        _check_numbers(path, groups, choice, found)
     sequence = [table.group for table in found.tables if not table.has_index]
     if sequence and (found.events is None or SEQUENCE not in groups[EVENTS]):
         for name in sequence:
             _refuse(found, name, f"it has {SEQUENCE}, and there is no {EVENTS} that says which events these are")
         found.tables = [table for table in found.tables if table.has_index]
     return found
+
+
+def _check_numbers(path: str, groups: dict[str, dict[str, Any]], choice: Choice, found: Tables) -> None:
+    """Raise if there are groups with rows, and none says which events these are of."""
+    without = {name: groups[name] for name in found.unexpected if name in groups}
+    if not without:
+        return
+    name, datasets = max(without.items(), key=lambda group: sum(number in group[1] for number in choice.index))
+    missing = [number for number in choice.index if number not in datasets]
+    integers = [own for own, item in datasets.items() if item is not None and item.dtype.kind in "iu"]
+    near = [close for number in missing for close in difflib.get_close_matches(number, integers, n=2)]
+    shown = list(dict.fromkeys([*near, *integers]))
+    more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
+    raise KeyNotFoundError(
+        f"{path}: no group says which events its rows are of, by {', '.join(choice.index)}: group {name!r} has no "
+        f"{', '.join(missing)}; its integers are {', '.join(map(repr, shown[:8])) or 'none'}{more}; say which they are "
+        "by run=, subrun= and event="
+    )
 
 
 def _refuse(found: Tables, name: str, reason: str) -> None:

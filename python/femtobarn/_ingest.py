@@ -235,7 +235,11 @@ def ingest(
     by_number = {file.source.number: file for file in todo}
     done = 0
     # closed by itself: an error would hold it, and the processes that read, as long as somebody looks at it
-    with Progress(f"ingesting {plural(len(todo), 'file')}", progress) as bar, contextlib.closing(reading):
+    with (
+        Progress(f"ingesting {plural(len(todo), 'file')}", progress) as bar,
+        contextlib.closing(reading),
+        _told_how_far(job, dataset),
+    ):
         for message in reading:
             file = by_number[message.number]
             if isinstance(message, Part):
@@ -251,6 +255,22 @@ def ingest(
         more = f" and {len(job.empty) - 5} more" if len(job.empty) > 5 else ""
         warn_outside(f"{', '.join(job.empty[:5])}{more}: {_EMPTY}", UnreadableWarning)
     return job.report
+
+
+@contextlib.contextmanager
+def _told_how_far(job: _Job, dataset: DataSet) -> Iterator[None]:
+    """Say of an interruption what is in the dataset then."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        report = job.report
+        there = report.files + report.skipped
+        interrupt.add_note(
+            f"{there} of {plural(len(job.todo) + report.skipped, 'file')} "
+            f"{'is' if there == 1 else 'are'} wholly in {dataset}, "
+            f"{plural(report.events, 'event')} were read: ingesting the same again goes on from there"
+        )
+        raise
 
 
 def _check(dataset: Any, on_conflict: str, workers: int | None) -> None:

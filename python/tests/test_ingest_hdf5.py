@@ -462,6 +462,86 @@ def test_other_columns_may_have_the_numbers(tmp_path: Path) -> None:
     assert [member["name"] for member in members] == ["n"]
 
 
+def test_numbers_that_no_group_has_are_told_with_those_that_there_are(tmp_path: Path) -> None:
+    """All groups were left out, and that was a success with 0 events."""
+    groups = {
+        "meta": {"n": [1], "run": [1]},
+        "rec.slc": {"run": [7], "subrun": [1], "event": [3], "cycle": [0], "e": [0.5]},
+        "none": index([]),
+    }
+    path = write(tmp_path / "a.h5", groups)
+    told = r"group 'rec.slc' has no evt; its integers are 'event', 'cycle', .*by run=, subrun= and event="
+    with pytest.raises(fb.KeyNotFoundError, match=told):
+        fb.ingest(path, in_memory())
+    with pytest.raises(fb.KeyNotFoundError, match=told):
+        fb.hdf5_schema(path)
+    with pytest.raises(fb.KeyNotFoundError, match=r"group 'rec\.slc' has no run_nr, evnt"):
+        fb.ingest(path, in_memory(), run="run_nr", event="evnt")
+    assert told_by_program(path, tmp_path).endswith("say which they are by --run, --subrun and --event\n")
+    with pytest.warns(fb.UnreadableWarning, match="'meta' of 1 file cannot be ingested"):
+        assert fb.ingest(path, in_memory(), event="event").events == 1
+
+
+def told_by_program(path: Path, folder: Path) -> str:
+    """Return what `fb ingest` says of a file that is none of events."""
+    told = fb_program("ingest", path, "--into", f"dir:{folder / 'store'}", "--dataset", "a")
+    assert (told.returncode, told.stdout) == (3, "")
+    return told.stderr
+
+
+INTERRUPTED = """
+import os, signal, sys
+from femtobarn import _cli, _export, _hdf5_reader, _ingest
+
+_hdf5_reader.Hdf5Reader.__init__.__defaults__ = (4000,)
+at, sys.argv[1:] = int(sys.argv[1]), sys.argv[2:]
+n = 0
+
+def interrupted(*given):
+    global n
+    n += 1
+    if n == at:
+        os.kill(os.getpid(), signal.SIGINT)
+    return call(*given)
+
+owner, name = (_ingest._Job, "write") if sys.argv[1] == "ingest" else (_export._Exporting, "_end")
+call = getattr(owner, name)
+setattr(owner, name, interrupted)
+sys.exit(_cli.main())
+"""
+
+
+def test_what_ctrl_c_ends_is_told_and_goes_on(tmp_path: Path) -> None:
+    """The program ended without a word."""
+    paths = [many_groups(tmp_path / f"{at}.h5", n_events=40, n_groups=6, seed=at, run=at) for at in range(3)]
+    whole = fb.ingest(paths, in_memory())
+    into = ["--into", f"dir:{tmp_path / 'store'}", "--dataset", "nova"]
+
+    def interrupted(at: int, *words: Any) -> str:
+        command = [sys.executable, "-c", INTERRUPTED, str(at), *map(str, words)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        assert (done.returncode, done.stdout) == (130, "")
+        return done.stderr
+
+    # reading the first file gives the same number of pieces as the second
+    n_pieces = sum(1 for _ in Hdf5Reader(paths[0], Choice(), 4000).chunks())
+    told = interrupted(n_pieces + 2, "ingest", *paths, *into, "--workers", "1")
+    assert re.fullmatch(
+        r"fb: interrupted; 1 of 3 files is wholly in dataset 'nova', \d+ events were read: ingesting the same again "
+        r"goes on from there\n",
+        told,
+    )
+    again = fb_program("ingest", *paths, *into)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.startswith("2 files read, 1 skipped")
+    out = tmp_path / "out.root"
+    told = interrupted(1, "export", f"dir:{tmp_path / 'store'}", out, "--dataset", "nova")
+    assert told == f"fb: interrupted; {out} was not written\n"
+    assert not any(path.name.startswith("out") or path.name.startswith(".") for path in tmp_path.iterdir())
+    done = fb_program("export", f"dir:{tmp_path / 'store'}", out, "--dataset", "nova")
+    assert done.stdout.startswith(f"{out}: {whole.events} events")
+
+
 @pytest.mark.parametrize("on_conflict", ["raise", "keep"])
 def test_events_are_written_side_by_side(
     dataset: fb.DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_conflict: str
