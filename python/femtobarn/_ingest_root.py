@@ -20,7 +20,7 @@ from femtobarn._patterns import fits, patterns
 from femtobarn._products import ColumnType
 from femtobarn._ptr import PTR
 from femtobarn._steps import step_entries
-from femtobarn.errors import KeyNotFoundError, UsageError
+from femtobarn.errors import FormatError, KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -274,15 +274,33 @@ def _level(url: str, name: str, storage_options: Mapping[str, Any] | None) -> di
 
 def _described(ntuple: NTuple) -> list[_Column]:
     columns = []
-    for (name, description), kind, why, classes in ntuple._core.described():
+    described = ntuple._core.described()
+    labels = _labels([name for (name, _), *_ in described])
+    for (name, description), kind, why, classes in described:
         own = ColumnType(kind, _frozen(classes))
-        column = _Column(name, name, own, why, noted("number", description))
+        column = _Column(name, labels[name], own, why, noted("number", description))
         product = noted("product", description)
         if isinstance(product, dict):
             stored = ColumnType(product["type"], _frozen(product.get("classes", ())), product["form"])
             column = replace(column, label=product["label"], type=stored, why=None)
         columns.append(column)
     return columns
+
+
+def _labels(names: list[str]) -> dict[str, str]:
+    """Return the labels of fields: their names, in which what is no part of a label is an underscore.
+
+    A second branch ``Particle`` of a tree is the field ``Particle#2``, and a ``#`` ends a label.
+    """
+    labels = {name: name for name in names if "#" not in name}
+    for name in names:
+        if name in labels:
+            continue
+        own = name.replace("#", "_")
+        while own in labels.values():
+            own += "_"
+        labels[name] = own
+    return labels
 
 
 def _frozen(classes: Iterable[Any]) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
@@ -407,6 +425,8 @@ def _chosen(
             own = own or {column.field for column in columns if fits(column.field, [pattern])}
             if not own:
                 reason = next((reason for name, reason in ntuple.skipped if name == pattern), None)
+                if reason is not None and argument == "drop":
+                    continue  # it is left out in any case
                 if reason is not None:
                     raise UsageError(f"{_where(ntuple)}: field {pattern!r} cannot be read: {reason}")
                 near = difflib.get_close_matches(pattern, [column.field for column in columns], n=3)
@@ -474,9 +494,39 @@ def _steps(ntuple: NTuple, fields: list[str], step: str | SupportsIndex) -> Iter
         return
     size = step_entries(step, core.decoded_bytes(fields, 0, n_entries), n_entries)
     batches = core.iterate(fields, 0, n_entries, size, threads=ntuple._threads(None))
-    for batch in batches:
+    start = 0
+    while True:
+        try:
+            batch = next(batches, None)
+        except FormatError as error:
+            if error.kind != "unsupported-field":
+                raise
+            raise _unreadable(ntuple, fields, start, size, error) from None
+        if batch is None:
+            return
         array = to_array(batch)
+        start += len(array)
         yield {name: array[name] for name in fields}
+
+
+def _unreadable(ntuple: NTuple, fields: list[str], start: int, size: int, error: FormatError) -> UsageError:
+    """Return the error that branches hold values which are not read, with all of these."""
+    core, found = ntuple._core, []
+    for name in fields:
+        try:
+            for _ in core.iterate([name], start, ntuple.num_entries, size, threads=ntuple._threads(None)):
+                pass
+        except FormatError as own:
+            if own.kind != "unsupported-field":
+                raise
+            found.append(name)
+    # what reading says is of the first of them, and of other ways to read
+    reason = str(error).rpartition(" cannot be read: ")[2].partition("; a read that names")[0]
+    which = f"field {found[0]!r}" if len(found) == 1 else f"fields {', '.join(map(repr, found))}"
+    drop = repr(found[0] if len(found) == 1 else found)
+    return UsageError(
+        f"{_where(ntuple)}: {which} cannot be read: {reason}; leave out what cannot: drop={drop}", kind=error.kind
+    )
 
 
 def _read(plan: _Plan, step: str | SupportsIndex) -> Iterator[Chunk]:

@@ -12,6 +12,7 @@ from stored import bring
 
 import femtobarn as fb
 from femtobarn import _ingest_root
+from femtobarn._cli_verbs import _as_options
 from femtobarn._ingest_root import chunks
 
 
@@ -317,6 +318,39 @@ def test_objects_of_streamers_are_told_with_what_to_do(testdata: Path, tmp_path:
     fb.join_columns([tmp_path / "numbers.root", testdata / "rntuple" / "streamers.root"], tmp_path / "joined.root")
     with pytest.raises(fb.UsageError, match=r"field 'blob' of type fb::Blob cannot be a product.*drop='blob'"):
         chunks(tmp_path / "joined.root")
+
+
+def test_branches_that_cannot_be_read_are_told_all_at_once(dataset: fb.DataSet, testdata: Path) -> None:
+    """The first ended it, and it was said that a read without names leaves it out, which `ingest` does not have."""
+    path = testdata / "ttree" / "versions.root"
+    numbers = {"run": 1, "subrun": 1, "event": 0}
+    told = r"versions.root:versions: field 'thing' cannot be read: basket 1 [^;]*; leave out what cannot: drop='thing'$"
+    with pytest.raises(fb.UsageError, match=told):
+        fb.ingest(path, dataset, fields=["number", "thing"], **numbers)
+    assert fb.ingest(path, dataset, drop="thing", **numbers).events == 400
+    assert len(dataset.arrays("number")) == 400
+
+
+def test_several_branches_that_cannot_be_read_are_one_error(dataset: fb.DataSet, shared: Path) -> None:
+    path = shared / "ttree" / "fcc_spring2021.root"
+    given = {"tree": "events", "run": 1, "subrun": 1, "event": 0}
+    with (
+        pytest.warns(fb.UnreadableWarning, match="'Photon'"),
+        pytest.raises(fb.UsageError, match="fields 'Electron', 'Muon', 'AllMuon' cannot be read: ") as told,
+    ):
+        fb.ingest(path, dataset, **given)
+    assert _as_options(str(told.value)).endswith("--drop 'Electron,Muon,AllMuon'")
+    drop = ["Electron", "Muon", "AllMuon", "Photon"]
+    with pytest.warns(fb.UnreadableWarning, match="'Photon'"):
+        assert fb.ingest(path, dataset, drop=drop, **given).events == 100
+
+
+def test_second_branches_of_one_name_become_products(dataset: fb.DataSet, tmp_path: Path) -> None:
+    """Of a tree they are called ``x#2``, which was no label, and nothing could be done."""
+    path = write(tmp_path / "a.root", {"x": [1, 2, 3], "x#2": [4, 5, 6], "x_2": [7, 8, 9]})
+    fb.ingest(path, dataset)
+    assert [product.label for product in dataset[1][7][5].products()] == ["x", "x_2", "x_2_"]
+    assert [dataset[1][7][5].load(label) for label in ("x", "x_2", "x_2_")] == [1, 7, 4]
 
 
 def test_different_events_of_one_hash_are_different(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
