@@ -375,6 +375,12 @@ class _Job:
         if text is None or file.note is None:
             return False
         noted = json.loads(text)
+        own, before = self._chosen["namespace"], noted.get("chosen", self._chosen).get("namespace")
+        if own != before and noted.get("dataset") == self._dataset.uuid:
+            raise UsageError(
+                f"{file.source.path}: {self._dataset} has this file already, with classes of namespace={before!r}: "
+                f"with namespace={own!r} it would have each product twice, under two types; again=True does that"
+            )
         if noted.get("conflicts") and noted.get("on_conflict") != self._on_conflict:
             return False  # what came of them was to be something else
         return all(noted.get(name) == value for name, value in file.note.items())

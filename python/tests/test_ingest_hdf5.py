@@ -604,6 +604,19 @@ def test_what_is_dropped_is_in_no_way(tmp_path: Path) -> None:
     assert dataset[1][1][1].load("rec.slc").fields == ["n"]
 
 
+def test_another_namespace_does_not_double_products_unasked(tmp_path: Path) -> None:
+    """The classes are others then, and so are the products: each was there twice, and nothing said so."""
+    path = many_groups(tmp_path / "a.h5", n_events=3, n_groups=1)
+    dataset = in_memory()
+    fb.ingest(path, dataset, namespace="hep")
+    with pytest.raises(fb.UsageError, match="with classes of namespace='hep': with namespace=''"):
+        fb.ingest(path, dataset)
+    assert fb.ingest(path, dataset, namespace="hep::").skipped == 1
+    assert len({product.type for product in next(iter(dataset.events())).products("spill")}) == 1
+    fb.ingest(path, dataset, again=True)
+    assert len({product.type for product in next(iter(dataset.events())).products("spill")}) == 2
+
+
 def test_names_in_cpp_are_valid_and_no_two_the_same() -> None:
     names = ["a.b", "a_b", "a b", "class", "9", "ä", "start.x"]
     made = cpp_names(names)
@@ -881,7 +894,9 @@ def test_the_program_does_it_too(tmp_path: Path) -> None:
     failed = fb_program("ingest", tmp_path / "none.h5", *into)
     assert (failed.returncode, failed.stdout) == (3, "")
     assert failed.stderr == f"fb: {tmp_path / 'none.h5'}: there is no such file\n"
-    told = fb_program("ingest", path, *into, "--groups", "no.such", "--json")
+    twice = fb_program("ingest", path, *into)
+    assert twice.stderr.endswith("it would have each product twice, under two types; --again does that\n")
+    told = fb_program("ingest", path, *into, "--namespace", "hep", "--groups", "no.such", "--json")
     assert told.returncode == 3
     assert json.loads(told.stderr)["error"]["kind"] == "key-not-found"
     other = many_groups(tmp_path / "b.h5", n_events=20, n_groups=4)
