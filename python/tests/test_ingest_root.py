@@ -164,7 +164,7 @@ def test_two_versions_of_a_class_go_into_two_namespaces(dataset: fb.DataSet, tmp
     assert "drop=['nMuon', 'Muon_*']" in said
     report = fb.ingest([str(path) for path in paths[1:]], dataset, collections=True, namespace="v2")
     assert report.events == 6
-    fb.ingest([str(path) for path in paths], dataset, collections=True, drop=["nMuon", "Muon_*"])
+    fb.ingest([str(path) for path in paths], dataset, collections=True, drop=["nMuon", "Muon_*"], again=True)
     assert [{"pt": 0.5}] in dataset.arrays(("Muon", "std::vector<Muon>")).to_list()
     new = dataset.arrays(("Muon", "std::vector<v2::Muon>")).to_list()
     assert [{"pt": 2, "eta": 2.5}] in new

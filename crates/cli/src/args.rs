@@ -245,7 +245,7 @@ pub struct ChoiceArgs {
     /// Groups and datasets of HDF5 files, as '*/batch', and fields of ntuples and trees that are left out
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub drop: Vec<String>,
-    /// The namespace of the classes that the groups of HDF5 files become, as hep
+    /// The namespace of the classes that groups of HDF5 files become, and into which those of ROOT files are put, as hep
     #[arg(long, value_name = "NAME", default_value = "")]
     pub namespace: String,
 }
