@@ -7,16 +7,18 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from femtobarn._libraries import plain_output
+from femtobarn._numpy import frombuffer
+from femtobarn._product_names import check_columns, check_there, hint, resolved
 from femtobarn._product_types import checked_text
 from femtobarn._products import As, encoded, loaded, reading, type_name_of
 from femtobarn._ptr import MISSING, Ptr, is_same
-from femtobarn._repr import plural
 from femtobarn.errors import KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
+    from femtobarn._core_types import Node
     from femtobarn._datastore import DataStore, Product, WriteBatch
 
-__all__ = ["Container", "DataSet", "Event", "Run", "SubRun", "at_least", "check_columns"]
+__all__ = ["Container", "DataSet", "Event", "Run", "SubRun", "at_least"]
 
 _ABSENT = 2**64 - 1
 _PAGE = 4096
@@ -211,10 +213,8 @@ class Container:
 
     def _missing(self, label: str, type_name: str | None) -> KeyNotFoundError:
         what = repr(label) if type_name is None else f"{label!r} of type {type_name}"
-        there = self._store._core.names(self._key)
-        names = ", ".join(f"{name!r} ({kind})" for name, kind in there[:5]) + (", …" if len(there) > 5 else "")
-        hint = f"it has {names}" if there else "it has none"
-        return KeyNotFoundError(f"{self._store.url}: {self} has no product {what}; {hint}")
+        there = hint("it has", label, type_name, self._store._core.names(self._key))
+        return KeyNotFoundError(f"{self._store.url}: {self} has no product {what}; {there}")
 
     def products(self, label: str | None = None) -> list[Product]:
         """Return the products that there are.
@@ -424,7 +424,7 @@ class _Holder(Container, Generic[_Child]):
         Raises
         ------
         KeyNotFoundError
-            If no event has the product.
+            If no event has the product, of this type if one is given.
         UsageError
             If events have products of the label with several types, and none is given.
         """
@@ -439,72 +439,29 @@ class _Holder(Container, Generic[_Child]):
     ) -> Any:
         """Load products of all events in some of what it holds, or in itself."""
         wanted = [products] if isinstance(products, str | tuple) else list(products)
-        names = self._resolve(wanted, parts)
+        names = resolved(self, wanted, parts)
         check_columns(names, numbers)
-        with reading(names):
-            batch = self._store._core.arrays([part._key for part in parts], names, numbers)
+        try:
+            with reading(names):
+                batch = self._store._core.arrays([part._key for part in parts], names, numbers)
+        except UsageError:
+            check_there(self, parts, names)  # a type that nothing is known of may be one that nothing has
+            raise
+        if batch.num_entries:
+            columns = dict(batch.columns())
+            check_there(self, parts, [name for name in names if _is_missing(columns[name[0]])])
         single = names[0][0] if isinstance(products, str | tuple) and not numbers else None
         return plain_output(batch, single, library)
 
-    def _resolve(
-        self, products: Iterable[str | tuple[str, Any]], parts: Sequence[_Holder[Any]] | None = None
-    ) -> list[tuple[str, str]]:
-        """Return the labels and the types of products of its events; those without a type are looked for together."""
-        wanted = list(products)
-        found = self._find_products([one for one in wanted if isinstance(one, str)], [self] if parts is None else parts)
-        names = []
-        for one in wanted:
-            if isinstance(one, str):
-                names.append(found[one])
-            else:
-                label, kind = one
-                names.append((checked_text(label, "label"), type_name_of(kind)))
-        return names
-
-    def _find_products(self, labels: list[str], parts: Sequence[_Holder[Any]]) -> dict[str, tuple[str, str]]:
-        """Return the labels and the types of products that events have, by the names of all that they have."""
-        counts: dict[tuple[str, str], int] = {}
-        for subrun in itertools.chain.from_iterable(map(_subruns, parts)) if labels else ():
-            for name, kind, n_events, _ in self._store._core.name_counts(subrun._key)[1]:
-                if n_events:
-                    counts[name, kind] = counts.get((name, kind), 0) + n_events
-        return {label: _only_one(self, label, counts) for label in labels}
+    def _subruns(self) -> Iterator[SubRun]:
+        """Iterate over the subruns that its events are in."""
+        below: Iterator[Any] = self._children()
+        return itertools.chain.from_iterable(child._subruns() for child in below)
 
 
-def _only_one(holder: _Holder[Any], label: str, counts: dict[tuple[str, str], int]) -> tuple[str, str]:
-    """Return the product of a label, of which there is one type."""
-    kinds = {kind: n for (name, kind), n in counts.items() if name == label}
-    if len(kinds) > 1:
-        types = ", ".join(f"{kind!r} ({plural(n, 'event')})" for kind, n in sorted(kinds.items()))
-        raise UsageError(
-            f"{holder._store.url}: events of {holder} have products {label!r} of several types: {types}; say which: "
-            f"({label!r}, {min(kinds)!r}). Events that have another are without a value then"
-        )
-    if kinds:
-        return label, next(iter(kinds))
-    seen = sorted({name for name, _ in counts})
-    hint = f"they have {', '.join(map(repr, seen[:5]))}" if seen else "they have none"
-    raise KeyNotFoundError(f"{holder._store.url}: no event of {holder} has a product {label!r}; {hint}")
-
-
-def check_columns(names: list[tuple[str, str]], with_numbers: bool) -> None:
-    """Raise if products cannot stand in one array, where they are named by their labels."""
-    labels = [label for label, _ in names] + (["run", "subrun", "event"] if with_numbers else [])
-    twice = next((label for label in labels if labels.count(label) > 1), None)
-    if twice is not None:
-        raise UsageError(
-            f"an array has one field {twice!r}: products of one label are loaded by several calls, each with one type, "
-            "and those with labels run, subrun or event with numbers=False"
-        )
-
-
-def _subruns(holder: _Holder[Any]) -> Iterator[SubRun]:
-    """Iterate over the subruns that events of a dataset, run or subrun are in."""
-    if isinstance(holder, SubRun):
-        return iter((holder,))
-    if isinstance(holder, Run):
-        return holder._children()
-    return itertools.chain.from_iterable(run._children() for run in holder._children())
+def _is_missing(column: Node) -> bool:
+    """Whether a column has no value at all."""
+    return column[0] == "option" and bool((frombuffer(column[1], "i8") < 0).all())
 
 
 def _range(part: slice) -> tuple[int, int]:
@@ -610,6 +567,9 @@ class SubRun(_Holder[Event]):
     def __iter__(self) -> Iterator[Event]:
         return self.events()
 
+    def _subruns(self) -> Iterator[SubRun]:
+        return iter((self,))
+
     def __str__(self) -> str:
         run, subrun, _ = self._numbers()
         return f"run {run}, subrun {subrun}"
@@ -643,6 +603,9 @@ class Run(_Holder[SubRun]):
         return self._create(number, batch)
 
     def __iter__(self) -> Iterator[SubRun]:
+        return self._children()
+
+    def _subruns(self) -> Iterator[SubRun]:
         return self._children()
 
     def __str__(self) -> str:

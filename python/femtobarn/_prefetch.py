@@ -7,8 +7,9 @@ import functools
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
-from femtobarn._containers import Event, _Holder, at_least, check_columns
+from femtobarn._containers import Event, _Holder, at_least
 from femtobarn._libraries import plain_output
+from femtobarn._product_names import check_columns, check_there, resolved
 from femtobarn._products import Column, decoded, is_opaque, loaded, reading, type_name_of
 from femtobarn._ptr import MISSING
 from femtobarn.errors import FormatError, UsageError
@@ -179,11 +180,21 @@ class Prefetcher:
         ------
         EventBatch
             Events with the products.
+
+        Raises
+        ------
+        KeyNotFoundError
+            If no event has one of the products, of the type if one was given.
         """
-        names = container._resolve(self._products)
+        names = resolved(container, self._products)
         loader = self._store._core.loader(container._key, names, self._batch_size, self._ahead)
+        is_first = True
         try:
             for events in loader:
+                if is_first:  # of products that these events have nothing more need be known
+                    absent = [name for name, n in zip(names, events.counts(), strict=True) if n == 0]
+                    check_there(container, [container], absent)
+                    is_first = False
                 yield EventBatch(self._store, events, names, container._path)
         finally:
             loader.close()

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from femtobarn._prefetch import EventBatch, opened
+from femtobarn._product_names import check_there, resolved
 from femtobarn._statistics import TimeStatistics
+from femtobarn.errors import FemtobarnError
 
 if TYPE_CHECKING:
     from femtobarn._containers import _Holder
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Failure", "NTupleWork", "Outcome", "Piece", "StoreWork", "Task", "Work", "failure", "run", "run_singly"]
 
 _KEY = 40
+_FIRST = 16  # events in which products are looked for first
 # By which experiments number their events: CMS, ATLAS, FCC and others.
 _NUMBERS = (
     ("run", "luminosityBlock", "event"),
@@ -131,8 +134,20 @@ class StoreWork:
     def __init__(self, container: _Holder[Any], products: tuple[str | tuple[str, Any], ...]) -> None:
         self._store: DataStore = container._store
         self._key = container._key
-        self._products = container._resolve(products)
+        self._products = resolved(container, products)
+        if not all(isinstance(product, str) for product in products):  # those without a type were looked for
+            self._check_there(container)
         self.name = f"{self._store.url} {container}"
+
+    def _check_there(self, container: _Holder[Any]) -> None:
+        """Raise if no event has one of the products; the first events have all of them as a rule."""
+        first = None
+        loader = self._store._core.loader(self._key, self._products, _FIRST, 0)
+        with contextlib.closing(loader), contextlib.suppress(FemtobarnError):  # which is told when its turn comes
+            first = next(iter(loader), None)
+        if first is not None:
+            absent = [name for name, n in zip(self._products, first.counts(), strict=True) if n == 0]
+            check_there(container, [container], absent)
 
     def identity(self) -> dict[str, str]:
         # The key has the UUID of the dataset, which is another one if that was deleted and made anew.

@@ -1,0 +1,173 @@
+"""Which products events have, by the names of all that they have, and what to say of those that none has."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from femtobarn._product_types import checked_text, type_name_of
+from femtobarn._repr import plural
+from femtobarn.errors import KeyNotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from femtobarn._containers import _Holder
+
+__all__ = ["check_columns", "check_there", "hint", "resolved"]
+
+_SHOWN = 5  # names that a message lists
+
+
+def resolved(
+    holder: _Holder[Any], products: Iterable[str | tuple[str, Any]], parts: Sequence[_Holder[Any]] | None = None
+) -> list[tuple[str, str]]:
+    """Return the labels and the types of products of events; those without a type are looked for together.
+
+    Parameters
+    ----------
+    holder : DataSet, Run or SubRun
+        Whose events they are.
+    products : iterable of str or tuple
+        Labels, or labels and types.
+    parts : sequence of DataSet, Run or SubRun, optional
+        What of the holder is meant.
+
+    Returns
+    -------
+    list of tuple
+        Labels and types.
+
+    Raises
+    ------
+    KeyNotFoundError
+        If no event has one of those without a type.
+    UsageError
+        If events have several types of one.
+    """
+    wanted = list(products)
+    labels = [one for one in wanted if isinstance(one, str)]
+    counts: dict[tuple[str, str], int] = {}
+    for some in _counts([holder] if parts is None else parts) if labels else ():
+        for name, n in some.items():
+            counts[name] = counts.get(name, 0) + n
+    names = []
+    for one in wanted:
+        if isinstance(one, str):
+            names.append(_only_one(holder, one, counts))
+        else:
+            label, kind = one
+            names.append((checked_text(label, "label"), type_name_of(kind)))
+    return names
+
+
+def check_there(holder: _Holder[Any], parts: Sequence[_Holder[Any]], names: Iterable[tuple[str, str]]) -> None:
+    """Raise if no event has one of some products: it was meant to be another.
+
+    Parameters
+    ----------
+    holder : DataSet, Run or SubRun
+        Whose events they are.
+    parts : sequence of DataSet, Run or SubRun
+        What of the holder is meant.
+    names : iterable of tuple
+        Labels and types.
+
+    Raises
+    ------
+    KeyNotFoundError
+        If none has; the message says what they have.
+    """
+    wanted = set(names)
+    seen: set[tuple[str, str]] = set()
+    for counts in _counts(parts) if wanted else ():
+        seen.update(counts)
+        if wanted <= seen:
+            return
+    for name in sorted(wanted - seen):
+        raise _none_has(holder, *name, seen)
+
+
+def hint(who: str, label: str, type_name: str | None, names: Iterable[tuple[str, str]]) -> str:
+    """Return what there is in place of a product that is not: one of another type, or of a label that is near.
+
+    Parameters
+    ----------
+    who : str
+        Who has these: "it has", "they have".
+    label, type_name : str
+        The product, and its type if that was said.
+    names : iterable of tuple
+        Labels and types of the products that there are.
+
+    Returns
+    -------
+    str
+        Part of a message.
+    """
+    there = sorted(set(names))
+    same = [kind for name, kind in there if name == label]
+    if same and type_name is not None:
+        return f"{who} {label!r} as {_listed(same)}: ask for ({label!r}, {same[0]!r})"
+    labels = sorted({name for name, _ in there})
+    shown = ", ".join(f"{name!r} ({kind})" for name, kind in there[:_SHOWN]) + (", …" if len(there) > _SHOWN else "")
+    near = difflib.get_close_matches(label, labels, n=3)
+    meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    return f"{meant}{who} {shown or 'none'}"
+
+
+def check_columns(names: list[tuple[str, str]], with_numbers: bool) -> None:
+    """Raise if products cannot stand in one array, where they are named by their labels.
+
+    Parameters
+    ----------
+    names : list of tuple
+        Labels and types.
+    with_numbers : bool
+        Whether run, subrun and event stand there as well.
+
+    Raises
+    ------
+    UsageError
+        If two have one label.
+    """
+    labels = [label for label, _ in names] + (["run", "subrun", "event"] if with_numbers else [])
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        raise UsageError(
+            f"an array has one field {twice!r}: products of one label are loaded by several calls, each with one type, "
+            "and those with labels run, subrun or event with numbers=False"
+        )
+
+
+def _counts(parts: Sequence[_Holder[Any]]) -> Iterator[dict[tuple[str, str], int]]:
+    """Iterate over how many events have which products, subrun by subrun."""
+    for subrun in itertools.chain.from_iterable(part._subruns() for part in parts):
+        counts = subrun._store._core.name_counts(subrun._key)[1]
+        yield {(label, kind): n for label, kind, n, _ in counts if n}
+
+
+def _only_one(holder: _Holder[Any], label: str, counts: dict[tuple[str, str], int]) -> tuple[str, str]:
+    """Return the product of a label, of which there is one type."""
+    kinds = {kind: n for (name, kind), n in counts.items() if name == label}
+    if len(kinds) > 1:
+        types = ", ".join(f"{kind!r} ({plural(n, 'event')})" for kind, n in sorted(kinds.items()))
+        raise UsageError(
+            f"{holder._store.url}: events of {holder} have products {label!r} of several types: {types}; say which: "
+            f"({label!r}, {min(kinds)!r}). Events that have another are without a value then"
+        )
+    if kinds:
+        return label, next(iter(kinds))
+    raise _none_has(holder, label, None, counts)
+
+
+def _none_has(
+    holder: _Holder[Any], label: str, type_name: str | None, names: Iterable[tuple[str, str]]
+) -> KeyNotFoundError:
+    what = repr(label) if type_name is None else f"{label!r} of type {type_name}"
+    there = hint("they have", label, type_name, names)
+    return KeyNotFoundError(f"{holder._store.url}: no event of {holder} has a product {what}; {there}")
+
+
+def _listed(kinds: Sequence[str]) -> str:
+    return ", ".join(kinds[:_SHOWN]) + (", …" if len(kinds) > _SHOWN else "")
