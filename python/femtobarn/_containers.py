@@ -200,7 +200,11 @@ class Container:
         """Return the label and the type of a product; of several, that which has the type of the form."""
         checked_text(label, "label")
         if kind is not None:
-            return label, type_name_of(kind)
+            name = (label, type_name_of(kind))
+            if isinstance(kind, str) and kind != name[1]:  # who has stored it may not have normalized it
+                there = self._store._core.names(self._key, label)
+                return (label, kind) if name not in there and (label, kind) in there else name
+            return name
         there = self._store._core.names(self._key, label)
         if len(there) > 1:
             if form is not None and form is not bytes and not isinstance(form, As):

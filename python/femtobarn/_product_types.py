@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from femtobarn._ptr import PTR, Ptr
+from femtobarn._type_names import normal_name
 from femtobarn.errors import UsageError
 
 __all__ = [
@@ -85,9 +86,9 @@ def type_name_of(kind: Any) -> str:
     Parameters
     ----------
     kind : str, type or dtype
-        A name of C++ as ROOT normalizes them; `bytes`, `int`, `float`, `bool` or `str`; a dataclass; `Ptr`; a dtype of
-        NumPy; ``list[T]`` or ``tuple[T, ...]`` of one of these, for a ``std::vector``; ``T | None``, for a
-        ``std::optional``.
+        A name of C++ or ROOT, which is normalized as ROOT does it; `bytes`, `int`, `float`, `bool` or `str`; a
+        dataclass; `Ptr`; a dtype of NumPy; ``list[T]`` or ``tuple[T, ...]`` of one of these, for a ``std::vector``;
+        ``T | None``, for a ``std::optional``.
 
     Returns
     -------
@@ -106,7 +107,7 @@ def type_name_of(kind: Any) -> str:
     'std::vector<double>'
     """
     if isinstance(kind, str):
-        return checked_text(kind, "type")
+        return normal_name(checked_text(kind, "type"))
     if isinstance(kind, ColumnType):
         return kind.name
     if kind in (bytes, bytearray, memoryview):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from femtobarn._libraries import optional
+from femtobarn._type_names import normal_name
 from femtobarn.errors import KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ class Ptr:
             raise UsageError(f"the index of an element is 0 or more, not {index}")
         self._store = None if container is None else container._store
         self._key = _NOTHING if container is None else container._key
-        self._label, self._type, self._index = label, typename, index
+        self._label, self._index = label, index
+        self._type = normal_name(typename) if typename else typename
 
     @classmethod
     def from_record(cls, store: DataStore, record: Any) -> Ptr:

@@ -183,7 +183,7 @@ def test_many_references_are_loaded_at_once(event: fb.Event) -> None:
 def test_what_dangles_is_told(event: fb.Event) -> None:
     store = event.datastore
     dataset = store["fermilab/nova"]
-    with pytest.raises(KeyError, match="has no product 'trakcs'; it has 'tracks'"):
+    with pytest.raises(KeyError, match=r"has no product 'trakcs'; did you mean 'tracks'\? it has 'tracks'"):
         event.ref("trakcs")
     other = fb.DataStore.connect("memory:").root.create_dataset("x")
     gone = dataset.create_run(1)
