@@ -117,8 +117,8 @@ def process(
         A file that notes what is done, every few seconds; called again with the same arguments, `process` goes on
         there, and with others it is an error. It is removed at the end. It is pickled: it must come from nobody else.
     on_error : str
-        "raise", "skip" the events that fail or cannot be loaded, or "retry" them, three times in all, before the error
-        is raised.
+        "raise"; "skip" the events that fail or cannot be loaded; or "retry" those, three times in all, before the error
+        is raised: an event by itself, with ``by="batch"`` the batch.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def process(
         work = _work(source, (preload,) if isinstance(preload, str) else tuple(preload))
         if output_batch_size is None:
             output_batch_size = min(_BATCH, input_batch_size) if isinstance(work, StoreWork) else input_batch_size
-        task = Task(function, by == "event", reduce, on_error == "skip")
+        task = Task(function, by == "event", reduce, on_error == "skip", _TRIES if on_error == "retry" else 1)
         if comm is None or comm.rank == 0:
             identity = {} if checkpoint is None else _identity(work, task, by, output_batch_size)
             state = Checkpoint(checkpoint, identity)
@@ -277,7 +277,7 @@ def _run(
 ) -> ProcessResult:
     state = checkpoint.state
     statistics = ProcessStatistics(pool.n_workers)
-    pieces = _pieces(work, sizes, state, loads=pool.shares_memory, skips=task.skips)
+    pieces = _pieces(work, sizes, state, loads=pool.shares_memory, goes_on=on_error != "raise")
     ends_early = True
     try:
         with Progress(f"processing {work.name}", progress, "events") as bar:
@@ -301,9 +301,9 @@ def _run(
 
 
 def _pieces(
-    work: Work, sizes: tuple[int, int], state: State, *, loads: bool, skips: bool
+    work: Work, sizes: tuple[int, int], state: State, *, loads: bool, goes_on: bool
 ) -> Generator[Piece, None, None]:
-    """Iterate over what is not done; where some cannot be loaded with others, and may be skipped, workers load them."""
+    """Iterate over what is not done; what cannot be loaded together is loaded by workers, if one may go on."""
     number, after = state.n_pieces, state.after
     try:
         for piece in work.pieces(sizes, number, after, loads=loads):
@@ -311,7 +311,7 @@ def _pieces(
             yield piece
         return
     except Exception:
-        if not (loads and skips):
+        if not (loads and goes_on):
             raise
     yield from work.pieces(sizes, number, after, loads=False)
 
@@ -381,8 +381,11 @@ def _given_up(work: Work, piece: Piece, answer: Any, n_tries: int, on_error: str
         return Outcome(piece.number, piece.n, failures=[failure(work.where(piece, None), died)])
     if isinstance(answer.raised, KeyboardInterrupt):
         raise answer.raised
-    if on_error == "retry" and n_tries < _TRIES and isinstance(answer.raised, Exception):
+    is_loading = answer.what == "loading"
+    if is_loading and on_error == "retry" and n_tries < _TRIES and isinstance(answer.raised, Exception):
         return None
+    if answer.failures and on_error == "retry" and isinstance(answer.raised, Exception):
+        n_tries = _TRIES  # where it was called
     where = answer.failures[-1].where if answer.failures and answer.what == "the function" else work.where(piece, None)
     tried = f", tried {n_tries} times" if n_tries > 1 else ""
     raise ProcessError(f"{work.name}: {answer.what} failed for {where}{tried}: {answer.raised!r}") from answer.raised

@@ -96,6 +96,7 @@ class Task:
     by_event: bool
     reduce: Callable[[Any, Any], Any] | None
     skips: bool
+    tries: int = 1  # how often the function is called for an event, or a batch, that it fails for
 
 
 class Work(Protocol):
@@ -297,12 +298,9 @@ def _run(
     for at, item in items:
         if stops is not None and stops():
             return
-        began = time.perf_counter()
         try:
-            value = task.function(item)
-            times.append(time.perf_counter() - began)
+            value = _called(task, item, times, stops)
         except BaseException as error:  # of `sys.exit`, too, the event must be known
-            times.append(time.perf_counter() - began)
             outcome.failures.append(failure(work.where(piece, at), error))
             if not (task.skips and isinstance(error, Exception)):
                 outcome.raised = error
@@ -318,6 +316,20 @@ def _run(
         except BaseException as error:
             outcome.raised, outcome.what = error, "reduce"
             return
+
+
+def _called(task: Task, item: Any, times: list[float], stops: Callable[[], bool] | None) -> Any:
+    """Call the function, again if it fails and may be tried again; others are not done anew for that."""
+    for left in reversed(range(task.tries)):
+        began = time.perf_counter()
+        try:
+            return task.function(item)
+        except Exception:
+            if not left or (stops is not None and stops()):
+                raise
+        finally:
+            times.append(time.perf_counter() - began)
+    return None
 
 
 def run_singly(work: Work, task: Task, piece: Piece, outcome: Outcome, stops: Callable[[], bool] | None) -> None:

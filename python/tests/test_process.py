@@ -22,6 +22,7 @@ import pytest
 import femtobarn as fb
 from femtobarn import _checkpoint
 from femtobarn._checkpoint import Checkpoint
+from femtobarn._work import StoreWork
 
 N = 5000
 
@@ -152,18 +153,67 @@ def test_errors_name_the_event(dataset: fb.DataSet) -> None:
         assert failure.where.endswith("event 3000")
         assert "1000 is too much" in failure.error
         assert "fails_at_1000" in failure.details
-    with pytest.raises(fb.ProcessError, match="tried 3 times"):
-        process(dataset, fails_at_1000, on_error="retry")
-    seen: set[int] = set()
 
-    def fails_first(event: Any) -> int:
-        n = number(event)
-        if n == 1000 and n not in seen:
-            seen.add(n)
+
+class FailsTwice:
+    """Fails twice for some events or batches, and notes what it was called for."""
+
+    def __init__(self, numbers: Any) -> None:
+        self.numbers = numbers
+        self.calls: list[Any] = []
+
+    def __call__(self, item: Any) -> Any:
+        found = self.numbers(item)
+        self.calls.append(found)
+        if "1000" in str(found) and self.calls.count(found) < 3:
             raise OSError
-        return n
+        return found
 
-    assert process(dataset, fails_first, on_error="retry").value == list(range(N))
+
+@pytest.mark.parametrize(("by", "numbers", "n"), [("event", number, N), ("batch", many, -(-N // 64))])
+def test_what_fails_is_tried_again_by_itself(dataset: fb.DataSet, by: str, numbers: Any, n: int) -> None:
+    """All events that were handed out together were done again."""
+    function = FailsTwice(numbers)
+    result = process(dataset, function, by=by, on_error="retry", workers=1)
+    values = result.value if by == "event" else [one for batch in result.value for one in batch]
+    assert values == list(range(N))
+    assert len(function.calls) == n + 2
+    assert result.statistics.total_events_processed == N
+    seen: list[int] = []
+
+    def fails(event: Any) -> None:
+        seen.append(number(event))
+        fails_at_1000(event)
+
+    with pytest.raises(fb.ProcessError, match=r"event 3000, tried 3 times: ValueError"):
+        process(dataset, fails, on_error="retry", workers=1)
+    assert (seen.count(999), seen.count(1000), seen[-1]) == (1, 3, 1000)
+    with pytest.raises(fb.ProcessError, match=r"event 3000, tried 3 times: ValueError"):
+        process(dataset, fails_at_1000, on_error="retry", executor="processes")
+
+
+def test_what_cannot_be_loaded_is_loaded_again(tmp_path: Path) -> None:
+    store = fb.DataStore.connect(f"dir:{tmp_path / 'store'}", objects=tmp_path / "large", objects_over=100)
+    subrun = store.root.create_dataset("a").create_run(1).create_subrun(1)
+    for n in range(20):
+        subrun.create_event(n).store("n", bytes([n]) * 200)
+    store.flush()
+    (tmp_path / "large").rename(tmp_path / "away")
+    moved: list[bool] = []
+
+    class Work(StoreWork):
+        """The third try finds the objects again."""
+
+        def load(self, piece: Any) -> Any:
+            moved.append(True)
+            if len(moved) == 3:
+                (tmp_path / "away").rename(tmp_path / "large")
+            return super().load(piece)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("femtobarn._process.StoreWork", Work)
+        result = process(subrun, length, on_error="retry", workers=1)
+    assert result.value == [200] * 20
 
 
 def test_events_of_processes_that_die_are_done_again(
