@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from femtobarn._containers import Event, _Holder, at_least
 from femtobarn._libraries import plain_output
 from femtobarn._product_names import check_columns, check_there, resolved
-from femtobarn._products import Column, decoded, is_opaque, loaded, reading, type_name_of
+from femtobarn._products import As, Column, decoded, is_opaque, loaded, reading, type_name_of
 from femtobarn._ptr import MISSING
 from femtobarn.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
     from femtobarn import _core
-    from femtobarn._datastore import DataStore
+    from femtobarn._datastore import DataStore, WriteBatch
 
 __all__ = ["EventBatch", "PrefetchedEvent", "Prefetcher", "opened"]
 
@@ -40,22 +40,61 @@ class PrefetchedEvent(Event):
         self, label: str, form: Any = None, *, typename: Any = None, default: Any = MISSING, unpickle: bool = False
     ) -> Any:
         """Load a product: one that was fetched from here, any other from the store; see `Event.load`."""
-        found = self._fetched(label, typename)
-        if found is not None:
-            at, stored = found
-            if form is not bytes and (column := self._batch._column(at)) is not None:
-                return column.at(self._at, form)
-            return loaded(self._store, label, self._batch._names[at][1], stored, form, unpickle=unpickle)
-        return super().load(label, form, typename=typename, default=default, unpickle=unpickle)
+        found = self._fetched(label, form, typename)
+        if found is None:
+            return super().load(label, form, typename=typename, default=default, unpickle=unpickle)
+        at, stored = found
+        if stored is None:
+            if default is not MISSING:
+                return default
+            return super().load(label, form, typename=typename, unpickle=unpickle)  # which says what there is
+        if form is not bytes and (column := self._batch._column(at)) is not None:
+            return column.at(self._at, form)
+        return loaded(self._store, label, self._batch._names[at][1], stored, form, unpickle=unpickle)
 
-    def _fetched(self, label: str, typename: Any) -> tuple[int, bytes] | None:
-        """Return which of the products it is, and its stored value, if that is here."""
+    def _fetched(self, label: str, form: Any, typename: Any) -> tuple[int, bytes | None] | None:
+        """Return which of the products it is, and its stored value, if there is one; None if it must be asked for."""
+        if not self._batch._stale.isdisjoint(((self._at, label), (self._at, None))):
+            return None
         kind = None if typename is None else type_name_of(typename)
-        for at, name in enumerate(self._batch._names):
-            if name[0] == label and kind in (None, name[1]):
-                stored = self._batch._events.value(at, self._at)
-                return None if stored is None else (at, stored)
-        return None
+        matching = [at for at, name in enumerate(self._batch._names) if name[0] == label and kind in (None, name[1])]
+        for at in matching:
+            if (stored := self._batch._events.value(at, self._at)) is not None:
+                return at, stored
+        is_known = kind is not None or form in (None, bytes) or isinstance(form, As)
+        if is_known or _name_of(form) in [self._batch._names[at][1] for at in matching]:
+            return (matching[0], None) if matching else None
+        return None  # it may have one that has the type of the form
+
+    def store(
+        self,
+        label: str,
+        value: Any,
+        *,
+        typename: Any = None,
+        overwrite: bool = True,
+        batch: WriteBatch | None = None,
+    ) -> None:
+        """Store a product, which is loaded from the store from then on; see `Event.store`."""
+        self._batch._stale.add((self._at, label))
+        super().store(label, value, typename=typename, overwrite=overwrite, batch=batch)
+
+    def delete_product(self, label: str, *, typename: Any = None) -> None:
+        """Delete a product; see `Event.delete_product`."""
+        self._batch._stale.add((self._at, label))
+        super().delete_product(label, typename=typename)
+
+    def delete(self) -> None:
+        """Delete it, with all that it holds; see `Event.delete`."""
+        self._batch._stale.add((self._at, None))
+        super().delete()
+
+
+def _name_of(form: Any) -> str | None:
+    """Return the name of the type that a form is; None if it is none."""
+    with contextlib.suppress(UsageError):
+        return type_name_of(form)
+    return None
 
 
 def _event(url: str, mode: str, settings: tuple[tuple[str, str], ...], key: bytes) -> Event:
@@ -71,7 +110,7 @@ def opened(url: str, mode: str, settings: tuple[tuple[str, str], ...]) -> DataSt
 
 
 class EventBatch:
-    """Events in their order, with the products that were asked for."""
+    """Events in their order, with the products that were asked for, as they were when they were fetched."""
 
     def __init__(
         self, store: DataStore, events: _core.Events, names: list[tuple[str, str]], path: str | None = None
@@ -82,6 +121,8 @@ class EventBatch:
         self._names = names
         self._keys = events.keys()
         self._columns: dict[int, Column | None] = {}
+        # Events and labels (None for all) of what was stored or deleted through the events, and is here as it was
+        self._stale: set[tuple[int, str | None]] = set()
 
     def __len__(self) -> int:
         return len(self._events)
@@ -107,7 +148,7 @@ class EventBatch:
         part._store, part._names, part._path = self._store, self._names, self._path
         part._events = self._events.part(start, n)
         part._keys = self._keys[start * 40 : (start + n) * 40]
-        part._columns = {}
+        part._columns, part._stale = {}, set()
         return part
 
     def _column(self, at: int) -> Column | None:

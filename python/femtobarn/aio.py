@@ -249,9 +249,11 @@ class PrefetchedEvent(Event):
         self, label: str, form: Any = None, *, typename: Any = None, default: Any = MISSING, unpickle: bool = False
     ) -> Any:
         sync: _prefetch.PrefetchedEvent = self.sync  # type: ignore[assignment]
-        found = sync._fetched(label, typename)
-        if found is not None and len(found[1]) <= _LARGEST_HERE:
-            return sync.load(label, form, typename=typename, unpickle=unpickle)
+        found = sync._fetched(label, form, typename)
+        stored = None if found is None else found[1]
+        is_here = len(stored) <= _LARGEST_HERE if stored is not None else found is not None and default is not MISSING
+        if is_here:
+            return sync.load(label, form, typename=typename, default=default, unpickle=unpickle)
         return await super().load(label, form, typename=typename, default=default, unpickle=unpickle)
 
 

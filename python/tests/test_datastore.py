@@ -349,6 +349,71 @@ def test_prefetched_events_bring_their_products(store: fb.DataStore) -> None:
         break
 
 
+class Counted:
+    """A store's core that notes what it is asked for."""
+
+    def __init__(self, core: Any) -> None:
+        self.core = core
+        self.asked: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        self.asked.append(name)
+        return getattr(self.core, name)
+
+
+def test_prefetched_events_know_what_they_lack(store: fb.DataStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each product that an event had not was asked for again, one request an event."""
+    subrun = store.root.create_dataset("a").create_run(1).create_subrun(1)
+    for n in range(6):
+        subrun.create_event(n).store("m", n)
+    subrun[5].store("n", 5)
+    subrun[3].store("v", 1.5)
+    for batch_size in (2, 16):  # decoded one by one, and together
+        for wanted in (["n", "m"], [("n", int), "m"]):
+            events = list(store.prefetcher(wanted, batch_size=batch_size)(subrun))
+            core = Counted(store._core)
+            with monkeypatch.context() as patch:
+                patch.setattr(store, "_core", core)
+                for form in (None, bytes, int, fb.NumPy):
+                    found = [event.load("n", form, default=None) is not None for event in events]
+                    assert found == [False] * 5 + [True]
+                assert events[0].load("n", typename=np.int64, default=7) == 7
+                assert {"load", "names"}.isdisjoint(core.asked)
+                with pytest.raises(KeyError, match="event 0 has no product 'n'; it has 'm'"):
+                    events[0].load("n")
+                assert "names" in core.asked
+    # A product of another type is not known to be absent, if it is asked for by its type.
+    events = list(store.prefetcher([("n", int)])(subrun))
+    subrun[0].store("n", "text")
+    assert events[0].load("n", default=None) is None
+    assert events[0].load("n", typename=str, default=None) == "text"
+    assert events[0].load("n", str, default=None) == "text"
+
+
+@pytest.mark.parametrize("batch_size", [2, 16])
+def test_prefetched_events_give_what_was_stored_through_them(store: fb.DataStore, batch_size: int) -> None:
+    """They gave the old value, for as long as they were there."""
+    subrun = store.root.create_dataset("a").create_run(1).create_subrun(1)
+    for n in range(6):
+        subrun.create_event(n).store("n", n)
+    batch = next(store.prefetcher(["n"], batch_size=batch_size).batches(subrun))
+    first, second = batch[0], batch[1]
+    assert first.load("n") == 0
+    first.store("n", 10)
+    assert (first.load("n"), second.load("n"), batch[0].load("n")) == (10, 1, 10)
+    first.store("n", 10.5)
+    assert first.load("n", float) == 10.5
+    with store.write_batch() as written:
+        second.store("n", 11, batch=written)
+    assert second.load("n") == 11
+    second.delete_product("n")
+    assert second.load("n", default=None) is None
+    third = next(event for event in store.prefetcher([("n", int)])(subrun) if event.number == 2)
+    third.delete()
+    assert third.load("n", default=None) is None
+    assert batch.arrays().n.tolist()[:2] == [0, 1]
+
+
 def test_deleting_takes_everything_along(store: fb.DataStore) -> None:
     event = event_of(store)
     event.store("x", 1)

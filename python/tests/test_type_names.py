@@ -118,7 +118,7 @@ def test_products_have_one_name_however_it_is_written(store: fb.DataStore) -> No
     assert (number.load(), vector.load().tolist()) == (5, [2.5])
     assert store.load_refs(event.load("p")[:1]).tolist() == [5]
     [prefetched] = store.prefetcher([("n", "int")])(dataset)
-    assert prefetched._fetched("n", "Int_t") is not None
+    assert prefetched._fetched("n", None, "Int_t") is not None
     store.create_queue("q", "unsigned long")
     with store.open_queue("q", "ULong64_t", mode="producer") as queue:
         queue.push(7)
