@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -101,9 +102,13 @@ def _event(url: str, mode: str, settings: tuple[tuple[str, str], ...], key: byte
     return Event(opened(url, mode, settings), key)
 
 
-@functools.cache
 def opened(url: str, mode: str, settings: tuple[tuple[str, str], ...]) -> DataStore:
     """Return a store of this process, which all share to whom it was sent."""
+    return _opened(url, mode, settings, os.getpid())  # one from before a fork is of no use
+
+
+@functools.cache
+def _opened(url: str, mode: str, settings: tuple[tuple[str, str], ...], _process: int) -> DataStore:
     from femtobarn._datastore import reconnect
 
     return reconnect(url, mode, dict(settings))

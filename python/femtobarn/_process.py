@@ -388,4 +388,5 @@ def _given_up(work: Work, piece: Piece, answer: Any, n_tries: int, on_error: str
         n_tries = _TRIES  # where it was called
     where = answer.failures[-1].where if answer.failures and answer.what == "the function" else work.where(piece, None)
     tried = f", tried {n_tries} times" if n_tries > 1 else ""
-    raise ProcessError(f"{work.name}: {answer.what} failed for {where}{tried}: {answer.raised!r}") from answer.raised
+    told = f"{answer.what} failed for {where}{tried}: {answer.raised!r}{answer.advice}"
+    raise ProcessError(f"{work.name}: {told}") from answer.raised

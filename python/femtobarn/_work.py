@@ -86,6 +86,7 @@ class Outcome:
     began: float = 0.0
     raised: BaseException | None = None
     what: str = "the function"  # that has raised it
+    advice: str = ""
 
 
 @dataclass(frozen=True)

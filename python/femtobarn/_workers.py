@@ -172,28 +172,42 @@ def _outcomes(work: Work, task: Task, name: str, receive: Callable[[bool], Piece
 
 def _serve_process(connection: Any, packed: bytes, name: str) -> None:
     """Process the pieces that come over a connection until it ends. The first message says that it can."""
-    try:
-        work, task = pickle.loads(packed)
-    except Exception as error:
-        connection.send_bytes(f"{type(error).__name__}: {error}".encode())
-        return
-    connection.send_bytes(b"")
 
     def receive(waits: bool) -> Piece | None:
         try:
             piece: Piece | None = connection.recv() if waits or connection.poll() else None
-        except EOFError:
+        except (EOFError, OSError):
             return None
         return piece
 
-    for outcome in _outcomes(work, task, name, receive):
-        connection.send_bytes(_packed(outcome))
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # all is done, or broken off, meanwhile
+        try:
+            work, task = pickle.loads(packed)
+        except Exception as error:
+            connection.send_bytes(f"{type(error).__name__}: {error}".encode())
+            return
+        connection.send_bytes(b"")
+        for outcome in _outcomes(work, task, name, receive):
+            connection.send_bytes(_packed(outcome))
+
+
+_ONE_WRITES = (
+    "; one process at a time writes to a store in a folder: return what is to be stored, and store it where process "
+    "was called, or use executor='threads' or a store in Redis"
+)
+
+
+def _advice(error: BaseException) -> str:
+    """Return what to do if a function has tried to write to a folder from another process, which reads it only."""
+    is_told = "open to be read" in str(error)
+    return _ONE_WRITES if is_told or getattr(error, "kind", "") in ("read-only", "store-locked") else ""
 
 
 def _packed(outcome: Outcome) -> bytes:
     """Return an outcome as it is sent to another process, behind its number; what cannot be sent is told in words."""
     number = outcome.piece.to_bytes(8, "big")
     if outcome.raised is not None:
+        outcome.advice = _advice(outcome.raised)
         try:
             pickle.loads(pickle.dumps(outcome.raised))  # many classes of errors can only be pickled
         except Exception:
@@ -369,6 +383,13 @@ _GUARD = (
 )
 
 
+def _broken(error: BaseException) -> WorkerDiedError:
+    return WorkerDiedError(
+        f"the executor is broken, and cannot replace what has died: {error}; with checkpoint='path', another call goes "
+        "on behind what is done; executor='processes' replaces processes"
+    )
+
+
 def _run_future(packed: bytes, piece: Piece, sent: float) -> bytes:
     """Process a piece in whatever process an executor has."""
     work, task = pickle.loads(packed)
@@ -405,7 +426,7 @@ class FuturesPool:
             else:
                 future = self._executor.submit(_run_future, self._packed, piece.without_loaded(), time.time())
         except concurrent.futures.BrokenExecutor as error:
-            raise WorkerDiedError(f"the executor is broken: {error}") from error
+            raise _broken(error) from error
         self._out[future] = piece
 
     def wait(self) -> list[Outcome | Piece]:
@@ -416,7 +437,7 @@ class FuturesPool:
             try:
                 given = future.result()
             except concurrent.futures.BrokenExecutor as error:
-                raise WorkerDiedError(f"the executor is broken: {error}") from error
+                raise _broken(error) from error
             except Exception as error:  # of the executor: what the function raises is in the outcome
                 if type(error).__name__ not in ("KilledWorker", "CancelledError"):
                     raise

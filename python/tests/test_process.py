@@ -5,7 +5,9 @@ from __future__ import annotations
 import concurrent.futures
 import gc
 import json
+import multiprocessing
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -22,7 +24,8 @@ import pytest
 import femtobarn as fb
 from femtobarn import _checkpoint
 from femtobarn._checkpoint import Checkpoint
-from femtobarn._work import StoreWork
+from femtobarn._work import StoreWork, Task
+from femtobarn._workers import _serve_process
 
 N = 5000
 
@@ -581,6 +584,44 @@ def test_other_processes_read_what_this_one_may_write(tmp_path: Path) -> None:
     assert process(dataset, number, executor="processes").value == list(range(10))
 
 
+def stores_beside(event: Any) -> None:
+    event.store("double", 2 * number(event))
+
+
+def stores_by_itself(event: Any) -> None:
+    fb.DataStore.connect(event.datastore.url)
+
+
+def test_processes_that_would_write_to_a_folder_are_told_how(tmp_path: Path) -> None:
+    dataset = fb.DataStore.connect(f"dir:{tmp_path / 'store'}").root.create_dataset("a")
+    dataset.create_run(1).create_subrun(1).create_event(2).store("n", 2)
+    advice = "one process at a time writes to a store in a folder: return what is to be stored"
+    with concurrent.futures.ProcessPoolExecutor(1) as pool:
+        for executor in ("processes", pool):
+            for function in (stores_beside, stores_by_itself):
+                with pytest.raises(fb.ProcessError, match=f"event 2: .*{advice}"):
+                    process(dataset, function, executor=executor)
+    process(dataset, stores_beside, executor="threads")
+    assert dataset.arrays("double").tolist() == [4]
+
+
+def test_pools_that_break_tell_how_to_go_on(dataset: fb.DataSet) -> None:
+    with concurrent.futures.ProcessPoolExecutor(1) as pool:
+        with pytest.raises(fb.FemtobarnError, match="with checkpoint='path', another call goes on") as raised:
+            process(dataset, always_dies, executor=pool)
+        assert type(raised.value).__name__ == "WorkerDiedError"
+
+
+def test_a_process_that_begins_when_all_is_done_is_silent(dataset: fb.DataSet) -> None:
+    """It left a traceback of a broken pipe."""
+    task = Task(number, True, None, False)
+    for packed in (pickle.dumps((StoreWork(dataset, ("n",)), task)), b"what cannot be unpickled"):
+        ours, theirs = multiprocessing.Pipe()
+        ours.close()
+        _serve_process(theirs, packed, "process 1")
+        theirs.close()
+
+
 def test_threads_end_with_what_they_work_for(dataset: fb.DataSet) -> None:
     before = threading.active_count()
     process(dataset, number)
@@ -765,6 +806,9 @@ def test_events_can_be_results(dataset: fb.DataSet) -> None:
     assert [event.number for event in events] == [n * 3 for n in range(0, N, 1000)]
     assert [event.load("n") for event in events] == list(range(0, N, 1000))
     assert events == process(dataset, itself).value
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        # what was sent here has its store open, which is of no use in processes that are forked
+        assert process(dataset, itself, executor=pool).value == events
 
 
 def test_executors_of_threads_take_everything() -> None:
