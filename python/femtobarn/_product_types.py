@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import types
 import typing
 from typing import Any
@@ -22,6 +23,7 @@ __all__ = [
     "PICKLE",
     "SCALARS",
     "ColumnType",
+    "Numbers",
     "checked_text",
     "dtype_of",
     "hints_of",
@@ -29,6 +31,8 @@ __all__ = [
     "is_dataclass_type",
     "is_opaque",
     "item_of",
+    "numbers_name",
+    "numbers_of",
     "optional_of",
     "type_name_of",
 ]
@@ -181,6 +185,81 @@ def optional_of(kind: Any) -> Any:
     args = typing.get_args(kind)
     rest = [arg for arg in args if arg is not type(None)]
     return rest[0] if len(rest) == 1 and len(args) == 2 else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Numbers:
+    """A `std::vector` or `std::array` of numbers, or of arrays of them: all lie in memory as in NumPy.
+
+    Attributes
+    ----------
+    is_list : bool
+        Whether it is a `std::vector`, which has its length before it.
+    shape : tuple of int
+        The sizes of the arrays.
+    dtype : dtype
+        What the numbers are.
+    """
+
+    is_list: bool
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def ndim(self) -> int:
+        """How many dimensions it has."""
+        return self.is_list + len(self.shape)
+
+    @functools.cached_property
+    def n_bytes(self) -> int:
+        """Bytes of an item of the vector, or of the whole array."""
+        return self.dtype.itemsize * math.prod(self.shape)
+
+
+@functools.lru_cache(maxsize=1024)
+def numbers_of(type_name: str) -> Numbers | None:
+    """Return what a type's name says of numbers in vectors and arrays; None if it is another.
+
+    Parameters
+    ----------
+    type_name : str
+        The name.
+
+    Returns
+    -------
+    Numbers or None
+        What it is.
+    """
+    is_list = type_name.startswith("std::vector<")
+    inner, shape = type_name[12:-1] if is_list else type_name, []
+    while inner.startswith("std::array<"):
+        inner, _, size = inner[11:-1].rpartition(",")
+        if not size.isdecimal() or int(size) == 0:
+            return None
+        shape.append(int(size))
+    dtype = DTYPES.get(inner)
+    return None if dtype is None or not (is_list or shape) else Numbers(is_list, tuple(shape), dtype)
+
+
+def numbers_name(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+    """Return the name of the type of an array of NumPy: the first dimension is a vector, the others are arrays.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Its dtype.
+    shape : tuple of int
+        Its shape.
+
+    Returns
+    -------
+    str
+        The name.
+    """
+    name = NUMBERS[dtype.name]
+    for size in reversed(shape[1:]):
+        name = f"std::array<{name},{size}>"
+    return f"std::vector<{name}>"
 
 
 def inmost(kind: Any) -> Any:

@@ -38,6 +38,7 @@ from femtobarn._product_types import (
     PICKLE,
     SCALARS,
     ColumnType,
+    Numbers,
     checked_text,
     dtype_of,
     hints_of,
@@ -45,6 +46,8 @@ from femtobarn._product_types import (
     is_dataclass_type,
     is_opaque,
     item_of,
+    numbers_name,
+    numbers_of,
     optional_of,
     type_name_of,
 )
@@ -430,17 +433,22 @@ def _quick_loaded(store: DataStore, stored: bytes, type_name: str, form: Any) ->
     if dtype is not None and form in (None, int, float, bool) and len(stored) == dtype.itemsize:
         value = np.frombuffer(stored, dtype.newbyteorder("<"))[0].item()
         return value if form in (None, type(value)) else None
-    inner = DTYPES.get(type_name.removeprefix("std::vector<").removesuffix(">"))
-    if inner is None:
-        return None if form is None or isinstance(form, As) else plain_rows(store, stored, type_name, form)
-    is_list = {"f": form == list[float], "i": form == list[int], "u": form == list[int]}.get(inner.kind, False)
-    if dtype is not None or not (is_list or form in (None, NumPy, Awkward)):
+    numbers = numbers_of(type_name)
+    if numbers is None:
+        is_other = dtype is not None or form is None or isinstance(form, As)
+        return None if is_other else plain_rows(store, stored, type_name, form)
+    kind = {"f": list[float], "i": list[int], "u": list[int]}.get(numbers.dtype.kind)
+    is_list = form == kind and numbers.ndim == 1
+    if numbers.dtype.kind == "b" or not (is_list or form in (None, NumPy, Awkward)):
         return None
-    if inner.kind == "b" or len(stored) < 8 or len(stored) != 8 + int.from_bytes(stored[:8], "little") * inner.itemsize:
+    start = 8 if numbers.is_list else 0
+    n = int.from_bytes(stored[:8], "little") if numbers.is_list else 1
+    if len(stored) < start or len(stored) != start + n * numbers.n_bytes:
         return None
-    array = np.frombuffer(stored, inner.newbyteorder("<"), offset=8)
+    array = np.frombuffer(stored, numbers.dtype.newbyteorder("<"), offset=start)
     if is_list:
         return array.tolist()
+    array = array.reshape(*((n,) if numbers.is_list else ()), *numbers.shape)
     return array if form is NumPy else optional("awkward", "all").Array(array)
 
 
@@ -480,18 +488,31 @@ def _quick(label: str, value: Any, name: str | None) -> tuple[str, bytes] | None
         own = NUMBERS[value.dtype.name]
         if name in (None, own):
             return own, value.astype(value.dtype.newbyteorder("<")).tobytes()
-    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.name in NUMBERS:
-        if isinstance(value, np.ma.MaskedArray):
-            return None
-        own = f"std::vector<{NUMBERS[value.dtype.name]}>"
-        if name in (None, own):
-            return own, len(value).to_bytes(8, "little") + value.astype(value.dtype.newbyteorder("<")).tobytes()
-    if isinstance(value, list | tuple) and (name is None or name.startswith("std::vector<")):
-        inner = None if name is None else DTYPES.get(name[12:-1])
-        if name is None or inner is not None:
-            quick = numbers_bytes(value, None if inner is None else inner.name)
-            return None if quick is None else (f"std::vector<{NUMBERS[quick[0]]}>", quick[1])
+    if isinstance(value, np.ndarray) and value.ndim > 0 and value.dtype.name in NUMBERS and 0 not in value.shape[1:]:
+        return None if isinstance(value, np.ma.MaskedArray) else _quick_array(value, name)
+    return _quick_list(value, name) if isinstance(value, list | tuple) else None
+
+
+def _quick_array(value: np.ndarray[Any, Any], name: str | None) -> tuple[str, bytes] | None:
+    """Return an array of numbers of NumPy as it is stored; None if it is to be of a type with other ones."""
+    own = numbers_name(value.dtype, value.shape)
+    if name in (None, own):
+        return own, len(value).to_bytes(8, "little") + value.astype(value.dtype.newbyteorder("<")).tobytes()
+    if numbers_of(name) == Numbers(False, value.shape, DTYPES[NUMBERS[value.dtype.name]]):
+        return name, value.astype(value.dtype.newbyteorder("<")).tobytes()
     return None
+
+
+def _quick_list(value: list[Any] | tuple[Any, ...], name: str | None) -> tuple[str, bytes] | None:
+    """Return a list of numbers as it is stored; None if it is of something else."""
+    wanted = None if name is None else numbers_of(name)
+    if name is None or wanted is None or wanted.ndim != 1:
+        quick = numbers_bytes(value, None) if name is None else None
+        return None if quick is None else (f"std::vector<{NUMBERS[quick[0]]}>", quick[1])
+    quick = numbers_bytes(value, wanted.dtype.name)
+    if quick is None or (not wanted.is_list and wanted.shape != (len(value),)):
+        return None
+    return name, quick[1] if wanted.is_list else quick[1][8:]
 
 
 def _one(label: str, value: Any) -> Batches:

@@ -778,6 +778,63 @@ def test_plain_values_are_stored_as_the_slow_way_stores_them(store: fb.DataStore
             event.store("wrong", [wrong])
 
 
+@pytest.mark.parametrize(
+    ("value", "typename"),
+    [
+        (np.arange(3, dtype="f4"), "std::array<float,3>"),
+        (np.arange(3, dtype=">i2"), "std::array<std::int16_t,3>"),
+        ([1.5, 2.5], "std::array<double,2>"),
+        (np.arange(6, dtype="u8").reshape(2, 3), "std::array<std::array<std::uint64_t,3>,2>"),
+        (np.arange(24, dtype="f4").reshape(4, 3, 2), None),
+        (np.asfortranarray(np.arange(6.0).reshape(2, 3)), None),
+        (np.ones((0, 3)), None),
+        (np.ones((2, 3), bool), None),
+    ],
+)
+def test_arrays_of_arrays_are_stored_and_loaded_as_the_slow_way_does(
+    store: fb.DataStore, value: Any, typename: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They took twenty times as long as vectors of numbers."""
+    event = event_of(store)
+    event.store("x", value, typename=typename)
+    [product] = event.products()
+    stored = event.load("x", bytes)
+    native = np.asarray(value).astype(np.asarray(value).dtype.newbyteorder("="))
+    as_one = {"x": ak.Array(native[None])}  # an entry of a column
+    batches = _products.to_list("x", native) if typename is None else _products.to_batches(as_one)
+    assert stored == store._core.encode(batches, product.type)
+    forms = [None, fb.Awkward, fb.NumPy]
+    if np.ndim(value) == 1:
+        forms.append(list[float] if product.type.startswith(("std::array<f", "std::array<d")) else list[int])
+    assert (
+        product.type.endswith("bool,3>>") or _products._quick_loaded(store, stored, product.type, fb.NumPy) is not None
+    )
+    quick = [event.load("x", form) for form in forms]
+    monkeypatch.setattr(_products, "_quick_loaded", lambda *_: None)
+    slow = [event.load("x", form) for form in forms]
+    for one, other in zip(quick, slow, strict=True):
+        assert type(one) is type(other)
+        assert getattr(one, "type", None) == getattr(other, "type", None)
+        assert getattr(one, "dtype", None) == getattr(other, "dtype", None)
+        assert np.asarray(one).tolist() == np.asarray(other).tolist() == np.asarray(value).tolist()
+    monkeypatch.undo()
+    for damaged in (stored[:-1], stored + b"\0", b""):
+        store._core.store(event._key, ("x", product.type), damaged, True)
+        with pytest.raises(fb.FormatError):
+            event.load("x")
+
+
+def test_arrays_of_a_size_take_no_others(store: fb.DataStore) -> None:
+    event = event_of(store)
+    for value in ([1.5, 2.5], np.ones(4), np.ones((3, 1)), [1.5, 2.5, None]):
+        with pytest.raises(fb.UsageError, match="'x'"):
+            event.store("x", value, typename="std::array<double,3>")
+    event.store("x", [1, 2, 3], typename="std::array<double,3>")
+    assert event.load("x", list[float]) == [1.0, 2.0, 3.0]
+    event.store("y", np.arange(3), typename="std::array<double,3>")
+    assert event.load("y", fb.NumPy).tolist() == [0, 1, 2]
+
+
 def test_empty_lists_have_the_class_that_is_said(store: fb.DataStore) -> None:
     event = event_of(store)
     event.store("v", [], typename=list[Vertex])
