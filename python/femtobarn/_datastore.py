@@ -18,7 +18,7 @@ from femtobarn import _core
 from femtobarn._containers import Container, DataSet, at_least
 from femtobarn._open import settings_of
 from femtobarn._prefetch import Prefetcher
-from femtobarn._product_types import PICKLE
+from femtobarn._product_types import BYTES, DTYPES, MSGPACK, PICKLE
 from femtobarn._products import ColumnType, column, encoded, form_of, loaded, type_name_of
 from femtobarn._ptr import MISSING, is_same, load_refs
 from femtobarn._steps import num_bytes
@@ -490,7 +490,10 @@ class DataStore:
         """
         if mode not in ("producer", "consumer"):
             raise UsageError(f"mode is 'producer' or 'consumer', not {mode!r}")
-        core = self._core.open_queue(_queue(name, kind), mode == "producer")
+        try:
+            core = self._core.open_queue(_queue(name, kind), mode == "producer")
+        except KeyNotFoundError as error:
+            raise self._no_queue(name, kind) from error
         return self._opened(Queue(self, core, name, kind, unpickle))
 
     def destroy_queue(self, name: str, kind: Any = bytes) -> None:
@@ -507,7 +510,19 @@ class DataStore:
             If there is none.
         """
         if not self._core.destroy_queue(_queue(name, kind)):
-            raise KeyNotFoundError(f"{self.url}: there is no queue {name!r} of {type_name_of(kind)}")
+            raise self._no_queue(name, kind)
+
+    def _no_queue(self, name: str, kind: Any) -> KeyNotFoundError:
+        """Return the error that says of which type there is a queue of this name."""
+        wanted = type_name_of(kind)
+        others = [*_OF_QUEUES, f"std::vector<{wanted}>", wanted.removeprefix("std::vector<").removesuffix(">")]
+        there = []
+        for other in others:
+            with contextlib.suppress(KeyNotFoundError):
+                self._core.open_queue(f"{name}#{other}", False)
+                there.append(other)
+        hint = f"there is one of {', '.join(there)}: say its type" if there else "create it first"
+        return KeyNotFoundError(f"{self.url}: there is no queue {name!r} of {wanted}; {hint}")
 
 
 def reconnect(url: str, mode: str, settings: dict[str, str]) -> DataStore:
@@ -518,6 +533,10 @@ def reconnect(url: str, mode: str, settings: dict[str, str]) -> DataStore:
 def _place(text: str) -> str:
     """Return a place of objects: a URL, or a path."""
     return text if "://" in text else str(Path(text).expanduser())
+
+
+# Types that queues have as a rule, for messages
+_OF_QUEUES = (BYTES, MSGPACK, PICKLE, "std::string", *DTYPES, *(f"std::vector<{name}>" for name in DTYPES))
 
 
 def _queue(name: str, kind: Any) -> str:
@@ -763,7 +782,12 @@ class Queue:
         value : object
             Of the queue's type.
         """
-        self._core.push(encoded(self._store, self.name, value, self.type)[1])
+        try:
+            _, stored = encoded(self._store, self.name, value, self.type)
+        except UsageError as error:
+            why = str(error).removeprefix(f"product {self.name!r}: ")
+            raise UsageError(f"queue {self.name!r} of {self.type} takes no {type(value).__name__}: {why}") from error
+        self._core.push(stored)
 
     def pop(self) -> Any:
         """Take a value from the front, and wait for one as long as a producer has the queue open.

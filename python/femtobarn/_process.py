@@ -187,6 +187,11 @@ def _check(by: str, on_error: str, workers: int | None, function: Any, reduce: A
         raise UsageError(f"the function is called for each event or batch, which {function!r} cannot be")
     if reduce is not None and not callable(reduce):
         raise UsageError(f"reduce is a function of two results, not {reduce!r}")
+    called, module = getattr(reduce, "__name__", None), getattr(reduce, "__module__", None) or ""
+    if called in ("sum", "fsum") and module.split(".")[0] in ("builtins", "math", "numpy", "awkward"):
+        raise UsageError(
+            f"reduce puts two results together, and {called}(a, b) adds up what is in a: give operator.add"
+        )
 
 
 def _identity(work: Work, task: Task, by: str, size: int) -> dict[str, str]:

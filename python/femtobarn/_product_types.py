@@ -297,7 +297,7 @@ def dtype_of(kind: Any) -> np.dtype[Any] | None:
         return DTYPES.get(SCALARS[kind])
     try:
         dtype = np.dtype(kind) if kind is not None else None
-    except TypeError:
+    except (TypeError, ValueError):
         return None
     return dtype if dtype is not None and dtype.name in NUMBERS else None
 

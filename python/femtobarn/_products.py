@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import enum
 import functools
 import pickle
 import re
@@ -20,6 +19,7 @@ import numpy as np
 
 from femtobarn._libraries import optional
 from femtobarn._numpy import layout_to_numpy
+from femtobarn._product_forms import Arrow, As, Awkward, NumPy, check_form, form_of, is_made
 from femtobarn._product_rows import (
     has_classes,
     kind_of,
@@ -43,7 +43,6 @@ from femtobarn._product_types import (
     dtype_of,
     hints_of,
     inmost,
-    is_dataclass_type,
     is_opaque,
     item_of,
     numbers_name,
@@ -78,45 +77,7 @@ __all__ = [
 ]
 
 
-class As(enum.Enum):
-    """The form in which a product is given.
-
-    Examples
-    --------
-    >>> import femtobarn as fb
-    >>> fb.As.NumPy is fb.NumPy
-    True
-    """
-
-    Awkward = "ak"
-    NumPy = "np"
-    Arrow = "arrow"
-
-
-Awkward = As.Awkward
-NumPy = As.NumPy
-Arrow = As.Arrow
-
 _OF_BOOST = re.compile(r"hepnos::(Ptr<|ProductID\b)")
-
-
-def form_of(kind: Any) -> Any:
-    """Return the form in which values are given whose type was said by one of Python: dataclasses are given as such.
-
-    Parameters
-    ----------
-    kind : str, type or dtype
-        The type.
-
-    Returns
-    -------
-    type or None
-        The form; None for what is natural for the type.
-    """
-    item = item_of(kind)
-    if item is None:
-        return kind if _is_made(kind) else None
-    return list[item] if _is_made(item) else None  # type: ignore[valid-type]
 
 
 def encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, bytes]:
@@ -199,10 +160,16 @@ def _encode(store: DataStore, label: str, batches: Batches, name: str) -> bytes:
 
 
 def _packed(label: str, value: Any) -> bytes:
-    """Return an object in MessagePack, if what comes back is one as well."""
+    """Return an object in MessagePack, if what comes back is one as well; numbers of NumPy are those of Python."""
     msgpack = optional("msgpack", "msgpack")
+
+    def plain(one: Any) -> Any:
+        if isinstance(one, np.generic) and one.dtype.name in NUMBERS:
+            return one.item()
+        raise TypeError(f"can not serialize {type(one).__name__!r} object")
+
     try:
-        packed: bytes = msgpack.packb(value)
+        packed: bytes = msgpack.packb(value, default=plain)
         msgpack.unpackb(packed, strict_map_key=False)
     except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(
@@ -319,7 +286,12 @@ def loaded(store: DataStore, label: str, type_name: str, stored: bytes, form: An
     if form is bytes:
         return stored
     if is_opaque(type_name):
-        return _opaque(label, type_name, stored, form, unpickle)
+        value = _opaque(label, type_name, stored, form, unpickle)
+        if form is None or value is None or isinstance(value, typing.get_origin(form) or form):
+            return value
+        raise UsageError(
+            f"product {label!r} is stored as {type_name}, and is a {type(value).__name__}: load it as such"
+        )
     if (quick := _quick_loaded(store, stored, type_name, form)) is not None:
         return quick
     return decoded(store, label, type_name, [stored]).at(0, form)
@@ -455,6 +427,8 @@ def _quick_loaded(store: DataStore, stored: bytes, type_name: str, form: Any) ->
 def _opaque(label: str, type_name: str, stored: bytes, form: Any, unpickle: bool) -> Any:
     if isinstance(form, As):
         raise UsageError(f"product {label!r} is stored as {type_name}, which is no array: load it without a form")
+    if form is not None and not isinstance(typing.get_origin(form) or form, type):
+        check_form(label, form)
     if type_name == MSGPACK:
         try:
             return optional("msgpack", "msgpack").unpackb(stored, strict_map_key=False)
@@ -520,6 +494,7 @@ def _one(label: str, value: Any) -> Batches:
     layout = _layout_of(value)
     if layout is not None and type(value).__name__ == "Record":
         return to_batches({label: optional("awkward", "all").Array(layout)})
+    _check_index(label, value)
     if isinstance(value, str | np.generic | int | float | Mapping | None):
         return to_batches({label: [value]})
     if isinstance(value, np.ndarray) and value.ndim == 0:
@@ -531,6 +506,20 @@ def _one(label: str, value: Any) -> Batches:
             "dataclasses, or typename='msgpack' or typename='pickle' for other objects"
         )
     return to_list(label, list(value) if isinstance(value, tuple) else value)
+
+
+def _check_index(label: str, value: Any) -> None:
+    """Raise if a frame of pandas has an index that would be lost: one without a name that is not just a count."""
+    if type(value).__name__ != "DataFrame" or type(value).__module__.split(".")[0] != "pandas":
+        return
+    index = value.index
+    if type(index).__name__ == "RangeIndex" or index.equals(optional("pandas", "pandas").RangeIndex(len(index))):
+        return
+    if None in index.names:
+        raise UsageError(
+            f"product {label!r}: the index of the DataFrame has no name, and would be lost: keep it as a column by "
+            ".rename_axis('name'), or leave it out by .reset_index(drop=True)"
+        )
 
 
 def _innermost(name: str | None) -> str | None:
@@ -643,6 +632,7 @@ class Column:
 
 def _as_python(store: DataStore, plain: Any, label: str, type_name: str, form: Any) -> Any:
     """Return a value as a type of Python: a number, a text, a dataclass, or a list of these."""
+    check_form(label, form)
     wrong = UsageError(f"product {label!r} is a {type_name}, which is no {getattr(form, '__name__', form)}")
     if typing.get_origin(form) is list:
         if not isinstance(plain, list):
@@ -677,7 +667,7 @@ def _made(store: DataStore, plain: Any, form: Any, wrong: UsageError) -> Any:
 
 def _member(store: DataStore, plain: Any, form: Any, wrong: UsageError) -> Any:
     """Return a member as its annotation says, where that is a dataclass, a reference, a tuple, or has some of these."""
-    if _is_made(form):
+    if is_made(form):
         return _made(store, plain, form, wrong)
     if (inner := optional_of(form)) is not None:
         return None if plain is None else _member(store, plain, inner, wrong)
@@ -685,7 +675,3 @@ def _member(store: DataStore, plain: Any, form: Any, wrong: UsageError) -> Any:
         items = [_member(store, one, item, wrong) for one in plain]
         return tuple(items) if typing.get_origin(form) is tuple else items
     return plain
-
-
-def _is_made(form: Any) -> bool:
-    return form is Ptr or is_dataclass_type(form)

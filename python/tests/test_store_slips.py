@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import operator
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import awkward as ak
+import numpy as np
 import pytest
 
 import femtobarn as fb
@@ -339,3 +342,86 @@ def test_what_boost_has_stored_is_told_so(store: fb.DataStore) -> None:
             batch.arrays()
         assert ("by Boost: only C++ reads that" in str(raised.value)) == is_told
         assert event.load("x", bytes, typename=kind).endswith(b"serialization")
+
+
+def test_what_is_no_form_is_told_with_those_that_are(store: fb.DataStore) -> None:
+    event = event_of(store)
+    event.store("n", np.int32(5))
+    event.store("v", [1.5, 2.5])
+    event.store("config", {"a": 1})
+    prefetched = next(iter(store.prefetcher(["n", "v"])(store["a"])))
+    for form, meant in [
+        (np, "the module numpy is no form .*did you mean fb.NumPy"),
+        ("np", "did you mean fb.NumPy"),
+        (np.ndarray, "did you mean fb.NumPy"),
+        (ak, "did you mean fb.Awkward"),
+        (ak.Array, "did you mean fb.Awkward"),
+        ("arrow", "did you mean fb.Arrow"),
+        (np.int32, "did you mean int"),
+        (np.dtype("f4"), "did you mean float"),
+        (list[np.float32], r"did you mean list\[float\]"),
+        (5, r"5 is no form in which products are loaded: Give fb\.Awkward, fb\.NumPy, fb\.Arrow, bytes, int"),
+    ]:
+        for load in (event.load, prefetched.load):
+            for label in ("n", "v"):
+                with pytest.raises(fb.UsageError, match=f"product '{label}': .*{meant}"):
+                    load(label, form)
+        with pytest.raises(fb.UsageError, match="product 'config' "):
+            event.load("config", form if isinstance(form, type) else list[int])
+    assert event.load("config", dict) == {"a": 1}
+    with pytest.raises(fb.UsageError, match="'config' is stored as msgpack, and is a dict: load it as such"):
+        event.load("config", Track)
+    with pytest.raises(fb.UsageError, match="'config': 'np' is no form"):
+        event.load("config", "np")
+
+
+def test_numbers_of_numpy_are_numbers_in_dicts_and_dataclasses(store: fb.DataStore) -> None:
+    event = event_of(store)
+    event.store("config", {"a": np.float32(1.5), "b": [np.int64(3), np.bool_(True)], np.uint8(4): np.str_("x")})
+    assert event.load("config") == {"a": 1.5, "b": [3, True], 4: "x"}
+    event.store("track", Track(np.float32(1.5), np.int16(3)))  # type: ignore[arg-type]
+    assert event.load("track", Track) == Track(1.5, 3)
+    for wrong in (np.arange(3), np.complex64(1), np.datetime64("2026-01-01")):
+        with pytest.raises(fb.UsageError, match="cannot be stored as msgpack"):
+            event.store("wrong", {"a": wrong})
+
+
+def test_the_index_of_a_frame_is_not_lost(store: fb.DataStore) -> None:
+    pd = pytest.importorskip("pandas")
+    event = event_of(store)
+    for index in (["a", "b"], [10, 20], [1.5, 2.5], pd.MultiIndex.from_tuples([(1, 2), (3, 4)], names=["a", None])):
+        frame = pd.DataFrame({"x": [1, 2]}, index=index)
+        with pytest.raises(fb.UsageError, match=r"'frame': .* would be lost: .*rename_axis\('name'\), .*reset_index"):
+            event.store("frame", frame)
+        event.store("frame", frame.reset_index(drop=True))
+        assert event.load("frame").tolist() == [{"x": 1}, {"x": 2}]
+    event.store("named", pd.DataFrame({"x": [1, 2]}, index=[10, 20]).rename_axis("n"))
+    assert event.load("named").tolist() == [{"n": 10, "x": 1}, {"n": 20, "x": 2}]
+    event.store("part", pd.DataFrame({"x": [1, 2, 3]})[1:])
+    assert event.load("part").tolist() == [{"x": 2}, {"x": 3}]
+
+
+def test_queues_say_what_they_take_and_of_which_type_they_are(store: fb.DataStore) -> None:
+    store.create_queue("q", list[float])
+    for use in (lambda: store.open_queue("q", int, mode="producer"), lambda: store.destroy_queue("q", int)):
+        with pytest.raises(KeyError, match=r"no queue 'q' of std::int64_t; there is one of std::vector<double>: say"):
+            use()
+    with pytest.raises(KeyError, match=r"no queue 'r' of bytes; create it first"):
+        store.open_queue("r", mode="consumer")
+    store.create_queue("q", Track)
+    with pytest.raises(KeyError, match=r"there is one of .*, Track: say"):
+        store.open_queue("q", list[Track], mode="consumer")
+    with store.open_queue("q", list[float], mode="producer") as queue:
+        with pytest.raises(fb.UsageError, match=r"queue 'q' of std::vector<double> takes no str: "):
+            queue.push("text")
+        queue.push([1.5])
+
+
+def test_sums_are_no_reduce(store: fb.DataStore) -> None:
+    """`sum` of arrays gave another sum, in silence."""
+    subrun = event_of(store).subrun
+    subrun.create_event(4)
+    for wrong in (sum, np.sum, ak.sum, math.fsum):
+        with pytest.raises(fb.UsageError, match=r"adds up what is in a: give operator\.add"):
+            fb.process(subrun, lambda event: np.ones(2), reduce=wrong)
+    assert fb.process(subrun, lambda event: np.ones(2), reduce=operator.add).value.tolist() == [2, 2]
