@@ -11,7 +11,7 @@ from femtobarn._numpy import frombuffer
 from femtobarn._product_names import check_columns, check_there, hint, resolved
 from femtobarn._product_types import checked_text
 from femtobarn._products import As, encoded, loaded, reading, type_name_of
-from femtobarn._ptr import MISSING, Ptr, is_same
+from femtobarn._ptr import MISSING, Ptr, is_same, path_of
 from femtobarn.errors import KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -49,6 +49,17 @@ class Container:
     def datastore(self) -> DataStore:
         """The store that it is in."""
         return self._store
+
+    @property
+    def dataset(self) -> DataSet:
+        """The dataset that it is in; of a dataset, itself."""
+        path = path_of(self._store, self._key[:16]) if self._path is None else self._path
+        if path is None:
+            raise KeyNotFoundError(
+                f"{self._store.url}: {self} is in no dataset of this store: that with the UUID {self._key[:16].hex()} "
+                "was deleted"
+            )
+        return DataSet(self._store, path, self._key[:16] + b"\xff" * 24)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Container) and self._key == other._key and is_same(self._store, other._store)
@@ -728,7 +739,7 @@ class DataSet(_Holder[Run]):
         self,
         products: str | tuple[str, Any] | Iterable[str | tuple[str, Any]],
         *,
-        runs: int | Iterable[int] | None = None,
+        runs: int | slice | Iterable[int] | None = None,
         numbers: bool = False,
         library: str = "ak",
     ) -> Any:
@@ -738,8 +749,8 @@ class DataSet(_Holder[Run]):
         ----------
         products : str, tuple or list
             A label, or a label and a type; or several of these.
-        runs : int or iterable of int, optional
-            Of these runs only, in the order of their numbers.
+        runs : int, iterable of int, slice or range, optional
+            Of these runs only, in the order of their numbers; of a slice or a range, those that are there.
         numbers : bool
             Whether ``run``, ``subrun`` and ``event`` of each event come with them.
         library : str
@@ -761,8 +772,12 @@ class DataSet(_Holder[Run]):
         parts = [self] if runs is None else self._runs(runs)
         return self._arrays(parts, products, numbers, library)
 
-    def _runs(self, runs: int | Iterable[int]) -> list[Run]:
+    def _runs(self, runs: int | slice | Iterable[int]) -> list[Run]:
         """Return runs of these numbers, in their order."""
+        if isinstance(runs, slice):
+            return list(self[runs])
+        if isinstance(runs, range):
+            return [run for run in self[min(runs) : max(runs) + 1] if run.number in runs] if runs else []
         numbers = runs if isinstance(runs, Iterable) else [runs]
         return [self[number] for number in sorted({_number(number) for number in numbers})]
 

@@ -283,6 +283,21 @@ class DataStore:
         """The dataset that all others are in. It holds datasets, and neither runs nor products."""
         return DataSet(self, *self._core.dataset(""))
 
+    def create_dataset(self, name: str) -> DataSet:
+        """Create a dataset, and those that it is in, if they are not there: as of `root`.
+
+        Parameters
+        ----------
+        name : str
+            Its full name; "a/b" is b in a.
+
+        Returns
+        -------
+        DataSet
+            The dataset.
+        """
+        return self.root.create_dataset(name)
+
     @property
     def aio(self) -> aio.DataStore:
         """The same store for asyncio."""

@@ -35,7 +35,7 @@ class PrefetchedEvent(Event):
     def __reduce__(self) -> tuple[Any, ...]:
         """Elsewhere, it is an event that loads its products from the store, which is opened to be read."""
         url, mode, settings = self._store._as_read()
-        return _event, (url, mode, tuple(settings.items()), self._key)
+        return _event, (url, mode, tuple(settings.items()), self._key, self._path)
 
     def load(
         self, label: str, form: Any = None, *, typename: Any = None, default: Any = MISSING, unpickle: bool = False
@@ -98,8 +98,8 @@ def _name_of(form: Any) -> str | None:
     return None
 
 
-def _event(url: str, mode: str, settings: tuple[tuple[str, str], ...], key: bytes) -> Event:
-    return Event(opened(url, mode, settings), key)
+def _event(url: str, mode: str, settings: tuple[tuple[str, str], ...], key: bytes, path: str | None = None) -> Event:
+    return Event(opened(url, mode, settings), key, path)
 
 
 def opened(url: str, mode: str, settings: tuple[tuple[str, str], ...]) -> DataStore:

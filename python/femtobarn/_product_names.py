@@ -54,7 +54,7 @@ def resolved(
     names = []
     for one in wanted:
         if isinstance(one, str):
-            names.append(_only_one(holder, one, counts))
+            names.append(_only_one(holder._store.url, _where(holder, parts), one, counts))
         else:
             label, kind = one
             names.append((checked_text(label, "label"), type_name_of(kind)))
@@ -85,7 +85,7 @@ def check_there(holder: _Holder[Any], parts: Sequence[_Holder[Any]], names: Iter
         if wanted <= seen:
             return
     for name in sorted(wanted - seen):
-        raise _none_has(holder, *name, seen)
+        raise _none_has(holder._store.url, _where(holder, parts), *name, seen)
 
 
 def hint(who: str, label: str, type_name: str | None, names: Iterable[tuple[str, str]]) -> str:
@@ -147,26 +147,32 @@ def _counts(parts: Sequence[_Holder[Any]]) -> Iterator[dict[tuple[str, str], int
         yield {(label, kind): n for label, kind, n, _ in counts if n}
 
 
-def _only_one(holder: _Holder[Any], label: str, counts: dict[tuple[str, str], int]) -> tuple[str, str]:
+def _where(holder: _Holder[Any], parts: Sequence[_Holder[Any]] | None) -> str:
+    if parts is None or list(parts) == [holder]:
+        return str(holder)
+    return f"{parts[0]} of {holder}" if len(parts) == 1 else f"these runs of {holder}"
+
+
+def _only_one(url: str, where: str, label: str, counts: dict[tuple[str, str], int]) -> tuple[str, str]:
     """Return the product of a label, of which there is one type."""
     kinds = {kind: n for (name, kind), n in counts.items() if name == label}
     if len(kinds) > 1:
         types = ", ".join(f"{kind!r} ({plural(n, 'event')})" for kind, n in sorted(kinds.items()))
         raise UsageError(
-            f"{holder._store.url}: events of {holder} have products {label!r} of several types: {types}; say which: "
+            f"{url}: events of {where} have products {label!r} of several types: {types}; say which: "
             f"({label!r}, {min(kinds)!r}). Events that have another are without a value then"
         )
     if kinds:
         return label, next(iter(kinds))
-    raise _none_has(holder, label, None, counts)
+    raise _none_has(url, where, label, None, counts)
 
 
 def _none_has(
-    holder: _Holder[Any], label: str, type_name: str | None, names: Iterable[tuple[str, str]]
+    url: str, where: str, label: str, type_name: str | None, names: Iterable[tuple[str, str]]
 ) -> KeyNotFoundError:
     what = repr(label) if type_name is None else f"{label!r} of type {type_name}"
     there = hint("they have", label, type_name, names)
-    return KeyNotFoundError(f"{holder._store.url}: no event of {holder} has a product {what}; {there}")
+    return KeyNotFoundError(f"{url}: no event of {where} has a product {what}; {there}")
 
 
 def _listed(kinds: Sequence[str]) -> str:

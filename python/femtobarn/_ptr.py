@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from femtobarn._containers import Container
     from femtobarn._datastore import DataStore
 
-__all__ = ["MISSING", "PTR", "Ptr", "is_same", "load_refs", "note_ptr", "ptr_column", "text_column"]
+__all__ = ["MISSING", "PTR", "Ptr", "is_same", "load_refs", "note_ptr", "path_of", "ptr_column", "text_column"]
 
 PTR = "fb::Ptr"
 _MEMBERS = [
@@ -186,7 +186,7 @@ class Ptr:
         """Return the error that says what of it is there."""
         if self._store is None:
             return KeyNotFoundError("this reference refers to nothing")
-        path = _path_of(self._store, self._key[:16])
+        path = path_of(self._store, self._key[:16], _MOST_DATASETS)
         if path is None:
             why = (
                 f"no dataset that was found has the UUID {self._key[:16].hex()}: it was deleted, or the reference is "
@@ -237,10 +237,25 @@ class Ptr:
         return f"<Ptr to {self._target()}>"
 
 
-def _path_of(store: DataStore, uuid: bytes) -> str | None:
-    """Return the name of a dataset, if it is among those that are looked at; this is for messages."""
+def path_of(store: DataStore, uuid: bytes, most: int | None = None) -> str | None:
+    """Look for the name of a dataset among those that there are.
+
+    Parameters
+    ----------
+    store : DataStore
+        Where.
+    uuid : bytes
+        The UUID of the dataset.
+    most : int, optional
+        How many are looked at, at most.
+
+    Returns
+    -------
+    str or None
+        The name.
+    """
     waiting, n_seen = [""], 0
-    while waiting and n_seen < _MOST_DATASETS:
+    while waiting and (most is None or n_seen < most):
         for path, key in store._core.datasets(waiting.pop(0)):
             if key[:16] == uuid:
                 return path

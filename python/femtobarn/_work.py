@@ -135,7 +135,7 @@ class StoreWork:
 
     def __init__(self, container: _Holder[Any], products: tuple[str | tuple[str, Any], ...]) -> None:
         self._store: DataStore = container._store
-        self._key = container._key
+        self._key, self._path = container._key, container._path
         self._products = resolved(container, products)
         if not all(isinstance(product, str) for product in products):  # those without a type were looked for
             self._check_there(container)
@@ -170,7 +170,7 @@ class StoreWork:
         loader = self._store._core.loader(self._key, products, max(input_size // size, 1) * size, 2, after)
         try:
             for events in loader:
-                whole = EventBatch(self._store, events, products)
+                whole = EventBatch(self._store, events, products, self._path)
                 for start in range(0, len(whole), size):
                     n = min(size, len(whole) - start)
                     part = whole._part(start, n)
@@ -181,7 +181,7 @@ class StoreWork:
 
     def load(self, piece: Piece) -> EventBatch:
         events = self._store._core.load_events(piece.keys, self._products)
-        return EventBatch(self._store, events, self._products)
+        return EventBatch(self._store, events, self._products, self._path)
 
     def each(self, loaded: EventBatch) -> Iterator[Any]:
         return iter(loaded)

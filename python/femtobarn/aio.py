@@ -141,6 +141,15 @@ class Container(Twin[_C]):
         """The store that it is in."""
         return DataStore(self.sync.datastore)
 
+    @property
+    def dataset(self) -> DataSet:
+        """The dataset that it is in; of a dataset, itself."""
+        if self.sync._path is None:  # as of what a reference refers to
+            raise UsageError(
+                f"the name of the dataset of {self.sync} must be looked for: that is {self!r}.sync.dataset"
+            )
+        return DataSet(self.sync.dataset)
+
     @like(_containers.Container.store)
     async def store(
         self,
@@ -525,6 +534,10 @@ class DataStore(Twin[_datastore.DataStore]):
 
     def __getitem__(self, name: str) -> _FoundDataSet:
         return self.root[name]
+
+    @like(_datastore.DataStore.create_dataset)
+    async def create_dataset(self, name: str) -> DataSet:
+        return await self.root.create_dataset(name)
 
     flush = writes(_datastore.DataStore.flush)
     sweep_objects = writes(_datastore.DataStore.sweep_objects)

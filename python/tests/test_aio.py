@@ -595,6 +595,9 @@ def test_twins_are_one_store() -> None:
         assert len({event, aio.Event(event.sync)}) == 1
         assert repr(event) == "<aio Event run 43, subrun 56, event 25 of dataset 'fermilab/nova'>"
         assert repr(store.aio) == "<aio DataStore 'memory:'>"
+        assert event.dataset == await event.datastore.create_dataset("fermilab/nova")
+        with pytest.raises(fb.UsageError, match="must be looked for"):
+            aio.Event(fb.Event(store, event.sync._key)).dataset  # noqa: B018
         dataset = event.datastore.root
         with pytest.raises(TypeError):
             44 in dataset  # type: ignore[operator]  # noqa: B015

@@ -134,6 +134,48 @@ def test_records_come_back_in_every_form(store: fb.DataStore) -> None:
     assert event.load("arrow").tolist() == [[1, 2], [3]]
 
 
+def test_containers_know_their_dataset(store: fb.DataStore) -> None:
+    dataset = store.create_dataset("fermilab/nova")
+    assert dataset == store["fermilab/nova"] == store.create_dataset("fermilab/nova")
+    event = event_of(store)
+    for one in (dataset, event, event.subrun, event.run, next(dataset.events())):
+        assert one.dataset == dataset
+        assert one.dataset.path == "fermilab/nova"
+    event.store("n", 5)
+    [prefetched] = store.prefetcher(["n"])(dataset)
+    assert prefetched.dataset.path == "fermilab/nova"
+    paths = fb.process(dataset, lambda event: event.dataset.path, preload=["n"]).value
+    assert paths == ["fermilab/nova"]
+    event.store("ref", event.ref("n"))  # a reference does not name its dataset
+    container = event.load("ref").container
+    assert container.dataset.path == "fermilab/nova"
+    dataset.delete()
+    with pytest.raises(KeyError, match="is in no dataset of this store"):
+        container.dataset  # noqa: B018
+
+
+def test_runs_are_chosen_by_slices_and_ranges(store: fb.DataStore) -> None:
+    dataset = store.create_dataset("a")
+    for run in (1, 3, 4, 9):
+        dataset.create_run(run).create_subrun(1).create_event(1).store("n", run)
+    for runs, expected in [
+        (slice(2, 9), [3, 4]),
+        (slice(3, None), [3, 4, 9]),
+        (range(3, 10), [3, 4, 9]),
+        (range(9, 0, -4), [1, 9]),
+        ((9, 1), [1, 9]),
+    ]:
+        assert dataset.arrays("n", runs=runs).tolist() == expected
+    for nothing in (slice(5, 7), range(5, 7), range(0)):
+        assert dataset.arrays(("n", int), runs=nothing).tolist() == []
+        with pytest.raises(KeyError, match="no event of these runs of dataset 'a' has a product 'n'; they have none"):
+            dataset.arrays("n", runs=nothing)
+    with pytest.raises(KeyError, match="there is no run 5"):
+        dataset.arrays("n", runs=[4, 5])
+    with pytest.raises(fb.UsageError, match="without a step"):
+        dataset.arrays("n", runs=slice(1, 9, 2))
+
+
 def test_every_kind_of_container_has_products(store: fb.DataStore) -> None:
     event = event_of(store)
     dataset = store["fermilab/nova"]
@@ -312,7 +354,7 @@ def test_products_that_no_event_has_are_told(store: fb.DataStore) -> None:
         for n, use in enumerate(uses([product], holder)):
             with pytest.raises(KeyError, match=message):
                 pytest.fail(f"{n} gave {use()!r}")
-    with pytest.raises(KeyError, match="no event of dataset 'a' has a product 'rare'"):
+    with pytest.raises(KeyError, match="no event of these runs of dataset 'a' has a product 'rare'"):
         dataset.arrays(("rare", int), runs=[0, 1])
     # it is enough if one event has it, be it the last one
     assert dataset.arrays(("rare", int), runs=[0, 2]).tolist() == [None, 5]
