@@ -211,6 +211,10 @@ class DataStore:
         if mode not in ("a", "r"):
             raise UsageError(f"mode is 'a' (read and write) or 'r' (read), not {mode!r}")
         text = os.fspath(url)
+        if not text.strip():
+            raise UsageError(
+                f"{text!r} names no store: give memory:, dir:PATH, redis://HOST:PORT or a configuration (.json)"
+            )
         if text.startswith("dir:"):
             text = f"dir:{Path(text.removeprefix('dir:')).expanduser()}"
         place = None if objects is None else _place(os.fspath(objects))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import os
 import time
@@ -18,6 +17,7 @@ from femtobarn._containers import DataSet, Run, SubRun
 from femtobarn._export_names import NUMBERS, column_names, is_file_note, note
 from femtobarn._output import root_path
 from femtobarn._patterns import fits
+from femtobarn._product_names import hint
 from femtobarn._products import type_name_of
 from femtobarn._progress import Progress
 from femtobarn._ptr import PTR
@@ -346,9 +346,8 @@ class _Survey:
         for one in wanted:
             found = known & {_named(one)} if isinstance(one, tuple) else _of_label(one, known)
             if not found and must_be_there:
-                labels = sorted({label for label, _ in known})
-                near = difflib.get_close_matches(one if isinstance(one, str) else one[0], labels, n=3)
-                there = f"did you mean {', '.join(map(repr, near))}?" if near else f"there are {labels[:5]}"
+                label, kind = _named(one) if isinstance(one, tuple) else (one, None)
+                there = hint("it has", label, kind, known)
                 raise KeyNotFoundError(f"{self.store.url}: {self.container} has no product {one!r}; {there}")
             chosen |= found
         self.events = {product: n for product, n in self.events.items() if product in chosen}

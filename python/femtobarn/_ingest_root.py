@@ -335,7 +335,7 @@ def _numbers(ntuple: NTuple, columns: list[_Column], wanted: tuple[str | int, st
             )
         if not _INTEGER.fullmatch(types[name]):
             raise UsageError(
-                f"{_where(ntuple)}: field {name!r} is {types[name]}, and the number of a {argument} is an integer; say "
+                f"{_where(ntuple)}: field {name!r} is {types[name]}, and numbers of {argument}s are integers; say "
                 f"which field it is by {argument}="
             )
     return list(wanted)

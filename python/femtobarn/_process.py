@@ -16,6 +16,7 @@ from femtobarn._containers import _Holder, at_least
 from femtobarn._libraries import optional
 from femtobarn._ntuple import NTuple
 from femtobarn._progress import Progress
+from femtobarn._repr import plural
 from femtobarn._statistics import ProcessStatistics
 from femtobarn._threads import check_wanted
 from femtobarn._work import Failure, NTupleWork, Outcome, Piece, StoreWork, Task, Work, failure
@@ -35,6 +36,7 @@ _AHEAD = 1024  # pieces that may be done before the slowest is: enough for it to
 class ProcessError(FemtobarnError, RuntimeError):
     """The function failed for an event; the message names it, and the error that it raised is the cause."""
 
+    __module__ = "femtobarn"
     kind = "process-failed"
 
 
@@ -62,9 +64,9 @@ class ProcessResult:
 
     def __repr__(self) -> str:
         value = reprlib.repr(self.value)
-        skipped = f", {len(self.failures):,} failures" if self.failures else ""
-        statistics = f"{self.statistics.total_time:.3g} s on {self.statistics.n_workers} workers"
-        return f"<ProcessResult {value}: {self.n_events:,} events in {statistics}{skipped}>"
+        skipped = f", {plural(len(self.failures), 'failure')}" if self.failures else ""
+        statistics = f"{self.statistics.total_time:.3g} s on {plural(self.statistics.n_workers, 'worker')}"
+        return f"<ProcessResult {value}: {plural(self.n_events, 'event')} in {statistics}{skipped}>"
 
 
 def process(
@@ -294,7 +296,8 @@ def _run(
         try:
             checkpoint.save(now=True)
         except FemtobarnError as failed:
-            error.add_note(str(failed))
+            if str(failed) != str(error):  # which may be what has ended the work
+                error.add_note(str(failed))
         raise
     finally:
         pool.close(ends_early=ends_early)

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from femtobarn._libraries import optional
+from femtobarn._repr import plural
 
 if TYPE_CHECKING:
     from femtobarn._work import Outcome
@@ -215,13 +216,15 @@ class ProcessStatistics:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.total_events_processed:,} events in {self.total_time:.3g} s on {self.n_workers} workers, "
-            f"{self.efficiency:.0%} of their time in the function"
+            f"{plural(self.total_events_processed, 'event')} in {self.total_time:.3g} s on "
+            f"{plural(self.n_workers, 'worker')}, "
+            f"{self.efficiency:.0%} of the time in the function"
         ]
         for name, worker in sorted(self.workers.items()):
+            batches = f"{worker.batches:,} {'batch' if worker.batches == 1 else 'batches'}"
             lines.append(
-                f"{name}: {worker.events:,} events ({worker.local_events:,} loaded locally) in {worker.batches:,} "
-                f"batches; {worker.processing:.3g} s processing (each {worker.processing_time}), "
+                f"{name}: {plural(worker.events, 'event')} ({worker.local_events:,} loaded locally) in {batches}; "
+                f"{worker.processing:.3g} s processing (each {worker.processing_time}), "
                 f"{worker.loading:.3g} s loading, {worker.waiting:.3g} s waiting (each {worker.waiting_time})"
             )
         return "\n".join(lines)

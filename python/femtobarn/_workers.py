@@ -31,6 +31,7 @@ __all__ = ["FuturesPool", "MpiPool", "Pool", "ProcessPool", "ThreadPool", "Worke
 class WorkerDiedError(FemtobarnError, RuntimeError):
     """A process that worked on events ended before it had answered, again and again."""
 
+    __module__ = "femtobarn"
     kind = "worker-died"
 
 

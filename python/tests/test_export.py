@@ -162,8 +162,12 @@ def test_parts_are_exported(dataset: fb.DataSet, tmp_path: Path) -> None:
     assert {one.label for one in report.products} == {"n", "pt", "packed", "pickled"}
     report = fb.export(dataset, tmp_path / "a.root", overwrite=True, products=("raw", float), runs=1)
     assert [(one.label, one.type) for one in report.products] == [("raw", "double")]
-    for wanted in ("tracks_", ("raw", "float"), ["n", "zz"]):
-        with pytest.raises(fb.KeyNotFoundError, match="has no product"):
+    for wanted, there in [
+        ("pt_", r"did you mean 'pt'\? it has 'a/b' \("),
+        (("raw", "float"), r"it has 'raw' as .*double.*: ask for \('raw', "),
+        (["n", "zz"], r"it has 'a/b' \("),
+    ]:
+        with pytest.raises(fb.KeyNotFoundError, match=f"has no product .*; {there}"):
             fb.export(dataset, tmp_path / "b.root", products=wanted)
     with pytest.raises(fb.KeyNotFoundError, match="there is no run 77"):
         fb.export(dataset, tmp_path / "b.root", runs=[1, 77])

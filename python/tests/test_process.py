@@ -526,6 +526,28 @@ def test_results_are_short_when_they_are_shown(dataset: fb.DataSet) -> None:
     result = process(dataset, number)
     assert repr(result).startswith("<ProcessResult [0, 1, 2, 3, 4, 5, ...]: 5,000 events in ")
     assert len(repr(result)) < 100
+    one = process(next(dataset.events()).subrun, number, workers=1)
+    assert re.fullmatch(r"<ProcessResult .*: \d+ events? in .* s on 1 worker>", repr(one))
+    assert " s on 1 worker, " in str(one.statistics)
+    assert f"{fb.ProcessError.__module__}.{fb.WorkerDiedError.__module__}" == "femtobarn.femtobarn"
+    assert pickle.loads(pickle.dumps(fb.ProcessError("x"))).args == ("x",)
+
+
+def test_what_cannot_be_flushed_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEMTOBARN_STORE_MAP_SIZE", str(1 << 20))
+    store = fb.DataStore.connect(f"dir:{tmp_path / 'store'}")
+    subrun = store.create_dataset("a").create_run(1).create_subrun(1)
+    subrun.create_event(1)
+    batch = store.write_batch()
+
+    def function(event: Any) -> None:
+        event.store("x", bytes(4 << 20), batch=batch)
+
+    with pytest.raises(fb.FemtobarnError, match="FEMTOBARN_STORE_MAP_SIZE") as raised:
+        process(subrun, function, preload=[], checkpoint=tmp_path / "checkpoint")
+    assert getattr(raised.value, "__notes__", []) == []
+    with pytest.raises(fb.FemtobarnError):
+        store.close()
 
 
 def test_entries_of_ntuples_are_processed_alike(tmp_path: Path) -> None:

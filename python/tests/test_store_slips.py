@@ -273,6 +273,8 @@ def test_arguments_that_make_no_sense_are_usage_errors(store: fb.DataStore) -> N
         lambda: list(event.run.events(batch_size=0)),
         lambda: store.root.create_dataset(5),  # type: ignore[arg-type]
         lambda: event.store(5, 1),  # type: ignore[arg-type]
+        lambda: fb.DataStore.connect(""),
+        lambda: fb.DataStore.connect(" "),
     ]
     for n, use in enumerate(uses):
         with pytest.raises(fb.UsageError):
