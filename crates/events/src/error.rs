@@ -71,7 +71,7 @@ pub enum EventsError {
     /// A class that the store knows with other members.
     #[error(
         "{url}: class {class} is noted there with other members: {difference}; give the class of these values another \
-         name, or if no product has it any more, forget the one that is noted (`fb store forget-class {url} {class}`)"
+         name, or if no product has that one any more, have the store forget it (forget_class, `fb store forget-class`)"
     )]
     Class {
         url: String,
