@@ -55,7 +55,8 @@ class PrefetchedEvent(Event):
 
     def _fetched(self, label: str, form: Any, typename: Any) -> tuple[int, bytes | None] | None:
         """Return which of the products it is, and its stored value, if there is one; None if it must be asked for."""
-        if not self._batch._stale.isdisjoint(((self._at, label), (self._at, None))):
+        stale = self._batch._stale
+        if stale and not stale.isdisjoint(((self._at, label), (self._at, None))):
             return None
         kind = None if typename is None else type_name_of(typename)
         matching = [at for at, name in enumerate(self._batch._names) if name[0] == label and kind in (None, name[1])]
