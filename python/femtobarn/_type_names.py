@@ -33,6 +33,7 @@ _NUMBERS = {
     "ptrdiff_t": "std::int64_t",
     "string": "std::string",
     "str": "std::string",
+    "byte": "std::byte",
 }
 _MAPS = ("map", "multimap", "unordered_map", "unordered_multimap")
 _SETS = ("set", "multiset", "unordered_set", "unordered_multiset")
@@ -188,7 +189,8 @@ def _number(text: str) -> str:
 
 def _check_spelling(text: str) -> None:
     """Raise if a name looks like that of a number, or of the standard library, and is none of these."""
-    looks_known = re.fullmatch(r"u?int\d+(_t)?|float\d+(_t)?|U?(Char|Short|Int|Long)\d*_t", text.removeprefix("std::"))
+    # not without "_t": float4 and int2 are classes of CUDA
+    looks_known = re.fullmatch(r"u?int\d+_t|U?(Char|Short|Int|Long)\d*_t", text.removeprefix("std::"))
     if looks_known is None:
         return
     near = difflib.get_close_matches(text, [*_NUMBERS, *_NUMBERS.values(), "float", "double"], n=1, cutoff=0)

@@ -35,6 +35,7 @@ _CPP = Path(__file__).parents[2] / "tests/cpp/type_names.cpp"
         ("ULong64_t", "std::uint64_t"),
         ("std::size_t", "std::uint64_t"),
         ("string", "std::string"),
+        ("byte", "std::byte"),
         ("vector<int>", "std::vector<std::int32_t>"),
         ("std::vector< float >", "std::vector<float>"),
         ("vector<vector<Int_t> >", "std::vector<std::vector<std::int32_t>>"),
@@ -50,6 +51,7 @@ _CPP = Path(__file__).parents[2] / "tests/cpp/type_names.cpp"
         ),
         # what only C++ knows stays as C++ names it
         ("hit", "hit"),
+        ("float4", "float4"),
         ("(anonymous namespace)::Track", "(anonymous namespace)::Track"),
         ("std::function<unsigned int (long)>", "std::function<unsigned int (long)>"),
         ("std::vector<Foo*>", "std::vector<Foo*>"),
