@@ -18,6 +18,7 @@ from femtobarn import _core
 from femtobarn._containers import Container, DataSet, at_least
 from femtobarn._open import settings_of
 from femtobarn._prefetch import Prefetcher
+from femtobarn._product_rows import forget_class
 from femtobarn._product_types import BYTES, DTYPES, MSGPACK, PICKLE
 from femtobarn._products import ColumnType, column, encoded, form_of, loaded, type_name_of
 from femtobarn._ptr import MISSING, is_same, load_refs
@@ -280,7 +281,7 @@ class DataStore:
         >>> dataset.datastore.forget_class("Track")
         >>> dataset.store("track", make_dataclass("Track", [("pt", float), ("eta", float)])(0.5, 2.5))
         """
-        self._core.forget_class(name)
+        forget_class(self, name)
 
     @property
     def root(self) -> DataSet:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from femtobarn._libraries import optional
+from femtobarn._product_forms import As
 from femtobarn._product_types import (
     BYTES,
     DTYPES,
@@ -37,12 +38,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "class_of",
+    "forget_class",
     "has_classes",
     "kind_of",
     "layout_of",
     "note_kind",
     "note_records",
     "numbers_bytes",
+    "plain_array",
     "plain_bytes",
     "plain_rows",
 ]
@@ -51,7 +54,7 @@ _CODES = dict(zip(NUMBERS, "?bBhHiIqQfd", strict=True))
 _MOST_EXACT = 2**53  # up to which a double holds all integers
 _CLASS = re.compile(r"(?!std::)[A-Za-z_]\w*(::[A-Za-z_]\w*)*(<[\w:<>, ]+>)?", re.ASCII)
 
-# What each store has been seen to note of classes, which it never changes
+# What each store has been seen to note of classes, which it keeps until `forget_class`
 _noted: weakref.WeakKeyDictionary[DataStore, set[tuple[type, str]]] = weakref.WeakKeyDictionary()
 _plain_classes: weakref.WeakKeyDictionary[DataStore, dict[str, _Plain | None]] = weakref.WeakKeyDictionary()
 
@@ -315,6 +318,8 @@ class _Plain:
     names: tuple[str, ...]
     dtypes: tuple[str, ...]
     packing: struct.Struct
+    places: np.dtype[Any]
+    """Where the members lie; that of a bool is a byte, which may be any in what C++ has stored."""
 
     @staticmethod
     def of(members: Iterable[tuple[str, np.dtype[Any] | None]]) -> _Plain | None:
@@ -329,7 +334,10 @@ class _Plain:
             code += "x" * (place - at) + _CODES[name]
             at = place + np.dtype(name).itemsize
         code += "x" * (places.itemsize - at)
-        return _Plain(tuple(name for name, _ in found), tuple(dtypes), struct.Struct(code))
+        names = tuple(name for name, _ in found)
+        formats = [dtype.replace("bool", "uint8") for dtype in dtypes]
+        bytes_of = np.dtype(list(zip(names, formats, strict=True)), align=True).newbyteorder("<")
+        return _Plain(names, tuple(dtypes), struct.Struct(code), bytes_of)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -445,6 +453,64 @@ def plain_rows(store: DataStore, stored: bytes, type_name: str, form: Any) -> An
         return None
     chosen = _chosen(kind, plain)
     return [kind(**chosen(row)) for row in plain.packing.iter_unpack(memoryview(stored)[8:])]
+
+
+def plain_array(store: DataStore, stored: bytes, type_name: str, form: As | None) -> Any:
+    """Return a list of a class of numbers as an array; None if it is anything else, or damaged.
+
+    Parameters
+    ----------
+    store : DataStore
+        Where it is stored.
+    stored : bytes
+        What is stored.
+    type_name : str
+        The type in its name.
+    form : As or None
+        As what it is wanted.
+
+    Returns
+    -------
+    array or None
+        The elements: as an array of NumPy with fields, or as an Awkward Array of records.
+    """
+    name = type_name.removeprefix("std::vector<").removesuffix(">")
+    if name == type_name or form not in (None, As.NumPy, As.Awkward):
+        return None
+    plain = _noted_plain(store, name)
+    if plain is None or len(stored) < 8:
+        return None
+    n = int.from_bytes(stored[:8], "little")
+    if len(stored) != 8 + plain.places.itemsize * n:
+        return None
+    rows = np.frombuffer(stored, plain.places, offset=8)
+    columns = [
+        rows[member] != 0 if dtype == "bool" else rows[member].astype(dtype)
+        for member, dtype in zip(plain.names, plain.dtypes, strict=True)
+    ]
+    if form is As.NumPy:
+        array = np.empty(n, list(zip(plain.names, plain.dtypes, strict=True)))
+        for member, column in zip(plain.names, columns, strict=True):
+            array[member] = column
+        return array
+    ak = optional("awkward", "all")
+    contents = [ak.contents.NumpyArray(column) for column in columns]
+    return ak.Array(ak.contents.RecordArray(contents, plain.names, n, parameters={"__record__": name}))
+
+
+def forget_class(store: DataStore, name: str) -> None:
+    """Forget what is known of the classes of a store, of which one may have other members from now on.
+
+    Parameters
+    ----------
+    store : DataStore
+        The store.
+    name : str
+        The class.
+    """
+    _plain_classes.pop(store, None)
+    _noted.pop(store, None)
+    store._core.forget_class(name)
 
 
 def _takes_plain(kind: type, plain: _Plain) -> bool:

@@ -27,6 +27,7 @@ from femtobarn._product_rows import (
     note_kind,
     note_records,
     numbers_bytes,
+    plain_array,
     plain_bytes,
     plain_rows,
 )
@@ -406,9 +407,11 @@ def _quick_loaded(store: DataStore, stored: bytes, type_name: str, form: Any) ->
         value = np.frombuffer(stored, dtype.newbyteorder("<"))[0].item()
         return value if form in (None, type(value)) else None
     numbers = numbers_of(type_name)
+    if numbers is None and dtype is None:
+        as_array = form is None or isinstance(form, As)
+        return (plain_array if as_array else plain_rows)(store, stored, type_name, form)
     if numbers is None:
-        is_other = dtype is not None or form is None or isinstance(form, As)
-        return None if is_other else plain_rows(store, stored, type_name, form)
+        return None
     kind = {"f": list[float], "i": list[int], "u": list[int]}.get(numbers.dtype.kind)
     is_list = form == kind and numbers.ndim == 1
     if numbers.dtype.kind == "b" or not (is_list or form in (None, NumPy, Awkward)):
@@ -421,7 +424,10 @@ def _quick_loaded(store: DataStore, stored: bytes, type_name: str, form: Any) ->
     if is_list:
         return array.tolist()
     array = array.reshape(*((n,) if numbers.is_list else ()), *numbers.shape)
-    return array if form is NumPy else optional("awkward", "all").Array(array)
+    if form is NumPy:
+        return array
+    ak = optional("awkward", "all")
+    return ak.Array(ak.contents.NumpyArray(array))  # what it would make of it, without looking what it is
 
 
 def _opaque(label: str, type_name: str, stored: bytes, form: Any, unpickle: bool) -> Any:
