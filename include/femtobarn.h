@@ -206,7 +206,7 @@ bool fb_dataset_find(const fb_store *store,
                      bool *is_there,
                      fb_error **error);
 
-// Removes a dataset, with all that is in it.
+// Removes a dataset, with all that is in it: also one whose removal was broken off.
 bool fb_dataset_remove(const fb_store *store, fb_text name, fb_error **error);
 
 // The datasets in another (the root, if its name is empty) that follow one of them (the first, if `after` has no bytes),

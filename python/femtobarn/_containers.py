@@ -668,12 +668,39 @@ class DataSet(_Holder[Run]):
         -------
         DataSet
             The dataset.
+
+        Raises
+        ------
+        ExistsError
+            If one of them is being deleted, or its deletion was broken off: `delete_dataset` ends that.
         """
+        return DataSet(self._store, *self._store._core.create_dataset(self._named(name)))
+
+    def delete_dataset(self, name: str) -> None:
+        """Delete a dataset in it, with all datasets, runs and products in that one.
+
+        From the first moment on nobody finds it. A deletion that was broken off, as its program has ended, is ended by
+        this.
+
+        Parameters
+        ----------
+        name : str
+            Its name; "a/b" is b in a.
+
+        Raises
+        ------
+        KeyNotFoundError
+            If it is not there, and nothing is left of it.
+        """
+        self._store._core.delete_dataset(self._named(name))
+
+    def _named(self, name: str) -> str:
+        """Return the full name of a dataset in it."""
         if not isinstance(name, str):
             raise UsageError(f"the name of a dataset is a text, not {name!r}")
         if not name.strip("/"):
             raise UsageError(f"{name!r} is no name of a dataset: it is empty")
-        return DataSet(self._store, *self._store._core.create_dataset(self._within(name)))
+        return self._within(name)
 
     def create_run(self, number: int, *, batch: WriteBatch | None = None) -> Run:
         """Create a run, if it is not there.
@@ -808,10 +835,11 @@ class DataSet(_Holder[Run]):
     def delete(self) -> None:
         """Delete it, with all datasets, runs and products in it; the root is emptied.
 
-        Of a deletion that was broken off something is left: do it again.
+        From the first moment on nobody finds it, or what is in it. Of a deletion that was broken off something is left,
+        and nothing can be created under its name until it is done again, by this or `delete_dataset`.
         """
-        self._check_there()
-        self._store._core.remove_dataset(self.path)
+        if not self._store._core.remove_dataset(self.path, self._key):
+            raise self._gone()
 
     def __str__(self) -> str:
         return f"dataset {self.path!r}"

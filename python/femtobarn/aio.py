@@ -357,6 +357,10 @@ class DataSet(_Holder[_containers.DataSet, Run]):
     async def create_dataset(self, name: str) -> DataSet:
         return DataSet(await self._threads.write(self.sync.create_dataset, name))
 
+    @like(_containers.DataSet.delete_dataset)
+    async def delete_dataset(self, name: str) -> None:
+        await self._threads.write(self.sync.delete_dataset, name)
+
     @like(_containers.DataSet.create_run)
     async def create_run(self, number: int, *, batch: WriteBatch | None = None) -> Run:
         into = None if batch is None else batch.sync

@@ -468,6 +468,11 @@ def test_deleting_takes_everything_along(store: fb.DataStore) -> None:
     store["fermilab"].delete()
     assert list(store.root) == []
     assert list(store.root.create_dataset("fermilab/nova").events()) == []
+    store["fermilab"].delete_dataset("nova")
+    assert list(store["fermilab"]) == []
+    for wrong in ("", "/", 5):
+        with pytest.raises(fb.UsageError):
+            store.root.delete_dataset(wrong)  # type: ignore[arg-type]
 
 
 def test_queues_bring_values_to_other_threads(store: fb.DataStore) -> None:
@@ -578,6 +583,41 @@ def test_what_was_flushed_survives_kill_and_nothing_is_half(tmp_path: Path) -> N
         assert len(found) == len(subruns) * 100
         assert np.array_equal(found.n, np.arange(len(found)))
         assert np.array_equal(found.m, found.n * 2.5)
+
+
+_DELETER = """
+import sys
+import femtobarn as fb
+store = fb.DataStore.connect(sys.argv[1])
+print("begins", flush=True)
+store["a"].delete()
+"""
+
+
+def test_a_deletion_that_was_killed_leaves_nothing_that_looks_whole_and_can_be_ended(tmp_path: Path) -> None:
+    url = f"dir:{tmp_path / 'store'}"
+    with fb.DataStore.connect(url) as store:
+        for n in range(1000):
+            store.root.create_dataset(f"a/{n}/b").create_run(1).create_subrun(2).create_event(3).store("x", n)
+    with fb.DataStore.connect(url, mode="r") as reader:
+        with subprocess.Popen([sys.executable, "-c", _DELETER, url], stdout=subprocess.PIPE, text=True) as deleter:
+            assert deleter.stdout is not None
+            assert deleter.stdout.readline() == "begins\n"
+            while "a" in reader.root and deleter.poll() is None:
+                pass
+            os.kill(deleter.pid, signal.SIGKILL)
+        assert list(reader.root) == []
+        assert "a/999" not in reader.root
+        with pytest.raises(KeyError, match=r"deletion of .* has begun and not ended"):
+            reader["a/999/b"]
+    with fb.DataStore.connect(url) as store:
+        for name in ("a", "a/999/b", "a/new"):
+            with pytest.raises(FileExistsError, match="delete it again"):
+                store.root.create_dataset(name)
+        store.root.delete_dataset("a")
+        with pytest.raises(KeyError, match="there is no dataset"):
+            store.root.delete_dataset("a")
+        assert list(store.root.create_dataset("a")) == []
 
 
 def test_a_product_of_a_batch_comes_in_every_form_as_one_loaded_alone(store: fb.DataStore) -> None:

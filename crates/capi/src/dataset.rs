@@ -91,7 +91,7 @@ pub unsafe extern "C" fn fb_dataset_find(
     unsafe { border(error, false, make) }
 }
 
-/// Removes a dataset, with all that is in it.
+/// Removes a dataset, with all that is in it: also one whose removal was broken off.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_dataset_remove(
     store: *const fb_store,
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn fb_dataset_remove(
     let make = || {
         // SAFETY: the caller gives a store and a text.
         let (store, name) = unsafe { (given(store)?, name.read()?) };
-        store.store.root().dataset(name)?.remove().map(|()| true)
+        store.store.root().delete_dataset(name).map(|()| true)
     };
     // SAFETY: the caller gives a place for an error, or NULL.
     unsafe { border(error, false, make) }
@@ -121,7 +121,12 @@ pub unsafe extern "C" fn fb_datasets_list(
         // SAFETY: the caller gives a store and texts.
         let (store, name, after) = unsafe { (given(store)?, name.read()?, after.read()?) };
         let after = (!after.is_empty()).then_some(after);
-        let found = store.store.backend().datasets(&path(name)?, after, limit)?;
+        let parent = DataSet::new(store.store.clone(), path(name)?, Uuid::NIL);
+        let found = parent.datasets(after).take(limit).map(|dataset| {
+            let dataset = dataset?;
+            Ok((dataset.path().split().1.to_owned(), dataset.uuid()))
+        });
+        let found = found.collect::<Result<_, EventsError>>()?;
         Ok(handle(fb_datasets { found }))
     };
     // SAFETY: the caller gives a place for an error, or NULL.

@@ -31,6 +31,12 @@ pub enum EventsError {
     /// Something that is there already, and was not to be written over.
     #[error("{url}: there is {what} already, and it was not to be written over")]
     Exists { url: String, what: String },
+    /// A dataset of which something is left, as its deletion has not ended.
+    #[error(
+        "{url}: dataset {path:?} is being deleted, or its deletion was broken off: delete it again (delete_dataset), \
+         which ends that, before anything is created under its name"
+    )]
+    Deleting { url: String, path: String },
     /// A store that another process writes to.
     #[error(
         "{url}: process {holder} writes to this store, and only one can: close it there, or open the store with mode=\"r\""
@@ -146,6 +152,7 @@ impl EventsError {
             Self::Name { .. } => "bad-name",
             Self::NotFound { .. } => "not-in-store",
             Self::Exists { .. } => "product-exists",
+            Self::Deleting { .. } => "dataset-deleting",
             Self::Locked { .. } => "store-locked",
             Self::ReadOnly { .. } => "read-only",
             Self::Layout { .. } => "store-layout",

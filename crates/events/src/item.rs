@@ -3,8 +3,8 @@
 use std::ops::{Bound, Deref, RangeBounds};
 
 use crate::{
-    ABSENT, Batch, DataSetPath, DataStore, Descriptor, EventChunks, EventsError, ItemType,
-    Overwrite, ProductId, ProductName, Scan, Uuid,
+    ABSENT, Batch, DataSetEntry, DataSetPath, DataStore, Descriptor, EventChunks, EventsError,
+    ItemType, Overwrite, ProductId, ProductName, Scan, Uuid,
 };
 
 /// How many numbers or names one request brings when a whole container is walked through.
@@ -389,7 +389,8 @@ impl DataSet {
     ///
     /// # Errors
     ///
-    /// If the name is none, and those of writing.
+    /// If the name is none, [`EventsError::Deleting`] if one of them, or what they are in, is being deleted, and those of
+    /// writing.
     pub fn create_dataset(&self, name: &str) -> Result<Self, EventsError> {
         let whole = self.path.join(name)?;
         if whole == self.path {
@@ -399,25 +400,81 @@ impl DataSet {
                 why: "it is empty".into(),
             });
         }
+        self.check_not_deleting(&whole)?;
         let mut made = self.clone();
         for path in whole.lineage().skip(self.path.level()) {
-            let uuid = Uuid::random().map_err(|error| {
-                EventsError::engine(self.item.store.url(), "draw a UUID", error.to_string())
-            })?;
-            let uuid = self.item.store.backend().create_dataset(&path, uuid)?;
-            made = Self::new(self.item.store.clone(), path, uuid);
+            made = made.create_next(path)?;
         }
         Ok(made)
     }
 
-    /// The dataset of a name in it (`a/b` is in `a`); none if it is not there.
+    /// Creates a dataset in it, if it is not there.
+    fn create_next(&self, path: DataSetPath) -> Result<Self, EventsError> {
+        let backend = self.item.store.backend();
+        let drawn = Uuid::random().map_err(|error| {
+            EventsError::engine(self.item.store.url(), "draw a UUID", error.to_string())
+        })?;
+        let entry = backend.create_dataset(&path, drawn)?;
+        // Who deletes what it is in has marked that before looking for what to delete. If that is there and not marked yet,
+        // this one will be found.
+        let is_held = self.check_not_deleting(&path);
+        if let Err(error) = is_held.and_then(|()| self.check_still_there()) {
+            if entry == DataSetEntry::live(drawn) {
+                backend.replace_dataset(&path, entry, None)?;
+            }
+            return Err(error);
+        }
+        Ok(Self::new(self.item.store.clone(), path, entry.uuid))
+    }
+
+    /// Fails if it was deleted, also if another has its name now.
+    fn check_still_there(&self) -> Result<(), EventsError> {
+        let live = DataSetEntry::live(self.uuid());
+        if self.uuid() == Uuid::NIL || self.look(&self.path)?.0 == Some(live) {
+            return Ok(());
+        }
+        Err(EventsError::NotFound {
+            url: self.item.store.url().into(),
+            what: format!("dataset {:?} as it was", self.path.as_str()),
+            hint: ": it was deleted meanwhile; look for it by its name, or create it, again".into(),
+        })
+    }
+
+    /// Fails if a dataset, or one that it is in, is being deleted.
+    fn check_not_deleting(&self, path: &DataSetPath) -> Result<(), EventsError> {
+        let (_, deleting) = self.look(path)?;
+        deleting.map_or(Ok(()), |path| {
+            Err(EventsError::Deleting {
+                url: self.item.store.url().into(),
+                path: path.as_str().into(),
+            })
+        })
+    }
+
+    /// Where a full name leads; and which dataset is being deleted, of it and all it is in.
+    fn look(
+        &self,
+        path: &DataSetPath,
+    ) -> Result<(Option<DataSetEntry>, Option<DataSetPath>), EventsError> {
+        let lineage: Vec<_> = path.lineage().collect();
+        let entries = self.item.store.backend().find_datasets(&lineage)?;
+        let found = entries.last().copied().flatten();
+        let is_deleting =
+            |entry: &Option<DataSetEntry>| entry.is_some_and(|entry| entry.is_deleting);
+        let deleting = entries.iter().position(is_deleting);
+        let deleting = deleting.and_then(|at| lineage.into_iter().nth(at));
+        Ok((found, deleting))
+    }
+
+    /// The dataset of a name in it (`a/b` is in `a`); none if it is not there, or is being deleted.
     pub fn find_dataset(&self, name: &str) -> Result<Option<Self>, EventsError> {
         let path = self.path.join(name)?;
         if path == self.path {
             return Ok(Some(self.clone()));
         }
-        let uuid = self.item.store.backend().dataset(&path)?;
-        Ok(uuid.map(|uuid| Self::new(self.item.store.clone(), path, uuid)))
+        let (found, deleting) = self.look(&path)?;
+        let found = found.filter(|_| deleting.is_none());
+        Ok(found.map(|entry| Self::new(self.item.store.clone(), path, entry.uuid)))
     }
 
     /// The dataset of a name in it.
@@ -429,14 +486,29 @@ impl DataSet {
         if let Some(found) = self.find_dataset(name)? {
             return Ok(found);
         }
-        // What is there is told of the last part of the name that is.
         let path = self.path.join(name)?;
+        let hint = match self.look(&path)?.1 {
+            Some(deleting) => format!(
+                ": the deletion of {:?} has begun and not ended (delete_dataset ends it)",
+                deleting.as_str()
+            ),
+            None => self.what_is_there(&path)?,
+        };
+        Err(EventsError::NotFound {
+            url: self.item.store.url().into(),
+            what: format!("dataset {:?}", path.as_str()),
+            hint,
+        })
+    }
+
+    /// What there is instead of a dataset: in the last part of its name that is there.
+    fn what_is_there(&self, path: &DataSetPath) -> Result<String, EventsError> {
+        let lineage: Vec<_> = path.lineage().skip(self.path.level()).collect();
+        let entries = self.item.store.backend().find_datasets(&lineage)?;
         let mut known = self.clone();
-        for part in path.lineage().skip(self.path.level()) {
-            match self.item.store.backend().dataset(&part)? {
-                Some(uuid) => known = Self::new(self.item.store.clone(), part, uuid),
-                None => break,
-            }
+        for (part, entry) in lineage.into_iter().zip(entries) {
+            let Some(entry) = entry else { break };
+            known = Self::new(self.item.store.clone(), part, entry.uuid);
         }
         const SHOWN: usize = 5;
         let mut names = Vec::new();
@@ -449,14 +521,9 @@ impl DataSet {
             "" => "the store".to_owned(),
             path => format!("{path:?}"),
         };
-        let hint = match names.is_empty() {
+        Ok(match names.is_empty() {
             true => format!("; {place} has no datasets"),
             false => format!("; {place} has {}{and_more}", names.join(", ")),
-        };
-        Err(EventsError::NotFound {
-            url: self.item.store.url().into(),
-            what: format!("dataset {:?}", path.as_str()),
-            hint,
         })
     }
 
@@ -469,18 +536,67 @@ impl DataSet {
         }
     }
 
-    /// Removes it, with all datasets, containers and products in it; see [`Item::remove`]. The root is emptied.
+    /// Removes the dataset of a name in it, with all that is in that one: also one whose deletion was broken off.
+    ///
+    /// # Errors
+    ///
+    /// [`EventsError::NotFound`], with what there is, if it is not there, and those of [`remove`](Self::remove).
+    pub fn delete_dataset(&self, name: &str) -> Result<(), EventsError> {
+        let path = self.path.join(name)?;
+        match self.look(&path)?.0 {
+            Some(entry) => Self::new(self.item.store.clone(), path, entry.uuid).remove(),
+            None => self.dataset(name)?.remove(),
+        }
+    }
+
+    /// Whether it, or what a deletion that has not ended has left of it, is in the store.
+    pub fn is_left(&self) -> Result<bool, EventsError> {
+        let entry = self.look(&self.path)?.0;
+        Ok(self.uuid() == Uuid::NIL || entry.is_some_and(|entry| entry.uuid == self.uuid()))
+    }
+
+    /// Removes it, with all datasets, containers and products in it; the root is emptied. From the first moment on nobody
+    /// finds it, nor what is in it. Of one that was broken off something is left, and nothing can be created under its name
+    /// until it is done again, by this or [`delete_dataset`](Self::delete_dataset).
     pub fn remove(&self) -> Result<(), EventsError> {
-        for dataset in self.datasets(None) {
-            dataset?.remove()?;
+        let uuid = self.uuid();
+        if uuid == Uuid::NIL {
+            return self.remove_datasets();
         }
-        if self.uuid() != Uuid::NIL {
-            self.item.store.backend().check_writes("remove a dataset")?;
-            self.item.store.note_deleted(self.uuid(), &self.path);
-            self.item.remove()?;
-            self.item.store.backend().remove_dataset(&self.path)?;
+        let backend = self.item.store.backend();
+        backend.check_writes("remove a dataset")?;
+        self.item.store.note_deleted(uuid, &self.path);
+        let [live, deleting] = [DataSetEntry::live(uuid), DataSetEntry::deleting(uuid)];
+        backend.replace_dataset(&self.path, live, Some(deleting))?;
+        // A crash must not bring the name back without what was in it.
+        backend.flush()?;
+        self.remove_datasets()?;
+        self.item.remove()?;
+        backend.replace_dataset(&self.path, deleting, None)
+    }
+
+    /// Removes the datasets in it, also those whose deletion was broken off.
+    fn remove_datasets(&self) -> Result<(), EventsError> {
+        let backend = self.item.store.backend();
+        let mut after = None;
+        loop {
+            let page = backend.datasets(&self.path, after.as_deref(), PAGE)?;
+            // If others have ended its deletion, these may be in one that was made since under its name.
+            if self.uuid() != Uuid::NIL {
+                let found = self.look(&self.path)?.0;
+                if found != Some(DataSetEntry::deleting(self.uuid())) {
+                    return Ok(());
+                }
+            }
+            for (name, entry) in &page {
+                let path = self.path.join(name)?;
+                Self::new(self.item.store.clone(), path, entry.uuid).remove()?;
+            }
+            after = match page.last() {
+                Some((last, _)) if page.len() == PAGE => Some(last.clone()),
+                _ => return Ok(()),
+            };
         }
-        Ok(())
     }
 }
 
@@ -490,7 +606,7 @@ pub struct DataSets {
     parent: DataSet,
     /// The name behind which the next page begins; none if there is no next page.
     after: Option<Option<String>>,
-    page: std::vec::IntoIter<(String, Uuid)>,
+    page: std::vec::IntoIter<(String, DataSetEntry)>,
 }
 
 impl Iterator for DataSets {
@@ -499,9 +615,11 @@ impl Iterator for DataSets {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let DataSet { item, path } = &self.parent;
-            if let Some((name, uuid)) = self.page.next() {
+            if let Some((name, entry)) = self.page.find(|(_, entry)| !entry.is_deleting) {
                 let dataset = path.join(&name);
-                return Some(dataset.map(|path| DataSet::new(item.store.clone(), path, uuid)));
+                return Some(
+                    dataset.map(|path| DataSet::new(item.store.clone(), path, entry.uuid)),
+                );
             }
             let after = self.after.take()?;
             match item.store.backend().datasets(path, after.as_deref(), PAGE) {

@@ -15,6 +15,7 @@ mod batch;
 mod chunks;
 mod config;
 mod connect;
+mod entry;
 mod error;
 mod item;
 mod key;
@@ -41,6 +42,7 @@ pub use batch::{Batch, Items, Overwrite, Products};
 pub use chunks::{EventChunk, EventChunks};
 pub use config::Config;
 pub use connect::connect;
+pub use entry::DataSetEntry;
 pub use error::EventsError;
 pub use item::{Children, DataSet, DataSets, FILE_NOTES, Item};
 pub use key::{

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::{
-    Backend, Batch, DataSetPath, EventsError, NameCount, Parent, Popped, ProductName, Queues, Scan,
-    Uuid, Visit, Wanted, Written,
+    Backend, Batch, DataSetEntry, DataSetPath, EventsError, NameCount, Parent, Popped, ProductName,
+    Queues, Scan, Uuid, Visit, Wanted, Written,
 };
 
 /// For how long closing waits for calls that are under way, which hold what they use.
@@ -139,13 +139,16 @@ impl Backend for Session {
         self.opened()?.0.flush()
     }
 
-    fn create_dataset(&self, path: &DataSetPath, uuid: Uuid) -> Result<Uuid, EventsError> {
+    fn create_dataset(&self, path: &DataSetPath, uuid: Uuid) -> Result<DataSetEntry, EventsError> {
         let open = self.opened()?;
         open.0.create_dataset(path, uuid)
     }
 
-    fn dataset(&self, path: &DataSetPath) -> Result<Option<Uuid>, EventsError> {
-        self.opened()?.0.dataset(path)
+    fn find_datasets(
+        &self,
+        paths: &[DataSetPath],
+    ) -> Result<Vec<Option<DataSetEntry>>, EventsError> {
+        self.opened()?.0.find_datasets(paths)
     }
 
     fn datasets(
@@ -153,12 +156,17 @@ impl Backend for Session {
         parent: &DataSetPath,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<(String, Uuid)>, EventsError> {
+    ) -> Result<Vec<(String, DataSetEntry)>, EventsError> {
         self.opened()?.0.datasets(parent, after, limit)
     }
 
-    fn remove_dataset(&self, path: &DataSetPath) -> Result<(), EventsError> {
-        self.opened()?.0.remove_dataset(path)
+    fn replace_dataset(
+        &self,
+        path: &DataSetPath,
+        from: DataSetEntry,
+        to: Option<DataSetEntry>,
+    ) -> Result<(), EventsError> {
+        self.opened()?.0.replace_dataset(path, from, to)
     }
 
     fn numbers(&self, scans: &[Scan]) -> Result<Vec<Vec<u64>>, EventsError> {

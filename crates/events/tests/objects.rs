@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use femtobarn_events::{
-    ABSENT, Backend, Batch, BatchOptions, DataSetPath, DataStore, EventsError, Item, LoadOptions,
-    Loader, MemoryBackend, Mode, NameCount, ObjectOptions, Overwrite, Parent, ProductId,
-    ProductName, Queues, Scan, Uuid, Visit, Wanted, WriteBatch, Written, connect, objects_moved,
-    open_dir,
+    ABSENT, Backend, Batch, BatchOptions, DataSetEntry, DataSetPath, DataStore, EventsError, Item,
+    LoadOptions, Loader, MemoryBackend, Mode, NameCount, ObjectOptions, Overwrite, Parent,
+    ProductId, ProductName, Queues, Scan, Uuid, Visit, Wanted, WriteBatch, Written, connect,
+    objects_moved, open_dir,
 };
 use femtobarn_testkit::{Servers, can_start_redis, can_store, content};
 
@@ -690,22 +690,30 @@ impl Backend for Delegate {
             }),
         }
     }
-    fn create_dataset(&self, path: &DataSetPath, uuid: Uuid) -> Result<Uuid, EventsError> {
+    fn create_dataset(&self, path: &DataSetPath, uuid: Uuid) -> Result<DataSetEntry, EventsError> {
         self.0.backend().create_dataset(path, uuid)
     }
-    fn dataset(&self, path: &DataSetPath) -> Result<Option<Uuid>, EventsError> {
-        self.0.backend().dataset(path)
+    fn find_datasets(
+        &self,
+        paths: &[DataSetPath],
+    ) -> Result<Vec<Option<DataSetEntry>>, EventsError> {
+        self.0.backend().find_datasets(paths)
     }
     fn datasets(
         &self,
         parent: &DataSetPath,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<(String, Uuid)>, EventsError> {
+    ) -> Result<Vec<(String, DataSetEntry)>, EventsError> {
         self.0.backend().datasets(parent, after, limit)
     }
-    fn remove_dataset(&self, path: &DataSetPath) -> Result<(), EventsError> {
-        self.0.backend().remove_dataset(path)
+    fn replace_dataset(
+        &self,
+        path: &DataSetPath,
+        from: DataSetEntry,
+        to: Option<DataSetEntry>,
+    ) -> Result<(), EventsError> {
+        self.0.backend().replace_dataset(path, from, to)
     }
     fn numbers(&self, scans: &[Scan]) -> Result<Vec<Vec<u64>>, EventsError> {
         self.0.backend().numbers(scans)

@@ -244,6 +244,40 @@ fn what_is_removed_takes_everything_in_it_along() {
 }
 
 #[test]
+fn whoever_deletes_and_creates_at_once_loses_nothing_that_is_new() {
+    over_each(|store| {
+        let root = store.root();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        if let Some(old) = root.find_dataset("a").unwrap() {
+                            old.remove().unwrap();
+                        }
+                    }
+                });
+            }
+            for _ in 0..400 {
+                if let Err(error) = root.create_dataset("a/b/c") {
+                    let was_deleted = ["dataset-deleting", "not-in-store"];
+                    assert!(was_deleted.contains(&error.kind()), "{error}");
+                }
+            }
+        });
+        // What is there can be reached.
+        if root.find_dataset("a/b/c").unwrap().is_some() {
+            assert!(root.find_dataset("a/b").unwrap().is_some());
+            root.delete_dataset("a").unwrap();
+        }
+        for name in ["a", "a/b", "a/b/c"] {
+            assert!(root.find_dataset(name).unwrap().is_none(), "{name}");
+        }
+        assert_eq!(root.datasets(None).count(), 0);
+        root.create_dataset("a/b/c").unwrap();
+    });
+}
+
+#[test]
 fn what_is_removed_takes_the_notes_of_files_along() {
     over_each(|store| {
         fill(&store, "a", &[(1, 2, 3), (4, 5, 6)]);

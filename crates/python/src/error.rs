@@ -100,7 +100,7 @@ pub fn events_to_python(error: EventsError) -> PyErr {
     }
     let class = match &error {
         EventsError::NotFound { .. } => "KeyNotFoundError",
-        EventsError::Exists { .. } => "ExistsError",
+        EventsError::Exists { .. } | EventsError::Deleting { .. } => "ExistsError",
         EventsError::Locked { .. }
         | EventsError::Engine { .. }
         | EventsError::Poisoned { .. }

@@ -13,14 +13,16 @@ use std::time::{Duration, Instant};
 
 use crate::seal::unseal;
 use crate::{
-    ABSENT, Backend, Batch, DataSetPath, Overwrite, Parent, Popped, ProductId, ProductName, Scan,
-    Uuid, Wanted,
+    ABSENT, Backend, Batch, DataSet, DataSetEntry, DataSetPath, DataStore, Overwrite, Parent,
+    Popped, ProductId, ProductName, Scan, Uuid, Wanted,
 };
 
 /// Runs all of them; `make` gives a new, empty store each time.
 pub fn all(make: &dyn Fn() -> Arc<dyn Backend>) {
-    let tests: [(&str, Test); 14] = [
+    let tests: [(&str, Test); 16] = [
         ("datasets", datasets_are_there_once_and_in_order),
+        ("deletion", a_name_leads_where_it_was_expected_to),
+        ("resumption", a_dataset_that_is_being_deleted_is_not_there),
         ("containers", containers_are_there_once_and_in_order),
         ("products", products_come_back),
         ("shapes", values_of_all_sizes_and_names_come_back),
@@ -102,10 +104,11 @@ fn load(
 
 fn datasets_are_there_once_and_in_order(backend: &Arc<dyn Backend>) {
     let [a, b] = [1, 2].map(|n| Uuid([n; 16]));
-    assert_eq!(backend.dataset(&path("x")).unwrap(), None);
-    assert_eq!(backend.create_dataset(&path("x"), a).unwrap(), a);
-    assert_eq!(backend.create_dataset(&path("x"), b).unwrap(), a);
-    assert_eq!(backend.dataset(&path("x")).unwrap(), Some(a));
+    let [entry_a, entry_b] = [a, b].map(DataSetEntry::live);
+    assert_eq!(find(&**backend, ["x"]), [None]);
+    assert_eq!(backend.create_dataset(&path("x"), a).unwrap(), entry_a);
+    assert_eq!(backend.create_dataset(&path("x"), b).unwrap(), entry_a);
+    assert_eq!(find(&**backend, ["x"]), [Some(entry_a)]);
     let within = ["é", "a b", "a", "z\0", "z", "aa", "#", "{x}", "a}"];
     for name in within {
         backend
@@ -127,11 +130,113 @@ fn datasets_are_there_once_and_in_order(backend: &Arc<dyn Backend>) {
     assert_eq!(listed("", None, 100), ["x", "xy"]);
     assert_eq!(listed("x/a", None, 100), ["deeper"]);
     assert!(listed("nothing", None, 100).is_empty());
-    backend.remove_dataset(&path("x/a")).unwrap();
-    backend.remove_dataset(&path("x/a")).unwrap();
-    assert_eq!(backend.dataset(&path("x/a")).unwrap(), None);
+    let found = find(&**backend, ["x/a", "nothing", "x", "x/a"]);
+    assert_eq!(found, [Some(entry_b), None, Some(entry_a), Some(entry_b)]);
+    assert!(backend.find_datasets(&[]).unwrap().is_empty());
+    for _ in 0..2 {
+        backend
+            .replace_dataset(&path("x/a"), entry_b, None)
+            .unwrap();
+    }
+    assert_eq!(find(&**backend, ["x/a"]), [None]);
+    sorted.retain(|name| *name != "a");
+    assert_eq!(listed("x", None, 100), sorted);
     assert_eq!(listed("x/a", None, 100), ["deeper"]);
-    assert_eq!(backend.create_dataset(&path("x/a"), a).unwrap(), a);
+    assert_eq!(backend.create_dataset(&path("x/a"), a).unwrap(), entry_a);
+}
+
+fn find<const N: usize>(backend: &dyn Backend, names: [&str; N]) -> Vec<Option<DataSetEntry>> {
+    backend.find_datasets(&names.map(path)).unwrap()
+}
+
+fn a_name_leads_where_it_was_expected_to(backend: &Arc<dyn Backend>) {
+    let [a, b] = [1, 2].map(|n| Uuid([n; 16]));
+    let x = path("x");
+    let leads_to = |entry| assert_eq!(find(&**backend, ["x"]), [entry]);
+    let replace = |from, to| backend.replace_dataset(&x, from, to).unwrap();
+    let (live, deleting) = (DataSetEntry::live(a), DataSetEntry::deleting(a));
+    // What is not there is not made.
+    replace(live, Some(deleting));
+    leads_to(None);
+    backend.create_dataset(&x, a).unwrap();
+    for unexpected in [deleting, DataSetEntry::live(b), DataSetEntry::deleting(b)] {
+        replace(unexpected, None);
+        replace(unexpected, Some(DataSetEntry::live(b)));
+        leads_to(Some(live));
+    }
+    replace(live, Some(deleting));
+    leads_to(Some(deleting));
+    // It is listed, and its name is not free.
+    let listed = backend.datasets(&path(""), None, 10).unwrap();
+    assert_eq!(listed, [("x".to_owned(), deleting)]);
+    assert_eq!(backend.create_dataset(&x, b).unwrap(), deleting);
+    replace(live, None);
+    leads_to(Some(deleting));
+    replace(deleting, None);
+    leads_to(None);
+    assert_eq!(
+        backend.create_dataset(&x, b).unwrap(),
+        DataSetEntry::live(b)
+    );
+    // Who ends the deletion of the old one late does nothing to the new one.
+    replace(deleting, None);
+    let listed = backend.datasets(&path(""), None, 10).unwrap();
+    assert_eq!(listed, [("x".to_owned(), DataSetEntry::live(b))]);
+}
+
+fn a_dataset_that_is_being_deleted_is_not_there(backend: &Arc<dyn Backend>) {
+    let store = DataStore::new(backend.clone());
+    let root = store.root();
+    let old = root.create_dataset("a").unwrap();
+    let within = root.create_dataset("a/b/c").unwrap();
+    let event = within.create(1).unwrap().create(2).unwrap().create(3);
+    let event = event.unwrap();
+    event.store(&name("x"), b"x", Overwrite::Replace).unwrap();
+    root.create_dataset("other").unwrap();
+    // As a deletion leaves it that ended before anything was removed.
+    let [live, deleting] = [
+        DataSetEntry::live(old.uuid()),
+        DataSetEntry::deleting(old.uuid()),
+    ];
+    backend
+        .replace_dataset(&path("a"), live, Some(deleting))
+        .unwrap();
+    let names = |dataset: &DataSet| {
+        let names = dataset
+            .datasets(None)
+            .map(|found| found.unwrap().path().to_string());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(names(&root), ["other"]);
+    for gone in ["a", "a/b", "a/b/c"] {
+        assert!(root.find_dataset(gone).unwrap().is_none());
+        let error = root.dataset(gone).unwrap_err().to_string();
+        assert!(error.contains("deletion of \"a\" has begun"), "{error}");
+    }
+    for (dataset, new) in [(&root, "a"), (&root, "a/b/new"), (&within, "new")] {
+        let error = dataset.create_dataset(new).unwrap_err();
+        assert_eq!(error.kind(), "dataset-deleting", "{error}");
+        assert!(
+            error.to_string().contains("\"a\" is being deleted"),
+            "{error}"
+        );
+    }
+    root.delete_dataset("a").unwrap();
+    assert_eq!(
+        find(&**backend, ["a", "a/b", "a/b/c", "a/b/new", "a/b/c/new"]),
+        [None; 5]
+    );
+    assert!(!event.exists().unwrap());
+    assert_eq!(event.load(&name("x")).unwrap(), None);
+    let error = root.delete_dataset("a").unwrap_err();
+    assert_eq!(error.kind(), "not-in-store", "{error}");
+    // What has the name now is not what was deleted, also for who deletes the old one once more.
+    let new = root.create_dataset("a/b").unwrap();
+    old.remove().unwrap();
+    assert_eq!(names(&root), ["a", "other"]);
+    assert_eq!(root.find_dataset("a/b").unwrap(), Some(new));
+    root.remove().unwrap();
+    assert!(names(&root).is_empty());
 }
 
 fn containers_are_there_once_and_in_order(backend: &Arc<dyn Backend>) {
@@ -361,7 +466,8 @@ fn names_of_all_kinds_are_told_apart(backend: &Arc<dyn Backend>) {
     for (name, n) in names.iter().zip(1..) {
         let path = path("o").join(name).unwrap();
         backend.create_dataset(&path, Uuid([n; 16])).unwrap();
-        assert_eq!(backend.dataset(&path).unwrap(), Some(Uuid([n; 16])));
+        let found = backend.find_datasets(&[path]).unwrap();
+        assert_eq!(found, [Some(DataSetEntry::live(Uuid([n; 16])))]);
     }
     names.sort_unstable();
     let found = backend.datasets(&path("o"), None, 100).unwrap();
@@ -371,7 +477,7 @@ fn names_of_all_kinds_are_told_apart(backend: &Arc<dyn Backend>) {
     backend.create_dataset(&deepest, Uuid([1; 16])).unwrap();
     let above = path(deepest.split().0);
     let found = backend.datasets(&above, None, 9).unwrap();
-    assert_eq!(found, [("x".to_owned(), Uuid([1; 16]))]);
+    assert_eq!(found, [("x".to_owned(), DataSetEntry::live(Uuid([1; 16])))]);
     for bad in [
         "a//b",
         &"d".repeat(longest + 1),

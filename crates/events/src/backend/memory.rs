@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::batch::{Items, Products};
 use crate::{
-    ABSENT, Backend, Batch, DataSetPath, EventsError, NameCount, Overwrite, Parent, Popped,
-    ProductId, ProductName, Queues, Scan, Uuid, Visit, Wanted, Written,
+    ABSENT, Backend, Batch, DataSetEntry, DataSetPath, EventsError, NameCount, Overwrite, Parent,
+    Popped, ProductId, ProductName, Queues, Scan, Uuid, Visit, Wanted, Written,
 };
 
 /// Over how many locks containers are spread.
@@ -18,7 +18,7 @@ const SHARDS: usize = 32;
 #[derive(Debug)]
 pub struct MemoryBackend {
     url: String,
-    datasets: RwLock<BTreeMap<Vec<u8>, Uuid>>,
+    datasets: RwLock<BTreeMap<Vec<u8>, DataSetEntry>>,
     shards: Vec<RwLock<Shard>>,
     hasher: RandomState,
     notes: Mutex<BTreeMap<String, Vec<u8>>>,
@@ -127,14 +127,21 @@ impl Backend for MemoryBackend {
         Ok(())
     }
 
-    fn create_dataset(&self, path: &DataSetPath, uuid: Uuid) -> Result<Uuid, EventsError> {
+    fn create_dataset(&self, path: &DataSetPath, uuid: Uuid) -> Result<DataSetEntry, EventsError> {
         let mut datasets = self.datasets.write().map_err(|_| self.poisoned())?;
-        Ok(*datasets.entry(path.to_bytes()).or_insert(uuid))
+        let entry = datasets.entry(path.to_bytes());
+        Ok(*entry.or_insert(DataSetEntry::live(uuid)))
     }
 
-    fn dataset(&self, path: &DataSetPath) -> Result<Option<Uuid>, EventsError> {
+    fn find_datasets(
+        &self,
+        paths: &[DataSetPath],
+    ) -> Result<Vec<Option<DataSetEntry>>, EventsError> {
         let datasets = self.datasets.read().map_err(|_| self.poisoned())?;
-        Ok(datasets.get(&path.to_bytes()).copied())
+        let paths = paths.iter();
+        Ok(paths
+            .map(|path| datasets.get(&path.to_bytes()).copied())
+            .collect())
     }
 
     fn datasets(
@@ -142,7 +149,7 @@ impl Backend for MemoryBackend {
         parent: &DataSetPath,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<(String, Uuid)>, EventsError> {
+    ) -> Result<Vec<(String, DataSetEntry)>, EventsError> {
         let datasets = self.datasets.read().map_err(|_| self.poisoned())?;
         let prefix = parent.prefix();
         let from = [&prefix, after.unwrap_or_default().as_bytes()].concat();
@@ -152,15 +159,26 @@ impl Backend for MemoryBackend {
         };
         Ok(datasets
             .range(from..)
-            .map_while(|(key, uuid)| Some((name(key)?, *uuid)))
+            .map_while(|(key, entry)| Some((name(key)?, *entry)))
             .filter(|(name, _)| Some(name.as_str()) != after)
             .take(limit)
             .collect())
     }
 
-    fn remove_dataset(&self, path: &DataSetPath) -> Result<(), EventsError> {
+    fn replace_dataset(
+        &self,
+        path: &DataSetPath,
+        from: DataSetEntry,
+        to: Option<DataSetEntry>,
+    ) -> Result<(), EventsError> {
         let mut datasets = self.datasets.write().map_err(|_| self.poisoned())?;
-        datasets.remove(&path.to_bytes());
+        let key = path.to_bytes();
+        if datasets.get(&key) == Some(&from) {
+            match to {
+                Some(to) => datasets.insert(key, to),
+                None => datasets.remove(&key),
+            };
+        }
         Ok(())
     }
 

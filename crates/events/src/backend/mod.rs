@@ -15,7 +15,7 @@ pub(crate) use redis::{local_parts, settings as redis_settings};
 use std::fmt::Debug;
 use std::time::Duration;
 
-use crate::{Batch, DataSetPath, EventsError, Parent, ProductId, ProductName, Uuid};
+use crate::{Batch, DataSetEntry, DataSetPath, EventsError, Parent, ProductId, ProductName, Uuid};
 
 /// What a batch has done.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -113,22 +113,31 @@ pub trait Backend: Send + Sync + Debug {
     /// Returns when what was written is as durable as the backend makes it.
     fn flush(&self) -> Result<(), EventsError>;
 
-    /// Creates a dataset, if it is not there; gives the one that is there now.
-    fn create_dataset(&self, path: &DataSetPath, uuid: Uuid) -> Result<Uuid, EventsError>;
+    /// Creates a dataset, if its name is free; gives the one that it leads to now, which may be one that is being deleted.
+    fn create_dataset(&self, path: &DataSetPath, uuid: Uuid) -> Result<DataSetEntry, EventsError>;
 
-    /// The dataset of a name.
-    fn dataset(&self, path: &DataSetPath) -> Result<Option<Uuid>, EventsError>;
+    /// The datasets of names, also those that are being deleted.
+    fn find_datasets(
+        &self,
+        paths: &[DataSetPath],
+    ) -> Result<Vec<Option<DataSetEntry>>, EventsError>;
 
-    /// The datasets in another, whose names follow `after`, `limit` at most, in the order of their names' bytes.
+    /// The datasets in another, whose names follow `after`, `limit` at most, in the order of their names' bytes; also those
+    /// that are being deleted.
     fn datasets(
         &self,
         parent: &DataSetPath,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<(String, Uuid)>, EventsError>;
+    ) -> Result<Vec<(String, DataSetEntry)>, EventsError>;
 
-    /// Forgets the name of a dataset.
-    fn remove_dataset(&self, path: &DataSetPath) -> Result<(), EventsError>;
+    /// Has the name of a dataset lead elsewhere, or nowhere, if it leads to `from`; else leaves it as it is.
+    fn replace_dataset(
+        &self,
+        path: &DataSetPath,
+        from: DataSetEntry,
+        to: Option<DataSetEntry>,
+    ) -> Result<(), EventsError>;
 
     /// The numbers of children, of each container that is asked for, in their order.
     fn numbers(&self, scans: &[Scan]) -> Result<Vec<Vec<u64>>, EventsError>;

@@ -251,9 +251,21 @@ impl Store {
         Ok(all.iter().map(|dataset| named(py, dataset)).collect())
     }
 
-    fn remove_dataset(&self, py: Python<'_>, path: &str) -> PyResult<()> {
-        let dataset = py.detach(|| self.root(path))?;
-        detached(py, || dataset.remove())
+    fn delete_dataset(&self, py: Python<'_>, path: &str) -> PyResult<()> {
+        detached(py, || self.store.root().delete_dataset(path))
+    }
+
+    /// Deletes one, if it is the one of this key; says whether it is.
+    fn remove_dataset(&self, py: Python<'_>, path: &str, key: &[u8]) -> PyResult<bool> {
+        let path = DataSetPath::new(path).map_err(events_to_python)?;
+        let dataset = DataSet::new(self.store.clone(), path, descriptor(key)?.dataset);
+        detached(py, || {
+            let is_left = dataset.is_left()?;
+            if is_left {
+                dataset.remove()?;
+            }
+            Ok(is_left)
+        })
     }
 
     fn create(&self, py: Python<'_>, parent: &[u8], number: u64) -> PyResult<Py<PyBytes>> {

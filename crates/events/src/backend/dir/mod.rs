@@ -27,8 +27,8 @@ use heed::types::Bytes;
 use heed::{Env, MdbError, PutFlags, RoTxn, RwTxn, WithoutTls};
 
 use crate::{
-    ABSENT, Backend, Batch, DataSetPath, EventsError, NameCount, Overwrite, Parent, ProductId,
-    ProductName, Products, Queues, Scan, Uuid, Visit, Wanted, Written,
+    ABSENT, Backend, Batch, DataSetEntry, DataSetPath, EventsError, NameCount, Overwrite, Parent,
+    ProductId, ProductName, Products, Queues, Scan, Uuid, Visit, Wanted, Written,
 };
 use open::WriterLock;
 pub use open::{Mode, open};
@@ -156,6 +156,10 @@ impl DirBackend {
         self.tables.children(parent)
     }
 
+    fn entry(&self, key: &[u8], value: &[u8]) -> Result<DataSetEntry, EventsError> {
+        DataSetEntry::from_bytes(value).ok_or_else(|| self.bad_key("datasets", key))
+    }
+
     fn bad_key(&self, table: &'static str, key: &[u8]) -> EventsError {
         EventsError::Key {
             url: self.url.clone(),
@@ -256,8 +260,9 @@ impl Backend for DirBackend {
         Ok(())
     }
 
-    fn create_dataset(&self, path: &DataSetPath, uuid: Uuid) -> Result<Uuid, EventsError> {
-        if let Some(there) = self.dataset(path)? {
+    fn create_dataset(&self, path: &DataSetPath, uuid: Uuid) -> Result<DataSetEntry, EventsError> {
+        let found = self.find_datasets(std::slice::from_ref(path))?;
+        if let Some(there) = found.into_iter().flatten().next() {
             return Ok(there);
         }
         let key = path.to_bytes();
@@ -267,19 +272,23 @@ impl Backend for DirBackend {
             Ok(there.map(<[u8]>::to_vec))
         })?;
         match there {
-            None => Ok(uuid),
-            Some(bytes) => tables::uuid(&bytes).ok_or_else(|| self.bad_key("datasets", &key)),
+            None => Ok(DataSetEntry::live(uuid)),
+            Some(bytes) => self.entry(&key, &bytes),
         }
     }
 
-    fn dataset(&self, path: &DataSetPath) -> Result<Option<Uuid>, EventsError> {
+    fn find_datasets(
+        &self,
+        paths: &[DataSetPath],
+    ) -> Result<Vec<Option<DataSetEntry>>, EventsError> {
         let txn = self.reading()?;
-        let key = path.to_bytes();
-        let found = self.tables.datasets.get(&txn, &key);
-        let found = found.map_err(self.engine("look for a dataset"))?;
-        found
-            .map(|bytes| tables::uuid(bytes).ok_or_else(|| self.bad_key("datasets", &key)))
-            .transpose()
+        let one = |path: &DataSetPath| {
+            let key = path.to_bytes();
+            let found = self.tables.datasets.get(&txn, &key);
+            let found = found.map_err(self.engine("look for a dataset"))?;
+            found.map(|bytes| self.entry(&key, bytes)).transpose()
+        };
+        paths.iter().map(one).collect()
     }
 
     fn datasets(
@@ -287,7 +296,7 @@ impl Backend for DirBackend {
         parent: &DataSetPath,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<(String, Uuid)>, EventsError> {
+    ) -> Result<Vec<(String, DataSetEntry)>, EventsError> {
         const DOING: &str = "list datasets";
         let txn = self.reading()?;
         let prefix = parent.prefix();
@@ -296,14 +305,13 @@ impl Backend for DirBackend {
         let keys = self.tables.datasets.range(&txn, &range);
         let mut found = Vec::new();
         for entry in keys.map_err(self.engine(DOING))? {
-            let (key, uuid) = entry.map_err(self.engine(DOING))?;
+            let (key, value) = entry.map_err(self.engine(DOING))?;
             let Some(name) = key.strip_prefix(prefix.as_slice()) else {
                 break;
             };
-            let bad = || self.bad_key("datasets", key);
-            let name = std::str::from_utf8(name).map_err(|_| bad())?;
+            let name = std::str::from_utf8(name).map_err(|_| self.bad_key("datasets", key))?;
             if after != Some(name) {
-                found.push((name.to_owned(), tables::uuid(uuid).ok_or_else(bad)?));
+                found.push((name.to_owned(), self.entry(key, value)?));
             }
             if found.len() == limit {
                 break;
@@ -312,10 +320,22 @@ impl Backend for DirBackend {
         Ok(found)
     }
 
-    fn remove_dataset(&self, path: &DataSetPath) -> Result<(), EventsError> {
+    fn replace_dataset(
+        &self,
+        path: &DataSetPath,
+        from: DataSetEntry,
+        to: Option<DataSetEntry>,
+    ) -> Result<(), EventsError> {
         let datasets = self.tables.datasets;
+        let key = path.to_bytes();
         self.change("remove a dataset", |txn| {
-            datasets.delete(txn, &path.to_bytes()).map(drop)
+            if datasets.get(txn, &key)? != Some(&from.to_bytes()) {
+                return Ok(());
+            }
+            match to {
+                Some(to) => datasets.put(txn, &key, &to.to_bytes()),
+                None => datasets.delete(txn, &key).map(drop),
+            }
         })
     }
 

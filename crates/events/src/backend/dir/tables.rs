@@ -3,7 +3,7 @@
 use heed::{Env, RoTxn, RwTxn, WithoutTls};
 
 use super::Database;
-use crate::{ItemType, Parent, Uuid};
+use crate::{ItemType, Parent};
 
 /// One table.
 pub type Table = Database;
@@ -70,11 +70,6 @@ impl Tables {
         key.truncate(length);
         (table, key)
     }
-}
-
-/// The UUID of stored bytes.
-pub fn uuid(bytes: &[u8]) -> Option<Uuid> {
-    Some(Uuid(bytes.try_into().ok()?))
 }
 
 /// Bytes as messages show them.

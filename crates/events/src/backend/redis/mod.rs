@@ -10,6 +10,7 @@
 //! - A password is in no error and no debug output.
 //! - Nothing waits for a server longer than the settings say.
 
+mod datasets;
 mod eviction;
 mod failure;
 mod flow;
@@ -41,8 +42,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, RwLock};
 
 use crate::{
-    ABSENT, Backend, Batch, DataSetPath, EventsError, Mode, NameCount, Parent, ProductName, Queues,
-    Scan, Uuid, Visit, Wanted, Written,
+    ABSENT, Backend, Batch, DataSetEntry, DataSetPath, EventsError, Mode, NameCount, Parent,
+    ProductName, Queues, Scan, Uuid, Visit, Wanted, Written,
 };
 use flow::Flow;
 use keys::{LAYOUT, LAYOUT_FIELD, ParentKeys, Tagged};
@@ -241,13 +242,8 @@ impl RedisBackend {
         Ok(found)
     }
 
-    fn datasets_key(&self) -> Tagged {
-        Tagged::datasets(&self.nodes.settings.prefix)
-    }
-
-    fn uuid(&self, path: &[u8], bytes: &[u8]) -> Result<Uuid, EventsError> {
-        let uuid = bytes.try_into().ok().map(Uuid);
-        uuid.ok_or_else(|| EventsError::Key {
+    fn entry(&self, path: &[u8], value: &[u8]) -> Result<DataSetEntry, EventsError> {
+        DataSetEntry::from_bytes(value).ok_or_else(|| EventsError::Key {
             url: self.nodes.settings.url.clone(),
             table: "datasets",
             key: format!("{:?}", String::from_utf8_lossy(path)),
@@ -282,21 +278,24 @@ impl Backend for RedisBackend {
         self.make_durable()
     }
 
-    fn create_dataset(&self, path: &DataSetPath, uuid: Uuid) -> Result<Uuid, EventsError> {
+    fn create_dataset(&self, path: &DataSetPath, uuid: Uuid) -> Result<DataSetEntry, EventsError> {
         self.may_write("create a dataset")?;
         let (key, name) = (self.datasets_key(), path.to_bytes());
         let found = self.first_of(&key, "u", &name, &uuid.0)?;
-        // Listed only when it can be opened; again each time, as whoever created it may have ended in between.
-        let mut orders = Orders::default();
-        orders.command(key.slot, &[b"ZADD", &key.key("n"), b"0", &name]);
-        self.change("create a dataset", &orders)?;
-        self.uuid(&name, &found)
+        let entry = self.entry(&name, &found)?;
+        if !entry.is_deleting {
+            // Listed only when it can be opened; again each time, as whoever created it may have ended in between.
+            self.list_dataset(&name)?;
+        }
+        Ok(entry)
     }
 
-    fn dataset(&self, path: &DataSetPath) -> Result<Option<Uuid>, EventsError> {
-        let name = path.to_bytes();
-        let found = self.field(&self.datasets_key(), "u", &name)?;
-        found.map(|found| self.uuid(&name, &found)).transpose()
+    fn find_datasets(
+        &self,
+        paths: &[DataSetPath],
+    ) -> Result<Vec<Option<DataSetEntry>>, EventsError> {
+        let names: Vec<_> = paths.iter().map(DataSetPath::to_bytes).collect();
+        self.entries("look for a dataset", &names)
     }
 
     fn datasets(
@@ -304,17 +303,32 @@ impl Backend for RedisBackend {
         parent: &DataSetPath,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<(String, Uuid)>, EventsError> {
+    ) -> Result<Vec<(String, DataSetEntry)>, EventsError> {
         self.list_datasets(parent, after, limit)
     }
 
-    fn remove_dataset(&self, path: &DataSetPath) -> Result<(), EventsError> {
+    fn replace_dataset(
+        &self,
+        path: &DataSetPath,
+        from: DataSetEntry,
+        to: Option<DataSetEntry>,
+    ) -> Result<(), EventsError> {
         self.may_write("remove a dataset")?;
-        let (key, name) = (self.datasets_key(), path.to_bytes());
-        let mut orders = Orders::default();
-        orders.command(key.slot, &[b"ZREM", &key.key("n"), &name]);
-        orders.command(key.slot, &[b"HDEL", &key.key("u"), &name]);
-        self.change("remove a dataset", &orders)
+        let name = path.to_bytes();
+        self.replace_entry(&name, from, to)?;
+        if to.is_some() {
+            return Ok(());
+        }
+        // Last, so that it is found as long as something is left. Who has created it anew meanwhile may have had it listed
+        // before.
+        self.unlist_dataset(&name)?;
+        match self
+            .entries("remove a dataset", std::slice::from_ref(&name))?
+            .as_slice()
+        {
+            [Some(_)] => self.list_dataset(&name),
+            _ => Ok(()),
+        }
     }
 
     fn numbers(&self, scans: &[Scan]) -> Result<Vec<Vec<u64>>, EventsError> {

@@ -7,7 +7,7 @@ use super::flow::Flow;
 use super::keys::number;
 use super::resp::{Orders, Reply};
 use super::write::MOST_FIELDS;
-use crate::{DataSetPath, EventsError, Parent, ProductName, Scan, Uuid, Visit, Wanted};
+use crate::{EventsError, Parent, ProductName, Scan, Visit, Wanted};
 
 /// How many bytes one answer should have.
 const ANSWER: usize = 1 << 20;
@@ -240,70 +240,5 @@ impl RedisBackend {
             Ok(())
         })?;
         Ok(there)
-    }
-
-    pub(super) fn list_datasets(
-        &self,
-        parent: &DataSetPath,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<(String, Uuid)>, EventsError> {
-        const DOING: &str = "list datasets";
-        let key = self.datasets_key();
-        let prefix = parent.prefix();
-        let mut from = match after {
-            Some(after) => [b"(".as_slice(), &prefix, after.as_bytes()].concat(),
-            None => [b"[".as_slice(), &prefix].concat(),
-        };
-        // Bytes of UTF-8 are never 0xff: this is behind all that begins with the prefix.
-        let to = [b"(".as_slice(), &prefix, &[0xff]].concat();
-        let mut found = Vec::new();
-        let mut flow = Flow::new(&self.nodes);
-        while found.len() < limit {
-            let n = (limit - found.len()).min(MOST_FIELDS);
-            let count = n.to_string();
-            let mut orders = Orders::default();
-            let names_key = key.key("n");
-            let args = [
-                b"ZRANGE",
-                &*names_key,
-                &from,
-                &to,
-                b"BYLEX",
-                b"LIMIT",
-                b"0",
-                count.as_bytes(),
-            ];
-            orders.command(key.slot, &args);
-            let mut paths = Vec::new();
-            flow.run(DOING, &orders, false, &mut |_, reply| {
-                let members = reply.elements().into_iter().flatten();
-                paths.extend(members.filter_map(|member| member.bytes().map(<[u8]>::to_vec)));
-                Ok(())
-            })?;
-            let Some(last) = paths.last() else { break };
-            from = [b"(".as_slice(), last].concat();
-            let mut orders = Orders::default();
-            orders.begin(key.slot, 2 + paths.len());
-            orders.arg(b"HMGET").arg(&key.key("u"));
-            for path in &paths {
-                orders.arg(path);
-            }
-            flow.run(DOING, &orders, false, &mut |_, reply| {
-                let uuids = reply.elements().into_iter().flatten();
-                for (path, uuid) in paths.iter().zip(uuids) {
-                    // One that was removed meanwhile has none.
-                    let Some(uuid) = uuid.bytes() else { continue };
-                    let name = path.strip_prefix(&*prefix).unwrap_or_default();
-                    let name = String::from_utf8_lossy(name).into_owned();
-                    found.push((name, self.uuid(path, uuid)?));
-                }
-                Ok(())
-            })?;
-            if paths.len() < n {
-                break;
-            }
-        }
-        Ok(found)
     }
 }
