@@ -6,6 +6,7 @@ import dataclasses
 import multiprocessing
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -680,13 +681,14 @@ def test_folders_that_are_no_stores_are_refused(tmp_path: Path) -> None:
 
 
 def _objects(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
+    """Return the objects in a folder, without the one that says whose it is."""
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "femtobarn-store.json")
 
 
 def test_large_products_lie_beside_the_store(tmp_path: Path, redis: Any) -> None:
-    large = tmp_path / "large"
     image = np.arange(40_000, dtype="f4")
-    for url in (f"dir:{tmp_path}/store", f"redis://127.0.0.1:{redis()}?prefix=objects:"):
+    for n_store, url in enumerate((f"dir:{tmp_path}/store", f"redis://127.0.0.1:{redis()}?prefix=objects:")):
+        large = tmp_path / f"large{n_store}"
         with pytest.raises(fb.UsageError, match="not where"):
             fb.DataStore.connect(url, objects_over="64kB")
         store = fb.DataStore.connect(url, objects=large, objects_over="64kB")
@@ -798,6 +800,17 @@ store.flush()
     assert _objects(tmp_path / "moved") == used
     store = fb.DataStore.connect(url, mode="r")
     assert store["a"][1].load("x") == bytes(5000)
+    store.close()
+    copy = f"dir:{tmp_path}/copy"
+    shutil.copytree(tmp_path / "store", tmp_path / "copy")
+    with pytest.raises(fb.UsageError, match=r"another store, .*fb store moved"):
+        fb.DataStore.connect(copy)
+    assert "another store" in run("sweep", copy, "--age", 0)
+    shutil.copytree(tmp_path / "moved", tmp_path / "own")
+    run("moved", copy, tmp_path / "own")
+    with fb.DataStore.connect(copy) as store:
+        store.root.delete_dataset("a")
+    assert (_objects(tmp_path / "own"), _objects(tmp_path / "moved")) == ([], used)
 
 
 @dataclasses.dataclass

@@ -109,6 +109,17 @@ pub enum EventsError {
         doing: &'static str,
         source: IoError,
     },
+    /// A place of objects that is another store's.
+    #[error(
+        "{url}: {place} has the large products of another store, {owner}, and each would delete the other's: give another \
+         place (objects=…). If this is that store, which was moved to another disk or restored, or a copy that is to have \
+         them instead, say so by `fb store moved {url} {place}`; to be read alone, open it with mode=\"r\""
+    )]
+    OthersObjects {
+        url: String,
+        place: String,
+        owner: String,
+    },
     /// What the engine below says.
     #[error("{url}: cannot {doing}")]
     Engine {
@@ -169,6 +180,7 @@ impl EventsError {
                 source => source.kind(),
             },
             Self::Objects { source, .. } => source.kind(),
+            Self::OthersObjects { .. } => "objects-of-others",
             Self::Engine { .. } => "store-engine",
             Self::Unreachable { .. } => "store-unreachable",
             Self::Refused { refusal, .. } => refusal.kind(),

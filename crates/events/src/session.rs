@@ -123,6 +123,14 @@ impl Backend for Session {
         self.held().is_some_and(|open| open.0.is_durable())
     }
 
+    fn is_kept(&self) -> bool {
+        self.held().is_none_or(|open| open.0.is_kept())
+    }
+
+    fn seat(&self) -> Option<String> {
+        self.held()?.0.seat()
+    }
+
     fn n_targets(&self) -> usize {
         self.held().map_or(1, |open| open.0.n_targets())
     }

@@ -36,13 +36,17 @@ fn options(base: &str) -> ObjectOptions {
     }
 }
 
-/// The files of a folder, in their order.
+const MARKER: &str = "femtobarn-store.json";
+
+/// The objects of a folder, in their order.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
         match path.is_dir() {
             true => found.extend(files(&path)),
+            // It says whose the folder is.
+            false if path.ends_with(MARKER) => {}
             false => found.push(path),
         }
     }
@@ -353,7 +357,9 @@ fn what_is_removed_leaves_nothing(store: &DataStore, base: &Path, _: &dyn Fn() -
     assert!(files(base).is_empty());
     fill();
     store.root().remove().unwrap();
-    assert!(files(base).is_empty() && fs::read_dir(base).unwrap().next().is_none());
+    assert!(files(base).is_empty());
+    let mut left = fs::read_dir(base).unwrap();
+    assert!(left.all(|entry| !entry.unwrap().path().is_dir()));
 }
 
 fn damaged_and_missing_objects_are_errors(
@@ -465,6 +471,88 @@ fn objects_that_were_moved_are_found(
     let none = MemoryBackend::new("memory:");
     let error = objects_moved(&none, "/tmp").unwrap_err();
     assert_eq!(error.kind(), "not-in-store", "{error}");
+}
+
+/// Two stores in one folder would sweep each other's objects; a copy of a store would delete the original's.
+#[test]
+fn a_place_of_objects_belongs_to_one_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
+    let base = folder.path().join("objects");
+    let open = |path: &Path, mode: Mode, options: ObjectOptions| {
+        DataStore::with_objects(open_dir(path, mode).unwrap(), options)
+    };
+    let write = |path: &Path| open(path, Mode::Append, ObjectOptions::default());
+    let base_options = || options(base.to_str().unwrap());
+    let others = |opened: Result<DataStore, EventsError>, owner: &Path| {
+        let error = opened.unwrap_err();
+        assert_eq!(error.kind(), "objects-of-others", "{error}");
+        let expected = format!("another store, dir:{},", owner.display());
+        assert!(error.to_string().contains(&expected), "{error}");
+    };
+    let store = open(&first, Mode::Append, base_options()).unwrap();
+    run(&store)
+        .store(&name("x"), &content(5000), Overwrite::Keep)
+        .unwrap();
+    drop(store);
+    others(open(&second, Mode::Append, base_options()), &first);
+    // Nothing was noted: it may have another place.
+    drop(
+        open(
+            &second,
+            Mode::Append,
+            options(folder.path().join("other").to_str().unwrap()),
+        )
+        .unwrap(),
+    );
+
+    // A copy may be read, and nothing else until it is told where its own are.
+    let copy = folder.path().join("copy");
+    copy_folder(&first, &copy);
+    others(write(&copy), &first);
+    let reader = open(&copy, Mode::Read, ObjectOptions::default()).unwrap();
+    assert!(run_of(&reader).load(&name("x")).unwrap().unwrap() == content(5000));
+    drop(reader);
+    let copied = folder.path().join("copied");
+    copy_folder(&base, &copied);
+    let backend = open_dir(&copy, Mode::Append).unwrap();
+    objects_moved(&*backend, copied.to_str().unwrap()).unwrap();
+    drop(backend);
+    let store = write(&copy).unwrap();
+    store.root().remove().unwrap();
+    assert_eq!((files(&base).len(), files(&copied).len()), (1, 0));
+    drop(store);
+
+    // The original is the same wherever it is moved, and who has it from a backup says so.
+    let moved = folder.path().join("moved");
+    fs::rename(&first, &moved).unwrap();
+    drop(write(&moved).unwrap());
+    copy_folder(&moved, &first);
+    others(write(&first), &first);
+    let backend = open_dir(&first, Mode::Append).unwrap();
+    objects_moved(&*backend, base.to_str().unwrap()).unwrap();
+    drop(backend);
+    let store = write(&first).unwrap();
+    assert_eq!(store.sweep(Duration::ZERO).unwrap().n_used, 1);
+    drop(store);
+    others(write(&moved), &first);
+
+    // A place of which nobody said whose it is belongs to who comes first.
+    fs::remove_file(base.join(MARKER)).unwrap();
+    drop(write(&moved).unwrap());
+    others(write(&first), &moved);
+    fs::write(base.join(MARKER), "{").unwrap();
+    let error = write(&first).unwrap_err().to_string();
+    assert!(error.contains("that nobody can tell"), "{error}");
+}
+
+fn run_of(store: &DataStore) -> Item {
+    store.root().dataset("a/b").unwrap().get(1).unwrap()
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg("-r").args([from, to]).status();
+    assert!(status.unwrap().success());
 }
 
 #[test]
@@ -584,6 +672,9 @@ fn objects_of(server: &Servers, prefix: &str) -> Vec<String> {
     let bucket = server.data[0].join("private");
     let found = files(&bucket.join(prefix)).into_iter();
     let key = |file: PathBuf| {
+        if file.parent()?.ends_with(MARKER) {
+            return None;
+        }
         let key = file
             .strip_prefix(&bucket)
             .unwrap()
@@ -599,10 +690,10 @@ fn objects_of(server: &Servers, prefix: &str) -> Vec<String> {
 #[test]
 fn a_process_that_is_killed_leaves_no_reference_to_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let base = folder.path().join("objects");
     let program = std::env::current_exe().unwrap();
     for n_writes in [0, 1, 3] {
         let path = folder.path().join(format!("store-{n_writes}"));
+        let base = folder.path().join(format!("objects-{n_writes}"));
         let died = Command::new(&program)
             .args(["--exact", "dies_at_a_write", "--nocapture"])
             .env("FEMTOBARN_TEST_DIES", &path)
@@ -674,6 +765,12 @@ impl Backend for Delegate {
     }
     fn is_durable(&self) -> bool {
         self.0.backend().is_durable()
+    }
+    fn is_kept(&self) -> bool {
+        self.0.backend().is_kept()
+    }
+    fn seat(&self) -> Option<String> {
+        self.0.backend().seat()
     }
     fn write(&self, batch: &Batch) -> Result<Written, EventsError> {
         if std::env::var_os("FEMTOBARN_TEST_DIES").is_some() {

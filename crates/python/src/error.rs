@@ -118,6 +118,7 @@ pub fn events_to_python(error: EventsError) -> PyErr {
         | EventsError::Type { .. }
         | EventsError::Class { .. }
         | EventsError::TooLarge { .. }
+        | EventsError::OthersObjects { .. }
         | EventsError::Usage { .. } => "UsageError",
         _ => "FemtobarnError",
     };

@@ -111,6 +111,10 @@ impl Backend for MemoryBackend {
         false
     }
 
+    fn is_kept(&self) -> bool {
+        false
+    }
+
     fn write(&self, batch: &Batch) -> Result<Written, EventsError> {
         let mut written = Written::default();
         for group in batch.products() {

@@ -93,6 +93,16 @@ pub trait Backend: Send + Sync + Debug {
     /// Whether what was flushed is there after the process has ended.
     fn is_durable(&self) -> bool;
 
+    /// Whether it is there when the process has ended, perhaps without what was written last.
+    fn is_kept(&self) -> bool {
+        true
+    }
+
+    /// What a copy of it does not have, but itself keeps when it is moved; none if nobody can tell.
+    fn seat(&self) -> Option<String> {
+        None
+    }
+
     /// Over how many shards products and containers are spread, each of which is best asked for itself: HEPnOS's targets.
     fn n_targets(&self) -> usize {
         1

@@ -9,10 +9,12 @@
 
 mod load;
 mod name;
+mod owner;
 mod sweep;
 mod write;
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use femtobarn_io::{IoError, ObjectFolder, Settings};
@@ -59,12 +61,15 @@ pub struct Beside {
     url: String,
     folder: ObjectFolder,
     over: u64,
+    /// Whether it is known that nobody else has the place.
+    is_ours: AtomicBool,
     /// The names of which it is known that a product may be an object.
     large: RwLock<HashSet<ProductName>>,
 }
 
 impl Beside {
-    /// The place that a store has noted, or that is said for one that has noted none.
+    /// The place that a store has noted, or that is said for one that has noted none. It is the store's from now on, if that
+    /// may be written and the place can be reached; else as soon as something is put there.
     pub fn open(
         backend: &dyn Backend,
         options: &ObjectOptions,
@@ -72,8 +77,10 @@ impl Beside {
         let url = backend.url();
         let given = options.base.as_deref().map(ObjectFolder::plain).transpose();
         let given = given.map_err(|error| wrong(url, &error))?;
-        let found = match (noted(backend)?, &given) {
-            (Some(found), _) => found,
+        let noted = noted(backend)?;
+        let (base, over) = match (&noted, &given) {
+            (Some(found), _) => found.clone(),
+            (None, Some(given)) => (given.clone(), OVER),
             (None, None) if options.over.is_none() => return Ok(None),
             (None, None) => {
                 let what = format!(
@@ -81,35 +88,44 @@ impl Beside {
                 );
                 return Err(EventsError::Usage { what });
             }
-            (None, Some(given)) => {
-                let wanted = written(given, options.over.unwrap_or(OVER));
-                match backend.note(NOTE, &wanted) {
-                    Ok(noted) => read(url, &noted)?,
-                    // Without a note, nothing has been put beside it.
-                    Err(EventsError::ReadOnly { .. }) => return Ok(None),
-                    Err(error) => return Err(error),
-                }
-            }
         };
-        let (base, over) = found;
-        if let Some(given) = given.filter(|given| *given != base) {
-            let [given, base] = [given, base].map(|base| femtobarn_io::public(&base));
-            return Err(EventsError::Usage {
-                what: format!(
-                    "{url}: its large products are in {base}, and not in {given}: leave that out, or if they were \
-                     moved there, say so by `fb store moved {url} {given}`"
-                ),
-            });
-        }
-        let folder = Settings::new(&base, options.settings.clone())
-            .and_then(|settings| ObjectFolder::open(&base, &settings))
-            .map_err(|error| wrong(url, &error))?;
-        Ok(Some(Self {
+        check_place(url, given.as_deref(), &base)?;
+        let mut beside = Self {
             url: url.into(),
-            folder,
+            folder: folder(url, &base, options.settings.clone())?,
             over: options.over.unwrap_or(over),
+            is_ours: AtomicBool::new(false),
             large: RwLock::default(),
-        }))
+        };
+        if backend.check_writes("put large products").is_ok() {
+            match beside.check_ours(backend) {
+                // It may never be needed.
+                Err(EventsError::Objects { .. }) => {}
+                checked => checked?,
+            }
+        }
+        if noted.is_none() {
+            match backend.note(NOTE, &written(&base, beside.over)) {
+                Ok(noted) => {
+                    let (noted, over) = read(url, &noted)?;
+                    check_place(url, given.as_deref(), &noted)?; // somebody was faster
+                    beside.over = options.over.unwrap_or(over);
+                }
+                // Without a note, nothing has been put beside it.
+                Err(EventsError::ReadOnly { .. }) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Some(beside))
+    }
+
+    /// Fails if the place is another store's; has it belong to this one if it is nobody's.
+    fn check_ours(&self, backend: &dyn Backend) -> Result<(), EventsError> {
+        if !self.is_ours.load(Ordering::Acquire) {
+            owner::claim(&self.folder, backend)?;
+            self.is_ours.store(true, Ordering::Release);
+        }
+        Ok(())
     }
 
     /// Where the objects are, for messages.
@@ -197,6 +213,9 @@ impl Beside {
                 objects.extend(self.referred(backend, &[wanted])?.0);
             }
         }
+        if !objects.is_empty() {
+            self.check_ours(backend)?;
+        }
         backend.remove_products(parent, event, name)?;
         if objects.is_empty() {
             return Ok(());
@@ -215,6 +234,7 @@ impl Beside {
         let Some(prefix) = name::below(container) else {
             return Ok(());
         };
+        self.check_ours(backend)?;
         backend.flush()?; // as above
         let deleted = self.folder.delete_below(&prefix);
         deleted.map_err(|error| self.not_deleted(error))
@@ -281,12 +301,35 @@ fn wrong(url: &str, error: &IoError) -> EventsError {
     }
 }
 
-/// Notes that all objects of a store are at another place now, to which somebody has moved them with their names. Gives
-/// where they were.
+fn folder(
+    url: &str,
+    base: &str,
+    settings: BTreeMap<String, String>,
+) -> Result<ObjectFolder, EventsError> {
+    Settings::new(base, settings)
+        .and_then(|settings| ObjectFolder::open(base, &settings))
+        .map_err(|error| wrong(url, &error))
+}
+
+fn check_place(url: &str, given: Option<&str>, base: &str) -> Result<(), EventsError> {
+    let Some(given) = given.filter(|given| *given != base) else {
+        return Ok(());
+    };
+    let [given, base] = [given, base].map(femtobarn_io::public);
+    Err(EventsError::Usage {
+        what: format!(
+            "{url}: its large products are in {base}, and not in {given}: leave that out, or if they were moved there, \
+             say so by `fb store moved {url} {given}`"
+        ),
+    })
+}
+
+/// Notes that all objects of a store are at another place now, to which somebody has moved them with their names; or that it
+/// is the store to which those of the same place belong. Gives where they were.
 ///
 /// # Errors
 ///
-/// If the store has none, and those of the backend.
+/// If the store has none, the place cannot be marked as its own, and those of the backend.
 pub fn objects_moved(backend: &dyn Backend, base: &str) -> Result<String, EventsError> {
     let url = backend.url();
     let Some((before, over)) = noted(backend)? else {
@@ -297,6 +340,7 @@ pub fn objects_moved(backend: &dyn Backend, base: &str) -> Result<String, Events
         });
     };
     let base = ObjectFolder::plain(base).map_err(|error| wrong(url, &error))?;
+    owner::take(&folder(url, &base, BTreeMap::new())?, backend)?;
     backend.replace_note(NOTE, &written(&base, over))?;
     Ok(femtobarn_io::public(&before))
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, SystemTime};
 
+use super::owner::MARKER;
 use super::{Beside, name};
 use crate::{Backend, Descriptor, EventsError, Wanted};
 
@@ -25,6 +26,7 @@ impl Beside {
     /// Deletes objects that no product refers to, of those that were there for so long.
     pub fn sweep(&self, backend: &dyn Backend, age: Duration) -> Result<Swept, EventsError> {
         backend.check_writes("delete objects")?;
+        self.check_ours(backend)?;
         let failed = |source| EventsError::Objects {
             url: self.url.clone(),
             doing: "list the objects beside the store",
@@ -32,7 +34,8 @@ impl Beside {
         };
         let mut swept = Swept::default();
         let mut by_container: BTreeMap<Descriptor, Vec<_>> = BTreeMap::new();
-        for object in self.folder.list().map_err(failed)? {
+        let found = self.folder.list().map_err(failed)?.into_iter();
+        for object in found.filter(|object| object.name != MARKER) {
             match name::container_of(&object.name) {
                 Some(container) => by_container.entry(container).or_default().push(object),
                 None => swept.n_strange += 1,

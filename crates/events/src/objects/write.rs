@@ -31,6 +31,7 @@ impl Beside {
             return backend.write(batch);
         }
         backend.check_writes("write")?;
+        self.check_ours(backend)?;
         let split = self.split(batch)?;
         let objects: Vec<_> = split
             .objects

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use super::FoundObject;
-use crate::IoError;
+use crate::{ByteSink, IoError, LocalSink};
 
 /// What the name of a file ends with that is not whole yet.
 const PART: &str = ".part";
@@ -43,6 +43,23 @@ impl LocalFolder {
             }
         }
         write(folder, &path, bytes).map_err(failed)
+    }
+
+    pub fn put_new(&self, name: &str, bytes: &[u8]) -> Result<(), IoError> {
+        let path = self.path(name);
+        let folder = path.parent().unwrap_or(&self.base);
+        make(folder).map_err(|source| IoError::Create {
+            url: path.display().to_string(),
+            source,
+        })?;
+        let sink = LocalSink::create_new(&path)?;
+        sink.write_at(0, bytes)?;
+        sink.commit()
+    }
+
+    pub fn get_small(&self, name: &str) -> Result<Vec<u8>, IoError> {
+        let path = self.path(name);
+        fs::read(&path).map_err(|error| IoError::from_open(&path.display().to_string(), error))
     }
 
     pub fn get(&self, name: &str, size: u64) -> Result<Bytes, IoError> {

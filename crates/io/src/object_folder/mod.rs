@@ -122,6 +122,38 @@ impl ObjectFolder {
         crate::on_threads(&mut workers, objects.to_vec(), put).map(drop)
     }
 
+    /// Makes an object, unless there is one of its name; says whether it did. Of several at the same time, one does.
+    ///
+    /// # Errors
+    /// If it could not be made.
+    pub fn put_new(&self, name: &str, bytes: &[u8]) -> Result<bool, IoError> {
+        let put = match &self.place {
+            Place::Local(folder) => folder.put_new(name, bytes),
+            Place::Bucket(bucket) => bucket.put_new(name, bytes),
+        };
+        match put {
+            Ok(()) => Ok(true),
+            Err(IoError::Exists { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Fetches an object of any size, by one request; none if it is not there.
+    ///
+    /// # Errors
+    /// If it is there and cannot be fetched, or nobody can be asked.
+    pub fn get_small(&self, name: &str) -> Result<Option<Vec<u8>>, IoError> {
+        let got = match &self.place {
+            Place::Local(folder) => folder.get_small(name),
+            Place::Bucket(bucket) => bucket.get_small(name),
+        };
+        match got {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(IoError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Fetches objects whose sizes are known, several at once; each by itself may fail.
     ///
     /// # Errors

@@ -68,11 +68,29 @@ impl Bucket {
     }
 
     pub fn put(&self, name: &str, bytes: &[u8]) -> Result<(), IoError> {
-        let url = format!("{}/{name}", self.base);
         // Nobody else has this name: that it is replaced is a request less.
-        let sink = ObjectSink::create(&url, true, &self.settings)?;
+        self.send(name, bytes, true)
+    }
+
+    pub fn put_new(&self, name: &str, bytes: &[u8]) -> Result<(), IoError> {
+        self.send(name, bytes, false)
+    }
+
+    fn send(&self, name: &str, bytes: &[u8], replaces: bool) -> Result<(), IoError> {
+        let url = format!("{}/{name}", self.base);
+        let sink = ObjectSink::create(&url, replaces, &self.settings)?;
         sink.write_at(0, bytes)?;
         sink.commit()
+    }
+
+    pub fn get_small(&self, name: &str) -> Result<Vec<u8>, IoError> {
+        let (store, address) = (self.store()?, self.of(name));
+        wait_for(&self.address.url, async {
+            let failed = |error| object::read(&address, error);
+            let found = store.objects.get_opts(&address.key, GetOptions::default());
+            let found = found.await.map_err(failed)?;
+            Ok(found.bytes().await.map_err(failed)?.to_vec())
+        })?
     }
 
     pub fn get(&self, objects: &[(&str, u64)]) -> Result<Vec<Result<Bytes, IoError>>, IoError> {

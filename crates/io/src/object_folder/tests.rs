@@ -59,6 +59,25 @@ fn keeps_objects(folder: &ObjectFolder) {
     assert_eq!(names(folder), ["b/large"]);
     folder.delete(&["b/large"]).unwrap();
     assert!(names(folder).is_empty());
+    one_of_many_makes_an_object(folder);
+}
+
+fn one_of_many_makes_an_object(folder: &ObjectFolder) {
+    assert_eq!(folder.get_small("who").unwrap(), None);
+    let made = std::thread::scope(|scope| {
+        let put = |n: u8| move || folder.put_new("who", &[n]).unwrap();
+        let threads: Vec<_> = (0..8).map(|n| scope.spawn(put(n))).collect();
+        let made = threads.into_iter().map(|thread| thread.join().unwrap());
+        made.collect::<Vec<_>>()
+    });
+    let first = made.iter().position(|made| *made).unwrap();
+    assert_eq!(made.iter().filter(|made| **made).count(), 1);
+    let expected = vec![u8::try_from(first).unwrap()];
+    assert_eq!(folder.get_small("who").unwrap(), Some(expected));
+    folder.put(&[("who", b"replaced")]).unwrap();
+    assert_eq!(folder.get_small("who").unwrap().unwrap(), b"replaced");
+    folder.delete(&["who"]).unwrap();
+    assert!(names(folder).is_empty());
 }
 
 #[test]

@@ -59,6 +59,8 @@ pub struct Shared {
     tables: Tables,
     queues: DirQueues,
     together: Together,
+    /// What tells the file from a copy of it.
+    seat: Option<String>,
     /// The process that opened it: LMDB's files must not be used behind a fork.
     process: u32,
     /// Whether something was committed that a crash of the machine might undo.
@@ -234,6 +236,10 @@ impl Backend for DirBackend {
 
     fn is_durable(&self) -> bool {
         true
+    }
+
+    fn seat(&self) -> Option<String> {
+        self.seat.clone()
     }
 
     fn write(&self, batch: &Batch) -> Result<Written, EventsError> {

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::SystemTime;
 
 use heed::{Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use rustix::fs::{FlockOperation, flock};
@@ -168,6 +170,7 @@ fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsEr
         url,
         env,
         tables,
+        seat: seat(&data),
         process: std::process::id(),
         is_dirty: AtomicBool::new(false),
     };
@@ -178,6 +181,16 @@ fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsEr
 }
 
 /// A new store is made in an empty folder only.
+/// The number of a file and when it was made, which it keeps wherever it is moved on its file system. Not the device's
+/// number, which may be another when the machine was started anew.
+fn seat(data: &Path) -> Option<String> {
+    let about = fs::metadata(data).ok()?;
+    let made = about.created().ok();
+    let made = made.and_then(|made| made.duration_since(SystemTime::UNIX_EPOCH).ok());
+    let made = made.map_or_else(String::new, |made| format!("-{}", made.as_nanos()));
+    Some(format!("{}{made}", about.ino()))
+}
+
 fn check_empty(path: &Path, url: &str, mode: Mode) -> Result<(), EventsError> {
     let entries = fs::read_dir(path).map_err(|error| not_there(url, error))?;
     let other = entries

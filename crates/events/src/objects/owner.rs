@@ -1,0 +1,112 @@
+//! Whose objects are in a place. Two stores with one place would delete each other's: what one does not know of looks like
+//! an orphan. So an object says which store has the place, and another store does not write to it.
+
+use std::path::Path;
+
+use femtobarn_io::ObjectFolder;
+use serde_json::{Value, json};
+
+use crate::{Backend, EventsError, Uuid};
+
+/// The object that says whose the place is.
+pub const MARKER: &str = "femtobarn-store.json";
+/// Where a store notes who it is.
+const NOTE: &str = "id";
+
+/// A store, as a place names it.
+#[derive(Debug)]
+struct Owner {
+    store: String,
+    seat: Option<String>,
+    /// For messages.
+    url: String,
+}
+
+impl Owner {
+    fn new(backend: &dyn Backend, id: &[u8]) -> Self {
+        let url = backend.url();
+        let path = url.strip_prefix("dir:").map(Path::new);
+        let whole = path.and_then(|path| std::path::absolute(path).ok());
+        Self {
+            store: String::from_utf8_lossy(id).into_owned(),
+            seat: backend.seat(),
+            url: whole.map_or_else(|| url.into(), |path| format!("dir:{}", path.display())),
+        }
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let value: Value = serde_json::from_slice(bytes).ok()?;
+        let text = |name: &str| Some(value.get(name)?.as_str()?.to_owned());
+        Some(Self {
+            store: text("store")?,
+            seat: text("seat"),
+            url: text("url")?,
+        })
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        json!({"store": self.store, "seat": self.seat, "url": self.url})
+            .to_string()
+            .into_bytes()
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.store == other.store && self.seat == other.seat
+    }
+}
+
+/// Has a place belong to a store, if it belongs to nobody.
+///
+/// # Errors
+///
+/// [`EventsError::OthersObjects`] if it is another's, and [`EventsError::Objects`] if the place cannot be reached.
+pub fn claim(folder: &ObjectFolder, backend: &dyn Backend) -> Result<(), EventsError> {
+    let own = Owner::new(backend, &backend.note(NOTE, &new_id(backend)?)?);
+    let failed = |source| failed(backend, source);
+    let found = match folder.get_small(MARKER).map_err(failed)? {
+        Some(found) => found,
+        None if !backend.is_kept() => return Ok(()),
+        None => {
+            if folder.put_new(MARKER, &own.to_bytes()).map_err(failed)? {
+                return Ok(());
+            }
+            let first = folder.get_small(MARKER).map_err(failed)?;
+            first.unwrap_or_default()
+        }
+    };
+    match Owner::read(&found) {
+        Some(owner) if owner.is(&own) => Ok(()),
+        owner => Err(EventsError::OthersObjects {
+            url: backend.url().into(),
+            place: folder.url().into(),
+            owner: owner.map_or_else(|| "that nobody can tell".into(), |owner| owner.url),
+        }),
+    }
+}
+
+/// Has a place belong to a store, whosever it was. The store is another one from now on for those that it was copied to or
+/// from.
+pub fn take(folder: &ObjectFolder, backend: &dyn Backend) -> Result<(), EventsError> {
+    backend.check_writes("take objects over")?;
+    let id = new_id(backend)?;
+    if backend.is_kept() {
+        let marker = Owner::new(backend, &id).to_bytes();
+        let put = folder.put(&[(MARKER, &marker)]);
+        put.map_err(|source| failed(backend, source))?;
+    }
+    backend.replace_note(NOTE, &id)
+}
+
+fn new_id(backend: &dyn Backend) -> Result<Vec<u8>, EventsError> {
+    let id = Uuid::random()
+        .map_err(|error| EventsError::engine(backend.url(), "draw a number", error.to_string()))?;
+    Ok(id.to_string().into_bytes())
+}
+
+fn failed(backend: &dyn Backend, source: femtobarn_io::IoError) -> EventsError {
+    EventsError::Objects {
+        url: backend.url().into(),
+        doing: "see whose the place of its large products is",
+        source,
+    }
+}
