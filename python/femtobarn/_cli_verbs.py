@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import re
+import select
 import signal
 import sys
 import threading
@@ -90,7 +91,11 @@ def _interruptible() -> Iterator[None]:
     def end_at_the_second() -> None:
         # the main thread may wait for a server that says nothing, and would not see it
         with open(heard, "rb", buffering=0) as signals:  # noqa: PTH123
-            if signals.read(1) and signals.read(1):
+            if not signals.read(1):
+                return
+            if not select.select([signals], [], [], 1)[0]:
+                print("fb: ending what was begun; Ctrl-C again ends at once", file=sys.stderr)  # noqa: T201
+            if signals.read(1):
                 os._exit(_INTERRUPTED)
 
     threading.Thread(target=end_at_the_second, daemon=True).start()

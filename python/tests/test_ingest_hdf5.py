@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -542,6 +543,23 @@ def test_what_ctrl_c_ends_is_told_and_goes_on(tmp_path: Path) -> None:
     assert done.stdout.startswith(f"{out}: {whole.events} events")
 
 
+def test_a_second_ctrl_c_ends_what_waits_for_a_server(tmp_path: Path) -> None:
+    path = many_groups(tmp_path / "a.h5", n_events=3, n_groups=1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(60)
+        store = f"redis://127.0.0.1:{silent.getsockname()[1]}/?connect_timeout=600"
+        command = [sys.executable, "-c", FB, "ingest", path, "--into", store, "--dataset", "a"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as program:
+            assert program.stderr is not None
+            connection, _ = silent.accept()
+            with connection:
+                program.send_signal(signal.SIGINT)
+                assert program.stderr.readline() == "fb: ending what was begun; Ctrl-C again ends at once\n"
+                program.send_signal(signal.SIGINT)
+                assert program.wait(timeout=60) == 130
+            assert program.stderr.read() == ""
+
+
 @pytest.mark.parametrize("on_conflict", ["raise", "keep"])
 def test_events_are_written_side_by_side(
     dataset: fb.DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_conflict: str
@@ -875,9 +893,11 @@ def test_a_class_of_other_files_goes_into_another_namespace(tmp_path: Path) -> N
     assert fb_program("ingest", *paths, *into, "--groups", "spill", "--drop", "spill/more").returncode == 0
 
 
+FB = "import sys; from femtobarn._cli import main; sys.exit(main())"
+
+
 def fb_program(*arguments: Any) -> subprocess.CompletedProcess[str]:
-    code = "import sys; from femtobarn._cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, *map(str, arguments)]
+    command = [sys.executable, "-c", FB, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
