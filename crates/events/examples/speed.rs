@@ -47,6 +47,7 @@ fn main() {
         ("batch of 1024", 1024, 0),
         ("batch", BatchOptions::default().max_items, 0),
         ("asynchronous batch of 1024", 1024, 1),
+        ("asynchronous batch of 1024, two threads", 1024, 2),
     ] {
         speed.write(label, max_items, threads);
     }

@@ -29,6 +29,7 @@ mod session;
 mod store;
 mod uuid;
 mod write_batch;
+mod writers;
 
 #[cfg(any(test, feature = "conformance"))]
 pub use backend::conformance;

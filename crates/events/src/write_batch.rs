@@ -1,8 +1,8 @@
 //! Writing many containers and products with few requests, at once or in the background.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 
+use crate::writers::Writers;
 use crate::{
     Batch, DataStore, Descriptor, EventsError, ItemType, Overwrite, Parent, ProductId, ProductName,
     Written,
@@ -35,7 +35,8 @@ impl Default for BatchOptions {
 /// Containers and products that are collected, for each target of the store by itself, and written when there are many.
 ///
 /// What was not written is written by [`finish`](Self::finish) or [`flush`](Self::flush); a batch that is dropped is
-/// written as well, and as nobody hears of errors then, they go to standard error.
+/// written as well, and as nobody hears of errors then, they go to standard error. Of two products of one key the later
+/// counts, also if threads write them.
 #[derive(Debug)]
 pub struct WriteBatch {
     store: DataStore,
@@ -196,127 +197,5 @@ impl Drop for WriteBatch {
         {
             eprintln!("femtobarn: a batch of an event store was not written: {error}");
         }
-    }
-}
-
-/// Threads that write batches.
-#[derive(Debug)]
-struct Writers {
-    shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
-    /// How many batches may wait.
-    most: usize,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    waiting: std::collections::VecDeque<Batch>,
-    n_writing: usize,
-    has_ended: bool,
-    /// What could not be written, until it is tried again.
-    failed: Vec<Batch>,
-    written: Written,
-    error: Option<EventsError>,
-}
-
-impl Writers {
-    fn start(store: &DataStore, n: usize) -> Self {
-        let shared = Arc::<Shared>::default();
-        let thread = || {
-            let (store, shared) = (store.clone(), shared.clone());
-            thread::spawn(move || write_until_ended(&store, &shared))
-        };
-        Self {
-            threads: (0..n).map(|_| thread()).collect(),
-            shared: shared.clone(),
-            most: 2 * n,
-        }
-    }
-
-    /// Hands over a batch; waits while too many do.
-    fn push(&self, batch: Batch) -> Result<(), EventsError> {
-        let mut state = self.shared.lock();
-        while state.waiting.len() >= self.most {
-            state = self.shared.wait(state);
-        }
-        state.waiting.push_back(batch);
-        self.shared.changed.notify_all();
-        // What went wrong is told as soon as somebody can hear of it.
-        state.error.take().map_or(Ok(()), Err)
-    }
-
-    /// Has what could not be written tried once more.
-    fn try_again(&self) {
-        let mut state = self.shared.lock();
-        let failed = std::mem::take(&mut state.failed);
-        state.waiting.extend(failed);
-        self.shared.changed.notify_all();
-    }
-
-    /// Waits until all is written; gives what came of it.
-    fn wait(&self) -> (Written, Option<EventsError>) {
-        let mut state = self.shared.lock();
-        while state.n_writing > 0 || !state.waiting.is_empty() {
-            state = self.shared.wait(state);
-        }
-        (std::mem::take(&mut state.written), state.error.take())
-    }
-}
-
-impl Drop for Writers {
-    fn drop(&mut self) {
-        self.shared.lock().has_ended = true;
-        self.shared.changed.notify_all();
-        for thread in self.threads.drain(..) {
-            let _ = thread.join(); // one that panicked has printed why
-        }
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn wait<'a>(
-        &self,
-        state: std::sync::MutexGuard<'a, State>,
-    ) -> std::sync::MutexGuard<'a, State> {
-        self.changed
-            .wait(state)
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn write_until_ended(store: &DataStore, shared: &Shared) {
-    let mut state = shared.lock();
-    loop {
-        let Some(batch) = state.waiting.pop_front() else {
-            if state.has_ended {
-                return;
-            }
-            state = shared.wait(state);
-            continue;
-        };
-        state.n_writing += 1;
-        drop(state);
-        shared.changed.notify_all();
-        let written = store.write(&batch);
-        state = shared.lock();
-        state.n_writing -= 1;
-        match written {
-            Ok(written) => state.written.kept.extend(written.kept),
-            Err(error) => {
-                state.failed.push(batch);
-                state.error.get_or_insert(error);
-            }
-        }
-        shared.changed.notify_all();
     }
 }

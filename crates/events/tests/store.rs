@@ -331,6 +331,40 @@ fn nothing_is_written_to_a_dataset_that_was_deleted() {
 }
 
 #[test]
+fn of_a_product_that_threads_write_twice_the_later_counts() {
+    over_each(|store| {
+        let run = store.root().create_dataset("a").unwrap().create(1).unwrap();
+        for (max_items, overwrite, expected) in [
+            (1, Overwrite::Replace, 39u8),
+            (7, Overwrite::Replace, 39),
+            (1, Overwrite::Keep, 0),
+        ] {
+            let options = BatchOptions {
+                max_items,
+                overwrite,
+                threads: 4,
+                ..BatchOptions::default()
+            };
+            for round in 0..50 {
+                let label = name(&format!("{max_items} {overwrite:?} {round}"));
+                let mut batch = WriteBatch::new(&store, options);
+                for n in 0..40 {
+                    for subrun in 0..3 {
+                        let subrun = run.child(subrun).unwrap().descriptor();
+                        batch.store(subrun, &label, &[n]).unwrap();
+                    }
+                }
+                batch.finish().unwrap();
+                for subrun in 0..3 {
+                    let found = run.child(subrun).unwrap().load(&label).unwrap();
+                    assert_eq!(found, Some(vec![expected]), "{label:?}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
 fn batches_write_all_there_is_at_once_or_in_the_background() {
     over_each(|store| {
         let dataset = store.root().create_dataset("a").unwrap();
