@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -234,6 +235,20 @@ def test_files_of_servers_are_exported_and_read(dataset: fb.DataSet, tmp_path: P
     finally:
         server.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_program_makes_no_store_of_a_redis_by_reading(redis: Callable[[], int], tmp_path: Path) -> None:
+    url = f"redis://127.0.0.1:{redis()}/?prefix={tmp_path.name}:"
+    command = [sys.executable, "-c", "import sys; from femtobarn._cli import main; sys.exit(main())"]
+    command += ["export", url, str(tmp_path / "a.root"), "--dataset", "a"]
+
+    def export() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+    for _ in range(2):
+        assert "there is no event store" in export().stderr
+    fb.DataStore.connect(url).root.create_dataset("a").create_run(1).create_subrun(1).create_event(1).store("x", 1.5)
+    assert export().stdout.startswith(f"{tmp_path / 'a.root'}: 1 event, 1 column")
 
 
 def test_an_empty_dataset_is_an_ntuple_without_entries(dataset: fb.DataSet, tmp_path: Path) -> None:

@@ -83,11 +83,20 @@ pub fn run(args: &StoreLsArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
     Ok(code::FINE)
 }
 
-/// A folder is opened to be read, whoever writes to it.
+/// A store is opened to be read: a folder whoever writes to it, and a Redis in which none is does not become one.
 pub fn to_read(store: &str) -> String {
-    match store.starts_with("dir:") && !store.contains("?mode=") {
-        true => format!("{store}?mode=r"),
-        false => store.into(),
+    let is_one_of = |schemes: &[&str]| schemes.iter().any(|scheme| store.starts_with(scheme));
+    let more = match store.contains('?') {
+        true => '&',
+        false => '?',
+    };
+    match store {
+        _ if store.contains("mode=") => store.into(),
+        _ if is_one_of(&["dir:"]) => format!("{store}?mode=r"),
+        _ if is_one_of(&["redis:", "rediss:", "valkey:", "valkeys:"]) => {
+            format!("{store}{more}mode=r")
+        }
+        _ => store.into(),
     }
 }
 

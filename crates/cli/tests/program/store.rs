@@ -146,6 +146,26 @@ fn what_is_deleted_of_a_store_is_said_and_gone() {
 }
 
 #[test]
+fn a_redis_does_not_become_a_store_by_being_looked_at() {
+    if !can_start_redis() {
+        return;
+    }
+    let servers = femtobarn_testkit::Servers::start("redis");
+    let url = format!("redis://127.0.0.1:{}", servers.port);
+    for args in [&["store", "ls", &url][..], &["store", "rm", &url, "x"]] {
+        for _ in 0..2 {
+            let error = failure(args, 3);
+            assert_eq!(error["kind"], "not-in-store");
+            let message = error["message"].as_str().unwrap();
+            assert!(message.contains("no event store"), "{message}");
+        }
+    }
+    let url = format!("{url}/?prefix=x:");
+    DataStore::connect(&url, ObjectOptions::default()).unwrap();
+    assert_eq!(good(&["store", "ls", &url]), "no datasets\n");
+}
+
+#[test]
 fn a_store_is_no_file() {
     for url in ["dir:/tmp/no/store", "redis://user:hidden@127.0.0.1:1"] {
         for verb in ["ls", "info"] {
