@@ -187,9 +187,7 @@ def _export(given: dict[str, Any]) -> tuple[str, Any]:
 
 def _connected(url: str) -> DataStore:
     """Open a store to be read: one in a folder, whoever writes to it; a Redis in which none is does not become one."""
-    if url.startswith(("redis:", "rediss:", "valkey:", "valkeys:")) and "mode=" not in url:
-        return DataStore.connect(f"{url}{'&' if '?' in url else '?'}mode=r")
-    return DataStore.connect(url, mode="r" if url.startswith("dir:") else "a")
+    return DataStore.connect(url, mode="r")
 
 
 _VERBS: dict[str, Callable[[dict[str, Any]], tuple[str, Any]]] = {

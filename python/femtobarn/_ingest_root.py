@@ -51,6 +51,7 @@ def chunks(
     step: str | SupportsIndex = "64 MiB",
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    left_out: dict[str, str] | None = None,
 ) -> Iterator[Chunk]:
     """Read an RNTuple or a TTree as events with products: each field at the top is one, with its type in C++.
 
@@ -82,6 +83,8 @@ def chunks(
         Number of threads for reading.
     storage_options : dict, optional
         Settings of how the server is asked, as for `open`.
+    left_out : dict, optional
+        Gets the fields that were wanted and cannot be read, and why.
 
     Returns
     -------
@@ -107,6 +110,8 @@ def chunks(
     plan = _plan(path, tree, fields, drop, (run, subrun, event), collections, namespace, threads, storage_options)
     plan.ntuple._warn_of_unreadable()
     plan.ntuple._warn_of_left_out()
+    if left_out is not None and fields is None:  # one that is named is an error
+        left_out |= {name: why for name, why in plan.ntuple.skipped if not fits(name, patterns("drop", drop))}
     if _fields(plan.numbers[2:]):  # others are counted
         _check_events(plan.ntuple, plan.numbers)
     return _read(plan, step)

@@ -165,11 +165,12 @@ def read(source: Source, options: Options) -> Iterator[Part | Done]:
         raise UsageError(f"{source.path}: groups are those of HDF5 files; fields chooses those of this ROOT file")
     given = _of_root(source, options)
     file = {name: given[name] for name in ("tree", "storage_options")}
-    for chunk in _ingest_root.chunks(source.path, **given):
+    left_out: dict[str, str] = {}
+    for chunk in _ingest_root.chunks(source.path, **given, left_out=left_out):
         yield Part(source.number, chunk, 0.0)
     for above in _ingest_root.above(source.path, **file):
         yield Part(source.number, above, 0.0)
-    yield Done(source.number, {}, {})
+    yield Done(source.number, left_out, {})
 
 
 def _of_root(source: Source, options: Options) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import multiprocessing
 import os
 import pickle
@@ -986,6 +987,26 @@ def test_dicts_come_back_or_are_refused(store: fb.DataStore) -> None:
         with pytest.raises(fb.UsageError, match=r"product 'e' cannot be stored as msgpack .*typename='pickle'"):
             event.store("e", value)
     assert event.products("e") == []
+
+
+def test_stores_of_all_kinds_are_opened_to_be_read(store: fb.DataStore, tmp_path: Path) -> None:
+    event_of(store).store("x", 1.5)
+    if store.url == "memory:":
+        with pytest.raises(fb.UsageError, match="a store in memory is not opened to be read only"):
+            fb.DataStore.connect("memory:", mode="r")
+        return
+    url = store.url
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"url": url}))
+    for place in (url, config):
+        with fb.DataStore.connect(place, mode="r") as reader:
+            event = reader["fermilab/nova"][43][56][25]
+            assert event.load("x") == 1.5
+            with pytest.raises(fb.UsageError, match="was opened to be read"):
+                event.store("x", 2.5)
+    config.write_text(json.dumps({"url": url.replace("prefix=", "prefix=other") if "?" in url else f"{url}-other"}))
+    with pytest.raises(fb.KeyNotFoundError, match="no event store"):
+        fb.DataStore.connect(config, mode="r")
 
 
 def test_a_class_that_no_product_has_is_forgotten(store: fb.DataStore) -> None:

@@ -340,9 +340,14 @@ def test_several_branches_that_cannot_be_read_are_one_error(dataset: fb.DataSet,
     ):
         fb.ingest(path, dataset, **given)
     assert _as_options(str(told.value)).endswith("--drop 'Electron,Muon,AllMuon'")
-    drop = ["Electron", "Muon", "AllMuon", "Photon"]
+    drop = ["Electron", "Muon", "AllMuon"]
     with pytest.warns(fb.UnreadableWarning, match="'Photon'"):
-        assert fb.ingest(path, dataset, drop=drop, **given).events == 100
+        report = fb.ingest(path, dataset, drop=drop, **given)
+    assert report.events == 100
+    assert list(report.left_out) == ["Photon"]
+    assert "left out: Photon: " in str(report)
+    with pytest.warns(fb.UnreadableWarning, match="'Photon'"):
+        assert fb.ingest(path, dataset, drop=[*drop, "Photon"], again=True, **given).left_out == {}
 
 
 def test_second_branches_of_one_name_become_products(dataset: fb.DataSet, tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use femtobarn::events::local::{self, LocalNode, LocalOptions, LocalStatus, Role};
-use femtobarn::events::{DataStore, EventsError, ObjectOptions, connect, objects_moved};
+use femtobarn::events::{
+    DataStore, EventsError, ObjectOptions, connect, connect_to_read, objects_moved,
+};
 use femtobarn::products::Types;
 use serde_json::{Value, json};
 
@@ -59,8 +61,14 @@ fn down(path: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
     Ok(code::FINE)
 }
 
+/// Opens a store to be changed, which is not made if it is not there.
+pub fn existing(store: &str) -> Result<DataStore, EventsError> {
+    connect_to_read(store)?;
+    DataStore::connect(store, ObjectOptions::default())
+}
+
 fn sweep(args: &StoreSweepArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
-    let store = DataStore::connect(&args.store, ObjectOptions::default())?;
+    let store = existing(&args.store)?;
     let Some(objects) = store.objects() else {
         let message = format!("{}: no large products are beside this store", store.url());
         return Err(Failure::new(code::USAGE, "usage", message));
@@ -101,6 +109,7 @@ fn sweep(args: &StoreSweepArgs, json: bool, out: &mut Output<'_>) -> Result<i32,
 }
 
 fn moved(args: &StoreMovedArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
+    connect_to_read(&args.store)?;
     let backend = connect(&args.store)?;
     let before = objects_moved(&*backend, &args.objects)?;
     backend.flush()?;
@@ -123,7 +132,7 @@ fn forget_class(
     json: bool,
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
-    let store = DataStore::connect(&args.store, ObjectOptions::default())?;
+    let store = existing(&args.store)?;
     Types::new(&store).forget(&args.class)?;
     store.flush()?;
     if json {

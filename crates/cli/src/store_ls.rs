@@ -51,7 +51,7 @@ impl Survey {
 }
 
 pub fn run(args: &StoreLsArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
-    let store = DataStore::connect(&to_read(&args.store), ObjectOptions::default())?;
+    let store = DataStore::connect_to_read(&args.store, ObjectOptions::default())?;
     let Some(path) = &args.path else {
         return datasets(&store, json, out);
     };
@@ -81,23 +81,6 @@ pub fn run(args: &StoreLsArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
     write_parts(item.item_type(), &parts, out)?;
     write_products(&survey, out)?;
     Ok(code::FINE)
-}
-
-/// A store is opened to be read: a folder whoever writes to it, and a Redis in which none is does not become one.
-pub fn to_read(store: &str) -> String {
-    let is_one_of = |schemes: &[&str]| schemes.iter().any(|scheme| store.starts_with(scheme));
-    let more = match store.contains('?') {
-        true => '&',
-        false => '?',
-    };
-    match store {
-        _ if store.contains("mode=") => store.into(),
-        _ if is_one_of(&["dir:"]) => format!("{store}?mode=r"),
-        _ if is_one_of(&["redis:", "rediss:", "valkey:", "valkeys:"]) => {
-            format!("{store}{more}mode=r")
-        }
-        _ => store.into(),
-    }
 }
 
 /// The container of these numbers, each in that of the one before.

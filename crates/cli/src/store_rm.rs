@@ -2,13 +2,14 @@
 
 use std::io::Write;
 
-use femtobarn::events::{DataSet, DataStore, EventsError, Item, ItemType, ObjectOptions};
+use femtobarn::events::{DataSet, EventsError, Item, ItemType};
 use serde_json::json;
 
 use crate::args::StoreRmArgs;
 use crate::failure::{Failure, code};
 use crate::output::Output;
-use crate::store_ls::{Survey, found, look, to_read};
+use crate::store::existing;
+use crate::store_ls::{Survey, found, look};
 use crate::table::printable;
 use crate::units;
 
@@ -17,9 +18,7 @@ pub fn run(args: &StoreRmArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
         let message = "a dataset in the store is deleted, as fermilab/nova: name it";
         return Err(Failure::new(code::USAGE, "usage", message));
     }
-    // Read first, as a store that is not there is not to be made.
-    DataStore::connect(&to_read(&args.store), ObjectOptions::default())?.close();
-    let store = DataStore::connect(&args.store, ObjectOptions::default())?;
+    let store = existing(&args.store)?;
     let dataset = store.root().dataset(&args.path)?;
     let item = found(&dataset, &args.numbers)?;
     let what = shown(args, &dataset);

@@ -10,7 +10,8 @@ use femtobarn_io::units::parse_bytes;
 use serde_json::{Map, Value};
 
 use crate::backend::redis_settings::{Address, NAMES, Settings, unknown};
-use crate::{Backend, EventsError, RedisBackend, connect};
+use crate::connect::open;
+use crate::{Backend, EventsError, Mode, RedisBackend};
 
 /// What it may have of any store.
 const OF_ALL: [&str; 4] = ["url", "objects", "objects_over", "comment"];
@@ -102,15 +103,14 @@ impl Config {
         self.objects_over
     }
 
-    /// Connects to what keeps the store.
-    ///
-    /// # Errors
-    ///
-    /// As [`connect`].
-    pub fn connect(self) -> Result<Arc<dyn Backend>, EventsError> {
+    /// Connects to what keeps the store, in a mode if one is wanted.
+    pub(crate) fn connect(self, wanted: Option<Mode>) -> Result<Arc<dyn Backend>, EventsError> {
         match self.place {
-            Place::Redis(settings) => Ok(RedisBackend::connect_with(*settings)?),
-            Place::Url(url) => connect(&url),
+            Place::Redis(mut settings) => {
+                settings.mode = wanted.unwrap_or(settings.mode);
+                Ok(RedisBackend::connect_with(*settings)?)
+            }
+            Place::Url(url) => open(&url, wanted),
         }
     }
 }

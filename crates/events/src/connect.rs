@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::backend::redis_settings::{shown, unknown};
+use crate::backend::redis_settings::{Settings, shown, unknown};
 use crate::{Backend, Config, EventsError, MemoryBackend, Mode, RedisBackend, open_dir};
 
 /// What a URL of a store begins with.
@@ -25,19 +25,40 @@ static NAMED: Mutex<BTreeMap<String, Arc<MemoryBackend>>> = Mutex::new(BTreeMap:
 ///
 /// If it is none of these, and if there is no such store and none can be made.
 pub fn connect(store: &str) -> Result<Arc<dyn Backend>, EventsError> {
+    open(store, None)
+}
+
+/// Connects to a store that is there, to read it only, whatever its URL says of that.
+///
+/// # Errors
+///
+/// As [`connect`]; and of one in memory, which nobody else would write.
+pub fn connect_to_read(store: &str) -> Result<Arc<dyn Backend>, EventsError> {
+    open(store, Some(Mode::Read))
+}
+
+/// Connects, in a mode if one is wanted.
+pub(crate) fn open(store: &str, wanted: Option<Mode>) -> Result<Arc<dyn Backend>, EventsError> {
     let (scheme, rest) = match store.split_once(':') {
-        _ if is_config(store) => return Config::read(Path::new(store))?.connect(),
+        _ if is_config(store) => return Config::read(Path::new(store))?.connect(wanted),
         Some(parts) => parts,
         None => ("", store),
     };
     match scheme {
+        "memory" if wanted.is_some() => Err(EventsError::Usage {
+            what: format!("{store}: a store in memory is not opened to be read only"),
+        }),
         "memory" if rest.is_empty() => Ok(Arc::new(MemoryBackend::new(store))),
         "memory" => Ok(named(store)),
         "dir" => {
             let (path, mode) = folder(store, rest)?;
-            Ok(open_dir(Path::new(path), mode)?)
+            Ok(open_dir(Path::new(path), wanted.unwrap_or(mode))?)
         }
-        "redis" | "rediss" | "valkey" | "valkeys" => Ok(RedisBackend::connect(store)?),
+        "redis" | "rediss" | "valkey" | "valkeys" => {
+            let mut settings = Settings::parse(store)?;
+            settings.mode = wanted.unwrap_or(settings.mode);
+            Ok(RedisBackend::connect_with(settings)?)
+        }
         _ => Err(EventsError::Url {
             url: match store {
                 "" => "nothing (\"\")".into(),

@@ -42,7 +42,7 @@ pub use backend::{
 pub use batch::{Batch, Items, Overwrite, Products};
 pub use chunks::{EventChunk, EventChunks};
 pub use config::Config;
-pub use connect::connect;
+pub use connect::{connect, connect_to_read};
 pub use entry::DataSetEntry;
 pub use error::EventsError;
 pub use item::{Children, DataSet, DataSets, FILE_NOTES, Item};

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::connect::is_config;
+use crate::connect::{self, is_config};
 use crate::objects::{Beside, visit_inline};
 use crate::{
-    Backend, Batch, Config, DataSet, DataSetPath, Descriptor, EventsError, ObjectOptions,
-    Overwrite, Parent, ProductId, ProductName, Session, Swept, Uuid, Wanted, Written, connect,
+    Backend, Batch, Config, DataSet, DataSetPath, Descriptor, EventsError, Mode, ObjectOptions,
+    Overwrite, Parent, ProductId, ProductName, Session, Swept, Uuid, Wanted, Written,
 };
 
 /// An event store. Clones are the same store.
@@ -39,14 +39,27 @@ impl DataStore {
         }
     }
 
-    /// Connects to a store as [`connect`] does, with large products where it is said, or where the store has noted.
+    /// Connects to a store as [`connect`](crate::connect) does, with large products where it is said, or where the store has noted.
     ///
     /// # Errors
     ///
-    /// Those of [`connect`], and if another place was noted.
+    /// Those of [`connect`](crate::connect), and if another place was noted.
     pub fn connect(store: &str, options: ObjectOptions) -> Result<Self, EventsError> {
+        Self::open(store, options, None)
+    }
+
+    /// Connects to a store that is there as [`connect_to_read`](crate::connect_to_read) does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`connect_to_read`](crate::connect_to_read).
+    pub fn connect_to_read(store: &str, options: ObjectOptions) -> Result<Self, EventsError> {
+        Self::open(store, options, Some(Mode::Read))
+    }
+
+    fn open(store: &str, options: ObjectOptions, mode: Option<Mode>) -> Result<Self, EventsError> {
         if !is_config(store) {
-            return Self::with_objects(connect(store)?, options);
+            return Self::with_objects(connect::open(store, mode)?, options);
         }
         let config = Config::read(Path::new(store))?;
         let options = ObjectOptions {
@@ -54,7 +67,7 @@ impl DataStore {
             over: options.over.or_else(|| config.objects_over()),
             ..options
         };
-        Self::with_objects(config.connect()?, options)
+        Self::with_objects(config.connect(mode)?, options)
     }
 
     /// The store that a backend keeps, with large products where it is said, or where it has noted.

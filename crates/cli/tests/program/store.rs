@@ -142,6 +142,9 @@ fn what_is_deleted_of_a_store_is_said_and_gone() {
     // nothing is made by looking for it
     let other = format!("dir:{}", folder.path().join("other").display());
     failure(&["store", "rm", &other, "x"], 3);
+    failure(&["store", "sweep", &other], 3);
+    failure(&["store", "moved", &other, "/tmp"], 3);
+    failure(&["store", "forget-class", &other, "X"], 3);
     assert!(!folder.path().join("other").exists());
 }
 

@@ -162,15 +162,9 @@ impl Store {
             over: objects_over,
             settings,
         };
-        let store = detached(py, || match (url.strip_prefix("dir:"), read_only) {
-            (Some(path), true) => {
-                DataStore::with_objects(open_dir(Path::new(path), Mode::Read)?, options)
-            }
-            (None, true) => {
-                let what = format!("{url}: only a store in a folder is opened to be read alone");
-                Err(EventsError::Usage { what })
-            }
-            (_, false) => DataStore::connect(url, options),
+        let store = detached(py, || match read_only {
+            true => DataStore::connect_to_read(url, options),
+            false => DataStore::connect(url, options),
         })?;
         let types = Arc::new(Types::new(&store));
         Ok(Self { store, types })
