@@ -71,10 +71,13 @@ public:
         }
     }
 
-    /// What went wrong until the last wait().
-    const std::vector<std::string> &errors() const {
-        static const std::vector<std::string> none;
-        return m_impl ? m_impl->errors : none;
+    /// What has gone wrong until now. A copy, as other threads may add to it.
+    const std::vector<std::string> errors() const {
+        if (!m_impl) {
+            return {};
+        }
+        const std::lock_guard<std::mutex> lock(m_impl->mutex);
+        return m_impl->errors;
     }
 
     /// Numbers of its threads.

@@ -9,6 +9,7 @@
 
 #include <map>
 #include <sstream>
+#include <thread>
 
 using namespace hepnos;
 
@@ -275,6 +276,30 @@ static void batches_are_seen_when_they_are_flushed() {
     THROWS(Exception, "not valid", none.activateStatistics());
 }
 
+// A label that is too long is none, which an engine tells by errors().
+static void errors_are_read_while_others_add_to_them(DataSet dataset) {
+    AsyncEngine async(store, 1);
+    const auto &before = async.errors();
+    Run run = dataset.createRun(7);
+    const std::string label(2000, 'l');
+    std::thread other([&] {
+        for (unsigned i = 0; i < 3000; ++i) {
+            run.store(async, label, i);
+        }
+    });
+    std::size_t n = 0;
+    while (n < 3000) {
+        std::size_t found = 0;
+        for (auto &error : async.errors()) {
+            found += error.find("more than") != std::string::npos;
+        }
+        CHECK(found >= n);
+        n = found;
+    }
+    other.join();
+    CHECK(before.empty());
+}
+
 static void engines_write_in_the_background() {
     DataSet dataset = store.root().createDataSet("engines");
     for (const std::size_t threads : {0, 1, 3}) {
@@ -292,6 +317,7 @@ static void engines_write_in_the_background() {
         }
         CHECK(n == 3000);
     }
+    errors_are_read_while_others_add_to_them(dataset);
     AsyncEngine none;
     none.wait();
     CHECK(!none.valid() && none.errors().empty() && dataset.createRun(none, 77).valid() &&
