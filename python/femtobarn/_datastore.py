@@ -175,8 +175,8 @@ class DataStore:
             ``memory:``, whose content ends with the process; ``dir:PATH``, a folder on a disk of this machine;
             ``redis://host:port``, a Redis or a cluster of it; a path that ends in ``.json``, which says where it is.
         mode : str
-            "a" to read and write, "r" to read only, of a store that is there. One process at a time writes to a folder; any
-            number read it.
+            "a" to read and write, "r" to read only, of a store that is there. One process at a time writes to a folder,
+            and any number read it.
         objects : str or path, optional
             Where large products are: a folder, or ``s3://bucket/prefix``. The store notes it, so that it is said once.
         objects_over : int or str, optional

@@ -104,6 +104,8 @@ pub enum StoreAction {
     Ls(StoreLsArgs),
     /// Delete a dataset, or with --run, --subrun and --event one of those, with all that is in it; says what that was
     Rm(StoreRmArgs),
+    /// Read everything in a store, and say what is damaged; exit code 1 if something is
+    Verify(StoreVerifyArgs),
     /// Delete objects beside a store that no product refers to, as crashes leave them
     Sweep(StoreSweepArgs),
     /// Say that the objects beside a store were moved to another place, with their names
@@ -151,6 +153,13 @@ pub struct StoreRmArgs {
     /// Only its products of this label: those of the dataset, run, subrun or event itself, not of what is in it
     #[arg(long, value_name = "LABEL")]
     pub product: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct StoreVerifyArgs {
+    /// The store: dir:PATH, redis://HOST:PORT, or the path of a configuration
+    #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
+    pub store: String,
 }
 
 #[derive(Debug, Args)]

@@ -38,6 +38,7 @@ mod stats;
 mod store;
 mod store_ls;
 mod store_rm;
+mod store_verify;
 mod table;
 mod target;
 mod units;

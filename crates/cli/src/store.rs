@@ -16,7 +16,7 @@ use crate::failure::{Failure, code};
 use crate::output::Output;
 use crate::table::{Table, printable};
 use crate::units;
-use crate::{store_ls, store_rm};
+use crate::{store_ls, store_rm, store_verify};
 
 pub fn run(action: &StoreAction, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
     match action {
@@ -25,6 +25,7 @@ pub fn run(action: &StoreAction, json: bool, out: &mut Output<'_>) -> Result<i32
         StoreAction::Status(args) => status(&args.path, json, out),
         StoreAction::Ls(args) => store_ls::run(args, json, out),
         StoreAction::Rm(args) => store_rm::run(args, json, out),
+        StoreAction::Verify(args) => store_verify::run(args, json, out),
         StoreAction::Sweep(args) => sweep(args, json, out),
         StoreAction::Moved(args) => moved(args, json, out),
         StoreAction::ForgetClass(args) => forget_class(args, json, out),

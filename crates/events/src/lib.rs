@@ -28,6 +28,7 @@ mod seal;
 mod session;
 mod store;
 mod uuid;
+mod verify;
 mod write_batch;
 mod writers;
 
@@ -57,4 +58,5 @@ pub use queue::{Queue, QueueMode, Taken};
 pub use session::Session;
 pub use store::{DataStore, VisitProduct};
 pub use uuid::Uuid;
+pub use verify::Verified;
 pub use write_batch::{BatchOptions, WriteBatch};

@@ -1,5 +1,6 @@
 //! A store, whatever keeps it.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -232,6 +233,11 @@ impl DataStore {
             expected: "a note of where large products are, as there are some".into(),
             found: "none".into(),
         })
+    }
+
+    /// The objects beside it, with their sizes.
+    pub(crate) fn object_sizes(&self) -> Result<HashMap<String, u64>, EventsError> {
+        self.noted()?.sizes()
     }
 
     /// Removes products of one event, or of the parent itself: that of a name, or all.

@@ -473,6 +473,66 @@ fn objects_that_were_moved_are_found(
     assert_eq!(error.kind(), "not-in-store", "{error}");
 }
 
+#[test]
+fn what_is_damaged_in_a_store_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let base = folder.path().join("objects");
+    let backend = open_dir(&path, Mode::Append).unwrap();
+    let store = DataStore::with_objects(backend.clone(), options(base.to_str().unwrap())).unwrap();
+    let run = run(&store);
+    let subrun = run.create(2).unwrap();
+    for n in 0..3 {
+        let event = subrun.create(n).unwrap();
+        event
+            .store(&name("small"), b"12345", Overwrite::Keep)
+            .unwrap();
+        event
+            .store(&name("large"), &content(2000), Overwrite::Keep)
+            .unwrap();
+    }
+    run.store(&name("own"), b"1", Overwrite::Keep).unwrap();
+    let whole = store.verify().unwrap();
+    let counts = (
+        whole.n_containers,
+        whole.n_products,
+        whole.n_objects,
+        whole.n_bytes,
+    );
+    assert_eq!(counts, (7, 7, 3, 3 * 2005 + 1));
+    assert_eq!((whole.n_damaged, whole.damaged.len()), (0, 0));
+    // Objects that are gone or cut, a value that is none, and one that was changed.
+    let objects = files(&base);
+    fs::remove_file(&objects[0]).unwrap();
+    fs::write(&objects[1], b"cut").unwrap();
+    drop((store, run, subrun, backend));
+    let data = path.join("data.mdb");
+    let mut bytes = fs::read(&data).unwrap();
+    let n = bytes.len() - 5;
+    let places: Vec<_> = (0..n)
+        .filter(|at| bytes[*at..].starts_with(b"12345"))
+        .collect();
+    for at in places {
+        bytes[at] = b'!';
+    }
+    fs::write(&data, bytes).unwrap();
+    let store = DataStore::with_objects(
+        open_dir(&path, Mode::Read).unwrap(),
+        ObjectOptions::default(),
+    );
+    let found = store.unwrap().verify().unwrap();
+    assert_eq!((found.n_products, found.n_damaged), (7, 5));
+    let said = found.damaged.join("\n");
+    for expected in [
+        "event 0 is object",
+        "which is not there",
+        "which has 3 bytes, and not 2000",
+        "\"small#bytes\" of run 1, subrun 2, event 2 is damaged: expected checksum",
+    ] {
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
 /// Two stores in one folder would sweep each other's objects; a copy of a store would delete the original's.
 #[test]
 fn a_place_of_objects_belongs_to_one_store() {

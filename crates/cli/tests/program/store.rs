@@ -7,6 +7,58 @@ use serde_json::json;
 
 use crate::support::{document, failure, fb, good};
 
+/// LMDB trusts its pages: a size that is none leads out of the file, and the process that reads there gets a signal.
+#[test]
+fn a_store_is_verified_whatever_its_damage_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("dir:{}", folder.path().join("store").display());
+    let store = DataStore::connect(&url, ObjectOptions::default()).unwrap();
+    let run = store.root().create_dataset("a").unwrap().create(1).unwrap();
+    let overwrite = femtobarn::events::Overwrite::default();
+    for (label, size) in [("large", 100_000), ("small", 50)] {
+        let name = ProductName::new(label, "bytes").unwrap();
+        run.store(&name, &vec![0x5a; size], overwrite).unwrap();
+    }
+    drop((store, run));
+    let said = good(&["store", "verify", &url]);
+    assert_eq!(
+        said,
+        "2 containers, 2 products (100 kB), 0 beside the store: all as they were stored\n"
+    );
+    let data = folder.path().join("store/data.mdb");
+    let whole = std::fs::read(&data).unwrap();
+    let damaged = |key: &[u8], at: isize, bytes: &[u8]| {
+        let mut file = whole.clone();
+        let places = (0..file.len()).filter(|place| whole[*place..].starts_with(key));
+        for place in places {
+            let place = place.checked_add_signed(at).unwrap();
+            file[place..place + bytes.len()].copy_from_slice(bytes);
+        }
+        std::fs::write(&data, file).unwrap();
+    };
+    damaged(b"small#bytes", 11, b"other");
+    let done = fb(&["store", "verify", &url]);
+    assert_eq!(done.code, 1, "{}", done.err);
+    let expected = "product \"small#bytes\" of run 1 is damaged: expected checksum";
+    assert!(done.out.starts_with(expected), "{}", done.out);
+    assert!(done.out.contains("DAMAGED: 1"), "{}", done.out);
+    let found: serde_json::Value =
+        serde_json::from_str(&fb(&["store", "verify", &url, "--json"]).out).unwrap();
+    assert_eq!(
+        (&found["products"], &found["damaged"]),
+        (&json!(2), &json!(1))
+    );
+    // The size of the value stands in 4 bytes before what else a node has, and the key.
+    damaged(b"large#bytes", -48, &[0xff, 0xff, 0xff, 0x7f]);
+    let done = fb(&["store", "verify", &url]);
+    assert_eq!(done.code, 4, "{} {}", done.out, done.err);
+    assert!(
+        done.err.contains("ended the process by signal"),
+        "{}",
+        done.err
+    );
+}
+
 #[test]
 fn what_is_in_a_store_is_listed() {
     let folder = tempfile::tempdir().unwrap();

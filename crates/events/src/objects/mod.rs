@@ -13,7 +13,7 @@ mod owner;
 mod sweep;
 mod write;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
@@ -21,12 +21,11 @@ use femtobarn_io::{IoError, ObjectFolder, Settings};
 use serde_json::{Value, json};
 
 pub use load::visit_inline;
-pub use name::BESIDE;
+pub use name::{BESIDE, Reference};
 pub use sweep::Swept;
 
 use crate::seal::unseal;
 use crate::{Backend, Descriptor, EventsError, Parent, ProductId, ProductName, Wanted};
-use name::Reference;
 
 /// Where the place is noted.
 const NOTE: &str = "objects";
@@ -136,6 +135,17 @@ impl Beside {
     /// More bytes than which make a product an object.
     pub fn over(&self) -> u64 {
         self.over
+    }
+
+    /// The objects that there are, with their sizes.
+    pub fn sizes(&self) -> Result<HashMap<String, u64>, EventsError> {
+        let found = self.folder.list().map_err(|source| EventsError::Objects {
+            url: self.url.clone(),
+            doing: "list the objects beside the store",
+            source,
+        })?;
+        let pairs = found.into_iter().map(|object| (object.name, object.size));
+        Ok(pairs.collect())
     }
 
     /// Notes that products of a name may be objects.
