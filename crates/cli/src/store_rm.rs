@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use femtobarn::events::{DataSet, EventsError, Item, ItemType};
+use femtobarn::events::{DataSet, DataStore, EventsError, Item, ItemType};
 use serde_json::json;
 
 use crate::args::StoreRmArgs;
@@ -19,7 +19,11 @@ pub fn run(args: &StoreRmArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
         return Err(Failure::new(code::USAGE, "usage", message));
     }
     let store = existing(&args.store)?;
-    let dataset = store.root().dataset(&args.path)?;
+    let is_whole = args.numbers.run.is_none() && args.product.is_none();
+    let dataset = match store.root().dataset(&args.path) {
+        Err(EventsError::NotFound { .. }) if is_whole => return rest(&store, args, json, out),
+        found => found?,
+    };
     let item = found(&dataset, &args.numbers)?;
     let what = shown(args, &dataset);
     if let Some(label) = &args.product {
@@ -45,6 +49,22 @@ pub fn run(args: &StoreRmArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
     }
     store.flush()?;
     tell(&what, item.item_type(), n_datasets, &survey, json, out)?;
+    Ok(code::FINE)
+}
+
+/// Ends a deletion that was broken off.
+fn rest(
+    store: &DataStore,
+    args: &StoreRmArgs,
+    json: bool,
+    out: &mut Output<'_>,
+) -> Result<i32, Failure> {
+    store.root().delete_dataset(&args.path)?;
+    store.flush()?;
+    match json {
+        true => out.json(&json!({"container": args.path, "was_left": true}))?,
+        false => writeln!(out, "deleted what was left of {}", printable(&args.path))?,
+    }
     Ok(code::FINE)
 }
 

@@ -2,7 +2,7 @@
 
 use femtobarn_testkit::can_start_redis;
 
-use femtobarn::events::{DataStore, ObjectOptions, ProductName};
+use femtobarn::events::{DataSetEntry, DataStore, ObjectOptions, ProductName};
 use serde_json::json;
 
 use crate::support::{document, failure, fb, good};
@@ -198,6 +198,31 @@ fn what_is_deleted_of_a_store_is_said_and_gone() {
     failure(&["store", "moved", &other, "/tmp"], 3);
     failure(&["store", "forget-class", &other, "X"], 3);
     assert!(!folder.path().join("other").exists());
+}
+
+#[test]
+fn a_deletion_that_was_broken_off_is_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("dir:{}", folder.path().join("store").display());
+    let store = DataStore::connect(&url, ObjectOptions::default()).unwrap();
+    let dataset = store.root().create_dataset("a/b").unwrap();
+    dataset.create(1).unwrap();
+    let [live, deleting] =
+        [DataSetEntry::live, DataSetEntry::deleting].map(|of| of(dataset.uuid()));
+    let backend = store.backend();
+    backend
+        .replace_dataset(dataset.path(), live, Some(deleting))
+        .unwrap();
+    drop((dataset, store));
+    assert_eq!(document(&["store", "ls", &url, "a"])["datasets"], json!([]));
+    assert_eq!(
+        good(&["store", "rm", &url, "a/b"]),
+        "deleted what was left of a/b\n"
+    );
+    failure(&["store", "rm", &url, "a/b"], 3);
+    let store = DataStore::connect(&url, ObjectOptions::default()).unwrap();
+    let again = store.root().create_dataset("a/b").unwrap();
+    assert!(again.numbers(.., 10).unwrap().is_empty());
 }
 
 #[test]

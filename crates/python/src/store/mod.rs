@@ -11,15 +11,13 @@ pub use write_batch::WriteBatch;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arrow_array::Array;
 use femtobarn::events::{
     BatchOptions, DataSet, DataSetPath, DataStore, Descriptor, EventChunks, EventsError, Item,
-    LoadOptions, Loaded, Mode, ObjectOptions, Overwrite, ProductId, ProductName, QueueMode, Taken,
-    open_dir,
+    LoadOptions, Loaded, ObjectOptions, Overwrite, ProductId, ProductName, QueueMode, Taken,
 };
 use femtobarn::products::{self, ClassNote, Column, Described, Form, Member, Types};
 use femtobarn::rows::Columns;
