@@ -457,25 +457,25 @@ class _Job:
 
     def _alike(self, file: _File) -> str:
         """Say which files have a class as one has it whose class differs from that in the store."""
-        others = [one for one in self.todo if one is not file and one.source.kind == file.source.kind]
+        files = [one for one in self.todo if one.source.kind == file.source.kind]
         noted = self._store._core.classes
         classes = [
             (name, members)
             for name, members in classes_of(file.source, self._options).items()
             if (there := dict(noted(name)).get(name)) is not None and tuple(there) != members
         ]
-        alike, until = [file], time.monotonic() + _PATIENCE
-        for n, other in enumerate(others):
-            if time.monotonic() > until:
-                others = others[:n]
-                break
-            with contextlib.suppress(FemtobarnError):  # what is wrong with it is told when it is read
-                found = classes_of(other.source, self._options)
-                if all(found.get(name) == members for name, members in classes):
-                    alike.append(other)
-        paths = [_core.public_url(one.source.path) for one in alike]
+        paths, n, until = [], 0, time.monotonic() + _PATIENCE
+        for one in files:
+            if one is file:
+                paths.append(_core.public_url(one.source.path))
+            elif time.monotonic() < until:
+                n += 1
+                with contextlib.suppress(FemtobarnError):  # what is wrong with it is told when it is read
+                    found = classes_of(one.source, self._options)
+                    if all(found.get(name) == members for name, members in classes):
+                        paths.append(_core.public_url(one.source.path))
         more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
-        of = f"of {len(others) + 1} files that were looked at, " if others else ""
+        of = f"Of {n + 1} files that were looked at, " if n else ""
         return (
             f"{of}{plural(len(paths), 'file')} ha{'s' if len(paths) == 1 else 've'} it so, {', '.join(paths[:5])}{more}"
         )

@@ -159,7 +159,7 @@ def test_two_versions_of_a_class_go_into_two_namespaces(dataset: fb.DataSet, tmp
     said = str(caught.value)
     assert said.startswith(f"{paths[1]}: product 'Muon': ")
     assert "pt is double there and std::int64_t here; only here: eta; give" in said
-    assert f"of 3 files that were looked at, 2 files have it so, {paths[1]}, {paths[2]}: ingest these by" in said
+    assert f"Of 3 files that were looked at, 2 files have it so, {paths[1]}, {paths[2]}: ingest these by" in said
     assert "namespace='v2'" in said
     assert "drop=['nMuon', 'Muon_*']" in said
     report = fb.ingest([str(path) for path in paths[1:]], dataset, collections=True, namespace="v2")
