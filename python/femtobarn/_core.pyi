@@ -6,6 +6,7 @@ from typing import Any, final
 from femtobarn._core_types import ConvertTick, FieldRecord, FieldSpec, MergeTick, Node, Tick
 
 __all__ = [
+    "CLASSES_KNOWN_FOR",
     "FILE_NOTES",
     "SETTINGS",
     "SETTINGS_FOR_ALL",
@@ -217,6 +218,7 @@ class AttributeSet:
     def finish(self) -> None: ...
 
 __version__: str
+CLASSES_KNOWN_FOR: float
 FILE_NOTES: str
 SETTINGS: list[str]
 SETTINGS_FOR_ALL: list[str]

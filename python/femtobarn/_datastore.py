@@ -257,8 +257,9 @@ class DataStore:
     def forget_class(self, name: str) -> None:
         """Forget which members a class has, so that products may be stored whose class of this name has others.
 
-        The names of all products of the store are read. Queues are not looked at, nor what others store meanwhile; and
-        programs that are connected already still know the class as it was.
+        The names of all products of the store are read, and again after seven seconds: so long programs that are
+        connected may take the class for what it was, and nobody stores it. Queues are not looked at, nor products that
+        wait in batches of other programs.
 
         Parameters
         ----------

@@ -6,12 +6,14 @@ import dataclasses
 import functools
 import re
 import struct
+import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from femtobarn._core import CLASSES_KNOWN_FOR
 from femtobarn._libraries import optional
 from femtobarn._product_forms import As
 from femtobarn._product_types import (
@@ -54,9 +56,11 @@ _CODES = dict(zip(NUMBERS, "?bBhHiIqQfd", strict=True))
 _MOST_EXACT = 2**53  # up to which a double holds all integers
 _CLASS = re.compile(r"(?!std::)[A-Za-z_]\w*(::[A-Za-z_]\w*)*(<[\w:<>, ]+>)?", re.ASCII)
 
-# What each store has been seen to note of classes, which it keeps until `forget_class`
-_noted: weakref.WeakKeyDictionary[DataStore, set[tuple[type, str]]] = weakref.WeakKeyDictionary()
-_plain_classes: weakref.WeakKeyDictionary[DataStore, dict[str, _Plain | None]] = weakref.WeakKeyDictionary()
+# What each store has been seen to note of classes, and until when nobody gives these other members
+_noted: weakref.WeakKeyDictionary[DataStore, dict[tuple[type, str], float]] = weakref.WeakKeyDictionary()
+_plain_classes: weakref.WeakKeyDictionary[DataStore, dict[str, tuple[_Plain | None, float]]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 def kind_of(value: Any) -> Any:
@@ -105,8 +109,9 @@ def note_kind(store: DataStore, kind: Any, name: str | None = None, above: tuple
     if not is_dataclass_type(kind):
         return
     name = name or str(kind.__name__)
-    known = _noted.setdefault(store, set())
-    if (kind, name) in known:
+    known = _noted.setdefault(store, {})
+    now = time.monotonic()
+    if known.get((kind, name), 0) > now:
         return
     members = []
     for member, hint in hints_of(kind).items():
@@ -117,7 +122,7 @@ def note_kind(store: DataStore, kind: Any, name: str | None = None, above: tuple
         except UsageError as error:
             raise UsageError(f"member {member!r} of {kind.__name__}: {error}") from None
     store._core.note_class(name, members)
-    known.add((kind, name))
+    known[kind, name] = now + CLASSES_KNOWN_FOR
 
 
 def layout_of(store: DataStore, kind: Any, values: Sequence[Any], where: str) -> Any:
@@ -528,9 +533,12 @@ def _chosen(kind: type, plain: _Plain) -> Callable[[tuple[Any, ...]], dict[str, 
 def _noted_plain(store: DataStore, name: str) -> _Plain | None:
     """Return a class that the store has noted, if all its members are numbers."""
     known = _plain_classes.setdefault(store, {})
-    if name not in known:
+    now = time.monotonic()
+    plain, until = known.get(name, (None, 0))
+    if until <= now:
         members = dict(store._core.classes(name)).get(name)
         if members is None:
             return None
-        known[name] = _Plain.of((member, DTYPES.get(kind)) for member, kind in members)
-    return known[name]
+        plain = _Plain.of((member, DTYPES.get(kind)) for member, kind in members)
+        known[name] = plain, now + CLASSES_KNOWN_FOR
+    return plain

@@ -1031,6 +1031,32 @@ def test_a_class_that_no_product_has_is_forgotten(store: fb.DataStore) -> None:
         store.forget_class("Inner")
 
 
+def test_others_do_not_take_a_class_for_what_it_was() -> None:
+    """Another connection read values of the class that was noted anew as if they had the members of the old one."""
+    old = dataclasses.make_dataclass("T", [("a", float), ("b", int)])
+    new = dataclasses.make_dataclass("T", [("a", np.int32), ("b", np.int32)])
+    one, two = (fb.DataStore.connect("memory:forgotten") for _ in range(2))
+    event = event_of(one)
+    there = two["fermilab/nova"][43][56][25]
+    there.store("t", [old(1.5, 2)])
+    assert event.load("t").tolist() == there.load("t").tolist() == [{"a": 1.5, "b": 2}]
+    assert event.load("t", list[old]) == there.load("t", list[old]) == [old(1.5, 2)]
+    event.delete_product("t")
+    forgetting = threading.Thread(target=one.forget_class, args=["T"])
+    forgetting.start()
+    time.sleep(1)
+    with pytest.raises(fb.UsageError, match="class T is being forgotten, which takes some seconds: try again"):
+        event.store("t", [new(7, 8)])
+    forgetting.join()
+    event.store("t", [new(7, 8)])
+    for whose in (event, there):
+        assert whose.load("t").tolist() == [{"a": 7, "b": 8}]
+        assert whose.load("t", list[new]) == [new(7, 8)]
+        assert whose.subrun.dataset.arrays("t").tolist() == [[{"a": 7, "b": 8}]]
+    with pytest.raises(fb.UsageError, match="class T is noted there with other members"):
+        there.store("t", [old(1.5, 2)])
+
+
 def test_plain_classes_are_arrays_without_a_detour(store: fb.DataStore) -> None:
     """One by one they went through Arrow, and took ten times as long."""
     members = [("pt", np.float32), ("ok", bool), ("n", np.int8), ("eta", float), ("m", np.uint64)]

@@ -122,6 +122,8 @@ mod _core {
         femtobarn::io::tell_notices_by(crate::error::warn);
         femtobarn::io::read_others_with(crate::fsspec::OTHERS);
         let names = femtobarn::io::SETTINGS.iter().map(|(name, _)| *name);
+        let known_for = femtobarn::products::CLASSES_KNOWN_FOR;
+        module.add("CLASSES_KNOWN_FOR", known_for.as_secs_f64())?;
         module.add("FILE_NOTES", femtobarn::events::FILE_NOTES)?;
         module.add("SETTINGS", names.collect::<Vec<_>>())?;
         module.add("SETTINGS_FOR_ALL", femtobarn::io::SETTINGS_FOR_ALL.to_vec())?;

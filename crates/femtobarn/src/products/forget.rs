@@ -1,41 +1,85 @@
 //! Forgetting a class that no product of a store has any more.
 
 use std::collections::HashMap;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use femtobarn_events::{DataSet, EventsError, Item, ItemType, ProductName};
+use femtobarn_events::{DataSet, EventsError, Item, ItemType};
+use femtobarn_io::{IoError, PULSE, goes_on};
 
-use super::{ClassNote, Types};
+use super::types::class_names;
+use super::{CLASSES_KNOWN_FOR, ClassNote, Types};
 
 /// How many datasets, runs or subruns one request brings.
 const PAGE: usize = 4096;
 
+/// What stands before the note of a class that is being forgotten.
+pub const FORGETTING: &[u8] = b"forgetting ";
+/// How much longer than classes are known it is waited.
+const MARGIN: Duration = Duration::from_secs(2);
+
 impl Types {
-    /// Forgets the members of a class, so that it can be noted with others. Reads the names of all products of the store.
-    /// What is stored meanwhile, and what is in queues, is not looked at; other programs that are connected still know it.
+    /// Forgets the members of a class, so that it can be noted with others. Reads the names of all products of the store,
+    /// twice, with seconds between: so long, programs that are connected take the class for what it was, and nobody notes
+    /// it. Queues are not looked at, nor what waits in batches of others.
     ///
     /// # Errors
     ///
-    /// [`EventsError::NotFound`] if the store has no such class, and [`EventsError::Usage`] if a product has it, which is
-    /// named.
+    /// [`EventsError::NotFound`] if the store has no such class, [`EventsError::Usage`] if a product has it, which is named,
+    /// and what is to end the waiting.
     pub fn forget(&self, class: &str) -> Result<(), EventsError> {
         let backend = self.store.backend();
         let key = ClassNote::key(class);
-        if backend.noted(&key)?.is_none() {
+        let Some(noted) = backend.noted(&key)? else {
             return Err(EventsError::NotFound {
                 url: self.store.url().into(),
                 what: format!("class {class:?}"),
                 hint: String::new(),
             });
+        };
+        // One that was broken off is ended.
+        let noted = noted.strip_prefix(FORGETTING).unwrap_or(&noted);
+        backend.replace_note(&key, noted)?;
+        self.clear();
+        self.check_unused(class)?;
+        backend.replace_note(&key, &[FORGETTING, noted].concat())?;
+        let unused = self.wait().and_then(|()| self.check_unused(class));
+        if unused.is_err() {
+            backend.replace_note(&key, noted)?;
+        } else {
+            backend.remove_note(&key)?;
         }
+        self.clear();
+        unused
+    }
+
+    /// Waits until nobody knows any more what a class was.
+    fn wait(&self) -> Result<(), EventsError> {
+        if self.store.url() == "memory:" {
+            return Ok(()); // nobody else has it
+        }
+        let end = Instant::now() + CLASSES_KNOWN_FOR + MARGIN;
+        while Instant::now() < end {
+            if !goes_on() {
+                let url = self.store.url().to_owned();
+                return Err(EventsError::Objects {
+                    url: url.clone(),
+                    doing: "wait until others have forgotten a class",
+                    source: IoError::Interrupted { url },
+                });
+            }
+            thread::sleep(PULSE);
+        }
+        Ok(())
+    }
+
+    fn check_unused(&self, class: &str) -> Result<(), EventsError> {
         let mut search = Search {
             types: self,
             class,
             has: HashMap::new(),
         };
-        search.datasets(&self.store.root())?;
-        backend.remove_note(&key)?;
-        self.clear();
-        Ok(())
+        search.datasets(&self.store.root())
     }
 }
 
@@ -60,7 +104,7 @@ impl Search<'_> {
     fn item(&mut self, item: &Item, dataset: &str) -> Result<(), EventsError> {
         let backend = item.datastore().backend();
         for count in backend.name_counts(&item.descriptor().placed_by())? {
-            if self.has(&count.name)? {
+            if self.has(count.name.type_name())? {
                 return Err(EventsError::Usage {
                     what: format!(
                         "{}: class {:?} cannot be forgotten: in dataset {dataset:?}, {}, there are products {:?} of the type \
@@ -90,14 +134,33 @@ impl Search<'_> {
         }
     }
 
-    fn has(&mut self, name: &ProductName) -> Result<bool, EventsError> {
-        if let Some(known) = self.has.get(name.type_name()) {
+    /// Whether a type has the class, in itself or in the members of its classes.
+    fn has(&mut self, type_name: &str) -> Result<bool, EventsError> {
+        if let Some(known) = self.has.get(type_name) {
             return Ok(*known);
         }
-        let notes = self.types.notes(name.type_name())?;
-        let found = notes.iter().any(|note| note.name == self.class);
-        self.has.insert(name.type_name().into(), found);
+        self.has.insert(type_name.into(), false); // until it is known: classes may hold one another
+        let mut found = false;
+        for name in class_names(type_name) {
+            found |= name == self.class || self.members_have(name)?;
+        }
+        self.has.insert(type_name.into(), found);
         Ok(found)
+    }
+
+    fn members_have(&mut self, class: &str) -> Result<bool, EventsError> {
+        let noted = self.types.store.backend().noted(&ClassNote::key(class))?;
+        let note = noted.map(|noted| ClassNote::from_json(&noted));
+        // What is damaged or being forgotten says nothing of its members.
+        let Some(Ok(note)) = note else {
+            return Ok(false);
+        };
+        for member in &note.members {
+            if self.has(&member.type_name)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

@@ -16,7 +16,7 @@ mod tests;
 pub use describe::{Described, describe, described};
 pub use form::{Column, Form, export, present};
 pub use note::{ClassNote, Member};
-pub use types::Types;
+pub use types::{CLASSES_KNOWN_FOR, Types};
 
 use std::ops::Range;
 

@@ -2,22 +2,35 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use femtobarn_events::{DataStore, EventsError};
 use femtobarn_rntuple::rows::RowType;
 use femtobarn_rntuple::write::FieldModel;
 
+use super::forget::FORGETTING;
 use super::note::InMemory;
 use super::{ClassNote, Described, OPAQUE};
 
 /// How deep classes may lie in classes.
 const DEEPEST: usize = 64;
 
-/// The types of a store's products, each looked up once.
+/// For how long what a class consists of is not looked up again: nobody gives it other members so soon after it was
+/// forgotten.
+pub const CLASSES_KNOWN_FOR: Duration = Duration::from_secs(5);
+
+/// The types of a store's products, each looked up now and then.
 #[derive(Debug)]
 pub struct Types {
     pub(super) store: DataStore,
-    known: Mutex<HashMap<(String, String), Arc<RowType>>>,
+    known: Mutex<HashMap<(String, String), Known>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    rows: Arc<RowType>,
+    /// When its classes were looked up; none if it has none.
+    since: Option<Instant>,
 }
 
 impl Types {
@@ -37,13 +50,21 @@ impl Types {
     pub fn of(&self, type_name: &str, column: &str) -> Result<Arc<RowType>, EventsError> {
         let key = (type_name.to_owned(), column.to_owned());
         let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = lock().get(&key) {
-            return Ok(known.clone());
+        let is_new = |since: Instant| since.elapsed() < CLASSES_KNOWN_FOR;
+        if let Some(known) = lock().get(&key)
+            && known.since.is_none_or(is_new)
+        {
+            return Ok(known.rows.clone());
         }
-        let model = self.model(type_name, column)?;
+        let now = Instant::now();
+        let (model, has_classes) = self.model(type_name, column)?;
         let rows = RowType::new(model).map_err(|error| self.bad(type_name, error.to_string()))?;
         let rows = Arc::new(rows);
-        lock().insert(key, rows.clone());
+        let known = Known {
+            rows: rows.clone(),
+            since: has_classes.then_some(now),
+        };
+        lock().insert(key, known);
         Ok(rows)
     }
 
@@ -58,19 +79,22 @@ impl Types {
         Ok(notes)
     }
 
-    fn model(&self, type_name: &str, column: &str) -> Result<FieldModel, EventsError> {
+    /// The field of a type, and whether classes were looked up for it.
+    fn model(&self, type_name: &str, column: &str) -> Result<(FieldModel, bool), EventsError> {
         if OPAQUE.contains(&type_name) {
             let why = "these are bytes, of which nothing more is known: load them as bytes".into();
             return Err(self.bad(type_name, why));
         }
         let (mut classes, mut notes) = (Vec::new(), Vec::new());
         self.collect(type_name, &mut classes, &mut notes, 0)?;
-        FieldModel::from_type_name_with(column, type_name, &classes).map_err(|error| {
+        let model = FieldModel::from_type_name_with(column, type_name, &classes);
+        let model = model.map_err(|error| {
             let why = format!(
                 "{error}; a class must be described once in the store (FB_DESCRIBE in C++; products of Python are)"
             );
             self.bad(type_name, why)
-        })
+        })?;
+        Ok((model, !classes.is_empty()))
     }
 
     /// Adds the classes that a type's name names, those of their members before them.
@@ -89,7 +113,8 @@ impl Types {
             if classes.iter().any(is_known) {
                 continue;
             }
-            let Some(note) = self.store.backend().noted(&ClassNote::key(name))? else {
+            let note = self.store.backend().noted(&ClassNote::key(name))?;
+            let Some(note) = note.filter(|note| !note.starts_with(FORGETTING)) else {
                 continue;
             };
             let bad =
@@ -139,6 +164,16 @@ impl Types {
                 .store
                 .backend()
                 .note(&ClassNote::key(&class.name), &class.to_json())?;
+            if noted.starts_with(FORGETTING) {
+                return Err(EventsError::Usage {
+                    what: format!(
+                        "{}: class {} is being forgotten, which takes some seconds: try again; if that was broken off, \
+                         forget it again (forget_class, `fb store forget-class`)",
+                        self.store.url(),
+                        class.name
+                    ),
+                });
+            }
             let there = ClassNote::from_json(&noted).map_err(|why| {
                 self.bad(
                     &class.name,
@@ -172,7 +207,7 @@ impl Types {
 }
 
 /// The names in a type's name that may be those of classes, a template's with its arguments and then each of these.
-fn class_names(type_name: &str) -> Vec<&str> {
+pub(super) fn class_names(type_name: &str) -> Vec<&str> {
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
     let mut names = Vec::new();
     let mut at = 0;
