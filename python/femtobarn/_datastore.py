@@ -758,6 +758,15 @@ def _shown(value: Any) -> str:
 
 def _numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.uint64]:
     array = np.atleast_1d(np.asarray(values))
+    if array.dtype.kind not in "iu" and isinstance(values, list | tuple):
+        # NumPy makes reals of none, and of integers of which some need 64 bits
+        wrong = [value for value in values if isinstance(value, bool) or not isinstance(value, int | np.integer)]
+        if wrong:
+            raise UsageError(f"{name} holds numbers without a fraction, not {wrong[0]!r}")
+        array = np.array(values, object)
+        if len(array) and not 0 <= array.min() <= array.max() < 2**64:
+            raise UsageError(f"{name} holds {array.min()} to {array.max()}, and numbers are from 0 to {2**64 - 2}")
+        array = array.astype(np.uint64)
     if array.dtype.kind not in "iu":
         raise UsageError(f"{name} holds numbers without a fraction, not {array.dtype}")
     if array.dtype.kind == "i" and len(array) and array.min() < 0:

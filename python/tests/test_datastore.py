@@ -1057,6 +1057,18 @@ def test_others_do_not_take_a_class_for_what_it_was() -> None:
         there.store("t", [old(1.5, 2)])
 
 
+def test_numbers_of_events_are_what_64_bits_hold(store: fb.DataStore) -> None:
+    dataset = store.root.create_dataset("a")
+    with store.write_batch() as batch:
+        batch.store_arrays(dataset, {"x": [1.5, 2.5]}, run=1, subrun=2, event=[2**63, 1])
+        batch.store_arrays(dataset, {"x": np.zeros(0)}, run=1, subrun=2, event=[])
+    assert dataset[1][2].numbers() == [1, 2**63]
+    assert dataset[1][2][2**63].load("x") == 1.5
+    for wrong, said in (([True], "not True"), ([1.5], "not 1.5"), ([2**64, 1], "from 0 to"), ([-1, 2**63], "holds -1")):
+        with pytest.raises(fb.UsageError, match=said), store.write_batch() as batch:
+            batch.store_arrays(dataset, {"x": np.zeros(len(wrong))}, run=1, subrun=2, event=wrong)
+
+
 def test_plain_classes_are_arrays_without_a_detour(store: fb.DataStore) -> None:
     """One by one they went through Arrow, and took ten times as long."""
     members = [("pt", np.float32), ("ok", bool), ("n", np.int8), ("eta", float), ("m", np.uint64)]
