@@ -121,6 +121,7 @@ def export(
     runs: int | Iterable[int] | None = None,
     name: str = "Events",
     numbers: Sequence[str] = NUMBERS,
+    missing: str = "optional",
     compression: Any = "zstd:5",
     cluster_size: str | SupportsIndex = "128 MiB",
     overwrite: bool = False,
@@ -149,6 +150,9 @@ def export(
         Name of the ntuple.
     numbers : sequence of str
         Names of the columns of run, subrun and event, as ``("run", "luminosityBlock", "event")``.
+    missing : str
+        What columns of products are that not all events have: "optional", ``std::optional`` of their type; or "list",
+        ``std::vector`` of one value or none, which RDataFrame of ROOT 6.40 reads, as it does no ``std::optional``.
     compression : str, int or None
         See `recreate`.
     cluster_size : str or int
@@ -194,13 +198,15 @@ def export(
         near = [dataset.path for dataset in itertools.islice(container.datasets(), 3)]
         raise UsageError(f"the root of a store holds no events: export a dataset in it{_as(near)}")
     names = _three(numbers)
+    if missing not in ("optional", "list"):
+        raise UsageError(f"missing is 'optional' or 'list', not {missing!r}")
     place = _place(path, overwrite)
     holders = [container] if runs is None else _runs_of(container, runs)
     wanted = None if products is None else [products] if isinstance(products, str | tuple) else list(products)
     survey = _Survey.of(container, holders, wanted)
     options = {"compression": compression, "threads": threads, "storage_options": storage_options}
     while True:
-        exporting = _Exporting(survey, name, names)
+        exporting = _Exporting(survey, name, names, missing)
         try:
             with (recreate if overwrite else create)(place, **options) as file:
                 with Progress(f"exporting {container}", progress, "events") as bar:
@@ -389,11 +395,12 @@ def _of_label(wanted: str, known: set[tuple[str, str]]) -> set[tuple[str, str]]:
 class _Exporting:
     """One try to write a file."""
 
-    def __init__(self, survey: _Survey, name: str, numbers: tuple[str, str, str]) -> None:
+    def __init__(self, survey: _Survey, name: str, numbers: tuple[str, str, str], missing: str) -> None:
         self._survey = survey
         self._core = survey.store._core
         self._name = name
         self._numbers = numbers
+        self._missing = missing
         self.n_events = 0
         self.ntuples: dict[str, int] = {}
         self.products: list[ExportedProduct] = []
@@ -457,6 +464,7 @@ class _Exporting:
                 self.warnings.append(
                     f"product {label!r} of type {kind} is stored as bytes in {ntuple}.{names[label, kind]}: {why}"
                 )
+            form = self._missing if form == "optional" else form
             specs.append((names[label, kind], label, kind, form))
         return specs
 

@@ -545,6 +545,38 @@ def test_root_reads_what_is_exported(dataset: fb.DataSet, tmp_path: Path, run_ro
         assert_fields_are_golden(golden, nt, None, None)
 
 
+FRAME = """
+import json, os, pathlib, sys
+import ROOT
+frame = ROOT.RDataFrame("Events", sys.argv[1])
+some = frame.Filter("x.size() == 1 && v.size() == 1 && pair.mass.size() == 1")
+some = some.Define("y", "x[0] + v[0][0] + pair.mass[0]")
+found = {"entries": frame.Count().GetValue(), "some": some.Count().GetValue(), "sum": some.Sum("y").GetValue()}
+pathlib.Path(sys.argv[2]).write_text(json.dumps(found))
+os._exit(0)
+"""
+
+
+@pytest.mark.oracle
+def test_what_may_be_missing_is_read_by_rdataframe_as_lists(dataset: fb.DataSet, tmp_path: Path, run_root: Any) -> None:
+    pair = dataclasses.make_dataclass("Pair", [("mass", float)])
+    for number in range(5):
+        event = dataset.create_run(1).create_subrun(2).create_event(number)
+        event.store("n", number)
+        if number > 2:
+            event.store("x", 1.5)
+            event.store("v", [2.5, 3.5])
+            event.store("pair", pair(float(number)))
+    path = tmp_path / "a.root"
+    report = fb.export(dataset, path, missing="list")
+    assert {one.column: one.form for one in report.products} == {"n": "value", "x": "list", "v": "list", "pair": "list"}
+    run_root(FRAME, path, tmp_path / "found")
+    assert json.loads((tmp_path / "found").read_text()) == {"entries": 5, "some": 2, "sum": 15.0}
+    assert everything(again(path)) == everything(dataset)
+    with pytest.raises(fb.UsageError, match="missing is 'optional' or 'list', not 'vector'"):
+        fb.export(dataset, path, missing="vector", overwrite=True)
+
+
 @pytest.mark.oracle
 def test_uproot_reads_what_is_exported(dataset: fb.DataSet, tmp_path: Path, need: Any) -> None:
     uproot = need("uproot")

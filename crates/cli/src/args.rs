@@ -303,6 +303,9 @@ pub struct ExportArgs {
     /// Events of these runs only, with commas between them
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     pub runs: Vec<u64>,
+    /// What columns of products are that not all events have: optional, or list, of one value or none, which RDataFrame reads
+    #[arg(long, default_value = "optional", value_parser = ["optional", "list"])]
+    pub missing: String,
     /// Compression: zstd, lz4, zlib or lzma with a level, as zstd:5, none, or a number of ROOT's, as 505
     #[arg(long, value_name = "CODEC[:LEVEL]", default_value = "zstd:5")]
     pub compression: String,

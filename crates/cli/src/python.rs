@@ -80,6 +80,7 @@ pub fn export(
         "name": args.name,
         "products": args.products,
         "runs": args.runs,
+        "missing": args.missing,
         "compression": args.compression,
         "overwrite": args.force,
     });
