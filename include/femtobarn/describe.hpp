@@ -105,6 +105,18 @@ inline std::vector<std::pair<std::string, std::string>> members(std::string_view
     return found;
 }
 
+/// Members as they are declared, for people: float pt, float eta.
+inline std::string declared(const std::vector<std::pair<std::string, std::string>> &members) {
+    const auto plain = [](const std::string &quoted) {
+        return quoted.size() < 2 ? quoted : quoted.substr(1, quoted.size() - 2);
+    };
+    std::string text;
+    for (const auto &[name, type] : members) {
+        text += (text.empty() ? "" : ", ") + plain(type) + " " + plain(name);
+    }
+    return text.empty() ? "no members" : text;
+}
+
 } // namespace detail
 
 /// The description of a type, as JSON: {"type": …, "size": …, "members": [{"name": …, "type": …, "offset":

@@ -176,11 +176,14 @@ public:
         m_store.store(m_descriptor, product_name<T>(label), Codec<T>::encode(value), if_there);
     }
 
-    /// Loads a product into a value; says whether it is there.
+    /// Loads a product into a value; says whether it is there. A described struct that the store knows with
+    /// other members is an error.
     template <class T>
     bool load(std::string_view label, T &value) const {
-        return m_store.read(m_descriptor, product_name<T>(label),
-                            [&value](std::string_view bytes) { Codec<T>::decode(bytes, value); });
+        return m_store.load_checked<T>([&] {
+            return m_store.read(m_descriptor, product_name<T>(label),
+                                [&value](std::string_view bytes) { Codec<T>::decode(bytes, value); });
+        });
     }
 
     /// Loads a product, if it is there.

@@ -20,15 +20,18 @@ struct LoadOptions {
 class Loaded {
 public:
     Loaded() = default;
-    explicit Loaded(fb_loaded *loaded) : m_loaded(loaded) {}
+    /// Products, named label#type, of a store.
+    Loaded(Store store, std::shared_ptr<const std::vector<std::string>> products, fb_loaded *loaded)
+        : m_store(std::move(store)), m_products(std::move(products)), m_loaded(loaded) {}
 
     /// Loads products, named label#type, of containers.
     static Loaded of(const Store &store, const fb_descriptor *containers, std::size_t n,
                      const std::vector<std::string> &products) {
         const std::vector<fb_text> names = texts(products);
         detail::Outcome outcome;
-        return Loaded(
-            outcome.check(fb_loaded_of(store.handle(), containers, n, names.data(), names.size(), outcome)));
+        fb_loaded *loaded =
+            outcome.check(fb_loaded_of(store.handle(), containers, n, names.data(), names.size(), outcome));
+        return Loaded(store, std::make_shared<const std::vector<std::string>>(products), loaded);
     }
 
     static std::vector<fb_text> texts(const std::vector<std::string> &products) {
@@ -48,18 +51,44 @@ public:
     /// there.
     const fb_bytes *values(std::size_t product) const { return fb_loaded_values(m_loaded.get(), product); }
 
-    /// The product of one name of one container, if it is there.
+    /// The product of one of the names, of container `i`; says whether it is there.
     template <class T>
     bool load(std::size_t product, std::size_t i, T &value) const {
+        const std::string &name = check_place(product, i);
+        if (!ends_with(name, type_name<T>())) {
+            throw Error("type-differs", "product " + std::to_string(product) + " is " + name + ", and no " +
+                                            type_name<T>());
+        }
         const fb_bytes bytes = values(product)[i];
         if (!bytes.data) {
             return false;
         }
-        Codec<T>::decode(detail::view(bytes), value);
-        return true;
+        return m_store.load_checked<T>([&] {
+            Codec<T>::decode(detail::view(bytes), value);
+            return true;
+        });
     }
 
 private:
+    /// The name of a product; an error if there are not so many, or not so many containers.
+    const std::string &check_place(std::size_t product, std::size_t i) const {
+        const std::size_t n_products = m_products ? m_products->size() : 0;
+        if (product >= n_products || i >= size()) {
+            throw Error("usage", "load(product, container, value) was asked for product " +
+                                     std::to_string(product) + " of container " + std::to_string(i) +
+                                     ": there are " + std::to_string(n_products) + " products of " +
+                                     std::to_string(size()) + " containers, both counted from 0");
+        }
+        return (*m_products)[product];
+    }
+
+    static bool ends_with(std::string_view name, std::string_view type) {
+        return name.size() > type.size() && name[name.size() - type.size() - 1] == '#' &&
+               name.substr(name.size() - type.size()) == type;
+    }
+
+    Store m_store;
+    std::shared_ptr<const std::vector<std::string>> m_products;
     detail::Handle<fb_loaded, fb_loaded_free> m_loaded;
 };
 
@@ -67,7 +96,8 @@ private:
 class Loader {
 public:
     Loader(const Store &store, const Descriptor &container, const std::vector<std::string> &products,
-           const LoadOptions &options = {}, const Descriptor *after = nullptr) {
+           const LoadOptions &options = {}, const Descriptor *after = nullptr)
+        : m_store(store), m_products(std::make_shared<const std::vector<std::string>>(products)) {
         const std::vector<fb_text> names = Loaded::texts(products);
         detail::Outcome outcome;
         m_loader.reset(
@@ -79,10 +109,12 @@ public:
         fb_loaded *loaded = nullptr;
         detail::Outcome outcome;
         outcome.check(fb_loader_next(m_loader.get(), &loaded, outcome));
-        return loaded ? std::optional<Loaded>(Loaded(loaded)) : std::nullopt;
+        return loaded ? std::optional<Loaded>(Loaded(m_store, m_products, loaded)) : std::nullopt;
     }
 
 private:
+    Store m_store;
+    std::shared_ptr<const std::vector<std::string>> m_products;
     detail::Handle<fb_loader, fb_loader_free> m_loader;
 };
 

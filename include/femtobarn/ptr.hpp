@@ -124,8 +124,10 @@ private:
         if (type != type_name<T>()) {
             other_type(store, type_name<T>());
         }
-        return store.read(container, label + "#" + type,
-                          [&value](std::string_view bytes) { Codec<T>::decode(bytes, value); });
+        return store.load_checked<T>([&] {
+            return store.read(container, label + "#" + type,
+                              [&value](std::string_view bytes) { Codec<T>::decode(bytes, value); });
+        });
     }
 };
 

@@ -64,6 +64,8 @@ struct StoreState {
     std::mutex mutex;
     /// The types whose descriptions are known to be noted.
     std::set<std::type_index> described;
+    /// The types of which products were loaded, and whose notes, if there are any, say what they are here.
+    std::set<std::type_index> checked;
 };
 
 /// The type whose description says what the bytes of T are: T, or what it is a vector of, of vectors, and so
@@ -154,23 +156,60 @@ public:
                 last.store(m_state->id, std::memory_order_relaxed);
                 return;
             }
-            if (!detail::is_whole<Type>()) {
-                throw Error("type-differs",
-                            type_name<Type>() +
-                                ": FB_DESCRIBE names not all members, or not in their order: others "
-                                "could not tell where they lie");
-            }
+            check_whole<Type>();
             for (const auto &[key, value] : descriptions<Type>()) {
-                const std::string there = note(key, value);
-                if (there != value && detail::members(there) != detail::members(value)) {
-                    throw Error("type-differs", url() + ": the store has products of another " +
-                                                    type_name<Type>() + ": " + there + ", and here it is " +
-                                                    value);
-                }
+                check_same(key, note(key, value), value);
             }
             m_state->described.insert(typeid(Type));
             last.store(m_state->id, std::memory_order_relaxed);
         }
+    }
+
+    /// Fails if the store has noted a described type, or one of its members, as another than it is here: what
+    /// is loaded would be wrong. Loading does so by itself, once, when it has found a product of the type.
+    template <class T>
+    void check_description() const {
+        using Type = typename detail::Plain<T>::type;
+        if constexpr (Described<Type>::value) {
+            static std::atomic<std::uint64_t> last{0};
+            if (last.load(std::memory_order_relaxed) == m_state->id) {
+                return;
+            }
+            const std::lock_guard<std::mutex> lock(m_state->mutex);
+            if (!m_state->checked.count(typeid(Type))) {
+                for (const auto &[key, value] : descriptions<Type>()) {
+                    if (const auto there = noted(key)) {
+                        check_same(key, *there, value);
+                        check_whole<Type>();
+                    }
+                }
+                m_state->checked.insert(typeid(Type));
+            }
+            last.store(m_state->id, std::memory_order_relaxed);
+        }
+    }
+
+    /// Calls `load`, which says whether it has found a value of T and fails if the bytes are none, and checks
+    /// that they are those of this T: a struct that is another one is told before bytes that do not fit it.
+    template <class T, class Load>
+    bool load_checked(Load &&load) const {
+        bool is_there = false;
+        try {
+            is_there = load();
+        } catch (...) {
+            try {
+                check_description<T>();
+            } catch (const Error &error) {
+                if (error.kind() == "type-differs") {
+                    throw;
+                }
+            }
+            throw;
+        }
+        if (is_there) {
+            check_description<T>();
+        }
+        return is_there;
     }
 
     /// Stores a product as bytes. Its name is label#type.
@@ -236,6 +275,31 @@ public:
     friend bool operator!=(const Store &a, const Store &b) { return !(a == b); }
 
 private:
+    template <class Type>
+    static void check_whole() {
+        if (!detail::is_whole<Type>()) {
+            throw Error("type-differs",
+                        type_name<Type>() +
+                            ": FB_DESCRIBE names not all members, or not in their order: others "
+                            "could not tell where they lie");
+        }
+    }
+
+    /// Fails if the descriptions of a type, noted under `key`, have other members.
+    void check_same(const std::string &key, const std::string &there, const std::string &here) const {
+        if (there == here) {
+            return;
+        }
+        const auto noted = detail::members(there), own = detail::members(here);
+        if (noted != own) {
+            const std::string type = key.substr(key.find('/') + 1);
+            throw Error("type-differs",
+                        url() + ": the store has products of another " + type + ": it is noted with " +
+                            detail::declared(noted) + ", and described here with " + detail::declared(own) +
+                            ": give it the members of the store, in their order, or another name");
+        }
+    }
+
     std::shared_ptr<detail::StoreState> m_state;
 };
 

@@ -103,6 +103,8 @@ protected:
         return detail::Access::load(m_impl->datastore_, key, reader);
     }
 
+    const DataStore &loadedFrom() const override { return m_impl->datastore_; }
+
 private:
     friend struct detail::AsyncState;
     template <typename Item>

@@ -9,7 +9,9 @@ namespace hepnos {
 
 template <typename T>
 bool DataStore::loadProduct(const ProductID &productID, T &value) const {
-    return loadRawData(productID, [&](std::string_view bytes) { detail::decode(*this, bytes, value); });
+    const auto read = [&](std::string_view bytes) { detail::decode(*this, bytes, value); };
+    opened();
+    return detail::load_checked<T>(m_store, [&] { return loadRawData(productID, read); });
 }
 
 } // namespace hepnos

@@ -179,8 +179,9 @@ private:
                 stats->deserialization_time.updateWith(wtime() - loaded);
             }
         };
-        const bool has_source = source && source->valid();
-        return detail::Access::load(has_source ? *source : static_cast<const RawStorage &>(own), key, read);
+        const RawStorage &from = source && source->valid() ? *source : static_cast<const RawStorage &>(own);
+        const auto &store = detail::Access::store_of(detail::Access::loaded_from(from));
+        return detail::load_checked<V>(store, [&] { return detail::Access::load(from, key, read); });
     }
 
     template <typename T>

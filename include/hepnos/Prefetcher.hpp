@@ -158,6 +158,8 @@ protected:
         return !is_known && detail::Access::load(m_datastore, key, reader);
     }
 
+    const DataStore &loadedFrom() const override { return m_datastore; }
+
 private:
     template <typename Item>
     friend class detail::Children;

@@ -55,6 +55,8 @@ protected:
         return bytes.data != nullptr;
     }
 
+    const DataStore &loadedFrom() const override { return m_datastore; }
+
 private:
     friend class ParallelEventProcessor;
 

@@ -11,6 +11,8 @@
 
 namespace hepnos {
 
+class DataStore;
+
 namespace detail {
 
 /// A function of somebody else's that takes the bytes of a product.
@@ -51,6 +53,9 @@ protected:
 
     /// Gives the bytes of a product to `reader`; says whether it is there.
     virtual bool loadRawData(const ProductID &key, const detail::Reader &reader) const = 0;
+
+    /// The store that products are loaded from.
+    virtual const DataStore &loadedFrom() const = 0;
 };
 
 } // namespace hepnos

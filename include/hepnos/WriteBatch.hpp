@@ -77,6 +77,8 @@ protected:
         return detail::Access::load(m_impl->datastore, key, reader);
     }
 
+    const DataStore &loadedFrom() const override { return m_impl->datastore; }
+
 private:
     template <typename Item>
     friend class detail::Children;

@@ -14,6 +14,11 @@
 
 using namespace hepnos;
 
+struct Swapped {
+    float x, y;
+};
+FB_DESCRIBE(Swapped, x, y)
+
 static DataStore store;
 static DataSet dataset;
 static int rank = 0, size = 1;
@@ -38,6 +43,11 @@ static void fill() {
         }
         batch.flush();
         store.root().createDataSet("empty");
+        Event one = store.root().createDataSet("otherwise").createRun(1).createSubRun(2).createEvent(3);
+        const auto &own = detail::Access::store_of(store)->store;
+        own.note("type/Swapped", R"({"members":[{"name":"y","type":"float"},{"name":"x","type":"float"}]})");
+        own.store(detail::Access::container(one.store("n", 1)), "s#Swapped",
+                  std::string(sizeof(Swapped), 'x'));
     }
     MPI_Barrier(MPI_COMM_WORLD);
     dataset = store.root()["processed"];
@@ -145,6 +155,19 @@ static void an_error_of_the_function_is_thrown_and_others_go_on() {
     process(processor, "after errors");
 }
 
+static void structs_that_the_store_knows_otherwise_are_told() {
+    ParallelEventProcessor processor(store, MPI_COMM_WORLD);
+    processor.preload<Swapped>("s");
+    int n = 0, all = 0;
+    processor.process(store.root()["otherwise"], [&n](const Event &event, const ProductCache &cache) {
+        Swapped loaded{};
+        THROWS(Exception, "another Swapped", event.load(cache, "s", loaded));
+        ++n;
+    });
+    MPI_Allreduce(&n, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    CHECK(all == 1);
+}
+
 static void ranks_must_have_the_same_dataset() {
     if (size > 1) {
         ParallelEventProcessor processor(store, MPI_COMM_WORLD);
@@ -195,6 +218,8 @@ int main(int argc, char **argv) {
              {"an empty dataset is done at once", an_empty_dataset_is_done_at_once},
              {"an error of the function is thrown, and others go on",
               an_error_of_the_function_is_thrown_and_others_go_on},
+             {"structs that the store knows otherwise are told",
+              structs_that_the_store_knows_otherwise_are_told},
              {"ranks must have the same dataset", ranks_must_have_the_same_dataset},
              {"ranks give each other values", ranks_give_each_other_values}});
     dataset = DataSet();

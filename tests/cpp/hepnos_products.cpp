@@ -20,6 +20,11 @@ struct Point { // plain-old-data
 };
 FB_DESCRIBE(Point, x, y)
 
+struct Swapped {
+    float x, y;
+};
+FB_DESCRIBE(Swapped, x, y)
+
 struct Track { // by Boost
     std::string name;
     std::vector<double> hits;
@@ -182,6 +187,31 @@ static void damaged_products_are_errors() {
     THROWS(Exception, "cannot deserialize", e.load("t", track));
     THROWS(Exception, "is no std::vector<Track>", e.load("t", tracks));
     THROWS(Exception, "cannot deserialize", e.load("s", text));
+}
+
+static void structs_that_the_store_knows_otherwise_are_told() {
+    Event e = event("otherwise");
+    const auto &own = detail::Access::store_of(store)->store;
+    own.note("type/Swapped", R"({"members":[{"name":"y","type":"float"},{"name":"x","type":"float"}]})");
+    const fb_descriptor place = detail::Access::container(e.store("p", Point{1, 2}));
+    const ProductID id = detail::Access::product_id(place, "s#Swapped");
+    own.store(place, "s#Swapped", std::string(sizeof(Swapped), 'x'));
+    Swapped loaded{};
+    Prefetcher prefetcher(store);
+    prefetcher.fetchProduct<Swapped>("s");
+    const char *what = "another Swapped: it is noted with float y, float x, and described here with float x";
+    THROWS(Exception, what, e.load("s", loaded));
+    THROWS(Exception, what, e.load(prefetcher, "s", loaded));
+    THROWS(Exception, what, store.loadProduct(id, loaded));
+    THROWS(Exception, what, *store.makePtr<Swapped>(id));
+    for (const Event &each : prefetcher(e.subrun())) {
+        THROWS(Exception, what, each.load(prefetcher, "s", loaded));
+    }
+    // The type of another store says nothing of this one.
+    DataStore other = DataStore::connect("na+sm", "memory:");
+    Event there = other.root().createDataSet("d").createRun(1).createSubRun(2).createEvent(3);
+    there.store("s", Swapped{1, 2});
+    CHECK(there.load("s", loaded) && loaded.y == 2);
 }
 
 static void every_container_has_products_of_its_own() {
@@ -384,6 +414,7 @@ int main(int, char **argv) {
          {"the short way writes what Boost does", the_short_way_writes_what_boost_does},
          {"overwriting replaces, and absence is no error", overwriting_replaces_and_absence_is_no_error},
          {"damaged products are errors", damaged_products_are_errors},
+         {"structs that the store knows otherwise are told", structs_that_the_store_knows_otherwise_are_told},
          {"every container has products of its own", every_container_has_products_of_its_own},
          {"references are stored and followed", references_are_stored_and_followed},
          {"batches are seen when they are flushed", batches_are_seen_when_they_are_flushed},

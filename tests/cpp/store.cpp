@@ -7,6 +7,28 @@
 #include <filesystem>
 #include <fstream>
 
+struct Jet {
+    float pt, phi, eta, btag;
+};
+FB_DESCRIBE(Jet, pt, phi, eta, btag)
+
+struct Tower {
+    float energy;
+    std::int32_t n_cells;
+};
+FB_DESCRIBE(Tower, energy, n_cells)
+
+struct Cluster {
+    Tower seed;
+    float energy;
+};
+FB_DESCRIBE(Cluster, seed, energy)
+
+struct Muon {
+    float pt, charge;
+};
+FB_DESCRIBE(Muon, pt, charge)
+
 static std::string url;
 
 static fb::Store connect() { return fb::Store::connect(url); }
@@ -130,6 +152,62 @@ static void bytes_that_are_no_value_are_an_error() {
     THROWS(fb::Error, "label#type", store.store(event.descriptor(), "n", ""));
 }
 
+/// What another program has stored, and noted of it.
+static fb::Item stored_by_another(const fb::Store &store, const char *dataset, const char *name,
+                                  const std::string &bytes, const char *type, const char *members) {
+    store.note(std::string("type/") + type,
+               std::string(R"({"type":")") + type + R"(","members":[)" + members + "]}");
+    const fb::Item event = store.create_dataset(dataset).create(1).create(2).create(3);
+    store.store(event.descriptor(), name, bytes);
+    return event;
+}
+
+/// `fb ingest` had stored Jet{pt, eta, phi, btag}: a struct with phi before eta got the values of one for the
+/// other, and nothing said so.
+static void structs_that_the_store_knows_otherwise_are_told() {
+    const fb::Store store = connect();
+    const std::string bytes = fb::Codec<std::vector<Jet>>::encode({{1, 2, 3, 4}});
+    const fb::Item event =
+        stored_by_another(store, "jets", "Jet#std::vector<Jet>", bytes, "Jet",
+                          R"({"name":"pt","type":"float"},{"name":"eta","type":"float"},)"
+                          R"({"name":"phi","type":"float"},{"name":"btag","type":"float"})");
+    const char *what =
+        "another Jet: it is noted with float pt, float eta, float phi, float btag, and described here "
+        "with float pt, float phi, float eta, float btag: give it the members of the store";
+    std::vector<Jet> jets;
+    CHECK(!event.load("none", jets));
+    for (int i = 0; i < 2; ++i) {
+        THROWS(fb::Error, what, event.load("Jet", jets));
+    }
+    THROWS(fb::Error, what, fb::Ptr::to<std::vector<Jet>>(event, "Jet").load<std::vector<Jet>>(store));
+    THROWS(fb::Error, what, fb::Ptr::to<std::vector<Jet>>(event, "Jet", 0).load<Jet>(store));
+    fb::Loader loader(store, store.dataset("jets").descriptor(), {"Jet#std::vector<Jet>"});
+    const auto piece = loader.next();
+    THROWS(fb::Error, what, piece->load(0, 0, jets));
+    THROWS(fb::Error, what, event.store("more", jets));
+}
+
+static void structs_within_others_and_of_other_sizes_are_told() {
+    const fb::Store store = connect();
+    const fb::Item event =
+        stored_by_another(store, "clusters", "c#Cluster", std::string(sizeof(Cluster), '\0'), "Tower",
+                          R"({"name":"n_cells","type":"std::int32_t"},{"name":"energy","type":"float"})");
+    THROWS(fb::Error, "another Tower", event.load<Cluster>("c"));
+    const fb::Item other =
+        stored_by_another(store, "muons", "m#Muon", "four", "Muon", R"({"name":"pt","type":"float"})");
+    THROWS(fb::Error, "another Muon: it is noted with float pt, and", other.load<Muon>("m"));
+}
+
+/// Other programs may not have described what they store.
+static void structs_that_nobody_noted_are_loaded() {
+    const fb::Store store = fb::Store::connect("memory:");
+    const fb::Item event = store.create_dataset("d").create(1).create(2).create(3);
+    store.store(event.descriptor(), "m#Muon", fb::Codec<Muon>::encode({1, -1}));
+    CHECK(event.load<Muon>("m").value().charge == -1);
+    store.store(event.descriptor(), "m#Muon", "four");
+    THROWS(fb::Error, "expected 8 bytes, found 4", event.load<Muon>("m"));
+}
+
 static void events_come_in_order_and_with_products() {
     const fb::Store store = connect();
     const fb::DataSet dataset = store.create_dataset("events");
@@ -157,7 +235,13 @@ static void events_come_in_order_and_with_products() {
                 std::uint64_t number = 0;
                 CHECK(piece->load(0, i, number) && number == (*piece)[i].event());
                 CHECK(!piece->values(1)[i].data);
+                float other = 0;
+                THROWS(fb::Error, "and no float", piece->load(0, i, other));
             }
+            std::uint64_t number = 0;
+            THROWS(fb::Error, "product 6 of container 0: there are 2 products of ",
+                   piece->load(6, 0, number));
+            THROWS(fb::Error, "there are 2 products", piece->load(0, piece->size(), number));
         }
         CHECK(n == 600 - 51);
     }
@@ -195,10 +279,11 @@ static void queues_give_each_value_once_and_end() {
     THROWS(fb::Error, "no queue", fb::Queue(store, "q", fb::QueueMode::consumer));
 }
 
+/// Without the file that says whose they are.
 static std::size_t n_files(const std::filesystem::path &folder) {
     std::size_t n = 0;
     for (const auto &entry : std::filesystem::recursive_directory_iterator(folder)) {
-        n += entry.is_regular_file();
+        n += entry.is_regular_file() && entry.path().filename() != "femtobarn-store.json";
     }
     return n;
 }
@@ -255,6 +340,11 @@ int main(int, char **argv) {
                 {"batches take nothing of another store", batches_take_nothing_of_another_store},
                 {"bytes that are no value are an error", bytes_that_are_no_value_are_an_error},
                 {"events come in order and with products", events_come_in_order_and_with_products},
+                {"structs that the store knows otherwise are told",
+                 structs_that_the_store_knows_otherwise_are_told},
+                {"structs within others, and of other sizes, are told",
+                 structs_within_others_and_of_other_sizes_are_told},
+                {"structs that nobody noted are loaded", structs_that_nobody_noted_are_loaded},
                 {"batches keep what is there and say so", batches_keep_what_is_there_and_say_so},
                 {"queues give each value once and end", queues_give_each_value_once_and_end},
                 {"large products lie beside the store", large_products_lie_beside_the_store},

@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace hepnos {
@@ -42,6 +43,18 @@ auto guarded_write(const StorePtr &store, F &&f) -> decltype(f()) {
     } catch (const fb::Error &error) {
         const bool explains = error.kind() == "read-only" && !store->only_read.empty();
         throw Exception(std::string(error.what()) + (explains ? ": " + store->only_read : ""));
+    }
+}
+
+/// Loads a value of T as `load` does, which says whether it has found one, and fails if the store knows its
+/// class with other members than T has.
+template <typename T, typename F>
+bool load_checked(const StorePtr &store, F &&load) {
+    using Value = std::remove_cv_t<T>;
+    if constexpr (fb::Described<typename fb::detail::Plain<Value>::type>::value) {
+        return guarded([&] { return store->store.template load_checked<Value>(load); });
+    } else {
+        return load();
     }
 }
 
@@ -89,6 +102,7 @@ struct Access {
     static bool load(const RawStorage &source, const ProductID &key, const Reader &reader) {
         return source.loadRawData(key, reader);
     }
+    static const DataStore &loaded_from(const RawStorage &source) { return source.loadedFrom(); }
 
     /// The store of what has one.
     template <typename T>

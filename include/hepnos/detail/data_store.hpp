@@ -82,6 +82,8 @@ protected:
         });
     }
 
+    const DataStore &loadedFrom() const override { return *this; }
+
 private:
     friend struct detail::Access;
 
