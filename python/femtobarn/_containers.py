@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from femtobarn._libraries import plain_output
 from femtobarn._numpy import frombuffer
-from femtobarn._product_names import check_columns, check_there, hint, resolved
-from femtobarn._product_types import checked_text
+from femtobarn._product_names import check_columns, check_there, hint, listed, named, resolved
+from femtobarn._product_types import checked_text, fitting
 from femtobarn._products import As, encoded, loaded, reading, type_name_of
 from femtobarn._ptr import MISSING, Ptr, is_same, path_of
 from femtobarn.errors import KeyNotFoundError, UsageError
@@ -116,7 +116,7 @@ class Container:
         [Product(label='pt', type='std::vector<float>')]
         """
         if not isinstance(label, str):
-            raise UsageError(f"the label of a product is a text, not {label!r}")
+            raise UsageError(f"the label of a product is a text, not {label!r}; its type is given by typename=")
         if batch is not None:
             if not overwrite:
                 raise UsageError(
@@ -131,19 +131,26 @@ class Container:
             self._store._core.store(self._key, (label, type_name), stored, overwrite)
 
     def load(
-        self, label: str, form: Any = None, *, typename: Any = None, default: Any = MISSING, unpickle: bool = False
+        self,
+        label: str | tuple[str, Any],
+        form: Any = None,
+        *,
+        typename: Any = None,
+        default: Any = MISSING,
+        unpickle: bool = False,
     ) -> Any:
         """Load a product.
 
         Parameters
         ----------
-        label : str
-            Its label.
+        label : str or tuple
+            Its label, or label and type.
         form : optional
             `fb.Awkward`, `fb.NumPy` or `fb.Arrow`; `bytes` for what is stored; a dataclass or ``list[dataclass]``. By
             default arrays are Awkward Arrays, and everything else is what it is in Python.
         typename : str or type, optional
-            Its type, which must be given where there are several of one label, if the form is not one of their types.
+            Its type, which must be given where there are several of one label, if the form is not that of one of them:
+            `float` is that of a ``double``, or of a ``float`` where there is none, and `int` that of the only integer.
         default : object, optional
             What is returned if it is not there.
         unpickle : bool
@@ -161,6 +168,7 @@ class Container:
         FormatError
             If what is stored is damaged.
         """
+        label, typename = named(label, typename)
         name = self._find(label, typename, form)
         stored = None if name is None else self._store._core.load(self._key, name)
         if name is None or stored is None:
@@ -169,13 +177,13 @@ class Container:
             raise self._missing(label, None if name is None else name[1])
         return loaded(self._store, label, name[1], stored, form, unpickle=unpickle)
 
-    def ref(self, label: str, *, typename: Any = None, index: int | None = None) -> Ptr:
+    def ref(self, label: str | tuple[str, Any], *, typename: Any = None, index: int | None = None) -> Ptr:
         """Return a reference to a product, which can itself be stored.
 
         Parameters
         ----------
-        label : str
-            Its label.
+        label : str or tuple
+            Its label, or label and type.
         typename : str or type, optional
             Its type; then nothing is looked up, and it may be stored later. By default, that of the product of this
             label that is there.
@@ -202,6 +210,7 @@ class Container:
         >>> event.load("best").load()
         2.5
         """
+        label, typename = named(label, typename)
         name = self._find(label, typename)
         if name is None:
             raise self._missing(label, None)
@@ -209,7 +218,6 @@ class Container:
 
     def _find(self, label: str, kind: Any, form: Any = None) -> tuple[str, str] | None:
         """Return the label and the type of a product; of several, that which has the type of the form."""
-        checked_text(label, "label")
         if kind is not None:
             name = (label, type_name_of(kind))
             if isinstance(kind, str) and kind != name[1]:  # who has stored it may not have normalized it
@@ -218,12 +226,15 @@ class Container:
             return name
         there = self._store._core.names(self._key, label)
         if len(there) > 1:
+            kinds = [name[1] for name in there]
             if form is not None and form is not bytes and not isinstance(form, As):
-                name = (label, type_name_of(form))
-                if name in there:
-                    return name
-            types = ", ".join(repr(name[1]) for name in there)
-            raise UsageError(f"{self} has several products {label!r}, of types {types}: say which by typename=")
+                chosen = fitting(form, kinds)
+                if chosen is not None:
+                    return label, chosen
+            raise UsageError(
+                f"{self} has several products {label!r}, of types {', '.join(map(repr, kinds))}: say which by "
+                f"typename=, or as ({label!r}, {kinds[0]!r})"
+            )
         return there[0] if there else None
 
     def _missing(self, label: str, type_name: str | None) -> KeyNotFoundError:
@@ -231,13 +242,13 @@ class Container:
         there = hint("it has", label, type_name, self._store._core.names(self._key))
         return KeyNotFoundError(f"{self._store.url}: {self} has no product {what}; {there}")
 
-    def products(self, label: str | None = None) -> list[Product]:
+    def products(self, label: str | tuple[str, Any] | None = None) -> list[Product]:
         """Return the products that there are.
 
         Parameters
         ----------
-        label : str, optional
-            Only those of a label.
+        label : str or tuple, optional
+            Only those of a label, or that of a label and a type.
 
         Returns
         -------
@@ -246,20 +257,22 @@ class Container:
         """
         from femtobarn._datastore import Product
 
-        if label is not None:
-            checked_text(label, "label")
-        return [Product(*name) for name in self._store._core.names(self._key, label)]
+        label, kind = (None, None) if label is None else named(label)
+        wanted = None if kind is None else type_name_of(kind)
+        names = self._store._core.names(self._key, label)
+        return [Product(*name) for name in names if wanted in (None, name[1])]
 
-    def delete_product(self, label: str, *, typename: Any = None) -> None:
+    def delete_product(self, label: str | tuple[str, Any], *, typename: Any = None) -> None:
         """Delete a product; nothing happens if it is not there.
 
         Parameters
         ----------
-        label : str
-            Its label.
+        label : str or tuple
+            Its label, or label and type.
         typename : str or type, optional
             Its type; by default all of this label are deleted.
         """
+        label, typename = named(label, typename)
         kinds = [product.type for product in self.products(label)] if typename is None else [type_name_of(typename)]
         for kind in kinds:
             self._store._core.remove_products(self._key, (label, kind))
@@ -415,6 +428,7 @@ class _Holder(Container, Generic[_Child]):
         self,
         products: str | tuple[str, Any] | Iterable[str | tuple[str, Any]],
         *,
+        typename: Any = None,
         numbers: bool = False,
         library: str = "ak",
     ) -> Any:
@@ -425,6 +439,8 @@ class _Holder(Container, Generic[_Child]):
         products : str, tuple or list
             A label, or a label and a type; or several of these. Types that are not given are looked for among the
             names of all products.
+        typename : str or type, optional
+            The type of a single label.
         numbers : bool
             Whether ``run``, ``subrun`` and ``event`` of each event come with them.
         library : str
@@ -443,7 +459,7 @@ class _Holder(Container, Generic[_Child]):
         UsageError
             If events have products of the label with several types, and none is given.
         """
-        return self._arrays([self], products, numbers, library)
+        return self._arrays([self], _typed(products, typename), numbers, library)
 
     def _arrays(
         self,
@@ -453,8 +469,7 @@ class _Holder(Container, Generic[_Child]):
         library: str,
     ) -> Any:
         """Load products of all events in some of what it holds, or in itself."""
-        wanted = [products] if isinstance(products, str | tuple) else list(products)
-        names = resolved(self, wanted, parts)
+        names = resolved(self, listed(products), parts)
         check_columns(names, numbers)
         try:
             with reading(names):
@@ -472,6 +487,15 @@ class _Holder(Container, Generic[_Child]):
         """Iterate over the subruns that its events are in."""
         below: Iterator[Any] = self._children()
         return itertools.chain.from_iterable(child._subruns() for child in below)
+
+
+def _typed(products: Any, kind: Any) -> Any:
+    """Return products as they were given, one of them with its type."""
+    if kind is None:
+        return products
+    if not isinstance(products, str | tuple):
+        raise UsageError("typename= is the type of a single label: give several products as (label, type) each")
+    return named(products, kind)
 
 
 def _is_missing(column: Node) -> bool:
@@ -767,6 +791,7 @@ class DataSet(_Holder[Run]):
         products: str | tuple[str, Any] | Iterable[str | tuple[str, Any]],
         *,
         runs: int | slice | Iterable[int] | None = None,
+        typename: Any = None,
         numbers: bool = False,
         library: str = "ak",
     ) -> Any:
@@ -778,6 +803,8 @@ class DataSet(_Holder[Run]):
             A label, or a label and a type; or several of these.
         runs : int, iterable of int, slice or range, optional
             Of these runs only, in the order of their numbers; of a slice or a range, those that are there.
+        typename : str or type, optional
+            The type of a single label.
         numbers : bool
             Whether ``run``, ``subrun`` and ``event`` of each event come with them.
         library : str
@@ -797,7 +824,7 @@ class DataSet(_Holder[Run]):
         [{'run': 43, 'subrun': 1, 'event': 2, 'n': 5}]
         """
         parts = [self] if runs is None else self._runs(runs)
-        return self._arrays(parts, products, numbers, library)
+        return self._arrays(parts, _typed(products, typename), numbers, library)
 
     def _runs(self, runs: int | slice | Iterable[int]) -> list[Run]:
         """Return runs of these numbers, in their order."""

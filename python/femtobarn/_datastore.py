@@ -18,6 +18,7 @@ from femtobarn import _core
 from femtobarn._containers import Container, DataSet, at_least
 from femtobarn._open import settings_of
 from femtobarn._prefetch import Prefetcher
+from femtobarn._product_names import listed
 from femtobarn._product_rows import forget_class
 from femtobarn._product_types import BYTES, DTYPES, MSGPACK, PICKLE
 from femtobarn._products import ColumnType, column, encoded, form_of, loaded, type_name_of
@@ -414,7 +415,7 @@ class DataStore:
 
     def prefetcher(
         self,
-        products: Iterable[str | tuple[str, Any]] = (),
+        products: str | tuple[str, Any] | Iterable[str | tuple[str, Any]] = (),
         *,
         batch_size: int = 16_384,
         ahead: int = 2,
@@ -423,8 +424,8 @@ class DataStore:
 
         Parameters
         ----------
-        products : iterable of str or tuple
-            Labels, or labels and types.
+        products : str, tuple or list
+            A label, or a label and a type; or several of these.
         batch_size : int
             Events that are fetched together.
         ahead : int
@@ -435,7 +436,7 @@ class DataStore:
         Prefetcher
             Call it with a dataset, run or subrun to iterate over its events.
         """
-        return Prefetcher(self, tuple(products), batch_size, ahead)
+        return Prefetcher(self, listed(products), batch_size, ahead)
 
     def load_refs(self, refs: Any, *, default: Any = MISSING) -> Any:
         """Load what many references refer to, each product once, by few requests.

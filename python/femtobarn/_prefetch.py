@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from femtobarn._containers import Event, _Holder, at_least
 from femtobarn._libraries import plain_output
-from femtobarn._product_names import check_columns, check_there, resolved
+from femtobarn._product_names import check_columns, check_there, named, resolved
+from femtobarn._product_types import fitting
 from femtobarn._products import As, Column, decoded, is_opaque, loaded, reading, type_name_of
 from femtobarn._ptr import MISSING
 from femtobarn.errors import FormatError, UsageError
@@ -38,9 +39,16 @@ class PrefetchedEvent(Event):
         return _event, (url, mode, tuple(settings.items()), self._key, self._path)
 
     def load(
-        self, label: str, form: Any = None, *, typename: Any = None, default: Any = MISSING, unpickle: bool = False
+        self,
+        label: str | tuple[str, Any],
+        form: Any = None,
+        *,
+        typename: Any = None,
+        default: Any = MISSING,
+        unpickle: bool = False,
     ) -> Any:
         """Load a product: one that was fetched from here, any other from the store; see `Event.load`."""
+        label, typename = named(label, typename)
         found = self._fetched(label, form, typename)
         if found is None:
             return super().load(label, form, typename=typename, default=default, unpickle=unpickle)
@@ -60,9 +68,12 @@ class PrefetchedEvent(Event):
             return None
         kind = None if typename is None else type_name_of(typename)
         matching = [at for at, name in enumerate(self._batch._names) if name[0] == label and kind in (None, name[1])]
-        for at in matching:
-            if (stored := self._batch._events.value(at, self._at)) is not None:
-                return at, stored
+        values = ((at, self._batch._events.value(at, self._at)) for at in matching)
+        there = {self._batch._names[at][1]: (at, stored) for at, stored in values if stored is not None}
+        if len(there) > 1:
+            return there.get(fitting(form, there) or "")  # or the store says that there are several
+        if there:
+            return next(iter(there.values()))
         is_known = kind is not None or form in (None, bytes) or isinstance(form, As)
         if is_known or _name_of(form) in [self._batch._names[at][1] for at in matching]:
             return (matching[0], None) if matching else None
@@ -81,8 +92,9 @@ class PrefetchedEvent(Event):
         self._batch._stale.add((self._at, label))
         super().store(label, value, typename=typename, overwrite=overwrite, batch=batch)
 
-    def delete_product(self, label: str, *, typename: Any = None) -> None:
+    def delete_product(self, label: str | tuple[str, Any], *, typename: Any = None) -> None:
         """Delete a product; see `Event.delete_product`."""
+        label, typename = named(label, typename)
         self._batch._stale.add((self._at, label))
         super().delete_product(label, typename=typename)
 
@@ -204,16 +216,14 @@ class Prefetcher:
     [5]
     """
 
-    def __init__(
-        self, store: DataStore, products: tuple[str | tuple[str, Any], ...], batch_size: int, ahead: int
-    ) -> None:
+    def __init__(self, store: DataStore, products: list[str | tuple[str, Any]], batch_size: int, ahead: int) -> None:
         self._store = store
         self._products = products
         self._batch_size = at_least("batch_size", batch_size, 1)
         self._ahead = at_least("ahead", ahead, 0)
 
     def __repr__(self) -> str:
-        return f"<Prefetcher of {self._store.url!r} for {list(self._products)!r}>"
+        return f"<Prefetcher of {self._store.url!r} for {self._products!r}>"
 
     def batches(self, container: _Holder[Any]) -> Generator[EventBatch, None, None]:
         """Iterate over the events of a dataset, run or subrun, many at a time.

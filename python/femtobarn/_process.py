@@ -15,6 +15,7 @@ from femtobarn._checkpoint import Checkpoint, State, described
 from femtobarn._containers import _Holder, at_least
 from femtobarn._libraries import optional
 from femtobarn._ntuple import NTuple
+from femtobarn._product_names import listed
 from femtobarn._progress import Progress
 from femtobarn._repr import plural
 from femtobarn._statistics import ProcessStatistics
@@ -73,7 +74,7 @@ def process(
     source: _Holder[Any] | NTuple,
     function: Callable[[Any], Any],
     *,
-    preload: str | Iterable[str | tuple[str, Any]] = (),
+    preload: str | tuple[str, Any] | Iterable[str | tuple[str, Any]] = (),
     by: str = "event",
     executor: Any = "threads",
     workers: int | None = None,
@@ -96,8 +97,9 @@ def process(
     function : callable
         Takes an event or a batch. Of a store, an event loads the products in `preload` from memory (`Event.load`), and
         a batch is an `EventBatch`; of an ntuple, they are a record and an array of records.
-    preload : str or iterable of str or tuple
-        Labels, or labels and types, of products that come with the events; of an ntuple, the fields that are read.
+    preload : str, tuple or list
+        A label, or a label and a type, or several of these, of products that come with the events; of an ntuple, the
+        fields that are read.
     by : str
         "event", or "batch": `output_batch_size` events at a time.
     executor : str or executor
@@ -149,7 +151,7 @@ def process(
     failed: BaseException | None = None
     try:
         _check(by, on_error, workers, function, reduce, (input_batch_size, output_batch_size))
-        work = _work(source, (preload,) if isinstance(preload, str) else tuple(preload))
+        work = _work(source, preload)
         if output_batch_size is None:
             output_batch_size = min(_BATCH, input_batch_size) if isinstance(work, StoreWork) else input_batch_size
         task = Task(function, by == "event", reduce, on_error == "skip", _TRIES if on_error == "retry" else 1)
@@ -207,11 +209,11 @@ def _identity(work: Work, task: Task, by: str, size: int) -> dict[str, str]:
     }
 
 
-def _work(source: Any, preload: tuple[Any, ...]) -> Work:
+def _work(source: Any, preload: Any) -> Work:
     if isinstance(source, _Holder):
-        return StoreWork(source, preload)
+        return StoreWork(source, listed(preload))
     if isinstance(source, NTuple):
-        return NTupleWork(source, preload)
+        return NTupleWork(source, (preload,) if isinstance(preload, str) else tuple(preload))
     raise UsageError(f"events are those of a dataset, run or subrun of a store, or of an ntuple, not {source!r}")
 
 

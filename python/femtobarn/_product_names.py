@@ -14,9 +14,66 @@ from femtobarn.errors import KeyNotFoundError, UsageError
 if TYPE_CHECKING:
     from femtobarn._containers import _Holder
 
-__all__ = ["check_columns", "check_there", "hint", "resolved"]
+__all__ = ["check_columns", "check_there", "hint", "listed", "named", "resolved"]
 
 _SHOWN = 5  # names that a message lists
+
+
+def named(product: str | tuple[str, Any], kind: Any = None) -> tuple[str, Any]:
+    """Return the label of a product and its type, which stands beside the label or by itself.
+
+    Parameters
+    ----------
+    product : str or tuple
+        A label, or a label and a type.
+    kind : str, type or None
+        The type, if it was given by itself.
+
+    Returns
+    -------
+    tuple
+        The label, and the type as it was given; None if it was not.
+
+    Raises
+    ------
+    UsageError
+        If it names no product, or has two types.
+    """
+    label = product
+    if isinstance(product, tuple):
+        if len(product) != 2:
+            raise UsageError(f"a product is a label, or (label, type), not {product!r}; several are a list")
+        if kind is not None:
+            raise UsageError(f"the type of product {product[0]!r} is given twice, by {product!r} and typename={kind!r}")
+        label, kind = product
+    if not isinstance(label, str):
+        raise UsageError(f"the label of a product is a text, not {label!r}")
+    return checked_text(label, "label"), kind
+
+
+def listed(products: str | tuple[str, Any] | Iterable[str | tuple[str, Any]]) -> list[str | tuple[str, Any]]:
+    """Return products as a list, of which one may stand by itself.
+
+    Parameters
+    ----------
+    products : str, tuple or iterable
+        A label, or a label and a type; or several of these.
+
+    Returns
+    -------
+    list of str or tuple
+        The products.
+
+    Raises
+    ------
+    UsageError
+        If they are neither.
+    """
+    if isinstance(products, str) or (isinstance(products, tuple) and products):
+        return [products]
+    if not isinstance(products, Iterable):
+        raise UsageError(f"products are labels, or (label, type), not {products!r}")
+    return list(products)
 
 
 def resolved(
@@ -45,19 +102,18 @@ def resolved(
     UsageError
         If events have several types of one.
     """
-    wanted = list(products)
-    labels = [one for one in wanted if isinstance(one, str)]
+    wanted = [named(one) for one in products]
+    labels = [label for label, kind in wanted if kind is None]
     counts: dict[tuple[str, str], int] = {}
     for some in _counts([holder] if parts is None else parts) if labels else ():
         for name, n in some.items():
             counts[name] = counts.get(name, 0) + n
     names = []
-    for one in wanted:
-        if isinstance(one, str):
-            names.append(_only_one(holder._store.url, _where(holder, parts), one, counts))
+    for label, kind in wanted:
+        if kind is None:
+            names.append(_only_one(holder._store.url, _where(holder, parts), label, counts))
         else:
-            label, kind = one
-            names.append((checked_text(label, "label"), type_name_of(kind)))
+            names.append((label, type_name_of(kind)))
     return names
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
 import types
 import typing
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,7 @@ __all__ = [
     "Numbers",
     "checked_text",
     "dtype_of",
+    "fitting",
     "hints_of",
     "inmost",
     "is_dataclass_type",
@@ -129,6 +132,47 @@ def type_name_of(kind: Any) -> str:
     if (dtype := dtype_of(kind)) is not None:
         return NUMBERS[dtype.name]
     raise UsageError(f"{kind!r} is no type of a product: {_advice(kind)}")
+
+
+def fitting(form: Any, kinds: Iterable[str]) -> str | None:
+    """Return which of several types is meant by a type of Python, as in which values are to be given.
+
+    Parameters
+    ----------
+    form : object
+        The type of Python: `float` stands for ``double``, or if there is none for ``float``; `int` for
+        ``std::int64_t``, or the only type of integers; ``list[T]`` for vectors of what T stands for.
+    kinds : iterable of str
+        The names of the types that there are.
+
+    Returns
+    -------
+    str or None
+        The name of the one that it is; None if it is none, or may be several.
+
+    Examples
+    --------
+    >>> from femtobarn._product_types import fitting
+    >>> fitting(list[float], ["std::vector<float>", "std::vector<std::int32_t>"])
+    'std::vector<float>'
+    """
+    there = set(kinds)
+    found = next((own for group in _names_of(form) if (own := there.intersection(group))), set())
+    return found.pop() if len(found) == 1 else None
+
+
+def _names_of(form: Any) -> list[tuple[str, ...]]:
+    """Return the names of the types that a type of Python stands for, those first that it stands for before others."""
+    if form is float:
+        return [("double",), ("float",)]
+    if form is int:
+        return [("std::int64_t",), tuple(name for name, dtype in DTYPES.items() if dtype.kind in "iu")]
+    for inner, outer in ((item_of(form), "std::vector<{}>"), (optional_of(form), "std::optional<{}>")):
+        if inner is not None:
+            return [tuple(outer.format(name) for name in names) for names in _names_of(inner)]
+    with contextlib.suppress(UsageError):
+        return [(type_name_of(form),)]
+    return []
 
 
 def _advice(kind: Any) -> str:

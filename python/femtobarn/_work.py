@@ -133,7 +133,7 @@ class Work(Protocol):
 class StoreWork:
     """The events of a dataset, run or subrun of a store."""
 
-    def __init__(self, container: _Holder[Any], products: tuple[str | tuple[str, Any], ...]) -> None:
+    def __init__(self, container: _Holder[Any], products: list[str | tuple[str, Any]]) -> None:
         self._store: DataStore = container._store
         self._key, self._path = container._key, container._path
         self._products = resolved(container, products)

@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec
 
 from femtobarn import _containers, _datastore, _export, _hdf5_cpp, _ingest, _prefetch, _process, _ptr
 from femtobarn._containers import _range, at_least
+from femtobarn._product_names import named
 from femtobarn._ptr import MISSING
 from femtobarn._threads import N_THREADS, Threads, in_thread, threads_of
 from femtobarn._twins import Closing, Twin, begins, like, made_of, reads, writes
@@ -255,8 +256,15 @@ class PrefetchedEvent(Event):
 
     @like(_containers.Event.load)
     async def load(
-        self, label: str, form: Any = None, *, typename: Any = None, default: Any = MISSING, unpickle: bool = False
+        self,
+        label: str | tuple[str, Any],
+        form: Any = None,
+        *,
+        typename: Any = None,
+        default: Any = MISSING,
+        unpickle: bool = False,
     ) -> Any:
+        label, typename = named(label, typename)
         sync: _prefetch.PrefetchedEvent = self.sync  # type: ignore[assignment]
         found = sync._fetched(label, form, typename)
         stored = None if found is None else found[1]
