@@ -21,7 +21,7 @@ from femtobarn._prefetch import Prefetcher
 from femtobarn._product_names import listed
 from femtobarn._product_rows import forget_class
 from femtobarn._product_types import BYTES, DTYPES, MSGPACK, PICKLE
-from femtobarn._products import ColumnType, column, encoded, form_of, loaded, type_name_of
+from femtobarn._products import ColumnType, column, encoded, form_of, loaded, told_how, type_name_of
 from femtobarn._ptr import MISSING, is_same, load_refs
 from femtobarn._steps import num_bytes
 from femtobarn.errors import ExistsError, KeyNotFoundError, UsageError
@@ -704,7 +704,10 @@ class WriteBatch:
         keys = _keys(dataset, run, subrun, event)
         if (twice := _twice(keys)) is not None:
             raise UsageError(f"{twice} is given several times")
-        self._store_columns(keys, products, types, create=True)
+        try:
+            self._store_columns(keys, products, types, create=True)
+        except UsageError as error:
+            raise told_how(error, "types={label: 'NEW'}, or of lists 'std::vector<NEW>'") from error.__cause__
 
     def _store_columns(self, keys: bytes, products: Mapping[str, Any], types: Mapping[str, Any], create: bool) -> None:
         """Store products of containers, of which these are the keys."""

@@ -22,6 +22,7 @@ from femtobarn._product_types import (
     MSGPACK,
     NUMBERS,
     PICKLE,
+    defaults_of,
     dtype_of,
     hints_of,
     inmost,
@@ -519,14 +520,17 @@ def forget_class(store: DataStore, name: str) -> None:
 
 
 def _takes_plain(kind: type, plain: _Plain) -> bool:
-    return all(name in plain.names and dtype_of(hint) is not None for name, hint in hints_of(kind).items())
+    hints, there = hints_of(kind), set(plain.names)
+    if there.isdisjoint(hints) or not hints.keys() - there <= defaults_of(kind):
+        return False
+    return all(dtype_of(hint) is not None for name, hint in hints.items() if name in there)
 
 
 def _chosen(kind: type, plain: _Plain) -> Callable[[tuple[Any, ...]], dict[str, Any]]:
     names = tuple(hints_of(kind))
     if names == plain.names:
         return lambda row: dict(zip(names, row, strict=True))
-    at = [(name, plain.names.index(name)) for name in names]
+    at = [(name, plain.names.index(name)) for name in names if name in plain.names]
     return lambda row: {name: row[n] for name, n in at}
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "ColumnType",
     "Numbers",
     "checked_text",
+    "defaults_of",
     "dtype_of",
     "fitting",
     "hints_of",
@@ -386,6 +387,25 @@ def hints_of(kind: type) -> dict[str, Any]:
     except NameError as error:
         raise UsageError(f"annotations of {kind.__name__} cannot be looked up where it is defined: {error}") from error
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+@functools.lru_cache(maxsize=1024)
+def defaults_of(kind: type) -> frozenset[str]:
+    """Return the members of a dataclass that have a default.
+
+    Parameters
+    ----------
+    kind : type
+        The dataclass.
+
+    Returns
+    -------
+    frozenset of str
+        Their names.
+    """
+    none = dataclasses.MISSING
+    fields = dataclasses.fields(kind)
+    return frozenset(one.name for one in fields if one.default is not none or one.default_factory is not none)
 
 
 def checked_text(text: str, what: str) -> str:

@@ -41,6 +41,7 @@ from femtobarn._product_types import (
     ColumnType,
     Numbers,
     checked_text,
+    defaults_of,
     dtype_of,
     hints_of,
     inmost,
@@ -74,6 +75,7 @@ __all__ = [
     "is_opaque",
     "loaded",
     "reading",
+    "told_how",
     "type_name_of",
 ]
 
@@ -105,6 +107,35 @@ def encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, b
     UsageError
         If it is nothing that can be stored.
     """
+    try:
+        return _encoded(store, label, value, kind)
+    except UsageError as error:
+        raise told_how(error, "typename='NEW', or of a list typename='std::vector<NEW>'") from error.__cause__
+
+
+def told_how(error: UsageError, by: str) -> UsageError:
+    """Return an error which says of a class that the store has with other members how it gets another name.
+
+    Parameters
+    ----------
+    error : UsageError
+        Any error.
+    by : str
+        By what the name is given.
+
+    Returns
+    -------
+    UsageError
+        The error.
+    """
+    if error.kind != "class-differs":
+        return error
+    how = f"another name is given by {by}, by another dataclass, or to records by ak.with_name"
+    return UsageError(f"{error}; {how}", kind=error.kind)
+
+
+def _encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, bytes]:
+    """Return the name of the type of a value, and the bytes that are stored."""
     checked_text(label, "label")
     name = None if kind is None else type_name_of(kind)
     if name in (None, BYTES) and isinstance(value, bytes | bytearray | memoryview):
@@ -115,6 +146,7 @@ def encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, b
         return MSGPACK, _packed(label, value)
     if name == BYTES:
         raise UsageError(f"product {label!r} is to be bytes, and was given {type(value).__name__}")
+    _check_no_names(label, value)
     quick = _quick(label, value, name)
     if quick is not None:
         return quick
@@ -181,6 +213,17 @@ def _packed(label: str, value: Any) -> bytes:
     return packed
 
 
+def _check_no_names(label: str, values: Any) -> None:
+    """Raise for named tuples, or a list of them, which would be stored without the names."""
+    one = values[0] if isinstance(values, list) and values else values
+    if isinstance(one, tuple) and hasattr(one, "_fields"):
+        members = "; ".join(f"{name}: …" for name in one._fields)
+        raise UsageError(
+            f"product {label!r}: the names in a namedtuple would be lost: make {type(one).__name__} a dataclass, as in "
+            f"@dataclass class {type(one).__name__}: {members}"
+        )
+
+
 def _is_array(value: Any) -> bool:
     return not isinstance(value, list | tuple | Mapping | str | int | float | np.generic | None)
 
@@ -229,6 +272,7 @@ def column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, B
     """
     core = store._core
     checked_text(label, "label")
+    _check_no_names(label, values)
     kind = kind or _kind_of_rows(values)
     if isinstance(kind, ColumnType):
         for name, members in kind.classes:
@@ -501,10 +545,10 @@ def _one(label: str, value: Any) -> Batches:
     if layout is not None and type(value).__name__ == "Record":
         return to_batches({label: optional("awkward", "all").Array(layout)})
     _check_index(label, value)
-    if isinstance(value, str | np.generic | int | float | Mapping | None):
+    if isinstance(value, np.ndarray | np.generic) and value.ndim == 0 and not isinstance(value, str | bytes):
+        return to_batches({label: np.asarray(value).reshape(1)})
+    if isinstance(value, str | int | float | Mapping | None):
         return to_batches({label: [value]})
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        return to_batches({label: value.reshape(1)})
     is_arrow = hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__")
     if not (is_arrow or isinstance(value, Iterable)):
         raise UsageError(
@@ -639,13 +683,18 @@ class Column:
 def _as_python(store: DataStore, plain: Any, label: str, type_name: str, form: Any) -> Any:
     """Return a value as a type of Python: a number, a text, a dataclass, or a list of these."""
     check_form(label, form)
-    wrong = UsageError(f"product {label!r} is a {type_name}, which is no {getattr(form, '__name__', form)}")
+    wrong = UsageError(f"product {label!r} is a {type_name}, which is no {_shown(form)}")
     if typing.get_origin(form) is list:
         if not isinstance(plain, list):
             raise wrong
         (item,) = typing.get_args(form) or (None,)
         return [_made(store, one, item, wrong) for one in plain]
     return _made(store, plain, form, wrong)
+
+
+def _shown(form: Any) -> str:
+    item = item_of(form)
+    return str(getattr(form, "__name__", form)) if item is None else f"list[{_shown(item)}]"
 
 
 def _made(store: DataStore, plain: Any, form: Any, wrong: UsageError) -> Any:
@@ -660,10 +709,13 @@ def _made(store: DataStore, plain: Any, form: Any, wrong: UsageError) -> Any:
             raise wrong
         hints = hints_of(form)
         names = list(hints)
-        missing = [name for name in names if name not in plain]
+        there = [name for name in names if name in plain]
+        missing = [name for name in names if name not in plain and (not there or name not in defaults_of(form))]
         if missing:
-            raise UsageError(f"{wrong}: it has no {', '.join(missing)}")
-        return form(**{name: _member(store, plain[name], hints.get(name), wrong) for name in names})
+            own = f"{missing[0]} in {form.__name__}"
+            advice = f"; a default of {own} would stand for what is not there" if there else ""
+            raise UsageError(f"{wrong}: it has no {', '.join(missing)}{advice}")
+        return form(**{name: _member(store, plain[name], hints.get(name), wrong) for name in there})
     if isinstance(form, type) and isinstance(plain, form):
         return plain
     if form is float and isinstance(plain, int):

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from dataclasses import field, make_dataclass
+from typing import Any, NamedTuple
 
+import awkward as ak
 import numpy as np
+import pandas as pd
 import pytest
 
 import femtobarn as fb
 from femtobarn import aio
+
+
+class Pair(NamedTuple):
+    """Two numbers."""
+
+    x: int
+    y: float
 
 
 @pytest.fixture
@@ -100,3 +110,62 @@ def test_a_type_of_python_says_which_of_several_is_loaded(store: fb.DataStore, e
     event.store("x", np.uint8(9))
     with pytest.raises(fb.UsageError, match="several products 'x'"):
         event.load("x", int)
+
+
+def test_defaults_stand_for_members_that_a_class_has_got_since(event: fb.Event) -> None:
+    old = make_dataclass("Hit", [("x", float), ("n", int)])
+    event.store("hit", old(1.5, 2))
+    event.store("hits", [old(1.5, 2), old(2.5, 3)])
+    event.store("named", make_dataclass("Named", [("name", str), ("hits", list[old])])("a", [old(1.5, 2)]))
+    new = make_dataclass("Hit", [("t", float, -1.0), ("n", int, 0), ("near", list[int], field(default_factory=list))])
+    assert event.load("hit", new) == new(-1.0, 2, [])
+    assert event.load("hits", list[new]) == [new(-1.0, 2, []), new(-1.0, 3, [])]
+    two = event.load("hits", list[new])
+    assert two[0].near is not two[1].near
+    later = make_dataclass("Named", [("hits", list[new]), ("more", str, "b")])
+    assert event.load("named", later) == later([new(-1.0, 2, [])], "b")
+    required = make_dataclass("Hit", [("n", int), ("t", float)])
+    for label, form in (("hit", required), ("hits", list[required])):
+        with pytest.raises(fb.UsageError, match="it has no t; a default of t in Hit would stand for what is not there"):
+            event.load(label, form)
+    other = make_dataclass("Other", [("q", float, 0.0)])  # nothing of it is there: another product was meant
+    for label, form in (("hit", other), ("hits", list[other]), ("named", other)):
+        with pytest.raises(fb.UsageError, match=r"which is no (list\[)?Other\]?: it has no q$"):
+            event.load(label, form)
+
+
+def test_a_class_with_other_members_gets_another_name_as_the_error_says(store: fb.DataStore, event: fb.Event) -> None:
+    event.store("hits", [make_dataclass("Hit", [("x", float)])(1.5)])
+    event.store("records", ak.Array([{"a": 1}]))
+    event.store("table", pd.DataFrame({"a": [1]}))
+    values = {
+        "hits": [make_dataclass("Hit", [("y", float)])(1.5)],
+        "records": ak.Array([{"b": 1}]),
+        "table": pd.DataFrame({"b": [1]}),
+    }
+    for label, value in values.items():
+        with pytest.raises(fb.UsageError, match=r"another name is given by typename='NEW', or of a list") as caught:
+            event.store(label, value)
+        assert caught.value.kind == "class-differs"
+        event.store(label, value, typename="std::vector<New>" if label == "hits" else f"std::vector<New{label}>")
+        assert len(event.products(label)) == 2
+    columns = {"records": ak.Array([[{"b": 1}], []])}
+    with store.write_batch() as batch:
+        with pytest.raises(fb.UsageError, match=r"another name is given by types=\{label: 'NEW'\}"):
+            batch.store_arrays(store["a"], columns, run=1, subrun=5, event=[1, 2])
+        types = {"records": "std::vector<Newer>"}
+        batch.store_arrays(store["a"], columns, run=1, subrun=5, event=[1, 2], types=types)
+    assert store["a"][1][5].arrays("records").b.tolist() == [[1], []]
+
+
+def test_what_would_lose_something_is_not_stored(store: fb.DataStore, event: fb.Event) -> None:
+    for value in (Pair(1, 2.5), [Pair(1, 2.5)]):
+        with pytest.raises(fb.UsageError, match="names in a namedtuple would be lost: make Pair a dataclass"):
+            event.store("pair", value)
+    with store.write_batch() as batch, pytest.raises(fb.UsageError, match="namedtuple"):
+        batch.store_arrays(store["a"], {"pair": [Pair(1, 2.5)]}, run=1, subrun=2, event=[3])
+    for name in ("complex64", "longdouble"):
+        with pytest.raises(fb.UsageError, match=f"NumPy's {np.dtype(name)} "):
+            event.store("z", np.dtype(name).type(1))
+    event.store("half", np.float16(0.5))
+    assert event.load("half") == 0.5
