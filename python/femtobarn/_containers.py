@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from femtobarn._libraries import plain_output
 from femtobarn._numpy import frombuffer
-from femtobarn._product_names import check_columns, check_there, hint, listed, named, resolved
+from femtobarn._product_names import check_columns, check_there, counts_of, hint, listed, named, resolved
 from femtobarn._product_types import checked_text, fitting
 from femtobarn._products import As, encoded, loaded, reading, type_name_of
 from femtobarn._ptr import MISSING, Ptr, is_same, path_of
@@ -414,6 +414,29 @@ class _Holder(Container, Generic[_Child]):
             return sum(len(some) for some in loader)
         finally:
             loader.close()
+
+    def event_products(self) -> dict[Product, int]:
+        """Count how many of its events have which products, by looking at the names of all.
+
+        Returns
+        -------
+        dict of Product to int
+            The products in the order of their labels, and how many events have each.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> store = fb.DataStore.connect("memory:")
+        >>> dataset = store.root.create_dataset("a")
+        >>> with store.write_batch() as batch:
+        ...     batch.store_arrays(dataset, {"n": range(3)}, run=1, subrun=2, event=range(3))
+        >>> dataset[1][2][0].store("weight", 0.5)
+        >>> dataset.event_products()
+        {Product(label='n', type='std::int64_t'): 3, Product(label='weight', type='double'): 1}
+        """
+        from femtobarn._datastore import Product
+
+        return {Product(*name): n for name, n in sorted(counts_of([self]).items())}
 
     def _event_pages(self, batch_size: int) -> Generator[list[Event], None, None]:
         loader = self._store._core.loader(self._key, [], at_least("batch_size", batch_size, 1), 1)

@@ -14,7 +14,7 @@ from femtobarn.errors import KeyNotFoundError, UsageError
 if TYPE_CHECKING:
     from femtobarn._containers import _Holder
 
-__all__ = ["check_columns", "check_there", "hint", "listed", "named", "resolved"]
+__all__ = ["check_columns", "check_there", "counts_of", "hint", "listed", "named", "resolved"]
 
 _SHOWN = 5  # names that a message lists
 
@@ -103,11 +103,7 @@ def resolved(
         If events have several types of one.
     """
     wanted = [named(one) for one in products]
-    labels = [label for label, kind in wanted if kind is None]
-    counts: dict[tuple[str, str], int] = {}
-    for some in _counts([holder] if parts is None else parts) if labels else ():
-        for name, n in some.items():
-            counts[name] = counts.get(name, 0) + n
+    counts = counts_of([holder] if parts is None else parts) if any(kind is None for _, kind in wanted) else {}
     names = []
     for label, kind in wanted:
         if kind is None:
@@ -115,6 +111,26 @@ def resolved(
         else:
             names.append((label, type_name_of(kind)))
     return names
+
+
+def counts_of(parts: Sequence[_Holder[Any]]) -> dict[tuple[str, str], int]:
+    """Return how many events have which products, by their labels and types.
+
+    Parameters
+    ----------
+    parts : sequence of DataSet, Run or SubRun
+        Whose events they are.
+
+    Returns
+    -------
+    dict
+        The numbers of events.
+    """
+    counts: dict[tuple[str, str], int] = {}
+    for some in _counts(parts):
+        for name, n in some.items():
+            counts[name] = counts.get(name, 0) + n
+    return counts
 
 
 def check_there(holder: _Holder[Any], parts: Sequence[_Holder[Any]], names: Iterable[tuple[str, str]]) -> None:

@@ -208,6 +208,7 @@ class _Holder(Container[_H], Generic[_H, _Child]):
     numbers = reads(_containers._Holder.numbers)
     arrays = reads(_containers._Holder.arrays)
     n_events = reads(_containers._Holder.n_events)
+    event_products = reads(_containers._Holder.event_products)
 
     async def events(self, *, batch_size: int = 16_384) -> AsyncGenerator[Event, None]:
         """Iterate over all events in it, in the order of run, subrun and event.

@@ -169,3 +169,23 @@ def test_what_would_lose_something_is_not_stored(store: fb.DataStore, event: fb.
             event.store("z", np.dtype(name).type(1))
     event.store("half", np.float16(0.5))
     assert event.load("half") == 0.5
+
+
+def test_what_events_hold_is_counted(store: fb.DataStore, event: fb.Event) -> None:
+    dataset, n = store["a"], 5000
+    dataset.store("pt", 1.5)  # of the dataset itself, and of a run: no event has these
+    dataset[1].store("pt", 1.5)
+    with store.write_batch() as batch:
+        for subrun in (7, 8):
+            batch.store_arrays(dataset, {"n": range(n)}, run=2, subrun=subrun, event=range(n))
+    of_first = {("pt", "std::vector<float>"): 1, ("x", "float"): 1, ("x", "std::int32_t"): 1, ("x", "std::string"): 1}
+
+    def counted(holder: Any) -> dict[tuple[str, str], int]:
+        return {(product.label, product.type): count for product, count in holder.event_products().items()}
+
+    assert counted(dataset) == {("n", "std::int64_t"): 2 * n, **of_first}
+    assert list(counted(dataset)) == sorted(counted(dataset))
+    assert counted(dataset[1]) == counted(dataset[1][2]) == of_first
+    assert counted(dataset[2][7]) == {("n", "std::int64_t"): n}
+    assert asyncio.run(aio.Run(dataset[2]).event_products()) == {fb.Product("n", "std::int64_t"): 2 * n}
+    assert counted(store.create_dataset("empty")) == {}
