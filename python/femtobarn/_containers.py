@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from femtobarn._libraries import plain_output
 from femtobarn._numpy import frombuffer
@@ -12,6 +13,7 @@ from femtobarn._product_names import check_columns, check_there, counts_of, hint
 from femtobarn._product_types import checked_text, fitting
 from femtobarn._products import As, encoded, loaded, reading, type_name_of
 from femtobarn._ptr import MISSING, Ptr, is_same, path_of
+from femtobarn._twins import instead
 from femtobarn.errors import KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ _PAGE = 4096
 _COUNTED = 65_536  # events whose keys are fetched together to be counted
 
 _Child = TypeVar("_Child", bound="Container")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Container:
@@ -122,7 +126,7 @@ class Container:
                 raise UsageError(
                     "whether a batch replaces products is said when it is made: write_batch(overwrite=False)"
                 )
-            batch._take(self)
+            _put_in(batch, self)
         type_name, stored = encoded(self._store, label, value, typename)
         if batch is not None:
             batch._core.store(self._key, (label, type_name), stored)
@@ -306,6 +310,25 @@ class Container:
         return run, subrun, event
 
 
+def _one_argument(method: Callable[P, R]) -> Callable[P, R]:
+    """Make `arrays` tell those who give it more than the products, as a form, how that is said."""
+
+    @functools.wraps(method)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        if len(args) <= 2:
+            return method(*args, **kwargs)
+        products, given = args[1:3]
+        if isinstance(given, As):
+            raise UsageError(
+                f"of what kind arrays are is said by library=: arrays({products!r}, library={given.value!r})"
+            )
+        raise UsageError(
+            f"arrays takes the products first, several as a list, and all else by name, as library='np'; not {given!r}"
+        )
+
+    return checked
+
+
 class _Holder(Container, Generic[_Child]):
     """A container that holds others by number."""
 
@@ -316,7 +339,7 @@ class _Holder(Container, Generic[_Child]):
         if batch is None:
             self._check_there()
             return self._child(self._store, self._store._core.create(self._key, number), self._path)
-        batch._take(self)
+        _put_in(batch, self)
         key = self._store._core.child(self._key, number)
         batch._core.create(key)
         return self._child(self._store, key, self._path)
@@ -447,6 +470,7 @@ class _Holder(Container, Generic[_Child]):
         finally:
             loader.close()
 
+    @_one_argument
     def arrays(
         self,
         products: str | tuple[str, Any] | Iterable[str | tuple[str, Any]],
@@ -510,6 +534,15 @@ class _Holder(Container, Generic[_Child]):
         """Iterate over the subruns that its events are in."""
         below: Iterator[Any] = self._children()
         return itertools.chain.from_iterable(child._subruns() for child in below)
+
+
+def _put_in(batch: WriteBatch, container: Container) -> None:
+    """Fail if what is to wait in a batch for a container would go nowhere."""
+    take = getattr(batch, "_take", None)
+    if take is None:
+        way = instead(batch, "write through the container's own twin")
+        raise UsageError(f"batch is one that store.write_batch() has made, not {batch!r}{way}")
+    take(container)
 
 
 def _typed(products: Any, kind: Any) -> Any:
@@ -809,6 +842,7 @@ class DataSet(_Holder[Run]):
         """
         return self._children()
 
+    @_one_argument
     def arrays(
         self,
         products: str | tuple[str, Any] | Iterable[str | tuple[str, Any]],
@@ -825,7 +859,8 @@ class DataSet(_Holder[Run]):
         products : str, tuple or list
             A label, or a label and a type; or several of these.
         runs : int, iterable of int, slice or range, optional
-            Of these runs only, in the order of their numbers; of a slice or a range, those that are there.
+            Of these runs only, in the order of their numbers. All must be there, but of a slice or a range, of which
+            those count that are.
         typename : str or type, optional
             The type of a single label.
         numbers : bool
@@ -849,8 +884,10 @@ class DataSet(_Holder[Run]):
         parts = [self] if runs is None else self._runs(runs)
         return self._arrays(parts, _typed(products, typename), numbers, library)
 
-    def _runs(self, runs: int | slice | Iterable[int]) -> list[Run]:
+    def _runs(self, runs: int | str | slice | Iterable[int]) -> list[Run]:
         """Return runs of these numbers, in their order."""
+        if isinstance(runs, str):
+            raise UsageError(f"runs are numbers, as 301, [301, 305] or slice(300, 310), and not the text {runs!r}")
         if isinstance(runs, slice):
             return list(self[runs])
         if isinstance(runs, range):

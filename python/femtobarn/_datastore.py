@@ -24,6 +24,7 @@ from femtobarn._product_types import BYTES, DTYPES, MSGPACK, PICKLE
 from femtobarn._products import ColumnType, column, encoded, form_of, loaded, told_how, type_name_of
 from femtobarn._ptr import MISSING, is_same, load_refs
 from femtobarn._steps import num_bytes
+from femtobarn._twins import instead
 from femtobarn.errors import ExistsError, KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ __all__ = ["DataStore", "Product", "Queue", "Swept", "WriteBatch"]
 
 _MAX_ITEMS = 16_384
 _MAX_BYTES = 16 << 20
+
+_MOST = 2**63 - 1
 
 _T = TypeVar("_T", "WriteBatch", "Queue")
 
@@ -106,12 +109,16 @@ class DataStore:
     1.5
     """
 
-    def __init__(self, core: _core.Store, given: str, mode: str, settings: dict[str, str]) -> None:
+    def __init__(
+        self, core: _core.Store, given: str = "", mode: str = "a", settings: Mapping[str, str] | None = None
+    ) -> None:
+        if not isinstance(core, _core.Store):
+            raise UsageError(f"a store is opened by DataStore.connect({core!r})")
         self._core = core
         self._given = given  # with what messages do not show, as passwords
         self._mode = mode
         self._threads: Threads | None = None  # for asyncio, when it is first used
-        self._settings = settings
+        self._settings = dict(settings or {})
         self._lock = threading.Lock()
         self._open: weakref.WeakSet[WriteBatch | Queue] = weakref.WeakSet()  # what is closed with it
         with _STORES_LOCK:
@@ -221,7 +228,7 @@ class DataStore:
         if text.startswith("dir:"):
             text = f"dir:{Path(text.removeprefix('dir:')).expanduser()}"
         place = None if objects is None else _place(os.fspath(objects))
-        over = objects_over if objects_over is None else num_bytes(objects_over)
+        over = None if objects_over is None else min(at_least("objects_over", num_bytes(objects_over), 0), _MOST)
         settings = {} if storage_options is None else settings_of(storage_options)
         return cls(_core.Store.connect(text, mode == "r", place, over, settings), text, mode, settings)
 
@@ -690,7 +697,10 @@ class WriteBatch:
         2.5
         """
         if not isinstance(dataset, DataSet):
-            raise UsageError(f"dataset is a DataSet, as of store[name] or create_dataset, not {_shown(dataset)}")
+            raise UsageError(
+                f"dataset is a DataSet, as of store[name] or create_dataset, not {_shown(dataset)}"
+                + instead(dataset, "use the batch of its store for asyncio")
+            )
         if not isinstance(products, Mapping):
             raise UsageError(
                 f"products is a dict of labels with an array each, not {_shown(products)}; of records, give "

@@ -17,12 +17,13 @@ from femtobarn._containers import DataSet, Run, SubRun
 from femtobarn._export_names import NUMBERS, column_names, is_file_note, note
 from femtobarn._output import root_path
 from femtobarn._patterns import fits
-from femtobarn._product_names import hint
+from femtobarn._product_names import hint, listed
 from femtobarn._products import type_name_of
 from femtobarn._progress import Progress
 from femtobarn._ptr import PTR
 from femtobarn._repr import format_bytes, format_seconds, plural
 from femtobarn._threads import check_wanted
+from femtobarn._twins import instead
 from femtobarn._write import create, recreate
 from femtobarn.errors import FileError, FormatError, KeyNotFoundError, UsageError
 
@@ -193,7 +194,9 @@ def export(
     """
     since = time.monotonic()
     if not isinstance(container, DataSet | Run | SubRun):
-        raise UsageError(f"a dataset, run or subrun is exported, not {container!r}")
+        raise UsageError(
+            f"a dataset, run or subrun is exported, not {container!r}{instead(container, 'await aio.export(…)')}"
+        )
     if isinstance(container, DataSet) and not container.path:
         near = [dataset.path for dataset in itertools.islice(container.datasets(), 3)]
         raise UsageError(f"the root of a store holds no events: export a dataset in it{_as(near)}")
@@ -202,7 +205,7 @@ def export(
         raise UsageError(f"missing is 'optional' or 'list', not {missing!r}")
     place = _place(path, overwrite)
     holders = [container] if runs is None else _runs_of(container, runs)
-    wanted = None if products is None else [products] if isinstance(products, str | tuple) else list(products)
+    wanted = None if products is None else listed(products)
     survey = _Survey.of(container, holders, wanted)
     options = {"compression": compression, "threads": threads, "storage_options": storage_options}
     while True:

@@ -28,6 +28,7 @@ from femtobarn._products import column
 from femtobarn._progress import Progress
 from femtobarn._repr import format_bytes, format_seconds, plural
 from femtobarn._threads import check_wanted
+from femtobarn._twins import instead
 from femtobarn._warnings import warn_of_left_out, warn_outside
 from femtobarn.errors import ExistsError, FemtobarnError, FileError, FormatError, UnreadableWarning, UsageError
 
@@ -214,7 +215,7 @@ def ingest(
     <Array [25, 31] type='2 * uint32'>
     """
     started = time.monotonic()
-    _check(dataset, on_conflict, workers)
+    _check(files, dataset, on_conflict, workers)
     numbers = {"run": run, "subrun": subrun, "event": event}
     choice = choice_of(groups, fields, drop, namespace, numbers.values())
     settings = {} if storage_options is None else settings_of(storage_options)
@@ -273,15 +274,28 @@ def _told_how_far(job: _Job, dataset: DataSet) -> Iterator[None]:
         raise
 
 
-def _check(dataset: Any, on_conflict: str, workers: int | None) -> None:
+def _check(files: Any, dataset: Any, on_conflict: str, workers: int | None) -> None:
     if not isinstance(dataset, DataSet) or not dataset.path:
         raise UsageError(
-            f"events are brought into a dataset of a store, as store.root.create_dataset(…), not {dataset!r}"
+            "events are brought into a dataset of a store, as store.root.create_dataset(…), not "
+            f"{dataset!r}{instead(dataset, 'await aio.ingest(…)')}"
+        )
+    if _has_values(files):
+        raise UsageError(
+            f"files are read: a path, a pattern, or a list of these, and not {type(files).__name__}; arrays, dicts of "
+            "arrays and tables by columns are stored by batch.store_arrays of store.write_batch()"
         )
     if on_conflict not in _CONFLICTS:
         raise UsageError(f"on_conflict is 'raise', 'keep' or 'replace', not {on_conflict!r}")
     if workers is not None and workers < 1:
         raise UsageError(f"workers must be 1 or more, not {workers}")
+
+
+def _has_values(files: Any) -> bool:
+    """Whether arrays were given in the place of files."""
+    if isinstance(files, Mapping):
+        return any(not isinstance(value, str | Mapping | None) for value in files.values())
+    return any(hasattr(files, name) for name in ("__array__", "__arrow_c_stream__", "__arrow_c_array__", "layout"))
 
 
 def _check_kinds(sources: list[Source], options: Options) -> None:

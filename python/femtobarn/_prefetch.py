@@ -14,6 +14,7 @@ from femtobarn._product_names import check_columns, check_there, named, resolved
 from femtobarn._product_types import fitting
 from femtobarn._products import As, Column, decoded, is_opaque, loaded, reading, type_name_of
 from femtobarn._ptr import MISSING
+from femtobarn._twins import instead
 from femtobarn.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
@@ -233,16 +234,24 @@ class Prefetcher:
         container : DataSet, Run or SubRun
             Whose events they are.
 
-        Yields
-        ------
-        EventBatch
+        Returns
+        -------
+        generator of EventBatch
             Events with the products.
 
         Raises
         ------
         KeyNotFoundError
-            If no event has one of the products, of the type if one was given.
+            If no event has one of the products, of the type if one was given; while they are iterated over.
         """
+        if not isinstance(container, _Holder):
+            raise UsageError(
+                "a prefetcher takes the dataset, run or subrun whose events are fetched, and of several one after the "
+                f"other, not {container!r}{instead(container, 'use the prefetcher of its store for asyncio')}"
+            )
+        return self._batches(container)
+
+    def _batches(self, container: _Holder[Any]) -> Generator[EventBatch, None, None]:
         names = resolved(container, self._products)
         loader = self._store._core.loader(container._key, names, self._batch_size, self._ahead)
         is_first = True
@@ -257,5 +266,9 @@ class Prefetcher:
             loader.close()
 
     def __call__(self, container: _Holder[Any]) -> Iterator[PrefetchedEvent]:
-        for batch in self.batches(container):
+        return self._events(self.batches(container))
+
+    @staticmethod
+    def _events(batches: Iterator[EventBatch]) -> Iterator[PrefetchedEvent]:
+        for batch in batches:
             yield from batch

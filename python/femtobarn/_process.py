@@ -20,6 +20,7 @@ from femtobarn._progress import Progress
 from femtobarn._repr import plural
 from femtobarn._statistics import ProcessStatistics
 from femtobarn._threads import check_wanted
+from femtobarn._twins import instead
 from femtobarn._work import Failure, NTupleWork, Outcome, Piece, StoreWork, Task, Work, failure
 from femtobarn._workers import FuturesPool, MpiPool, Pool, ProcessPool, ThreadPool, WorkerDiedError, serve_mpi
 from femtobarn.errors import FemtobarnError, UsageError
@@ -150,7 +151,7 @@ def process(
     comm = _communicator(executor)
     failed: BaseException | None = None
     try:
-        _check(by, on_error, workers, function, reduce, (input_batch_size, output_batch_size))
+        _check(by, on_error, executor, workers, function, reduce, (input_batch_size, output_batch_size))
         work = _work(source, preload)
         if output_batch_size is None:
             output_batch_size = min(_BATCH, input_batch_size) if isinstance(work, StoreWork) else input_batch_size
@@ -179,7 +180,9 @@ def process(
     return _shared(comm, result, None)
 
 
-def _check(by: str, on_error: str, workers: int | None, function: Any, reduce: Any, sizes: tuple[Any, Any]) -> None:
+def _check(
+    by: str, on_error: str, executor: Any, workers: int | None, function: Any, reduce: Any, sizes: tuple[Any, Any]
+) -> None:
     if by not in ("event", "batch"):
         raise UsageError(f"by is 'event' or 'batch', not {by!r}")
     if on_error not in ("raise", "skip", "retry"):
@@ -191,6 +194,8 @@ def _check(by: str, on_error: str, workers: int | None, function: Any, reduce: A
         raise UsageError(f"the function is called for each event or batch, which {function!r} cannot be")
     if reduce is not None and not callable(reduce):
         raise UsageError(f"reduce is a function of two results, not {reduce!r}")
+    if isinstance(executor, type):
+        raise UsageError(f"executor is the class {executor.__name__}: give one of it, as {executor.__name__}(8)")
     called, module = getattr(reduce, "__name__", None), getattr(reduce, "__module__", None) or ""
     if called in ("sum", "fsum") and module.split(".")[0] in ("builtins", "math", "numpy", "awkward"):
         raise UsageError(
@@ -214,7 +219,10 @@ def _work(source: Any, preload: Any) -> Work:
         return StoreWork(source, listed(preload))
     if isinstance(source, NTuple):
         return NTupleWork(source, (preload,) if isinstance(preload, str) else tuple(preload))
-    raise UsageError(f"events are those of a dataset, run or subrun of a store, or of an ntuple, not {source!r}")
+    raise UsageError(
+        "events are those of a dataset, run or subrun of a store, or of an ntuple, not "
+        f"{source!r}{instead(source, 'await aio.process(…)')}"
+    )
 
 
 def _communicator(executor: Any) -> Any:

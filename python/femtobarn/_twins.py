@@ -18,7 +18,7 @@ from femtobarn._threads import Threads, threads_of
 if TYPE_CHECKING:
     from femtobarn._datastore import DataStore
 
-__all__ = ["Closing", "Twin", "begins", "like", "made_of", "reads", "writes"]
+__all__ = ["Closing", "Twin", "begins", "instead", "like", "made_of", "reads", "writes"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -110,9 +110,34 @@ class Twin(Generic[S]):
     def __repr__(self) -> str:
         return f"<aio {str(self.sync.__repr__()).removeprefix('<')}"
 
-    # Python would take __getitem__ for what finds and goes through items, and go on for ever.
-    __iter__ = None
-    __contains__ = None
+    # Without these, Python would take __getitem__ for what finds and goes through items, and go on for ever.
+    def __iter__(self) -> Any:
+        if hasattr(self, "__aiter__"):
+            raise TypeError(f"{self!r} is gone through by async for")
+        raise TypeError(f"{type(self).__name__!r} object is not iterable")
+
+    def __contains__(self, key: object) -> bool:
+        if hasattr(self, "contains"):
+            raise TypeError(f"what is in {self!r} is asked for by: await ….contains({key!r})")
+        raise TypeError(f"argument of type {type(self).__name__!r} is not iterable")
+
+
+def instead(given: object, way: str) -> str:
+    """Return what is said of an object for asyncio that was given where it cannot be.
+
+    Parameters
+    ----------
+    given : object
+        What was given; nothing is said of other objects.
+    way : str
+        How the same is done with asyncio.
+
+    Returns
+    -------
+    str
+        The end of a message.
+    """
+    return f"; it is for asyncio: {way}, or give its .sync" if isinstance(given, Twin) else ""
 
 
 class Closing(Twin[S]):

@@ -101,8 +101,11 @@ class _Found(Generic[T]):
         hint = f": await it first, as by (await …).{name}" if hasattr(self._kind, name) else ""
         raise AttributeError(f"this {kind} was not looked for yet, and has no {name!r}{hint}")
 
-    __iter__ = None
-    __contains__ = None
+    def __iter__(self) -> NoReturn:
+        raise TypeError("await the container first, and go through it by async for")
+
+    def __contains__(self, key: object) -> bool:
+        raise TypeError(f"await the container first, and then its contains({key!r})")
 
 
 class _FoundSubRun(_Found["SubRun"]):
@@ -161,7 +164,7 @@ class Container(Twin[_C]):
         overwrite: bool = True,
         batch: WriteBatch | None = None,
     ) -> None:
-        into = None if batch is None else batch.sync
+        into = _own(batch)
         await self._threads.write(self.sync.store, label, value, typename=typename, overwrite=overwrite, batch=into)
 
     load = reads(_containers.Container.load)
@@ -170,6 +173,11 @@ class Container(Twin[_C]):
     delete_product = writes(_containers.Container.delete_product)
     exists = reads(_containers.Container.exists)
     delete = writes(_containers.Container.delete)
+
+
+def _own(batch: WriteBatch | None) -> Any:
+    """Return the batch for threads; what is none is told where it is used."""
+    return getattr(batch, "sync", batch)
 
 
 class _Holder(Container[_H], Generic[_H, _Child]):
@@ -294,7 +302,7 @@ class SubRun(_Holder[_containers.SubRun, Event]):
 
     @like(_containers.SubRun.create_event)
     async def create_event(self, number: int, *, batch: WriteBatch | None = None) -> Event:
-        into = None if batch is None else batch.sync
+        into = _own(batch)
         return Event(await self._threads.write(self.sync.create_event, number, batch=into))
 
     @overload
@@ -324,7 +332,7 @@ class Run(_Holder[_containers.Run, SubRun]):
 
     @like(_containers.Run.create_subrun)
     async def create_subrun(self, number: int, *, batch: WriteBatch | None = None) -> SubRun:
-        into = None if batch is None else batch.sync
+        into = _own(batch)
         return SubRun(await self._threads.write(self.sync.create_subrun, number, batch=into))
 
     @overload
@@ -372,7 +380,7 @@ class DataSet(_Holder[_containers.DataSet, Run]):
 
     @like(_containers.DataSet.create_run)
     async def create_run(self, number: int, *, batch: WriteBatch | None = None) -> Run:
-        into = None if batch is None else batch.sync
+        into = _own(batch)
         return Run(await self._threads.write(self.sync.create_run, number, batch=into))
 
     @overload
@@ -547,6 +555,24 @@ class DataStore(Twin[_datastore.DataStore]):
 
     def __getitem__(self, name: str) -> _FoundDataSet:
         return self.root[name]
+
+    def __aiter__(self) -> AsyncIterator[DataSet]:
+        return self.root.datasets()
+
+    async def contains(self, name: str) -> bool:
+        """Return whether it holds a dataset.
+
+        Parameters
+        ----------
+        name : str
+            Its full name.
+
+        Returns
+        -------
+        bool
+            Whether it does.
+        """
+        return await self.root.contains(name)
 
     @like(_datastore.DataStore.create_dataset)
     async def create_dataset(self, name: str) -> DataSet:
@@ -764,7 +790,7 @@ class EventBatch(Twin[_prefetch.EventBatch]):
     def __getitem__(self, at: int) -> PrefetchedEvent:
         return PrefetchedEvent(self.sync[at])
 
-    def __iter__(self) -> Iterator[PrefetchedEvent]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[PrefetchedEvent]:
         return map(PrefetchedEvent, self.sync)
 
     arrays = reads(_prefetch.EventBatch.arrays)
@@ -802,7 +828,8 @@ class Prefetcher(Twin[_prefetch.Prefetcher]):
         EventBatch
             Events with the products.
         """
-        async with aclosing(self._threads.each(lambda: self._pages(container.sync))) as batches:
+        own: Any = getattr(container, "sync", container)  # what is no container is told
+        async with aclosing(self._threads.each(lambda: self._pages(own))) as batches:
             async for batch in batches:
                 yield EventBatch(batch)
 

@@ -120,6 +120,14 @@ def test_all_that_a_store_does_is_awaited(url: str) -> None:
             await dataset[43][1:2]  # type: ignore[call-overload]
         assert await dataset.contains(43)
         assert not await dataset.contains(44)
+        assert (await store.contains("fermilab/nova"), await store.contains("nova")) == (True, False)
+        assert [each.path async for each in store] == ["fermilab"]
+        for slip in (lambda: list(dataset), lambda: list(store), lambda: list(dataset[43])):
+            with pytest.raises(TypeError, match="by async for"):
+                slip()
+        for slip in (lambda: 43 in dataset, lambda: "fermilab" in store, lambda: 56 in dataset[43]):
+            with pytest.raises(TypeError, match=r"contains\("):
+                slip()
         assert await store["fermilab"]
         assert await (await store["fermilab"]).contains("nova")
         assert await event.exists()

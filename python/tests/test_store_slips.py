@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import operator
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import awkward as ak
 import numpy as np
+import pandas as pd
 import pytest
 
 import femtobarn as fb
+from femtobarn import aio
 
 
 @dataclasses.dataclass
@@ -279,6 +283,48 @@ def test_arguments_that_make_no_sense_are_usage_errors(store: fb.DataStore) -> N
     for n, use in enumerate(uses):
         with pytest.raises(fb.UsageError):
             pytest.fail(f"{n} gave {use()!r}")
+
+
+def test_slips_say_what_to_write(store: fb.DataStore, tmp_path: Path) -> None:
+    event = event_of(store)
+    event.store("pt", 1.5)
+    dataset = store["a"]
+    from_asyncio = aio.DataSet(dataset)
+    prefetcher: Any = store.prefetcher("pt")
+    ingest: Any = fb.ingest
+    arrays: Any = dataset.arrays
+    process: Any = functools.partial(fb.process, dataset, str)
+    instead = "use the prefetcher of its store for asyncio, or give its .sync"
+    with store.write_batch() as batch:
+        uses: list[tuple[Any, str]] = [
+            (lambda: prefetcher(store), "takes the dataset, run or subrun .*, not <DataStore"),
+            (lambda: prefetcher(dataset[1:3]), "and of several one after the other"),
+            (lambda: prefetcher.batches("a"), "takes the dataset, run or subrun .*, not 'a'"),
+            (lambda: prefetcher(from_asyncio), instead),
+            (lambda: event.store("q", 1, batch=True), r"store.write_batch\(\) has made, not True"),  # type: ignore[arg-type]
+            (lambda: event.run.create_subrun(1, batch="b"), "has made, not 'b'"),  # type: ignore[arg-type]
+            (lambda: dataset.create_run(1, batch=aio.WriteBatch(batch)), "give its .sync"),  # type: ignore[arg-type]
+            (lambda: batch.store_arrays(from_asyncio, {}, run=1, subrun=1, event=1), "give its .sync"),  # type: ignore[arg-type]
+            (lambda: process(executor=ThreadPoolExecutor), r"the class ThreadPoolExecutor: give one of it, as Thr"),
+            (lambda: fb.process(from_asyncio, str), r"await aio.process\(…\), or give its .sync"),  # type: ignore[arg-type]
+            (lambda: fb.export(from_asyncio, tmp_path / "a.root"), r"await aio.export"),  # type: ignore[arg-type]
+            (lambda: ingest("a.root", from_asyncio), r"await aio.ingest"),
+            (lambda: ingest(pd.DataFrame({"run": [1]}), dataset), "not DataFrame; arrays, .* by batch.store_arrays"),
+            (lambda: ingest({"pt": np.ones(3)}, dataset), "not dict; arrays, .* by batch.store_arrays"),
+            (lambda: ingest({"pt": [1.5]}, dataset), "by batch.store_arrays"),
+            (lambda: ingest(ak.Array([{"pt": 1.5}]), dataset), "by batch.store_arrays"),
+            (lambda: fb.DataStore("dir:store", mode="r"), r"DataStore.connect\('dir:store'\)"),  # type: ignore[arg-type]
+            (
+                lambda: fb.DataStore.connect("memory:", objects=tmp_path, objects_over=-1),
+                "objects_over must be 0 or more",
+            ),
+            (lambda: arrays("pt", fb.NumPy), r"arrays\('pt', library='np'\)"),
+            (lambda: dataset[1].arrays("pt", "x"), "several as a list"),  # type: ignore[call-arg, arg-type]
+            (lambda: arrays("pt", runs="301"), r"not the text '301'"),
+        ]
+        for n, (use, message) in enumerate(uses):
+            with pytest.raises(fb.UsageError, match=message):
+                pytest.fail(f"{n} gave {use()!r}")
 
 
 def test_containers_and_names_are_looked_for_in_others(store: fb.DataStore) -> None:
