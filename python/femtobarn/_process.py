@@ -52,7 +52,7 @@ class ProcessResult:
         With `reduce`, what it made of all results (None if there were none); without, the list of all results that are
         not None, in the order of the events.
     n_events : int
-        Events that were processed, those of a run that was continued included.
+        Events whose results are in `value`, those of a run that was continued included.
     failures : list of Failure
         What was skipped.
     statistics : ProcessStatistics
@@ -66,9 +66,14 @@ class ProcessResult:
 
     def __repr__(self) -> str:
         value = reprlib.repr(self.value)
-        skipped = f", {plural(len(self.failures), 'failure')}" if self.failures else ""
+        failed = f", {self.n_failed:,} failed," if self.failures else ""
         statistics = f"{self.statistics.total_time:.3g} s on {plural(self.statistics.n_workers, 'worker')}"
-        return f"<ProcessResult {value}: {plural(self.n_events, 'event')} in {statistics}{skipped}>"
+        return f"<ProcessResult {value}: {plural(self.n_events, 'event')}{failed} in {statistics}>"
+
+    @property
+    def n_failed(self) -> int:
+        """Events that were skipped, also those that were lost with another one of their batch."""
+        return sum(one.n_events for one in self.failures)
 
 
 def process(
@@ -315,7 +320,8 @@ def _run(
     checkpoint.remove()
     statistics._end()
     value = state.values if task.reduce is None else next(iter(state.values), None)
-    return ProcessResult(value, state.n_events, state.failures, statistics)
+    n_failed = sum(one.n_events for one in state.failures)
+    return ProcessResult(value, state.n_events - n_failed, state.failures, statistics)
 
 
 def _pieces(
@@ -396,7 +402,7 @@ def _given_up(work: Work, piece: Piece, answer: Any, n_tries: int, on_error: str
         died = WorkerDiedError(f"{work.name}: {n_tries} processes died over {work.where(piece, None)}")
         if on_error != "skip":
             raise died
-        return Outcome(piece.number, piece.n, failures=[failure(work.where(piece, None), died)])
+        return Outcome(piece.number, piece.n, failures=[failure(work.where(piece, None), died, piece.n)])
     if isinstance(answer.raised, KeyboardInterrupt):
         raise answer.raised
     is_loading = answer.what == "loading"

@@ -143,7 +143,7 @@ class ProcessStatistics:
 
     @property
     def total_events_processed(self) -> int:
-        """Events that were processed here, without those of a run that was continued."""
+        """Events that workers were done with, also those that failed, and without those of a run that was continued."""
         return sum(worker.events for worker in self.workers.values())
 
     @property

@@ -62,11 +62,14 @@ class Failure:
         The error, as Python prints it.
     details : str
         With its traceback.
+    n_events : int
+        How many events it is about.
     """
 
     where: str
     error: str
     details: str
+    n_events: int = 1
 
 
 @dataclass
@@ -302,7 +305,7 @@ def _run(
         try:
             value = _called(task, item, times, stops)
         except BaseException as error:  # of `sys.exit`, too, the event must be known
-            outcome.failures.append(failure(work.where(piece, at), error))
+            outcome.failures.append(failure(work.where(piece, at), error, piece.n if at is None else 1))
             if not (task.skips and isinstance(error, Exception)):
                 outcome.raised = error
                 return
@@ -340,13 +343,13 @@ def run_singly(work: Work, task: Task, piece: Piece, outcome: Outcome, stops: Ca
         try:
             loaded = work.load(one)
         except Exception as error:
-            outcome.failures.append(failure(work.where(one, None), error))
+            outcome.failures.append(failure(work.where(one, None), error, one.n))
             continue
         run(work, task, one, loaded, outcome, stops)
         if outcome.raised is not None:
             return
 
 
-def failure(where: str, error: BaseException) -> Failure:
+def failure(where: str, error: BaseException, n_events: int) -> Failure:
     """Return what is noted of an error."""
-    return Failure(where, repr(error), "".join(traceback.format_exception(error)))
+    return Failure(where, repr(error), "".join(traceback.format_exception(error)), n_events)

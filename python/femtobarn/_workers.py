@@ -82,7 +82,7 @@ def timed(
         elif task.by_event and piece.n > 1:
             run_singly(work, task, piece, outcome, stops)
         else:
-            outcome.failures.append(failure(work.where(piece, None), failed))
+            outcome.failures.append(failure(work.where(piece, None), failed, piece.n))
     except BaseException as error:
         outcome.raised = error
     outcome.processing = time.perf_counter() - clock - outcome.loading

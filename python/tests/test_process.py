@@ -404,7 +404,8 @@ def test_a_checkpoint_is_of_one_work_only(dataset: fb.DataSet, tmp_path: Path) -
     # what has ended by an error may go on without the event that it was of
     skipped = process(made, fails_late, checkpoint=path, on_error="skip")
     assert len(skipped.failures) == 1
-    assert len(skipped.value) == skipped.n_events - 1 == N - 1
+    assert len(skipped.value) == skipped.n_events == N - 1
+    assert skipped.n_failed == 1
     broken_off()
     made.delete()
     made = filled()
@@ -786,7 +787,8 @@ def test_events_that_kill_or_cannot_be_loaded_are_skipped(
     assert "3 processes died over" in failure.error
     first = 3000 // 8 * 8
     assert skipped.value == [n for n in range(N) if not first <= n < first + 8]
-    assert skipped.n_events == N
+    assert (skipped.n_events, skipped.n_failed) == (N - 8, 8)
+    assert f": {N - 8:,} events, 8 failed, in " in repr(skipped)
     # A large product that was lost makes the load of all events with it fail.
     url = f"dir:{tmp_path / 'store'}"
     store = fb.DataStore.connect(url, objects=tmp_path / "large", objects_over=100)
@@ -803,8 +805,10 @@ def test_events_that_kill_or_cannot_be_loaded_are_skipped(
         skipped = process(subrun, length, on_error="skip", **options)
         assert skipped.value == [1] * 19
         assert [failure.where for failure in skipped.failures] == ["run 1, subrun 1, event 7"]
+        assert (skipped.n_events, skipped.n_failed) == (19, 1)
         batches = process(subrun, len, on_error="skip", by="batch", **options)
         assert batches.value == [5, 5, 5]
+        assert (batches.n_events, batches.n_failed) == (15, 5)
         assert [failure.where for failure in batches.failures] == [
             "run 1, subrun 1, event 5 to run 1, subrun 1, event 9"
         ]
