@@ -21,7 +21,7 @@ import numpy as np
 
 from femtobarn._cpp_reserved import CLASSES, KEYWORDS
 from femtobarn._libraries import optional
-from femtobarn._patterns import fits, patterns
+from femtobarn._patterns import fits, patterns, several
 from femtobarn._products import type_name_of
 from femtobarn.errors import FemtobarnError, FileError, FormatError, KeyNotFoundError, NotFoundError, UsageError
 
@@ -670,7 +670,7 @@ def check_patterns(paths: Iterable[str], choice: Choice) -> None:
         kinds = sorted(name for name in names if what == "drop" or ("/" in name) == (what == "fields"))
         near = difflib.get_close_matches(pattern, kinds, n=3) or kinds[:5]
         form = " (a field is group/dataset)" if what == "fields" and "/" not in pattern else ""
-        hint = f"; near are {', '.join(map(repr, near))}" if near else ""
+        hint = several(what, pattern) or (f"; near are {', '.join(map(repr, near))}" if near else "")
         raise KeyNotFoundError(f"no file has what {what} names, {pattern!r}{form}{hint}")
 
 

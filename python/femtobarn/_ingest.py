@@ -465,9 +465,23 @@ class _Job:
         member = {"hdf5": f"drop='{label}/…'"}.get(file.source.kind, f"drop='{label}_…'" if is_spread else "")
         members = f", or the members that not all files have ({member})" if member else ""
         return (
-            f"{self._alike(file)}: ingest these by themselves with namespace=, as namespace='v2', or leave out of "
+            f"{self._chosen_before()}{self._alike(file)}: ingest these by themselves with namespace=, as "
+            "namespace='v2', or leave out of "
             f"all files the product ({drop}){members}"
         )
+
+    def _chosen_before(self) -> str:
+        """Say what was chosen otherwise of a file that is in the dataset, which its members may differ by."""
+        for product in self._dataset.products():
+            if not is_file_note((product.label, product.type)):
+                continue
+            noted = json.loads(self._dataset.load(product.label, typename=product.type))
+            before, own = noted.get("chosen", {}), self._chosen
+            other = [name for name in ("groups", "fields", "drop") if before.get(name, own[name]) != own[name]]
+            if other:
+                told = " and ".join(f"{name}={before[name] or None!r}" for name in other)
+                return f"{noted.get('file')} was brought in with {told}, which may be why. "
+        return ""
 
     def _alike(self, file: _File) -> str:
         """Say which files have a class as one has it whose class differs from that in the store."""

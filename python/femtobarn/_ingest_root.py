@@ -16,7 +16,7 @@ from femtobarn._chunk import Chunk
 from femtobarn._export_names import NUMBERS, noted
 from femtobarn._libraries import optional
 from femtobarn._open import open_pairs, resolve, settings_of
-from femtobarn._patterns import fits, patterns
+from femtobarn._patterns import fits, patterns, several
 from femtobarn._products import ColumnType
 from femtobarn._ptr import PTR
 from femtobarn._steps import step_entries
@@ -325,25 +325,39 @@ def _numbers(ntuple: NTuple, columns: list[_Column], wanted: tuple[str | int, st
     fields = _fields(wanted)
     if len(set(fields)) != len(fields):
         raise UsageError(f"run, subrun and event are three fields, or numbers, not {wanted!r}")
+    missing = {
+        argument: _nearest(argument, name, types)
+        for argument, name in zip(NUMBERS, wanted, strict=True)
+        if name in fields and name not in types
+    }
+    if missing:
+        raise _without_numbers(ntuple, missing)
     for argument, name in zip(NUMBERS, wanted, strict=True):
         if name not in fields:
             continue
-        if name not in types:
-            near = difflib.get_close_matches(name.lower(), [known.lower() for known in types], n=3)
-            near = [known for known in types if known.lower() in near]
-            near += [known for known in types if argument in known.lower() and known not in near][:3]
-            hint = f"did you mean {', '.join(map(repr, near))}? " if near else ""
-            raise KeyNotFoundError(
-                f"{_where(ntuple)}: there is no field {name!r}, which would be the number of the {argument}; {hint}say "
-                f"which field it is by {argument}="
-                + (", or give that of the first entry" if argument == "event" else ", or give a number for all entries")
-            )
         if not _INTEGER.fullmatch(types[name]):
             raise UsageError(
                 f"{_where(ntuple)}: field {name!r} is {types[name]}, and numbers of {argument}s are integers; say "
                 f"which field it is by {argument}="
             )
     return list(wanted)
+
+
+def _nearest(argument: str, name: str, known: Iterable[str]) -> str:
+    """Return what is said of a field of run, subrun or event that is not there: its name, and those that are near."""
+    there = list(known)
+    close = difflib.get_close_matches(name.lower(), [one.lower() for one in there], n=3)
+    near = [one for one in there if one.lower() in close]
+    near += [one for one in there if argument in one.lower() and one not in near][:3]
+    return f"{name!r}" + (f" (did you mean {', '.join(map(repr, near))}?)" if near else "")
+
+
+def _without_numbers(ntuple: NTuple, missing: Mapping[str, str]) -> KeyNotFoundError:
+    """Return the error which says what has not the numbers of events, all at once."""
+    fields = "; ".join(f"no field {name}, which would be the number of the {one}" for one, name in missing.items())
+    ways = {"run": "a number for all entries", "subrun": "a number for all entries", "event": "that of the first entry"}
+    how = "; ".join(f"say which field it is by {one}=, or give {ways[one]}" for one in missing)
+    return KeyNotFoundError(f"{_where(ntuple)}: there is {fields}; {how}")
 
 
 def _fields(numbers: Iterable[str]) -> list[str]:
@@ -436,6 +450,7 @@ def _chosen(
                     raise UsageError(f"{_where(ntuple)}: field {pattern!r} cannot be read: {reason}")
                 near = difflib.get_close_matches(pattern, [column.field for column in columns], n=3)
                 hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
+                hint = several(argument, pattern) or hint
                 raise KeyNotFoundError(f"{_where(ntuple)}: no field is {pattern!r}{hint}")
             found |= own
         return found

@@ -116,7 +116,8 @@ def kind_of(path: str) -> str:
             raise UsageError(f"{public}: HDF5 files are read on this machine only: `fb cp` copies it here")
         return "root"
     if Path(path).is_dir():
-        raise UsageError(f"{path}: this is a folder: give its files, as {os.path.join(path, '*.h5')!r}")  # noqa: PTH118
+        kind = "*.root" if any(Path(path).glob("*.root")) and not any(Path(path).glob("*.h5")) else "*.h5"
+        raise UsageError(f"{path}: this is a folder: give its files, as {os.path.join(path, kind)!r}")  # noqa: PTH118
     try:
         with Path(path).open("rb") as file:
 

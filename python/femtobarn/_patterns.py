@@ -46,6 +46,31 @@ def patterns(what: str, given: object) -> list[str]:
     return all_given
 
 
+def several(what: str, pattern: str) -> str:
+    """Return what is said of a pattern that nothing fits where it reads as several.
+
+    Parameters
+    ----------
+    what : str
+        The name of the argument.
+    pattern : str
+        The pattern.
+
+    Returns
+    -------
+    str
+        The end of a message, or nothing.
+
+    Examples
+    --------
+    >>> from femtobarn._patterns import several
+    >>> several("drop", "Electron, Muon")
+    "; several are a list: drop=['Electron', 'Muon']"
+    """
+    parts = [part.strip() for part in pattern.split(",")]
+    return f"; several are a list: {what}={parts}" if len(parts) > 1 else ""
+
+
 def fits(name: str, wanted: Iterable[str]) -> bool:
     """Return whether a name fits one of some patterns, in which only * and ? stand for other characters.
 

@@ -588,6 +588,9 @@ def test_what_is_no_file_of_events_is_told_with_what_to_do(tmp_path: Path) -> No
         fb.ingest(tmp_path / "passwd", in_memory())
     with pytest.raises(fb.UsageError, match=r"this is a folder: give its files, as '.*/\*\.h5'"):
         fb.ingest(tmp_path, in_memory())
+    (tmp_path / "a.root").touch()
+    with pytest.raises(fb.UsageError, match=r"this is a folder: give its files, as '.*/\*\.root'"):
+        fb.ingest(tmp_path, in_memory())
     with pytest.raises(fb.UsageError, match="HDF5 files are read on this machine only"):
         fb.ingest("http://127.0.0.1:9/a.h5?token=1", in_memory())
 

@@ -161,6 +161,7 @@ def test_two_versions_of_a_class_go_into_two_namespaces(dataset: fb.DataSet, tmp
     assert "pt is double there and std::int64_t here; only here: eta; give" in said
     assert f"Of 3 files that were looked at, 2 files have it so, {paths[1]}, {paths[2]}: ingest these by" in said
     assert "namespace='v2'" in said
+    assert "was brought in with" not in said
     assert "drop=['nMuon', 'Muon_*']" in said
     report = fb.ingest([str(path) for path in paths[1:]], dataset, collections=True, namespace="v2")
     assert report.events == 6
@@ -168,6 +169,16 @@ def test_two_versions_of_a_class_go_into_two_namespaces(dataset: fb.DataSet, tmp
     assert [{"pt": 0.5}] in dataset.arrays(("Muon", "std::vector<Muon>")).to_list()
     new = dataset.arrays(("Muon", "std::vector<v2::Muon>")).to_list()
     assert [{"pt": 2, "eta": 2.5}] in new
+
+
+def test_a_class_that_differs_as_other_fields_were_chosen_is_told_so(dataset: fb.DataSet, tmp_path: Path) -> None:
+    muons = ak.Array([[0.5], [], [2.5]])
+    fields = {"nMuon": np.array([1, 0, 1], "u4"), "Muon_pt": muons, "Muon_eta": muons}
+    first, second = (write(tmp_path / f"{n}.root", {**fields, "event": np.arange(3) + 3 * n}) for n in range(2))
+    fb.ingest(first, dataset, fields="Muon_pt", collections=True)
+    with pytest.raises(fb.UsageError, match="only here: eta") as caught:
+        fb.ingest(second, dataset, fields=["Muon_*"], collections=True)
+    assert f"{first} was brought in with fields=['Muon_pt'], which may be why. " in str(caught.value)
 
 
 def test_classes_of_files_go_into_a_namespace_once(dataset: fb.DataSet, tmp_path: Path) -> None:
@@ -212,6 +223,13 @@ def test_classes_of_files_go_into_a_namespace_once(dataset: fb.DataSet, tmp_path
         ({}, {"subrun": 2**64 - 1}, fb.UsageError, "stands for no subrun"),
         ({}, {"fields": "Jet_*"}, fb.KeyNotFoundError, r"no field is 'Jet_\*'"),
         ({}, {"drop": "xx"}, fb.KeyNotFoundError, "no field is 'xx'"),
+        ({}, {"drop": "x,y"}, fb.KeyNotFoundError, r"no field is 'x,y'; several are a list: drop=\['x', 'y'\]"),
+        (
+            {"run": None, "luminosityBlock": None, "event": None},
+            {},
+            fb.KeyNotFoundError,
+            r"no field 'run'.*; no field 'luminosityBlock'.*; no field 'event'.* by run=,.* by subrun=,.* by event=,",
+        ),
     ],
 )
 def test_numbers_that_are_none_are_told(
