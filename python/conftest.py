@@ -100,6 +100,17 @@ def redis(need_program):
         server.close()
 
 
+@pytest.fixture(scope="session")
+def redis_without_log(need_program):
+    """The URL of a real Redis that keeps no log, as those of a batch job."""
+    need_program("redis-server")
+    import servers
+
+    server = servers.KINDS["redis-no-log"]()
+    yield f"redis://127.0.0.1:{server.about()['port']}/"
+    server.close()
+
+
 @pytest.fixture(params=["memory", "dir", "redis"])
 def store(request, tmp_path, redis):
     """An empty event store, of each kind."""

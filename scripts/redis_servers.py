@@ -86,16 +86,18 @@ class Redis:
     ----------
     has_tls : bool
         Whether it speaks TLS, and nothing else; its certificate, ``cert.pem``, is its own authority.
+    has_log : bool
+        Whether it keeps a log; if not, what it has ends with it.
     """
 
-    def __init__(self, has_tls: bool = False) -> None:
+    def __init__(self, has_tls: bool = False, has_log: bool = True) -> None:
         self.folder = _folder()
         self.nodes: list[_Node] = []
-        lines = []
+        lines = [] if has_log else ["appendonly no"]  # of two lines the later counts
         try:
             if has_tls:
                 certificate, key = certify(self.folder)
-                lines = [f"tls-cert-file {certificate}", f"tls-key-file {key}", f"tls-ca-cert-file {certificate}"]
+                lines += [f"tls-cert-file {certificate}", f"tls-key-file {key}", f"tls-ca-cert-file {certificate}"]
                 lines += ["tls-auth-clients no"]
             self.nodes = [_started(self.folder / "0", lines, has_tls=has_tls)]
         except BaseException:

@@ -640,6 +640,7 @@ KINDS: dict[str, Callable[[], Running]] = {
     "azurite": lambda: _object_store("Azurite"),
     "fake-gcs": lambda: _object_store("FakeGcs"),
     "redis": lambda: _redis("Redis"),
+    "redis-no-log": lambda: _redis("Redis", False, False),
     "redis-tls": lambda: _redis("Redis", True),
     "redis-cluster": lambda: _redis("RedisCluster"),
     "redis-cluster-tls": lambda: _redis("RedisCluster", True),

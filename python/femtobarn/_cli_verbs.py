@@ -138,7 +138,7 @@ def _chosen(given: dict[str, Any]) -> dict[str, Any]:
 
 def _ingest(given: dict[str, Any]) -> tuple[str, Any]:
     store = DataStore.connect(_store_of(given.pop("into")))
-    if not store._core.is_durable:
+    if not store._core.is_kept:
         raise UsageError(f"{store.url}: a store in memory ends with this program: name one that stays, as dir:PATH")
     files, path = given.pop("files"), given.pop("dataset")
     parts = path.strip("/").split("/")

@@ -340,7 +340,7 @@ class DataStore:
     def __reduce__(self) -> tuple[Any, tuple[str, str, dict[str, str]]]:
         if self.closed:
             raise UsageError(f"{self.url}: this store was closed: connect to it again")
-        if not self._core.is_durable:
+        if not self._core.is_kept:  # a Redis without a log is there for other processes
             raise UsageError(f"{self.url}: a store in memory cannot be pickled: it ends with its process")
         return (reconnect, (self._given, self._mode, self._settings))
 

@@ -543,6 +543,15 @@ def test_what_ctrl_c_ends_is_told_and_goes_on(tmp_path: Path) -> None:
     assert done.stdout.startswith(f"{out}: {whole.events} events")
 
 
+def test_a_redis_without_a_log_takes_files(tmp_path: Path, redis_without_log: str) -> None:
+    # It was taken for a store in memory, that ends with the program.
+    path = many_groups(tmp_path / "a.h5", n_events=3, n_groups=1)
+    store = f"{redis_without_log}?prefix={tmp_path.name}:"
+    done = fb_program("ingest", path, "--into", store, "--dataset", "a")
+    assert done.returncode == 0, done.stderr
+    assert fb.DataStore.connect(store, mode="r")["a"].n_events() == 3
+
+
 def test_a_second_ctrl_c_ends_what_waits_for_a_server(tmp_path: Path) -> None:
     path = many_groups(tmp_path / "a.h5", n_events=3, n_groups=1)
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -607,6 +607,24 @@ def test_other_processes_read_what_this_one_may_write(tmp_path: Path) -> None:
     assert process(dataset, number, executor="processes").value == list(range(10))
 
 
+@pytest.fixture
+def shared(redis_without_log: str, tmp_path: Path) -> fb.DataSet:
+    """A dataset of 300 events, which other processes may write to."""
+    store = fb.DataStore.connect(f"{redis_without_log}?prefix={tmp_path.name}:")
+    dataset = store.root.create_dataset("a")
+    with store.write_batch() as batch:
+        batch.store_arrays(dataset, {"n": range(300)}, run=1, subrun=1, event=range(300))
+    return dataset
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_other_processes_use_a_redis_without_a_log(shared: fb.DataSet, executor: Any) -> None:
+    # It was taken for a store in memory, that ends with its process.
+    assert process(shared, number, executor=executor).value == list(range(300))
+    again = pickle.loads(pickle.dumps(shared))
+    assert again.n_events() == 300
+
+
 def stores_beside(event: Any) -> None:
     event.store("double", 2 * number(event))
 

@@ -209,6 +209,11 @@ impl Store {
     }
 
     #[getter]
+    fn is_kept(&self) -> bool {
+        self.store.backend().is_kept()
+    }
+
+    #[getter]
     fn n_targets(&self) -> usize {
         self.store.backend().n_targets()
     }
