@@ -121,8 +121,6 @@ class DataStore:
         self._settings = dict(settings or {})
         self._lock = threading.Lock()
         self._open: weakref.WeakSet[WriteBatch | Queue] = weakref.WeakSet()  # what is closed with it
-        with _STORES_LOCK:
-            _STORES.add(self)
 
     def __enter__(self) -> Self:
         return self
@@ -573,23 +571,32 @@ def _queue(name: str, kind: Any) -> str:
     return f"{name}#{type_name_of(kind)}"
 
 
-_STORES: weakref.WeakSet[DataStore] = weakref.WeakSet()
-_STORES_LOCK = threading.Lock()  # a set cannot be gone through while another thread adds to it
+_BATCHES: weakref.WeakSet[WriteBatch] = weakref.WeakSet()
+_BATCHES_LOCK = threading.Lock()  # a set cannot be gone through while another thread adds to it
 
 
-def flush_open() -> None:
-    """Write all that batches of this process have collected."""
-    with _STORES_LOCK:
-        stores = list(_STORES)
-    for store in stores:
-        with store._lock:
-            batches = [one for one in store._open if isinstance(one, WriteBatch)]
-        for batch in batches:
-            try:
+def _forget_batches() -> None:
+    """Behind a fork: what batches of the parent have collected is the parent's to write."""
+    global _BATCHES, _BATCHES_LOCK
+    _BATCHES, _BATCHES_LOCK = weakref.WeakSet(), threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_batches)
+
+
+def flush_open(*, durable: bool = True) -> None:
+    """Write all that batches of this process have collected; if not to be durable, it is as after single writes."""
+    with _BATCHES_LOCK:
+        batches = list(_BATCHES)
+    for batch in batches:
+        try:
+            if durable:
                 batch.flush()
-            except UsageError:
-                if not batch._is_closed:  # by another thread, which has written it
-                    raise
+            else:
+                batch._core.write_all()
+        except UsageError:
+            if not batch._is_closed:  # by another thread, which has written it
+                raise
 
 
 class WriteBatch:
@@ -604,12 +611,17 @@ class WriteBatch:
         self._kept: list[tuple[Container, Product]] = []
         self._datasets: set[bytes] = set()  # that were found to be there
         self._is_closed = False
+        self._process = os.getpid()
+        with _BATCHES_LOCK:
+            _BATCHES.add(self)
 
     def __repr__(self) -> str:
         return f"<WriteBatch of {self._store.url!r}>"
 
     def _take(self, container: Container) -> None:
         """Fail if what is put in here for a container would go nowhere."""
+        if self._process != os.getpid():
+            raise UsageError(f"{self!r} was made before this process was forked: make one in each process")
         if not is_same(container._store, self._store):
             other = "another store" if self._store.url == container._store.url else self._store.url
             raise UsageError(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from femtobarn._checkpoint import Checkpoint, State, described
 from femtobarn._containers import _Holder, at_least
+from femtobarn._datastore import flush_open
 from femtobarn._libraries import optional
 from femtobarn._ntuple import NTuple
 from femtobarn._product_names import listed
@@ -306,6 +307,7 @@ def _run(
             for n in _master(work, task, pool, pieces, checkpoint, statistics, on_error):
                 bar.tick(n, None)
                 check_wanted(f"processing {work.name}")
+        flush_open()  # what functions have put into batches is there with the results
         ends_early = False
     except BaseException as error:
         try:

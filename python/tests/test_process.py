@@ -10,6 +10,7 @@ import os
 import pickle
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -646,6 +647,93 @@ def test_processes_that_would_write_to_a_folder_are_told_how(tmp_path: Path) -> 
     assert dataset.arrays("double").tolist() == [4]
 
 
+COLLECTED: dict[Any, Any] = {}
+
+
+def collects(event: Any) -> int:
+    """Store something by a batch that nobody closes, and end the process in the middle, the first time."""
+    if os.getpid() not in COLLECTED:
+        COLLECTED[os.getpid()] = event.datastore.write_batch()
+    event.store("double", 2 * number(event), batch=COLLECTED[os.getpid()])
+    mark = Path(os.environ["MARK"]) if "MARK" in os.environ else None
+    if mark is not None and event.number == 150 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 1
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_functions_put_into_batches_is_there_with_their_results(shared: fb.DataSet, executor: Any) -> None:
+    # In other processes, nothing wrote what was left in them: they end without closing anything.
+    result = process(shared, collects, executor=executor, reduce=together)
+    assert result.value == 300
+    assert shared.arrays("double").tolist() == list(range(0, 600, 2))
+    for batch in COLLECTED.values():
+        batch.close()
+    COLLECTED.clear()
+
+
+def test_batches_of_processes_that_die_lose_nothing(
+    shared: fb.DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Events were in the results, and their products ended with the process.
+    mark = tmp_path / "mark"
+    monkeypatch.setenv("MARK", str(mark))
+    result = process(shared, collects, executor="processes", workers=2, reduce=together)
+    assert mark.exists()
+    assert result.value == 300
+    assert shared.arrays("double").tolist() == list(range(0, 600, 2))
+
+
+def collects_too_much(event: Any) -> int:
+    """Collect a product, and have the server take nothing any more."""
+    collects(event)
+    configure(event.datastore.url, "maxmemory 1")
+    return 1
+
+
+def configure(url: str, setting: str) -> None:
+    port = int(re.search(r":(\d+)/", url)[1])  # type: ignore[index]
+    with socket.create_connection(("127.0.0.1", port)) as server:
+        server.sendall(f"CONFIG SET {setting}\r\n".encode())
+        assert server.recv(100) == b"+OK\r\n"
+
+
+@pytest.mark.parametrize("executor", ["processes", "pool"], indirect=True)
+def test_batches_that_cannot_be_written_are_told(shared: fb.DataSet, executor: Any) -> None:
+    options = {"executor": executor, "workers": 1, "output_batch_size": 150}
+    url = shared.datastore.url
+    try:
+        with pytest.raises(fb.ProcessError, match=r"writing what was put into batches failed for run 1.* says .OOM"):
+            process(shared, collects_too_much, **options)
+        configure(url, "maxmemory 0")
+        skipped = process(shared, collects_too_much, **options, on_error="skip")
+    finally:
+        configure(url, "maxmemory 0")
+    assert skipped.value == []
+    assert [failed.where for failed in skipped.failures] == [
+        "run 1, subrun 1, event 0 to run 1, subrun 1, event 149",
+        "run 1, subrun 1, event 150 to run 1, subrun 1, event 299",
+    ]
+
+
+def test_a_batch_from_before_a_fork_is_told(shared: fb.DataSet) -> None:
+    batch = shared.datastore.write_batch()
+    shared[1][1][0].store("double", 1, batch=batch)
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        COLLECTED["all"] = batch
+        with pytest.raises(fb.ProcessError, match="was made before this process was forked"):
+            process(shared, stores_by_the_parents, executor=pool)
+    assert shared[1][1][0].load("double", default=None) is None  # it is the parent's to write
+    del COLLECTED["all"]
+    batch.close()
+    assert shared[1][1][0].load("double") == 1
+
+
+def stores_by_the_parents(event: Any) -> None:
+    event.store("double", 2, batch=COLLECTED["all"])
+
+
 def test_pools_that_break_tell_how_to_go_on(dataset: fb.DataSet) -> None:
     with concurrent.futures.ProcessPoolExecutor(1) as pool:
         with pytest.raises(fb.FemtobarnError, match="with checkpoint='path', another call goes on") as raised:
@@ -931,19 +1019,23 @@ try:
     fb.process(dataset, test_process.fails_at_1000, preload=["n"], executor="mpi")
 except fb.ProcessError as error:
     sys.stdout.write("failed\\n" if "event 3000" in str(error) else str(error))
+shared = fb.DataStore.connect(sys.argv[2])["a"]
+fb.process(shared, test_process.collects, preload=["n"], executor="mpi")
+sys.stdout.write(f"stored {shared.arrays('double').tolist() == list(range(0, 600, 2))}\\n")
 """
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
-def test_ranks_of_mpi(url: str, ranks: int, need_program: Any) -> None:
+def test_ranks_of_mpi(url: str, shared: fb.DataSet, ranks: int, need_program: Any) -> None:
     need_program("mpirun")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
     mpirun = ["mpirun", "-n", str(ranks), "--oversubscribe", "--allow-run-as-root"]
-    command = [*mpirun, sys.executable, "-c", _MPI, url]
+    command = [*mpirun, sys.executable, "-c", _MPI, url, shared.datastore._given]
     said = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
     assert said.returncode == 0, said.stderr
     assert said.stdout.splitlines().count(f"{N * (N - 1) // 2} {N}") == ranks
     assert said.stdout.splitlines().count("failed") == ranks
+    assert said.stdout.splitlines().count("stored True") == ranks
 
 
 _MPI_FAILS = """

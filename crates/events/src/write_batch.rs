@@ -148,6 +148,16 @@ impl WriteBatch {
     /// The first of what could not be written since the last call. What belongs to other targets was written all the same;
     /// what could not be written is kept, and written by the next call if that can.
     pub fn flush(&mut self) -> Result<(), EventsError> {
+        self.write_all().and(self.store.flush())
+    }
+
+    /// Writes all that was collected, and returns when the store has it, as after single writes: it survives the end of this
+    /// process, if the store does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`flush`](Self::flush).
+    pub fn write_all(&mut self) -> Result<(), EventsError> {
         let mut first = Ok(());
         if let Some(writers) = &self.writers {
             writers.try_again();
@@ -160,7 +170,7 @@ impl WriteBatch {
             self.kept.extend(written.0.kept);
             first = first.and(written.1.map_or(Ok(()), Err));
         }
-        first.and(self.store.flush())
+        first
     }
 
     /// Writes all that was collected; gives the products that were there and were kept.

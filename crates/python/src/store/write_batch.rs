@@ -106,6 +106,10 @@ impl WriteBatch {
         py.detach(|| self.with(|batch| batch.flush()))
     }
 
+    fn write_all(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.with(femtobarn::events::WriteBatch::write_all))
+    }
+
     fn take_kept(&self, py: Python<'_>) -> PyResult<Vec<(Py<PyBytes>, String, String)>> {
         let ids = py.detach(|| self.with(|batch| Ok(batch.take_kept())))?;
         Ok(kept(py, ids))
