@@ -1,5 +1,6 @@
 //! What a server's refusals mean: which of them pass, and what the others are to people.
 
+use super::emptied::EMPTIED;
 use super::eviction::POLICY;
 use super::settings::Address;
 use crate::EventsError;
@@ -64,6 +65,8 @@ pub enum Refusal {
     TooLarge,
     /// The server deletes products when its memory is full.
     Evicts,
+    /// The server has lost what it had.
+    Emptied,
     /// Too few replicas have what was written.
     Replicas,
     /// Anything else.
@@ -80,6 +83,7 @@ impl Refusal {
             Self::WrongType => "key-damaged",
             Self::TooLarge => "product-too-large",
             Self::Evicts => "store-evicts",
+            Self::Emptied => "store-emptied",
             Self::Replicas => "too-few-replicas",
             Self::Other => "store-engine",
         }
@@ -107,6 +111,11 @@ pub fn refused(url: &str, node: &Address, doing: &str, said: &str) -> EventsErro
             Refusal::Evicts,
             "when its memory is full, it deletes products: CONFIG SET maxmemory-policy noeviction, and the same in its \
              configuration; a store that is opened with mode=r is not written",
+        ),
+        EMPTIED => (
+            Refusal::Emptied,
+            "this Redis was emptied, or restarted without its data, and what this program has seen there is gone: bring the \
+             data back, or connect to it again to begin anew",
         ),
         "NOAUTH" => (
             Refusal::Denied,

@@ -66,6 +66,11 @@ impl<'a> Flow<'a> {
             let n = pending.len();
             let seen = self.nodes.topology().generation;
             let mut again = self.round(doing, orders, pending, answered, &mut said)?;
+            if in_order {
+                self.held
+                    .keys()
+                    .for_each(|at| self.nodes.known.note_written(at));
+            }
             if again.tasks.is_empty() {
                 break;
             }

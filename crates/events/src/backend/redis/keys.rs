@@ -10,6 +10,9 @@ pub const LAYOUT: &[u8] = b"1";
 /// The field in which it is noted.
 pub const LAYOUT_FIELD: &[u8] = b"layout";
 
+/// The field with the number by which the store is known again.
+pub const ID_FIELD: &[u8] = b"id";
+
 /// How many slots a cluster has.
 pub const N_SLOTS: u16 = 16384;
 

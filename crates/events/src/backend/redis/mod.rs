@@ -2,7 +2,8 @@
 //!
 //! The protocol is spoken here (`resp`, `wire`), over blocking sockets, as the trait is: who is visited by a load is given
 //! slices of what came from the server. `nodes` knows who has which slot, `flow` sends commands to all of them at once
-//! (`lane` is what goes to one) and again where a server says so, `eviction` turns away who would delete products, and `write`, `read`, `queues` and `flush` say what is sent. `keys` is the layout.
+//! (`lane` is what goes to one) and again where a server says so, `eviction` turns away who would delete products, `emptied` who
+//! has lost them, and `write`, `read`, `queues` and `flush` say what is sent. `keys` is the layout.
 //!
 //! # Invariants
 //!
@@ -11,6 +12,7 @@
 //! - Nothing waits for a server longer than the settings say.
 
 mod datasets;
+mod emptied;
 mod eviction;
 mod failure;
 mod flow;
@@ -45,8 +47,9 @@ use crate::{
     ABSENT, Backend, Batch, DataSetEntry, DataSetPath, EventsError, Mode, NameCount, Parent,
     ProductName, Queues, Scan, Uuid, Visit, Wanted, Written,
 };
+use emptied::Mark;
 use flow::Flow;
-use keys::{LAYOUT, LAYOUT_FIELD, ParentKeys, Tagged};
+use keys::{ID_FIELD, LAYOUT, LAYOUT_FIELD, ParentKeys, Tagged};
 use nodes::Nodes;
 use queues::Lane;
 use resp::{Orders, Reply};
@@ -99,7 +102,15 @@ impl RedisBackend {
             Mode::Read => self.field(&key, "h", LAYOUT_FIELD)?,
         };
         match found {
-            Some(found) if found == LAYOUT => Ok(()),
+            Some(found) if found == LAYOUT => {
+                let id = self.store_id(&key)?;
+                self.nodes.known.expect(Mark {
+                    key: key.key("h"),
+                    layout: found,
+                    id,
+                });
+                Ok(())
+            }
             Some(found) => Err(EventsError::Layout {
                 url: url(),
                 expected: format!(
@@ -114,6 +125,20 @@ impl RedisBackend {
                 hint: String::new(),
             }),
         }
+    }
+
+    /// The number of the store, by which it is told from another that may take its place; drawn if it has none and may be
+    /// written.
+    fn store_id(&self, key: &Tagged) -> Result<Option<Vec<u8>>, EventsError> {
+        if self.nodes.settings.mode == Mode::Read {
+            return self.field(key, "h", ID_FIELD);
+        }
+        let url = &self.nodes.settings.url;
+        let drawn = Uuid::random()
+            .map_err(|error| EventsError::engine(url, "draw a number", error.to_string()))?;
+        let drawn = drawn.to_string();
+        self.first_of(key, "h", ID_FIELD, drawn.as_bytes())
+            .map(Some)
     }
 
     fn keys(&self, parent: &Parent) -> ParentKeys {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustls::ClientConfig;
 
+use super::emptied::Known;
 use super::failure::refused;
 use super::keys::N_SLOTS;
 use super::resp::Reply;
@@ -118,6 +119,8 @@ pub struct Nodes {
     tls: Option<Arc<ClientConfig>>,
     topology: Mutex<Arc<Topology>>,
     idle: Mutex<Idle>,
+    /// By what it is noticed that a server has lost what it had.
+    pub known: Known,
 }
 
 #[derive(Default)]
@@ -175,6 +178,7 @@ impl Nodes {
             tls,
             topology: Mutex::new(Arc::new(Topology::single(first.unwrap_or(nowhere)))),
             idle: Mutex::default(),
+            known: Known::default(),
             settings,
         };
         let mut said = Said::default();
@@ -251,7 +255,7 @@ impl Nodes {
         said: &mut Said,
     ) -> Result<Option<Topology>, EventsError> {
         let until = Instant::now() + patience;
-        let asked = self.connection(place).and_then(|mut connection| {
+        let asked = self.any_connection(place).and_then(|mut connection| {
             let found = connection.ask(&[b"CLUSTER", b"SLOTS"], until, |reply| match reply {
                 Reply::Error(error) => Err(String::from_utf8_lossy(error).into_owned()),
                 reply => Ok(Topology::of_slots(reply, place)),
@@ -275,8 +279,17 @@ impl Nodes {
         Ok(None)
     }
 
-    /// A connection to a server, one that was used before if there is one.
+    /// A connection to a server that has the data that it had, one that was used before if there is one.
     pub fn connection(&self, place: &Arc<Address>) -> Result<Connection, Trouble> {
+        let mut connection = self.any_connection(place)?;
+        if !connection.is_checked {
+            connection.is_checked = self.check_has_data(place, &mut connection)?;
+        }
+        Ok(connection)
+    }
+
+    /// A connection to a server, whatever became of its data.
+    fn any_connection(&self, place: &Arc<Address>) -> Result<Connection, Trouble> {
         let idle = self.idle().by_address.get_mut(place).and_then(Vec::pop);
         match idle {
             Some(connection) => Ok(connection),
@@ -319,7 +332,7 @@ impl Nodes {
 }
 
 /// What is locked here is whole at any time, whatever became of who had it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

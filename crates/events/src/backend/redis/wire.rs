@@ -53,6 +53,8 @@ pub struct Connection {
     scan: Scan,
     /// When something went or came last.
     pub moved: Instant,
+    /// Whether its server is known to have what it had.
+    pub is_checked: bool,
 }
 
 impl fmt::Debug for Connection {
@@ -87,6 +89,7 @@ impl Connection {
             end: 0,
             scan: Scan::default(),
             moved: Instant::now(),
+            is_checked: false,
         };
         connection.say_who(settings, until)?;
         Ok(connection)

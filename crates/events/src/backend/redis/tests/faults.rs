@@ -8,7 +8,7 @@ use super::*;
 use crate::seal::unseal;
 use crate::{ABSENT, ProductId};
 
-fn parent() -> Parent {
+pub fn parent() -> Parent {
     Parent::subrun(Uuid([1; 16]), 1, 2)
 }
 
@@ -16,7 +16,7 @@ fn name() -> ProductName {
     ProductName::new("x", "T").unwrap()
 }
 
-fn batch(events: std::ops::Range<u64>, value: &[u8]) -> Batch {
+pub fn batch(events: std::ops::Range<u64>, value: &[u8]) -> Batch {
     let mut batch = Batch::default();
     for event in events {
         batch.create(parent(), event);
@@ -25,7 +25,7 @@ fn batch(events: std::ops::Range<u64>, value: &[u8]) -> Batch {
     batch
 }
 
-fn load(store: &RedisBackend, event: u64) -> Result<Option<Vec<u8>>, EventsError> {
+pub fn load(store: &RedisBackend, event: u64) -> Result<Option<Vec<u8>>, EventsError> {
     let name = name();
     let wanted = [Wanted {
         parent: parent(),

@@ -1,6 +1,7 @@
 //! Over real servers, which `scripts/redis_servers.py` starts.
 
 mod cluster;
+mod emptied;
 mod faults;
 
 use std::sync::atomic::{AtomicUsize, Ordering};

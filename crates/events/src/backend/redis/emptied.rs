@@ -1,0 +1,168 @@
+//! Notices servers that have lost what they had: a Redis that was restarted without its data takes writes as if nothing
+//! were, and nobody finds again what a client writes there that believes its datasets to be there.
+//!
+//! Each connection is looked at before it is first used. Who has the store's number (`{store}h`) must still have it. Other
+//! servers of a cluster must not be empty after another start, if they had keys before. What is deleted while connections
+//! stay (`FLUSHALL`) is not noticed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
+
+use super::failure::{Passing, passing};
+use super::keys::{ID_FIELD, LAYOUT_FIELD};
+use super::nodes::{Nodes, lock};
+use super::settings::Address;
+use super::wire::{Connection, Trouble};
+
+/// What the refusal begins with.
+pub const EMPTIED: &str = "EMPTIED";
+
+/// What is known of a store, by which it is known again.
+#[derive(Debug, Default)]
+pub struct Known {
+    mark: OnceLock<Mark>,
+    starts: Mutex<HashMap<Arc<Address>, Start>>,
+}
+
+/// What the store has noted of itself.
+#[derive(Debug)]
+pub struct Mark {
+    /// The key that has it.
+    pub key: Vec<u8>,
+    pub layout: Vec<u8>,
+    /// The number that was drawn when it was made; none if nobody has written to it since numbers are drawn.
+    pub id: Option<Vec<u8>>,
+}
+
+impl Known {
+    /// From now on, this is what the store must have noted.
+    pub fn expect(&self, mark: Mark) {
+        let _ = self.mark.set(mark); // who connects does so once
+    }
+
+    /// Notes that a server has keys.
+    pub fn note_written(&self, place: &Address) {
+        if let Some(start) = lock(&self.starts).get_mut(place) {
+            start.has_keys = true;
+        }
+    }
+}
+
+/// What a server says of itself since it was started.
+#[derive(Debug, PartialEq, Eq)]
+struct Start {
+    run_id: String,
+    has_keys: bool,
+    is_master: bool,
+    is_loading: bool,
+}
+
+impl Start {
+    /// None if it does not say which start it was.
+    fn of(info: &str) -> Option<Self> {
+        let value = |name| info.lines().find_map(|line| line.strip_prefix(name));
+        Some(Self {
+            run_id: value("run_id:")?.trim().into(),
+            has_keys: value("db0:keys=").is_some(),
+            is_master: value("role:").map(str::trim) == Some("master"),
+            is_loading: value("loading:").map(str::trim) == Some("1"),
+        })
+    }
+}
+
+impl Nodes {
+    /// Fails if a server has lost what it had; says whether that could be told, as it cannot before it is known what the
+    /// store has noted.
+    pub(super) fn check_has_data(
+        &self,
+        place: &Arc<Address>,
+        connection: &mut Connection,
+    ) -> Result<bool, Trouble> {
+        let Some(mark) = self.known.mark.get() else {
+            return Ok(false);
+        };
+        let until = Instant::now() + self.settings.connect_timeout;
+        let args = [b"HMGET".as_slice(), &mark.key, LAYOUT_FIELD, ID_FIELD];
+        let found = connection.ask(&args, until, |reply| match reply.elements() {
+            Some(fields) => Ok(fields
+                .map(|field| field.bytes().map(<[u8]>::to_vec))
+                .collect()),
+            None => Err(reply.text()),
+        })?;
+        match found {
+            Ok(fields) => mark.check(fields)?,
+            // Who has just been started may not have it yet, or not know yet that another has its place.
+            Err(said)
+                if passing(&said, place) == Some(Passing::Wait) && !said.contains("not served") =>
+            {
+                return Err(Trouble::Broken(said));
+            }
+            // Another server has it, or it cannot be asked for.
+            Err(_) => {}
+        }
+        let info = connection.ask(&[b"INFO"], until, |reply| reply.text())?;
+        Start::of(&info).map_or(Ok(()), |now| self.check_start(place, now))?;
+        Ok(true)
+    }
+
+    /// Others of a cluster may have taken its place, which this client, or the server itself, does not know yet: so this is
+    /// no reason not to ask again.
+    fn check_start(&self, place: &Arc<Address>, mut now: Start) -> Result<(), Trouble> {
+        if now.is_loading {
+            return Err(Trouble::Broken("LOADING it reads its data".into()));
+        }
+        let mut starts = lock(&self.known.starts);
+        if let Some(before) = starts.get(place) {
+            if before.run_id == now.run_id {
+                now.has_keys |= before.has_keys;
+            } else if before.has_keys && now.is_master && !now.has_keys {
+                return Err(Trouble::Broken(
+                    "it was restarted without its data: what it had is gone (bring its data back, or connect to the \
+                     store again)"
+                        .into(),
+                ));
+            }
+        }
+        starts.insert(place.clone(), now);
+        Ok(())
+    }
+}
+
+impl Mark {
+    fn check(&self, fields: Vec<Option<Vec<u8>>>) -> Result<(), Trouble> {
+        let mut fields = fields.into_iter().map(Option::unwrap_or_default);
+        let (layout, id) = (fields.next(), fields.next());
+        let has_id = |own| id.as_ref() == Some(own);
+        if layout.as_ref() == Some(&self.layout) && self.id.as_ref().is_none_or(has_id) {
+            return Ok(());
+        }
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Err(Trouble::Refused(format!(
+            "{EMPTIED} {} has id {:?}, and not {:?}",
+            text(&self.key),
+            text(&id.unwrap_or_default()),
+            text(self.id.as_deref().unwrap_or_default()),
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_says_which_start_it_was_and_whether_it_has_keys() {
+        let info = "# Server\r\nrun_id:ab1\r\nloading:0\r\nrole:master\r\n# Keyspace\r\ndb0:keys=1,expires=0\r\n";
+        let start = Start {
+            run_id: "ab1".into(),
+            has_keys: true,
+            is_master: true,
+            is_loading: false,
+        };
+        assert_eq!(Start::of(info), Some(start));
+        let empty = Start::of("run_id:ab1\r\nloading:1\r\nrole:slave\r\n").unwrap();
+        assert!(!empty.has_keys && !empty.is_master && empty.is_loading);
+        assert_eq!(Start::of("NOPERM this user has no permissions"), None);
+    }
+}
