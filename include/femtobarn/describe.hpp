@@ -167,7 +167,8 @@ bool is_whole() {
             is_so = is_so && is_whole<typename Column<Member>::Element>();
         }
     });
-    return is_so && sizeof(T) == (end + alignof(T) - 1) / alignof(T) * alignof(T);
+    // One without members has a byte all the same.
+    return is_so && (std::is_empty_v<T> || sizeof(T) == (end + alignof(T) - 1) / alignof(T) * alignof(T));
 }
 
 } // namespace detail

@@ -31,6 +31,12 @@ struct Swapped {
     float one;
     float two;
 };
+struct Nothing {};
+template <>
+struct fb::Described<Nothing> : std::true_type { // as `fb hdf5-schema` writes it
+    template <class Visit>
+    static void each(Visit &&) {}
+};
 FB_DESCRIBE(Point, x, y)
 FB_DESCRIBE(Partial, seen)
 FB_DESCRIBE(Swapped, two, one)
@@ -112,6 +118,8 @@ static void a_struct_is_described_as_a_whole() {
     const fb::Item run = fb::Store::connect("memory:").create_dataset("d").create(1);
     THROWS(fb::Error, "Partial: FB_DESCRIBE names not all members", run.store("p", Partial{}));
     THROWS(fb::Error, "Swapped: FB_DESCRIBE", run.store("s", std::vector<Swapped>(1)));
+    run.store("n", std::vector<Nothing>(3));
+    CHECK(run.load<std::vector<Nothing>>("n").value().size() == 3);
 }
 
 static void a_class_that_python_has_noted_is_the_same() {
