@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from femtobarn._libraries import plain_output
+from femtobarn._libraries import optional, plain_output
 from femtobarn._numpy import frombuffer
 from femtobarn._product_names import check_columns, check_there, counts_of, hint, listed, named, resolved
 from femtobarn._product_types import checked_text, fitting
@@ -277,9 +277,13 @@ class Container:
             Its type; by default all of this label are deleted.
         """
         label, typename = named(label, typename)
-        kinds = [product.type for product in self.products(label)] if typename is None else [type_name_of(typename)]
-        for kind in kinds:
-            self._store._core.remove_products(self._key, (label, kind))
+        if typename is not None:
+            name = self._find(label, typename)
+            names = [] if name is None else [name]
+        else:
+            names = self._store._core.names(self._key, label)
+        for name in names:
+            self._store._core.remove_products(self._key, name)
 
     def exists(self) -> bool:
         """Return whether it is in the store.
@@ -528,7 +532,14 @@ class _Holder(Container, Generic[_Child]):
             columns = dict(batch.columns())
             check_there(self, parts, [name for name in names if _is_missing(columns[name[0]])])
         single = names[0][0] if isinstance(products, str | tuple) and not numbers else None
-        return plain_output(batch, single, library)
+        output = plain_output(batch, single, library)
+        if batch.num_entries or type(output).__module__.partition(".")[0] != "awkward":
+            return output
+        ak = optional("awkward", "all")
+        for product in listed(products):
+            if isinstance(product, str):  # nobody knows of what type it would be
+                output = ak.Array([]) if single else ak.with_field(output, ak.Array([]), product)
+        return output
 
     def _subruns(self) -> Iterator[SubRun]:
         """Iterate over the subruns that its events are in."""
@@ -891,7 +902,8 @@ class DataSet(_Holder[Run]):
         if isinstance(runs, slice):
             return list(self[runs])
         if isinstance(runs, range):
-            return [run for run in self[min(runs) : max(runs) + 1] if run.number in runs] if runs else []
+            ends = sorted((runs[0], runs[-1])) if runs else (0, -1)
+            return [run for run in self[ends[0] : ends[1] + 1] if run.number in runs]
         numbers = runs if isinstance(runs, Iterable) else [runs]
         return [self[number] for number in sorted({_number(number) for number in numbers})]
 

@@ -14,8 +14,9 @@ from femtobarn.errors import KeyNotFoundError, UsageError
 if TYPE_CHECKING:
     from femtobarn._containers import _Holder
 
-__all__ = ["check_columns", "check_there", "counts_of", "hint", "listed", "named", "resolved"]
+__all__ = ["OF_NOTHING", "check_columns", "check_there", "counts_of", "hint", "listed", "named", "resolved"]
 
+OF_NOTHING = "double"  # the type of a product of no event, as one there must be
 _SHOWN = 5  # names that a message lists
 
 
@@ -98,19 +99,29 @@ def resolved(
     Raises
     ------
     KeyNotFoundError
-        If no event has one of those without a type.
+        If there are events, and none has one of those without a type.
     UsageError
         If events have several types of one.
     """
     wanted = [named(one) for one in products]
-    counts = counts_of([holder] if parts is None else parts) if any(kind is None for _, kind in wanted) else {}
+    where = [holder] if parts is None else parts
+    counts = counts_of(where) if any(_is_open(kind) for _, kind in wanted) else {}
     names = []
     for label, kind in wanted:
-        if kind is None:
+        if kind is not None:
+            # who has stored it may not have normalized it
+            is_as_given = _is_open(kind) and (label, type_name_of(kind)) not in counts and (label, kind) in counts
+            names.append((label, kind if is_as_given else type_name_of(kind)))
+        elif counts or any(True for part in where for _ in part.events(batch_size=1)):
             names.append(_only_one(holder._store.url, _where(holder, parts), label, counts))
         else:
-            names.append((label, type_name_of(kind)))
+            names.append((label, OF_NOTHING))
     return names
+
+
+def _is_open(kind: Any) -> bool:
+    """Return whether it takes the names of what there is to tell which type is meant."""
+    return kind is None or (isinstance(kind, str) and kind != type_name_of(kind))
 
 
 def counts_of(parts: Sequence[_Holder[Any]]) -> dict[tuple[str, str], int]:

@@ -167,7 +167,7 @@ def _written(work: Work, task: Task, piece: Piece, outcome: Outcome) -> Outcome:
             if left or outcome.raised is not None:
                 continue
             outcome.values = []
-            outcome.failures.append(failure(work.where(piece, None), error))
+            outcome.failures.append(failure(work.where(piece, None), error, piece.n))
             if not task.skips:
                 outcome.raised, outcome.what = error, "writing what was put into batches"
     outcome.processing += time.perf_counter() - clock
