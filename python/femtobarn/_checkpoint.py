@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pickle
 import time
-import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,12 +17,11 @@ if TYPE_CHECKING:
     from femtobarn._output import Path as PathLike
     from femtobarn._work import Failure, Outcome
 
-__all__ = ["Checkpoint", "State", "described"]
+__all__ = ["Checkpoint", "State"]
 
 _EVERY = 5.0  # seconds
 _MOST = 0.05  # of the time that may go into writing it
 _MAGIC = "femtobarn checkpoint 1"
-_SIMPLE = (int, float, complex, str, bytes, bool, type(None))
 
 
 @dataclass
@@ -62,11 +59,19 @@ class Checkpoint:
         The file; None if nothing is noted.
     identity : dict
         What must be the same for that to be taken: texts, by what they describe.
+    reads : callable, optional
+        Gives such texts of what functions read. What they change themselves, as a list that they add to, may
+        be another.
     """
 
-    def __init__(self, path: PathLike | None, identity: dict[str, str]) -> None:
+    def __init__(
+        self, path: PathLike | None, identity: dict[str, str], reads: Callable[[], dict[str, str]] = dict
+    ) -> None:
         self._path = None if path is None else Path(path).expanduser()
-        self._identity = identity
+        self._reads = reads
+        self._read = {} if path is None else reads()
+        self._identity = {**identity, **self._read}
+        self._changing: set[str] = set()
         self._due = time.monotonic()  # at once, so that what cannot be written is told early
         self.state = State()
         if self._path is not None:
@@ -87,10 +92,10 @@ class Checkpoint:
             return
         try:
             with path.open("rb") as file:
-                magic, identity = pickle.load(file)
+                magic, identity, changing = pickle.load(file)
                 if magic != _MAGIC:
                     raise ValueError(f"it begins with {magic!r}")
-                self._check(path, identity)
+                self._check(path, identity, changing)
                 state = pickle.load(file)
                 if not isinstance(state, State):
                     raise TypeError(f"it has {type(state).__name__}")
@@ -101,12 +106,16 @@ class Checkpoint:
                 f"{path}: this is no checkpoint of process, or it is damaged ({type(error).__name__}: {error}): "
                 "remove it to begin anew"
             ) from error
-        self.state = state
+        self.state, self._identity, self._changing = state, identity, changing
 
-    def _check(self, path: Path, identity: dict[str, str]) -> None:
-        names = [name for name in {**identity, **self._identity} if identity.get(name) != self._identity.get(name)]
+    def _check(self, path: Path, identity: dict[str, str], changing: set[str]) -> None:
+        names = _differing(identity, self._identity) - changing
         if names:
-            told = "; ".join(f"{name}: {identity.get(name)} there, {self._identity.get(name)} here" for name in names)
+            # of another function, all that it reads is other
+            both = [name for name in identity if name in names and name in self._identity]
+            told = "; ".join(
+                f"{name}: {identity.get(name)} there, {self._identity.get(name)} here" for name in both or sorted(names)
+            )
             raise UsageError(
                 f"{path}: this checkpoint is of other work ({told}): call process as it was called then, give another "
                 "path, or remove the file to begin anew"
@@ -123,10 +132,11 @@ class Checkpoint:
             return
         # what functions have put into batches is there before their events are noted as done
         flush_open()
+        self._changing |= _differing(self._read, self._reads())
         beside = self._beside(self._path)
         try:
             with beside.open("wb") as file:
-                pickle.dump((_MAGIC, self._identity), file)
+                pickle.dump((_MAGIC, self._identity, self._changing), file)
                 pickle.dump(self.state, file)
                 file.flush()
                 os.fsync(file.fileno())
@@ -149,59 +159,6 @@ class Checkpoint:
             self._path.unlink(missing_ok=True)
 
 
-def described(function: Any) -> str:
-    """Return which function it is, with a digest of its code, so that a mended one is another.
-
-    The digest is of its own code, its defaults, and the numbers, texts and functions that it encloses; not of what it
-    calls, nor of lists and dicts, which may change.
-
-    Examples
-    --------
-    >>> from femtobarn._checkpoint import described
-    >>> described(lambda a: a + 1) == described(lambda a: a + 2)
-    False
-    """
-    inner = getattr(function, "func", function)  # of a partial
-    named = inner if hasattr(inner, "__qualname__") else type(inner)
-    digest = hashlib.sha256(_text(function, 0).encode()).hexdigest()[:16]
-    return f"{named.__module__}.{named.__qualname__} (code {digest})"
-
-
-def _text(value: Any, depth: int) -> str:
-    """Return what a function, or something in it, is, alike in each process.
-
-    Of what may change while it is called, as lists and dicts, only that it is one.
-    """
-    if isinstance(value, _SIMPLE):
-        return repr(value)
-    inner = depth + 1
-    if depth > 10:
-        return type(value).__qualname__
-    if isinstance(value, tuple):
-        return f"({','.join(_text(item, inner) for item in value)})"
-    if isinstance(value, frozenset):  # the order of texts in it is another in each process
-        return f"{{{','.join(sorted(_text(item, inner) for item in value))}}}"
-    if isinstance(value, types.CodeType):
-        return f"{value.co_code.hex()} {value.co_names} {_text(value.co_consts, inner)}"
-    if isinstance(value, types.FunctionType):
-        cells = tuple(_contents(cell) for cell in value.__closure__ or ())
-        parts = (value.__code__, value.__defaults__, _items(value.__kwdefaults__), cells)
-        return f"{value.__module__}.{value.__qualname__} {_text(parts, inner)}"
-    if isinstance(value, types.MethodType):
-        return _text((value.__func__, value.__self__), inner)
-    if hasattr(value, "func") and hasattr(value, "args"):
-        return _text((value.func, value.args, _items(value.keywords)), inner)
-    if isinstance(call := type(value).__dict__.get("__call__"), types.FunctionType):
-        return _text((type(value).__qualname__, call, _items(getattr(value, "__dict__", None))), inner)
-    return f"{type(value).__module__}.{type(value).__qualname__} {getattr(value, '__qualname__', '')}"
-
-
-def _items(names: dict[str, Any] | None) -> tuple[tuple[str, Any], ...]:
-    return tuple((names or {}).items())
-
-
-def _contents(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not filled yet
-        return None
+def _differing(some: dict[str, str], others: dict[str, str]) -> set[str]:
+    """Return the names whose texts differ."""
+    return {name for name in {**some, **others} if some.get(name) != others.get(name)}

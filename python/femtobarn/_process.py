@@ -9,11 +9,13 @@ import reprlib
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from femtobarn._checkpoint import Checkpoint, State, described
+from femtobarn._checkpoint import Checkpoint, State
 from femtobarn._containers import _Holder, at_least
 from femtobarn._datastore import flush_open
+from femtobarn._fingerprint import fingerprint
 from femtobarn._libraries import optional
 from femtobarn._ntuple import NTuple
 from femtobarn._product_names import listed
@@ -163,8 +165,8 @@ def process(
             output_batch_size = min(_BATCH, input_batch_size) if isinstance(work, StoreWork) else input_batch_size
         task = Task(function, by == "event", reduce, on_error == "skip", _TRIES if on_error == "retry" else 1)
         if comm is None or comm.rank == 0:
-            identity = {} if checkpoint is None else _identity(work, task, by, output_batch_size)
-            state = Checkpoint(checkpoint, identity)
+            identity = {} if checkpoint is None else _identity(work, by, output_batch_size)
+            state = Checkpoint(checkpoint, identity, partial(_functions, task))
             pool = _pool(work, task, executor, workers)
     except BaseException as error:
         failed = error
@@ -209,15 +211,19 @@ def _check(
         )
 
 
-def _identity(work: Work, task: Task, by: str, size: int) -> dict[str, str]:
+def _identity(work: Work, by: str, size: int) -> dict[str, str]:
     """Return what must be the same for a run to be continued."""
     return {
         **work.identity(),
         "by": by,
         "output_batch_size": str(size),
-        "function": described(task.function),
-        "reduce": "none" if task.reduce is None else described(task.reduce),
     }
+
+
+def _functions(task: Task) -> dict[str, str]:
+    """Return which functions are called, with what they read."""
+    reduce = {"reduce": "none"} if task.reduce is None else fingerprint("reduce", task.reduce)
+    return {**fingerprint("function", task.function), **reduce}
 
 
 def _work(source: Any, preload: Any) -> Work:

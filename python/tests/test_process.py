@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import concurrent.futures
+import copy
+import dataclasses
+import enum
 import gc
 import json
 import multiprocessing
@@ -16,9 +19,11 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import awkward as ak
 import numpy as np
 import pytest
 
@@ -273,11 +278,12 @@ def test_a_checkpoint_notes_no_event_whose_products_wait_in_a_batch(
     with store.write_batch() as batch:
         batch.store_arrays(dataset, {"n": range(1000)}, run=1, subrun=1, event=range(1000))
     seen: list[int] = []
-    given: dict[str, Any] = {"fails": True, "batch": store.write_batch()}
+    given: dict[str, Any] = {"batch": store.write_batch()}
+    mended = tmp_path / "mended"
 
     def stage(event: fb.Event) -> None:
         n = event.number
-        if n == 900 and given["fails"]:
+        if n == 900 and not mended.exists():
             raise OSError
         seen.append(n)
         event.store("y", n, batch=given["batch"])
@@ -289,7 +295,8 @@ def test_a_checkpoint_notes_no_event_whose_products_wait_in_a_batch(
         run()
     there = {event.number for event in dataset.events() if event.load("y", default=None) is not None}
     first = given["batch"]  # what it has still is as good as lost
-    given |= {"fails": False, "batch": store.write_batch()}
+    given["batch"] = store.write_batch()
+    mended.touch()
     seen.clear()
     run()
     assert 0 < len(seen) < 1000
@@ -322,7 +329,7 @@ from femtobarn import _checkpoint
 _checkpoint._EVERY, _checkpoint._MOST = 0.0, 1e9
 import test_process
 if sys.argv[3:]:
-    test_process.noted.__module__ = sys.argv[3]  # as pytest calls it
+    test_process.noted.__module__ = test_process.number.__module__ = sys.argv[3]  # as pytest calls it
 dataset = fb.DataStore.connect(sys.argv[1], mode="r")["a"]
 fb.process(dataset, test_process.noted, preload=["n"], workers=1, checkpoint=sys.argv[2])
 time.sleep(60)
@@ -332,11 +339,11 @@ time.sleep(60)
 def test_what_reduce_has_left_by_halves_is_not_noted(dataset: fb.DataSet, tmp_path: Path) -> None:
     # A piece was counted before its value was put to the others: 477004 came of a run that was continued.
     checkpoint = tmp_path / "checkpoint"
-    broken = {"again": False}
+    broken = tmp_path / "broken"
 
     def sums(a: list[int], b: list[int]) -> list[int]:
-        if a[1] + b[1] > 2500 and not broken["again"]:
-            broken["again"] = True
+        if a[1] + b[1] > 2500 and not broken.exists():
+            broken.touch()
             a[0] += 10**9  # it changes what it was given, before it fails
             raise KeyboardInterrupt
         a[0] += b[0]
@@ -347,7 +354,7 @@ def test_what_reduce_has_left_by_halves_is_not_noted(dataset: fb.DataSet, tmp_pa
         return [int(np.sum(batch.arrays().n)), len(batch)]
 
     for every in (0.0, 5.0):
-        broken["again"] = False
+        broken.unlink(missing_ok=True)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("femtobarn._checkpoint._EVERY", every)
             with pytest.raises(KeyboardInterrupt):
@@ -427,6 +434,151 @@ def test_a_checkpoint_is_of_one_work_only(dataset: fb.DataSet, tmp_path: Path) -
     fb.write(tmp_path / "0" / "a.root", {"n": np.arange(100) + 1}, name="Events")
     with pytest.raises(fb.UsageError, match="sizes and times of files"):
         process(fb.open(f"{tmp_path / '0' / 'a.root'}:Events"), zero_division, checkpoint=path)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cut:
+    """What is asked of an event."""
+
+    n: Any
+
+
+class Kind(enum.Enum):
+    A = 3
+    B = 900
+
+
+class Selection:
+    """A function with attributes."""
+
+    def __init__(self, cut: Any) -> None:
+        self.cut = cut
+
+    def __call__(self, event: Any) -> int:
+        return helps(event)
+
+    select = __call__
+
+
+LEAST: Any = 0
+
+
+def helps(event: Any) -> int:
+    if LEAST == 0:
+        raise ValueError("not yet")
+    return number(event)
+
+
+def enclosing(cut: Any) -> Any:
+    def function(event: Any, least: Any = cut) -> Any:
+        return (lambda: (cut, least, helps(event)))()
+
+    return function
+
+
+def by_another(event: Any, cut: Any) -> int:
+    return helps(event)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (3, 900),
+        (0.5, 0.25),
+        ("a", "b"),
+        (np.int64(3), np.int64(900)),
+        (np.float32(3), np.float64(3)),
+        (np.arange(5), np.arange(1, 6)),
+        ({"pt": [20, {"e", "mu"}]}, {"pt": [20, {"e", "tau"}]}),
+        (Cut(3), Cut(900)),
+        (Cut((1, None)), Cut((1, b""))),
+        (Kind.A, Kind.B),
+        (Selection(3), Selection(900)),
+        (re.compile("a+"), re.compile("a*")),
+        (Path("a"), Path("b")),
+        (ak.Array([[1], []]), ak.Array([[], [1]])),
+        (np.sin, np.cos),
+        (number, many),
+        (Cut, Selection),
+    ],
+)
+def test_a_checkpoint_is_of_one_cut_only(dataset: fb.DataSet, tmp_path: Path, one: Any, other: Any) -> None:
+    # Results of both were mixed: of what functions enclose, only Python's numbers and texts counted.
+    path = tmp_path / "checkpoint"
+    for make in (enclosing, Selection, lambda cut: Selection(cut).select, lambda cut: partial(by_another, cut=cut)):
+        with pytest.raises(fb.ProcessError, match="not yet"):
+            process(dataset, make(one), checkpoint=path)
+        with pytest.raises(fb.UsageError, match=r"of other work \(.*of function: .* there, .* here"):
+            process(dataset, make(other), checkpoint=path)
+        with pytest.raises(fb.ProcessError, match="not yet"):  # the same is
+            process(dataset, make(copy.deepcopy(one)), checkpoint=path)
+        path.unlink()
+
+
+def test_a_checkpoint_is_of_what_functions_read_elsewhere(
+    dataset: fb.DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "checkpoint"
+    with pytest.raises(fb.ProcessError):
+        process(dataset, enclosing(3), checkpoint=path)
+    monkeypatch.setitem(globals(), "LEAST", 2)
+    with pytest.raises(fb.UsageError, match=r"work \(LEAST of helps of function: 0 there, 2 here\)"):
+        process(dataset, enclosing(3), checkpoint=path)
+    monkeypatch.undo()
+    monkeypatch.setattr(sys.modules[__name__], "number", fails_late)
+    with pytest.raises(
+        fb.UsageError, match=r"work \(number of helps of function: .*number \(code .*fails_late \(code "
+    ):
+        process(dataset, enclosing(3), checkpoint=path)
+    monkeypatch.undo()
+    with pytest.raises(fb.UsageError, match=r"work \(least of function: 3 there, 4 here; cut of function"):
+        process(dataset, enclosing(4), checkpoint=path)
+    with pytest.raises(fb.ProcessError):
+        process(dataset, enclosing(3), checkpoint=path)
+
+
+def test_what_functions_change_themselves_is_no_other_work(dataset: fb.DataSet, tmp_path: Path) -> None:
+    seen: list[int] = []
+    counts = {"calls": 0}  # it would be an error if somebody else had changed it
+    mended = tmp_path / "mended"
+
+    def function(event: Any) -> int:
+        counts["calls"] += 1
+        n = number(event)
+        seen.append(n)
+        if len(seen) > 3000 and not mended.exists():
+            raise ValueError("too much")
+        return n
+
+    with pytest.raises(fb.ProcessError):
+        process(dataset, function, checkpoint=tmp_path / "checkpoint")
+    mended.touch()
+    assert process(dataset, function, checkpoint=tmp_path / "checkpoint").value == list(range(N))
+    assert set(seen) == set(range(N))
+
+
+_FINGERPRINT = """
+import collections, re, sys
+import awkward as ak, numpy as np
+from femtobarn._fingerprint import fingerprint
+import test_process
+cuts = {"names": {"e", "mu", "tau"}, "more": frozenset("abc"), "kind": test_process.Kind.B, "re": re.compile("a")}
+things = [test_process.Selection(cuts), ak.Array([[1.5], []]), np.array(["a", None], object), object(), np.sqrt]
+things += [collections.Counter("aab"), np.random.default_rng(), lambda a: a + len(cuts), test_process.Cut]
+made = test_process.enclosing(tuple(things))
+sys.stdout.write(repr(sorted(fingerprint("function", made).items())))
+"""
+
+
+def test_what_functions_are_is_told_alike_in_each_process() -> None:
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    said = set()
+    for seed in ("1", "2", "3"):
+        environment = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", _FINGERPRINT]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=True)
+        said.add(done.stdout)
+    assert len(said) == 1
 
 
 def zero_division(event: Any) -> float:
@@ -699,8 +851,13 @@ def configure(url: str, setting: str) -> None:
         assert server.recv(100) == b"+OK\r\n"
 
 
-@pytest.mark.parametrize("executor", ["processes", "pool"], indirect=True)
-def test_batches_that_cannot_be_written_are_told(shared: fb.DataSet, executor: Any) -> None:
+@pytest.mark.parametrize("kind", ["processes", "pool"])
+def test_batches_that_cannot_be_written_are_told(shared: fb.DataSet, kind: str) -> None:
+    with concurrent.futures.ProcessPoolExecutor(1) as pool:  # one, as others could not even connect to a full server
+        check_what_cannot_be_written(shared, pool if kind == "pool" else kind)
+
+
+def check_what_cannot_be_written(shared: fb.DataSet, executor: Any) -> None:
     options = {"executor": executor, "workers": 1, "output_batch_size": 150}
     url = shared.datastore.url
     try:
