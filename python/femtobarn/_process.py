@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import pickle
 import reprlib
@@ -204,11 +205,27 @@ def _check(
         raise UsageError(f"reduce is a function of two results, not {reduce!r}")
     if isinstance(executor, type):
         raise UsageError(f"executor is the class {executor.__name__}: give one of it, as {executor.__name__}(8)")
+    _check_returns("the function", function)
+    _check_returns("reduce", reduce)
     called, module = getattr(reduce, "__name__", None), getattr(reduce, "__module__", None) or ""
     if called in ("sum", "fsum") and module.split(".")[0] in ("builtins", "math", "numpy", "awkward"):
         raise UsageError(
             f"reduce puts two results together, and {called}(a, b) adds up what is in a: give operator.add"
         )
+
+
+def _check_returns(what: str, function: Any) -> None:
+    """Fail if a call only makes something that would have to be run."""
+    if function is None:
+        return
+    for called in (function, type(function).__call__):
+        if inspect.iscoroutinefunction(called):
+            raise UsageError(
+                f"{what} {function!r} is one that is awaited: `await femtobarn.aio.process(…)` takes a function that "
+                "is defined by `async def`, and reduce is never awaited"
+            )
+        if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
+            raise UsageError(f"{what} {function!r} yields, and process takes what is returned: return a list")
 
 
 def _identity(work: Work, by: str, size: int) -> dict[str, str]:

@@ -723,6 +723,15 @@ def _x(batch: Any) -> list[int]:
     return values
 
 
+async def awaited(event: Any) -> int:
+    return number(event)
+
+
+class Yields:
+    def __call__(self, event: Any) -> Iterator[int]:
+        yield number(event)
+
+
 def test_wrong_usage_is_told(dataset: fb.DataSet) -> None:
     for options, message in [
         ({"by": "run"}, "by is"),
@@ -733,6 +742,11 @@ def test_wrong_usage_is_told(dataset: fb.DataSet) -> None:
         ({"workers": 0}, "workers must be"),
         ({"reduce": 5}, "reduce is a function of two results, not 5"),
         ({"function": 5}, "called for each event"),
+        ({"function": awaited}, r"the function <function awaited .* awaited: `await femtobarn.aio.process"),
+        ({"function": partial(awaited, 1)}, "takes a function that is defined by `async def`"),
+        ({"function": Yields()}, r"the function <.*Yields object .*> yields, .*: return a list"),
+        ({"function": Yields().__call__}, "return a list"),
+        ({"reduce": awaited}, "reduce is never awaited"),
         ({"executor": "processes", "reduce": lambda a, b: a}, "reduce <function .* cannot be sent to other processes"),
     ]:
         with pytest.raises(fb.UsageError, match=message):
