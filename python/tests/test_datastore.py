@@ -170,8 +170,7 @@ def test_runs_are_chosen_by_slices_and_ranges(store: fb.DataStore) -> None:
         assert dataset.arrays("n", runs=runs).tolist() == expected
     for nothing in (slice(5, 7), range(5, 7), range(0)):
         assert dataset.arrays(("n", int), runs=nothing).tolist() == []
-        with pytest.raises(KeyError, match="no event of these runs of dataset 'a' has a product 'n'; they have none"):
-            dataset.arrays("n", runs=nothing)
+        assert dataset.arrays("n", runs=nothing).tolist() == []
     with pytest.raises(KeyError, match="there is no run 5"):
         dataset.arrays("n", runs=[4, 5])
     with pytest.raises(fb.UsageError, match="without a step"):
