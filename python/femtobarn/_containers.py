@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from femtobarn._libraries import optional, plain_output
 from femtobarn._numpy import frombuffer
-from femtobarn._product_names import check_columns, check_there, counts_of, hint, listed, named, resolved
+from femtobarn._product_names import (
+    check_columns,
+    check_there,
+    counts_of,
+    hint,
+    is_unusual,
+    listed,
+    named,
+    resolved,
+    spelled,
+)
 from femtobarn._product_types import checked_text, fitting
 from femtobarn._products import As, encoded, loaded, reading, type_name_of
 from femtobarn._ptr import MISSING, Ptr, is_same, path_of
@@ -223,11 +233,7 @@ class Container:
     def _find(self, label: str, kind: Any, form: Any = None) -> tuple[str, str] | None:
         """Return the label and the type of a product; of several, that which has the type of the form."""
         if kind is not None:
-            name = (label, type_name_of(kind))
-            if isinstance(kind, str) and kind != name[1]:  # who has stored it may not have normalized it
-                there = self._store._core.names(self._key, label)
-                return (label, kind) if name not in there and (label, kind) in there else name
-            return name
+            return spelled(label, kind, self._store._core.names(self._key, label) if is_unusual(kind) else ())
         there = self._store._core.names(self._key, label)
         if len(there) > 1:
             kinds = [name[1] for name in there]
@@ -520,7 +526,8 @@ class _Holder(Container, Generic[_Child]):
         library: str,
     ) -> Any:
         """Load products of all events in some of what it holds, or in itself."""
-        names = resolved(self, listed(products), parts)
+        wanted = listed(products)
+        names = resolved(self, wanted, parts)
         check_columns(names, numbers)
         try:
             with reading(names):
@@ -536,7 +543,7 @@ class _Holder(Container, Generic[_Child]):
         if batch.num_entries or type(output).__module__.partition(".")[0] != "awkward":
             return output
         ak = optional("awkward", "all")
-        for product in listed(products):
+        for product in wanted:
             if isinstance(product, str):  # nobody knows of what type it would be
                 output = ak.Array([]) if single else ak.with_field(output, ak.Array([]), product)
         return output

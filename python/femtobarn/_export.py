@@ -315,7 +315,7 @@ class _Survey:
 
     def counts(self, holder: DataSet | Run | SubRun) -> tuple[int, list[tuple[str, str]]]:
         """Count what a container holds, with products of events; return how many that is, and its own products."""
-        n, counts = self.store._core.name_counts(holder._key)
+        n, counts = self.store._core.n_children(holder._key), self.store._core.name_counts(holder._key)
         if isinstance(holder, SubRun):
             self.n_events += n
             for label, kind, n_events, _ in counts:

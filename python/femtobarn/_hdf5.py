@@ -23,6 +23,7 @@ from femtobarn._cpp_reserved import CLASSES, KEYWORDS
 from femtobarn._libraries import optional
 from femtobarn._patterns import fits, patterns, several
 from femtobarn._products import type_name_of
+from femtobarn._repr import shortened
 from femtobarn.errors import FemtobarnError, FileError, FormatError, KeyNotFoundError, NotFoundError, UsageError
 
 __all__ = [
@@ -359,10 +360,9 @@ def _check_numbers(path: str, groups: dict[str, dict[str, Any]], choice: Choice,
     integers = [own for own, item in datasets.items() if item is not None and item.dtype.kind in "iu"]
     near = [close for number in missing for close in difflib.get_close_matches(number, integers, n=2)]
     shown = list(dict.fromkeys([*near, *integers]))
-    more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
     raise KeyNotFoundError(
         f"{path}: no group says which events its rows are of, by {', '.join(choice.index)}: group {name!r} has no "
-        f"{', '.join(missing)}; its integers are {', '.join(map(repr, shown[:8])) or 'none'}{more}; say which they are "
+        f"{', '.join(missing)}; its integers are {shortened([*map(repr, shown)], 8) or 'none'}; say which they are "
         "by run=, subrun= and event="
     )
 

@@ -26,7 +26,7 @@ from femtobarn._ingest_worker import Done, Options, Part, Source, classes_of, ki
 from femtobarn._open import resolve, settings_of
 from femtobarn._products import column
 from femtobarn._progress import Progress
-from femtobarn._repr import format_bytes, format_seconds, plural
+from femtobarn._repr import format_bytes, format_seconds, plural, shortened
 from femtobarn._threads import check_wanted
 from femtobarn._twins import instead
 from femtobarn._warnings import warn_of_left_out, warn_outside
@@ -115,8 +115,7 @@ class IngestReport:
         for name, (reason, _) in sorted(self.left_out.items()):
             by_reason.setdefault(reason, []).append(name)
         for reason, names in by_reason.items():
-            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-            lines.append(f"left out: {', '.join(names[:5])}{more}: {reason}")
+            lines.append(f"left out: {shortened(names)}: {reason}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -253,8 +252,7 @@ def ingest(
     job.report.seconds = time.monotonic() - started
     warn_of_left_out(job.unexpected, plural(len(todo), "file"), "ingested", "report's left_out")
     if job.empty:
-        more = f" and {len(job.empty) - 5} more" if len(job.empty) > 5 else ""
-        warn_outside(f"{', '.join(job.empty[:5])}{more}: {_EMPTY}", UnreadableWarning)
+        warn_outside(f"{shortened(job.empty)}: {_EMPTY}", UnreadableWarning)
     return job.report
 
 
@@ -466,8 +464,7 @@ class _Job:
         members = f", or the members that not all files have ({member})" if member else ""
         return (
             f"{self._chosen_before()}{self._alike(file)}: ingest these by themselves with namespace=, as "
-            "namespace='v2', or leave out of "
-            f"all files the product ({drop}){members}"
+            f"namespace='v2', or leave out of all files the product ({drop}){members}"
         )
 
     def _chosen_before(self) -> str:
@@ -502,11 +499,9 @@ class _Job:
                     found = classes_of(one.source, self._options)
                     if all(found.get(name) == members for name, members in classes):
                         paths.append(_core.public_url(one.source.path))
-        more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
         of = f"Of {n + 1} files that were looked at, " if n else ""
-        return (
-            f"{of}{plural(len(paths), 'file')} ha{'s' if len(paths) == 1 else 've'} it so, {', '.join(paths[:5])}{more}"
-        )
+        have = "has" if len(paths) == 1 else "have"
+        return f"{of}{plural(len(paths), 'file')} {have} it so, {shortened(paths)}"
 
     def _compare(self, path: str, what: Any, kept: list[_Kept]) -> int:
         """Compare products that were there with those that were to be written; gives how many differ."""

@@ -111,7 +111,8 @@ def chunks(
     plan.ntuple._warn_of_unreadable()
     plan.ntuple._warn_of_left_out()
     if left_out is not None and fields is None:  # one that is named is an error
-        left_out |= {name: why for name, why in plan.ntuple.skipped if not fits(name, patterns("drop", drop))}
+        dropped = patterns("drop", drop)
+        left_out |= {name: why for name, why in plan.ntuple.skipped if not fits(name, dropped)}
     if _fields(plan.numbers[2:]):  # others are counted
         _check_events(plan.ntuple, plan.numbers)
     return _read(plan, step)

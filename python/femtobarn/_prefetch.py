@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from femtobarn._containers import Event, _Holder, at_least
 from femtobarn._libraries import plain_output
-from femtobarn._product_names import check_columns, check_there, named, resolved
+from femtobarn._product_names import check_columns, check_first, named, resolved
 from femtobarn._product_types import fitting
 from femtobarn._products import As, Column, decoded, is_opaque, loaded, reading, type_name_of
 from femtobarn._ptr import MISSING
@@ -257,9 +257,8 @@ class Prefetcher:
         is_first = True
         try:
             for events in loader:
-                if is_first:  # of products that these events have nothing more need be known
-                    absent = [name for name, n in zip(names, events.counts(), strict=True) if n == 0]
-                    check_there(container, [container], absent)
+                if is_first:
+                    check_first(container, names, events)
                     is_first = False
                 yield EventBatch(self._store, events, names, container._path)
         finally:

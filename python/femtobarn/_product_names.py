@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from femtobarn._product_types import checked_text, type_name_of
@@ -13,8 +13,21 @@ from femtobarn.errors import KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from femtobarn._containers import _Holder
+    from femtobarn._core import Events
 
-__all__ = ["OF_NOTHING", "check_columns", "check_there", "counts_of", "hint", "listed", "named", "resolved"]
+__all__ = [
+    "OF_NOTHING",
+    "check_columns",
+    "check_first",
+    "check_there",
+    "counts_of",
+    "hint",
+    "is_unusual",
+    "listed",
+    "named",
+    "resolved",
+    "spelled",
+]
 
 OF_NOTHING = "double"  # the type of a product of no event, as one there must be
 _SHOWN = 5  # names that a message lists
@@ -105,13 +118,12 @@ def resolved(
     """
     wanted = [named(one) for one in products]
     where = [holder] if parts is None else parts
-    counts = counts_of(where) if any(_is_open(kind) for _, kind in wanted) else {}
+    is_open = any(kind is None or is_unusual(kind) for _, kind in wanted)
+    counts = counts_of(where) if is_open else {}
     names = []
     for label, kind in wanted:
         if kind is not None:
-            # who has stored it may not have normalized it
-            is_as_given = _is_open(kind) and (label, type_name_of(kind)) not in counts and (label, kind) in counts
-            names.append((label, kind if is_as_given else type_name_of(kind)))
+            names.append(spelled(label, kind, counts))
         elif counts or any(True for part in where for _ in part.events(batch_size=1)):
             names.append(_only_one(holder._store.url, _where(holder, parts), label, counts))
         else:
@@ -119,9 +131,41 @@ def resolved(
     return names
 
 
-def _is_open(kind: Any) -> bool:
-    """Return whether it takes the names of what there is to tell which type is meant."""
-    return kind is None or (isinstance(kind, str) and kind != type_name_of(kind))
+def is_unusual(kind: Any) -> bool:
+    """Return whether a type is written otherwise than its name is: who has stored it may have done so, too.
+
+    Parameters
+    ----------
+    kind : str or type
+        The type.
+
+    Returns
+    -------
+    bool
+        Whether it takes the names of what there is to tell which is meant.
+    """
+    return isinstance(kind, str) and kind != type_name_of(kind)
+
+
+def spelled(label: str, kind: Any, there: Container[tuple[str, str]]) -> tuple[str, str]:
+    """Return the label and the type of a product, as written if only that is there.
+
+    Parameters
+    ----------
+    label : str
+        The label.
+    kind : str or type
+        The type.
+    there : container of tuple
+        Labels and types of the products that there are.
+
+    Returns
+    -------
+    tuple
+        The label and the name of the type.
+    """
+    name = (label, type_name_of(kind))
+    return (label, kind) if is_unusual(kind) and name not in there and (label, kind) in there else name
 
 
 def counts_of(parts: Sequence[_Holder[Any]]) -> dict[tuple[str, str], int]:
@@ -169,6 +213,27 @@ def check_there(holder: _Holder[Any], parts: Sequence[_Holder[Any]], names: Iter
             return
     for name in sorted(wanted - seen):
         raise _none_has(holder._store.url, _where(holder, parts), *name, seen)
+
+
+def check_first(holder: _Holder[Any], names: Sequence[tuple[str, str]], first: Events) -> None:
+    """Raise if no event has one of some products; of those that the first events have, nothing more need be known.
+
+    Parameters
+    ----------
+    holder : DataSet, Run or SubRun
+        Whose events they are.
+    names : sequence of tuple
+        Labels and types.
+    first : Events
+        The first events, loaded with these products.
+
+    Raises
+    ------
+    KeyNotFoundError
+        If none has; the message says what they have.
+    """
+    absent = [name for name, n in zip(names, first.counts(), strict=True) if n == 0]
+    check_there(holder, [holder], absent)
 
 
 def hint(who: str, label: str, type_name: str | None, names: Iterable[tuple[str, str]]) -> str:
@@ -226,7 +291,7 @@ def check_columns(names: list[tuple[str, str]], with_numbers: bool) -> None:
 def _counts(parts: Sequence[_Holder[Any]]) -> Iterator[dict[tuple[str, str], int]]:
     """Iterate over how many events have which products, subrun by subrun."""
     for subrun in itertools.chain.from_iterable(part._subruns() for part in parts):
-        counts = subrun._store._core.name_counts(subrun._key)[1]
+        counts = subrun._store._core.name_counts(subrun._key)
         yield {(label, kind): n for label, kind, n, _ in counts if n}
 
 

@@ -28,6 +28,7 @@ from femtobarn._product_types import (
     inmost,
     is_dataclass_type,
     item_of,
+    length_of,
     optional_of,
     type_name_of,
 )
@@ -455,7 +456,7 @@ def plain_rows(store: DataStore, stored: bytes, type_name: str, form: Any) -> An
         if len(stored) != size:
             return None
         return kind(**_chosen(kind, plain)(plain.packing.unpack(stored)))
-    if len(stored) < 8 or len(stored) != 8 + size * int.from_bytes(stored[:8], "little"):
+    if length_of(stored, size) is None:
         return None
     chosen = _chosen(kind, plain)
     return [kind(**chosen(row)) for row in plain.packing.iter_unpack(memoryview(stored)[8:])]
@@ -484,10 +485,8 @@ def plain_array(store: DataStore, stored: bytes, type_name: str, form: As | None
     if name == type_name or form not in (None, As.NumPy, As.Awkward):
         return None
     plain = _noted_plain(store, name)
-    if plain is None or len(stored) < 8:
-        return None
-    n = int.from_bytes(stored[:8], "little")
-    if len(stored) != 8 + plain.places.itemsize * n:
+    n = None if plain is None else length_of(stored, plain.places.itemsize)
+    if plain is None or n is None:
         return None
     rows = np.frombuffer(stored, plain.places, offset=8)
     columns = [
@@ -514,9 +513,9 @@ def forget_class(store: DataStore, name: str) -> None:
     name : str
         The class.
     """
+    store._core.forget_class(name)
     _plain_classes.pop(store, None)
     _noted.pop(store, None)
-    store._core.forget_class(name)
 
 
 def _takes_plain(kind: type, plain: _Plain) -> bool:

@@ -35,6 +35,7 @@ __all__ = [
     "is_dataclass_type",
     "is_opaque",
     "item_of",
+    "length_of",
     "numbers_name",
     "numbers_of",
     "optional_of",
@@ -284,6 +285,25 @@ def numbers_of(type_name: str) -> Numbers | None:
         shape.append(int(size))
     dtype = DTYPES.get(inner)
     return None if dtype is None or not (is_list or shape) else Numbers(is_list, tuple(shape), dtype)
+
+
+def length_of(stored: bytes, n_bytes: int) -> int | None:
+    """Return how many elements a stored `std::vector` has, which is its length and then these.
+
+    Parameters
+    ----------
+    stored : bytes
+        What is stored.
+    n_bytes : int
+        The bytes of an element.
+
+    Returns
+    -------
+    int or None
+        The length; None if what follows is not as many.
+    """
+    n = int.from_bytes(stored[:8], "little")
+    return n if len(stored) == 8 + n * n_bytes else None
 
 
 def numbers_name(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:

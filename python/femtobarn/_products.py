@@ -47,6 +47,7 @@ from femtobarn._product_types import (
     inmost,
     is_opaque,
     item_of,
+    length_of,
     numbers_name,
     numbers_of,
     optional_of,
@@ -460,11 +461,10 @@ def _quick_loaded(store: DataStore, stored: bytes, type_name: str, form: Any) ->
     is_list = form == kind and numbers.ndim == 1
     if numbers.dtype.kind == "b" or not (is_list or form in (None, NumPy, Awkward)):
         return None
-    start = 8 if numbers.is_list else 0
-    n = int.from_bytes(stored[:8], "little") if numbers.is_list else 1
-    if len(stored) < start or len(stored) != start + n * numbers.n_bytes:
+    n = length_of(stored, numbers.n_bytes) if numbers.is_list else 1 if len(stored) == numbers.n_bytes else None
+    if n is None:
         return None
-    array = np.frombuffer(stored, numbers.dtype.newbyteorder("<"), offset=start)
+    array = np.frombuffer(stored, numbers.dtype.newbyteorder("<"), offset=8 if numbers.is_list else 0)
     if is_list:
         return array.tolist()
     array = array.reshape(*((n,) if numbers.is_list else ()), *numbers.shape)

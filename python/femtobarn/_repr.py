@@ -73,6 +73,19 @@ def plural(n: int, noun: str) -> str:
     return f"{n:,} {noun}"
 
 
+def shortened(names: Sequence[str], most: int = 5) -> str:
+    """Return names with commas between them, and of many how many more there are.
+
+    Examples
+    --------
+    >>> from femtobarn._repr import shortened
+    >>> shortened(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def format_table(
     header: Sequence[str],
     rows: Iterable[Sequence[str]],

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
+from femtobarn._repr import shortened
 from femtobarn.errors import ServerWarning, UnreadableWarning
 
 __all__ = ["warn_of_left_out", "warn_of_server", "warn_outside"]
@@ -62,10 +63,9 @@ def warn_of_left_out(skipped: Iterable[tuple[str, str]], where: str, what: str, 
         reasons.setdefault(name, reason)
     if not reasons:
         return
-    shown = ", ".join(repr(name) for name in list(reasons)[:5])
-    more = f" and {len(reasons) - 5} more" if len(reasons) > 5 else ""
+    shown = shortened([*map(repr, reasons)])
     only = f"is left out: {next(iter(reasons.values()))}"
     all_of_them = f"are left out: the reasons are in the `skipped` of the {listed}"
     warn_outside(
-        f"{shown}{more} of {where} cannot be {what} and {only if len(reasons) == 1 else all_of_them}", UnreadableWarning
+        f"{shown} of {where} cannot be {what} and {only if len(reasons) == 1 else all_of_them}", UnreadableWarning
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from femtobarn._prefetch import EventBatch, opened
-from femtobarn._product_names import check_there, resolved
+from femtobarn._product_names import check_first, resolved
 from femtobarn._statistics import TimeStatistics
 from femtobarn.errors import FemtobarnError
 
@@ -151,8 +151,7 @@ class StoreWork:
         with contextlib.closing(loader), contextlib.suppress(FemtobarnError):  # which is told when its turn comes
             first = next(iter(loader), None)
         if first is not None:
-            absent = [name for name, n in zip(self._products, first.counts(), strict=True) if n == 0]
-            check_there(container, [container], absent)
+            check_first(container, self._products, first)
 
     def identity(self) -> dict[str, str]:
         # The key has the UUID of the dataset, which is another one if that was deleted and made anew.

@@ -10,9 +10,6 @@ use femtobarn_io::{IoError, PULSE, goes_on};
 use super::types::class_names;
 use super::{CLASSES_KNOWN_FOR, ClassNote, Types};
 
-/// How many datasets, runs or subruns one request brings.
-const PAGE: usize = 4096;
-
 /// What stands before the note of a class that is being forgotten.
 pub const FORGETTING: &[u8] = b"forgetting ";
 /// How much longer than classes are known it is waited.
@@ -121,17 +118,8 @@ impl Search<'_> {
         if item.item_type() == ItemType::SubRun {
             return Ok(()); // what is stored for events was among these
         }
-        let mut from = 0;
-        loop {
-            let numbers = item.numbers(from.., PAGE)?;
-            for &number in &numbers {
-                self.item(&item.child(number)?, dataset)?;
-            }
-            match numbers.last() {
-                Some(last) if numbers.len() == PAGE => from = last.saturating_add(1),
-                _ => return Ok(()),
-            }
-        }
+        item.children(..)
+            .try_for_each(|child| self.item(&child?, dataset))
     }
 
     /// Whether a type has the class, in itself or in the members of its classes.

@@ -443,29 +443,33 @@ impl Store {
         Ok(Batch::plain(arrays, self.store.url()))
     }
 
-    /// How many events a subrun holds (or runs a dataset, or subruns a run), and of each name of products that are placed by
-    /// it: label, type, how many events have one, and whether the container itself does.
-    fn name_counts(&self, py: Python<'_>, container: &[u8]) -> PyResult<(u64, Vec<NameCount>)> {
+    /// How many events a subrun holds, or runs a dataset, or subruns a run.
+    fn n_children(&self, py: Python<'_>, container: &[u8]) -> PyResult<u64> {
         let item = self.item(container)?;
-        let parent = item.descriptor().placed_by();
-        let (n, counts) = detached(py, || {
+        detached(py, || {
             let (mut n, mut from) = (0u64, 0);
             loop {
                 let numbers = item.numbers(from.., PAGE)?;
                 n += numbers.len() as u64;
                 match numbers.last() {
                     Some(last) if numbers.len() == PAGE => from = last.saturating_add(1),
-                    _ => break,
+                    _ => return Ok(n),
                 }
             }
-            Ok((n, self.store.backend().name_counts(&parent)?))
-        })?;
+        })
+    }
+
+    /// Of each name of products that are placed by a container: label, type, how many events have one, and whether the
+    /// container itself does.
+    fn name_counts(&self, py: Python<'_>, container: &[u8]) -> PyResult<Vec<NameCount>> {
+        let parent = self.item(container)?.descriptor().placed_by();
+        let counts = detached(py, || self.store.backend().name_counts(&parent))?;
         let count = |count: femtobarn::events::NameCount| {
             let (label, type_name) = (count.name.label(), count.name.type_name());
             let (label, type_name) = (label.to_owned(), type_name.to_owned());
             (label, type_name, count.n_events, count.is_own)
         };
-        Ok((n, counts.into_iter().map(count).collect()))
+        Ok(counts.into_iter().map(count).collect())
     }
 
     /// The form in which products of a type are columns, and why it is bytes, if it must be.
