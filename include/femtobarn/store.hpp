@@ -146,22 +146,13 @@ public:
     void describe() const {
         using Type = typename detail::Plain<T>::type;
         if constexpr (Described<Type>::value) {
-            // Most products go where the last one of their type went.
             static std::atomic<std::uint64_t> last{0};
-            if (last.load(std::memory_order_relaxed) == m_state->id) {
-                return;
-            }
-            const std::lock_guard<std::mutex> lock(m_state->mutex);
-            if (m_state->described.count(typeid(Type))) {
-                last.store(m_state->id, std::memory_order_relaxed);
-                return;
-            }
-            check_whole<Type>();
-            for (const auto &[key, value] : descriptions<Type>()) {
-                check_same(key, note(key, value), value);
-            }
-            m_state->described.insert(typeid(Type));
-            last.store(m_state->id, std::memory_order_relaxed);
+            once<Type>(last, m_state->described, [this] {
+                check_whole<Type>();
+                for (const auto &[key, value] : descriptions<Type>()) {
+                    check_same(key, note(key, value), value);
+                }
+            });
         }
     }
 
@@ -172,20 +163,14 @@ public:
         using Type = typename detail::Plain<T>::type;
         if constexpr (Described<Type>::value) {
             static std::atomic<std::uint64_t> last{0};
-            if (last.load(std::memory_order_relaxed) == m_state->id) {
-                return;
-            }
-            const std::lock_guard<std::mutex> lock(m_state->mutex);
-            if (!m_state->checked.count(typeid(Type))) {
+            once<Type>(last, m_state->checked, [this] {
                 for (const auto &[key, value] : descriptions<Type>()) {
                     if (const auto there = noted(key)) {
                         check_same(key, *there, value);
                         check_whole<Type>();
                     }
                 }
-                m_state->checked.insert(typeid(Type));
-            }
-            last.store(m_state->id, std::memory_order_relaxed);
+            });
         }
     }
 
@@ -275,6 +260,21 @@ public:
     friend bool operator!=(const Store &a, const Store &b) { return !(a == b); }
 
 private:
+    /// Does something for a type unless it was done, as `done` has it. `last` is the store for which it was
+    /// known last: most products go where the last one of their type went.
+    template <class Type, class Do>
+    void once(std::atomic<std::uint64_t> &last, std::set<std::type_index> &done, Do &&does) const {
+        if (last.load(std::memory_order_relaxed) == m_state->id) {
+            return;
+        }
+        const std::lock_guard<std::mutex> lock(m_state->mutex);
+        if (!done.count(typeid(Type))) {
+            does();
+            done.insert(typeid(Type));
+        }
+        last.store(m_state->id, std::memory_order_relaxed);
+    }
+
     template <class Type>
     static void check_whole() {
         if (!detail::is_whole<Type>()) {
