@@ -274,7 +274,7 @@ class Store:
     @staticmethod
     def connect(
         url: str,
-        read_only: bool,
+        mode: str,
         objects: str | None = None,
         objects_over: int | None = None,
         settings: dict[str, str] = ...,

@@ -181,8 +181,8 @@ class DataStore:
             ``memory:``, whose content ends with the process; ``dir:PATH``, a folder on a disk of this machine;
             ``redis://host:port``, a Redis or a cluster of it; a path that ends in ``.json``, which says where it is.
         mode : str
-            "a" to read and write, "r" to read only, of a store that is there. One process at a time writes to a folder,
-            and any number read it.
+            "a" to read and write, of a store that is made if it is not there; "r+" to read and write one that is there;
+            "r" to read one that is there. One process at a time writes to a folder, and any number read it.
         objects : str or path, optional
             Where large products are: a folder, or ``s3://bucket/prefix``. The store notes it, so that it is said once.
         objects_over : int or str, optional
@@ -199,6 +199,8 @@ class DataStore:
         ------
         UsageError
             If the URL names no store, or its large products are at another place.
+        KeyNotFoundError
+            If it is not there, and not to be made.
         FileError
             If another process writes to it.
         FormatError
@@ -216,8 +218,11 @@ class DataStore:
         >>> store.sweep_objects()
         Swept(used=1, deleted=0, deleted_bytes=0, young=0, strange=0)
         """
-        if mode not in ("a", "r"):
-            raise UsageError(f"mode is 'a' (read and write) or 'r' (read), not {mode!r}")
+        if mode not in ("a", "r+", "r"):
+            raise UsageError(
+                "mode is 'a' (read and write, and make it if it is not there), 'r+' (read and write what is there) or "
+                f"'r' (read), not {mode!r}"
+            )
         text = os.fspath(url)
         if not text.strip():
             raise UsageError(
@@ -228,7 +233,7 @@ class DataStore:
         place = None if objects is None else _place(os.fspath(objects))
         over = None if objects_over is None else min(at_least("objects_over", num_bytes(objects_over), 0), _MOST)
         settings = {} if storage_options is None else settings_of(storage_options)
-        return cls(_core.Store.connect(text, mode == "r", place, over, settings), text, mode, settings)
+        return cls(_core.Store.connect(text, mode, place, over, settings), text, mode, settings)
 
     @property
     def url(self) -> str:
@@ -555,7 +560,7 @@ class DataStore:
 
 def reconnect(url: str, mode: str, settings: dict[str, str]) -> DataStore:
     """Open a store as another process has it open; where its large products are, the store says."""
-    return DataStore(_core.Store.connect(url, mode == "r", settings=settings), url, mode, settings)
+    return DataStore(_core.Store.connect(url, mode, settings=settings), url, mode, settings)
 
 
 def _place(text: str) -> str:

@@ -194,6 +194,20 @@ def test_every_kind_of_container_has_products(store: fb.DataStore) -> None:
         event.store("a#b", 1)
 
 
+def test_a_store_that_must_be_there_is_not_made(tmp_path: Path) -> None:
+    url = f"dir:{tmp_path / 'stroe'}"
+    for place in (url, "memory:", "memory:r+"):
+        with pytest.raises(KeyError, match="there is no event store"):
+            fb.DataStore.connect(place, mode="r+")
+    assert not (tmp_path / "stroe").exists()
+    fb.DataStore.connect(url).close()
+    with fb.DataStore.connect(url, mode="r+") as store:
+        store.root.create_dataset("a")
+        assert "a" in pickle.loads(pickle.dumps(store)).root
+    with pytest.raises(fb.UsageError, match=r"'r\+' \(read and write what is there\)"):
+        fb.DataStore.connect(url, mode="w")
+
+
 def test_errors_say_what_there_is(store: fb.DataStore) -> None:
     event = event_of(store)
     event.store("tracks", [Track(1, 2)])

@@ -64,8 +64,7 @@ fn down(path: &str, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
 
 /// Opens a store to be changed, which is not made if it is not there.
 pub fn existing(store: &str) -> Result<DataStore, EventsError> {
-    connect_to_read(store)?;
-    DataStore::connect(store, ObjectOptions::default())
+    DataStore::connect_existing(store, ObjectOptions::default())
 }
 
 fn sweep(args: &StoreSweepArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {

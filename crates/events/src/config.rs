@@ -10,7 +10,7 @@ use femtobarn_io::units::parse_bytes;
 use serde_json::{Map, Value};
 
 use crate::backend::redis_settings::{Address, NAMES, Settings, unknown};
-use crate::connect::open;
+use crate::connect::{check_there, open};
 use crate::{Backend, EventsError, Mode, RedisBackend};
 
 /// What it may have of any store.
@@ -104,6 +104,14 @@ impl Config {
     }
 
     /// Connects to what keeps the store, in a mode if one is wanted.
+    /// Fails if it is not there.
+    pub(crate) fn check_there(self) -> Result<(), EventsError> {
+        match &self.place {
+            Place::Redis(_) => self.connect(Some(Mode::Read)).map(drop),
+            Place::Url(url) => check_there(url),
+        }
+    }
+
     pub(crate) fn connect(self, wanted: Option<Mode>) -> Result<Arc<dyn Backend>, EventsError> {
         match self.place {
             Place::Redis(mut settings) => {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::backend::check_dir;
 use crate::backend::redis_settings::{Settings, shown, unknown};
 use crate::{Backend, Config, EventsError, MemoryBackend, Mode, RedisBackend, open_dir};
 
@@ -35,6 +36,28 @@ pub fn connect(store: &str) -> Result<Arc<dyn Backend>, EventsError> {
 /// As [`connect`]; and of one in memory, which nobody else would write.
 pub fn connect_to_read(store: &str) -> Result<Arc<dyn Backend>, EventsError> {
     open(store, Some(Mode::Read))
+}
+
+/// Fails if a store is not there, without making or changing anything.
+pub(crate) fn check_there(store: &str) -> Result<(), EventsError> {
+    if is_config(store) {
+        return Config::read(Path::new(store))?.check_there();
+    }
+    match store.split_once(':') {
+        Some(("memory", _)) => {
+            let named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+            match named.contains_key(store) {
+                true => Ok(()),
+                false => Err(EventsError::NotFound {
+                    url: store.into(),
+                    what: "event store".into(),
+                    hint: " of this name in this process".into(),
+                }),
+            }
+        }
+        Some(("dir", rest)) => check_dir(Path::new(folder(store, rest)?.0)),
+        _ => open(store, Some(Mode::Read)).map(drop),
+    }
 }
 
 /// Connects, in a mode if one is wanted.
@@ -147,6 +170,40 @@ mod tests {
         assert!(has("memory:connect-a"));
         assert!(!has("memory:connect-b"));
         assert!(!has("memory:"));
+    }
+
+    #[test]
+    fn a_store_that_must_be_there_is_not_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| format!("dir:{}", folder.path().join(name).display());
+        let connect_existing = |store: &str| {
+            crate::DataStore::connect_existing(store, crate::ObjectOptions::default())
+        };
+        let config = folder.path().join("config.json");
+        std::fs::write(&config, r#"{"url": "dir:store"}"#).unwrap();
+        let config = config.to_str().unwrap();
+        let empty = folder.path().join("empty");
+        std::fs::create_dir(&empty).unwrap();
+        for absent in [
+            &at("store"),
+            &at("empty"),
+            config,
+            "memory:",
+            "memory:connect-c",
+        ] {
+            let error = connect_existing(absent).unwrap_err();
+            assert_eq!(error.kind(), "not-in-store", "{error}");
+        }
+        assert!(!folder.path().join("store").exists());
+        assert_eq!(std::fs::read_dir(empty).unwrap().count(), 0);
+        drop([
+            connect(&at("store")).unwrap(),
+            connect("memory:connect-c").unwrap(),
+        ]);
+        for there in [&at("store"), config, "memory:connect-c"] {
+            let store = connect_existing(there).unwrap();
+            store.root().create_dataset("x").unwrap();
+        }
     }
 
     #[test]

@@ -33,8 +33,8 @@ pub enum EventsError {
     Exists { url: String, what: String },
     /// A dataset of which something is left, as its deletion has not ended.
     #[error(
-        "{url}: dataset {path:?} is being deleted, or its deletion was broken off: delete it again (delete_dataset), \
-         which ends that, before anything is created under its name"
+        "{url}: dataset {path:?} is being deleted, or its deletion was broken off: delete it again (delete_dataset, \
+         `fb store rm`), which ends that, before anything is created under its name"
     )]
     Deleting { url: String, path: String },
     /// A store that another process writes to.

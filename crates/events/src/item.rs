@@ -489,7 +489,7 @@ impl DataSet {
         let path = self.path.join(name)?;
         let hint = match self.look(&path)?.1 {
             Some(deleting) => format!(
-                ": the deletion of {:?} has begun and not ended (delete_dataset ends it)",
+                ": the deletion of {:?} has begun and not ended (delete_dataset or `fb store rm` ends it)",
                 deleting.as_str()
             ),
             None => self.what_is_there(&path)?,

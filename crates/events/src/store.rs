@@ -58,6 +58,16 @@ impl DataStore {
         Self::open(store, options, Some(Mode::Read))
     }
 
+    /// Connects as [`connect`](Self::connect) does, to read and write, but to a store that is there: none is made.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`connect`](Self::connect), and [`EventsError::NotFound`] if there is none.
+    pub fn connect_existing(store: &str, options: ObjectOptions) -> Result<Self, EventsError> {
+        connect::check_there(store)?;
+        Self::connect(store, options)
+    }
+
     fn open(store: &str, options: ObjectOptions, mode: Option<Mode>) -> Result<Self, EventsError> {
         if !is_config(store) {
             return Self::with_objects(connect::open(store, mode)?, options);

@@ -7,6 +7,7 @@ mod redis;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
+pub(crate) use dir::check_there as check_dir;
 pub use dir::{DirBackend, Mode, open as open_dir};
 pub use memory::MemoryBackend;
 pub use redis::{RedisBackend, Refusal, fuzz};

@@ -146,11 +146,11 @@ fn named(py: Python<'_>, dataset: &DataSet) -> Named {
 #[pymethods]
 impl Store {
     #[staticmethod]
-    #[pyo3(signature = (url, read_only, objects = None, objects_over = None, settings = BTreeMap::new()))]
+    #[pyo3(signature = (url, mode, objects = None, objects_over = None, settings = BTreeMap::new()))]
     fn connect(
         py: Python<'_>,
         url: &str,
-        read_only: bool,
+        mode: &str,
         objects: Option<String>,
         objects_over: Option<u64>,
         settings: BTreeMap<String, String>,
@@ -160,9 +160,10 @@ impl Store {
             over: objects_over,
             settings,
         };
-        let store = detached(py, || match read_only {
-            true => DataStore::connect_to_read(url, options),
-            false => DataStore::connect(url, options),
+        let store = detached(py, || match mode {
+            "r" => DataStore::connect_to_read(url, options),
+            "r+" => DataStore::connect_existing(url, options),
+            _ => DataStore::connect(url, options),
         })?;
         let types = Arc::new(Types::new(&store));
         Ok(Self { store, types })

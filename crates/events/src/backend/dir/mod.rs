@@ -31,7 +31,7 @@ use crate::{
     ProductId, ProductName, Products, Queues, Scan, Uuid, Visit, Wanted, Written,
 };
 use open::WriterLock;
-pub use open::{Mode, open};
+pub use open::{Mode, check_there, open};
 use queues::DirQueues;
 use tables::{Table, Tables, hex};
 use together::{Outcome, SMALL, Together};

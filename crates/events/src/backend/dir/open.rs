@@ -107,6 +107,13 @@ pub fn open(path: &Path, mode: Mode) -> Result<Arc<DirBackend>, EventsError> {
     Ok(store)
 }
 
+/// Fails if a folder has no store.
+pub fn check_there(path: &Path) -> Result<(), EventsError> {
+    let url = || format!("dir:{}", path.display());
+    let data = fs::metadata(path.join("data.mdb"));
+    data.map(drop).map_err(|error| not_there(&url(), error))
+}
+
 fn not_there(url: &str, error: std::io::Error) -> EventsError {
     match error.kind() {
         std::io::ErrorKind::NotFound => EventsError::NotFound {
