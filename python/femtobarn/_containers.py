@@ -17,6 +17,7 @@ from femtobarn._product_names import (
     is_unusual,
     listed,
     named,
+    none_has,
     resolved,
     spelled,
 )
@@ -273,7 +274,9 @@ class Container:
         return [Product(*name) for name in names if wanted in (None, name[1])]
 
     def delete_product(self, label: str | tuple[str, Any], *, typename: Any = None) -> None:
-        """Delete a product; nothing happens if it is not there.
+        """Delete a product of its own; nothing happens if it is not there.
+
+        `DataSet.delete_products` deletes one of all events.
 
         Parameters
         ----------
@@ -547,6 +550,48 @@ class _Holder(Container, Generic[_Child]):
             if isinstance(product, str):  # nobody knows of what type it would be
                 output = ak.Array([]) if single else ak.with_field(output, ak.Array([]), product)
         return output
+
+    def delete_products(self, label: str | tuple[str, Any], *, typename: Any = None) -> int:
+        """Delete a product of all events in it.
+
+        Products of its own, and of runs and subruns in it, stay. If it is broken off, some are left: do it again.
+
+        Parameters
+        ----------
+        label : str or tuple
+            The product's label, or label and type.
+        typename : str or type, optional
+            Its type; by default those of all types are deleted.
+
+        Returns
+        -------
+        int
+            How many were deleted.
+
+        Raises
+        ------
+        KeyNotFoundError
+            If no event has the product, of this type if one is given.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> run = fb.DataStore.connect("memory:").root.create_dataset("a").create_run(43)
+        >>> for number in range(3):
+        ...     run.create_subrun(1).create_event(number).store("mass", 91.2)
+        >>> run.delete_products("mass")
+        3
+        """
+        return self._delete_products([self], label, typename)
+
+    def _delete_products(self, parts: Sequence[_Holder[Any]], label: str | tuple[str, Any], typename: Any) -> int:
+        label, kind = named(label, typename)
+        if kind is not None:
+            label, kind = spelled(label, kind, counts_of(parts) if is_unusual(kind) else ())
+        n, others = self._store._core.remove_event_products([part._key for part in parts], label, kind)
+        if n == 0:
+            raise none_has(self, parts, label, kind, others)
+        return n
 
     def _subruns(self) -> Iterator[SubRun]:
         """Iterate over the subruns that its events are in."""
@@ -901,6 +946,44 @@ class DataSet(_Holder[Run]):
         """
         parts = [self] if runs is None else self._runs(runs)
         return self._arrays(parts, _typed(products, typename), numbers, library)
+
+    def delete_products(
+        self, label: str | tuple[str, Any], *, typename: Any = None, runs: int | slice | Iterable[int] | None = None
+    ) -> int:
+        """Delete a product of all its events, but not of those of datasets in it.
+
+        Products of its own, and of its runs and subruns, stay. If it is broken off, some are left: do it again.
+
+        Parameters
+        ----------
+        label : str or tuple
+            The product's label, or label and type.
+        typename : str or type, optional
+            Its type; by default those of all types are deleted.
+        runs : int, iterable of int, slice or range, optional
+            Of the events of these runs only; of a slice or a range, those that are there.
+
+        Returns
+        -------
+        int
+            How many were deleted.
+
+        Raises
+        ------
+        KeyNotFoundError
+            If no event has the product, of this type if one is given.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> dataset = fb.DataStore.connect("memory:").root.create_dataset("a")
+        >>> for number in range(3):
+        ...     dataset.create_run(43).create_subrun(1).create_event(number).store("mass", 91.2)
+        >>> dataset.delete_products("mass", runs=43)
+        3
+        """
+        parts = [self] if runs is None else self._runs(runs)
+        return self._delete_products(parts, label, typename)
 
     def _runs(self, runs: int | str | slice | Iterable[int]) -> list[Run]:
         """Return runs of these numbers, in their order."""

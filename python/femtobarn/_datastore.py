@@ -173,7 +173,7 @@ class DataStore:
         objects_over: int | str | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Open a store, and make it if it is not there.
+        """Open a store, and make it if it is not there and ``mode`` is "a".
 
         Parameters
         ----------

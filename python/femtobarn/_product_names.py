@@ -25,6 +25,7 @@ __all__ = [
     "is_unusual",
     "listed",
     "named",
+    "none_has",
     "resolved",
     "spelled",
 ]
@@ -212,7 +213,35 @@ def check_there(holder: _Holder[Any], parts: Sequence[_Holder[Any]], names: Iter
         if wanted <= seen:
             return
     for name in sorted(wanted - seen):
-        raise _none_has(holder._store.url, _where(holder, parts), *name, seen)
+        raise none_has(holder, parts, *name, seen)
+
+
+def none_has(
+    holder: _Holder[Any],
+    parts: Sequence[_Holder[Any]],
+    label: str,
+    type_name: str | None,
+    names: Iterable[tuple[str, str]],
+) -> KeyNotFoundError:
+    """Return the error that no event has a product.
+
+    Parameters
+    ----------
+    holder : DataSet, Run or SubRun
+        Whose events they are.
+    parts : sequence of DataSet, Run or SubRun
+        What of the holder is meant.
+    label, type_name : str
+        The product, and its type if that was said.
+    names : iterable of tuple
+        Labels and types of the products that they have.
+
+    Returns
+    -------
+    KeyNotFoundError
+        To be raised.
+    """
+    return _none_has(holder._store.url, _where(holder, parts), label, type_name, names)
 
 
 def check_first(holder: _Holder[Any], names: Sequence[tuple[str, str]], first: Events) -> None:

@@ -217,6 +217,7 @@ class _Holder(Container[_H], Generic[_H, _Child]):
     arrays = reads(_containers._Holder.arrays)
     n_events = reads(_containers._Holder.n_events)
     event_products = reads(_containers._Holder.event_products)
+    delete_products = writes(_containers._Holder.delete_products)
 
     async def events(self, *, batch_size: int = 16_384) -> AsyncGenerator[Event, None]:
         """Iterate over all events in it, in the order of run, subrun and event.
@@ -421,6 +422,7 @@ class DataSet(_Holder[_containers.DataSet, Run]):
         return self._children()
 
     arrays = reads(_containers.DataSet.arrays)
+    delete_products = writes(_containers.DataSet.delete_products)
 
 
 _TWINS: dict[type, Callable[[Any], Container[Any]]] = {

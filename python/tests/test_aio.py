@@ -140,6 +140,10 @@ def test_all_that_a_store_does_is_awaited(url: str) -> None:
         assert [each async for each in event.subrun] == [event]
         assert [each async for each in dataset.events()] == [event]
         assert [each.path async for each in store.root] == ["fermilab"]
+        await event.store("n", 1)
+        assert await dataset.delete_products("n", runs=43) == 1
+        await event.store("n", 1)
+        assert await event.run.delete_products("n") == 1
         await event.delete_product("tracks")
         assert await event.products() == []
         await event.delete()

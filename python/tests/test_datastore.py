@@ -194,6 +194,37 @@ def test_every_kind_of_container_has_products(store: fb.DataStore) -> None:
         event.store("a#b", 1)
 
 
+def test_a_product_is_deleted_of_all_events(store: fb.DataStore) -> None:
+    """A stage that ran again with another cut left what it had stored of events that did not pass any more."""
+    dataset = store.root.create_dataset("a")
+    inner = dataset.create_dataset("inner").create_run(1).create_subrun(1).create_event(1)
+    for run in (1, 2, 3):
+        for number in range(4):
+            event = dataset.create_run(run).create_subrun(number % 2).create_event(number)
+            event.store("mass", 1.5)
+            event.store("mass", number)
+            event.store("pt", 2.5)
+    for container in (dataset, dataset[1], dataset[1][0], inner):
+        container.store("mass", 0.5)
+    assert dataset.delete_products("mass", typename=float, runs=2) == 4
+    assert dataset.delete_products("mass", runs=range(2, 10)) == 4 + 8
+    assert dataset[1][1].delete_products("mass") == 4
+    assert dataset.arrays(("mass", int), runs=1).tolist() == [0, 2, None, None]
+    assert dataset[1].delete_products("mass") == 4
+    for container in (dataset, dataset[1], dataset[1][0], inner):
+        assert container.load("mass") == 0.5
+    assert dataset.arrays("pt").tolist() == [2.5] * 12
+    with pytest.raises(KeyError, match=r"no event of dataset 'a' has a product 'mass'; they have 'pt' \(double\)"):
+        dataset.delete_products("mass")
+    with pytest.raises(KeyError, match="did you mean 'pt'"):
+        dataset[1].delete_products("ptt")
+    with pytest.raises(KeyError, match="'pt' as double"):
+        dataset.delete_products("pt", typename=int)
+    with pytest.raises(KeyError, match="there is no run 7"):
+        dataset.delete_products("pt", runs=[1, 7])
+    assert dataset.delete_products("pt") == 12
+
+
 def test_a_store_that_must_be_there_is_not_made(tmp_path: Path) -> None:
     url = f"dir:{tmp_path / 'stroe'}"
     for place in (url, "memory:", "memory:r+"):

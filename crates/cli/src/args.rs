@@ -153,6 +153,9 @@ pub struct StoreRmArgs {
     /// Only its products of this label: those of the dataset, run, subrun or event itself, not of what is in it
     #[arg(long, value_name = "LABEL")]
     pub product: Option<String>,
+    /// The products of this label of all events in the dataset, run or subrun, and not its own
+    #[arg(long, requires = "product", conflicts_with = "event")]
+    pub events: bool,
 }
 
 #[derive(Debug, Args)]

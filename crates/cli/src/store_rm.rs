@@ -1,8 +1,9 @@
 //! `fb store rm`: deletes a dataset of a store, what is in one, or products of these.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
-use femtobarn::events::{DataSet, DataStore, EventsError, Item, ItemType};
+use femtobarn::events::{DataSet, DataStore, EventsError, Item, ItemType, ProductName};
 use serde_json::json;
 
 use crate::args::StoreRmArgs;
@@ -26,6 +27,9 @@ pub fn run(args: &StoreRmArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
     };
     let item = found(&dataset, &args.numbers)?;
     let what = shown(args, &dataset);
+    if let (Some(label), true) = (&args.product, args.events) {
+        return of_events(&item, label, &what, json, out);
+    }
     if let Some(label) = &args.product {
         let names = delete_products(&item, label)?;
         store.flush()?;
@@ -49,6 +53,45 @@ pub fn run(args: &StoreRmArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
     }
     store.flush()?;
     tell(&what, item.item_type(), n_datasets, &survey, json, out)?;
+    Ok(code::FINE)
+}
+
+/// Deletes the products of a label of all events in a container, and says how many.
+fn of_events(
+    item: &Item,
+    label: &str,
+    what: &str,
+    json: bool,
+    out: &mut Output<'_>,
+) -> Result<i32, Failure> {
+    let done = item.remove_event_products(label, None)?;
+    item.datastore().flush()?;
+    let n = done.n();
+    if n == 0 {
+        let labels: BTreeSet<_> = done.others.iter().map(ProductName::label).collect();
+        let labels: Vec<_> = labels.into_iter().collect();
+        let error = EventsError::NotFound {
+            url: item.datastore().url().into(),
+            what: format!("product {label:?} of an event of {what}"),
+            hint: match labels.is_empty() {
+                true => "; they have none".into(),
+                false => format!("; they have {}", labels.join(", ")),
+            },
+        };
+        return Err(error.into());
+    }
+    let names: Vec<_> = done.removed.keys().map(ToString::to_string).collect();
+    if json {
+        out.json(&json!({"events_of": what, "products": n, "names": names}))?;
+    } else {
+        let products = units::plural(n, "product");
+        let names = names.join(", ");
+        writeln!(
+            out,
+            "deleted {products} {} of events of {what}",
+            printable(&names)
+        )?;
+    }
     Ok(code::FINE)
 }
 
@@ -112,9 +155,12 @@ fn delete_products(item: &Item, label: &str) -> Result<Vec<String>, EventsError>
         return Err(EventsError::NotFound {
             url: item.datastore().url().into(),
             what: format!("product {label:?} of {}", item.descriptor()),
-            hint: match known.is_empty() {
-                true => "; it has none of its own".into(),
-                false => format!("; it has {}", known.join(", ")),
+            hint: match (known.is_empty(), item.item_type()) {
+                (false, _) => format!("; it has {}", known.join(", ")),
+                (true, ItemType::Event) => "; it has none".into(),
+                (true, _) => {
+                    "; it has none of its own (--events deletes those of its events)".into()
+                }
             },
         });
     }

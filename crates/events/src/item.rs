@@ -264,7 +264,7 @@ impl Item {
 
     /// Removes the notes that files are wholly in its dataset, before that is no longer true: who brings them in again
     /// would find them done.
-    fn forget_files(&self) -> Result<(), EventsError> {
+    pub(crate) fn forget_files(&self) -> Result<(), EventsError> {
         let dataset = crate::Parent::dataset(self.descriptor.dataset);
         for name in self.store.backend().names(&dataset, ABSENT, None)? {
             if name.label().starts_with(FILE_NOTES) {

@@ -17,6 +17,7 @@ mod config;
 mod connect;
 mod entry;
 mod error;
+mod event_products;
 mod item;
 mod key;
 mod loader;
@@ -46,6 +47,7 @@ pub use config::Config;
 pub use connect::{connect, connect_to_read};
 pub use entry::DataSetEntry;
 pub use error::EventsError;
+pub use event_products::RemovedProducts;
 pub use item::{Children, DataSet, DataSets, FILE_NOTES, Item};
 pub use key::{
     ABSENT, DEEPEST, DataSetPath, Descriptor, ItemType, LONGEST_NAME, Parent, ProductId,

@@ -216,6 +216,10 @@ impl Backend for Session {
         open.0.remove_products(parent, event, name)
     }
 
+    fn remove_named(&self, parent: &Parent, name: &ProductName) -> Result<u64, EventsError> {
+        self.opened()?.0.remove_named(parent, name)
+    }
+
     fn clear(&self, parent: &Parent) -> Result<(), EventsError> {
         self.opened()?.0.clear(parent)
     }

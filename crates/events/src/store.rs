@@ -267,6 +267,18 @@ impl DataStore {
         }
     }
 
+    /// Removes the products of a name of all events of a subrun; gives how many there were.
+    ///
+    /// # Errors
+    ///
+    /// As [`remove_products`](Self::remove_products).
+    pub fn remove_named(&self, parent: &Parent, name: &ProductName) -> Result<u64, EventsError> {
+        match self.beside.beside.get() {
+            Some(beside) => beside.remove_named(self.backend(), parent, name),
+            None => self.session.remove_named(parent, name),
+        }
+    }
+
     /// Has writing to a dataset fail from now on.
     pub(crate) fn note_deleted(&self, dataset: Uuid, path: &DataSetPath) {
         self.session.note_deleted(dataset, path);

@@ -346,6 +346,11 @@ fn what_is_removed_leaves_nothing(store: &DataStore, base: &Path, _: &dyn Fn() -
     assert_eq!(files(base).len(), all - 2);
     subrun.get(1).unwrap().remove().unwrap();
     assert_eq!(files(base).len(), all - 4);
+    // Of the events that are left, one product; those of the runs and subruns have the same name.
+    let removed = dataset.remove_event_products("x", None).unwrap();
+    assert_eq!(removed.n(), 2);
+    assert_eq!(files(base).len(), all - 6);
+    assert!(run.get(2).unwrap().load(&name("x")).unwrap().is_some());
     // A file that a crash has left goes along.
     let left = base.join(dataset.uuid().to_string()).join("1/2/1");
     fs::write(left.join(format!("{}.part", "0".repeat(32))), "half").unwrap();
@@ -902,6 +907,9 @@ impl Backend for Delegate {
         name: Option<&ProductName>,
     ) -> Result<(), EventsError> {
         self.0.backend().remove_products(parent, event, name)
+    }
+    fn remove_named(&self, parent: &Parent, name: &ProductName) -> Result<u64, EventsError> {
+        self.0.backend().remove_named(parent, name)
     }
     fn clear(&self, parent: &Parent) -> Result<(), EventsError> {
         self.0.backend().clear(parent)

@@ -301,6 +301,74 @@ fn what_is_removed_takes_the_notes_of_files_along() {
     });
 }
 
+/// A stage that ran again with another cut left what it had stored before of events that did not pass any more.
+#[test]
+fn a_product_is_removed_of_all_events() {
+    over_each(|store| {
+        fill(&store, "a", &[(1, 1, 3), (1, 2, 2), (2, 1, 4)]);
+        let dataset = store.root().dataset("a").unwrap();
+        let inner = dataset.create_dataset("inner").unwrap();
+        let inner = inner
+            .create(1)
+            .unwrap()
+            .create(1)
+            .unwrap()
+            .create(1)
+            .unwrap();
+        let note = ProductName::new("ingested/a.h5/0", "std::string").unwrap();
+        let float = ProductName::new("cut", "float").unwrap();
+        let refill = || {
+            dataset.store(&note, b"", Overwrite::Replace).unwrap();
+            for item in [&*dataset, &dataset.get(1).unwrap(), &inner] {
+                item.store(&name("cut"), b"own", Overwrite::Replace)
+                    .unwrap();
+            }
+            for chunk in dataset.events() {
+                let chunk = chunk.unwrap();
+                for event in &chunk.events {
+                    let event = Item::new(store.clone(), chunk.parent.member(*event));
+                    event.store(&name("cut"), b"1", Overwrite::Replace).unwrap();
+                    event.store(&float, b"1", Overwrite::Replace).unwrap();
+                    event
+                        .store(&name("other"), b"1", Overwrite::Replace)
+                        .unwrap();
+                }
+            }
+        };
+        refill();
+        // Nothing is done if none has it.
+        let none = dataset.remove_event_products("cat", None).unwrap();
+        assert_eq!(none.n(), 0);
+        assert!(none.others.contains(&float) && none.others.contains(&name("other")));
+        assert!(dataset.load(&note).unwrap().is_some());
+        let removed = dataset.remove_event_products("cut", Some("float")).unwrap();
+        assert_eq!(
+            removed.removed.into_iter().collect::<Vec<_>>(),
+            [(float.clone(), 9)]
+        );
+        assert!(dataset.load(&note).unwrap().is_none());
+        refill();
+        let run = dataset.get(1).unwrap();
+        assert_eq!(
+            run.get(2)
+                .unwrap()
+                .remove_event_products("cut", None)
+                .unwrap()
+                .n(),
+            4
+        );
+        assert_eq!(run.remove_event_products("cut", None).unwrap().n(), 6);
+        assert_eq!(dataset.remove_event_products("cut", None).unwrap().n(), 8);
+        for item in [&*dataset, &run, &inner] {
+            assert!(item.load(&name("cut")).unwrap().is_some());
+        }
+        assert!(inner.remove_event_products("cut", None).is_err());
+        let removed = dataset.remove_event_products("other", None).unwrap();
+        assert!(removed.others.iter().all(|name| name.label() != "cut"));
+        assert_eq!(removed.n(), 9);
+    });
+}
+
 #[test]
 fn nothing_is_written_to_a_dataset_that_was_deleted() {
     over_each(|store| {

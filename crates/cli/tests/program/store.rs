@@ -176,6 +176,38 @@ fn what_is_deleted_of_a_store_is_said_and_gone() {
         message.contains("no product \"x\"") && message.ends_with("it has y"),
         "{message}"
     );
+    let told = failure(&["store", "rm", &url, "fermilab/nova", "--product", "x"], 3);
+    assert!(
+        told["message"].as_str().unwrap().contains("--events"),
+        "{told}"
+    );
+    let of_events = ["--run", "70", "--events", "--product"];
+    assert_eq!(
+        rm(&[&of_events[..], &["x"]].concat()),
+        "deleted 2 products x#double, x#float of events of fermilab/nova, run 70\n"
+    );
+    let none = [
+        &["store", "rm", &url, "fermilab/nova"],
+        &of_events[..],
+        &["x"],
+    ]
+    .concat();
+    let message = failure(&none, 3)["message"].as_str().unwrap().to_owned();
+    assert!(message.ends_with("run 70; they have y"), "{message}");
+    failure(&["store", "rm", &url, "fermilab/nova", "--events"], 2);
+    let all = [
+        "store",
+        "rm",
+        &url,
+        "fermilab/nova/inner",
+        "--events",
+        "--product",
+        "y",
+    ];
+    assert_eq!(
+        document(&all),
+        json!({"events_of": "fermilab/nova/inner", "products": 2, "names": ["y#int"]})
+    );
     assert_eq!(
         rm(&["--run", "3"]),
         "deleted fermilab/nova, run 3: 1 subrun, 1 event, 1 product\n"
@@ -187,7 +219,7 @@ fn what_is_deleted_of_a_store_is_said_and_gone() {
     assert_eq!(told["runs"][0]["run"], 70);
     failure(&["store", "rm", &url, "/"], 2);
     let told = document(&["store", "rm", &url, "fermilab/nova"]);
-    let all = json!({"container": "fermilab/nova", "datasets": 1, "runs": 3, "subruns": 3, "events": 3, "products": 9});
+    let all = json!({"container": "fermilab/nova", "datasets": 1, "runs": 3, "subruns": 3, "events": 3, "products": 5});
     assert_eq!(told, all);
     let left = document(&["store", "ls", &url]);
     assert_eq!(left["datasets"].as_array().unwrap().len(), 1);

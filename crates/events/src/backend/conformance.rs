@@ -19,7 +19,7 @@ use crate::{
 
 /// Runs all of them; `make` gives a new, empty store each time.
 pub fn all(make: &dyn Fn() -> Arc<dyn Backend>) {
-    let tests: [(&str, Test); 16] = [
+    let tests: [(&str, Test); 17] = [
         ("datasets", datasets_are_there_once_and_in_order),
         ("deletion", a_name_leads_where_it_was_expected_to),
         ("resumption", a_dataset_that_is_being_deleted_is_not_there),
@@ -30,6 +30,10 @@ pub fn all(make: &dyn Fn() -> Arc<dyn Backend>) {
         ("overwrite", what_is_there_is_replaced_or_kept),
         ("later", the_later_of_two_counts),
         ("removal", what_is_removed_is_gone_and_nothing_else),
+        (
+            "removal by name",
+            a_name_is_removed_of_all_events_and_of_nothing_else,
+        ),
         ("many", many_products_of_many_parents),
         ("any order", products_are_loaded_in_any_order),
         ("threads", threads_write_and_read_at_once),
@@ -674,6 +678,54 @@ fn what_is_removed_is_gone_and_nothing_else(backend: &Arc<dyn Backend>) {
     fill();
     assert_eq!(there(a, "y"), [true; 4]);
     assert_eq!(backend.names(&a, 2, None).unwrap(), [name("x"), name("y")]);
+}
+
+fn a_name_is_removed_of_all_events_and_of_nothing_else(backend: &Arc<dyn Backend>) {
+    let dataset = Uuid([12; 16]);
+    let [a, b] = [Parent::subrun(dataset, 1, 1), Parent::subrun(dataset, 1, 2)];
+    // More than one command takes, and labels of which one begins with another.
+    let events: Vec<u64> = (0..2500).map(|n| 7 * n).chain([ABSENT]).collect();
+    let labels = ["x", "x2", "y", "x\0"];
+    let mut batch = Batch::default();
+    for parent in [a, b] {
+        for event in &events {
+            for label in labels {
+                batch.store(parent, *event, &name(label), label.as_bytes());
+            }
+        }
+    }
+    backend.write(&batch).unwrap();
+    let there = |parent, label: &str| {
+        let found = load(&**backend, parent, &name(label), &events);
+        found.iter().flatten().count()
+    };
+    let own = |parent| load(&**backend, parent, &name("x"), &[ABSENT]);
+    assert_eq!(backend.remove_named(&a, &name("x")).unwrap(), 2500);
+    assert_eq!(there(a, "x"), 1);
+    assert_eq!(own(a), [Some(b"x".to_vec())]);
+    for (parent, label) in [(a, "x2"), (a, "y"), (a, "x\0"), (b, "x"), (b, "y")] {
+        assert_eq!(there(parent, label), 2501, "{label}");
+    }
+    // Again, and of what is not there.
+    for (parent, label) in [(a, "x"), (a, "z"), (Parent::subrun(dataset, 3, 3), "x")] {
+        assert_eq!(backend.remove_named(&parent, &name(label)).unwrap(), 0);
+    }
+    assert_eq!(own(a), [Some(b"x".to_vec())]);
+    backend
+        .remove_products(&b, ABSENT, Some(&name("y")))
+        .unwrap();
+    assert_eq!(backend.remove_named(&b, &name("y")).unwrap(), 2500);
+    let counts = backend.name_counts(&b).unwrap();
+    assert!(
+        counts.iter().all(|count| count.name != name("y")),
+        "{counts:?}"
+    );
+    // What was removed may come again.
+    store(&**backend, a, 7, "x", b"again");
+    assert_eq!(
+        load(&**backend, a, &name("x"), &[0, 7]),
+        [None, Some(b"again".to_vec())]
+    );
 }
 
 fn many_products_of_many_parents(backend: &Arc<dyn Backend>) {

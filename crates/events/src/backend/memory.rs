@@ -289,6 +289,21 @@ impl Backend for MemoryBackend {
         Ok(())
     }
 
+    fn remove_named(&self, parent: &Parent, name: &ProductName) -> Result<u64, EventsError> {
+        let mut shard = self.change(parent)?;
+        let Some(names) = shard.products.get_mut(parent) else {
+            return Ok(0);
+        };
+        let Some(mut values) = names.remove(name) else {
+            return Ok(0);
+        };
+        let own = values.remove(&ABSENT);
+        if let Some(own) = own {
+            names.insert(name.clone(), Values::from([(ABSENT, own)]));
+        }
+        Ok(values.len() as u64)
+    }
+
     fn clear(&self, parent: &Parent) -> Result<(), EventsError> {
         let mut shard = self.change(parent)?;
         shard.products.remove(parent);

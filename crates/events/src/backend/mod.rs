@@ -182,6 +182,10 @@ pub trait Backend: Send + Sync + Debug {
         name: Option<&ProductName>,
     ) -> Result<(), EventsError>;
 
+    /// Removes the products of a name of all events of a subrun, but not that of the subrun itself; gives how many there
+    /// were. If that is broken off, some are left, each of them whole.
+    fn remove_named(&self, parent: &Parent, name: &ProductName) -> Result<u64, EventsError>;
+
     /// Removes all products that are placed by a container, and all its children.
     fn clear(&self, parent: &Parent) -> Result<(), EventsError>;
 

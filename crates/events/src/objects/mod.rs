@@ -25,7 +25,7 @@ pub use name::{BESIDE, Reference};
 pub use sweep::Swept;
 
 use crate::seal::unseal;
-use crate::{Backend, Descriptor, EventsError, Parent, ProductId, ProductName, Wanted};
+use crate::{Backend, Descriptor, EventsError, Parent, ProductId, ProductName, Scan, Wanted};
 
 /// Where the place is noted.
 const NOTE: &str = "objects";
@@ -227,12 +227,70 @@ impl Beside {
             self.check_ours(backend)?;
         }
         backend.remove_products(parent, event, name)?;
+        self.delete_unreferred(backend, &objects)
+    }
+
+    /// Removes the products of a name of all events of a subrun, and then their objects; gives how many there were.
+    pub fn remove_named(
+        &self,
+        backend: &dyn Backend,
+        parent: &Parent,
+        name: &ProductName,
+    ) -> Result<u64, EventsError> {
+        let objects = match self.may_be_large(backend, name)? {
+            true => self.referred_by_events(backend, parent, name)?,
+            false => Vec::new(),
+        };
+        if !objects.is_empty() {
+            self.check_ours(backend)?;
+        }
+        let n = backend.remove_named(parent, name)?;
+        self.delete_unreferred(backend, &objects)?;
+        Ok(n)
+    }
+
+    /// The objects that products of all events of a subrun are at the moment.
+    fn referred_by_events(
+        &self,
+        backend: &dyn Backend,
+        parent: &Parent,
+        name: &ProductName,
+    ) -> Result<Vec<String>, EventsError> {
+        const PAGE: usize = 4096;
+        let mut objects = Vec::new();
+        let mut from = 0;
+        loop {
+            let scan = Scan {
+                parent: *parent,
+                from,
+                limit: PAGE,
+            };
+            let events = backend.numbers(&[scan])?.pop().unwrap_or_default();
+            let wanted = Wanted {
+                parent: *parent,
+                name,
+                events: &events,
+            };
+            objects.extend(self.referred(backend, &[wanted])?.0);
+            match events.last() {
+                Some(last) if events.len() == PAGE => from = last.saturating_add(1),
+                _ => return Ok(objects),
+            }
+        }
+    }
+
+    /// Deletes objects of products that were removed.
+    fn delete_unreferred(
+        &self,
+        backend: &dyn Backend,
+        objects: &[String],
+    ) -> Result<(), EventsError> {
         if objects.is_empty() {
             return Ok(());
         }
         // A crash may undo what was done last: objects go when it cannot any more.
         backend.flush()?;
-        self.delete(&objects)
+        self.delete(objects)
     }
 
     /// Deletes all objects of a container, and of what it holds: of one that was emptied.

@@ -9,7 +9,7 @@ pub use events::{Events, Loader};
 pub use queue::Queue;
 pub use write_batch::WriteBatch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -349,6 +349,29 @@ impl Store {
         let item = self.item(container)?;
         let name = name.as_ref().map(product_name).transpose()?;
         detached(py, || item.remove_products(name.as_ref()))
+    }
+
+    /// Removes products of all events in containers: those of a label, or of one of its types; gives how many, and the names
+    /// of the others.
+    fn remove_event_products(
+        &self,
+        py: Python<'_>,
+        containers: Vec<PyBackedBytes>,
+        label: &str,
+        type_name: Option<&str>,
+    ) -> PyResult<(u64, Vec<Name>)> {
+        let items = containers.iter().map(|container| self.item(container));
+        let items = items.collect::<PyResult<Vec<_>>>()?;
+        let (n, others) = detached(py, || {
+            let (mut n, mut others) = (0, BTreeSet::new());
+            for item in items {
+                let done = item.remove_event_products(label, type_name)?;
+                n += done.n();
+                others.extend(done.others);
+            }
+            Ok((n, others))
+        })?;
+        Ok((n, pairs(others.into_iter().collect())))
     }
 
     /// Notes the classes in a column of batches, of which those without a name get `class`; gives the name of its type.

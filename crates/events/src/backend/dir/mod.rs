@@ -207,12 +207,27 @@ fn set_event(key: &mut [u8], event: u64) {
 
 /// Removes everything whose key begins with some bytes.
 fn remove_below(table: Table, txn: &mut RwTxn<'_>, prefix: &[u8]) -> Result<(), heed::Error> {
-    let mut keys = table.prefix_iter_mut(txn, prefix)?;
-    while keys.next().transpose()?.is_some() {
-        // SAFETY: the key and the value that `next` gave were dropped: nothing borrows from the database.
-        unsafe { keys.del_current()? };
+    remove_those(table, txn, prefix, |_| true).map(drop)
+}
+
+/// Removes, of what has a key that begins with some bytes, that of which the rest of the key is wanted; gives how much that
+/// was.
+fn remove_those(
+    table: Table,
+    txn: &mut RwTxn<'_>,
+    prefix: &[u8],
+    is_wanted: impl Fn(&[u8]) -> bool,
+) -> Result<u64, heed::Error> {
+    let mut keys = table.prefix_iter_mut(txn, prefix)?.lazily_decode_data();
+    let mut n = 0;
+    while let Some((key, _)) = keys.next().transpose()? {
+        if is_wanted(key.get(prefix.len()..).unwrap_or_default()) {
+            // SAFETY: the key and the value that `next` gave were dropped: nothing borrows from the database.
+            unsafe { keys.del_current()? };
+            n += 1;
+        }
     }
-    Ok(())
+    Ok(n)
 }
 
 impl Backend for DirBackend {
@@ -483,6 +498,18 @@ impl Backend for DirBackend {
             };
             key.to_mut().extend_from_slice(name.as_str().as_bytes());
             products.delete(txn, &key).map(drop)
+        })
+    }
+
+    fn remove_named(&self, parent: &Parent, name: &ProductName) -> Result<u64, EventsError> {
+        let products = self.tables.products;
+        let is_wanted = |rest: &[u8]| {
+            rest.split_at_checked(8).is_some_and(|(event, this)| {
+                this == name.as_str().as_bytes() && event != ABSENT.to_be_bytes()
+            })
+        };
+        self.change("remove products", |txn| {
+            remove_those(products, txn, &parent.to_bytes(), is_wanted)
         })
     }
 

@@ -267,6 +267,27 @@ impl RedisBackend {
         Ok(found)
     }
 
+    /// The events that have a product, by the key of all products of its name.
+    fn events_with(&self, keys: &ParentKeys, products: &[u8]) -> Result<Vec<u64>, EventsError> {
+        let mut orders = Orders::default();
+        orders.command(keys.slot, &[b"HKEYS", products]);
+        let mut found = Vec::new();
+        Flow::new(&self.nodes).run("list products", &orders, false, &mut |_, reply| {
+            found.clear();
+            for event in reply.elements().into_iter().flatten() {
+                let bytes = event.bytes().unwrap_or_default();
+                found.push(keys::number(bytes).ok_or_else(|| EventsError::Key {
+                    url: self.nodes.settings.url.clone(),
+                    table: "products",
+                    key: format!("{:?}", String::from_utf8_lossy(bytes)),
+                })?);
+            }
+            Ok(())
+        })?;
+        found.retain(|event| *event != ABSENT);
+        Ok(found)
+    }
+
     fn entry(&self, path: &[u8], value: &[u8]) -> Result<DataSetEntry, EventsError> {
         DataSetEntry::from_bytes(value).ok_or_else(|| EventsError::Key {
             url: self.nodes.settings.url.clone(),
@@ -467,6 +488,25 @@ impl Backend for RedisBackend {
             orders.command(keys.slot, &args);
         }
         self.change("remove products", &orders)
+    }
+
+    fn remove_named(&self, parent: &Parent, name: &ProductName) -> Result<u64, EventsError> {
+        const DOING: &str = "remove products";
+        self.may_write(DOING)?;
+        let keys = self.keys(parent);
+        let products = keys.products(name);
+        let events = self.events_with(&keys, &products)?;
+        // By their events, and not the hash as a whole: somebody may store a product of the parent itself just now.
+        let mut orders = Orders::default();
+        for events in events.chunks(write::MOST_FIELDS) {
+            orders.begin(keys.slot, 2 + events.len());
+            orders.arg(b"HDEL").arg(&products);
+            for event in events {
+                orders.arg(&event.to_be_bytes());
+            }
+        }
+        self.change(DOING, &orders)?;
+        Ok(events.len() as u64)
     }
 
     fn clear(&self, parent: &Parent) -> Result<(), EventsError> {

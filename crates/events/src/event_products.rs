@@ -1,0 +1,76 @@
+//! Removing a product of all events.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{EventsError, Item, ItemType, NameCount, ProductName};
+
+/// What removing products of events has found and done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RemovedProducts {
+    /// How many products of which names were removed.
+    pub removed: BTreeMap<ProductName, u64>,
+    /// The names of other products of these events.
+    pub others: BTreeSet<ProductName>,
+}
+
+impl RemovedProducts {
+    /// How many were removed.
+    pub fn n(&self) -> u64 {
+        self.removed.values().sum()
+    }
+}
+
+impl Item {
+    /// Removes products of all events in it, those of a label, or of one of its types: not its own, nor those of the runs and
+    /// subruns in it. Subrun by subrun: of what was broken off some are left, and it may be done again.
+    ///
+    /// # Errors
+    ///
+    /// If it is an event, and those of writing. That no event has one is none: the result says which there are.
+    pub fn remove_event_products(
+        &self,
+        label: &str,
+        type_name: Option<&str>,
+    ) -> Result<RemovedProducts, EventsError> {
+        if self.item_type() == ItemType::Event {
+            return Err(EventsError::Usage {
+                what: "an event holds no events: products of its own are removed one by one".into(),
+            });
+        }
+        self.datastore().backend().check_writes("remove products")?;
+        let is_meant = |name: &ProductName| {
+            name.label() == label && type_name.is_none_or(|wanted| name.type_name() == wanted)
+        };
+        let mut done = RemovedProducts::default();
+        self.remove_below(&is_meant, &mut done)?;
+        Ok(done)
+    }
+
+    fn remove_below(
+        &self,
+        is_meant: &dyn Fn(&ProductName) -> bool,
+        done: &mut RemovedProducts,
+    ) -> Result<(), EventsError> {
+        if self.item_type() != ItemType::SubRun {
+            return self
+                .children(..)
+                .try_for_each(|child| child?.remove_below(is_meant, done));
+        }
+        let parent = self.descriptor().placed_by();
+        for NameCount { name, n_events, .. } in self.datastore().backend().name_counts(&parent)? {
+            if n_events == 0 {
+                continue;
+            }
+            if !is_meant(&name) {
+                done.others.insert(name);
+                continue;
+            }
+            if done.removed.is_empty() {
+                self.forget_files()?;
+            }
+            let n = self.datastore().remove_named(&parent, &name)?;
+            *done.removed.entry(name).or_default() += n;
+        }
+        Ok(())
+    }
+}
