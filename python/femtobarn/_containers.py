@@ -309,7 +309,7 @@ class Container:
         self._store._core.remove(self._key)
 
     def _check_there(self) -> None:
-        """Fail if something is to be stored here and it is known that it is not there any more."""
+        """Fail if it is a dataset that was deleted, also if another has its name now."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self}{'' if self._path is None else f' of dataset {self._path!r}'}>"
@@ -368,6 +368,7 @@ class _Holder(Container, Generic[_Child]):
 
     def _pages(self, start: int = 0, stop: int = _ABSENT) -> Generator[list[_Child], None, None]:
         """Iterate over what it holds, as much at a time as one request brings."""
+        self._check_there()
         while start < stop:
             numbers = self._store._core.numbers(self._key, start, stop, _PAGE)
             keys = [self._store._core.child(self._key, number) for number in numbers]
@@ -410,8 +411,14 @@ class _Holder(Container, Generic[_Child]):
         -------
         list of int
             The numbers.
+
+        Raises
+        ------
+        KeyNotFoundError
+            If it is a dataset that was deleted.
         """
-        stop = _ABSENT if stop is None else _number(stop)
+        self._check_there()
+        stop = _ABSENT if stop is None else _end(stop)
         return self._store._core.numbers(self._key, _number(start), stop, 2**63 - 1)
 
     def events(self, *, batch_size: int = 16_384) -> Iterator[Event]:
@@ -426,6 +433,11 @@ class _Holder(Container, Generic[_Child]):
         -------
         iterator of Event
             Each of them.
+
+        Raises
+        ------
+        KeyNotFoundError
+            If it is a dataset that was deleted.
         """
         return itertools.chain.from_iterable(self._event_pages(batch_size))
 
@@ -437,6 +449,11 @@ class _Holder(Container, Generic[_Child]):
         int
             How many there are.
 
+        Raises
+        ------
+        KeyNotFoundError
+            If it is a dataset that was deleted.
+
         Examples
         --------
         >>> import femtobarn as fb
@@ -445,6 +462,7 @@ class _Holder(Container, Generic[_Child]):
         >>> dataset.n_events()
         1
         """
+        self._check_there()
         loader = self._store._core.loader(self._key, [], _COUNTED, 1)
         try:
             return sum(len(some) for some in loader)
@@ -475,6 +493,7 @@ class _Holder(Container, Generic[_Child]):
         return {Product(*name): n for name, n in sorted(counts_of([self]).items())}
 
     def _event_pages(self, batch_size: int) -> Generator[list[Event], None, None]:
+        self._check_there()
         loader = self._store._core.loader(self._key, [], at_least("batch_size", batch_size, 1), 1)
         try:
             for some in loader:
@@ -515,7 +534,7 @@ class _Holder(Container, Generic[_Child]):
         Raises
         ------
         KeyNotFoundError
-            If no event has the product, of this type if one is given.
+            If no event has the product, of this type if one is given, or if it is a dataset that was deleted.
         UsageError
             If events have products of the label with several types, and none is given.
         """
@@ -529,6 +548,7 @@ class _Holder(Container, Generic[_Child]):
         library: str,
     ) -> Any:
         """Load products of all events in some of what it holds, or in itself."""
+        self._check_there()
         wanted = listed(products)
         names = resolved(self, wanted, parts)
         check_columns(names, numbers)
@@ -627,7 +647,7 @@ def _range(part: slice) -> tuple[int, int]:
     if part.step not in (None, 1):
         raise UsageError("what a container holds is cut by numbers, without a step")
     start, stop = part.start, part.stop
-    return 0 if start is None else _number(start), _ABSENT if stop is None else _number(stop)
+    return 0 if start is None else _number(start), _ABSENT if stop is None else _end(stop)
 
 
 def at_least(name: str, number: Any, least: int) -> int:
@@ -665,6 +685,11 @@ def _number(number: Any) -> int:
     if not 0 <= value < _ABSENT:
         raise UsageError(f"{value} is no number of a run, subrun or event: these are from 0 to 2**64 - 2")
     return int(value)
+
+
+def _end(number: Any) -> int:
+    """Return the number before which a range ends, which may be behind the last that there can be."""
+    return _ABSENT if number == _ABSENT else _number(number)
 
 
 class Event(Container):
@@ -816,8 +841,11 @@ class DataSet(_Holder[Run]):
         ------
         ExistsError
             If one of them is being deleted, or its deletion was broken off: `delete_dataset` ends that.
+        KeyNotFoundError
+            If this one was deleted, also if another has its name now.
         """
-        return DataSet(self._store, *self._store._core.create_dataset(self._named(name)))
+        self._check_name(name)
+        return DataSet(self._store, *self._store._core.create_dataset(self.path, self._key, name))
 
     def delete_dataset(self, name: str) -> None:
         """Delete a dataset in it, with all datasets, runs and products in that one.
@@ -835,15 +863,15 @@ class DataSet(_Holder[Run]):
         KeyNotFoundError
             If it is not there, and nothing is left of it.
         """
-        self._store._core.delete_dataset(self._named(name))
+        self._check_name(name)
+        self._store._core.delete_dataset(self._within(name))
 
-    def _named(self, name: str) -> str:
-        """Return the full name of a dataset in it."""
+    def _check_name(self, name: str) -> None:
         if not isinstance(name, str):
             raise UsageError(f"the name of a dataset is a text, not {name!r}")
         if not name.strip("/"):
             raise UsageError(f"{name!r} is no name of a dataset: it is empty")
-        return self._within(name)
+        checked_text(name, "dataset's name")
 
     def create_run(self, number: int, *, batch: WriteBatch | None = None) -> Run:
         """Create a run, if it is not there.

@@ -304,6 +304,7 @@ class _Survey:
         is_again: bool = False,
     ) -> _Survey:
         """Look for the products that are wanted, all by default; each must be there, the first time."""
+        container._check_there()
         survey = cls(container._store, container, holders)
         if isinstance(container, DataSet):
             _, own = survey.counts(container)

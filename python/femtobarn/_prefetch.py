@@ -242,7 +242,8 @@ class Prefetcher:
         Raises
         ------
         KeyNotFoundError
-            If no event has one of the products, of the type if one was given; while they are iterated over.
+            If no event has one of the products, of the type if one was given, or if it is a dataset that was deleted; while they
+            are iterated over.
         """
         if not isinstance(container, _Holder):
             raise UsageError(
@@ -252,6 +253,7 @@ class Prefetcher:
         return self._batches(container)
 
     def _batches(self, container: _Holder[Any]) -> Generator[EventBatch, None, None]:
+        container._check_there()
         names = resolved(container, self._products)
         loader = self._store._core.loader(container._key, names, self._batch_size, self._ahead)
         is_first = True

@@ -180,7 +180,7 @@ def test_a_batch_takes_nothing_of_another_store(store: fb.DataStore) -> None:
     assert other.load("x") == 5
 
 
-def test_nothing_is_stored_in_a_dataset_that_was_deleted(store: fb.DataStore) -> None:
+def test_nothing_is_stored_in_or_read_of_a_dataset_that_was_deleted(store: fb.DataStore, tmp_path: Path) -> None:
     dataset = event_of(store).datastore["a"]
     assert dataset.exists()
     run = dataset[1]
@@ -197,6 +197,16 @@ def test_nothing_is_stored_in_a_dataset_that_was_deleted(store: fb.DataStore) ->
             lambda: run.store("x", 1, batch=batch),
             lambda: batch.store_arrays(dataset, {"x": [1]}, run=1, subrun=1, event=1),
             lambda: dataset.delete(),
+            lambda: dataset.create_dataset("b"),
+            lambda: dataset.n_events(),
+            lambda: list(dataset.events()),
+            lambda: list(dataset.runs()),
+            lambda: list(dataset[1:]),
+            lambda: dataset.numbers(),
+            lambda: dataset.arrays("x"),
+            lambda: dataset.arrays(("x", "std::int64_t")),
+            lambda: list(store.prefetcher(["x"]).batches(dataset)),
+            lambda: fb.export(dataset, tmp_path / "a.root"),
             lambda: run.store("x", 1),
             lambda: run.create_subrun(3),
         ]
@@ -205,8 +215,8 @@ def test_nothing_is_stored_in_a_dataset_that_was_deleted(store: fb.DataStore) ->
                 pytest.fail(f"{n} gave {use()!r}")
         if not again:
             assert store.root.create_dataset("a") != dataset  # another of the same name
-    assert store["a"].exists()
-    assert store["a"].numbers() == []
+    assert list(store) == [store["a"]]
+    assert store["a"].numbers() == list(store["a"].datasets()) == []
     assert store.root.exists()
     with pytest.raises(KeyError, match="was deleted after this object was made"):
         early.close()
@@ -473,3 +483,30 @@ def test_sums_are_no_reduce(store: fb.DataStore) -> None:
         with pytest.raises(fb.UsageError, match=r"adds up what is in a: give operator\.add"):
             fb.process(subrun, lambda event: np.ones(2), reduce=wrong)
     assert fb.process(subrun, lambda event: np.ones(2), reduce=operator.add).value.tolist() == [2, 2]
+
+
+def test_a_range_of_numbers_may_end_behind_the_last_that_there_can_be(store: fb.DataStore) -> None:
+    dataset = event_of(store).datastore["a"]
+    last = dataset.create_run(2**64 - 2)
+    assert list(dataset[3 : 2**64 - 1]) == [last]
+    assert dataset.numbers(3, 2**64 - 1) == [2**64 - 2]
+    with pytest.raises(fb.UsageError, match="is no number of a run"):
+        dataset.numbers(3, 2**64)
+
+
+def test_a_deleted_dataset_of_another_connection_is_told(tmp_path: Path) -> None:
+    store = fb.DataStore.connect(f"dir:{tmp_path}")
+    dataset = event_of(store).datastore["a"]
+    other = fb.DataStore.connect(f"dir:{tmp_path}")
+    other.root.delete_dataset("a")
+    other.create_dataset("a")
+    uses: list[Any] = [
+        dataset.n_events,
+        lambda: list(dataset.events()),
+        dataset.numbers,
+        lambda: dataset.arrays("x"),
+        lambda: dataset.create_dataset("b"),
+    ]
+    for n, use in enumerate(uses):
+        with pytest.raises(KeyError, match="deleted after this object was made"):
+            pytest.fail(f"{n} gave {use()!r}")

@@ -118,7 +118,9 @@ impl EventChunks {
             scans.push(*scan);
             self.next.pop_front();
         }
-        let found = match self.store.backend().numbers(&scans) {
+        let datasets = scans.iter().map(|scan| scan.parent.dataset);
+        let is_there = self.store.check_not_deleted(datasets);
+        let found = match is_there.and_then(|()| self.store.backend().numbers(&scans)) {
             Ok(found) => found,
             Err(error) => {
                 // So that whoever tries again goes on where this was.

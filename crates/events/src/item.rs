@@ -2,6 +2,7 @@
 
 use std::ops::{Bound, Deref, RangeBounds};
 
+use crate::session::gone;
 use crate::{
     ABSENT, Batch, DataSetEntry, DataSetPath, DataStore, Descriptor, EventChunks, EventsError,
     ItemType, Overwrite, ProductId, ProductName, Scan, Uuid,
@@ -168,7 +169,21 @@ impl Item {
     }
 
     /// The numbers of what it holds, in their order, `limit` at most.
+    ///
+    /// # Errors
+    ///
+    /// [`EventsError::NotFound`] if its dataset was deleted through this store, and those of reading.
     pub fn numbers(
+        &self,
+        range: impl RangeBounds<u64>,
+        limit: usize,
+    ) -> Result<Vec<u64>, EventsError> {
+        self.store.check_not_deleted([self.descriptor.dataset])?;
+        self.numbers_left(range, limit)
+    }
+
+    /// The same, also while its dataset is being deleted.
+    fn numbers_left(
         &self,
         range: impl RangeBounds<u64>,
         limit: usize,
@@ -239,6 +254,7 @@ impl Item {
 
     /// The names of its products: all, or those of a label.
     pub fn names(&self, label: Option<&str>) -> Result<Vec<ProductName>, EventsError> {
+        self.store.check_not_deleted([self.descriptor.dataset])?;
         let (parent, event) = (self.descriptor.placed_by(), self.descriptor.event);
         self.store.backend().names(&parent, event, label)
     }
@@ -282,10 +298,16 @@ impl Item {
             return backend.remove_products(&placed_by, self.descriptor.event, None);
         }
         if self.item_type() < ItemType::SubRun {
-            for child in self.children(..) {
-                let child = child?;
-                child.empty()?;
-                child.forget()?;
+            let mut from = Some(0);
+            while let Some(first) = from {
+                let page = self.numbers_left(first.., PAGE)?;
+                for number in &page {
+                    let child = self.child(*number)?;
+                    child.empty()?;
+                    child.forget()?;
+                }
+                let last = page.last().filter(|_| page.len() == PAGE);
+                from = last.and_then(|last| last.checked_add(1));
             }
         }
         // Events have no others below them, and their products lie with those of the subrun.
@@ -389,8 +411,8 @@ impl DataSet {
     ///
     /// # Errors
     ///
-    /// If the name is none, [`EventsError::Deleting`] if one of them, or what they are in, is being deleted, and those of
-    /// writing.
+    /// If the name is none, [`EventsError::Deleting`] if one of them, or what they are in, is being deleted,
+    /// [`EventsError::NotFound`] if this one was, and those of writing.
     pub fn create_dataset(&self, name: &str) -> Result<Self, EventsError> {
         let whole = self.path.join(name)?;
         if whole == self.path {
@@ -401,6 +423,7 @@ impl DataSet {
             });
         }
         self.check_not_deleting(&whole)?;
+        self.check_there()?;
         let mut made = self.clone();
         for path in whole.lineage().skip(self.path.level()) {
             made = made.create_next(path)?;
@@ -418,7 +441,7 @@ impl DataSet {
         // Who deletes what it is in has marked that before looking for what to delete. If that is there and not marked yet,
         // this one will be found.
         let is_held = self.check_not_deleting(&path);
-        if let Err(error) = is_held.and_then(|()| self.check_still_there()) {
+        if let Err(error) = is_held.and_then(|()| self.check_there()) {
             if entry == DataSetEntry::live(drawn) {
                 backend.replace_dataset(&path, entry, None)?;
             }
@@ -427,17 +450,17 @@ impl DataSet {
         Ok(Self::new(self.item.store.clone(), path, entry.uuid))
     }
 
-    /// Fails if it was deleted, also if another has its name now.
-    fn check_still_there(&self) -> Result<(), EventsError> {
+    /// Looks whether it is there.
+    ///
+    /// # Errors
+    ///
+    /// [`EventsError::NotFound`] if it was deleted, also if another has its name now.
+    pub fn check_there(&self) -> Result<(), EventsError> {
         let live = DataSetEntry::live(self.uuid());
-        if self.uuid() == Uuid::NIL || self.look(&self.path)?.0 == Some(live) {
+        if self.uuid() == Uuid::NIL || self.look(&self.path)? == (Some(live), None) {
             return Ok(());
         }
-        Err(EventsError::NotFound {
-            url: self.item.store.url().into(),
-            what: format!("dataset {:?} as it was", self.path.as_str()),
-            hint: ": it was deleted meanwhile; look for it by its name, or create it, again".into(),
-        })
+        Err(gone(self.item.store.url(), self.path.as_str()))
     }
 
     /// Fails if a dataset, or one that it is in, is being deleted.
@@ -483,16 +506,19 @@ impl DataSet {
     ///
     /// [`EventsError::NotFound`], with what there is, if it is not there.
     pub fn dataset(&self, name: &str) -> Result<Self, EventsError> {
-        if let Some(found) = self.find_dataset(name)? {
-            return Ok(found);
-        }
         let path = self.path.join(name)?;
-        let hint = match self.look(&path)?.1 {
-            Some(deleting) => format!(
+        if path == self.path {
+            return Ok(self.clone());
+        }
+        let hint = match self.look(&path)? {
+            (_, Some(deleting)) => format!(
                 ": the deletion of {:?} has begun and not ended (delete_dataset or `fb store rm` ends it)",
                 deleting.as_str()
             ),
-            None => self.what_is_there(&path)?,
+            (Some(entry), None) => {
+                return Ok(Self::new(self.item.store.clone(), path, entry.uuid));
+            }
+            (None, None) => self.what_is_there(&path)?,
         };
         Err(EventsError::NotFound {
             url: self.item.store.url().into(),
@@ -501,9 +527,11 @@ impl DataSet {
         })
     }
 
-    /// What there is instead of a dataset: in the last part of its name that is there.
+    /// What there is instead of a dataset: in the last that is there of those that it would be in.
     fn what_is_there(&self, path: &DataSetPath) -> Result<String, EventsError> {
-        let lineage: Vec<_> = path.lineage().skip(self.path.level()).collect();
+        let n_above = path.level().saturating_sub(self.path.level() + 1);
+        let above = path.lineage().skip(self.path.level());
+        let lineage: Vec<_> = above.take(n_above).collect();
         let entries = self.item.store.backend().find_datasets(&lineage)?;
         let mut known = self.clone();
         for (part, entry) in lineage.into_iter().zip(entries) {
@@ -513,7 +541,9 @@ impl DataSet {
         const SHOWN: usize = 5;
         let mut names = Vec::new();
         for dataset in known.datasets(None).take(SHOWN + 1) {
-            names.push(dataset?.path.split().1.to_owned());
+            let found = dataset?.path;
+            // It may have been made meanwhile.
+            names.extend((found != *path).then(|| found.split().1.to_owned()));
         }
         let and_more = if names.len() > SHOWN { ", …" } else { "" };
         names.truncate(SHOWN);

@@ -41,29 +41,30 @@ impl Session {
         }
     }
 
-    /// Has writing to a dataset fail from now on, as it is being deleted.
+    /// Has using a dataset fail from now on, as it is being deleted.
     pub fn note_deleted(&self, dataset: Uuid, path: &DataSetPath) {
         let mut deleted = self.deleted.write().unwrap_or_else(PoisonError::into_inner);
         deleted.insert(dataset, path.as_str().into());
     }
 
     /// Fails if something is to be written to a dataset that was deleted.
-    pub fn check_not_deleted(&self, batch: &Batch) -> Result<(), EventsError> {
+    pub fn check_batch(&self, batch: &Batch) -> Result<(), EventsError> {
+        let items = batch.items().iter().map(|items| items.parent);
+        let parents = items.chain(batch.products().iter().map(|products| products.parent));
+        self.check_not_deleted(parents.map(|parent| parent.dataset))
+    }
+
+    /// Fails if one of these datasets was deleted.
+    pub fn check_not_deleted(
+        &self,
+        datasets: impl IntoIterator<Item = Uuid>,
+    ) -> Result<(), EventsError> {
         let deleted = self.deleted.read().unwrap_or_else(PoisonError::into_inner);
         if deleted.is_empty() {
             return Ok(());
         }
-        let items = batch.items().iter().map(|items| items.parent);
-        let mut parents = items.chain(batch.products().iter().map(|products| products.parent));
-        match parents.find_map(|parent| deleted.get(&parent.dataset)) {
-            None => Ok(()),
-            Some(path) => Err(EventsError::NotFound {
-                url: self.url.clone(),
-                what: format!("dataset {path:?} as it was"),
-                hint: ": it was deleted after this object was made; look for it by its name, or create it, again"
-                    .into(),
-            }),
-        }
+        let path = datasets.into_iter().find_map(|uuid| deleted.get(&uuid));
+        path.map_or(Ok(()), |path| Err(gone(&self.url, path)))
     }
 
     /// Gives the backend up, when calls that are under way have ended. All others fail from now on.
@@ -95,6 +96,16 @@ impl Session {
         self.held().ok_or_else(|| EventsError::Usage {
             what: format!("{}: this store was closed: connect to it again", self.url),
         })
+    }
+}
+
+/// The error that a dataset was deleted, also if another has its name now.
+pub fn gone(url: &str, path: &str) -> EventsError {
+    EventsError::NotFound {
+        url: url.into(),
+        what: format!("dataset {path:?} as it was"),
+        hint: ": it was deleted after this object was made; look for it by its name, or create it, again"
+            .into(),
     }
 }
 

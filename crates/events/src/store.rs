@@ -157,7 +157,7 @@ impl DataStore {
     /// Those of [`Backend::write`]: some may be written then, each whole, and all may be written again. And
     /// [`EventsError::NotFound`], with nothing written, if some are of a dataset that was deleted through this store.
     pub fn write(&self, batch: &Batch) -> Result<Written, EventsError> {
-        self.session.check_not_deleted(batch)?;
+        self.session.check_batch(batch)?;
         match self.beside.beside.get() {
             Some(beside) => beside.write(self.backend(), batch),
             None => self.session.write(batch),
@@ -218,12 +218,14 @@ impl DataStore {
     ///
     /// # Errors
     ///
-    /// [`EventsError::Damaged`] or [`EventsError::Object`] if one is not what was stored, and what `visit` says.
+    /// [`EventsError::Damaged`] or [`EventsError::Object`] if one is not what was stored, [`EventsError::NotFound`] if it is
+    /// of a dataset that was deleted through this store, and what `visit` says.
     pub fn load_many(
         &self,
         wanted: &[Wanted<'_>],
         visit: &mut VisitProduct<'_>,
     ) -> Result<(), EventsError> {
+        self.check_not_deleted(wanted.iter().map(|wanted| wanted.parent.dataset))?;
         let late = visit_inline(self.backend(), wanted, visit)?;
         if late.is_empty() {
             return Ok(());
@@ -279,7 +281,15 @@ impl DataStore {
         }
     }
 
-    /// Has writing to a dataset fail from now on.
+    /// Fails if one of these datasets was deleted through this store.
+    pub(crate) fn check_not_deleted(
+        &self,
+        datasets: impl IntoIterator<Item = Uuid>,
+    ) -> Result<(), EventsError> {
+        self.session.check_not_deleted(datasets)
+    }
+
+    /// Has using a dataset fail from now on.
     pub(crate) fn note_deleted(&self, dataset: Uuid, path: &DataSetPath) {
         self.session.note_deleted(dataset, path);
     }

@@ -370,7 +370,7 @@ fn a_product_is_removed_of_all_events() {
 }
 
 #[test]
-fn nothing_is_written_to_a_dataset_that_was_deleted() {
+fn nothing_is_written_to_or_read_of_a_dataset_that_was_deleted() {
     over_each(|store| {
         fill(&store, "a/b", &[(1, 2, 3)]);
         let dataset = store.root().dataset("a/b").unwrap();
@@ -382,10 +382,18 @@ fn nothing_is_written_to_a_dataset_that_was_deleted() {
         batch
             .store(event.descriptor(), &name("x"), b"late")
             .unwrap();
+        let x = name("x");
         let errors = [
-            event.store(&name("x"), b"late", Overwrite::Replace).err(),
+            event.store(&x, b"late", Overwrite::Replace).err(),
             dataset.create(7).err(),
             batch.finish().err(),
+            dataset.create_dataset("c").err(),
+            event.load(&x).err(),
+            event.names(None).err(),
+            dataset.numbers(.., 9).err(),
+            dataset.children(..).next().unwrap().err(),
+            dataset.events().next().unwrap().err(),
+            dataset.check_there().err(),
         ];
         for error in errors {
             let error = error.unwrap();
@@ -393,8 +401,8 @@ fn nothing_is_written_to_a_dataset_that_was_deleted() {
             let said = error.to_string();
             assert!(said.contains("\"a/b\" as it was: it was deleted"), "{said}");
         }
-        assert_eq!(event.load(&name("x")).unwrap(), None);
         fill(&store, "a/b", &[(1, 2, 3)]);
+        assert!(store.root().find_dataset("a/b/c").unwrap().is_none());
     });
 }
 

@@ -231,7 +231,8 @@ fn a_dataset_that_is_being_deleted_is_not_there(backend: &Arc<dyn Backend>) {
         [None; 5]
     );
     assert!(!event.exists().unwrap());
-    assert_eq!(event.load(&name("x")).unwrap(), None);
+    let error = event.load(&name("x")).unwrap_err();
+    assert_eq!(error.kind(), "not-in-store", "{error}");
     let error = root.delete_dataset("a").unwrap_err();
     assert_eq!(error.kind(), "not-in-store", "{error}");
     // What has the name now is not what was deleted, also for who deletes the old one once more.

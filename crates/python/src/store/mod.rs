@@ -119,6 +119,12 @@ impl Store {
         Ok(Item::new(self.store.clone(), descriptor(key)?))
     }
 
+    fn named_dataset(&self, path: &str, key: &[u8]) -> PyResult<DataSet> {
+        let path = DataSetPath::new(path).map_err(events_to_python)?;
+        let uuid = descriptor(key)?.dataset;
+        Ok(DataSet::new(self.store.clone(), path, uuid))
+    }
+
     fn root(&self, path: &str) -> PyResult<DataSet> {
         // Names are looked for from the root, which needs no UUID.
         let path = DataSetPath::new(path).map_err(events_to_python)?;
@@ -228,8 +234,16 @@ impl Store {
         detached(py, || self.store.flush())
     }
 
-    fn create_dataset(&self, py: Python<'_>, path: &str) -> PyResult<Named> {
-        let made = detached(py, || self.store.root().create_dataset(path))?;
+    /// Creates a dataset in another one.
+    fn create_dataset(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        key: &[u8],
+        name: &str,
+    ) -> PyResult<Named> {
+        let parent = self.named_dataset(path, key)?;
+        let made = detached(py, || parent.create_dataset(name))?;
         Ok(named(py, &made))
     }
 
@@ -255,8 +269,7 @@ impl Store {
 
     /// Deletes one, if it is the one of this key; says whether it is.
     fn remove_dataset(&self, py: Python<'_>, path: &str, key: &[u8]) -> PyResult<bool> {
-        let path = DataSetPath::new(path).map_err(events_to_python)?;
-        let dataset = DataSet::new(self.store.clone(), path, descriptor(key)?.dataset);
+        let dataset = self.named_dataset(path, key)?;
         detached(py, || {
             let is_left = dataset.is_left()?;
             if is_left {
