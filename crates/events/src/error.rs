@@ -120,6 +120,13 @@ pub enum EventsError {
         place: String,
         owner: String,
     },
+    /// A place of objects in which there are none any more, and nothing that says whose it is.
+    #[error(
+        "{url}: its large products are in {place}, and there is nothing: is the disk mounted? If they were moved, say so by \
+         `fb store moved {url} NEW`; if they are lost, by `fb store moved {url} {place}`; to read what else there is, open \
+         it with mode=\"r\""
+    )]
+    ObjectsGone { url: String, place: String },
     /// What the engine below says.
     #[error("{url}: cannot {doing}")]
     Engine {
@@ -181,6 +188,7 @@ impl EventsError {
             },
             Self::Objects { source, .. } => source.kind(),
             Self::OthersObjects { .. } => "objects-of-others",
+            Self::ObjectsGone { .. } => "objects-gone",
             Self::Engine { .. } => "store-engine",
             Self::Unreachable { .. } => "store-unreachable",
             Self::Refused { refusal, .. } => refusal.kind(),

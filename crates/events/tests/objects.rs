@@ -54,6 +54,15 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// Where in a place the objects of a store are.
+fn own(store: &DataStore, base: &Path) -> PathBuf {
+    let id = store.backend().noted("id").unwrap().unwrap();
+    match store.backend().is_kept() {
+        true => base.into(),
+        false => base.join(format!("memory-{}", String::from_utf8(id).unwrap())),
+    }
+}
+
 /// Is given a new store with its objects in a folder, and a way to connect to it again that says nothing of objects.
 type Test = fn(&DataStore, &Path, &dyn Fn() -> DataStore);
 
@@ -352,7 +361,9 @@ fn what_is_removed_leaves_nothing(store: &DataStore, base: &Path, _: &dyn Fn() -
     assert_eq!(files(base).len(), all - 6);
     assert!(run.get(2).unwrap().load(&name("x")).unwrap().is_some());
     // A file that a crash has left goes along.
-    let left = base.join(dataset.uuid().to_string()).join("1/2/1");
+    let left = own(store, base)
+        .join(dataset.uuid().to_string())
+        .join("1/2/1");
     fs::write(left.join(format!("{}.part", "0".repeat(32))), "half").unwrap();
     run.remove().unwrap();
     // Those of the dataset, and all of the one in it.
@@ -363,7 +374,7 @@ fn what_is_removed_leaves_nothing(store: &DataStore, base: &Path, _: &dyn Fn() -
     fill();
     store.root().remove().unwrap();
     assert!(files(base).is_empty());
-    let mut left = fs::read_dir(base).unwrap();
+    let mut left = fs::read_dir(own(store, base)).unwrap();
     assert!(left.all(|entry| !entry.unwrap().path().is_dir()));
 }
 
@@ -436,7 +447,7 @@ fn orphans_are_swept_and_nothing_else(
     let orphan = beside(&"f".repeat(32));
     beside(&format!("{}.part", "e".repeat(32)));
     let strange = beside("notes.txt");
-    let nowhere = base
+    let nowhere = own(store, base)
         .join(Uuid([7; 16]).to_string())
         .join("1")
         .join("0".repeat(32));
@@ -929,5 +940,78 @@ impl Backend for Delegate {
     }
     fn queues(&self) -> &dyn Queues {
         self.0.backend().queues()
+    }
+}
+
+/// A folder whose disk was not mounted was made anew and claimed, and filled beside the objects that were elsewhere.
+#[test]
+fn a_place_that_is_gone_is_not_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let base = folder.path().join("objects");
+    let open = |mode: Mode, options: ObjectOptions| {
+        DataStore::with_objects(open_dir(&path, mode).unwrap(), options)
+    };
+    let write = || open(Mode::Append, ObjectOptions::default());
+    // One that nobody has used may be made by another hand.
+    drop(open(Mode::Append, options(base.to_str().unwrap())).unwrap());
+    let store = write().unwrap();
+    run(&store)
+        .store(&name("x"), &content(5000), Overwrite::Keep)
+        .unwrap();
+    drop(store);
+    let away = folder.path().join("away");
+    fs::rename(&base, &away).unwrap();
+    for is_mountpoint in [false, true] {
+        if is_mountpoint {
+            fs::create_dir(&base).unwrap();
+        }
+        let error = write().unwrap_err();
+        assert_eq!(error.kind(), "objects-gone", "{error}");
+        assert!(error.to_string().contains("mounted"), "{error}");
+        assert!(files(&base).is_empty() && !base.join(MARKER).exists());
+        let reader = open(Mode::Read, ObjectOptions::default()).unwrap();
+        let error = run_of(&reader).load(&name("x")).unwrap_err();
+        assert_eq!(error.kind(), "product-damaged", "{error}");
+    }
+    fs::remove_dir(&base).unwrap();
+    fs::rename(&away, &base).unwrap();
+    drop(write().unwrap());
+    // What is lost is lost, when somebody says so.
+    fs::remove_dir_all(&base).unwrap();
+    let backend = open_dir(&path, Mode::Append).unwrap();
+    objects_moved(&*backend, base.to_str().unwrap()).unwrap();
+    drop(backend);
+    run_of(&write().unwrap())
+        .store(&name("y"), &content(5000), Overwrite::Keep)
+        .unwrap();
+    assert_eq!(files(&base).len(), 1);
+}
+
+/// Stores in memory swept each other's objects, and those of others.
+#[test]
+fn stores_in_memory_have_folders_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().to_str().unwrap();
+    let make = || {
+        let backend = Arc::new(MemoryBackend::new("memory:"));
+        DataStore::with_objects(backend, options(base)).unwrap()
+    };
+    let kept = open_dir(&folder.path().join("store"), Mode::Append).unwrap();
+    let kept = DataStore::with_objects(kept, options(base)).unwrap();
+    let stores = [make(), kept, make()];
+    for store in &stores {
+        assert_eq!(store.objects(), Some(base));
+        run(store)
+            .store(&name("x"), &content(5000), Overwrite::Keep)
+            .unwrap();
+    }
+    for store in &stores {
+        assert_eq!(store.sweep(Duration::ZERO).unwrap().n_deleted, 0);
+    }
+    stores[0].root().remove().unwrap();
+    for store in &stores[1..] {
+        assert!(run_of(store).load(&name("x")).unwrap().is_some());
+        assert_eq!(store.verify().unwrap().n_damaged, 0);
     }
 }

@@ -107,7 +107,9 @@ pub fn events_to_python(error: EventsError) -> PyErr {
         | EventsError::Unreachable { .. }
         | EventsError::Refused { .. } => "FileError",
         EventsError::Object { .. } if error.kind() == "product-damaged" => "FormatError",
-        EventsError::Object { .. } | EventsError::Objects { .. } => "FileError",
+        EventsError::Object { .. }
+        | EventsError::Objects { .. }
+        | EventsError::ObjectsGone { .. } => "FileError",
         EventsError::Layout { .. } | EventsError::Damaged { .. } | EventsError::Key { .. } => {
             "FormatError"
         }

@@ -58,6 +58,8 @@ impl std::fmt::Debug for ObjectOptions {
 #[derive(Debug)]
 pub struct Beside {
     url: String,
+    /// For messages.
+    place: String,
     folder: ObjectFolder,
     over: u64,
     /// Whether it is known that nobody else has the place.
@@ -91,7 +93,12 @@ impl Beside {
         check_place(url, given.as_deref(), &base)?;
         let mut beside = Self {
             url: url.into(),
-            folder: folder(url, &base, options.settings.clone())?,
+            place: femtobarn_io::public(&base),
+            folder: folder(
+                url,
+                &owner::folder_in(&base, backend)?,
+                options.settings.clone(),
+            )?,
             over: options.over.unwrap_or(over),
             is_ours: AtomicBool::new(false),
             large: RwLock::default(),
@@ -129,7 +136,7 @@ impl Beside {
 
     /// Where the objects are, for messages.
     pub fn place(&self) -> &str {
-        self.folder.url()
+        &self.place
     }
 
     /// More bytes than which make a product an object.

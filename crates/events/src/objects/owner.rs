@@ -12,6 +12,8 @@ use crate::{Backend, EventsError, Uuid};
 pub const MARKER: &str = "femtobarn-store.json";
 /// Where a store notes who it is.
 const NOTE: &str = "id";
+/// Where it notes that its place has said so.
+const MARKED: &str = "objects marked";
 
 /// A store, as a place names it.
 #[derive(Debug)]
@@ -59,23 +61,35 @@ impl Owner {
 ///
 /// # Errors
 ///
-/// [`EventsError::OthersObjects`] if it is another's, and [`EventsError::Objects`] if the place cannot be reached.
+/// [`EventsError::OthersObjects`] if it is another's, [`EventsError::ObjectsGone`] if it was this store's and nothing is
+/// there any more, and [`EventsError::Objects`] if the place cannot be reached.
 pub fn claim(folder: &ObjectFolder, backend: &dyn Backend) -> Result<(), EventsError> {
+    if !backend.is_kept() {
+        return Ok(()); // it has a folder of its own in there
+    }
     let own = Owner::new(backend, &backend.note(NOTE, &new_id(backend)?)?);
     let failed = |source| failed(backend, source);
     let found = match folder.get_small(MARKER).map_err(failed)? {
         Some(found) => found,
-        None if !backend.is_kept() => return Ok(()),
         None => {
-            if folder.put_new(MARKER, &own.to_bytes()).map_err(failed)? {
-                return Ok(());
+            // A disk that is not mounted is an empty folder, and must not be filled.
+            if backend.noted(MARKED)?.is_some() && folder.list().map_err(failed)?.is_empty() {
+                return Err(EventsError::ObjectsGone {
+                    url: backend.url().into(),
+                    place: folder.url().into(),
+                });
             }
-            let first = folder.get_small(MARKER).map_err(failed)?;
-            first.unwrap_or_default()
+            match folder.put_new(MARKER, &own.to_bytes()).map_err(failed)? {
+                true => own.to_bytes(),
+                false => folder
+                    .get_small(MARKER)
+                    .map_err(failed)?
+                    .unwrap_or_default(),
+            }
         }
     };
     match Owner::read(&found) {
-        Some(owner) if owner.is(&own) => Ok(()),
+        Some(owner) if owner.is(&own) => backend.note(MARKED, b"").map(drop),
         owner => Err(EventsError::OthersObjects {
             url: backend.url().into(),
             place: folder.url().into(),
@@ -88,13 +102,26 @@ pub fn claim(folder: &ObjectFolder, backend: &dyn Backend) -> Result<(), EventsE
 /// from.
 pub fn take(folder: &ObjectFolder, backend: &dyn Backend) -> Result<(), EventsError> {
     backend.check_writes("take objects over")?;
-    let id = new_id(backend)?;
-    if backend.is_kept() {
-        let marker = Owner::new(backend, &id).to_bytes();
-        let put = folder.put(&[(MARKER, &marker)]);
-        put.map_err(|source| failed(backend, source))?;
+    if !backend.is_kept() {
+        return Ok(());
     }
-    backend.replace_note(NOTE, &id)
+    let id = new_id(backend)?;
+    let marker = Owner::new(backend, &id).to_bytes();
+    let put = folder.put(&[(MARKER, &marker)]);
+    put.map_err(|source| failed(backend, source))?;
+    backend.replace_note(NOTE, &id)?;
+    backend.note(MARKED, b"").map(drop)
+}
+
+/// Where in a place the objects of a store are: in the place itself, but for those of a store that ends with its process.
+/// Nobody can tell whether it is still there, so its objects are in a folder with its number.
+pub fn folder_in(base: &str, backend: &dyn Backend) -> Result<String, EventsError> {
+    if backend.is_kept() {
+        return Ok(base.into());
+    }
+    let id = backend.note(NOTE, &new_id(backend)?)?;
+    let id = String::from_utf8_lossy(&id);
+    Ok(format!("{}/memory-{id}", base.trim_end_matches('/')))
 }
 
 fn new_id(backend: &dyn Backend) -> Result<Vec<u8>, EventsError> {
