@@ -265,6 +265,25 @@ class DataStore:
         """
         return Swept(*self._core.sweep(age))
 
+    def sweep_nameless(self) -> int:
+        """Remove what is left of datasets that have no name, as whoever wrote while others deleted them leaves it.
+
+        Nobody can find it, and it takes up room. The whole store is looked through. Do not do it when servers of a
+        cluster have lost what they had: the names of datasets may be what is missing.
+
+        Returns
+        -------
+        int
+            Of how many datasets there was something.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> fb.DataStore.connect("memory:").sweep_nameless()
+        0
+        """
+        return self._core.sweep_nameless()
+
     def forget_class(self, name: str) -> None:
         """Forget which members a class has, so that products may be stored whose class of this name has others.
 

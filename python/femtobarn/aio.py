@@ -582,6 +582,7 @@ class DataStore(Twin[_datastore.DataStore]):
 
     flush = writes(_datastore.DataStore.flush)
     sweep_objects = writes(_datastore.DataStore.sweep_objects)
+    sweep_nameless = writes(_datastore.DataStore.sweep_nameless)
     forget_class = writes(_datastore.DataStore.forget_class)
     load_refs = reads(_datastore.DataStore.load_refs)
     create_queue = writes(_datastore.DataStore.create_queue)

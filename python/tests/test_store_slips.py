@@ -510,3 +510,30 @@ def test_a_deleted_dataset_of_another_connection_is_told(tmp_path: Path) -> None
     for n, use in enumerate(uses):
         with pytest.raises(KeyError, match="deleted after this object was made"):
             pytest.fail(f"{n} gave {use()!r}")
+
+
+def test_what_was_written_while_it_was_deleted_is_swept(tmp_path: Path) -> None:
+    url = f"dir:{tmp_path / 'store'}"
+    store = fb.DataStore.connect(url, objects=tmp_path / "large", objects_over=10)
+    other = fb.DataStore.connect(url)
+    event = event_of(other)
+    run = event.run
+    kept = store.create_dataset("kept").create_run(1)
+    kept.store("x", bytes(100))
+    store.root.delete_dataset("a")
+    for label, value in [("x", 1), ("large", bytes(100))]:
+        event.store(label, value)  # as another process, it cannot know
+    run.create_subrun(9)
+    assert other.sweep_nameless() == 1
+    assert other.sweep_nameless() == 0
+    assert not event.products()
+    assert run.numbers() == []
+    assert kept.load("x") == bytes(100)
+    assert store.sweep_objects(age=0) == fb.Swept(used=1, deleted=0, deleted_bytes=0, young=0, strange=0)
+    event.store("x", 1)
+    store.close()
+    other.close()
+    program = "import sys; from femtobarn import _core; sys.exit(_core.cli_main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "store", "sweep", "--nameless", url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "what was left of 1 dataset without a name removed" in done.stdout

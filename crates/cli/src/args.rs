@@ -106,7 +106,7 @@ pub enum StoreAction {
     Rm(StoreRmArgs),
     /// Read everything in a store, and say what is damaged; exit code 1 if something is
     Verify(StoreVerifyArgs),
-    /// Delete objects beside a store that no product refers to, as crashes leave them
+    /// Delete objects beside a store that no product refers to, as crashes leave them, or what is left of deleted datasets
     Sweep(StoreSweepArgs),
     /// Say that the objects beside a store were moved to another place, with their names
     Moved(StoreMovedArgs),
@@ -173,6 +173,10 @@ pub struct StoreSweepArgs {
     /// Seconds that an object must have been there: younger ones may be about to be referred to
     #[arg(long, value_name = "SECONDS", default_value_t = 3600.0, value_parser = seconds)]
     pub age: f64,
+    /// Also remove what is left of datasets that have no name, as whoever wrote while others deleted them leaves it: looks
+    /// through the whole store. Not after servers of a cluster were lost: the names may be what is missing
+    #[arg(long)]
+    pub nameless: bool,
 }
 
 #[derive(Debug, Args)]

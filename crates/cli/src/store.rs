@@ -69,13 +69,28 @@ pub fn existing(store: &str) -> Result<DataStore, EventsError> {
 
 fn sweep(args: &StoreSweepArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
     let store = existing(&args.store)?;
+    let n_datasets = match args.nameless {
+        true => Some(store.sweep_nameless()?),
+        false => None,
+    };
+    if let (Some(n), false) = (n_datasets, json) {
+        let datasets = units::plural(n, "dataset");
+        writeln!(out, "what was left of {datasets} without a name removed")?;
+    }
     let Some(objects) = store.objects() else {
+        if let Some(n) = n_datasets {
+            if json {
+                out.json(&json!({"nameless_datasets": n}))?;
+            }
+            return Ok(code::FINE);
+        }
         let message = format!("{}: no large products are beside this store", store.url());
         return Err(Failure::new(code::USAGE, "usage", message));
     };
     let swept = store.sweep(Duration::from_secs_f64(args.age))?;
     if json {
         out.json(&json!({
+            "nameless_datasets": n_datasets,
             "objects": objects,
             "used": swept.n_used,
             "deleted": swept.n_deleted,

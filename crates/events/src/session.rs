@@ -1,6 +1,6 @@
 //! A backend as one has it open who may close it, while others have the same one.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::thread;
@@ -233,6 +233,10 @@ impl Backend for Session {
 
     fn clear(&self, parent: &Parent) -> Result<(), EventsError> {
         self.opened()?.0.clear(parent)
+    }
+
+    fn remove_nameless(&self) -> Result<BTreeSet<Uuid>, EventsError> {
+        self.opened()?.0.remove_nameless()
     }
 
     fn note(&self, key: &str, value: &[u8]) -> Result<Vec<u8>, EventsError> {

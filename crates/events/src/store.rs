@@ -135,6 +135,21 @@ impl DataStore {
         }
     }
 
+    /// Removes what is left of datasets that were deleted while others were writing to them, which nobody can find; gives of
+    /// how many there was something. In a Redis of which some servers have lost what they had, the names of datasets may be
+    /// what is lost: bring them back first.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be read or not be written, or objects could not be deleted, which sweeping does then.
+    pub fn sweep_nameless(&self) -> Result<u64, EventsError> {
+        let removed = self.session.remove_nameless()?;
+        for dataset in &removed {
+            self.delete_objects(&Parent::dataset(*dataset).descriptor())?;
+        }
+        Ok(removed.len() as u64)
+    }
+
     /// What keeps it.
     pub fn backend(&self) -> &dyn Backend {
         &*self.session

@@ -6,7 +6,7 @@
     reason = "these are tests"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -924,6 +924,9 @@ impl Backend for Delegate {
     }
     fn clear(&self, parent: &Parent) -> Result<(), EventsError> {
         self.0.backend().clear(parent)
+    }
+    fn remove_nameless(&self) -> Result<BTreeSet<Uuid>, EventsError> {
+        self.0.backend().remove_nameless()
     }
     fn note(&self, key: &str, value: &[u8]) -> Result<Vec<u8>, EventsError> {
         self.0.backend().note(key, value)

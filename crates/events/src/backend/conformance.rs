@@ -34,6 +34,7 @@ pub fn all(make: &dyn Fn() -> Arc<dyn Backend>) {
             "removal by name",
             a_name_is_removed_of_all_events_and_of_nothing_else,
         ),
+        ("nameless", what_has_no_name_is_removed),
         ("many", many_products_of_many_parents),
         ("any order", products_are_loaded_in_any_order),
         ("threads", threads_write_and_read_at_once),
@@ -727,6 +728,55 @@ fn a_name_is_removed_of_all_events_and_of_nothing_else(backend: &Arc<dyn Backend
         load(&**backend, a, &name("x"), &[0, 7]),
         [None, Some(b"again".to_vec())]
     );
+}
+
+fn what_has_no_name_is_removed(backend: &Arc<dyn Backend>) {
+    let [first, live, deleting, last] = [0, 3, 4, 255].map(|n| Uuid([n; 16]));
+    let fill = |dataset: Uuid| {
+        let parent = Parent::subrun(dataset, 1, 2);
+        store(&**backend, parent, 3, "x", b"x");
+        store(&**backend, Parent::run(dataset, 1), ABSENT, "x", b"x");
+        for (parent, number) in [
+            (Parent::dataset(dataset), 1),
+            (Parent::run(dataset, 1), 2),
+            (parent, 3),
+        ] {
+            create(&**backend, parent, &[number]);
+        }
+    };
+    backend.create_dataset(&path("a/b"), live).unwrap();
+    let entry = backend.create_dataset(&path("c"), deleting).unwrap();
+    backend
+        .replace_dataset(&path("c"), entry, Some(DataSetEntry::deleting(deleting)))
+        .unwrap();
+    [live, deleting].into_iter().for_each(fill);
+    assert!(backend.remove_nameless().unwrap().is_empty());
+    [first, last].into_iter().for_each(fill);
+    // Not all that whoever deletes finds was there when it looked.
+    let late = Uuid([7; 16]);
+    create(&**backend, Parent::subrun(late, 1, 2), &[3]);
+    let only_product = Uuid([8; 16]);
+    store(&**backend, Parent::dataset(only_product), ABSENT, "y", b"");
+
+    let removed = backend.remove_nameless().unwrap();
+    assert!(removed.iter().eq([first, late, only_product, last].iter()));
+    assert!(backend.remove_nameless().unwrap().is_empty());
+    for dataset in [first, late, live, deleting, last] {
+        let stays = [live, deleting].contains(&dataset);
+        let parent = Parent::subrun(dataset, 1, 2);
+        let found = load(&**backend, parent, &name("x"), &[3]).remove(0);
+        assert_eq!(found.is_some(), stays);
+        assert_eq!(!numbers(&**backend, parent, 0, 9).is_empty(), stays);
+        let runs = numbers(&**backend, Parent::dataset(dataset), 0, 9);
+        assert_eq!(!runs.is_empty(), stays);
+    }
+    let products = load(
+        &**backend,
+        Parent::dataset(only_product),
+        &name("y"),
+        &[ABSENT],
+    );
+    assert_eq!(products, [None]);
 }
 
 fn many_products_of_many_parents(backend: &Arc<dyn Backend>) {

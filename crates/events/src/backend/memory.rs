@@ -1,6 +1,6 @@
 //! `memory:`: sorted maps, shared by the threads of one process.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
@@ -309,6 +309,24 @@ impl Backend for MemoryBackend {
         shard.products.remove(parent);
         shard.children.remove(parent);
         Ok(())
+    }
+
+    fn remove_nameless(&self) -> Result<BTreeSet<Uuid>, EventsError> {
+        // As long as this is held, no dataset gets a name.
+        let datasets = self.datasets.read().map_err(|_| self.poisoned())?;
+        let named: HashSet<Uuid> = datasets.values().map(|entry| entry.uuid).collect();
+        let mut removed = BTreeSet::new();
+        let mut stays = |parent: &Parent| {
+            let is_named = named.contains(&parent.dataset);
+            removed.extend((!is_named).then_some(parent.dataset));
+            is_named
+        };
+        for shard in &self.shards {
+            let mut shard = shard.write().map_err(|_| self.poisoned())?;
+            shard.children.retain(|parent, _| stays(parent));
+            shard.products.retain(|parent, _| stays(parent));
+        }
+        Ok(removed)
     }
 
     fn note(&self, key: &str, value: &[u8]) -> Result<Vec<u8>, EventsError> {

@@ -13,6 +13,7 @@ pub use memory::MemoryBackend;
 pub use redis::{RedisBackend, Refusal, fuzz};
 pub(crate) use redis::{local_parts, settings as redis_settings};
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -188,6 +189,10 @@ pub trait Backend: Send + Sync + Debug {
 
     /// Removes all products that are placed by a container, and all its children.
     fn clear(&self, parent: &Parent) -> Result<(), EventsError>;
+
+    /// Removes containers and products of all datasets to which no name leads, not even that of one that is being deleted;
+    /// gives which these were. Datasets have names before anything is in them.
+    fn remove_nameless(&self) -> Result<BTreeSet<Uuid>, EventsError>;
 
     /// Notes something about the store as a whole, such as how a type is stored; says what is noted now, which is what was
     /// there before, if there was something.

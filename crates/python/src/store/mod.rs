@@ -210,6 +210,11 @@ impl Store {
         ))
     }
 
+    /// Removes what is left of datasets without a name; gives of how many there was something.
+    fn sweep_nameless(&self, py: Python<'_>) -> PyResult<u64> {
+        detached(py, || self.store.sweep_nameless())
+    }
+
     #[getter]
     fn is_durable(&self) -> bool {
         self.store.backend().is_durable()

@@ -18,7 +18,7 @@ mod together;
 mod walk;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::{Bound, Deref};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -228,6 +228,39 @@ fn remove_those(
         }
     }
     Ok(n)
+}
+
+/// The datasets of which something is kept, and to which no name leads; none if where a name leads is damaged.
+fn nameless(
+    tables: &Tables,
+    txn: &RoTxn<'_, WithoutTls>,
+) -> Result<Option<BTreeSet<Uuid>>, heed::Error> {
+    let mut named = HashSet::new();
+    for entry in tables.datasets.iter(txn)? {
+        let Some(entry) = DataSetEntry::from_bytes(entry?.1) else {
+            return Ok(None);
+        };
+        named.insert(entry.uuid);
+    }
+    let mut found = BTreeSet::new();
+    for table in tables.by_dataset() {
+        let mut from = Some([0; 16]);
+        while let Some(start) = from {
+            let range = (Bound::Included(&start[..]), Bound::Unbounded);
+            let key = table.range(txn, &range)?.next().transpose()?;
+            let Some(uuid) = key.and_then(|(key, _)| key.first_chunk::<16>()) else {
+                break;
+            };
+            if !named.contains(&Uuid(*uuid)) {
+                found.insert(Uuid(*uuid));
+            }
+            // to the next dataset
+            from = u128::from_be_bytes(*uuid)
+                .checked_add(1)
+                .map(u128::to_be_bytes);
+        }
+    }
+    Ok(Some(found))
 }
 
 impl Backend for DirBackend {
@@ -520,6 +553,22 @@ impl Backend for DirBackend {
             remove_below(products, txn, &parent.to_bytes())?;
             remove_below(table, txn, &prefix)
         })
+    }
+
+    fn remove_nameless(&self) -> Result<BTreeSet<Uuid>, EventsError> {
+        let tables = &self.tables;
+        let removed = self.change("remove what is left of deleted datasets", |txn| {
+            let Some(removed) = nameless(tables, txn)? else {
+                return Ok(None);
+            };
+            for uuid in &removed {
+                for table in tables.by_dataset() {
+                    remove_below(table, txn, &uuid.0)?;
+                }
+            }
+            Ok(Some(removed))
+        })?;
+        removed.ok_or_else(|| self.bad_key("datasets", b"of a value that is no UUID"))
     }
 
     fn note(&self, key: &str, value: &[u8]) -> Result<Vec<u8>, EventsError> {

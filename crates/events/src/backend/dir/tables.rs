@@ -59,6 +59,11 @@ impl Tables {
         })
     }
 
+    /// Those whose keys begin with the UUID of a dataset.
+    pub fn by_dataset(&self) -> [Table; 4] {
+        [self.runs, self.subruns, self.events, self.products]
+    }
+
     /// The table of a container's children, and what their keys begin with.
     pub fn children(&self, parent: &Parent) -> (Table, Vec<u8>) {
         let (table, length) = match parent.item_type() {

@@ -55,7 +55,7 @@ impl Persistence {
 
 impl RedisBackend {
     /// One slot of each master.
-    fn slots(&self) -> Vec<u16> {
+    pub(super) fn slots(&self) -> Vec<u16> {
         let topology = self.nodes.topology();
         let mut slots = vec![None; topology.masters.len()];
         for slot in 0..super::keys::N_SLOTS {

@@ -3,7 +3,7 @@
 //! A parent's key is its hash tag, in hexadecimal since a tag ends at the first brace: its children, the names of its
 //! products and the products are in one slot.
 
-use crate::{Parent, ProductName};
+use crate::{Descriptor, Parent, ProductName};
 
 /// The version of the layout, as the store notes it.
 pub const LAYOUT: &[u8] = b"1";
@@ -53,6 +53,21 @@ impl ParentKeys {
     pub fn products_named(&self, name: &[u8]) -> Vec<u8> {
         [&self.stem, b"p".as_slice(), name].concat()
     }
+}
+
+/// The parent that a key is of; none if it is no key of a parent.
+pub fn parent_of(prefix: &str, key: &[u8]) -> Option<Parent> {
+    let rest = key.strip_prefix(prefix.as_bytes())?.strip_prefix(b"{")?;
+    let (tag, rest) = rest.split_at_checked(2 * Parent::LENGTH)?;
+    let is_own = matches!(rest, [b'}', b'c' | b'n'] | [b'}', b'p', ..]);
+    let mut bytes = Vec::with_capacity(Descriptor::LENGTH);
+    for pair in tag.as_chunks::<2>().0 {
+        let digits = std::str::from_utf8(pair).ok()?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+    }
+    bytes.resize(Descriptor::LENGTH, 0xff);
+    let parent = Descriptor::from_bytes(&bytes)?.placed_by();
+    is_own.then_some(parent)
 }
 
 /// A key that belongs to the store as a whole, or to one of its queues: its tag is what it is.
@@ -146,6 +161,12 @@ mod tests {
             (keys.products(&name), "pa}b#T"),
         ] {
             assert_eq!(key, format!("{tag}{end}").as_bytes());
+            let parent = Parent::run(Uuid([0x7d; 16]), 0x7b);
+            assert_eq!(parent_of("x:", &key), Some(parent));
+            assert_eq!(parent_of("", &key), None);
+        }
+        for other in [Tagged::notes("x:").key("h"), format!("{tag}x").into_bytes()] {
+            assert_eq!(parent_of("x:", &other), None);
         }
         let queue = Tagged::queue("", "a}");
         assert_eq!(queue.key("v"), b"{queue:617d}v");

@@ -20,6 +20,7 @@ mod flush;
 pub mod fuzz;
 mod keys;
 mod lane;
+mod nameless;
 mod nodes;
 mod queues;
 mod read;
@@ -40,7 +41,7 @@ pub(crate) mod local_parts {
     pub use super::wire::{Connection, Trouble};
 }
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, RwLock};
 
 use crate::{
@@ -524,6 +525,11 @@ impl Backend for RedisBackend {
             self.change("remove a container's contents", &orders)?;
         }
         Ok(())
+    }
+
+    fn remove_nameless(&self) -> Result<BTreeSet<Uuid>, EventsError> {
+        self.may_write("remove what is left of deleted datasets")?;
+        self.remove_unnamed()
     }
 
     fn note(&self, key: &str, value: &[u8]) -> Result<Vec<u8>, EventsError> {

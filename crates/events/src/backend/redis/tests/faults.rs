@@ -392,6 +392,25 @@ fn what_others_have_left_in_the_store_is_an_error() {
     assert_eq!(error.unwrap_err().kind(), "not-in-store");
 }
 
+/// Whoever deletes removes the names of products last, and another may bring one before that and its product after it.
+#[test]
+fn a_product_whose_name_is_gone_is_removed_with_what_has_no_dataset() {
+    let Some(servers) = start("redis") else {
+        return;
+    };
+    let store = RedisBackend::connect(&format!("{}?prefix=a*:", url(servers.port))).unwrap();
+    let other = RedisBackend::connect(&format!("{}?prefix=aa:", url(servers.port))).unwrap();
+    for store in [&store, &other] {
+        store.write(&batch(0..3, b"x")).unwrap();
+    }
+    let names = String::from_utf8(store.keys(&parent()).names()).unwrap();
+    assert_eq!(tell(servers.port, &["DEL", &names]), "1");
+    let removed = store.remove_nameless().unwrap();
+    assert!(removed.iter().eq([parent().dataset].iter()));
+    assert_eq!(tell(servers.port, &["KEYS", "a[*]:*"]), "a*:{store}h");
+    assert!(load(&other, 1).unwrap().is_some());
+}
+
 #[test]
 fn what_is_there_is_kept_and_named_also_with_replicas() {
     let Some(servers) = start("redis") else {
