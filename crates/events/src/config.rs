@@ -103,6 +103,14 @@ impl Config {
         self.objects_over
     }
 
+    /// The URL of the store, if it is not in a Redis.
+    pub(crate) fn url(&self) -> Option<&str> {
+        match &self.place {
+            Place::Url(url) => Some(url),
+            Place::Redis(_) => None,
+        }
+    }
+
     /// Connects to what keeps the store, in a mode if one is wanted.
     /// Fails if it is not there.
     pub(crate) fn check_there(self) -> Result<(), EventsError> {

@@ -97,6 +97,13 @@ pub(crate) fn is_config(store: &str) -> bool {
     store.ends_with(".json") && !store.contains("://") && !store.starts_with("dir:")
 }
 
+/// Whether connecting to a store, which is no configuration, would make a folder for it.
+pub(crate) fn is_new_folder(store: &str) -> bool {
+    let rest = store.strip_prefix("dir:");
+    let found = rest.and_then(|rest| folder(store, rest).ok());
+    found.is_some_and(|(path, mode)| mode == Mode::Append && !Path::new(path).exists())
+}
+
 fn named(store: &str) -> Arc<MemoryBackend> {
     let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
     let there = named.entry(store.into());

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::connect::{self, is_config};
-use crate::objects::{Beside, visit_inline};
+use crate::connect::{self, is_config, is_new_folder};
+use crate::objects::{Beside, check_free, visit_inline};
 use crate::{
     Backend, Batch, Config, DataSet, DataSetPath, Descriptor, EventsError, Mode, ObjectOptions,
     Overwrite, Parent, ProductId, ProductName, Session, Swept, Uuid, Wanted, Written,
@@ -70,6 +70,9 @@ impl DataStore {
 
     fn open(store: &str, options: ObjectOptions, mode: Option<Mode>) -> Result<Self, EventsError> {
         if !is_config(store) {
+            if mode.is_none() && is_new_folder(store) {
+                check_free(store, &options)?;
+            }
             return Self::with_objects(connect::open(store, mode)?, options);
         }
         let config = Config::read(Path::new(store))?;
@@ -78,6 +81,12 @@ impl DataStore {
             over: options.over.or_else(|| config.objects_over()),
             ..options
         };
+        if let Some(url) = config
+            .url()
+            .filter(|url| mode.is_none() && is_new_folder(url))
+        {
+            check_free(url, &options)?;
+        }
         Self::with_objects(config.connect(mode)?, options)
     }
 

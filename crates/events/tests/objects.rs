@@ -991,6 +991,29 @@ fn a_place_that_is_gone_is_not_made_anew() {
     assert_eq!(files(&base).len(), 1);
 }
 
+/// A folder was left with an empty store in it, which the next try took for one that has its large products in itself.
+#[test]
+fn a_store_whose_place_is_another_s_is_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().join("objects");
+    let url = |name: &str| format!("dir:{}", folder.path().join(name).display());
+    let options = || options(base.to_str().unwrap());
+    let first = DataStore::connect(&url("first"), options()).unwrap();
+    let config = folder.path().join("config.json");
+    let text = format!(r#"{{"url": "dir:second", "objects": {base:?}}}"#);
+    fs::write(&config, text).unwrap();
+    for (store, options) in [
+        (url("second"), options()),
+        (config.display().to_string(), ObjectOptions::default()),
+    ] {
+        let error = DataStore::connect(&store, options).unwrap_err();
+        assert_eq!(error.kind(), "objects-of-others", "{error}");
+        assert!(error.to_string().contains(&url("first")), "{error}");
+        assert!(!folder.path().join("second").exists());
+    }
+    drop(first);
+}
+
 /// Stores in memory swept each other's objects, and those of others.
 #[test]
 fn stores_in_memory_have_folders_of_their_own() {

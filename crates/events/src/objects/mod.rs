@@ -399,6 +399,19 @@ fn check_place(url: &str, given: Option<&str>, base: &str) -> Result<(), EventsE
     })
 }
 
+/// Fails if a place that is said for a store that is still to be made is another store's, so that none is made for nothing.
+///
+/// # Errors
+///
+/// [`EventsError::OthersObjects`] if it is, and if the place makes no sense.
+pub fn check_free(url: &str, options: &ObjectOptions) -> Result<(), EventsError> {
+    let Some(base) = &options.base else {
+        return Ok(());
+    };
+    let base = ObjectFolder::plain(base).map_err(|error| wrong(url, &error))?;
+    owner::check_free(&folder(url, &base, options.settings.clone())?, url)
+}
+
 /// Notes that all objects of a store are at another place now, to which somebody has moved them with their names; or that it
 /// is the store to which those of the same place belong. Gives where they were.
 ///

@@ -90,11 +90,25 @@ pub fn claim(folder: &ObjectFolder, backend: &dyn Backend) -> Result<(), EventsE
     };
     match Owner::read(&found) {
         Some(owner) if owner.is(&own) => backend.note(MARKED, b"").map(drop),
-        owner => Err(EventsError::OthersObjects {
-            url: backend.url().into(),
-            place: folder.url().into(),
-            owner: owner.map_or_else(|| "that nobody can tell".into(), |owner| owner.url),
-        }),
+        owner => Err(others(folder, backend.url(), owner)),
+    }
+}
+
+/// Fails if a place is known to be somebody's.
+pub fn check_free(folder: &ObjectFolder, url: &str) -> Result<(), EventsError> {
+    match folder.get_small(MARKER) {
+        Ok(Some(found)) => Err(others(folder, url, Owner::read(&found))),
+        // One that cannot be reached may never be needed.
+        Ok(None) | Err(_) => Ok(()),
+    }
+}
+
+/// The error that a place is another store's.
+fn others(folder: &ObjectFolder, url: &str, owner: Option<Owner>) -> EventsError {
+    EventsError::OthersObjects {
+        url: url.into(),
+        place: folder.url().into(),
+        owner: owner.map_or_else(|| "that nobody can tell".into(), |owner| owner.url),
     }
 }
 
