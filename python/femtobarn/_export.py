@@ -240,6 +240,9 @@ def _place(path: str | os.PathLike[str], overwrite: bool) -> str:
     suffix = Path(_core.public_url(place)).suffix.lower()
     if suffix in _OTHERS:
         raise UsageError(f"{place!r} would be a ROOT file: call it .root, and not {suffix}")
+    if not _core.is_remote(place) and Path(place.removeprefix("file://")).is_dir():
+        inside = Path(place.removeprefix("file://")) / "events.root"
+        raise UsageError(f"{place} is a folder: give the file that is to be written, as '{inside}'")
     if not overwrite and not _core.is_remote(place) and os.path.lexists(place.removeprefix("file://")):
         raise FileError(
             f"{place} is there already: overwrite=True, or -f in the shell, replaces it", kind="create-failed"

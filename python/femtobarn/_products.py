@@ -55,7 +55,7 @@ from femtobarn._product_types import (
 )
 from femtobarn._ptr import PTR, Ptr, note_ptr
 from femtobarn._to_nodes import to_batches, to_list
-from femtobarn.errors import FormatError, UsageError
+from femtobarn.errors import ChecksumError, FormatError, UsageError
 
 if TYPE_CHECKING:
     from femtobarn._core import Batch, Batches, Store
@@ -433,6 +433,8 @@ def reading(names: Iterable[tuple[str, str]]) -> Iterator[None]:
             )
     try:
         yield
+    except ChecksumError:
+        raise  # it is not what was stored, whoever has
     except FormatError as error:
         others = [label for label, kind in names if kind.removeprefix("std::vector<").removesuffix(">") not in DTYPES]
         if not others:

@@ -772,6 +772,9 @@ def test_large_products_lie_beside_the_store(tmp_path: Path, redis: Any) -> None
             dataset[1][1][3].load("image")
         assert raised.value.kind == "product-damaged"
         assert str(damaged) in str(raised.value)
+        with pytest.raises(fb.ChecksumError, match=r"run 1, subrun 1, event 3 .*checksum") as raised:
+            dataset.arrays("image", runs=1)
+        assert "Boost" not in str(raised.value)
         damaged.unlink()
         with pytest.raises(fb.FormatError, match="cannot be loaded from the object") as raised:
             dataset.arrays("image", runs=1)

@@ -223,3 +223,12 @@ def test_names_of_other_places_lead_to_the_functions():
     for name, meant in [("join", "join_columns"), ("hadd", "merge")]:
         with pytest.raises(AttributeError, match=f"no attribute '{name}'; did you mean '{meant}'"):
             getattr(fb, name)
+
+
+def test_the_guide_lists_every_error() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guides" / "errors.md").read_text()
+    given = [getattr(fb, name) for name in fb.__all__]
+    errors = {one for one in given if isinstance(one, type) and issubclass(one, fb.FemtobarnError)}
+    assert len(errors) > 10
+    for error in errors - {fb.FemtobarnError}:
+        assert f"| `{error.__name__}` |" in guide

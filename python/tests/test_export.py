@@ -285,6 +285,8 @@ def test_only_root_files_are_made(dataset: fb.DataSet, tmp_path: Path) -> None:
     dataset.create_run(1).create_subrun(1).create_event(1).store("x", 1.5)
     with pytest.raises(fb.UsageError, match=r"would be a ROOT file: call it \.root, and not \.txt"):
         fb.export(dataset, tmp_path / "m.txt")
+    with pytest.raises(fb.UsageError, match=r"is a folder: give the file that is to be written, as '.*/events.root'"):
+        fb.export(dataset, tmp_path, overwrite=True)
     fb.export(dataset, tmp_path / "m.v2")
     with pytest.raises(fb.FileError, match="overwrite=True, or -f in the shell, replaces it"):
         fb.export(dataset, tmp_path / "m.v2")

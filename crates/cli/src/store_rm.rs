@@ -31,7 +31,7 @@ pub fn run(args: &StoreRmArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
         return of_events(&item, label, &what, json, out);
     }
     if let Some(label) = &args.product {
-        let names = delete_products(&item, label)?;
+        let names = delete_products(&item, &what, label)?;
         store.flush()?;
         match json {
             true => {
@@ -147,14 +147,14 @@ fn look_at_datasets(dataset: &DataSet, survey: &mut Survey) -> Result<u64, Event
 }
 
 /// Deletes the products of a label; gives their names.
-fn delete_products(item: &Item, label: &str) -> Result<Vec<String>, EventsError> {
+fn delete_products(item: &Item, shown: &str, label: &str) -> Result<Vec<String>, EventsError> {
     let names = item.names(Some(label))?;
     if names.is_empty() {
         let known = item.names(None)?;
         let known: Vec<_> = known.iter().map(|name| name.label()).collect();
         return Err(EventsError::NotFound {
             url: item.datastore().url().into(),
-            what: format!("product {label:?} of {}", item.descriptor()),
+            what: format!("product {label:?} of {shown}"),
             hint: match (known.is_empty(), item.item_type()) {
                 (false, _) => format!("; it has {}", known.join(", ")),
                 (true, ItemType::Event) => "; it has none".into(),

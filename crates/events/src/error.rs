@@ -198,6 +198,11 @@ impl EventsError {
         }
     }
 
+    /// Whether bytes are not those that were stored, as their checksum says.
+    pub fn is_checksum(&self) -> bool {
+        matches!(self, Self::Damaged { expected, .. } if expected.starts_with("checksum"))
+    }
+
     /// An error of the engine, by what was being done.
     pub(crate) fn engine(
         url: &str,

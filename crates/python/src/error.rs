@@ -110,6 +110,7 @@ pub fn events_to_python(error: EventsError) -> PyErr {
         EventsError::Object { .. }
         | EventsError::Objects { .. }
         | EventsError::ObjectsGone { .. } => "FileError",
+        damaged if damaged.is_checksum() => "ChecksumError",
         EventsError::Layout { .. } | EventsError::Damaged { .. } | EventsError::Key { .. } => {
             "FormatError"
         }
