@@ -27,7 +27,7 @@ from femtobarn._threads import check_wanted
 from femtobarn._twins import instead
 from femtobarn._work import Failure, NTupleWork, Outcome, Piece, StoreWork, Task, Work, failure
 from femtobarn._workers import FuturesPool, MpiPool, Pool, ProcessPool, ThreadPool, WorkerDiedError, serve_mpi
-from femtobarn.errors import FemtobarnError, UsageError
+from femtobarn.errors import FemtobarnError, KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from femtobarn._output import Path as PathLike
@@ -143,6 +143,8 @@ def process(
     ------
     ProcessError
         If the function fails; it names the event.
+    KeyNotFoundError
+        If the dataset, run or subrun is not there, as it was deleted.
     WorkerDiedError
         If processes die three times over the same events.
 
@@ -245,6 +247,8 @@ def _functions(task: Task) -> dict[str, str]:
 
 def _work(source: Any, preload: Any) -> Work:
     if isinstance(source, _Holder):
+        if not source.exists():
+            raise KeyNotFoundError(f"{source._store.url}: {source} is not there: it was deleted, or not written yet")
         return StoreWork(source, listed(preload))
     if isinstance(source, NTuple):
         return NTupleWork(source, (preload,) if isinstance(preload, str) else tuple(preload))

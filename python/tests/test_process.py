@@ -766,6 +766,24 @@ def test_wrong_usage_is_told(dataset: fb.DataSet) -> None:
         process(dataset, number, preload=["m"])
 
 
+def test_what_was_deleted_is_no_work_without_events(store: fb.DataStore) -> None:
+    # It was done, with 0 events.
+    dataset = store.root.create_dataset("a/b")
+    run = dataset.create_run(1)
+    subrun = run.create_subrun(1)
+    subrun.create_event(1)
+    deleted = run.create_subrun(2)
+    deleted.delete()
+    assert process(dataset, len, preload=[], by="batch").value == [1]
+    with pytest.raises(fb.KeyNotFoundError, match=r"run 1, subrun 2.* is not there: it was deleted"):
+        process(deleted, number)
+    store["a"].delete()
+    for source in (dataset, run, subrun):
+        with pytest.raises(KeyError, match="is not there: it was deleted"):
+            process(source, number, preload=[])
+    assert process(store.root, number, preload=[]).n_events == 0
+
+
 def test_other_processes_read_what_this_one_may_write(tmp_path: Path) -> None:
     dataset = fb.DataStore.connect(f"dir:{tmp_path / 'store'}").root.create_dataset("a")
     subrun = dataset.create_run(1).create_subrun(1)
