@@ -204,7 +204,7 @@ def convert(
     kind : str
         What the files in a folder are: "root", "parquet" or "arrow".
     progress : bool, optional
-        Whether a bar is shown; by default only on a terminal and in a notebook.
+        Whether a bar is shown; by default on a terminal and in a notebook. True shows lines now and then elsewhere.
     storage_options : dict, optional
         Settings of how servers are asked, for inputs and output, as for `open`.
 

@@ -163,7 +163,7 @@ def export(
     threads : int, optional
         Number of threads that encode and compress.
     progress : bool, optional
-        Whether a bar is shown; by default only on a terminal and in a notebook.
+        Whether a bar is shown; by default on a terminal and in a notebook. True shows lines now and then elsewhere.
     storage_options : dict, optional
         Settings of how the server is asked, as for `open`.
 

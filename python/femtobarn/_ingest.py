@@ -183,7 +183,7 @@ def ingest(
         Processes that read; by default as many as there are processors, and of less than 64 MiB this one. One process
         writes: this one.
     progress : bool, optional
-        Whether a bar is shown; by default on a terminal and in a notebook.
+        Whether a bar is shown; by default on a terminal and in a notebook. True shows lines now and then elsewhere.
     storage_options : dict, optional
         Settings of how servers are asked, as for `open`.
 

@@ -151,7 +151,7 @@ def merge(
     threads : int, optional
         Number of threads; by default the variable FEMTOBARN_THREADS, or else all cores.
     progress : bool, optional
-        Whether a bar is shown; by default only on a terminal and in a notebook.
+        Whether a bar is shown; by default on a terminal and in a notebook. True shows lines now and then elsewhere.
     storage_options : dict, optional
         Settings of how servers are asked, for inputs and output, as for `open`.
 

@@ -126,7 +126,7 @@ def process(
         Puts two results together. It is called in the order of the events, so that sums of floats are the same however
         many workers there are.
     progress : bool, optional
-        Whether a bar is shown; by default on a terminal and in a notebook.
+        Whether a bar is shown; by default on a terminal and in a notebook. True shows lines now and then elsewhere.
     checkpoint : str or path, optional
         A file that notes what is done, every few seconds; called again with the same arguments, `process` goes on
         there, and with others it is an error. It is removed at the end. It is pickled: it must come from nobody else.

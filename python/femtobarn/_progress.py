@@ -1,4 +1,4 @@
-"""Progress bars for long reads: rich on a terminal, tqdm in a notebook, otherwise nothing.
+"""Progress bars for long reads: rich on a terminal, tqdm in a notebook, elsewhere lines, if asked for.
 
 A bar appears only once a read has lasted a while, is gone when the read ends, and never makes it fail.
 """
@@ -12,16 +12,20 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from femtobarn._repr import format_bytes
+
 if TYPE_CHECKING:
     from types import TracebackType
 
 __all__ = ["Progress"]
 
 _PATIENCE = 0.7  # seconds before a bar appears
+_EVERY = 10.0  # seconds between lines
 _OFF = frozenset({"0", "off", "no", "false"})
 
 
 class _Bar(Protocol):
+    def __init__(self, description: str, unit: str) -> None: ...
     def update(self, done: int, total: int | None) -> None: ...
     def close(self) -> None: ...
 
@@ -34,7 +38,8 @@ class Progress:
     description : str
         What is being done, as "reading Events".
     enabled : bool or None
-        None: on a terminal and in a notebook, unless the variable FEMTOBARN_PROGRESS is 0.
+        None: on a terminal and in a notebook, unless the variable FEMTOBARN_PROGRESS is 0. True: also
+        elsewhere, as lines.
     unit : str
         What is counted: "B" for bytes, or another word.
     """
@@ -72,8 +77,8 @@ class Progress:
             if self._bar is None:
                 if time.monotonic() - self._since < _PATIENCE or (total is not None and done >= total):
                     return
-                bar = _RichBar if self._kind == "rich" else _TqdmBar
-                self._bar = bar(self._description, self._unit)
+                bars: dict[str, type[_Bar]] = {"rich": _RichBar, "tqdm": _TqdmBar, "lines": _Lines}
+                self._bar = bars[self._kind](self._description, self._unit)
             self._bar.update(done, total)
         except Exception:  # a bar that cannot be drawn is no reason to stop reading
             self._kind = None
@@ -121,6 +126,31 @@ class _TqdmBar:
         self._bar.close()
 
 
+class _Lines:
+    """Lines for a log: one at once, one now and then, and how far it came."""
+
+    def __init__(self, description: str, unit: str) -> None:
+        self._description, self._unit = description, unit
+        self._due = time.monotonic()
+        self._last: tuple[int, int | None] | None = None  # not told yet
+
+    def update(self, done: int, total: int | None) -> None:
+        self._last = done, total
+        if time.monotonic() >= self._due:
+            self._due = time.monotonic() + _EVERY
+            self.close()
+
+    def close(self) -> None:
+        if self._last is not None:
+            done, total = (None if n is None else self._amount(n) for n in self._last)
+            sys.stderr.write(f"{self._description}: {done}{'' if total is None else f' of {total}'}\n")
+            sys.stderr.flush()
+        self._last = None
+
+    def _amount(self, n: int) -> str:
+        return format_bytes(n) if self._unit == "B" else f"{n:,} {self._unit}"
+
+
 def _kind(enabled: bool | None) -> str | None:
     if enabled is None:
         enabled = os.environ.get("FEMTOBARN_PROGRESS", "").strip().lower() not in _OFF
@@ -131,7 +161,9 @@ def _kind(enabled: bool | None) -> str | None:
         return _first_installed("rich", "tqdm") if _on_terminal() else None
     if not enabled:
         return None
-    return _first_installed("tqdm") if _in_notebook() else _first_installed("rich", "tqdm")
+    if _in_notebook():
+        return _first_installed("tqdm") or "lines"
+    return (_first_installed("rich", "tqdm") if _on_terminal() else None) or "lines"
 
 
 def _first_installed(*modules: str) -> str | None:

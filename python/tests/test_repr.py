@@ -180,6 +180,19 @@ def test_a_terminal_gets_a_bar_that_goes_away(bars, monkeypatch):
     assert [(bar.description, bar.updates, bar.closed) for bar in bars] == [("reading", [(1, 10), (5, 10)], True)]
 
 
+def test_a_log_gets_lines_if_they_are_asked_for(bars, monkeypatch):
+    """It got one empty line."""
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    with Progress("processing a", True, "events") as progress:
+        for n in (1000, 2000, 3000):
+            progress.tick(n, None)
+    with Progress("reading b", True) as progress:
+        progress.tick(1_000_000, 10_000_000)
+    assert bars == []
+    assert log.getvalue() == "processing a: 1,000 events\nprocessing a: 3,000 events\nreading b: 1.00 MB of 10.0 MB\n"
+
+
 def test_a_short_read_gets_no_bar(bars, monkeypatch):
     monkeypatch.setattr(_progress, "_PATIENCE", 60.0)
     with Progress("reading", True) as progress:
@@ -205,6 +218,8 @@ def test_a_notebook_gets_a_bar(bars, monkeypatch):
 
 
 def test_a_bar_that_fails_does_not_stop_the_read(bars, monkeypatch):
+    monkeypatch.setattr(_progress, "_on_terminal", lambda: True)
+
     def fail(self, done, total):
         raise RuntimeError("the terminal is gone")
 
@@ -234,7 +249,8 @@ def test_real_bars_work(kind, unit, need, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_processing_shows_how_many_events_are_done(bars):
+def test_processing_shows_how_many_events_are_done(bars, monkeypatch):
+    monkeypatch.setattr(_progress, "_on_terminal", lambda: True)
     store = fb.DataStore.connect("memory:")
     dataset = store.root.create_dataset("a")
     with store.write_batch() as batch:
