@@ -242,8 +242,8 @@ class Prefetcher:
         Raises
         ------
         KeyNotFoundError
-            If no event has one of the products, of the type if one was given, or if it is a dataset that was deleted; while they
-            are iterated over.
+            If no event has one of the products, of the type if one was given, or if it is a dataset that was deleted;
+            while they are iterated over.
         """
         if not isinstance(container, _Holder):
             raise UsageError(

@@ -19,7 +19,7 @@ use crate::{
 
 /// Runs all of them; `make` gives a new, empty store each time.
 pub fn all(make: &dyn Fn() -> Arc<dyn Backend>) {
-    let tests: [(&str, Test); 17] = [
+    let tests: [(&str, Test); 18] = [
         ("datasets", datasets_are_there_once_and_in_order),
         ("deletion", a_name_leads_where_it_was_expected_to),
         ("resumption", a_dataset_that_is_being_deleted_is_not_there),
