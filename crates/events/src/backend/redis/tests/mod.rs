@@ -149,7 +149,7 @@ fn a_cluster_with_tls_does_what_backends_promise() {
 
 /// What a user needs, as the guide says.
 const RIGHTS: &str = "~lhc:* +ping +info +wait +waitaof +cluster|slots +asking +hset +hsetnx +hget +hmget +hdel +hlen +hexists \
-    +hincrby +zadd +zrem +zrange +zmscore +sadd +smembers +unlink +eval +time +scan +hvals";
+    +hincrby +zadd +zrem +zrange +zmscore +sadd +smembers +unlink +eval +time +scan +hvals +hkeys";
 
 #[test]
 fn a_user_with_few_rights_can_do_all() {
