@@ -424,6 +424,16 @@ bool fb_store_note(const fb_store *store,
 // What was noted, or NULL.
 bool fb_store_noted(const fb_store *store, fb_text key, fb_value **noted, fb_error **error);
 
+// For how many milliseconds what was noted of a class need not be looked up again: nobody gives it other members so soon
+// after it was forgotten.
+uint64_t fb_classes_known_for(void);
+
+// Forgets the members of a class that no product has any more, so that it can be noted with others. Takes some seconds:
+// so long, other programs take the class for what it was.
+bool fb_store_forget_class(const fb_store *store,
+                           fb_text name,
+                           fb_error **error);
+
 // The bytes of a value.
 fb_bytes fb_value_bytes(const fb_value *value);
 

@@ -6,7 +6,10 @@
 #include <femtobarn/descriptor.hpp>
 #include <femtobarn/value.hpp>
 
+#include <time.h>
+
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -46,26 +49,80 @@ inline std::optional<std::string> taken(fb_value *value) {
     return std::string(view(fb_value_bytes(value)));
 }
 
+/// Milliseconds of a clock that never goes back, as coarse as it may be: it is asked for each product.
+inline std::int64_t milliseconds() {
+#ifdef CLOCK_MONOTONIC_COARSE
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
+#else
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+#endif
+}
+
+/// The types of which one store's notes are known. All are forgotten together, some seconds after the first
+/// was looked up, since others may have the store forget a class and give its name to another.
+class KnownTypes {
+public:
+    KnownTypes() = default;
+    KnownTypes(const KnownTypes &) = delete;
+    KnownTypes &operator=(const KnownTypes &) = delete;
+
+    /// Does something for a type unless it was done. `last` is what was known when it was known last: most
+    /// products go where the last one of their type went.
+    template <class Type, class Do>
+    void once(std::atomic<std::uint64_t> &last, Do &&does) {
+        // In this order: if the time is a new one, so is the number.
+        if (milliseconds() < m_until.load(std::memory_order_acquire) &&
+            last.load(std::memory_order_relaxed) == m_id.load(std::memory_order_relaxed)) {
+            return;
+        }
+        const std::lock_guard<std::mutex> lock(m_mutex);
+        const std::int64_t now = milliseconds();
+        if (now >= m_until.load(std::memory_order_relaxed)) {
+            forget(now + static_cast<std::int64_t>(fb_classes_known_for()));
+        }
+        if (!m_types.count(typeid(Type))) {
+            does();
+            m_types.insert(typeid(Type));
+        }
+        last.store(m_id.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    }
+
+    /// Has all looked up again.
+    void clear() {
+        const std::lock_guard<std::mutex> lock(m_mutex);
+        forget(0);
+    }
+
+private:
+    void forget(std::int64_t until) {
+        static std::atomic<std::uint64_t> last{0};
+        m_types.clear();
+        m_id.store(++last, std::memory_order_relaxed);
+        m_until.store(until, std::memory_order_release);
+    }
+
+    std::mutex m_mutex;
+    std::set<std::type_index> m_types;
+    /// Changes when all are forgotten; no two in this process have the same.
+    std::atomic<std::uint64_t> m_id{0};
+    std::atomic<std::int64_t> m_until{0};
+};
+
 /// What one store has in this process.
 struct StoreState {
-    explicit StoreState(fb_store *opened) : handle(opened), id(next_id()) {}
+    explicit StoreState(fb_store *opened) : handle(opened) {}
     StoreState(const StoreState &) = delete;
     StoreState &operator=(const StoreState &) = delete;
     ~StoreState() { fb_store_free(handle); }
 
-    static std::uint64_t next_id() {
-        static std::atomic<std::uint64_t> last{0};
-        return ++last;
-    }
-
     fb_store *handle;
-    /// Which of all that this process has opened; no two have the same.
-    const std::uint64_t id;
-    std::mutex mutex;
     /// The types whose descriptions are known to be noted.
-    std::set<std::type_index> described;
+    KnownTypes described;
     /// The types of which products were loaded, and whose notes, if there are any, say what they are here.
-    std::set<std::type_index> checked;
+    KnownTypes checked;
 };
 
 /// The type whose description says what the bytes of T are: T, or what it is a vector of, of vectors, and so
@@ -141,13 +198,13 @@ public:
         return detail::taken(noted);
     }
 
-    /// Notes how a described type is stored, or a vector of it. Storing does so by itself, once.
+    /// Notes how a described type is stored, or a vector of it. Storing does so by itself, now and then.
     template <class T>
     void describe() const {
         using Type = typename detail::Plain<T>::type;
         if constexpr (Described<Type>::value) {
             static std::atomic<std::uint64_t> last{0};
-            once<Type>(last, m_state->described, [this] {
+            m_state->described.template once<Type>(last, [this] {
                 check_whole<Type>();
                 for (const auto &[key, value] : descriptions<Type>()) {
                     check_same(key, note(key, value), value);
@@ -157,13 +214,14 @@ public:
     }
 
     /// Fails if the store has noted a described type, or one of its members, as another than it is here: what
-    /// is loaded would be wrong. Loading does so by itself, once, when it has found a product of the type.
+    /// is loaded would be wrong. Loading does so by itself, now and then, when it has found a product of the
+    /// type.
     template <class T>
     void check_description() const {
         using Type = typename detail::Plain<T>::type;
         if constexpr (Described<Type>::value) {
             static std::atomic<std::uint64_t> last{0};
-            once<Type>(last, m_state->checked, [this] {
+            m_state->checked.template once<Type>(last, [this] {
                 for (const auto &[key, value] : descriptions<Type>()) {
                     if (const auto there = noted(key)) {
                         check_same(key, *there, value);
@@ -195,6 +253,15 @@ public:
             check_description<T>();
         }
         return is_there;
+    }
+
+    /// Forgets the members of a class that no product has any more, so that it can be noted with others.
+    /// Takes some seconds: so long, other programs take the class for what it was.
+    void forget_class(std::string_view name) const {
+        detail::Outcome outcome;
+        outcome.check(fb_store_forget_class(handle(), detail::c_text(name), outcome));
+        m_state->described.clear();
+        m_state->checked.clear();
     }
 
     /// Stores a product as bytes. Its name is label#type.
@@ -260,21 +327,6 @@ public:
     friend bool operator!=(const Store &a, const Store &b) { return !(a == b); }
 
 private:
-    /// Does something for a type unless it was done, as `done` has it. `last` is the store for which it was
-    /// known last: most products go where the last one of their type went.
-    template <class Type, class Do>
-    void once(std::atomic<std::uint64_t> &last, std::set<std::type_index> &done, Do &&does) const {
-        if (last.load(std::memory_order_relaxed) == m_state->id) {
-            return;
-        }
-        const std::lock_guard<std::mutex> lock(m_state->mutex);
-        if (!done.count(typeid(Type))) {
-            does();
-            done.insert(typeid(Type));
-        }
-        last.store(m_state->id, std::memory_order_relaxed);
-    }
-
     template <class Type>
     static void check_whole() {
         if (!detail::is_whole<Type>()) {
@@ -290,9 +342,15 @@ private:
         if (there == here) {
             return;
         }
+        const std::string type = key.substr(key.find('/') + 1);
+        if (there.rfind("forgetting ", 0) == 0) {
+            throw Error("usage",
+                        url() + ": class " + type +
+                            " is being forgotten, which takes some seconds: try again; if that was broken "
+                            "off, forget it again (forget_class, `fb store forget-class`)");
+        }
         const auto noted = detail::members(there), own = detail::members(here);
         if (noted != own) {
-            const std::string type = key.substr(key.find('/') + 1);
             throw Error("type-differs",
                         url() + ": the store has products of another " + type + ": it is noted with " +
                             detail::declared(noted) + ", and described here with " + detail::declared(own) +

@@ -31,6 +31,9 @@ struct Swapped {
     float one;
     float two;
 };
+struct Vertex {
+    float z;
+};
 struct Nothing {};
 template <>
 struct fb::Described<Nothing> : std::true_type { // as `fb hdf5-schema` writes it
@@ -39,6 +42,7 @@ struct fb::Described<Nothing> : std::true_type { // as `fb hdf5-schema` writes i
 };
 FB_DESCRIBE(Point, x, y)
 FB_DESCRIBE(Partial, seen)
+FB_DESCRIBE(Vertex, z)
 FB_DESCRIBE(Swapped, two, one)
 FB_DESCRIBE(Particle, energy, charge, vertex, momentum, flags, kind, is_primary, tag)
 
@@ -142,11 +146,55 @@ static void a_class_that_python_has_noted_is_the_same() {
     }
 }
 
+/// A program that went on took a class for ever for what it was at first: it stored values of the old one
+/// among those of the new one.
+static void a_class_that_others_had_forgotten_is_looked_up_again() {
+    const fb::Store store = fb::Store::connect("memory:forgotten");
+    const fb::Store other = fb::Store::connect("memory:forgotten");
+    const fb::Item run = store.create_dataset("d").create(1);
+    run.store("v", Vertex{1});
+    CHECK(run.load<Vertex>("v").value().z == 1);
+    THROWS(fb::Error, "cannot be forgotten", other.forget_class("Vertex"));
+    run.remove_product<Vertex>("v");
+    other.forget_class("Vertex"); // takes longer than `store` knows the class
+    CHECK(!store.noted("type/Vertex"));
+    other.note("type/Vertex", R"({"members":[{"name":"t","type":"float"}],"type":"Vertex"})");
+    other.store(run.descriptor(), "v#Vertex", "time");
+    THROWS(fb::Error, "another Vertex", run.store("v", Vertex{2}));
+    THROWS(fb::Error, "another Vertex", run.load<Vertex>("v"));
+    THROWS(fb::Error, "no class", other.forget_class("Nothing"));
+}
+
+static void who_forgets_a_class_knows_it_at_once() {
+    const fb::Store store = fb::Store::connect("memory:");
+    const fb::Item run = store.create_dataset("d").create(1);
+    run.store("v", Vertex{1});
+    run.remove_product<Vertex>("v");
+    store.forget_class("Vertex");
+    run.store("v", Vertex{2});
+    CHECK(store.noted("type/Vertex") == fb::description<Vertex>());
+}
+
+static void a_class_that_is_being_forgotten_is_not_stored() {
+    const fb::Store store = fb::Store::connect("memory:");
+    const fb::Item run = store.create_dataset("d").create(1);
+    store.note("type/Vertex", "forgetting " + fb::description<Vertex>());
+    store.store(run.descriptor(), "v#Vertex", "four");
+    const char *what = "memory:: class Vertex is being forgotten, which takes some seconds: try again";
+    THROWS(fb::Error, what, run.store("v", Vertex{1}));
+    THROWS(fb::Error, what, run.load<Vertex>("v"));
+}
+
 int main() {
     return run({{"names are those of ROOT", names_are_those_of_root},
                 {"names of other compilers are the same", names_of_other_compilers_are_the_same},
                 {"descriptions have members, types and places", descriptions_have_members_types_and_places},
                 {"storing notes the description once", storing_notes_the_description_once},
                 {"a struct is described as a whole", a_struct_is_described_as_a_whole},
-                {"a class that Python has noted is the same", a_class_that_python_has_noted_is_the_same}});
+                {"a class that Python has noted is the same", a_class_that_python_has_noted_is_the_same},
+                {"a class that others had forgotten is looked up again",
+                 a_class_that_others_had_forgotten_is_looked_up_again},
+                {"who forgets a class knows it at once", who_forgets_a_class_knows_it_at_once},
+                {"a class that is being forgotten is not stored",
+                 a_class_that_is_being_forgotten_is_not_stored}});
 }

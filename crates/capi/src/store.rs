@@ -4,6 +4,7 @@ use std::ffi::{CString, c_char};
 use std::path::Path;
 
 use femtobarn::events::{DataStore, EventsError, Mode, ObjectOptions, Parent, open_dir};
+use femtobarn::products::{CLASSES_KNOWN_FOR, Types};
 
 use crate::descriptor::fb_descriptor;
 use crate::error::{border, fb_error, free, handle};
@@ -162,6 +163,31 @@ pub unsafe extern "C" fn fb_store_noted(
         let (store, key, noted) = unsafe { (given(store)?, key.read()?, given_mut(noted)?) };
         *noted = maybe(store.store.backend().noted(key)?);
         Ok(true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
+/// For how many milliseconds what was noted of a class need not be looked up again: nobody gives it other members so soon
+/// after it was forgotten.
+#[unsafe(no_mangle)]
+pub extern "C" fn fb_classes_known_for() -> u64 {
+    u64::try_from(CLASSES_KNOWN_FOR.as_millis()).unwrap_or(0)
+}
+
+/// Forgets the members of a class that no product has any more, so that it can be noted with others. Takes some seconds:
+/// so long, other programs take the class for what it was.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_store_forget_class(
+    store: *const fb_store,
+    name: fb_text,
+    error: *mut *mut fb_error,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a store and a text.
+        let (store, name) = unsafe { (given(store)?, name.read()?) };
+        Types::new(&store.store).forget(name)?;
+        store.store.flush().map(|()| true)
     };
     // SAFETY: the caller gives a place for an error, or NULL.
     unsafe { border(error, false, make) }
