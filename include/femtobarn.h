@@ -196,6 +196,15 @@ bool fb_container_numbers(const fb_store *store,
 // Creates a dataset, and those that it is in, if they are not there.
 bool fb_dataset_create(const fb_store *store, fb_text name, fb_descriptor *dataset, fb_error **error);
 
+// Creates a dataset in another, of which it is known how it is called and which one it is, and those between, if they are
+// not there. It fails if that other one was deleted, also if there is another of its name now.
+bool fb_dataset_create_in(const fb_store *store,
+                          fb_text holder_name,
+                          const fb_descriptor *holder,
+                          fb_text name,
+                          fb_descriptor *dataset,
+                          fb_error **error);
+
 // The dataset of a name. The empty name is that of the root, which holds datasets and nothing else.
 bool fb_dataset_open(const fb_store *store, fb_text name, fb_descriptor *dataset, fb_error **error);
 
@@ -206,8 +215,12 @@ bool fb_dataset_find(const fb_store *store,
                      bool *is_there,
                      fb_error **error);
 
-// Removes a dataset, with all that is in it: also one whose removal was broken off.
-bool fb_dataset_remove(const fb_store *store, fb_text name, fb_error **error);
+// Removes a dataset, with all that is in it: also one whose removal was broken off. With a descriptor, it fails if another
+// one has its name now; with NULL, it is whichever has the name.
+bool fb_dataset_remove(const fb_store *store,
+                       fb_text name,
+                       const fb_descriptor *dataset,
+                       fb_error **error);
 
 // The datasets in another (the root, if its name is empty) that follow one of them (the first, if `after` has no bytes),
 // `limit` at most.

@@ -267,7 +267,24 @@ public:
     /// Its full name, from the root down: fermilab/nova.
     const std::string &path() const { return m_path; }
 
-    DataSet create_dataset(std::string_view name) const { return m_store.create_dataset(below(name)); }
+    /// Whether it is there, and no other has its name now.
+    bool exists() const {
+        Descriptor found;
+        bool is_there = false;
+        detail::Outcome outcome;
+        outcome.check(
+            fb_dataset_find(m_store.handle(), detail::c_text(m_path), &found, &is_there, outcome));
+        return is_there && found == m_descriptor;
+    }
+
+    /// Creates a dataset in it, and those between, if they are not there; an error if this one was deleted.
+    DataSet create_dataset(std::string_view name) const {
+        Descriptor made;
+        detail::Outcome outcome;
+        outcome.check(fb_dataset_create_in(m_store.handle(), detail::c_text(m_path), &m_descriptor,
+                                           detail::c_text(name), &made, outcome));
+        return {m_store, below(name), made};
+    }
     DataSet dataset(std::string_view name) const { return m_store.dataset(below(name)); }
 
     /// The datasets in it, in the order of their names.
@@ -289,10 +306,11 @@ public:
         return all;
     }
 
-    /// Removes it, with all that is in it.
+    /// Removes it, with all that is in it; an error if it was removed, also if another has its name now.
     void remove() const {
         detail::Outcome outcome;
-        outcome.check(fb_dataset_remove(m_store.handle(), detail::c_text(m_path), outcome));
+        outcome.check(
+            fb_dataset_remove(m_store.handle(), detail::c_text(m_path), &m_descriptor, outcome));
     }
 
 private:

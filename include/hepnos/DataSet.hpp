@@ -63,16 +63,19 @@ public:
     }
     bool operator!=(const DataSet &other) const { return !(*this == other); }
 
-    /// Creates a dataset in it, if it is not there. Its name has no / and no %.
+    /// Creates a dataset in it, if it is not there; an error if this one was deleted. Its name has no / and
+    /// no %.
     DataSet createDataSet(const std::string &name) {
         check(name, true);
         if (name.empty()) {
             throw Exception("the name of a dataset is empty");
         }
-        const std::string whole = fullname() + "/" + name;
-        const fb::DataSet made = detail::guarded_write(
-            m_store, [&] { return m_store->store.create_dataset(without_slash(whole)); });
-        return make(m_store, whole, made.descriptor());
+        const std::string whole = fullname();
+        const fb::DataSet made = detail::guarded_write(m_store, [&] {
+            const fb::Descriptor descriptor = detail::c_descriptor(m_descriptor);
+            return fb::DataSet(m_store->store, without_slash(whole), descriptor).create_dataset(name);
+        });
+        return make(m_store, whole + "/" + name, made.descriptor());
     }
 
     Run createRun(const RunNumber &number) { return children().create(number); }

@@ -58,6 +58,15 @@ static void datasets_have_names_and_places() {
     CHECK(DataSet() != a && DataSet() == DataSet());
 }
 
+/// HEPnOS deletes nothing; others do.
+static void nothing_is_created_in_a_dataset_that_was_deleted() {
+    DataSet gone = store.root().createDataSet("deleted");
+    const auto &own = detail::Access::store_of(store)->store;
+    own.dataset("deleted").remove();
+    THROWS(Exception, "no dataset \"deleted\" as it was", gone.createDataSet("b"));
+    CHECK(store.root().find("deleted") == store.root().end());
+}
+
 static void containers_are_found_by_numbers() {
     DataSet dataset = store.root().createDataSet("numbers");
     for (RunNumber number : {5, 1, 9}) {
@@ -207,6 +216,8 @@ static void stores_are_connected_or_say_so() {
 int main(int, char **argv) {
     store = DataStore::connect("na+sm", argv[1]);
     return run({{"datasets have names and places", datasets_have_names_and_places},
+                {"nothing is created in a dataset that was deleted",
+                 nothing_is_created_in_a_dataset_that_was_deleted},
                 {"containers are found by numbers", containers_are_found_by_numbers},
                 {"iterators go on independently", iterators_go_on_independently},
                 {"descriptors are what they are in memory", descriptors_are_what_they_are_in_memory},

@@ -64,6 +64,29 @@ static void datasets_are_nested() {
     CHECK(a.datasets().size() == 1);
 }
 
+/// An object of a dataset that was deleted brought its name back, and deleted the next one of that name.
+static void a_dataset_that_was_deleted_is_none() {
+    const fb::Store store = connect();
+    const fb::DataSet gone = store.create_dataset("deleted/a");
+    const fb::Item run = gone.create(1);
+    CHECK(gone.exists());
+    store.dataset("deleted/a").remove();
+    const char *what = "there is no dataset \"deleted/a\" as it was";
+    CHECK(!gone.exists());
+    THROWS(fb::Error, what, gone.create_dataset("b"));
+    THROWS(fb::Error, what, gone.remove());
+    THROWS(fb::Error, what, gone.create(2));
+    THROWS(fb::Error, what, run.store("n", 1));
+    THROWS(fb::Error, "no dataset", store.dataset("deleted/a"));
+    const fb::DataSet next = store.create_dataset("deleted/a");
+    CHECK(!gone.exists() && next.exists() && next != gone);
+    THROWS(fb::Error, what, gone.create_dataset("b"));
+    THROWS(fb::Error, what, gone.remove());
+    CHECK(next.exists() && next.datasets().empty());
+    CHECK(store.root().exists() && next.create_dataset("b/c").path() == "deleted/a/b/c");
+    CHECK(store.dataset("deleted/a/b/c").exists());
+}
+
 static void items_are_made_found_and_removed() {
     const fb::DataSet dataset = connect().create_dataset("items");
     const fb::Item event = dataset.create(43).create(56).create(25);
@@ -334,6 +357,7 @@ static void stores_say_what_is_wrong() {
 int main(int, char **argv) {
     url = argv[1];
     return run({{"datasets are nested", datasets_are_nested},
+                {"a dataset that was deleted is none", a_dataset_that_was_deleted_is_none},
                 {"items are made, found and removed", items_are_made_found_and_removed},
                 {"products come back", products_come_back},
                 {"vectors of texts and of vectors come back", vectors_of_texts_and_of_vectors_come_back},

@@ -2,7 +2,7 @@
 
 use femtobarn::events::{DataSet, EventsError, Uuid};
 
-use crate::descriptor::{fb_descriptor, path};
+use crate::descriptor::{fb_descriptor, item, path};
 use crate::error::{border, fb_error, free, handle};
 use crate::input::{fb_text, given, given_mut};
 use crate::store::fb_store;
@@ -31,6 +31,45 @@ pub unsafe extern "C" fn fb_dataset_create(
             root.create_dataset(name)
         })
     }
+}
+
+/// Creates a dataset in another, of which it is known how it is called and which one it is, and those between, if they are
+/// not there. It fails if that other one was deleted, also if there is another of its name now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_dataset_create_in(
+    store: *const fb_store,
+    holder_name: fb_text,
+    holder: *const fb_descriptor,
+    name: fb_text,
+    dataset: *mut fb_descriptor,
+    error: *mut *mut fb_error,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a store, a text and a descriptor.
+        let holder = unsafe { opened(store, holder_name, holder) }?;
+        // SAFETY: the caller gives a text and a place for a descriptor.
+        let (name, dataset) = unsafe { (name.read()?, given_mut(dataset)?) };
+        *dataset = holder.create_dataset(name)?.descriptor().into();
+        Ok(true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
+/// The dataset of a name and a descriptor, which are not compared with what is in the store.
+///
+/// # Safety
+///
+/// As for all functions of the header.
+unsafe fn opened(
+    store: *const fb_store,
+    name: fb_text,
+    dataset: *const fb_descriptor,
+) -> Result<DataSet, EventsError> {
+    // SAFETY: as the caller promises.
+    let (item, name) = unsafe { (item(store, dataset)?, name.read()?) };
+    let uuid = item.descriptor().dataset;
+    Ok(DataSet::new(item.datastore().clone(), path(name)?, uuid))
 }
 
 /// The dataset of a name. The empty name is that of the root, which holds datasets and nothing else.
@@ -91,17 +130,27 @@ pub unsafe extern "C" fn fb_dataset_find(
     unsafe { border(error, false, make) }
 }
 
-/// Removes a dataset, with all that is in it: also one whose removal was broken off.
+/// Removes a dataset, with all that is in it: also one whose removal was broken off. With a descriptor, it fails if another
+/// one has its name now; with NULL, it is whichever has the name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_dataset_remove(
     store: *const fb_store,
     name: fb_text,
+    dataset: *const fb_descriptor,
     error: *mut *mut fb_error,
 ) -> bool {
     let make = || {
-        // SAFETY: the caller gives a store and a text.
-        let (store, name) = unsafe { (given(store)?, name.read()?) };
-        store.store.root().delete_dataset(name).map(|()| true)
+        if dataset.is_null() {
+            // SAFETY: the caller gives a store and a text.
+            let (store, name) = unsafe { (given(store)?, name.read()?) };
+            return store.store.root().delete_dataset(name).map(|()| true);
+        }
+        // SAFETY: the caller gives a store, a text and a descriptor.
+        let dataset = unsafe { opened(store, name, dataset) }?;
+        if !dataset.is_left()? {
+            dataset.check_there()?;
+        }
+        dataset.remove().map(|()| true)
     };
     // SAFETY: the caller gives a place for an error, or NULL.
     unsafe { border(error, false, make) }
