@@ -46,11 +46,14 @@
 // To be read and written, and made if it is not there.
 #define FB_APPEND 0
 
-// To be read, beside processes that write.
+// To be read only, beside processes that write. It must be there.
 #define FB_READ 1
 
-// To be read and written, or to be read if another process writes to it.
+// To be read and written, or to be read if another process writes to it, as one in a folder has one that does.
 #define FB_APPEND_OR_READ 2
+
+// To be read and written. It must be there: none is made where its place was misspelt.
+#define FB_UPDATE 3
 
 // Datasets in another, in the order of their names.
 typedef struct fb_datasets fb_datasets;
@@ -133,7 +136,7 @@ typedef uint32_t fb_queue_mode;
 // Says whether waiting goes on; asked about once a second. It must not throw.
 typedef bool (*fb_goes_on)(void *context);
 
-// How a store is opened: one of the three below. Only stores in folders make a difference between them.
+// How a store is opened: one of the four below.
 typedef uint32_t fb_mode;
 
 #ifdef __cplusplus
@@ -361,6 +364,16 @@ bool fb_products_remove(const fb_store *store,
                         const fb_descriptor *container,
                         fb_text name,
                         fb_error **error);
+
+// Removes products of all events in a dataset, run or subrun: those of a label, or of one of its types if that has bytes;
+// `n` says how many there were. Products of the container itself stay, and those of runs and subruns in it. It fails if no
+// event has one.
+bool fb_products_remove_of_events(const fb_store *store,
+                                  const fb_descriptor *container,
+                                  fb_text label,
+                                  fb_text type_name,
+                                  uint64_t *n,
+                                  fb_error **error);
 
 // How many there are.
 size_t fb_products_len(const fb_products *products);

@@ -204,6 +204,18 @@ public:
         outcome.check(fb_products_remove(m_store.handle(), &m_descriptor, detail::c_text(name), outcome));
     }
 
+    /// Removes the products of a label of all events in it, whatever their types; gives how many there were.
+    /// Its own stay, and those of runs and subruns. An error if no event has one.
+    std::uint64_t remove_event_products(std::string_view label) const {
+        return remove_event_products(label, std::string_view());
+    }
+
+    /// The same, of one type.
+    template <class T>
+    std::uint64_t remove_event_products(std::string_view label) const {
+        return remove_event_products(label, std::string_view(type_name<T>()));
+    }
+
     friend bool operator==(const Item &a, const Item &b) {
         return a.m_descriptor == b.m_descriptor && a.m_store == b.m_store;
     }
@@ -212,6 +224,15 @@ public:
 protected:
     Store m_store;
     Descriptor m_descriptor;
+
+private:
+    std::uint64_t remove_event_products(std::string_view label, std::string_view type) const {
+        std::uint64_t n = 0;
+        detail::Outcome outcome;
+        outcome.check(fb_products_remove_of_events(m_store.handle(), &m_descriptor, detail::c_text(label),
+                                                   detail::c_text(type), &n, outcome));
+        return n;
+    }
 };
 
 /// Goes through what a container holds. An input iterator: its copies go on together.

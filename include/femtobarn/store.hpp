@@ -23,8 +23,14 @@
 
 namespace fb {
 
-/// How a store is opened; only stores in folders make a difference between these.
-enum class Mode : std::uint32_t { append = FB_APPEND, read = FB_READ, append_or_read = FB_APPEND_OR_READ };
+/// How a store is opened: to be written and made if it is not there, to be read only, to be read if another
+/// process writes to it, to be written if it is there.
+enum class Mode : std::uint32_t {
+    append = FB_APPEND,
+    read = FB_READ,
+    append_or_read = FB_APPEND_OR_READ,
+    update = FB_UPDATE
+};
 
 /// What happens to a product that is there already.
 enum class IfThere : std::uint32_t { replace = FB_REPLACE, keep = FB_KEEP };

@@ -128,6 +128,34 @@ static void products_come_back() {
     CHECK(!event.load<int>("n"));
 }
 
+static void a_product_of_all_events_is_removed() {
+    const fb::DataSet dataset = connect().create_dataset("cut");
+    const auto refill = [&dataset] {
+        for (const std::uint64_t run : {1, 2}) {
+            const fb::Item subrun = dataset.create(run).create(1);
+            for (std::uint64_t number = 0; number < 3; ++number) {
+                const fb::Item event = subrun.create(number);
+                event.store("cut", number);
+                event.store("cut", 1.0f);
+                event.store("n", 1);
+            }
+        }
+    };
+    refill();
+    dataset[1].store("cut", 1);
+    CHECK(dataset[1].remove_event_products<float>("cut") == 3);
+    const fb::Item event = dataset[1][1][0];
+    CHECK(!event.load<float>("cut") && event.load<std::uint64_t>("cut") && event.load<int>("n"));
+    refill();
+    CHECK(dataset.remove_event_products("cut") == 12 && event.products().size() == 1);
+    CHECK(dataset[1].load<int>("cut") == 1);
+    THROWS(fb::Error, "no product \"cut\" of an event of the dataset; they have n",
+           dataset.remove_event_products("cut"));
+    THROWS(fb::Error, "no product \"n#float\" of an event of run 1; they have n#std::int32_t",
+           dataset[1].remove_event_products<float>("n"));
+    THROWS(fb::Error, "an event holds no events", event.remove_event_products("n"));
+}
+
 static void vectors_of_texts_and_of_vectors_come_back() {
     using Texts = std::vector<std::string>;
     using Numbers = std::vector<std::vector<float>>;
@@ -345,6 +373,29 @@ static void large_products_lie_beside_the_store() {
     std::filesystem::remove_all(folder);
 }
 
+static void stores_are_opened_as_they_are_wanted() {
+    char name[] = "/tmp/modes-XXXXXX";
+    CHECK(mkdtemp(name) != nullptr);
+    const std::filesystem::path folder(name);
+    const std::string place = "dir:" + (folder / "store").string(),
+                      config = (folder / "config.json").string();
+    std::ofstream(config) << R"({"url": "dir:store"})";
+    for (const std::string &absent : {place, config, std::string("memory:nowhere")}) {
+        THROWS(fb::Error, "no event store", fb::Store::connect(absent, fb::Mode::update));
+    }
+    THROWS(fb::Error, "", fb::Store::connect(place, fb::Mode::read));
+    CHECK(!std::filesystem::exists(folder / "store"));
+    fb::Store::connect(place).create_dataset("a");
+    for (const std::string &there : {place, config}) {
+        fb::Store::connect(there, fb::Mode::update).create_dataset("b");
+        const fb::Store read = fb::Store::connect(there, fb::Mode::read);
+        CHECK(read.dataset("b").exists());
+        THROWS(fb::Error, "opened to be read", read.create_dataset("c"));
+        THROWS(fb::Error, "opened to be read", read.dataset("b").remove_event_products("n"));
+    }
+    std::filesystem::remove_all(folder);
+}
+
 static void stores_say_what_is_wrong() {
     THROWS(fb::Error, "no event store", fb::Store::connect("ftp://somewhere"));
     const fb::Store store = connect();
@@ -360,6 +411,7 @@ int main(int, char **argv) {
                 {"a dataset that was deleted is none", a_dataset_that_was_deleted_is_none},
                 {"items are made, found and removed", items_are_made_found_and_removed},
                 {"products come back", products_come_back},
+                {"a product of all events is removed", a_product_of_all_events_is_removed},
                 {"vectors of texts and of vectors come back", vectors_of_texts_and_of_vectors_come_back},
                 {"batches take nothing of another store", batches_take_nothing_of_another_store},
                 {"bytes that are no value are an error", bytes_that_are_no_value_are_an_error},
@@ -372,5 +424,6 @@ int main(int, char **argv) {
                 {"batches keep what is there and say so", batches_keep_what_is_there_and_say_so},
                 {"queues give each value once and end", queues_give_each_value_once_and_end},
                 {"large products lie beside the store", large_products_lie_beside_the_store},
+                {"stores are opened as they are wanted", stores_are_opened_as_they_are_wanted},
                 {"stores say what is wrong", stores_say_what_is_wrong}});
 }

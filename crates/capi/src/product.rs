@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use femtobarn::events::{EventsError, Overwrite, Parent, ProductId, ProductName, Wanted};
+use femtobarn::events::{EventsError, ItemType, Overwrite, Parent, ProductId, ProductName, Wanted};
 
 use crate::descriptor::{fb_descriptor, item};
 use crate::error::{border, fb_error, free, handle};
@@ -202,6 +202,39 @@ pub unsafe extern "C" fn fb_products_remove(
             _ => Some(unsafe { name.product_name() }?),
         };
         item.remove_products(name.as_ref()).map(|()| true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
+/// Removes products of all events in a dataset, run or subrun: those of a label, or of one of its types if that has bytes;
+/// `n` says how many there were. Products of the container itself stay, and those of runs and subruns in it. It fails if no
+/// event has one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_products_remove_of_events(
+    store: *const fb_store,
+    container: *const fb_descriptor,
+    label: fb_text,
+    type_name: fb_text,
+    n: *mut u64,
+    error: *mut *mut fb_error,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a store, a descriptor, texts and a place for a number.
+        let (item, n) = unsafe { (item(store, container)?, given_mut(n)?) };
+        // SAFETY: the caller gives texts.
+        let (label, type_name) = unsafe { (label.read()?, type_name.read()?) };
+        let type_name = (!type_name.is_empty()).then_some(type_name);
+        let done = item.remove_event_products(label, type_name)?;
+        *n = done.n();
+        if *n > 0 {
+            return Ok(true);
+        }
+        let of = match item.item_type() {
+            ItemType::DataSet => "the dataset".to_owned(),
+            _ => item.descriptor().to_string(),
+        };
+        Err(done.not_found(item.datastore().url(), (label, type_name), &of))
     };
     // SAFETY: the caller gives a place for an error, or NULL.
     unsafe { border(error, false, make) }

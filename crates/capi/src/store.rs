@@ -1,9 +1,8 @@
 //! A store as a whole: connecting, targets, flushing, notes.
 
 use std::ffi::{CString, c_char};
-use std::path::Path;
 
-use femtobarn::events::{DataStore, EventsError, Mode, ObjectOptions, Parent, open_dir};
+use femtobarn::events::{DataStore, EventsError, ObjectOptions, Parent};
 use femtobarn::products::{CLASSES_KNOWN_FOR, Types};
 
 use crate::descriptor::fb_descriptor;
@@ -21,30 +20,29 @@ pub struct fb_value {
     bytes: Vec<u8>,
 }
 
-/// How a store is opened: one of the three below. Only stores in folders make a difference between them.
+/// How a store is opened: one of the four below.
 pub type fb_mode = u32;
 /// To be read and written, and made if it is not there.
 pub const FB_APPEND: u32 = 0;
-/// To be read, beside processes that write.
+/// To be read only, beside processes that write. It must be there.
 pub const FB_READ: u32 = 1;
-/// To be read and written, or to be read if another process writes to it.
+/// To be read and written, or to be read if another process writes to it, as one in a folder has one that does.
 pub const FB_APPEND_OR_READ: u32 = 2;
+/// To be read and written. It must be there: none is made where its place was misspelt.
+pub const FB_UPDATE: u32 = 3;
 
 fn open(url: &str, mode: fb_mode) -> Result<DataStore, EventsError> {
-    let read = |path: &str| {
-        let backend = open_dir(Path::new(path), Mode::Read)?;
-        DataStore::with_objects(backend, ObjectOptions::default())
-    };
-    let connect = |url| DataStore::connect(url, ObjectOptions::default());
-    let folder = url.strip_prefix("dir:");
-    match (mode, folder) {
-        (FB_READ, Some(path)) => read(path),
-        (FB_APPEND | FB_READ, _) => connect(url),
-        (FB_APPEND_OR_READ, _) => match (connect(url), folder) {
-            (Err(EventsError::Locked { .. }), Some(path)) => read(path),
-            (opened, _) => opened,
+    let connect = || DataStore::connect(url, ObjectOptions::default());
+    let read = || DataStore::connect_to_read(url, ObjectOptions::default());
+    match mode {
+        FB_APPEND => connect(),
+        FB_READ => read(),
+        FB_APPEND_OR_READ => match connect() {
+            Err(EventsError::Locked { .. }) => read(),
+            opened => opened,
         },
-        (mode, _) => Err(EventsError::Usage {
+        FB_UPDATE => DataStore::connect_existing(url, ObjectOptions::default()),
+        mode => Err(EventsError::Usage {
             what: format!("there is no mode {mode} of opening a store"),
         }),
     }

@@ -1,9 +1,8 @@
 //! `fb store rm`: deletes a dataset of a store, what is in one, or products of these.
 
-use std::collections::BTreeSet;
 use std::io::Write;
 
-use femtobarn::events::{DataSet, DataStore, EventsError, Item, ItemType, ProductName};
+use femtobarn::events::{DataSet, DataStore, EventsError, Item, ItemType};
 use serde_json::json;
 
 use crate::args::StoreRmArgs;
@@ -68,17 +67,8 @@ fn of_events(
     item.datastore().flush()?;
     let n = done.n();
     if n == 0 {
-        let labels: BTreeSet<_> = done.others.iter().map(ProductName::label).collect();
-        let labels: Vec<_> = labels.into_iter().collect();
-        let error = EventsError::NotFound {
-            url: item.datastore().url().into(),
-            what: format!("product {label:?} of an event of {what}"),
-            hint: match labels.is_empty() {
-                true => "; they have none".into(),
-                false => format!("; they have {}", labels.join(", ")),
-            },
-        };
-        return Err(error.into());
+        let url = item.datastore().url();
+        return Err(done.not_found(url, (label, None), what).into());
     }
     let names: Vec<_> = done.removed.keys().map(ToString::to_string).collect();
     if json {

@@ -18,6 +18,29 @@ impl RemovedProducts {
     pub fn n(&self) -> u64 {
         self.removed.values().sum()
     }
+
+    /// The error that no event has the product, of a type if one was wanted; `of` is what the events are in.
+    pub fn not_found(&self, url: &str, product: (&str, Option<&str>), of: &str) -> EventsError {
+        let (label, type_name) = product;
+        let shown = |name| match type_name {
+            Some(_) => ProductName::as_str(name),
+            None => ProductName::label(name),
+        };
+        let others: BTreeSet<_> = self.others.iter().map(shown).collect();
+        let others: Vec<_> = others.into_iter().collect();
+        let type_name = type_name.map_or_else(String::new, |name| format!("#{name}"));
+        EventsError::NotFound {
+            url: url.into(),
+            what: format!(
+                "product {:?} of an event of {of}",
+                format!("{label}{type_name}")
+            ),
+            hint: match others.is_empty() {
+                true => "; they have none".into(),
+                false => format!("; they have {}", others.join(", ")),
+            },
+        }
+    }
 }
 
 impl Item {
