@@ -162,9 +162,37 @@ inline std::string without_inline_namespaces(std::string_view text) {
     return name;
 }
 
+inline std::string normal_name(std::string_view text);
+
+/// The name of an array as C has it, T[2][3]; no text if it is none. The last index is the innermost.
+inline std::string array_name(std::string_view text) {
+    std::vector<std::string_view> sizes;
+    while (!text.empty() && text.back() == ']') {
+        const std::size_t open = text.rfind('[');
+        const std::string_view size = text.substr(open + 1, text.size() - open - 2);
+        if (open == std::string_view::npos || size.empty() ||
+            size.find_first_not_of("0123456789") != std::string_view::npos) {
+            return "";
+        }
+        sizes.push_back(size);
+        text = trimmed(text.substr(0, open));
+    }
+    if (sizes.empty() || text.empty()) {
+        return "";
+    }
+    std::string name = normal_name(text);
+    for (const std::string_view size : sizes) {
+        name = "std::array<" + name + "," + std::string(size) + ">";
+    }
+    return name;
+}
+
 /// ROOT's form of the name of a type.
 inline std::string normal_name(std::string_view text) {
     text = trimmed(text);
+    if (std::string array = array_name(text); !array.empty()) {
+        return array;
+    }
     constexpr std::string_view east = " const";
     if (text.size() > east.size() && text.substr(text.size() - east.size()) == east) {
         return "const " + normal_name(text.substr(0, text.size() - east.size()));

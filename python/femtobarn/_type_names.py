@@ -42,6 +42,7 @@ _OTHERS = ("pair", "tuple", "optional", "variant", "array", "bitset", "atomic", 
 _TEMPLATES = frozenset((*_MAPS, *_SETS, *_LISTS, *_OTHERS))
 _RVEC = ("RVec", "ROOT::RVec")
 _INLINE = re.compile(r"\bstd::(__cxx11|__1|__debug)::")
+_CHARACTER = re.compile(r"'([ -&(-\[\]-~])'")  # one of ASCII; not 'lambda', as some compilers name one
 _SUFFIX = re.compile(r"(-?\d+)[uUlL]+")
 _SIZES = re.compile(r"(.*?[^\[\]\s])\s*((?:\[\s*\d+\s*\]\s*)+)")  # of arrays as C has them
 
@@ -71,7 +72,7 @@ def normal_name(name: str) -> str:
     >>> normal_name("const map<string, vector<unsigned int> > ")
     'std::map<std::string,std::vector<std::uint32_t>>'
     """
-    text = " ".join(name.split())
+    text = _CHARACTER.sub(lambda found: f"(char){ord(found[1])}", " ".join(name.split()))
     if not text:
         raise UsageError(f"{name!r} is no type of a product: it is empty")
     if text[-1] in "*&":

@@ -44,6 +44,8 @@ _CPP = Path(__file__).parents[2] / "tests/cpp/type_names.cpp"
         ("RVec<float>", "ROOT::VecOps::RVec<float>"),
         ("int[2][3]", "std::array<std::array<std::int32_t,3>,2>"),
         ("::nova::Track", "nova::Track"),
+        ("Pair<',', '<'>", "Pair<(char)44,(char)60>"),
+        ("main::'lambda'()", "main::'lambda'()"),
         ("struct Track", "Track"),
         (
             "std::map<int, float, std::less<int>, std::allocator<std::pair<int const, float> > >",

@@ -46,6 +46,9 @@ FB_DESCRIBE(Vertex, z)
 FB_DESCRIBE(Swapped, two, one)
 FB_DESCRIBE(Particle, energy, charge, vertex, momentum, flags, kind, is_primary, tag)
 
+template <char>
+struct Tagged {};
+
 namespace nova {
 template <class T>
 struct Of {
@@ -67,6 +70,9 @@ static void names_are_those_of_root() {
     CHECK(fb::type_name<std::set<short>>() == "std::set<std::int16_t>");
     CHECK(fb::type_name<std::list<std::deque<bool>>>() == "std::list<std::deque<bool>>");
     CHECK((fb::type_name<std::array<float, 3>>()) == "std::array<float,3>");
+    CHECK((fb::type_name<std::array<int[2], 3>>()) == "std::array<std::array<std::int32_t,2>,3>");
+    CHECK(fb::type_name<nova::Of<Point[2][4]>>() == "nova::Of<std::array<std::array<Point,4>,2>>");
+    CHECK(fb::type_name<Tagged<'a'>>() == "Tagged<(char)97>");
     CHECK((fb::type_name<std::pair<int, std::unique_ptr<Point>>>()) ==
           "std::pair<std::int32_t,std::unique_ptr<Point>>");
     CHECK(fb::type_name<nova::Of<std::string>::Inner>() == "nova::Of<std::string>::Inner");

@@ -241,6 +241,13 @@ fn fundamental(text: &str, depth: usize) -> Result<FieldModel, String> {
         "double" | "float64" | "Double_t" => DType::Float64,
         "float16" => DType::Float16,
         "" => return Err("is empty".into()),
+        _ if text.ends_with(['*', '&']) => {
+            let what = "a pointer or a reference is not stored, what it refers to is";
+            return Err(match depth {
+                0 => format!("is none: {what}"),
+                _ => format!("has {text:?} in it: {what}"),
+            });
+        }
         _ if text.contains(['<', '>']) => return Err("has brackets that do not fit".into()),
         _ => {
             return Err(unknown(text, depth));
@@ -329,6 +336,17 @@ mod tests {
             let error = FieldModel::from_type_name("field", given).unwrap_err();
             assert_eq!(error.kind(), "unwritable-field");
             assert!(error.to_string().contains("\"field\""), "{error}");
+        }
+        for (given, why) in [
+            ("Track*", "is none: a pointer"),
+            ("vector<Track*>", "has \"Track*\" in it: a pointer"),
+            (
+                "map<int, const float &>",
+                "has \"float &\" in it: a pointer",
+            ),
+        ] {
+            let error = FieldModel::from_type_name("x", given).unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
         }
         let deep = format!("{}int{}", "vector<".repeat(10_000), ">".repeat(10_000));
         assert!(FieldModel::from_type_name("x", &deep).is_err());
