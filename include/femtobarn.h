@@ -218,6 +218,9 @@ bool fb_dataset_find(const fb_store *store,
                      bool *is_there,
                      fb_error **error);
 
+// Fails if a dataset was deleted, also if another has its name now.
+bool fb_dataset_require(const fb_store *store, fb_text name, const fb_descriptor *dataset, fb_error **error);
+
 // Removes a dataset, with all that is in it: also one whose removal was broken off. With a descriptor, it fails if another
 // one has its name now; with NULL, it is whichever has the name.
 bool fb_dataset_remove(const fb_store *store,

@@ -308,8 +308,22 @@ public:
     }
     DataSet dataset(std::string_view name) const { return m_store.dataset(below(name)); }
 
-    /// The datasets in it, in the order of their names.
+    /// The runs in it, as those of an Item; an error if it was deleted, which looks up its name.
+    Children children(std::uint64_t from = 0, std::uint64_t end = ABSENT) const {
+        check_there();
+        return Item::children(from, end);
+    }
+    Children::iterator begin() const { return children().begin(); }
+
+    /// All events in it; an error if it was deleted.
+    EventChunks events() const {
+        check_there();
+        return Item::events();
+    }
+
+    /// The datasets in it, in the order of their names; an error if it was deleted.
     std::vector<DataSet> datasets() const {
+        check_there();
         constexpr std::size_t limit = 1024;
         std::vector<DataSet> all;
         std::string after;
@@ -335,6 +349,11 @@ public:
     }
 
 private:
+    void check_there() const {
+        detail::Outcome outcome;
+        outcome.check(fb_dataset_require(m_store.handle(), detail::c_text(m_path), &m_descriptor, outcome));
+    }
+
     std::string below(std::string_view name) const {
         return m_path.empty() ? std::string(name) : m_path + "/" + std::string(name);
     }

@@ -87,6 +87,21 @@ static void a_dataset_that_was_deleted_is_none() {
     CHECK(store.dataset("deleted/a/b/c").exists());
 }
 
+/// One that another program had deleted had no runs and no events.
+static void a_dataset_that_others_deleted_is_not_empty_but_gone() {
+    const fb::Store store = fb::Store::connect("memory:gone"), other = fb::Store::connect("memory:gone");
+    const fb::DataSet dataset = store.create_dataset("a");
+    dataset.create(1).create(2).create(3);
+    CHECK(dataset.events().next() && dataset.begin() != dataset.end());
+    other.dataset("a").remove();
+    const char *what = "there is no dataset \"a\" as it was";
+    THROWS(fb::Error, what, dataset.events());
+    THROWS(fb::Error, what, dataset.children(1));
+    THROWS(fb::Error, what, for (const fb::Item &run : dataset) { run.exists(); });
+    THROWS(fb::Error, what, dataset.datasets());
+    CHECK(store.root().datasets().empty());
+}
+
 static void items_are_made_found_and_removed() {
     const fb::DataSet dataset = connect().create_dataset("items");
     const fb::Item event = dataset.create(43).create(56).create(25);
@@ -409,6 +424,8 @@ int main(int, char **argv) {
     url = argv[1];
     return run({{"datasets are nested", datasets_are_nested},
                 {"a dataset that was deleted is none", a_dataset_that_was_deleted_is_none},
+                {"a dataset that others deleted is not empty but gone",
+                 a_dataset_that_others_deleted_is_not_empty_but_gone},
                 {"items are made, found and removed", items_are_made_found_and_removed},
                 {"products come back", products_come_back},
                 {"a product of all events is removed", a_product_of_all_events_is_removed},

@@ -130,6 +130,24 @@ pub unsafe extern "C" fn fb_dataset_find(
     unsafe { border(error, false, make) }
 }
 
+/// Fails if a dataset was deleted, also if another has its name now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_dataset_require(
+    store: *const fb_store,
+    name: fb_text,
+    dataset: *const fb_descriptor,
+    error: *mut *mut fb_error,
+) -> bool {
+    // SAFETY: the caller gives a store, a text and a descriptor.
+    let make = || {
+        unsafe { opened(store, name, dataset) }?
+            .check_there()
+            .map(|()| true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
 /// Removes a dataset, with all that is in it: also one whose removal was broken off. With a descriptor, it fails if another
 /// one has its name now; with NULL, it is whichever has the name.
 #[unsafe(no_mangle)]
