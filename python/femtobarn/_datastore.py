@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -43,9 +43,8 @@ _MOST = 2**63 - 1
 _T = TypeVar("_T", "WriteBatch", "Queue")
 
 
-@dataclass(frozen=True)
-class Product:
-    """A product that was kept, or that there is.
+class Product(NamedTuple):
+    """A product that was kept, or that there is: what `load`, `arrays` and others take as ``(label, type)``.
 
     Attributes
     ----------
@@ -233,7 +232,8 @@ class DataStore:
         place = None if objects is None else _place(os.fspath(objects))
         over = None if objects_over is None else min(at_least("objects_over", num_bytes(objects_over), 0), _MOST)
         settings = {} if storage_options is None else settings_of(storage_options)
-        return cls(_core.Store.connect(text, mode, place, over, settings), text, mode, settings)
+        core = _core.Store.connect(text, mode, place, over, settings)
+        return cls(core, _from_anywhere(text), mode, settings)
 
     @property
     def url(self) -> str:
@@ -364,7 +364,9 @@ class DataStore:
             raise UsageError(f"{self.url}: this store was closed: connect to it again")
         if not self._core.is_kept:  # a Redis without a log is there for other processes
             raise UsageError(f"{self.url}: a store in memory cannot be pickled: it ends with its process")
-        return (reconnect, (self._given, self._mode, self._settings))
+        # whoever unpickles it makes no folder
+        mode = "r+" if self._mode == "a" and self.url.startswith("dir:") else self._mode
+        return (reconnect, (self._given, mode, self._settings))
 
     def flush(self) -> None:
         """Return when all that was written is as durable as the store makes it."""
@@ -582,6 +584,14 @@ def reconnect(url: str, mode: str, settings: dict[str, str]) -> DataStore:
     return DataStore(_core.Store.connect(url, mode, settings=settings), url, mode, settings)
 
 
+def _from_anywhere(url: str) -> str:
+    """Return where a store is for processes that work in another folder."""
+    scheme, _, rest = url.partition(":")
+    if scheme == "dir":
+        return f"dir:{Path(rest).absolute()}"
+    return str(Path(url).absolute()) if url.endswith(".json") and "://" not in url else url
+
+
 def _place(text: str) -> str:
     """Return a place of objects: a URL, or a path."""
     return text if "://" in text else str(Path(text).expanduser())
@@ -739,8 +749,8 @@ class WriteBatch:
             )
         if not isinstance(products, Mapping):
             raise UsageError(
-                f"products is a dict of labels with an array each, not {_shown(products)}; of records, give "
-                "{name: records[name] for name in records.fields}"
+                f"products is a dict of labels with an array each, not {_shown(products)}; of a table with a column for "
+                "each product, give {name: table[name] for name in table.columns}, and .fields of Awkward's records"
             )
         self._take(dataset)
         types = types or {}

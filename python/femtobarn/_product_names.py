@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from femtobarn._product_types import checked_text, type_name_of
@@ -86,6 +86,10 @@ def listed(products: str | tuple[str, Any] | Iterable[str | tuple[str, Any]]) ->
     """
     if isinstance(products, str) or (isinstance(products, tuple) and products):
         return [products]
+    if isinstance(products, Mapping):
+        raise UsageError(
+            f"products with their types are a list of (label, type), and no dict: list({products!r}.items())"
+        )
     if not isinstance(products, Iterable):
         raise UsageError(f"products are labels, or (label, type), not {products!r}")
     return list(products)

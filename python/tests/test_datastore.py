@@ -18,6 +18,7 @@ from typing import Any, Optional
 
 import awkward as ak
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -572,6 +573,60 @@ except fb.UsageError as error:
         pickle.dumps(fb.DataStore.connect("memory:"))
 
 
+def test_a_store_is_pickled_as_the_folder_that_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    store = fb.DataStore.connect("dir:s")
+    (tmp_path / "c.json").write_text('{"url": "dir:s"}')
+    by_config = fb.DataStore.connect("c.json")
+    store.root.create_dataset("a")
+    monkeypatch.chdir("elsewhere")
+    for each in (store, by_config):
+        assert "a" in pickle.loads(pickle.dumps(each)).root
+    assert not list((tmp_path / "elsewhere").iterdir())
+    # of one that is gone, no other is made
+    pickled = pickle.dumps(store)
+    del each, by_config
+    store.close()
+    shutil.rmtree(tmp_path / "s")
+    with pytest.raises(KeyError, match="there is no event store"):
+        pickle.loads(pickled)
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_folder_that_was_removed_is_another_store_when_it_is_made_anew(tmp_path: Path) -> None:
+    old = fb.DataStore.connect(f"dir:{tmp_path}/s")
+    old.root.create_dataset("old")
+    shutil.rmtree(tmp_path / "s")
+    new = fb.DataStore.connect(f"dir:{tmp_path}/s")
+    assert list(new.root) == []
+    new.root.create_dataset("new").create_run(1)
+    for use in (old.flush, lambda: old.root["old"], lambda: old.root.create_dataset("b")):
+        with pytest.raises(fb.FemtobarnError, match="its folder was removed while it was open"):
+            use()
+    program = f"import femtobarn as fb; print(fb.DataStore.connect('dir:{tmp_path}/s', mode='r')['new'].n_events())"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "0\n"
+
+
+def test_products_are_taken_as_they_are_listed(store: fb.DataStore) -> None:
+    event = store.root.create_dataset("a").create_run(1).create_subrun(1).create_event(1)
+    event.store("x", 1.5)
+    [product] = event.products()
+    assert event.load(product) == 1.5
+    dataset = store.root["a"]
+    assert dataset.arrays(product).tolist() == [1.5]
+    assert dataset.arrays(list(dataset.event_products())).x.tolist() == [1.5]
+    [batch] = store.prefetcher([product]).batches(dataset)
+    assert len(batch) == 1
+    assert fb.process(dataset, lambda event: event.load("x"), preload=[product], reduce=max).value == 1.5
+    with pytest.raises(fb.UsageError, match="no dict"):
+        dataset.arrays({"x": "double"})
+    with pytest.raises(fb.UsageError, match=r"table\.columns"), store.write_batch() as wb:
+        wb.store_arrays(dataset, pd.DataFrame({"x": [1]}), run=1, subrun=1, event=[1])  # type: ignore[arg-type]
+    event.delete_product(product)
+    assert event.products() == []
+
+
 def _load_after_fork(store: fb.DataStore, answers: Any) -> None:
     try:
         store["fermilab/nova"]
@@ -593,6 +648,7 @@ def test_a_store_is_opened_anew_behind_a_fork(tmp_path: Path) -> None:
 _WRITER = """
 import sys
 import numpy as np
+import pandas as pd
 import femtobarn as fb
 from femtobarn import _product_rows, _products
 store = fb.DataStore.connect(sys.argv[1])

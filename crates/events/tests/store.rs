@@ -644,3 +644,67 @@ fn queues_bring_values_from_program_to_program() {
         assert_eq!(consumer.pop(&|| true).unwrap_err().kind(), "not-in-store");
     });
 }
+
+#[test]
+fn a_folder_that_was_removed_is_not_taken_for_the_one_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    let old = dir(&path);
+    let dataset = old.root().create_dataset("old").unwrap();
+    assert!(old.create_queue("tasks").unwrap());
+    std::fs::remove_dir_all(&path).unwrap();
+    let lost = [
+        old.flush().unwrap_err(),
+        old.root().create_dataset("more").unwrap_err(),
+        old.root().dataset("old").unwrap_err(),
+        dataset.create(1).unwrap_err(),
+        old.create_queue("more").unwrap_err(),
+    ];
+    for error in lost {
+        assert_eq!(error.kind(), "store-engine");
+        let shown = format!("{error:?}");
+        assert!(shown.contains("was removed"), "{shown}");
+    }
+    // A new one, while the old one is open, also once more.
+    for label in ["b", "c"] {
+        let new = dir(&path);
+        assert!(new.root().datasets(None).next().is_none());
+        let made = new.root().create_dataset(label).unwrap();
+        fill(&new, label, &[(1, 2, 3)]);
+        new.flush().unwrap();
+        assert_eq!(dir(&path), new);
+        assert_ne!(old, new);
+        assert_eq!(numbers(made.events()).len(), 3);
+        new.close();
+        let again = dir(&path);
+        assert_eq!(again.root().datasets(None).count(), 1);
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+}
+
+#[test]
+fn a_folder_that_was_moved_is_the_same_store_under_its_new_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let [here, there] = ["here", "there"].map(|name| folder.path().join(name));
+    let old = dir(&here);
+    fill(&old, "old", &[(1, 2, 3)]);
+    std::fs::rename(&here, &there).unwrap();
+    // What is written goes with it, and so does whoever opens it there.
+    fill(&old, "more", &[(1, 2, 3)]);
+    let moved = dir(&there);
+    assert_eq!(moved, old);
+    assert_eq!(moved.root().datasets(None).count(), 2);
+    let new = dir(&here);
+    assert_ne!(new, old);
+    fill(&new, "new", &[(1, 2, 5)]);
+    assert_eq!(new.root().datasets(None).count(), 1);
+    assert_eq!(dir(&here), new);
+    let read = DataStore::new(open_dir(&here, Mode::Read).unwrap());
+    assert_eq!(
+        numbers(read.root().dataset("new").unwrap().events()).len(),
+        5
+    );
+    old.close();
+    moved.close();
+    assert_eq!(dir(&there).root().datasets(None).count(), 2);
+}

@@ -30,7 +30,7 @@ use crate::{
     ABSENT, Backend, Batch, DataSetEntry, DataSetPath, EventsError, NameCount, Overwrite, Parent,
     ProductId, ProductName, Products, Queues, Scan, Uuid, Visit, Wanted, Written,
 };
-use open::WriterLock;
+use open::{DataFile, WriterLock};
 pub use open::{Mode, check_there, open};
 use queues::DirQueues;
 use tables::{Table, Tables, hex};
@@ -61,6 +61,7 @@ pub struct Shared {
     together: Together,
     /// What tells the file from a copy of it.
     seat: Option<String>,
+    file: DataFile,
     /// The process that opened it: LMDB's files must not be used behind a fork.
     process: u32,
     /// Whether something was committed that a crash of the machine might undo.
@@ -114,6 +115,7 @@ impl DirBackend {
     ) -> Result<T, EventsError> {
         self.check_process()?;
         self.check_writes(doing)?;
+        self.file.check(&self.url, doing)?;
         let mut txn = self.env.write_txn().map_err(self.engine(doing))?;
         let result = change(&mut txn).map_err(self.engine(doing))?;
         txn.commit().map_err(self.engine(doing))?;
@@ -308,6 +310,7 @@ impl Backend for DirBackend {
 
     fn flush(&self) -> Result<(), EventsError> {
         self.check_process()?;
+        self.file.check(&self.url, "flush")?;
         if self.is_dirty.swap(false, Ordering::AcqRel) {
             self.env.force_sync().map_err(self.engine("flush"))?;
         }
@@ -335,6 +338,7 @@ impl Backend for DirBackend {
         &self,
         paths: &[DataSetPath],
     ) -> Result<Vec<Option<DataSetEntry>>, EventsError> {
+        self.file.check(&self.url, "look for a dataset")?;
         let txn = self.reading()?;
         let one = |path: &DataSetPath| {
             let key = path.to_bytes();
@@ -352,6 +356,7 @@ impl Backend for DirBackend {
         limit: usize,
     ) -> Result<Vec<(String, DataSetEntry)>, EventsError> {
         const DOING: &str = "list datasets";
+        self.file.check(&self.url, DOING)?;
         let txn = self.reading()?;
         let prefix = parent.prefix();
         let from = [&prefix, after.unwrap_or_default().as_bytes()].concat();

@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 
@@ -27,6 +27,9 @@ const MAP_SIZE: usize = 1 << 40;
 /// How many threads of all processes may read at once.
 const READERS: u32 = 2048;
 
+/// LMDB's file.
+const DATA: &str = "data.mdb";
+
 /// How a store is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mode {
@@ -40,8 +43,11 @@ pub enum Mode {
 /// The stores that this process has open: LMDB's file must be opened once.
 static OPEN: Mutex<Option<Stores>> = Mutex::new(None);
 
-/// By their folder.
-type Stores = HashMap<PathBuf, Opened>;
+/// By their files, not by the names of these: a folder may be moved or removed, and another made under its name.
+type Stores = HashMap<FileId, Opened>;
+
+/// The device of a file and its number there, which no other has as long as it is open.
+type FileId = (u64, u64);
 
 struct Opened {
     shared: Weak<Shared>,
@@ -68,7 +74,8 @@ pub fn open(path: &Path, mode: Mode) -> Result<Arc<DirBackend>, EventsError> {
     let mut all = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     let all = all.get_or_insert_default();
     all.retain(|_, opened| opened.shared.strong_count() > 0);
-    let known = all.get_mut(&whole).and_then(|opened| {
+    let known = file_id(&whole.join(DATA)).and_then(|id| all.get_mut(&id));
+    let known = known.and_then(|opened| {
         let shared = opened.shared.upgrade()?;
         (shared.process == std::process::id()).then_some((opened, shared))
     });
@@ -84,7 +91,9 @@ pub fn open(path: &Path, mode: Mode) -> Result<Arc<DirBackend>, EventsError> {
                 Weak::new()
             },
         };
-        all.insert(whole, opened);
+        if let Some(id) = file_id(&whole.join(DATA)) {
+            all.insert(id, opened);
+        }
         return Ok(store);
     };
     if mode == Mode::Read {
@@ -110,7 +119,7 @@ pub fn open(path: &Path, mode: Mode) -> Result<Arc<DirBackend>, EventsError> {
 /// Fails if a folder has no store.
 pub fn check_there(path: &Path) -> Result<(), EventsError> {
     let url = || format!("dir:{}", path.display());
-    let data = fs::metadata(path.join("data.mdb"));
+    let data = fs::metadata(path.join(DATA));
     data.map(drop).map_err(|error| not_there(&url(), error))
 }
 
@@ -127,7 +136,7 @@ fn not_there(url: &str, error: std::io::Error) -> EventsError {
 
 fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsError> {
     let failed = |error: heed::Error| EventsError::engine(&url, "open it", error);
-    let data = path.join("data.mdb");
+    let data = path.join(DATA);
     let is_new = !data.exists();
     if is_new {
         check_empty(path, &url, mode)?;
@@ -171,13 +180,16 @@ fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsEr
             ),
         });
     };
+    let file = || DataFile::of(path).map_err(|error| failed(error.into()));
+    let [file, of_queues] = [file()?, file()?];
     let shared = Shared {
-        queues: DirQueues::new(&path.join("queues"), &url),
+        queues: DirQueues::new(&path.join("queues"), &url, of_queues),
         together: Together::default(),
         url,
         env,
         tables,
         seat: seat(&data),
+        file,
         process: std::process::id(),
         is_dirty: AtomicBool::new(false),
     };
@@ -187,7 +199,32 @@ fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsEr
     })
 }
 
-/// A new store is made in an empty folder only.
+fn file_id(data: &Path) -> Option<FileId> {
+    let about = fs::metadata(data).ok()?;
+    Some((about.dev(), about.ino()))
+}
+
+/// LMDB's file, to see whether it still has a name.
+pub struct DataFile(File);
+
+impl DataFile {
+    fn of(folder: &Path) -> io::Result<Self> {
+        File::open(folder.join(DATA)).map(Self)
+    }
+
+    /// Fails if the folder was removed: nobody will find what is written to a file without a name.
+    pub fn check(&self, url: &str, doing: &'static str) -> Result<(), EventsError> {
+        match self.0.metadata() {
+            Ok(about) if about.nlink() == 0 => Err(EventsError::engine(
+                url,
+                doing,
+                "its folder was removed while it was open: close the store, and connect again to make it anew",
+            )),
+            _ => Ok(()), // what cannot be seen is no reason not to write
+        }
+    }
+}
+
 /// The number of a file and when it was made, which it keeps wherever it is moved on its file system. Not the device's
 /// number, which may be another when the machine was started anew.
 fn seat(data: &Path) -> Option<String> {
@@ -198,6 +235,7 @@ fn seat(data: &Path) -> Option<String> {
     Some(format!("{}{made}", about.ino()))
 }
 
+/// A new store is made in an empty folder only.
 fn check_empty(path: &Path, url: &str, mode: Mode) -> Result<(), EventsError> {
     let entries = fs::read_dir(path).map_err(|error| not_there(url, error))?;
     let other = entries
@@ -304,18 +342,22 @@ pub fn environment(path: &Path, mode: Mode, n_tables: u32) -> Result<Env<Without
     }
 }
 
-/// Another name of the same files. A process that was forked has the environment of its parent, which must not be used, and
-/// by whose name heed opens no other.
+/// Another name of the same files, as heed opens a name once: a process that was forked has the environment of its parent,
+/// which must not be used, and where a folder was removed another may be made while somebody has the old one open.
 struct Alias {
     folder: PathBuf,
 }
 
 impl Alias {
     fn of(path: &Path) -> io::Result<Self> {
-        let folder = path.join(format!(".process-{}", std::process::id()));
+        static N: AtomicUsize = AtomicUsize::new(0);
+        let n = N.fetch_add(1, Ordering::Relaxed);
+        let folder = path.join(format!(".process-{}-{n}", std::process::id()));
         fs::create_dir(&folder)?;
         let alias = Self { folder };
-        for name in ["data.mdb", "lock.mdb"] {
+        for name in [DATA, "lock.mdb"] {
+            let mut options = OpenOptions::new();
+            options.append(true).create(true).open(path.join(name))?; // LMDB takes empty ones as new
             fs::hard_link(path.join(name), alias.folder.join(name))?;
         }
         Ok(alias)

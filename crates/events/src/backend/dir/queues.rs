@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use heed::{Env, RwTxn, WithoutTls};
 
-use super::open::{Mode, environment};
+use super::open::{DataFile, Mode, environment};
 use super::{Database, remove_below};
 use crate::{EventsError, Popped, Queues, Uuid};
 
@@ -19,6 +19,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 pub struct DirQueues {
     folder: PathBuf,
     url: String,
+    store: DataFile,
     opened: OnceLock<Opened>,
     opening: Mutex<()>,
 }
@@ -40,10 +41,11 @@ impl std::fmt::Debug for DirQueues {
 }
 
 impl DirQueues {
-    pub fn new(folder: &Path, url: &str) -> Self {
+    pub fn new(folder: &Path, url: &str, store: DataFile) -> Self {
         Self {
             folder: folder.into(),
             url: url.into(),
+            store,
             opened: OnceLock::new(),
             opening: Mutex::default(),
         }
@@ -60,6 +62,7 @@ impl DirQueues {
             return Ok(opened);
         }
         let url = &self.url;
+        self.store.check(url, "open its queues")?;
         std::fs::create_dir_all(&self.folder)
             .map_err(|error| EventsError::engine(url, "make the folder of queues", error))?;
         let open = || {
@@ -89,6 +92,7 @@ impl DirQueues {
         change: impl FnOnce(&Opened, &mut RwTxn<'_>) -> Result<T, heed::Error>,
     ) -> Result<T, EventsError> {
         let opened = self.open()?;
+        self.store.check(&self.url, doing)?;
         let mut txn = opened.env.write_txn().map_err(self.failed(doing))?;
         let result = change(opened, &mut txn).map_err(self.failed(doing))?;
         txn.commit().map_err(self.failed(doing))?;
@@ -137,6 +141,7 @@ impl DirQueues {
     fn has_values(&self, queue: &str) -> Result<bool, EventsError> {
         const DOING: &str = "look into a queue";
         let opened = self.open()?;
+        self.store.check(&self.url, DOING)?;
         let txn = opened.env.read_txn().map_err(self.failed(DOING))?;
         let prefix = key(queue);
         let values = opened.values.prefix_iter(&txn, &prefix);
