@@ -10,7 +10,7 @@ use femtobarn_io::units::parse_bytes;
 use serde_json::{Map, Value};
 
 use crate::backend::redis_settings::{Address, NAMES, Settings, unknown};
-use crate::connect::{check_there, open};
+use crate::connect::{check_there, open, would_make, would_make_in};
 use crate::{Backend, EventsError, Mode, RedisBackend};
 
 /// What it may have of any store.
@@ -103,15 +103,22 @@ impl Config {
         self.objects_over
     }
 
-    /// The URL of the store, if it is not in a Redis.
-    pub(crate) fn url(&self) -> Option<&str> {
+    /// The URL of the store.
+    pub(crate) fn url(&self) -> &str {
         match &self.place {
-            Place::Url(url) => Some(url),
-            Place::Redis(_) => None,
+            Place::Url(url) => url,
+            Place::Redis(settings) => &settings.url,
         }
     }
 
-    /// Connects to what keeps the store, in a mode if one is wanted.
+    /// Whether connecting to it would make it.
+    pub(crate) fn would_make(&self) -> Result<bool, EventsError> {
+        match &self.place {
+            Place::Url(url) => would_make(url),
+            Place::Redis(settings) => would_make_in(settings.as_ref().clone()),
+        }
+    }
+
     /// Fails if it is not there.
     pub(crate) fn check_there(self) -> Result<(), EventsError> {
         match &self.place {
@@ -120,6 +127,7 @@ impl Config {
         }
     }
 
+    /// Connects to what keeps the store, in a mode if one is wanted.
     pub(crate) fn connect(self, wanted: Option<Mode>) -> Result<Arc<dyn Backend>, EventsError> {
         match self.place {
             Place::Redis(mut settings) => {

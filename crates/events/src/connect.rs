@@ -44,17 +44,14 @@ pub(crate) fn check_there(store: &str) -> Result<(), EventsError> {
         return Config::read(Path::new(store))?.check_there();
     }
     match store.split_once(':') {
-        Some(("memory", _)) => {
-            let named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
-            match named.contains_key(store) {
-                true => Ok(()),
-                false => Err(EventsError::NotFound {
-                    url: store.into(),
-                    what: "event store".into(),
-                    hint: " of this name in this process".into(),
-                }),
-            }
-        }
+        Some(("memory", _)) => match with_named(|named| named.contains_key(store)) {
+            true => Ok(()),
+            false => Err(EventsError::NotFound {
+                url: store.into(),
+                what: "event store".into(),
+                hint: " of this name in this process".into(),
+            }),
+        },
         Some(("dir", rest)) => check_dir(Path::new(folder(store, rest)?.0)),
         _ => open(store, Some(Mode::Read)).map(drop),
     }
@@ -97,11 +94,39 @@ pub(crate) fn is_config(store: &str) -> bool {
     store.ends_with(".json") && !store.contains("://") && !store.starts_with("dir:")
 }
 
-/// Whether connecting to a store, which is no configuration, would make a folder for it.
-pub(crate) fn is_new_folder(store: &str) -> bool {
-    let rest = store.strip_prefix("dir:");
-    let found = rest.and_then(|rest| folder(store, rest).ok());
-    found.is_some_and(|(path, mode)| mode == Mode::Append && !Path::new(path).exists())
+/// Whether connecting to a store, which is no configuration, would make one that does not end with this process.
+///
+/// # Errors
+///
+/// Those of connecting to one that is there.
+pub(crate) fn would_make(store: &str) -> Result<bool, EventsError> {
+    match store.split_once(':') {
+        Some(("dir", rest)) => match folder(store, rest)? {
+            (path, Mode::Append) => is_absent(check_dir(Path::new(path))),
+            (_, Mode::Read) => Ok(false),
+        },
+        Some(("redis" | "rediss" | "valkey" | "valkeys", _)) => {
+            would_make_in(Settings::parse(store)?)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Whether connecting by these settings would make a store.
+pub(crate) fn would_make_in(mut settings: Settings) -> Result<bool, EventsError> {
+    if settings.mode == Mode::Read {
+        return Ok(false);
+    }
+    settings.mode = Mode::Read;
+    is_absent(RedisBackend::connect_with(settings).map(drop))
+}
+
+fn is_absent(looked: Result<(), EventsError>) -> Result<bool, EventsError> {
+    match looked {
+        Ok(()) => Ok(false),
+        Err(EventsError::NotFound { .. }) => Ok(true),
+        Err(error) => Err(error),
+    }
 }
 
 fn named(store: &str) -> Arc<MemoryBackend> {

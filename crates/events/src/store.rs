@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::connect::{self, is_config, is_new_folder};
+use crate::connect::{self, is_config, would_make};
 use crate::objects::{Beside, check_free, visit_inline};
 use crate::{
     Backend, Batch, Config, DataSet, DataSetPath, Descriptor, EventsError, Mode, ObjectOptions,
@@ -70,7 +70,7 @@ impl DataStore {
 
     fn open(store: &str, options: ObjectOptions, mode: Option<Mode>) -> Result<Self, EventsError> {
         if !is_config(store) {
-            if mode.is_none() && is_new_folder(store) {
+            if mode.is_none() && options.is_given() && would_make(store)? {
                 check_free(store, &options)?;
             }
             return Self::with_objects(connect::open(store, mode)?, options);
@@ -81,11 +81,8 @@ impl DataStore {
             over: options.over.or_else(|| config.objects_over()),
             ..options
         };
-        if let Some(url) = config
-            .url()
-            .filter(|url| mode.is_none() && is_new_folder(url))
-        {
-            check_free(url, &options)?;
+        if mode.is_none() && options.is_given() && config.would_make()? {
+            check_free(config.url(), &options)?;
         }
         Self::with_objects(config.connect(mode)?, options)
     }

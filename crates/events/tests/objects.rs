@@ -1002,14 +1002,17 @@ fn a_store_whose_place_is_another_s_is_not_made() {
     let config = folder.path().join("config.json");
     let text = format!(r#"{{"url": "dir:second", "objects": {base:?}}}"#);
     fs::write(&config, text).unwrap();
+    fs::create_dir(folder.path().join("empty")).unwrap();
     for (store, options) in [
         (url("second"), options()),
+        (url("empty"), options()),
         (config.display().to_string(), ObjectOptions::default()),
     ] {
         let error = DataStore::connect(&store, options).unwrap_err();
         assert_eq!(error.kind(), "objects-of-others", "{error}");
         assert!(error.to_string().contains(&url("first")), "{error}");
         assert!(!folder.path().join("second").exists());
+        assert!(files(&folder.path().join("empty")).is_empty());
     }
     drop(first);
 }

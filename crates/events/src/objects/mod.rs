@@ -43,6 +43,13 @@ pub struct ObjectOptions {
     pub settings: BTreeMap<String, String>,
 }
 
+impl ObjectOptions {
+    /// Whether it is said where large products are, or which are large.
+    pub(crate) fn is_given(&self) -> bool {
+        self.base.is_some() || self.over.is_some()
+    }
+}
+
 impl std::fmt::Debug for ObjectOptions {
     /// Values of settings may be secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -83,12 +90,7 @@ impl Beside {
             (Some(found), _) => found.clone(),
             (None, Some(given)) => (given.clone(), OVER),
             (None, None) if options.over.is_none() => return Ok(None),
-            (None, None) => {
-                let what = format!(
-                    "{url}: it is said which products are to lie beside the store, and not where (objects)"
-                );
-                return Err(EventsError::Usage { what });
-            }
+            (None, None) => return Err(nowhere(url)),
         };
         check_place(url, given.as_deref(), &base)?;
         let mut beside = Self {
@@ -399,14 +401,23 @@ fn check_place(url: &str, given: Option<&str>, base: &str) -> Result<(), EventsE
     })
 }
 
-/// Fails if a place that is said for a store that is still to be made is another store's, so that none is made for nothing.
+fn nowhere(url: &str) -> EventsError {
+    EventsError::Usage {
+        what: format!(
+            "{url}: it is said which products are to lie beside the store, and not where (objects)"
+        ),
+    }
+}
+
+/// Fails if what is said of large products of a store that is still to be made would be an error, so that none is made for
+/// nothing.
 ///
 /// # Errors
 ///
-/// [`EventsError::OthersObjects`] if it is, and if the place makes no sense.
+/// [`EventsError::OthersObjects`] if their place is another store's, and if there is none, or it makes no sense.
 pub fn check_free(url: &str, options: &ObjectOptions) -> Result<(), EventsError> {
     let Some(base) = &options.base else {
-        return Ok(());
+        return Err(nowhere(url));
     };
     let base = ObjectFolder::plain(base).map_err(|error| wrong(url, &error))?;
     owner::check_free(&folder(url, &base, options.settings.clone())?, url)

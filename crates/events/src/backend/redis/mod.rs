@@ -90,8 +90,9 @@ impl RedisBackend {
             client,
             lanes: Mutex::default(),
         };
-        backend.check_layout()?;
+        // First: a store is only made where all servers may be written.
         backend.is_durable = backend.has_logs()?;
+        backend.check_layout()?;
         Ok(Arc::new(backend))
     }
 
@@ -99,7 +100,10 @@ impl RedisBackend {
         let key = Tagged::store(&self.nodes.settings.prefix);
         let url = || self.nodes.settings.url.clone();
         let found = match self.nodes.settings.mode {
-            Mode::Append => Some(self.first_of(&key, "h", LAYOUT_FIELD, LAYOUT)?),
+            Mode::Append => {
+                self.check_can_make(&key)?;
+                Some(self.first_of(&key, "h", LAYOUT_FIELD, LAYOUT)?)
+            }
             Mode::Read => self.field(&key, "h", LAYOUT_FIELD)?,
         };
         match found {
@@ -125,6 +129,27 @@ impl RedisBackend {
                 what: "event store".into(),
                 hint: String::new(),
             }),
+        }
+    }
+
+    /// Fails if there is no store yet, and one could not be made whole: what may not be asked or sent later, or replicas that
+    /// do not answer. Nothing is left then.
+    fn check_can_make(&self, key: &Tagged) -> Result<(), EventsError> {
+        let mut orders = Orders::default();
+        orders.command(key.slot, &[b"HGET", &key.key("h"), LAYOUT_FIELD]);
+        let mut is_there = false;
+        let mut flow = Flow::new(&self.nodes);
+        flow.run("look something up", &orders, false, &mut |_, reply| {
+            is_there = reply.bytes().is_some();
+            Ok(())
+        })?;
+        let wanted = self.nodes.settings.replicas;
+        if is_there || wanted == 0 {
+            return Ok(());
+        }
+        match flow.wait_for_replicas(wanted)? {
+            Some(n) if n < wanted => Err(self.too_few_to_make(wanted, n)),
+            _ => Ok(()),
         }
     }
 

@@ -171,15 +171,28 @@ impl RedisBackend {
     }
 
     pub(super) fn too_few(&self, wanted: usize, found: usize) -> EventsError {
+        let said = format!("{found} of {wanted} replicas have it");
+        let advice = "it is written, but may be lost with its server: start the replicas again and write it again, \
+                      or ask for fewer (write_concern)";
+        self.without_replicas("make sure of what was written", said, advice)
+    }
+
+    /// The error that there are too few replicas for a new store, of which nothing is written.
+    pub(super) fn too_few_to_make(&self, wanted: usize, found: usize) -> EventsError {
+        let said = format!("{found} of {wanted} replicas answer");
+        let advice = "start the replicas, or ask for fewer (write_concern)";
+        self.without_replicas("make the store", said, advice)
+    }
+
+    fn without_replicas(&self, doing: &str, said: String, advice: &'static str) -> EventsError {
         let topology = self.nodes.topology();
         let masters: Vec<_> = topology.masters.iter().map(|at| at.to_string()).collect();
         EventsError::Refused {
             url: self.nodes.settings.url.clone(),
             node: masters.join(", "),
-            doing: "make sure of what was written".into(),
-            said: format!("{found} of {wanted} replicas have it"),
-            advice: "it is written, but may be lost with its server: start the replicas again and write it again, \
-                     or ask for fewer (write_concern)",
+            doing: doing.into(),
+            said,
+            advice,
             refusal: Refusal::Replicas,
         }
     }

@@ -6,7 +6,7 @@ use std::thread;
 
 use super::*;
 use crate::seal::unseal;
-use crate::{ABSENT, ProductId};
+use crate::{ABSENT, DataStore, ObjectOptions, ProductId};
 
 pub fn parent() -> Parent {
     Parent::subrun(Uuid([1; 16]), 1, 2)
@@ -278,6 +278,53 @@ fn a_server_that_deletes_products_when_it_is_full_is_not_written() {
     RedisBackend::connect(&url.replace("127.", "me:x@127.")).unwrap();
 }
 
+/// The number and the layout of a store stayed in the server, so that it seemed to have one, and the next try without the
+/// place took it for one that keeps everything in itself.
+#[test]
+fn nothing_is_left_of_a_store_that_is_not_made() {
+    let Some(servers) = start("redis") else {
+        return;
+    };
+    let url = url(servers.port);
+    let fails = |url: &str, options: ObjectOptions, kind: &str| {
+        let error = DataStore::connect(url, options).unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert_eq!(tell(servers.port, &["DBSIZE"]), "0", "{error}");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let beside = |base: &str| ObjectOptions {
+        base: Some(base.into()),
+        ..ObjectOptions::default()
+    };
+    let place = folder.path().join("objects").display().to_string();
+    let other = format!("dir:{}", folder.path().join("other").display());
+    drop(DataStore::connect(&other, beside(&place)).unwrap());
+    fails(&url, beside(&place), "objects-of-others");
+    let nowhere = ObjectOptions {
+        over: Some(9),
+        ..ObjectOptions::default()
+    };
+    fails(&url, nowhere.clone(), "usage");
+    let config = folder.path().join("store.json");
+    let text = format!(r#"{{"url": "{url}", "objects": "{place}"}}"#);
+    std::fs::write(&config, text).unwrap();
+    let config = config.display().to_string();
+    fails(&config, ObjectOptions::default(), "objects-of-others");
+    let replicas = format!("{url}?write_concern=replicas:1&timeout=0.2");
+    fails(&replicas, ObjectOptions::default(), "too-few-replicas");
+    for missing in ["-hget", "-hsetnx"] {
+        let rights = ["ACL", "SETUSER", "me", "reset", "on", ">x", "~*", "+@all"];
+        let words: Vec<_> = rights.into_iter().chain([missing]).collect();
+        assert_eq!(tell(servers.port, &words), "OK");
+        let url = url.replace("127.", "me:x@127.");
+        fails(&url, ObjectOptions::default(), "store-denied");
+    }
+    // With a place of its own it is made.
+    let place = folder.path().join("own").display().to_string();
+    let store = DataStore::connect(&url, beside(&place)).unwrap();
+    store.root().create_dataset("a").unwrap();
+}
+
 #[test]
 fn each_server_of_a_cluster_is_asked_whether_it_deletes_products() {
     let Some(servers) = start("redis-cluster") else {
@@ -295,6 +342,13 @@ fn each_server_of_a_cluster_is_asked_whether_it_deletes_products() {
         "store-evicts",
         &words.each_ref().map(String::as_str),
     );
+    // What was there before is one store; another one is not made.
+    let another = format!("{}?prefix=new:", url(servers.port));
+    refuses(&another, "store-evicts", &[]);
+    let set = ["CONFIG", "SET", "maxmemory", "0"];
+    assert_eq!(tell(last.port, &set), "OK");
+    let error = RedisBackend::connect(&format!("{another}&mode=r")).unwrap_err();
+    assert_eq!(error.kind(), "not-in-store", "{error}");
 }
 
 #[test]
