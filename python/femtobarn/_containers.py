@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
@@ -672,19 +673,27 @@ def at_least(name: str, number: Any, least: int) -> int:
     UsageError
         If it is smaller, or none.
     """
-    value = number.__index__() if hasattr(number, "__index__") else None
+    value = _index(number)
     if value is None or value < least:
         raise UsageError(f"{name} must be {least} or more, not {number!r}")
-    return int(value)
+    return value
+
+
+def _index(number: Any) -> int | None:
+    """Return an integer of any kind, or None: arrays look like one until they are asked."""
+    try:
+        return operator.index(number)
+    except TypeError:
+        return None
 
 
 def _number(number: Any) -> int:
-    if isinstance(number, bool) or not hasattr(number, "__index__"):
+    value = None if isinstance(number, bool) else _index(number)
+    if value is None:
         raise UsageError(f"a run, subrun or event has a number, not {number!r}")
-    value = number.__index__()
     if not 0 <= value < _ABSENT:
         raise UsageError(f"{value} is no number of a run, subrun or event: these are from 0 to 2**64 - 2")
-    return int(value)
+    return value
 
 
 def _end(number: Any) -> int:

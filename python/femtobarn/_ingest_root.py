@@ -541,8 +541,7 @@ def _unreadable(ntuple: NTuple, fields: list[str], start: int, size: int, error:
             if own.kind != "unsupported-field":
                 raise
             found.append(name)
-    # what reading says is of the first of them, and of other ways to read
-    reason = str(error).rpartition(" cannot be read: ")[2].partition("; a read that names")[0]
+    reason = error._told[1] if error._told else str(error)  # that of the first of them
     which = f"field {found[0]!r}" if len(found) == 1 else f"fields {', '.join(map(repr, found))}"
     drop = repr(found[0] if len(found) == 1 else found)
     return UsageError(

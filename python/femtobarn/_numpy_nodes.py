@@ -75,12 +75,19 @@ def _numbers(items: Any) -> Any:
     return array if array.dtype.kind in "biuf" and array.dtype.itemsize <= 8 else None
 
 
+def unwritable(name: str, reason: str) -> UsageError:
+    """Return the error for a column that cannot be written."""
+    error = UsageError(f"field {name!r} cannot be written: {reason}")
+    error._told = (name, reason)
+    return error
+
+
 def no_counterpart(name: str, what: str) -> UsageError:
     """Return the error for a column of a type that RNTuple does not have."""
     advice = "convert it to numbers or strings"
     if "datetime64" in what or "timedelta64" in what:
         advice = 'write the integers that it counts, .astype("int64"), or strings, .astype("U")'
-    return UsageError(f"field {name!r} cannot be written: {what} has no counterpart in RNTuple; {advice}")
+    return unwritable(name, f"{what} has no counterpart in RNTuple; {advice}")
 
 
 def bytes_of(array: Any) -> Any:
@@ -101,6 +108,6 @@ def numpy_node(array: Any, name: str) -> Node:
     for size in reversed(array.shape[1:]):
         length = length // size if size else 0
         if not size:
-            raise UsageError(f"field {name!r} cannot be written: lists of 0 items have no type in C++")
+            raise unwritable(name, "lists of 0 items have no type in C++")
         node = ("regular", size, length, node)
     return node

@@ -29,6 +29,7 @@ from femtobarn._product_types import (
     is_dataclass_type,
     item_of,
     length_of,
+    maker_of,
     optional_of,
     type_name_of,
 )
@@ -209,6 +210,9 @@ def _members(value: Any, kind: type, names: list[str], where: str) -> list[Any]:
     """Return the members of a dataclass, or of a dict or record that has the same."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         if type(value) is kind or [field.name for field in dataclasses.fields(value)] == names:
+            unset = [name for name in names if not hasattr(value, name)]
+            if unset:
+                raise UsageError(f"{where}: member {unset[0]!r} of this {type(value).__name__} was never given a value")
             return [getattr(value, name) for name in names]
     elif hasattr(value, "tolist"):
         value = value.tolist()
@@ -455,11 +459,11 @@ def plain_rows(store: DataStore, stored: bytes, type_name: str, form: Any) -> An
     if item is None:
         if len(stored) != size:
             return None
-        return kind(**_chosen(kind, plain)(plain.packing.unpack(stored)))
+        return maker_of(kind)(_chosen(kind, plain)(plain.packing.unpack(stored)))
     if length_of(stored, size) is None:
         return None
-    chosen = _chosen(kind, plain)
-    return [kind(**chosen(row)) for row in plain.packing.iter_unpack(memoryview(stored)[8:])]
+    chosen, make = _chosen(kind, plain), maker_of(kind)
+    return [make(chosen(row)) for row in plain.packing.iter_unpack(memoryview(stored)[8:])]
 
 
 def plain_array(store: DataStore, stored: bytes, type_name: str, form: As | None) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import inspect
 import math
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ __all__ = [
     "is_opaque",
     "item_of",
     "length_of",
+    "maker_of",
     "numbers_name",
     "numbers_of",
     "optional_of",
@@ -423,9 +425,70 @@ def defaults_of(kind: type) -> frozenset[str]:
     frozenset of str
         Their names.
     """
-    none = dataclasses.MISSING
+    none, is_finished = dataclasses.MISSING, hasattr(kind, "__post_init__")
     fields = dataclasses.fields(kind)
-    return frozenset(one.name for one in fields if one.default is not none or one.default_factory is not none)
+    return frozenset(
+        one.name
+        for one in fields
+        if one.default is not none or one.default_factory is not none or (is_finished and not one.init)
+    )
+
+
+_PLAIN = (bool, int, float, str, type(None))
+
+
+@functools.lru_cache(maxsize=1024)
+def maker_of(kind: type) -> Callable[[dict[str, Any]], Any]:
+    """Return what makes a dataclass of members that were stored.
+
+    They are what was stored, whatever the constructor makes of those that it is given. A class whose constructor wants
+    something else (an ``InitVar`` without a default, or one of its own) is made without it, as copies are.
+
+    Parameters
+    ----------
+    kind : type
+        The dataclass.
+
+    Returns
+    -------
+    callable
+        Takes a dict of members; those that have defaults may be missing.
+    """
+    fields = dataclasses.fields(kind)
+    given = {one.name for one in fields if one.init}
+    parameters = inspect.signature(kind).parameters.values()
+    wanted = {one.name for one in parameters if one.default is one.empty and one.kind is not one.VAR_KEYWORD}
+    if not wanted <= given <= {one.name for one in parameters}:
+        return functools.partial(_made_without_init, kind)
+    own = vars(kind).get("__dataclass_params__")  # none if its constructor may be another than its base's
+    if own is not None and own.init and len(given) == len(fields) and not hasattr(kind, "__post_init__"):
+        return lambda members: kind(**members)
+
+    def make(members: dict[str, Any]) -> Any:
+        made = kind(**{name: value for name, value in members.items() if name in given})
+        for name, value in members.items():
+            if name not in given or _is_changed(getattr(made, name), value):
+                object.__setattr__(made, name, value)  # also of one that is frozen
+        return made
+
+    return make
+
+
+def _is_changed(now: Any, stored: Any) -> bool:
+    """Whether a number or text is another one; that a list has become an array is no change."""
+    return isinstance(now, _PLAIN) and isinstance(stored, _PLAIN) and now != stored
+
+
+def _made_without_init(kind: type, members: dict[str, Any]) -> Any:
+    made: Any = object.__new__(kind)
+    for field in dataclasses.fields(kind):
+        if field.name in members:
+            object.__setattr__(made, field.name, members[field.name])
+        elif field.default_factory is not dataclasses.MISSING:
+            object.__setattr__(made, field.name, field.default_factory())
+        elif field.default is not dataclasses.MISSING:
+            object.__setattr__(made, field.name, field.default)
+    return made
 
 
 def checked_text(text: str, what: str) -> str:

@@ -48,6 +48,7 @@ from femtobarn._product_types import (
     is_opaque,
     item_of,
     length_of,
+    maker_of,
     numbers_name,
     numbers_of,
     optional_of,
@@ -109,9 +110,36 @@ def encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, b
         If it is nothing that can be stored.
     """
     try:
-        return _encoded(store, label, value, kind)
+        with of_product(label):
+            return _encoded(store, label, value, kind)
     except UsageError as error:
         raise told_how(error, "typename='NEW', or of a list typename='std::vector<NEW>'") from error.__cause__
+
+
+@contextlib.contextmanager
+def of_product(label: str) -> Iterator[None]:
+    """Have errors of values that no field can have, as which they are encoded, say that they are a product's.
+
+    Parameters
+    ----------
+    label : str
+        The product's label, which is the field's name.
+
+    Raises
+    ------
+    UsageError
+        If there is such an error.
+    """
+    try:
+        yield
+    except UsageError as error:
+        if error._told is None:
+            raise
+        field, reason = error._told
+        member = field.removeprefix(label).removeprefix(".")
+        which = f"product {label!r}, member {member!r}" if member and field != member else f"product {label!r}"
+        why = reason.replace("counterpart in RNTuple", "counterpart in the store")
+        raise UsageError(f"{which}: {why}", kind=error.kind) from error.__cause__
 
 
 def told_how(error: UsageError, by: str) -> UsageError:
@@ -271,6 +299,11 @@ def column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, B
     tuple of str and Batches
         The name and the values.
     """
+    with of_product(label):
+        return _column(store, label, values, kind)
+
+
+def _column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, Batches]:
     core = store._core
     checked_text(label, "label")
     _check_no_names(label, values)
@@ -433,9 +466,9 @@ def reading(names: Iterable[tuple[str, str]]) -> Iterator[None]:
             )
     try:
         yield
-    except ChecksumError:
-        raise  # it is not what was stored, whoever has
     except FormatError as error:
+        if isinstance(error, ChecksumError) or error._object is not None:
+            raise  # it is not what was stored, whoever has
         others = [label for label, kind in names if kind.removeprefix("std::vector<").removesuffix(">") not in DTYPES]
         if not others:
             raise
@@ -717,7 +750,7 @@ def _made(store: DataStore, plain: Any, form: Any, wrong: UsageError) -> Any:
             own = f"{missing[0]} in {form.__name__}"
             advice = f"; a default of {own} would stand for what is not there" if there else ""
             raise UsageError(f"{wrong}: it has no {', '.join(missing)}{advice}")
-        return form(**{name: _member(store, plain[name], hints.get(name), wrong) for name in there})
+        return maker_of(form)({name: _member(store, plain[name], hints.get(name), wrong) for name in there})
     if isinstance(form, type) and isinstance(plain, form):
         return plain
     if form is float and isinstance(plain, int):

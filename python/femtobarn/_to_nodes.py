@@ -12,7 +12,7 @@ from femtobarn import _core
 from femtobarn._libraries import optional
 from femtobarn._nested_nodes import nested_node
 from femtobarn._ntuple import NTuple
-from femtobarn._numpy_nodes import bytes_of, items_node, no_counterpart, numpy_node
+from femtobarn._numpy_nodes import bytes_of, items_node, no_counterpart, numpy_node, unwritable
 from femtobarn.errors import UsageError
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def to_list(name: str, values: Any) -> _core.Batches:
     columns = _columns_of_table(values)
     if columns is not None:
         if not columns:
-            raise UsageError(f"field {name!r} cannot be written: it is a table without columns")
+            raise unwritable(name, "it is a table without columns")
         nodes = [_column(f"{name}.{key}", column) for key, column in columns.items()]
         node, n = ("record", list(columns), [node for node, _ in nodes], nodes[0][1], ""), nodes[0][1]
     else:
@@ -233,9 +233,7 @@ def _column(name: str, values: Any) -> tuple[Node, int]:
     # Awkward's ndim of an empty array of a union is 0, too
     is_scalar = not _is_awkward(values) and getattr(values, "ndim", None) == 0
     if is_scalar or isinstance(values, str | bytes):
-        raise UsageError(
-            f"field {name!r} cannot be written: {values!r} is one value, not a column of one for each entry"
-        )
+        raise unwritable(name, f"{values!r} is one value, not a column of one for each entry")
     if _is_awkward(values):
         return _layout(values.layout, name), len(values)
     if isinstance(values, np.ndarray) and values.dtype.names is not None and values.ndim == 1:
@@ -260,7 +258,7 @@ def _column(name: str, values: Any) -> tuple[Node, int]:
     if isinstance(values, np.ndarray) and values.dtype.kind in "mMcV":
         raise no_counterpart(name, f"NumPy's {values.dtype}")
     if not isinstance(values, Iterable):
-        raise UsageError(f"field {name!r} cannot be written: {type(values).__name__} is neither a type nor a column")
+        raise unwritable(name, f"{type(values).__name__} is neither a type nor a column")
     items = values.tolist() if isinstance(values, np.ndarray) else list(values)
     node = items_node(items, name)
     if node is not None:
@@ -273,7 +271,7 @@ def _column(name: str, values: Any) -> tuple[Node, int]:
         reason = str(error).splitlines()[0].replace(" to an array element", "")
         if reason.startswith("cannot convert"):
             reason += ": convert its values to numbers, strings, or lists of these"
-        raise UsageError(f"field {name!r} cannot be written: {reason}") from error
+        raise unwritable(name, reason) from error
 
 
 def _listed(values: list[Any], name: str) -> Node:
@@ -337,7 +335,7 @@ def _series(name: str, values: Any) -> tuple[Node, int]:
         array = arrow.array(values)
     except arrow.ArrowException as error:
         reason = str(error).splitlines()[0]
-        raise UsageError(f"field {name!r} cannot be written: its values are not of one type ({reason})") from error
+        raise unwritable(name, f"its values are not of one type ({reason})") from error
     return _column(name, array)
 
 
@@ -360,7 +358,7 @@ def _layout(layout: Any, name: str) -> Node:
         length = layout.length
         content = layout.content[: layout.size * length]
         if layout.size == 0:
-            raise UsageError(f"field {name!r} cannot be written: lists of 0 items have no type in C++")
+            raise unwritable(name, "lists of 0 items have no type in C++")
         return ("regular", layout.size, length, _layout(content, name))
     if layout.is_list:
         return _list(layout, name)
@@ -372,7 +370,7 @@ def _layout(layout: Any, name: str) -> Node:
         return ("record", names, nodes, layout.length, "")
     if layout.is_union:
         return _union(layout, name)
-    raise UsageError(f"field {name!r} cannot be written: it is a {kind}")
+    raise unwritable(name, f"it is a {kind}")
 
 
 def _list(layout: Any, name: str) -> Node:

@@ -222,8 +222,7 @@ _ONE_WRITES = (
 
 def _advice(error: BaseException) -> str:
     """Return what to do if a function has tried to write to a folder from another process, which reads it only."""
-    is_told = "open to be read" in str(error)
-    return _ONE_WRITES if is_told or getattr(error, "kind", "") in ("read-only", "store-locked") else ""
+    return _ONE_WRITES if getattr(error, "kind", "") in ("read-only", "store-locked") else ""
 
 
 def _packed(outcome: Outcome) -> bytes:

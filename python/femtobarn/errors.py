@@ -51,6 +51,8 @@ class FemtobarnError(Exception):
     """
 
     kind: str = "error"
+    _told: tuple[str, str] | None = None  # the field that it is of, and why, for who says it in other words
+    _object: str | None = None  # the object that a large product is, which is damaged or not there
 
     def __init__(self, message: str = "", *, kind: str | None = None) -> None:
         super().__init__(message)

@@ -835,6 +835,7 @@ def test_large_products_lie_beside_the_store(tmp_path: Path, redis: Any) -> None
         with pytest.raises(fb.FormatError, match="cannot be loaded from the object") as raised:
             dataset.arrays("image", runs=1)
         assert str(damaged) in str(raised.value)
+        assert "Boost" not in str(raised.value)
         dataset[1].delete()
         assert len(_objects(large)) == 1
         dataset.delete()

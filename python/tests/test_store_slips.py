@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import math
 import operator
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -537,3 +538,53 @@ def test_what_was_written_while_it_was_deleted_is_swept(tmp_path: Path) -> None:
     command = [sys.executable, "-c", program, "store", "sweep", "--nameless", url]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert "what was left of 1 dataset without a name removed" in done.stdout
+
+
+def test_a_large_product_whose_object_is_damaged_is_not_told_to_be_of_boost(tmp_path: Path) -> None:
+    store = fb.DataStore.connect(f"dir:{tmp_path / 'store'}", objects=tmp_path / "large", objects_over=100)
+    event = event_of(store)
+    event.store("x", ak.Array([{"y": list(range(99))}]))
+    [found] = (path for path in (tmp_path / "large").rglob("*") if path.is_file() and path.suffix != ".json")
+    for damage in (lambda: os.truncate(found, 10), found.unlink):
+        damage()
+        told = []
+        for read in (lambda: event.load("x"), lambda: store["a"].arrays("x")):
+            with pytest.raises(fb.FormatError) as raised:
+                read()
+            told.append(str(raised.value))
+        assert told[0] == told[1]
+        assert str(found) in told[0]
+        assert "Boost" not in told[0]
+
+
+def test_arrays_that_look_like_numbers_are_told(store: fb.DataStore) -> None:
+    dataset = store.root.create_dataset("a")
+    for number in (np.array(3), np.int64(3), np.uint64(3), np.int8(3)):
+        assert dataset.create_run(number).number == 3
+    assert dataset.create_run(np.uint64(2**63)).number == 2**63
+    for wrong in (np.array([3]), np.array([1, 2]), np.array(True), np.float64(3), 3.0, "3", None):
+        with pytest.raises(fb.UsageError, match="a run, subrun or event has a number, not "):
+            dataset.create_run(wrong)
+    with pytest.raises(fb.UsageError, match="batch_size must be "):
+        store.prefetcher(batch_size=np.array([3]))  # type: ignore[arg-type]
+
+
+def test_values_that_cannot_be_stored_are_told_as_products(store: fb.DataStore) -> None:
+    """They were fields that RNTuple does not have."""
+    event = event_of(store)
+    columns = pytest.importorskip("pyarrow")
+    for value, words in [
+        (np.array([1j]), r"product 'c': NumPy's complex128 has no counterpart in the store; convert it"),
+        (np.zeros(2, [("x", "c16")]), r"product 'c', member 'x': NumPy's complex128 has no counterpart in the store"),
+        (ak.Array([{"a": {"b": [1j]}}]), r"product 'c', member 'a.b': NumPy's complex128"),
+        (
+            columns.array([1], columns.timestamp("s")),
+            r"product 'c': Arrow's timestamp\[s\] has no counterpart in the st",
+        ),
+        ([object()], r"product 'c': cannot convert <object"),
+    ]:
+        with pytest.raises(fb.UsageError, match=f"^{words}") as raised:
+            event.store("c", value)
+        assert "RNTuple" not in str(raised.value)
+        with store.write_batch() as batch, pytest.raises(fb.UsageError, match=f"^{words}"):
+            batch.store_arrays(store["a"], {"c": value}, run=1, subrun=1, event=np.arange(len(value)))

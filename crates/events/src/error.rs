@@ -45,6 +45,11 @@ pub enum EventsError {
     /// A store that was opened to be read.
     #[error("{url}: cannot {doing}: the store was opened to be read")]
     ReadOnly { url: String, doing: &'static str },
+    /// A store that this process has open to be read, and would open to be written.
+    #[error(
+        "{url}: this process has the store open to be read: close that first, or open it to be written at once"
+    )]
+    OpenToRead { url: String },
     /// A store that is of another version, or is none.
     #[error("{url}: expected {expected}, found {found}")]
     Layout {
@@ -172,7 +177,7 @@ impl EventsError {
             Self::Exists { .. } => "product-exists",
             Self::Deleting { .. } => "dataset-deleting",
             Self::Locked { .. } => "store-locked",
-            Self::ReadOnly { .. } => "read-only",
+            Self::ReadOnly { .. } | Self::OpenToRead { .. } => "read-only",
             Self::Layout { .. } => "store-layout",
             Self::Damaged { .. } => "product-damaged",
             Self::Key { .. } => "key-damaged",

@@ -168,11 +168,13 @@ fn hinted(error: RNTupleError, hint: &str) -> RNTupleError {
             ntuple,
             name,
             reason,
+            ..
         } => RNTupleError::Unsupported {
             url,
             ntuple,
             name,
-            reason: format!("{reason}; {hint}"),
+            reason,
+            hint: format!("; {hint}"),
         },
         other => other,
     }

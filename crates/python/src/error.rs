@@ -55,7 +55,12 @@ pub fn to_python(error: Error) -> PyErr {
         return interrupted();
     }
     let class = class_of(&error);
-    new(class, kind, error.with_causes())
+    let raised = new(class, kind, error.with_causes());
+    if let Error::Unsupported { name, reason, .. } | Error::Unwritable { name, reason } = &error {
+        // whatever cannot be set is only said in other words
+        Python::attach(|py| raised.value(py).setattr("_told", (name, reason)).ok());
+    }
+    raised
 }
 
 /// What a signal has raised that has ended the waiting.
@@ -118,6 +123,7 @@ pub fn events_to_python(error: EventsError) -> PyErr {
         | EventsError::Config { .. }
         | EventsError::Name { .. }
         | EventsError::ReadOnly { .. }
+        | EventsError::OpenToRead { .. }
         | EventsError::Type { .. }
         | EventsError::Class { .. }
         | EventsError::TooLarge { .. }
@@ -125,7 +131,12 @@ pub fn events_to_python(error: EventsError) -> PyErr {
         | EventsError::Usage { .. } => "UsageError",
         _ => "FemtobarnError",
     };
-    new(class, error.kind(), femtobarn::io::with_causes(&error))
+    let raised = new(class, error.kind(), femtobarn::io::with_causes(&error));
+    if let EventsError::Object { object, .. } = &error {
+        // it is said in the message as well
+        Python::attach(|py| raised.value(py).setattr("_object", object).ok());
+    }
+    raised
 }
 
 /// The class of the exception of an error.

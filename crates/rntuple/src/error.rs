@@ -89,12 +89,14 @@ pub enum RNTupleError {
         hint: String,
     },
     /// A field that cannot be read.
-    #[error("{url}: field {name:?} of {ntuple:?} cannot be read: {reason}")]
+    #[error("{url}: field {name:?} of {ntuple:?} cannot be read: {reason}{hint}")]
     Unsupported {
         url: String,
         ntuple: String,
         name: String,
         reason: String,
+        /// What to do, behind a "; ", or nothing.
+        hint: String,
     },
     /// Files that do not belong together.
     #[error("{url}: field {name:?} of {ntuple:?} does not fit {other}: {reason}")]

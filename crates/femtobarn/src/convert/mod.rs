@@ -340,7 +340,8 @@ fn check_something(
             url,
             ntuple: source.name.clone(),
             name: name.clone(),
-            reason: format!("{reason}; nothing else is left to convert"),
+            reason: reason.clone(),
+            hint: "; nothing else is left to convert".into(),
         }),
         None if options.fields.is_empty() && options.drop.is_empty() => Ok(()),
         None => Err(RNTupleError::Usage {

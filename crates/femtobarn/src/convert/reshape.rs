@@ -219,6 +219,7 @@ fn odd_one_out(
             reason: format!(
                 "its lists have other lengths than those of the other members of {path:?}"
             ),
+            hint: String::new(),
         },
         None => {
             let reason = format!("its member {name:?} has other lengths than those in front");

@@ -257,6 +257,7 @@ impl Reader {
             ntuple: self.path.clone(),
             name: name.into(),
             reason: reason.into(),
+            hint: String::new(),
         }
     }
 

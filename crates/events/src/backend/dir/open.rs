@@ -101,11 +101,7 @@ pub fn open(path: &Path, mode: Mode) -> Result<Arc<DirBackend>, EventsError> {
         return Ok(Arc::new(DirBackend { shared, writer }));
     }
     if !opened.is_writable {
-        return Err(EventsError::Usage {
-            what: format!(
-                "{url}: this process has the store open to be read: close that first, or open it to be written at once"
-            ),
-        });
+        return Err(EventsError::OpenToRead { url });
     }
     if let Some(store) = opened.writer.upgrade() {
         return Ok(store);
