@@ -329,6 +329,11 @@ def find_tables(file: Any, path: str, choice: Choice) -> Tables:
         wanted = choice.wants_group(name)
         if not wanted and name != EVENTS:
             continue
+        if wanted and "#" in name:
+            raise UsageError(
+                f"{path}: group {name!r} cannot be a product, whose label has no '#': leave it out by drop={name!r}, "
+                f"or rename it in the file (file.move({name!r}, {name.replace('#', '_')!r}) of h5py)"
+            )
         with _told(path, f"group {name!r}"):
             if wanted:
                 table = _table(path, name, prefix + classes[name], datasets, choice, found)

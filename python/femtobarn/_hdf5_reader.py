@@ -6,6 +6,7 @@ than that of the events, where each event's rows are.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
@@ -261,7 +262,8 @@ class Hdf5Reader:
         if column.kind == "list":
             return _lists(ak, values)
         if column.kind == "text":
-            return _nested(ak, _texts(ak, values.reshape(-1), where), column.shape)
+            _check_texts(values, where, ranges)
+            return _nested(ak, _texts(ak, values.reshape(-1)), column.shape)
         values = values.astype(np.float32 if values.dtype == np.float16 else values.dtype.newbyteorder("="), copy=False)
         return _nested(ak, ak.contents.NumpyArray(np.ascontiguousarray(values).reshape(-1)), column.shape)
 
@@ -293,16 +295,23 @@ def _nested(ak: Any, content: Any, shape: tuple[int, ...]) -> Any:
     return content
 
 
-def _texts(ak: Any, values: Any, where: str) -> Any:
+def _check_texts(values: Any, where: str, ranges: list[tuple[int, int]]) -> None:
+    """Raise if a text is none; the rows are those of these ranges of the file."""
+    for at, value in enumerate(values.reshape(-1).tolist()):
+        try:
+            if isinstance(value, bytes):
+                value.decode()
+        except UnicodeDecodeError as error:
+            n = at * len(values) // values.size
+            row = next(itertools.islice(itertools.chain(*(range(*own) for own in ranges)), n, None))
+            raise FormatError(
+                f"{where} has a text that is no UTF-8 ({error.reason}): {value!r}, in row {row} (the first is row 0)"
+            ) from None
+
+
+def _texts(ak: Any, values: Any) -> Any:
     """Return texts of HDF5, which are of fixed or of any length."""
     encoded = [value if isinstance(value, bytes) else str(value).encode() for value in values.tolist()]
-    for at, value in enumerate(encoded):
-        try:
-            value.decode()
-        except UnicodeDecodeError as error:
-            raise FormatError(
-                f"{where} has a text that is no UTF-8 ({error.reason}): {value!r}, {at} rows in"
-            ) from None
     characters = np.frombuffer(b"".join(encoded), np.uint8)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(value) for value in encoded], dtype=np.int64)])
     bytes_of = ak.contents.NumpyArray(characters, parameters={"__array__": "char"})

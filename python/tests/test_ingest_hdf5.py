@@ -321,7 +321,7 @@ def bad(tmp_path: Path, **columns: Any) -> Path:
         (
             {"z": np.array([b"\xff", b"a"], "S2")},
             fb.FormatError,
-            r"dataset 'z' of group 'rec.slc' has a text that is no UTF-8",
+            r"dataset 'z' of group 'rec.slc' has a text that is no UTF-8 .*, in row 0 ",
         ),
     ],
 )
@@ -330,6 +330,27 @@ def test_what_cannot_be_is_an_error_that_says_where(tmp_path: Path, columns: Any
     with pytest.raises(error, match=message) as caught:
         fb.ingest(path, in_memory())
     assert str(path) in str(caught.value)
+
+
+def test_a_text_that_is_none_is_told_by_its_row(tmp_path: Path) -> None:
+    """The row was counted among those that are read together, from where events are in the order of their numbers."""
+    rows = [(1, 1, event) for event in (5, 3, 4, 1, 2)]
+    texts = np.array([b"a", b"b", b"c", b"d", b"\xff"], "S2")
+    path = write(tmp_path / "a.h5", {"rec.slc": {**index(rows), "z": texts}})
+    with pytest.raises(fb.FormatError, match=r"no UTF-8 .*: b'\\xff', in row 4 \(the first is row 0\)"):
+        fb.ingest(path, in_memory())
+
+
+def test_a_group_whose_name_is_no_label_tells_what_to_do(tmp_path: Path) -> None:
+    rows = [(1, 1, 1), (1, 1, 2)]
+    groups = {name: {**index(rows), "x": np.arange(2.0)} for name in ("g#h", "other")}
+    path = write(tmp_path / "a.h5", groups)
+    dataset = in_memory()
+    with pytest.raises(fb.UsageError, match=r"group 'g#h' .* drop='g#h', or rename it .*'g_h'"):
+        fb.ingest(path, dataset)
+    assert dataset.numbers() == []
+    assert fb.ingest(path, dataset, drop="g#h").products == 2
+    assert fb.ingest(path, in_memory(), groups="other").products == 2
 
 
 def damage(path: Path, name: str) -> Path:
