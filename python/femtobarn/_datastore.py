@@ -120,6 +120,7 @@ class DataStore:
         self._settings = dict(settings or {})
         self._lock = threading.Lock()
         self._open: weakref.WeakSet[WriteBatch | Queue] = weakref.WeakSet()  # what is closed with it
+        self._process = os.getpid()
 
     def __enter__(self) -> Self:
         return self
@@ -133,7 +134,8 @@ class DataStore:
         """Close it: write what batches have collected, close queues, and give up the folder or the connections.
 
         A folder may be written by another process then, also if there are still objects of this store: using one is a
-        `UsageError`. Others that this process has connected to the same folder stay open. Closing again does nothing.
+        `UsageError`. Others that this process has connected to the same folder stay open. Closing again does nothing. A
+        process that was forked since lets it go; what its batches have collected is written by the parent.
 
         Examples
         --------
@@ -150,12 +152,19 @@ class DataStore:
                 return
             threads, self._threads = self._threads, None
             with contextlib.ExitStack() as last:  # all of it is done, whatever fails
-                if threads is not None:
+                if threads is not None and threads.process == os.getpid():
                     last.callback(threads.close)
                 last.callback(self._core.close)
-                last.callback(self._core.flush)
+                last.callback(self._flush)
                 for one in list(self._open):
                     last.callback(one.close)
+
+    def _flush(self) -> None:
+        try:
+            self._core.flush()
+        except UsageError:
+            if self._process == os.getpid():  # a store that cannot be used behind a fork has nothing of this process
+                raise
 
     @property
     def closed(self) -> bool:
@@ -654,8 +663,7 @@ class WriteBatch:
 
     def _take(self, container: Container) -> None:
         """Fail if what is put in here for a container would go nowhere."""
-        if self._process != os.getpid():
-            raise UsageError(f"{self!r} was made before this process was forked: make one in each process")
+        self._check_process()
         if not is_same(container._store, self._store):
             other = "another store" if self._store.url == container._store.url else self._store.url
             raise UsageError(
@@ -667,6 +675,10 @@ class WriteBatch:
             DataSet(self._store, container._path, uuid + b"\xff" * 24)._check_there()
             self._datasets.add(uuid)
 
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise UsageError(f"{self!r} was made before this process was forked: make one in each process")
+
     def __enter__(self) -> Self:
         return self
 
@@ -676,16 +688,23 @@ class WriteBatch:
         self.close()
 
     def __len__(self) -> int:
+        self._check_process()
         return len(self._core)
 
     def flush(self) -> None:
         """Write all that was collected, and return when it is as durable as the store makes it."""
+        self._check_process()
         self._core.flush()
         self._note(self._core.take_kept())
 
     def close(self) -> None:
-        """Write all that was collected; nothing can be added any more."""
+        """Write all that was collected; nothing can be added any more.
+
+        In a process that was forked since, nothing is written: it is the parent's.
+        """
         self._is_closed = True
+        if self._process != os.getpid():
+            return
         self._note(self._core.close())
 
     @property
@@ -749,8 +768,8 @@ class WriteBatch:
             )
         if not isinstance(products, Mapping):
             raise UsageError(
-                f"products is a dict of labels with an array each, not {_shown(products)}; of a table with a column for "
-                "each product, give {name: table[name] for name in table.columns}, and .fields of Awkward's records"
+                f"products is a dict of labels with an array each, not {_shown(products)}; of a table with a column "
+                "for each product, give {name: table[name] for name in table.columns}, and .fields of Awkward's records"
             )
         self._take(dataset)
         types = types or {}
@@ -850,6 +869,7 @@ class Queue:
         self.type = type_name_of(kind)
         self._form = form_of(kind)
         self._unpickle = unpickle
+        self._process = os.getpid()
 
     def __repr__(self) -> str:
         return f"<Queue {self.name!r} of {self.type} in {self._store.url!r}>"
@@ -932,5 +952,6 @@ class Queue:
             raise StopIteration from None
 
     def close(self) -> None:
-        """Say that nothing more will be pushed from here."""
-        self._core.close()
+        """Say that nothing more will be pushed from here; in a process that was forked since, it says nothing."""
+        if self._process == os.getpid():  # another thread may have had it locked, and is not there
+            self._core.close()

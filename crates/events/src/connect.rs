@@ -6,13 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::backend::check_dir;
 use crate::backend::redis_settings::{Settings, shown, unknown};
+use crate::forked::Process;
 use crate::{Backend, Config, EventsError, MemoryBackend, Mode, RedisBackend, open_dir};
 
 /// What a URL of a store begins with.
 const SCHEMES: [&str; 6] = ["memory", "dir", "redis", "rediss", "valkey", "valkeys"];
 
 /// The stores in memory that have names, which end with the process.
-static NAMED: Mutex<BTreeMap<String, Arc<MemoryBackend>>> = Mutex::new(BTreeMap::new());
+static NAMED: Mutex<Option<(Process, Named)>> = Mutex::new(None);
+
+type Named = BTreeMap<String, Arc<MemoryBackend>>;
 
 /// Connects to what keeps a store, without regard of large products beside it
 /// ([`DataStore::connect`](crate::DataStore::connect) has that):
@@ -130,11 +133,21 @@ fn is_absent(looked: Result<(), EventsError>) -> Result<bool, EventsError> {
 }
 
 fn named(store: &str) -> Arc<MemoryBackend> {
-    let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
-    let there = named.entry(store.into());
-    there
-        .or_insert_with(|| Arc::new(MemoryBackend::new(store)))
-        .clone()
+    with_named(|named| {
+        let there = named.entry(store.into());
+        let made = there.or_insert_with(|| Arc::new(MemoryBackend::new(store)));
+        made.clone()
+    })
+}
+
+/// Does something with the stores of this process: behind a fork, none of those of its parent.
+fn with_named<T>(run: impl FnOnce(&mut Named) -> T) -> T {
+    let mut all = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+    let all = all.get_or_insert_with(|| (Process::this(), Named::new()));
+    if !all.0.is_this() {
+        *all = (Process::this(), Named::new());
+    }
+    run(&mut all.1)
 }
 
 fn folder<'a>(store: &str, rest: &'a str) -> Result<(&'a str, Mode), EventsError> {

@@ -18,6 +18,7 @@ mod connect;
 mod entry;
 mod error;
 mod event_products;
+mod forked;
 mod item;
 mod key;
 mod loader;

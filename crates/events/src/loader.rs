@@ -1,9 +1,11 @@
 //! Events with products of theirs, many at a time, and fetched ahead.
 
+use std::mem;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 
+use crate::forked::Process;
 use crate::{DataStore, Descriptor, EventChunks, EventsError, Parent, ProductName, Wanted};
 
 /// What is loaded with events, and how much at a time.
@@ -154,6 +156,7 @@ impl Loaded {
 #[derive(Debug)]
 pub struct Loader {
     from: From,
+    process: Process,
 }
 
 #[derive(Debug)]
@@ -169,6 +172,7 @@ impl Loader {
     /// Begins to load. With [`LoadOptions::ahead`], a thread fetches what comes next; it ends when this is dropped.
     pub fn start(store: &DataStore, events: EventChunks, options: LoadOptions) -> Self {
         let ahead = options.ahead;
+        let process = Process::this();
         let mut pieces = Pieces {
             store: store.clone(),
             events,
@@ -178,7 +182,7 @@ impl Loader {
         };
         if ahead == 0 {
             let from = From::Here(pieces);
-            return Self { from };
+            return Self { from, process };
         }
         let (sender, receiver) = sync_channel(ahead);
         let thread = thread::spawn(move || {
@@ -191,6 +195,7 @@ impl Loader {
         });
         Self {
             from: From::Thread(Some(receiver), Some(thread)),
+            process,
         }
     }
 }
@@ -201,7 +206,16 @@ impl Iterator for Loader {
     fn next(&mut self) -> Option<Self::Item> {
         match &mut self.from {
             From::Here(pieces) => pieces.next(),
-            From::Thread(receiver, _) => receiver.as_ref()?.recv().ok(),
+            From::Thread(receiver, _) => {
+                let what = || "loading ahead was begun".into();
+                match self.process.check(what, "begin it") {
+                    Ok(()) => receiver.as_ref()?.recv().ok(),
+                    Err(error) => {
+                        mem::forget(receiver.take()); // it ends with the error
+                        Some(Err(error))
+                    }
+                }
+            }
         }
     }
 }
@@ -209,6 +223,10 @@ impl Iterator for Loader {
 impl Drop for Loader {
     fn drop(&mut self) {
         if let From::Thread(receiver, thread) = &mut self.from {
+            if !self.process.is_this() {
+                mem::forget((receiver.take(), thread.take()));
+                return;
+            }
             drop(receiver.take());
             if let Some(thread) = thread.take() {
                 let _ = thread.join(); // one that panicked has printed why

@@ -1,9 +1,11 @@
 //! Named queues between programs.
 
+use std::mem;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::forked::Process;
 use crate::{DataStore, EventsError, LONGEST_NAME, Popped, Uuid};
 
 /// For how long a producer is believed that does not say again that it is there: so long others wait for one that died.
@@ -49,6 +51,7 @@ struct Producer {
     id: Uuid,
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    process: Process,
 }
 
 impl DataStore {
@@ -121,10 +124,13 @@ impl Queue {
     ///
     /// If it was opened to be taken from, or was closed or destroyed.
     pub fn push(&self, value: &[u8]) -> Result<(), EventsError> {
-        if self.producer.is_none() {
+        let Some(producer) = &self.producer else {
             let what = format!("queue {:?} is not open to be pushed to", self.name);
             return Err(EventsError::Usage { what });
-        }
+        };
+        // Consumers wait for the process that has said that it pushes.
+        let what = || format!("queue {:?} was opened to be pushed to", self.name);
+        producer.process.check(what, "open it")?;
         match self.store.backend().queues().push(&self.name, value)? {
             true => Ok(()),
             false => Err(no_queue(&self.store, &self.name)),
@@ -206,6 +212,11 @@ impl Queue {
     /// What the store says; then consumers notice only after half a minute.
     pub fn close(&mut self) -> Result<(), EventsError> {
         match self.producer.take() {
+            // In a process that was forked, it is the parent's, who still pushes.
+            Some(producer) if !producer.process.is_this() => {
+                mem::forget(producer);
+                Ok(())
+            }
             Some(producer) => {
                 let id = producer.id;
                 drop(producer);
@@ -240,6 +251,7 @@ impl Producer {
             id,
             end: Some(end),
             thread: Some(thread),
+            process: Process::this(),
         })
     }
 }

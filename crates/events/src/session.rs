@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
+use std::mem;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::forked::Process;
 use crate::{
     Backend, Batch, DataSetEntry, DataSetPath, EventsError, NameCount, Parent, Popped, ProductName,
     Queues, Scan, Uuid, Visit, Wanted, Written,
@@ -25,6 +27,7 @@ pub struct Session {
     _place: Weak<dyn Backend>,
     /// Datasets that were deleted through it, with their names: what is written to these, nobody would find.
     deleted: RwLock<HashMap<Uuid, String>>,
+    process: Process,
 }
 
 struct Open(Arc<dyn Backend>);
@@ -38,6 +41,7 @@ impl Session {
             _place: Arc::downgrade(&backend),
             open: RwLock::new(Some(Arc::new(Open(backend)))),
             deleted: RwLock::default(),
+            process: Process::this(),
         }
     }
 
@@ -69,6 +73,13 @@ impl Session {
 
     /// Gives the backend up, when calls that are under way have ended. All others fail from now on.
     pub fn close(&self) {
+        if !self.process.is_this() {
+            // Calls of other threads do not end here, and a lock that they had stays locked.
+            if let Ok(mut open) = self.open.try_write() {
+                mem::forget(open.take());
+            }
+            return;
+        }
         let taken = {
             let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
             open.take()
@@ -93,9 +104,15 @@ impl Session {
     }
 
     fn opened(&self) -> Result<Arc<Open>, EventsError> {
-        self.held().ok_or_else(|| EventsError::Usage {
+        let open = self.held().ok_or_else(|| EventsError::Usage {
             what: format!("{}: this store was closed: connect to it again", self.url),
-        })
+        })?;
+        // What is written to a copy of memory is lost, and another thread may have locked it for ever.
+        if !open.0.is_kept() {
+            let what = || format!("{}: this store was opened", self.url);
+            self.process.check(what, "open it again")?;
+        }
+        Ok(open)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Writing many containers and products with few requests, at once or in the background.
 
-use std::thread;
+use std::{mem, thread};
 
+use crate::forked::Process;
 use crate::writers::Writers;
 use crate::{
     Batch, DataStore, Descriptor, EventsError, ItemType, Overwrite, Parent, ProductId, ProductName,
@@ -37,6 +38,8 @@ impl Default for BatchOptions {
 /// What was not written is written by [`finish`](Self::finish) or [`flush`](Self::flush); a batch that is dropped is
 /// written as well, and as nobody hears of errors then, they go to standard error. Of two products of one key the later
 /// counts, also if threads write them.
+///
+/// In a process that was forked since, it writes nothing, as its threads are not there: what was collected is the parent's.
 #[derive(Debug)]
 pub struct WriteBatch {
     store: DataStore,
@@ -44,6 +47,7 @@ pub struct WriteBatch {
     batches: Vec<Batch>,
     writers: Option<Writers>,
     kept: Vec<ProductId>,
+    process: Process,
 }
 
 impl WriteBatch {
@@ -58,6 +62,7 @@ impl WriteBatch {
             options,
             writers,
             kept: Vec::new(),
+            process: Process::this(),
         }
     }
 
@@ -126,8 +131,14 @@ impl WriteBatch {
         Ok(())
     }
 
+    fn check_process(&self) -> Result<(), EventsError> {
+        let what = || format!("{}: this write batch was made", self.store.url());
+        self.process.check(what, "make one")
+    }
+
     /// Writes what was collected for a target, or hands it to those that write.
     fn write(&mut self, at: usize) -> Result<(), EventsError> {
+        self.check_process()?;
         let Some(batch) = self.batches.get_mut(at).filter(|batch| !batch.is_empty()) else {
             return Ok(());
         };
@@ -148,6 +159,7 @@ impl WriteBatch {
     /// The first of what could not be written since the last call. What belongs to other targets was written all the same;
     /// what could not be written is kept, and written by the next call if that can.
     pub fn flush(&mut self) -> Result<(), EventsError> {
+        self.check_process()?;
         self.write_all().and(self.store.flush())
     }
 
@@ -158,6 +170,7 @@ impl WriteBatch {
     ///
     /// Those of [`flush`](Self::flush).
     pub fn write_all(&mut self) -> Result<(), EventsError> {
+        self.check_process()?;
         let mut first = Ok(());
         if let Some(writers) = &self.writers {
             writers.try_again();
@@ -202,6 +215,10 @@ impl WriteBatch {
 
 impl Drop for WriteBatch {
     fn drop(&mut self) {
+        if !self.process.is_this() {
+            mem::forget(self.writers.take());
+            return;
+        }
         if !thread::panicking()
             && let Err(error) = self.flush()
         {

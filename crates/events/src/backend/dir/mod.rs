@@ -26,6 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use heed::types::Bytes;
 use heed::{Env, MdbError, PutFlags, RoTxn, RwTxn, WithoutTls};
 
+use crate::forked::Process;
 use crate::{
     ABSENT, Backend, Batch, DataSetEntry, DataSetPath, EventsError, NameCount, Overwrite, Parent,
     ProductId, ProductName, Products, Queues, Scan, Uuid, Visit, Wanted, Written,
@@ -63,9 +64,18 @@ pub struct Shared {
     seat: Option<String>,
     file: DataFile,
     /// The process that opened it: LMDB's files must not be used behind a fork.
-    process: u32,
+    process: Process,
     /// Whether something was committed that a crash of the machine might undo.
     is_dirty: AtomicBool,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // To close the parent's files would take away the locks that this process has on the same ones, opened anew.
+        if !self.process.is_this() {
+            std::mem::forget(self.env.clone());
+        }
+    }
 }
 
 impl std::fmt::Debug for DirBackend {
@@ -90,15 +100,8 @@ impl DirBackend {
     }
 
     fn check_process(&self) -> Result<(), EventsError> {
-        if std::process::id() == self.process {
-            return Ok(());
-        }
-        Err(EventsError::Usage {
-            what: format!(
-                "{}: this store was opened before the process was forked: open it again in each process",
-                self.url
-            ),
-        })
+        let what = || format!("{}: this store was opened", self.url);
+        self.process.check(what, "open it again")
     }
 
     fn reading(&self) -> Result<RoTxn<'_, WithoutTls>, EventsError> {

@@ -17,6 +17,7 @@ use super::tables::Tables;
 use super::together::Together;
 use super::{DirBackend, Shared};
 use crate::EventsError;
+use crate::forked::Process;
 
 /// The version of the layout, as the store notes it.
 const LAYOUT: &str = "1";
@@ -77,7 +78,7 @@ pub fn open(path: &Path, mode: Mode) -> Result<Arc<DirBackend>, EventsError> {
     let known = file_id(&whole.join(DATA)).and_then(|id| all.get_mut(&id));
     let known = known.and_then(|opened| {
         let shared = opened.shared.upgrade()?;
-        (shared.process == std::process::id()).then_some((opened, shared))
+        shared.process.is_this().then_some((opened, shared))
     });
     let Some((opened, shared)) = known else {
         let store = Arc::new(open_new(&whole, url, mode)?);
@@ -186,7 +187,7 @@ fn open_new(path: &Path, url: String, mode: Mode) -> Result<DirBackend, EventsEr
         tables,
         seat: seat(&data),
         file,
-        process: std::process::id(),
+        process: Process::this(),
         is_dirty: AtomicBool::new(false),
     };
     Ok(DirBackend {
@@ -369,13 +370,13 @@ impl Drop for Alias {
 /// Says that this process writes to a store: a lock on a file, which ends with the process however that ends.
 pub struct WriterLock {
     file: File,
-    process: u32,
+    process: Process,
 }
 
 impl Drop for WriterLock {
     fn drop(&mut self) {
         // A process that was forked has the file open as well, and would keep the lock; its own end is no end of writing.
-        if self.process == std::process::id() {
+        if self.process.is_this() {
             let _ = flock(&self.file, FlockOperation::Unlock);
         }
     }
@@ -404,7 +405,7 @@ impl WriterLock {
         write!(file, "{}", std::process::id()).map_err(failed)?;
         Ok(Self {
             file,
-            process: std::process::id(),
+            process: Process::this(),
         })
     }
 }
