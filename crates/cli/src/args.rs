@@ -80,7 +80,7 @@ pub enum Verb {
     Hdf5Schema(Hdf5SchemaArgs),
     /// Write the events of an event store into a file, as an ntuple
     Export(ExportArgs),
-    /// Start and end a cluster of Redis servers on this machine, for the event store
+    /// Event stores: list, delete and check what is in them; start and end a cluster of Redis servers on this machine
     #[command(subcommand)]
     Store(StoreAction),
     /// Print the completion script of a shell
@@ -98,7 +98,7 @@ pub enum StoreAction {
     Up(StoreUpArgs),
     /// End the servers in a folder; their data stay
     Down(StorePathArgs),
-    /// Show what the servers in a folder do; exit code 1 if not all of the store is served
+    /// Show what the servers in a folder do; exit code 1 if one does not answer, or not all of the store is served
     Status(StorePathArgs),
     /// List the datasets of a store; or what is in one of them: datasets, runs, subruns, events and products
     Ls(StoreLsArgs),

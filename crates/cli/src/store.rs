@@ -163,13 +163,23 @@ fn show(status: &LocalStatus, json: bool, out: &mut Output<'_>) -> Result<i32, F
     let config = status.config.display().to_string();
     if json {
         let nodes: Vec<Value> = status.nodes.iter().map(document).collect();
-        out.json(&json!({"config": config, "up": status.is_up, "nodes": nodes}))?;
+        out.json(&json!({
+            "config": config,
+            "up": status.is_up,
+            "served": status.is_served,
+            "nodes": nodes,
+        }))?;
     } else {
         let mut table = Table::new(&["server", "role", "process", "memory"], &[2, 3], &[]);
         for node in &status.nodes {
             table.push(vec![
                 node.address.clone(),
-                role(node).unwrap_or("does not run").to_owned(),
+                role(node)
+                    .unwrap_or(match node.process {
+                        Some(_) => "does not answer",
+                        None => "does not run",
+                    })
+                    .to_owned(),
                 node.process
                     .map(|process| process.to_string())
                     .unwrap_or_default(),
@@ -177,9 +187,21 @@ fn show(status: &LocalStatus, json: bool, out: &mut Output<'_>) -> Result<i32, F
             ]);
         }
         table.write(None, out)?;
-        match status.is_up {
-            true => writeln!(out, "\nconnect by {}", printable(&config))?,
-            false => writeln!(out, "\nNOT up: not all of the store is served")?,
+        let missing = status.nodes.iter().filter(|node| node.role.is_none());
+        let missing = units::plural(missing.count() as u64, "server");
+        let folder = status.config.parent().unwrap_or(Path::new(""));
+        let folder = printable(&folder.display().to_string()).into_owned();
+        match (status.is_up, status.is_served) {
+            (true, _) => writeln!(out, "\nconnect by {}", printable(&config))?,
+            (false, true) => writeln!(
+                out,
+                "\nNOT up: {missing} missing, for which others serve all of the store; `fb store up {folder}` starts what \
+                 does not run"
+            )?,
+            (false, false) => writeln!(
+                out,
+                "\nNOT up: not all of the store is served; `fb store up {folder}` starts what does not run"
+            )?,
         }
     }
     Ok(if status.is_up {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::backend::redis_settings::{Address, NAMES, Settings, unknown};
 use crate::connect::{check_there, open, would_make, would_make_in};
-use crate::{Backend, EventsError, Mode, RedisBackend};
+use crate::{Backend, EventsError, Mode, RedisBackend, local};
 
 /// What it may have of any store.
 const OF_ALL: [&str; 4] = ["url", "objects", "objects_over", "comment"];
@@ -32,6 +32,8 @@ pub struct Config {
     place: Place,
     objects: Option<String>,
     objects_over: Option<u64>,
+    /// The folder of the local cluster that it is of.
+    cluster: Option<String>,
 }
 
 #[derive(Debug)]
@@ -58,7 +60,12 @@ impl Config {
             _ => EventsError::engine(&shown, "read the configuration", error),
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        Self::parse(&text, folder).map_err(|why| EventsError::Config { path: shown, why })
+        let config =
+            Self::parse(&text, folder).map_err(|why| EventsError::Config { path: shown, why })?;
+        Ok(Self {
+            cluster: local::is_config(path).then(|| folder.display().to_string()),
+            ..config
+        })
     }
 
     /// That of a text in a folder; what is wrong with it, in words.
@@ -90,6 +97,7 @@ impl Config {
             place,
             objects,
             objects_over,
+            cluster: None,
         })
     }
 
@@ -132,10 +140,26 @@ impl Config {
         match self.place {
             Place::Redis(mut settings) => {
                 settings.mode = wanted.unwrap_or(settings.mode);
-                Ok(RedisBackend::connect_with(*settings)?)
+                let connected = RedisBackend::connect_with(*settings);
+                Ok(connected.map_err(|error| told_of_cluster(error, self.cluster.as_deref()))?)
             }
             Place::Url(url) => open(&url, wanted),
         }
+    }
+}
+
+/// Says of servers of a local cluster that do not answer how they are started.
+fn told_of_cluster(error: EventsError, cluster: Option<&str>) -> EventsError {
+    match (error, cluster) {
+        (EventsError::Unreachable { url, doing, said }, Some(folder)) => EventsError::Unreachable {
+            url,
+            doing,
+            said: format!(
+                "{said}; `fb store status {folder}` says which of its servers run, and `fb store up {folder}` starts those \
+                 that do not"
+            ),
+        },
+        (error, _) => error,
     }
 }
 

@@ -7,10 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::backend::check_dir;
 use crate::backend::redis_settings::{Settings, shown, unknown};
 use crate::forked::Process;
-use crate::{Backend, Config, EventsError, MemoryBackend, Mode, RedisBackend, open_dir};
+use crate::{Backend, Config, EventsError, MemoryBackend, Mode, RedisBackend, local, open_dir};
 
 /// What a URL of a store begins with.
 const SCHEMES: [&str; 6] = ["memory", "dir", "redis", "rediss", "valkey", "valkeys"];
+
+/// Why the path of a file is none of a store.
+const IS_FILE: &str = "this is a file, and a store is in a folder of its own";
 
 /// The stores in memory that have names, which end with the process.
 static NAMED: Mutex<Option<(Process, Named)>> = Mutex::new(None);
@@ -165,6 +168,7 @@ fn folder<'a>(store: &str, rest: &'a str) -> Result<(&'a str, Mode), EventsError
         "" => Err(bad("it names no folder, as dir:mystore does")),
         path => match of_cluster(path) {
             Some(why) => Err(bad(&why)),
+            None if Path::new(path).is_file() => Err(bad(IS_FILE)),
             None => Ok((path, mode)),
         },
     }
@@ -173,8 +177,7 @@ fn folder<'a>(store: &str, rest: &'a str) -> Result<(&'a str, Mode), EventsError
 /// What to do with the folder of a local cluster, if it is one: what connects to it is in there.
 fn of_cluster(path: &str) -> Option<String> {
     let config = Path::new(path).join("store.json");
-    let is_one = config.is_file() && Path::new(path).join("node-0").is_dir();
-    is_one.then(|| {
+    local::is_config(&config).then(|| {
         format!(
             "it is the folder of a cluster: connect by {:?}",
             config.display().to_string()
@@ -185,6 +188,9 @@ fn of_cluster(path: &str) -> Option<String> {
 fn why_not(store: &str, scheme: &str) -> String {
     if let Some(why) = of_cluster(store) {
         return why;
+    }
+    if Path::new(store).is_file() {
+        return IS_FILE.into();
     }
     if Path::new(store).exists() || store.starts_with(['.', '/']) {
         return format!("did you mean \"dir:{store}\"?");
@@ -317,6 +323,8 @@ mod tests {
         std::fs::write(folder.path().join("store.json"), "{}").unwrap();
         std::fs::create_dir(folder.path().join("node-0")).unwrap();
         let cluster = folder.path().display().to_string();
+        let file = format!("{cluster}/run101.root");
+        std::fs::write(&file, "root").unwrap();
         for (store, why) in [
             ("./mystore", "did you mean \"dir:./mystore\"?"),
             ("redi://u:hidden@a", "did you mean \"redis\"?"),
@@ -327,6 +335,9 @@ mod tests {
             (&format!("dir:{cluster}"), "store.json\""),
             (&format!("dir:{cluster}?mode=r"), "folder of a cluster"),
             ("dir:x?mode=w", "neither r nor a"),
+            (&file, "this is a file"),
+            (&format!("dir:{file}"), "this is a file"),
+            (&format!("dir:{file}?mode=r"), "this is a file"),
             ("none.json", "no configuration"),
         ] {
             let error = connect(store).unwrap_err().to_string();

@@ -15,7 +15,7 @@ const NODES: usize = 3;
 const REPLICAS: usize = 0;
 const PAUSE: Duration = Duration::from_millis(100);
 /// How many slots there are.
-const SLOTS: usize = 16384;
+pub const SLOTS: usize = 16384;
 /// Where ports are looked for: below those that the system gives to whoever connects to something, so that they are free
 /// when the servers are started again.
 const PORTS: (u16, u16) = (20_000, 32_000);

@@ -10,6 +10,7 @@ mod node;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -45,8 +46,10 @@ type Shape = (usize, usize);
 pub struct LocalStatus {
     /// The configuration that connects to it.
     pub config: PathBuf,
-    /// Whether all slots are served.
+    /// Whether all servers answer, and serve all slots.
     pub is_up: bool,
+    /// Whether all slots are served, although servers may be missing that others have taken the place of.
+    pub is_served: bool,
     /// Its servers.
     pub nodes: Vec<LocalNode>,
 }
@@ -117,10 +120,25 @@ pub fn status(path: &Path) -> Result<LocalStatus, EventsError> {
     folder.status(&folder.nodes()?)
 }
 
+/// Whether a configuration is that of a local cluster, beside whose servers it lies.
+pub(crate) fn is_config(path: &Path) -> bool {
+    path.is_file()
+        && path.file_name() == Some("store.json".as_ref())
+        && path.with_file_name("node-0").is_dir()
+}
+
 impl Folder {
     fn make(path: &Path) -> Result<Self, EventsError> {
         let failed =
             |error| EventsError::engine(&path.display().to_string(), "make the folder", error);
+        if path.is_file() {
+            return Err(EventsError::Usage {
+                what: format!(
+                    "{}: this is a file, and a cluster has a folder of its own",
+                    path.display()
+                ),
+            });
+        }
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -237,17 +255,20 @@ impl Folder {
                 hint: String::new(),
             });
         }
-        let is_up = nodes.iter().any(Node::has_all_slots);
-        let nodes = nodes.iter().map(|node| {
-            node.look().unwrap_or_else(|| LocalNode {
-                address: node.address.to_string(),
-                ..LocalNode::default()
-            })
-        });
+        let found: Vec<_> = nodes.iter().map(|node| (node, node.look())).collect();
+        let answering = || found.iter().filter(|(_, found)| found.is_some());
+        // What servers say of others is some seconds old: each is asked for its own.
+        let served: BTreeSet<_> = answering().flat_map(|(node, _)| node.slots()).collect();
+        let is_served =
+            served.len() == form::SLOTS && answering().all(|(node, _)| node.has_all_slots());
         Ok(LocalStatus {
             config: self.config(),
-            is_up,
-            nodes: nodes.collect(),
+            is_up: is_served && answering().count() == found.len(),
+            is_served,
+            nodes: found
+                .into_iter()
+                .map(|(node, found)| found.unwrap_or_else(|| node.unheard()))
+                .collect(),
         })
     }
 

@@ -40,7 +40,7 @@ pub struct LocalNode {
     pub address: String,
     /// Its process; none if it does not run.
     pub process: Option<u32>,
-    /// What it is.
+    /// What it is; none if it does not answer.
     pub role: Option<Role>,
     /// The bytes of memory that it uses.
     pub memory: Option<u64>,
@@ -251,6 +251,28 @@ impl Node {
         value(&info, "cluster_state").as_deref() == Some("ok")
     }
 
+    /// The slots that it has itself; none of a replica.
+    pub fn slots(&self) -> Vec<u16> {
+        let known = self.ask(&["CLUSTER", "NODES"]).unwrap_or_default();
+        let own = known.lines().map(|line| line.split(' '));
+        // id, address, flags, master, ping, pong, epoch, link, and slots; those that move stand in brackets
+        let own = own.filter(|parts| parts.clone().nth(2).is_some_and(is_own_master));
+        let ranges = own.flat_map(|parts| parts.skip(8)).filter_map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            Some(first.parse().ok()?..=last.parse().ok()?)
+        });
+        ranges.flatten().collect()
+    }
+
+    /// What is known of it if it does not answer.
+    pub fn unheard(&self) -> LocalNode {
+        LocalNode {
+            address: self.address.to_string(),
+            process: self.process(),
+            ..LocalNode::default()
+        }
+    }
+
     /// Whether it has its place: as a replica, all that its master has.
     pub fn is_ready(&self) -> bool {
         let link = self.info("replication", "master_link_status");
@@ -284,6 +306,11 @@ impl Node {
     fn failed(&self, doing: &str, why: String) -> EventsError {
         EventsError::engine(&self.folder.display().to_string(), doing, why)
     }
+}
+
+/// Whether flags of `CLUSTER NODES` are those of the server that was asked, which is a master.
+fn is_own_master(flags: &str) -> bool {
+    ["myself", "master"].map(|flag| flags.split(',').any(|one| one == flag)) == [true, true]
 }
 
 /// The value of a line `name value`.

@@ -80,7 +80,12 @@ fn a_local_cluster_keeps_its_data_when_it_is_started_again() {
     assert_eq!(down(&path).unwrap(), 0);
     let ended = status(&path).unwrap();
     assert!(!ended.is_up && ended.nodes.iter().all(|node| node.process.is_none()));
-    assert!(connect(&config).is_err());
+    let error = connect(&config).unwrap_err().to_string();
+    let advice = format!("`fb store up {}`", path.display());
+    assert!(
+        error.contains(": cannot connect: ") && error.contains(&advice),
+        "{error}"
+    );
     assert!(up(&path, &options).unwrap().is_up);
     let store = connect(&config).unwrap();
     assert_eq!(store.contains(&parent, &[3]).unwrap(), [true]);
@@ -119,9 +124,54 @@ fn a_local_cluster_keeps_its_data_when_it_is_started_again() {
     down(&path).unwrap();
 }
 
+/// `fb store status` said "up" for the seconds in which the other servers did not know yet that one was dead.
+#[test]
+fn a_server_that_was_killed_is_missed_before_the_others_know() {
+    if !can_start_redis() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (nodes, replicas, is_served) in [(3, 0, false), (1, 1, true)] {
+        let path = folder.path().join(format!("of {nodes}"));
+        let _ended = Ended(path.clone());
+        let options = LocalOptions {
+            nodes: Some(nodes),
+            replicas: Some(replicas),
+            ..LocalOptions::default()
+        };
+        let before = up(&path, &options).unwrap();
+        assert!(before.is_up && before.is_served);
+        let process = before.nodes.last().unwrap().process.unwrap();
+        let process = rustix::process::Pid::from_raw(process.try_into().unwrap()).unwrap();
+        rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+        while rustix::process::test_kill_process(process).is_ok() && !is_zombie(process) {
+            std::thread::yield_now();
+        }
+        let found = status(&path).unwrap();
+        assert_eq!((found.is_up, found.is_served), (false, is_served));
+        let missing = found.nodes.iter().filter(|node| node.role.is_none());
+        assert_eq!(missing.count(), 1);
+        let again = up(&path, &LocalOptions::default()).unwrap();
+        assert!(again.is_up && again.is_served);
+        down(&path).unwrap();
+    }
+}
+
+/// Whether a process has ended, although nobody has waited for it.
+fn is_zombie(process: rustix::process::Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
+    stat.is_ok_and(|stat| stat.contains(") Z "))
+}
+
 #[test]
 fn what_cannot_become_a_cluster_is_said() {
     let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("make.py");
+    fs::write(&file, "").unwrap();
+    let error = up(&file, &LocalOptions::default()).unwrap_err();
+    assert_eq!(error.kind(), "usage");
+    assert!(error.to_string().contains("this is a file"), "{error}");
+    fs::remove_file(&file).unwrap();
     assert_eq!(status(folder.path()).unwrap_err().kind(), "not-in-store");
     assert_eq!(down(folder.path()).unwrap_err().kind(), "not-in-store");
     let options = LocalOptions {

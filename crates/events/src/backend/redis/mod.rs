@@ -91,8 +91,17 @@ impl RedisBackend {
             lanes: Mutex::default(),
         };
         // First: a store is only made where all servers may be written.
-        backend.is_durable = backend.has_logs()?;
-        backend.check_layout()?;
+        let found = backend.has_logs();
+        let found = found.and_then(|logs| backend.check_layout().map(|()| logs));
+        backend.is_durable = found.map_err(|error| match error {
+            // whatever it was asked first
+            EventsError::Unreachable { url, said, .. } => EventsError::Unreachable {
+                url,
+                doing: "connect".into(),
+                said,
+            },
+            error => error,
+        })?;
         Ok(Arc::new(backend))
     }
 
