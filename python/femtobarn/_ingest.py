@@ -195,8 +195,9 @@ def ingest(
     Raises
     ------
     ExistsError
-        If a product is there already with another value; the message names file, event and product. What was written
-        before stays.
+        If a product is there already with another value; the message names file, event and product, and how many
+        others of the file are stored by now. They stay: ingest the file again with another `on_conflict`, or delete
+        them.
     FemtobarnError
         If a file cannot be read, or has what no product can be; files that were done before stay noted as done.
 
@@ -326,6 +327,7 @@ class _File:
     events: int = 0
     products: int = 0
     conflicts: int = 0
+    new: int = 0  # products that were not there
 
 
 class _Job:
@@ -442,7 +444,8 @@ class _Job:
             raise UsageError(f"{path}: {error}. {self._way_out(file, error)}", kind=error.kind) from error
         except FemtobarnError as error:
             raise type(error)(f"{path}: {error}", kind=error.kind) from error
-        conflicts = self._compare(path, what, kept) if kept else 0
+        file.new += n - len(kept)
+        conflicts = self._compare(file, what, kept) if kept else 0
         replaced = conflicts if self._on_conflict == "replace" else 0
         n_events = len(what) if isinstance(what, Chunk) else 0
         self.report.events += n_events
@@ -503,7 +506,7 @@ class _Job:
         have = "has" if len(paths) == 1 else "have"
         return f"{of}{plural(len(paths), 'file')} {have} it so, {shortened(paths)}"
 
-    def _compare(self, path: str, what: Any, kept: list[_Kept]) -> int:
+    def _compare(self, file: _File, what: Any, kept: list[_Kept]) -> int:
         """Compare products that were there with those that were to be written; gives how many differ."""
         by_name: dict[tuple[str, str], list[bytes]] = {}
         for key, label, kind in sorted(kept):
@@ -517,19 +520,26 @@ class _Job:
             here, there = (_loaded(store, keys, name) for store in (self._store, other))
             different = [(key, new) for key, old, new in zip(keys, here, there, strict=True) if old != new]
             if different:
-                self._settle(path, name, different)
+                self._settle(file, name, different)
             n += len(different)
         return n
 
-    def _settle(self, path: str, name: tuple[str, str], different: list[tuple[bytes, bytes | None]]) -> None:
+    def _settle(self, file: _File, name: tuple[str, str], different: list[tuple[bytes, bytes | None]]) -> None:
         """Do with products that are there with another value what is to be done."""
         label, kind = name
         if self._on_conflict == "raise":
             where = Container._of(self._store, different[0][0])
             where_in = f"{where} has" if isinstance(where, Event | SubRun | Run) else "the dataset has"
+            stored = (
+                f"of this file, {plural(file.new, 'product')} more, also of other events, "
+                f"{'is' if file.new == 1 else 'are'} stored by now: ingest it again with on_conflict='keep', which keeps "
+                "what was there, or 'replace', or delete what should not be there"
+                if file.new
+                else "nothing of this file was stored; on_conflict='keep' keeps such products, 'replace' replaces them"
+            )
             raise ExistsError(
-                f"{path}: {where_in} a product {label!r} of the type {kind} in {self._dataset} already, with another "
-                "value; on_conflict='keep' keeps such products, 'replace' replaces them",
+                f"{file.source.path}: {where_in} a product {label!r} of the type {kind} in {self._dataset} already, with "
+                f"another value; {stored}",
                 kind="conflict",
             )
         if self._on_conflict == "replace":

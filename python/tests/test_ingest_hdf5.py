@@ -733,7 +733,12 @@ def test_another_value_is_a_conflict(dataset: fb.DataSet, tmp_path: Path) -> Non
     with pytest.raises(fb.ExistsError, match=r"b\.h5: run 1, subrun 1, event 2 has a product 'rec\.slc'") as caught:
         fb.ingest(b, dataset)
     assert caught.value.kind == "conflict"
+    assert "nothing of this file" not in str(caught.value)
+    assert "of this file, 1 product more, also of other events, is stored by now" in str(caught.value)
     assert dataset[1][1][2].load("rec.slc").n.tolist() == [2, 3]
+    assert dataset[1][1][4].load("rec.slc").n.tolist() == [5]
+    with pytest.raises(fb.ExistsError, match="nothing of this file was stored"):
+        fb.ingest(b, dataset)
     kept = fb.ingest(b, dataset, on_conflict="keep")
     assert (kept.conflicts, kept.kept, kept.products) == (1, 3, 0)
     assert dataset[1][1][2].load("rec.slc").n.tolist() == [2, 3]
