@@ -429,6 +429,7 @@ class _Exporting:
                 written[product] += number
             bar.tick(self.n_events, survey.n_events)
         self._end(ntuple, self._name, specs, written)
+        self._warn_of_types(specs, written)
         for level, rows in survey.levels.items():
             if rows:
                 self._write_level(file, level, rows)
@@ -436,6 +437,21 @@ class _Exporting:
             self.warnings.append(
                 f"{', '.join(map(repr, sorted(set(self._refs))))}: these are references, which are kept as they are: "
                 "what they refer to is not exported with them, and they refer to nothing in another store"
+            )
+
+    def _warn_of_types(self, specs: list[tuple[str, str, str, str]], written: Mapping[tuple[str, str], int]) -> None:
+        """Say which labels have products of several types, and so several columns."""
+        by_label: dict[str, list[tuple[str, str]]] = {}
+        for column, label, kind, _ in specs:
+            by_label.setdefault(label, []).append((kind, column))
+        for label, columns in by_label.items():
+            if len(columns) == 1:
+                continue
+            counts = [f"{kind} in {column} ({plural(written[label, kind], 'event')})" for kind, column in columns]
+            self.warnings.append(
+                f"products {label!r} have several types, each with a column of its own: {', '.join(counts)}; what "
+                "stores them can give all the same type (typename=), and "
+                f"products=[({label!r}, {columns[0][0]!r})] exports one"
             )
 
     def check(self, now: _Survey) -> None:

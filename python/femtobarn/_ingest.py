@@ -71,6 +71,8 @@ class IngestReport:
         The time that it took.
     left_out : dict
         Groups and datasets that were left out: why, and in how many files.
+    warnings : list of str
+        Labels of which these files have products of several types.
     """
 
     files: int = 0
@@ -82,6 +84,7 @@ class IngestReport:
     n_bytes: int = 0
     seconds: float = 0.0
     left_out: dict[str, tuple[str, int]] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
 
     def _leave_out(self, names: Mapping[str, str]) -> None:
         for name, reason in names.items():
@@ -116,7 +119,7 @@ class IngestReport:
             by_reason.setdefault(reason, []).append(name)
         for reason, names in by_reason.items():
             lines.append(f"left out: {shortened(names)}: {reason}")
-        return "\n".join(lines)
+        return "\n".join(lines + [f"note: {warning}" for warning in self.warnings])
 
     def __repr__(self) -> str:
         return f"<IngestReport: {str(self).splitlines()[0]}; {str(self).splitlines()[1]}>"
@@ -250,6 +253,7 @@ def ingest(
                 job.finish(file, message)
                 done += file.size
                 bar.tick(done, total)
+    job.report.warnings = job.warnings()
     job.report.seconds = time.monotonic() - started
     warn_of_left_out(job.unexpected, plural(len(todo), "file"), "ingested", "report's left_out")
     if job.empty:
@@ -268,7 +272,8 @@ def _told_how_far(job: _Job, dataset: DataSet) -> Iterator[None]:
         interrupt.add_note(
             f"{there} of {plural(len(job.todo) + report.skipped, 'file')} "
             f"{'is' if there == 1 else 'are'} wholly in {dataset}, "
-            f"{plural(report.events, 'event')} were read: ingesting the same again goes on from there"
+            f"{plural(report.events, 'event')} of those read, or more, {'is' if report.events == 1 else 'are'} there: "
+            "ingesting the same again goes on from there"
         )
         raise
 
@@ -343,6 +348,7 @@ class _Job:
         self._store = dataset.datastore
         self._options = options
         self._on_conflict = on_conflict
+        self._types: dict[str, dict[str, str]] = {}  # of each label, with a file that has it so
         chosen = {**asdict(options.choice), **options.root}
         chosen.pop("storage_options", None)
         self._chosen = json.loads(json.dumps(chosen))
@@ -438,12 +444,14 @@ class _Job:
         path = file.source.path
         try:
             with self._store.write_batch(max_items=_MAX_ITEMS, max_bytes=_MAX_BYTES, overwrite=False) as batch:
-                n = _store(batch, self._dataset, what)
+                n = _store(batch, self._dataset, what, names := set())
             kept = batch._take_kept()
         except _TypeError as error:
             raise UsageError(f"{path}: {error}. {self._way_out(file, error)}", kind=error.kind) from error
         except FemtobarnError as error:
             raise type(error)(f"{path}: {error}", kind=error.kind) from error
+        for label, kind in names:
+            self._types.setdefault(label, {}).setdefault(kind, path)
         file.new += n - len(kept)
         conflicts = self._compare(file, what, kept) if kept else 0
         replaced = conflicts if self._on_conflict == "replace" else 0
@@ -455,6 +463,16 @@ class _Job:
         file.conflicts += conflicts
         file.events += n_events
         file.products += n
+
+    def warnings(self) -> list[str]:
+        """Say which labels have products of several types, which are columns of their own."""
+        return [
+            f"products {label!r} have several types: "
+            f"{', '.join(f'{kind} ({_core.public_url(path)})' for kind, path in kinds.items())}: name one of them as "
+            "(label, type)"
+            for label, kinds in sorted(self._types.items())
+            if len(kinds) > 1
+        ]
 
     def _way_out(self, file: _File, error: _TypeError) -> str:
         """Say what can be done about a product whose type does not fit, and for which files."""
@@ -514,7 +532,7 @@ class _Job:
         # what was to be written, as it would be stored
         other = DataStore.connect("memory:")
         with other.write_batch() as batch:
-            _store(batch, DataSet(other, self._dataset.path, self._dataset._key), what)
+            _store(batch, DataSet(other, self._dataset.path, self._dataset._key), what, set())
         n = 0
         for name, keys in by_name.items():
             here, there = (_loaded(store, keys, name) for store in (self._store, other))
@@ -532,14 +550,14 @@ class _Job:
             where_in = f"{where} has" if isinstance(where, Event | SubRun | Run) else "the dataset has"
             stored = (
                 f"of this file, {plural(file.new, 'product')} more, also of other events, "
-                f"{'is' if file.new == 1 else 'are'} stored by now: ingest it again with on_conflict='keep', which keeps "
-                "what was there, or 'replace', or delete what should not be there"
+                f"{'is' if file.new == 1 else 'are'} stored by now: ingest it again with on_conflict='keep', which "
+                "keeps what was there, or 'replace', or delete what should not be there"
                 if file.new
                 else "nothing of this file was stored; on_conflict='keep' keeps such products, 'replace' replaces them"
             )
             raise ExistsError(
-                f"{file.source.path}: {where_in} a product {label!r} of the type {kind} in {self._dataset} already, with "
-                f"another value; {stored}",
+                f"{file.source.path}: {where_in} a product {label!r} of the type {kind} in {self._dataset} already, "
+                f"with another value; {stored}",
                 kind="conflict",
             )
         if self._on_conflict == "replace":
@@ -572,8 +590,8 @@ def _pieces(chunk: Chunk) -> Iterator[Chunk]:
         yield Chunk(chunk.run[own], chunk.subrun[own], chunk.event[own], products, chunk.types)
 
 
-def _store(batch: WriteBatch, dataset: DataSet, what: Any) -> int:
-    """Store what was read; gives how many products these are."""
+def _store(batch: WriteBatch, dataset: DataSet, what: Any, names: set[tuple[str, str]]) -> int:
+    """Store what was read; gives how many products these are, and adds the names of those of events to `names`."""
     if not isinstance(what, Chunk):
         store_above(batch, dataset, what)
         n = len(what.numbers[0]) if what.numbers else 1
@@ -588,6 +606,8 @@ def _store(batch: WriteBatch, dataset: DataSet, what: Any) -> int:
     for own, name, more, batches, n_own in columns:
         batch._core.store_rows(own, name, batches, *more)
         n += n_own
+        if n_own:
+            names.add(name)
     return n
 
 

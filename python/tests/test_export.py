@@ -139,8 +139,9 @@ def test_columns_are_what_the_report_says(dataset: fb.DataSet, tmp_path: Path) -
     assert types["raw_bytes"] == "std::optional<std::vector<std::byte>>"
     assert columns["raw_bytes"][2] == "optional bytes"
     assert json.loads(nt["rec_slc"].description)["femtobarn"]["product"]["label"] == "rec.slc"
-    assert [warning for warning in report.warnings if "boost::Thing" in warning]
-    assert len(report.warnings) == 1
+    of_boost, of_types = report.warnings
+    assert "boost::Thing" in of_boost
+    assert "raw_double (4 events)" in of_types
     assert "12 events" in repr(report)
     # no product is another thing than one that is empty
     assert nt["pt"].array().to_list()[:3] == [[], None, [0.5, 0.5]]
@@ -177,6 +178,21 @@ def test_parts_are_exported(dataset: fb.DataSet, tmp_path: Path) -> None:
     with pytest.raises(fb.UsageError, match="a dataset, run or subrun is exported"):
         fb.export(dataset.datastore, tmp_path / "b.root")  # type: ignore[arg-type]
     assert not (tmp_path / "b.root").exists()
+
+
+def test_labels_with_several_types_are_told(dataset: fb.DataSet, tmp_path: Path) -> None:
+    """An `int` among floats is another type, and half of the values were in another column without a word."""
+    subrun = dataset.create_run(1).create_subrun(1)
+    for n, best in enumerate([0.5, 1, 2.5]):
+        subrun.create_event(n).store("best", best)
+    report = fb.export(dataset, tmp_path / "a.root")
+    [warning] = report.warnings
+    assert warning.startswith(
+        "products 'best' have several types, each with a column of its own: double in best_double (2 events), "
+        "std::int64_t in best_int64_t (1 event); "
+    )
+    assert f"note: {warning}" in str(report)
+    assert fb.export(dataset, tmp_path / "b.root", products=[("best", float)]).warnings == ()
 
 
 def test_datasets_in_it_are_told(dataset: fb.DataSet, tmp_path: Path) -> None:

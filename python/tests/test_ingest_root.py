@@ -262,6 +262,16 @@ def test_fields_are_chosen_and_dropped(dataset: fb.DataSet, tmp_path: Path) -> N
     assert [product.label for product in next(dataset.events()).products()] == ["a_x", "b"]
 
 
+def test_labels_with_several_types_are_told(dataset: fb.DataSet, tmp_path: Path) -> None:
+    a = write(tmp_path / "a.root", {"x": np.array([1, 2, 3], "f4"), "y": [1, 2, 3]})
+    b = write(tmp_path / "b.root", {"x": np.array([1, 2, 3], "f8"), "y": [1, 2, 3]}, run=np.array([5, 6, 7]))
+    report = fb.ingest([a, b], dataset)
+    [warning] = report.warnings
+    assert warning.startswith(f"products 'x' have several types: float ({a}), double ({b}): ")
+    assert report.to_dict()["warnings"] == [warning]
+    assert f"note: {warning}" in str(report)
+
+
 def test_the_tree_is_said_where_there_are_several(dataset: fb.DataSet, tmp_path: Path, shared: Path) -> None:
     path = tmp_path / "a.root"
     with fb.recreate(path) as file:
