@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from femtobarn._output import Path as PathLike
     from femtobarn._work import Failure, Outcome
 
-__all__ = ["Checkpoint", "State"]
+__all__ = ["Checkpoint", "State", "noted_identity"]
 
 _EVERY = 5.0  # seconds
 _MOST = 0.05  # of the time that may go into writing it
 _MAGIC = "femtobarn checkpoint 1"
+_HEAD = 64  # bytes of a file in which that stands
 
 
 @dataclass
@@ -92,6 +93,11 @@ class Checkpoint:
             return
         try:
             with path.open("rb") as file:
+                if not _is_checkpoint(file.read(_HEAD)):
+                    raise FormatError(
+                        f"{path}: this file is no checkpoint of process, which would write over it: give another path"
+                    )
+                file.seek(0)
                 magic, identity, changing = pickle.load(file)
                 if magic != _MAGIC:
                     raise ValueError(f"it begins with {magic!r}")
@@ -99,12 +105,11 @@ class Checkpoint:
                 state = pickle.load(file)
                 if not isinstance(state, State):
                     raise TypeError(f"it has {type(state).__name__}")
-        except UsageError:
+        except (UsageError, FormatError):
             raise
         except Exception as error:
             raise FormatError(
-                f"{path}: this is no checkpoint of process, or it is damaged ({type(error).__name__}: {error}): "
-                "remove it to begin anew"
+                f"{path}: this checkpoint is damaged ({type(error).__name__}: {error}): remove it to begin anew"
             ) from error
         self.state, self._identity, self._changing = state, identity, changing
 
@@ -157,6 +162,24 @@ class Checkpoint:
         """Remove it: all is done."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
+
+
+def _is_checkpoint(head: bytes) -> bool:
+    """Return whether a file begins as a checkpoint does: with a pickle that has the words in it."""
+    return head.startswith(b"\x80") and _MAGIC.rpartition(" ")[0].encode() in head
+
+
+def noted_identity(path: PathLike) -> dict[str, str]:
+    """Return what a checkpoint says of its work; nothing if there is none, or it is none, which `Checkpoint` tells."""
+    try:
+        with Path(path).expanduser().open("rb") as file:
+            if not _is_checkpoint(file.read(_HEAD)):
+                return {}
+            file.seek(0)
+            magic, identity, _ = pickle.load(file)
+        return dict(identity) if magic == _MAGIC else {}
+    except Exception:
+        return {}
 
 
 def _differing(some: dict[str, str], others: dict[str, str]) -> set[str]:

@@ -442,9 +442,10 @@ class _Job:
 
     def _write(self, file: _File, what: Any) -> None:
         path = file.source.path
+        names: set[tuple[str, str]] = set()
         try:
             with self._store.write_batch(max_items=_MAX_ITEMS, max_bytes=_MAX_BYTES, overwrite=False) as batch:
-                n = _store(batch, self._dataset, what, names := set())
+                n = _store(batch, self._dataset, what, names)
             kept = batch._take_kept()
         except _TypeError as error:
             raise UsageError(f"{path}: {error}. {self._way_out(file, error)}", kind=error.kind) from error

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from femtobarn._checkpoint import Checkpoint, State
-from femtobarn._containers import _Holder, at_least
+from femtobarn._checkpoint import Checkpoint, State, noted_identity
+from femtobarn._containers import DataSet, _Holder, at_least
 from femtobarn._datastore import flush_open
 from femtobarn._fingerprint import fingerprint
 from femtobarn._libraries import optional
@@ -36,6 +36,8 @@ __all__ = ["ProcessError", "ProcessResult", "process"]
 
 _TRIES = 3
 _BATCH = 64
+_COLUMNS = 1024  # events of a batch, if the function takes one: what a call costs is that of columns
+_PER_WORKER = 8  # batches that each worker has at least then, where there are few events
 _AHEAD = 1024  # pieces that may be done before the slowest is: enough for it to take a thousand times as long
 
 
@@ -120,8 +122,9 @@ def process(
     input_batch_size : int
         Events that are fetched together.
     output_batch_size : int, optional
-        Events that a worker takes together; by default 64, and of an ntuple `input_batch_size`, as entries next to each
-        other are decompressed together.
+        Events that a worker takes together; by default 64; with ``by="batch"`` 1024, or fewer where each worker would
+        have less than 8 batches; of an ntuple `input_batch_size`, as entries next to each other are decompressed
+        together.
     reduce : callable, optional
         Puts two results together. It is called in the order of the events, so that sums of floats are the same however
         many workers there are.
@@ -164,11 +167,13 @@ def process(
     try:
         _check(by, on_error, executor, workers, function, reduce, (input_batch_size, output_batch_size))
         work = _work(source, preload)
-        if output_batch_size is None:
-            output_batch_size = min(_BATCH, input_batch_size) if isinstance(work, StoreWork) else input_batch_size
+        sizes = (output_batch_size or input_batch_size, input_batch_size)
         task = Task(function, by == "event", reduce, on_error == "skip", _TRIES if on_error == "retry" else 1)
         if comm is None or comm.rank == 0:
-            identity = {} if checkpoint is None else _identity(work, by, output_batch_size)
+            if output_batch_size is None and isinstance(source, _Holder):
+                size = _BATCH if by == "event" else _noted_size(checkpoint) or _size(source, executor, workers)
+                sizes = (min(size, input_batch_size), input_batch_size)
+            identity = {} if checkpoint is None else _identity(work, by, sizes[0])
             state = Checkpoint(checkpoint, identity, partial(_functions, task))
             pool = _pool(work, task, executor, workers)
     except BaseException as error:
@@ -177,13 +182,13 @@ def process(
     finally:
         _agree(comm, failed)
     if comm is None:
-        return _run(work, task, state, pool, (output_batch_size, input_batch_size), on_error, progress)
+        return _run(work, task, state, pool, sizes, on_error, progress)
     result = None
     try:
         if comm.rank > 0:
             serve_mpi(work, task, comm)
         else:
-            result = _run(work, task, state, pool, (output_batch_size, input_batch_size), on_error, progress)
+            result = _run(work, task, state, pool, sizes, on_error, progress)
     except BaseException as error:
         with contextlib.suppress(ProcessError):  # its own error says more
             _shared(comm, None, error)
@@ -228,6 +233,32 @@ def _check_returns(what: str, function: Any) -> None:
             )
         if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
             raise UsageError(f"{what} {function!r} yields, and process takes what is returned: return a list")
+
+
+def _noted_size(checkpoint: PathLike | None) -> int | None:
+    """Return how many events the batches of a run have that was broken off: those of the rest have as many."""
+    noted = {} if checkpoint is None else noted_identity(checkpoint)
+    return int(noted["output_batch_size"]) if noted.get("by") == "batch" else None
+
+
+def _size(source: _Holder[Any], executor: Any, workers: int | None) -> int:
+    """Return how many events a batch has, so that each worker has some batches."""
+    n_batches = _PER_WORKER * _n_workers(executor, workers)
+    n = 0
+    for part in source.runs() if isinstance(source, DataSet) else [source]:
+        n += part.n_events()
+        if n >= n_batches * _COLUMNS:
+            return _COLUMNS
+    return max(n // n_batches, _BATCH)
+
+
+def _n_workers(executor: Any, workers: int | None) -> int:
+    """Return how many workers there will be."""
+    if executor == "mpi":
+        return max(int(_communicator(executor).size) - 1, 1)
+    if workers is None and hasattr(executor, "get_executor"):  # a client of Dask
+        return max(int(sum(executor.nthreads().values())), 1)
+    return workers or int(getattr(executor, "_max_workers", len(os.sched_getaffinity(0))))
 
 
 def _identity(work: Work, by: str, size: int) -> dict[str, str]:
@@ -290,7 +321,7 @@ def _shared(comm: Any, result: ProcessResult | None, error: BaseException | None
 
 
 def _pool(work: Work, task: Task, executor: Any, workers: int | None) -> Pool:
-    n = workers or len(os.sched_getaffinity(0))
+    n = _n_workers(executor, workers)
     if executor == "threads":
         return ThreadPool(work, task, n)
     if executor == "processes":
@@ -306,11 +337,10 @@ def _pool(work: Work, task: Task, executor: Any, workers: int | None) -> Pool:
             ) from error
         return _pool(work, task, client, workers)
     if hasattr(executor, "get_executor"):  # a client of Dask
-        n = workers or sum(executor.nthreads().values())
         futures = executor.get_executor(pure=False, retries=_TRIES - 1)
-        return FuturesPool(work, task, futures, max(n, 1), by_name=False)
+        return FuturesPool(work, task, futures, n, by_name=False)
     if hasattr(executor, "submit"):
-        return FuturesPool(work, task, executor, workers or int(getattr(executor, "_max_workers", n)))
+        return FuturesPool(work, task, executor, n)
     raise UsageError(
         f"executor is 'threads', 'processes', 'mpi', 'dask' or an executor of concurrent.futures, not {executor!r}"
     )

@@ -179,7 +179,7 @@ class FailsTwice:
         return found
 
 
-@pytest.mark.parametrize(("by", "numbers", "n"), [("event", number, N), ("batch", many, -(-N // 64))])
+@pytest.mark.parametrize(("by", "numbers", "n"), [("event", number, N), ("batch", many, 8)])
 def test_what_fails_is_tried_again_by_itself(dataset: fb.DataSet, by: str, numbers: Any, n: int) -> None:
     """All events that were handed out together were done again."""
     function = FailsTwice(numbers)
@@ -592,12 +592,54 @@ def test_pieces_are_cut_alike_whatever_is_fetched_together(dataset: fb.DataSet) 
     assert found == [[300] * 16 + [200]] * 2
 
 
+def test_batches_are_large_unless_there_are_few_events(dataset: fb.DataSet) -> None:
+    """With 64 events a call, columns were worth nothing."""
+
+    def sizes(source: fb.DataSet | fb.Run, **options: Any) -> set[int]:
+        value = process(source, len, by="batch", **options).value
+        assert sum(value) == source.n_events()
+        return set(value[:-1])
+
+    assert sizes(dataset, workers=2) == {N // 16}
+    assert sizes(dataset, workers=2, input_batch_size=100) == {100}
+    assert sizes(dataset, workers=64) == {64}
+    assert sizes(dataset[7], workers=1) == {64}
+    with fb.DataStore.connect("memory:") as store:
+        many = store.root.create_dataset("many")
+        with store.write_batch() as batch:
+            event = np.arange(10_000)
+            batch.store_arrays(many, {"n": event}, run=event // 3000, subrun=0, event=event)
+        assert sizes(many, workers=1) == {1024}
+
+
+def test_a_run_that_is_continued_has_the_batches_that_it_had(dataset: fb.DataSet, tmp_path: Path) -> None:
+    # Their size depends on the workers, and these may be others.
+    called: list[int] = []
+
+    def size(batch: fb.EventBatch) -> int:
+        called.append(len(batch))
+        if len(called) == 4:
+            raise OSError("broken off")
+        return len(batch)
+
+    options: dict[str, Any] = {"by": "batch", "checkpoint": tmp_path / "checkpoint"}
+    with pytest.raises(fb.ProcessError, match="broken off"):
+        process(dataset, size, workers=1, **options)
+    value = process(dataset, size, workers=3, **options).value
+    assert value == [N // 8] * 8
+    assert len(called) < 2 * len(value)
+
+
 def test_checkpoints_that_cannot_be_used_are_told(dataset: fb.DataSet, tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
     for content in (b"", b"nonsense", b"\x80\x04N.", b"\x80\x04K\x01K\x02\x86."):
         path.write_bytes(content)
-        with pytest.raises(fb.FormatError, match=r"checkpoint: this is no checkpoint .*remove it"):
+        with pytest.raises(fb.FormatError, match=r"checkpoint: this file is no checkpoint of process.* another path"):
             process(dataset, number, checkpoint=path)
+        assert path.read_bytes() == content  # which may be a script
+    path.write_bytes(pickle.dumps(("femtobarn checkpoint 1", {}))[:-1])
+    with pytest.raises(fb.FormatError, match=r"checkpoint: this checkpoint is damaged .*remove it"):
+        process(dataset, number, checkpoint=path)
     path.unlink()
     called: list[int] = []
     with pytest.raises(fb.UsageError, match="there is no folder"):
@@ -1287,7 +1329,7 @@ def test_failures_of_any_rank_end_the_job_on_all(url: str, ranks: int, tmp_path:
     assert said.returncode == 0, said.stdout + said.stderr
     lines = said.stdout.splitlines()
     for what in (
-        "corrupt: .*this is no checkpoint",
+        "corrupt: .*this file is no checkpoint",
         "workers: .*workers must be 1 or more",
         "folder: .*there is no folder",
         "one rank: .*'other'",
