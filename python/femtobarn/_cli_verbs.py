@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from femtobarn._datastore import DataStore
 from femtobarn._export import export
 from femtobarn._hdf5_cpp import hdf5_schema
-from femtobarn._ingest import ingest
+from femtobarn._ingest import ingest, look
 from femtobarn._repr import format_table
 from femtobarn.errors import (
     ExistsError,
@@ -137,7 +137,9 @@ def _chosen(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ingest(given: dict[str, Any]) -> tuple[str, Any]:
-    store = DataStore.connect(_store_of(given.pop("into")))
+    url = _store_of(given.pop("into"))
+    look(**_chosen({name: value for name, value in given.items() if name != "dataset"}))
+    store = DataStore.connect(url)
     if not store._core.is_kept:
         raise UsageError(f"{store.url}: a store in memory ends with this program: name one that stays, as dir:PATH")
     files, path = given.pop("files"), given.pop("dataset")

@@ -6,11 +6,12 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -19,11 +20,11 @@ from femtobarn._chunk import Chunk
 from femtobarn._compat import known_options
 from femtobarn._containers import Container, DataSet, Event, Run, SubRun
 from femtobarn._datastore import DataStore, WriteBatch, _keys
-from femtobarn._export_names import is_file_note
+from femtobarn._export_names import NUMBERS, is_file_note
 from femtobarn._hdf5 import check_patterns, choice_of
 from femtobarn._ingest_root import store_above
 from femtobarn._ingest_worker import Done, Options, Part, Source, classes_of, kind_of, messages
-from femtobarn._open import resolve, settings_of
+from femtobarn._open import is_of_uproot, resolve, settings_of
 from femtobarn._products import column
 from femtobarn._progress import Progress
 from femtobarn._repr import format_bytes, format_seconds, plural, shortened
@@ -35,7 +36,7 @@ from femtobarn.errors import ExistsError, FemtobarnError, FileError, FormatError
 if TYPE_CHECKING:
     from femtobarn._open import Files
 
-__all__ = ["IngestReport", "ingest"]
+__all__ = ["IngestReport", "ingest", "look"]
 
 _Kept = tuple[bytes, str, str]  # the key of a container, label and type
 
@@ -44,6 +45,7 @@ _MAX_ITEMS = 1 << 16
 _MAX_BYTES = 32 << 20
 _WORTH = 64 << 20  # bytes of files for which processes are started, which takes seconds
 _PATIENCE = 20.0  # seconds for which files are looked at for an error's text
+_NEGATIVE = re.compile(r"-\d+")
 _EMPTY = "the file gave no event"
 
 
@@ -219,13 +221,9 @@ def ingest(
     """
     started = time.monotonic()
     _check(files, dataset, on_conflict, workers)
-    numbers = {"run": run, "subrun": subrun, "event": event}
-    choice = choice_of(groups, fields, drop, namespace, numbers.values())
-    settings = {} if storage_options is None else settings_of(storage_options)
-    said = {name: number for name, number in numbers.items() if number is not None}
-    root = {"tree": tree, "collections": collections, **said}
-    options = Options(choice, {**root, "storage_options": settings or None})
-    pairs = resolve(files, settings)
+    options = _options(groups, fields, drop, namespace, tree, (run, subrun, event), collections, storage_options)
+    choice = options.choice
+    pairs = resolve(files, options.root["storage_options"])
     job = _Job(dataset, options, on_conflict)
     todo = job.find_todo(pairs, again)
     _check_kinds([file.source for file in (*todo, *job.skipped)], options)
@@ -259,6 +257,67 @@ def ingest(
     if job.empty:
         warn_outside(f"{shortened(job.empty)}: {_EMPTY}", UnreadableWarning)
     return job.report
+
+
+def look(
+    files: Files,
+    *,
+    groups: str | Iterable[str] | None = None,
+    fields: str | Iterable[str] | None = None,
+    drop: str | Iterable[str] | None = None,
+    namespace: str = "",
+    tree: str | None = None,
+    run: str | int | None = None,
+    subrun: str | int | None = None,
+    event: str | int | None = None,
+    collections: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    **_: Any,
+) -> None:
+    """Look whether there are files, and whether the first of them can be brought in, before a store is made for it.
+
+    Parameters
+    ----------
+    files, groups, fields, drop, namespace, tree, run, subrun, event, collections, storage_options
+        As of `ingest`, whose other arguments say nothing of files.
+
+    Raises
+    ------
+    FemtobarnError
+        As of `ingest`.
+    """
+    options = _options(groups, fields, drop, namespace, tree, (run, subrun, event), collections, storage_options)
+    pairs = resolve(files, options.root["storage_options"])
+    sources = [Source(number, path, name, kind_of(path)) for number, (path, name) in enumerate(pairs)]
+    _check_kinds(sources, options)
+    classes_of(sources[0], options)
+
+
+def _options(
+    groups: str | Iterable[str] | None,
+    fields: str | Iterable[str] | None,
+    drop: str | Iterable[str] | None,
+    namespace: str,
+    tree: str | None,
+    numbers: tuple[str | int | None, str | int | None, str | int | None],
+    collections: bool,
+    storage_options: Mapping[str, Any] | None,
+) -> Options:
+    said = {name: _number(name, given) for name, given in zip(NUMBERS, numbers, strict=True) if given is not None}
+    choice = choice_of(groups, fields, drop, namespace, [said.get(name) for name in NUMBERS])
+    settings = {} if storage_options is None else settings_of(storage_options)
+    return Options(choice, {"tree": tree, "collections": collections, **said, "storage_options": settings or None})
+
+
+def _number(name: str, given: Any) -> str | int:
+    """Return what says the numbers of events: the name of a field, or a number."""
+    if isinstance(given, SupportsIndex) and not isinstance(given, bool):
+        given = int(given)
+    if not isinstance(given, str | int) or isinstance(given, bool):
+        raise UsageError(f"{name}= is the name of a field, or a number that is not negative, not {given!r}")
+    if (isinstance(given, int) and given < 0) or _NEGATIVE.fullmatch(str(given)):
+        raise UsageError(f"{name}={given}: no {name} is negative: give another number, or the name of a field")
+    return given
 
 
 @contextlib.contextmanager
@@ -297,6 +356,8 @@ def _check(files: Any, dataset: Any, on_conflict: str, workers: int | None) -> N
 
 def _has_values(files: Any) -> bool:
     """Whether arrays were given in the place of files."""
+    if is_of_uproot(files):
+        return False  # which is told with other things that are no paths
     if isinstance(files, Mapping):
         return any(not isinstance(value, str | Mapping | None) for value in files.values())
     return any(hasattr(files, name) for name in ("__array__", "__arrow_c_stream__", "__arrow_c_array__", "layout"))

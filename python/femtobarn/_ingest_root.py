@@ -174,9 +174,9 @@ def _plan(
     described = _described(ntuple)
     numbers = _numbers(ntuple, described, number_fields)
     others = [column for column in described if column.field not in numbers]
-    columns = _chosen(ntuple, others, fields, drop)
+    columns = _chosen(ntuple, others, numbers, fields, drop)
     if collections and fields is not None:
-        columns = _with_counters(columns, _chosen(ntuple, others, None, drop))
+        columns = _with_counters(columns, _chosen(ntuple, others, numbers, None, drop))
     for column in columns:
         if column.why is not None:
             raise UsageError(
@@ -436,7 +436,11 @@ def _mixed(numbers: list[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
 
 
 def _chosen(
-    ntuple: NTuple, columns: list[_Column], fields: str | Iterable[str] | None, drop: str | Iterable[str] | None
+    ntuple: NTuple,
+    columns: list[_Column],
+    numbers: list[str],
+    fields: str | Iterable[str] | None,
+    drop: str | Iterable[str] | None,
 ) -> list[_Column]:
     def taken(argument: str, given: str | Iterable[str] | None) -> set[str]:
         found: set[str] = set()
@@ -449,6 +453,12 @@ def _chosen(
                     continue  # it is left out in any case
                 if reason is not None:
                     raise UsageError(f"{_where(ntuple)}: field {pattern!r} cannot be read: {reason}")
+                if pattern in numbers:
+                    number = NUMBERS[numbers.index(pattern)]
+                    raise UsageError(
+                        f"{_where(ntuple)}: field {pattern!r} says the {number} of each event, and is no product: leave "
+                        f"it out of {argument}="
+                    )
                 near = difflib.get_close_matches(pattern, [column.field for column in columns], n=3)
                 hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
                 hint = several(argument, pattern) or hint

@@ -323,7 +323,28 @@ def resolve(files: Files, storage_options: Mapping[str, Any] | None = None) -> l
     return pairs
 
 
+def is_of_uproot(files: object) -> bool:
+    """Return whether this is a file or a tree that uproot has opened.
+
+    Parameters
+    ----------
+    files : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        Whether it is.
+    """
+    return type(files).__module__.partition(".")[0] == "uproot"
+
+
 def _pairs(files: object, settings: dict[str, str] | None) -> Iterator[tuple[str, str | None]]:
+    if is_of_uproot(files):
+        path = getattr(files, "file_path", None) or getattr(getattr(files, "file", None), "file_path", None)
+        raise UsageError(
+            f"give the path of a file{'' if path is None else f', {path!r}'}, not what uproot has opened ({files!r})"
+        )
     if isinstance(files, NTuple):
         if files._attribute_of is not None:
             raise UsageError(f"{files.name!r} is an attribute set, which is opened by its ntuple (attributes)")

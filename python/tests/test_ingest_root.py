@@ -8,6 +8,7 @@ from typing import Any
 import awkward as ak
 import numpy as np
 import pytest
+import uproot
 from stored import bring
 
 import femtobarn as fb
@@ -260,6 +261,25 @@ def test_fields_are_chosen_and_dropped(dataset: fb.DataSet, tmp_path: Path) -> N
     path = write(tmp_path / "a.root", {"a_x": [1, 2, 3], "a_y": [1, 2, 3], "b": [1, 2, 3]})
     bring(path, dataset, fields=["a_*", "b"], drop="a_y")
     assert [product.label for product in next(dataset.events()).products()] == ["a_x", "b"]
+
+
+def test_slips_with_numbers_and_files_are_told(dataset: fb.DataSet, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.root", {"x": [1, 2, 3]})
+    for given in (-1, "-1", np.int32(-1)):
+        with pytest.raises(fb.UsageError, match="run=-1: no run is negative: give another number, or the name of"):
+            fb.ingest(path, dataset, run=given)
+    with pytest.raises(fb.UsageError, match=r"event= is the name of a field, or a number .*, not 1\.5"):
+        fb.ingest(path, dataset, event=1.5)  # type: ignore[arg-type]
+    for argument, name, what in [("drop", "luminosityBlock", "subrun"), ("fields", "run", "run")]:
+        with pytest.raises(fb.UsageError, match=f"field '{name}' says the {what} of each event, .*out of {argument}="):
+            fb.ingest(path, dataset, **{argument: name})  # type: ignore[arg-type]
+    with uproot.open(path) as file:
+        for opened in (file, file["ntuple" if "ntuple" in file else file.keys()[0]]):
+            with pytest.raises(fb.UsageError, match=f"give the path of a file, '{path}', not what uproot has opened"):
+                fb.ingest(opened, dataset)
+    assert dataset.n_events() == 0
+    assert fb.ingest(path, dataset, run=np.int32(7)).events == 3
+    assert dataset.numbers() == [7]
 
 
 def test_labels_with_several_types_are_told(dataset: fb.DataSet, tmp_path: Path) -> None:
