@@ -17,7 +17,7 @@ from femtobarn._containers import DataSet, Run, SubRun
 from femtobarn._export_names import NUMBERS, column_names, is_file_note, note
 from femtobarn._output import root_path
 from femtobarn._patterns import fits
-from femtobarn._product_names import hint, listed
+from femtobarn._product_names import hint, listed, named
 from femtobarn._products import type_name_of
 from femtobarn._progress import Progress
 from femtobarn._ptr import PTR
@@ -206,6 +206,11 @@ def export(
     place = _place(path, overwrite)
     holders = [container] if runs is None else _runs_of(container, runs)
     wanted = None if products is None else listed(products)
+    if wanted is not None:
+        if not wanted:
+            raise UsageError("products=[] names none, and the file would have no columns: leave it out to have all")
+        for one in wanted:
+            named(one)  # which fails for what names no product
     survey = _Survey.of(container, holders, wanted)
     options = {"compression": compression, "threads": threads, "storage_options": storage_options}
     while True:

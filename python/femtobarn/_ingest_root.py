@@ -456,8 +456,8 @@ def _chosen(
                 if pattern in numbers:
                     number = NUMBERS[numbers.index(pattern)]
                     raise UsageError(
-                        f"{_where(ntuple)}: field {pattern!r} says the {number} of each event, and is no product: leave "
-                        f"it out of {argument}="
+                        f"{_where(ntuple)}: field {pattern!r} says the {number} of each event, and is no product: "
+                        f"leave it out of {argument}="
                     )
                 near = difflib.get_close_matches(pattern, [column.field for column in columns], n=3)
                 hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""

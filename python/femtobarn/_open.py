@@ -30,6 +30,7 @@ _TABLES = (".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*(?:::[A-Za-z][A-Za-z0-9+.-]*)*)://")
 _AFTER_ROOT = re.compile(r"(.+\.root(?:\.\d+)?):(.*)", re.IGNORECASE | re.DOTALL)
+_STORE = re.compile(r"dir:|memory:(?!//)|(?:redis|valkey)s?://")
 _BRACES = re.compile(r"{([^{}]*,[^{}]*)}")
 _MANGLED_URL = re.compile(r"^(file|https?|root|roots|xroot|s3):/(?!/)", re.IGNORECASE)
 
@@ -351,6 +352,8 @@ def _pairs(files: object, settings: dict[str, str] | None) -> Iterator[tuple[str
         yield from files._core.origins()
     elif isinstance(files, str):
         path, name = split_object(files)
+        if _STORE.match(files) and not os.path.lexists(path):
+            raise UsageError(f"{files!r} is an event store: DataStore.connect opens it, and its datasets have arrays()")
         yield from ((match, name) for match in _expand(path, settings))
     elif isinstance(files, os.PathLike):
         yield from ((match, None) for match in _expand(_text(files), settings))

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from femtobarn._checkpoint import Checkpoint, State, noted_identity
-from femtobarn._containers import DataSet, _Holder, at_least
+from femtobarn._containers import _Holder, at_least
 from femtobarn._datastore import flush_open
 from femtobarn._fingerprint import fingerprint
 from femtobarn._libraries import optional
@@ -37,6 +37,8 @@ __all__ = ["ProcessError", "ProcessResult", "process"]
 _TRIES = 3
 _BATCH = 64
 _COLUMNS = 1024  # events of a batch, if the function takes one: what a call costs is that of columns
+_COUNTED = 65_536  # events that are counted together
+_PATIENCE = 0.5  # seconds that counting all events may take, to show how many there are
 _PER_WORKER = 8  # batches that each worker has at least then, where there are few events
 _AHEAD = 1024  # pieces that may be done before the slowest is: enough for it to take a thousand times as long
 
@@ -244,11 +246,14 @@ def _noted_size(checkpoint: PathLike | None) -> int | None:
 def _size(source: _Holder[Any], executor: Any, workers: int | None) -> int:
     """Return how many events a batch has, so that each worker has some batches."""
     n_batches = _PER_WORKER * _n_workers(executor, workers)
+    most = n_batches * _COLUMNS
+    loader = source._store._core.loader(source._key, [], min(most, _COUNTED), 1)
     n = 0
-    for part in source.runs() if isinstance(source, DataSet) else [source]:
-        n += part.n_events()
-        if n >= n_batches * _COLUMNS:
-            return _COLUMNS
+    with contextlib.closing(loader):
+        for some in loader:
+            n += len(some)
+            if n >= most:
+                return _COLUMNS
     return max(n // n_batches, _BATCH)
 
 
@@ -361,8 +366,9 @@ def _run(
     ends_early = True
     try:
         with Progress(f"processing {work.name}", progress, "events") as bar:
+            total = work.total(_PATIENCE) if bar.is_wanted else None
             for n in _master(work, task, pool, pieces, checkpoint, statistics, on_error):
-                bar.tick(n, None)
+                bar.tick(n, None if total is None else max(n, total))  # some may be stored meanwhile
                 check_wanted(f"processing {work.name}")
         flush_open()  # what functions have put into batches is there with the results
         ends_early = False

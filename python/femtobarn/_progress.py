@@ -61,6 +61,11 @@ class Progress:
             with contextlib.suppress(Exception):
                 self._bar.close()
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anything will be shown."""
+        return self._kind is not None
+
     def tick(self, done: int, total: int | None) -> None:
         """Show how far it is.
 
@@ -133,9 +138,11 @@ class _Lines:
         self._description, self._unit = description, unit
         self._due = time.monotonic()
         self._last: tuple[int, int | None] | None = None  # not told yet
+        self._first: tuple[float, int] | None = None  # when it was how far
 
     def update(self, done: int, total: int | None) -> None:
         self._last = done, total
+        self._first = self._first or (time.monotonic(), done)
         if time.monotonic() >= self._due:
             self._due = time.monotonic() + _EVERY
             self.close()
@@ -143,9 +150,16 @@ class _Lines:
     def close(self) -> None:
         if self._last is not None:
             done, total = (None if n is None else self._amount(n) for n in self._last)
-            sys.stderr.write(f"{self._description}: {done}{'' if total is None else f' of {total}'}\n")
+            sys.stderr.write(f"{self._description}: {done}{'' if total is None else f' of {total}'}{self._rate()}\n")
             sys.stderr.flush()
         self._last = None
+
+    def _rate(self) -> str:
+        """Say how fast it was since the first line."""
+        if self._first is None or self._last is None:
+            return ""
+        seconds, n = time.monotonic() - self._first[0], self._last[0] - self._first[1]
+        return f", {self._amount(round(n / seconds))}/s" if n > 0 and seconds > 0 else ""
 
     def _amount(self, n: int) -> str:
         return format_bytes(n) if self._unit == "B" else f"{n:,} {self._unit}"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Failure", "NTupleWork", "Outcome", "Piece", "StoreWork", "Task", "Work", "failure", "run", "run_singly"]
 
 _KEY = 40
+_COUNTED = 65_536  # events that are counted together
 _FIRST = 16  # events in which products are looked for first
 # By which experiments number their events: CMS, ATLAS, FCC and others.
 _NUMBERS = (
@@ -111,6 +112,9 @@ class Work(Protocol):
     def identity(self) -> dict[str, str]:
         """Return what tells it from other work, for a checkpoint."""
 
+    def total(self, patience: float) -> int | None:
+        """Return how many events there are; None if counting them takes longer than some seconds."""
+
     def pieces(self, sizes: tuple[int, int], number: int, after: Any, *, loads: bool) -> Iterator[Piece]:
         """Iterate over the pieces, from one on, behind what was done before.
 
@@ -164,6 +168,17 @@ class StoreWork:
     def __setstate__(self, state: dict[str, Any]) -> None:
         url, mode, settings = state.pop("_store")
         self.__dict__.update(state, _store=opened(url, mode, tuple(settings.items())))
+
+    def total(self, patience: float) -> int | None:
+        core, until = self._store._core, time.monotonic() + patience
+        loader = core.loader(self._key, [], _COUNTED, 1)
+        n = 0
+        with contextlib.closing(loader):
+            for some in loader:
+                n += len(some)
+                if time.monotonic() > until:
+                    return None
+        return n
 
     def pieces(self, sizes: tuple[int, int], number: int, after: bytes | None, *, loads: bool) -> Iterator[Piece]:
         size, input_size = sizes
@@ -219,6 +234,9 @@ class NTupleWork:
             "events": f"{self.name}, {self._ntuple.num_entries} entries (names, sizes and times of files {digest})",
             "preload": str(self._fields),
         }
+
+    def total(self, patience: float) -> int:
+        return int(self._ntuple.num_entries)
 
     def pieces(self, sizes: tuple[int, int], number: int, after: int | None, *, loads: bool) -> Iterator[Piece]:
         size, input_size = sizes

@@ -207,11 +207,18 @@ def _serve_process(connection: Any, packed: bytes, name: str) -> None:
         try:
             work, task = pickle.loads(packed)
         except Exception as error:
-            connection.send_bytes(f"{type(error).__name__}: {error}".encode())
+            connection.send_bytes(f"{type(error).__name__}: {error}{_of_import(error)}".encode())
             return
         connection.send_bytes(b"")
         for outcome in _outcomes(work, task, name, receive):
             connection.send_bytes(_packed(outcome))
+
+
+def _of_import(error: BaseException) -> str:
+    """Return what to do about what another process cannot unpickle: a store that it cannot open, or a function."""
+    if isinstance(error, FemtobarnError):
+        return "; each process opens the store by itself: it must be there, and for all of them"
+    return "; a function must be one of a module that it can import"
 
 
 _ONE_WRITES = (
@@ -366,10 +373,7 @@ class ProcessPool:
                 del worker.pieces[outcome.piece]
                 outcomes.append(outcome)
             elif packed:
-                raise UsageError(
-                    f"another process cannot have the function or its events: {packed.decode()}; a function must be "
-                    "one of a module that it can import"
-                )
+                raise UsageError(f"another process cannot have the function or its events: {packed.decode()}")
             worker.has_begun = True
         return outcomes
 

@@ -180,6 +180,20 @@ def test_parts_are_exported(dataset: fb.DataSet, tmp_path: Path) -> None:
     assert not (tmp_path / "b.root").exists()
 
 
+def test_products_that_are_none_are_told(dataset: fb.DataSet, tmp_path: Path) -> None:
+    dataset.create_run(1).create_subrun(1).create_event(1).store("best", 0.5)
+    for products, words in [
+        ([], "names none"),
+        ([("best", float, 1)], "or \\(label, type\\)"),
+        ([5], "is a text, not 5"),
+    ]:
+        with pytest.raises(fb.UsageError, match=words):
+            fb.export(dataset, tmp_path / "a.root", products=products)  # type: ignore[arg-type]
+    assert not (tmp_path / "a.root").exists()
+    report = fb.export(dataset, tmp_path / "a.root", products=[("best", "double")])
+    assert [product.label for product in report.products] == ["best"]
+
+
 def test_labels_with_several_types_are_told(dataset: fb.DataSet, tmp_path: Path) -> None:
     """An `int` among floats is another type, and half of the values were in another column without a word."""
     subrun = dataset.create_run(1).create_subrun(1)

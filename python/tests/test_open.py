@@ -230,3 +230,9 @@ def test_several_trees_are_called_trees(need, tmp_path):
         fb.open(tmp_path / "histogram.root")
     with pytest.raises(fb.UsageError, match="not a ROOT::RNTuple or TTree"):
         fb.open(f"{tmp_path}/histogram.root:h")
+
+
+def test_an_event_store_is_told_to_be_none_of_files() -> None:
+    for url in ("dir:mystore", "dir:/a/b.root", "memory:", "redis://localhost:6379"):
+        with pytest.raises(fb.UsageError, match=f"'{url}' is an event store: DataStore.connect opens it"):
+            fb.open(url)

@@ -834,6 +834,16 @@ def test_other_processes_read_what_this_one_may_write(tmp_path: Path) -> None:
     assert process(dataset, number, executor="processes").value == list(range(10))
 
 
+def test_a_store_that_another_process_cannot_open_is_told(tmp_path: Path) -> None:
+    """The advice was about functions."""
+    dataset = fb.DataStore.connect(f"dir:{tmp_path / 'store'}").root.create_dataset("a")
+    dataset.create_run(1).create_subrun(1).create_event(2).store("n", 2)
+    (tmp_path / "store").rename(tmp_path / "other")
+    with pytest.raises(fb.UsageError, match=r"no event store; each process opens the store by itself") as told:
+        process(dataset, number, executor="processes")
+    assert "import" not in str(told.value)
+
+
 @pytest.fixture
 def shared(redis_without_log: str, tmp_path: Path) -> fb.DataSet:
     """A dataset of 300 events, which other processes may write to."""
