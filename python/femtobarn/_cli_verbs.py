@@ -156,8 +156,8 @@ def _ingest(given: dict[str, Any]) -> tuple[str, Any]:
 
 
 def _store_of(url: str) -> str:
-    is_cluster = (Path(url) / "store.json").is_file()  # of which connecting says what to do
-    if ":" not in url and not url.endswith(".json") and not is_cluster:
+    is_told = Path(url).is_file() or (Path(url) / "store.json").is_file()  # connecting says what to do
+    if ":" not in url and not is_told and not url.endswith(".json"):
         raise UsageError(f"{url} is no event store: did you mean dir:{url}?")
     return url
 

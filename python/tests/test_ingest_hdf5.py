@@ -641,6 +641,8 @@ def test_the_program_tells_of_its_own_options_and_leaves_nothing(tmp_path: Path)
         "fb: mystore is no event store: did you mean dir:mystore?\n"
     )
     numbers = ["--run", "1", "--subrun", "2", "--event", "0"]
+    into_file = fb_program("ingest", tmp_path / "a.root", "--into", tmp_path / "a.root", "--dataset", "a", *numbers)
+    assert "a.root is no event store: this is a file" in into_file.stderr
     done = fb_program("ingest", tmp_path / "a.root", "--into", store, "--dataset", "a/b", *numbers)
     assert done.returncode == 0, done.stderr
     out = tmp_path / "out.root"
