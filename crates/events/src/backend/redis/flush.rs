@@ -102,21 +102,37 @@ impl RedisBackend {
 
     /// Returns when what was written, by whomever, is in as many replicas as are wanted, and in the log of its master: on
     /// its disk where the server can be asked for that, else given to its system.
+    ///
+    /// Each server is asked something, also if nothing is to be waited for: one that was restarted without its data is
+    /// noticed when it is connected to anew.
     pub(super) fn make_durable(&self) -> Result<(), EventsError> {
-        let mut flow = Flow::new(&self.nodes);
         let slots = self.slots();
-        if self.is_durable {
-            let found = self.persistence(&mut flow, &slots)?;
-            let with = |has_waitaof| {
-                let all = slots.iter().zip(&found);
-                let all = all.filter(move |(_, of)| of.has_log && of.has_waitaof == has_waitaof);
-                all.map(|(slot, of)| (*slot, *of)).collect::<Vec<_>>()
-            };
-            self.wait_until_written(&mut flow, with(false))?;
-            let slots: Vec<_> = with(true).iter().map(|(slot, _)| *slot).collect();
-            self.wait_for_logs(&mut flow, &slots)?;
+        match self.is_durable {
+            true => self.wait_for_all_logs(&slots)?,
+            false => self.ping(&mut Flow::new(&self.nodes), &slots)?,
         }
-        self.wait_for_replicas(&mut flow, &slots)
+        self.wait_for_replicas(&slots)
+    }
+
+    fn ping(&self, flow: &mut Flow<'_>, slots: &[u16]) -> Result<(), EventsError> {
+        let mut orders = Orders::default();
+        for slot in slots {
+            orders.command(*slot, &[b"PING"]);
+        }
+        flow.run(DOING, &orders, false, &mut |_, _| Ok(()))
+    }
+
+    fn wait_for_all_logs(&self, slots: &[u16]) -> Result<(), EventsError> {
+        let mut flow = Flow::new(&self.nodes);
+        let found = self.persistence(&mut flow, slots)?;
+        let with = |has_waitaof| {
+            let all = slots.iter().zip(&found);
+            let all = all.filter(move |(_, of)| of.has_log && of.has_waitaof == has_waitaof);
+            all.map(|(slot, of)| (*slot, *of)).collect::<Vec<_>>()
+        };
+        self.wait_until_written(&mut flow, with(false))?;
+        let slots: Vec<_> = with(true).iter().map(|(slot, _)| *slot).collect();
+        self.wait_for_logs(&mut flow, &slots)
     }
 
     /// Waits until servers have given what waited, when they were asked first, to their system. Others may write
@@ -171,16 +187,13 @@ impl RedisBackend {
     }
 
     /// What is waited for is all that a server has done before the last command on this connection, for whomever.
-    fn wait_for_replicas(&self, flow: &mut Flow<'_>, slots: &[u16]) -> Result<(), EventsError> {
+    fn wait_for_replicas(&self, slots: &[u16]) -> Result<(), EventsError> {
         let wanted = self.nodes.settings.replicas;
         if wanted == 0 {
             return Ok(());
         }
-        let mut orders = Orders::default();
-        for slot in slots {
-            orders.command(*slot, &[b"PING"]);
-        }
-        flow.run(DOING, &orders, false, &mut |_, _| Ok(()))?;
+        let mut flow = Flow::new(&self.nodes);
+        self.ping(&mut flow, slots)?;
         match flow.wait_for_replicas(wanted)? {
             Some(n) if n >= wanted => Ok(()),
             found => Err(self.too_few(wanted, found.unwrap_or_default())),

@@ -33,6 +33,7 @@ fn a_redis_that_was_restarted_without_its_data_is_not_written() {
     restart_empty(&mut servers, &[0]);
     let is_told = || {
         for error in [
+            store.flush().unwrap_err(),
             store.write(&batch(20..30, b"x")).unwrap_err(),
             store.note("a", b"b").unwrap_err(),
             store.queues().create("q").unwrap_err(),
@@ -51,6 +52,22 @@ fn a_redis_that_was_restarted_without_its_data_is_not_written() {
     is_told();
     let found = other.contains(&parent(), &[0, 20]).unwrap();
     assert_eq!(found, [true, false]);
+}
+
+/// Without a log flushing asked no server anything, and said that all was well when what had been written was gone.
+#[test]
+fn flushing_asks_servers_without_a_log_whether_they_have_their_data() {
+    let Some(mut servers) = start("redis") else {
+        return;
+    };
+    tell(servers.port, &["CONFIG", "SET", "appendonly", "no"]);
+    let store = RedisBackend::connect(&url(servers.port)).unwrap();
+    assert!(!store.is_durable());
+    store.write(&batch(0..10, b"x")).unwrap();
+    store.flush().unwrap();
+    restart_empty(&mut servers, &[0]);
+    let error = store.flush().unwrap_err();
+    assert_eq!(error.kind(), "store-emptied", "{error}");
 }
 
 /// Stores that were made before numbers were drawn get one, and are known without one to those who only read.
