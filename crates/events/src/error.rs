@@ -125,13 +125,17 @@ pub enum EventsError {
         place: String,
         owner: String,
     },
-    /// A place of objects in which there are none any more, and nothing that says whose it is.
+    /// A place of objects in which nothing says whose it is any more.
     #[error(
-        "{url}: its large products are in {place}, and there is nothing: is the disk mounted? If they were moved, say so by \
-         `fb store moved {url} NEW`; if they are lost, by `fb store moved {url} {place}`; to read what else there is, open \
-         it with mode=\"r\""
+        "{url}: its large products are in {place}, and {marker}, which says so, is not there: is the disk mounted? Bring the \
+         folder back as it was. If they were moved, say so by `fb store moved {url} NEW`; if only {marker} was deleted, or \
+         they are lost, by `fb store moved {url} {place}`; to read what else there is, open it with mode=\"r\""
     )]
-    ObjectsGone { url: String, place: String },
+    ObjectsGone {
+        url: String,
+        place: String,
+        marker: &'static str,
+    },
     /// What the engine below says.
     #[error("{url}: cannot {doing}")]
     Engine {

@@ -613,8 +613,12 @@ fn a_place_of_objects_belongs_to_one_store() {
     drop(store);
     others(write(&moved), &first);
 
-    // A place of which nobody said whose it is belongs to who comes first.
+    // A place that does not say any more whose it is may be another disk.
     fs::remove_file(base.join(MARKER)).unwrap();
+    assert_eq!(write(&moved).unwrap_err().kind(), "objects-gone");
+    let backend = open_dir(&moved, Mode::Append).unwrap();
+    objects_moved(&*backend, base.to_str().unwrap()).unwrap();
+    drop(backend);
     drop(write(&moved).unwrap());
     others(write(&first), &moved);
     fs::write(base.join(MARKER), "{").unwrap();
@@ -965,19 +969,21 @@ fn a_place_that_is_gone_is_not_made_anew() {
     drop(store);
     let away = folder.path().join("away");
     fs::rename(&base, &away).unwrap();
-    for is_mountpoint in [false, true] {
-        if is_mountpoint {
-            fs::create_dir(&base).unwrap();
+    for what_is_there in ["nothing", "a folder", "a folder with a file"] {
+        match what_is_there {
+            "a folder" => fs::create_dir(&base).unwrap(),
+            "a folder with a file" => fs::write(base.join("lost+found"), "").unwrap(),
+            _ => {}
         }
         let error = write().unwrap_err();
         assert_eq!(error.kind(), "objects-gone", "{error}");
         assert!(error.to_string().contains("mounted"), "{error}");
-        assert!(files(&base).is_empty() && !base.join(MARKER).exists());
+        assert!(!base.join(MARKER).exists());
         let reader = open(Mode::Read, ObjectOptions::default()).unwrap();
         let error = run_of(&reader).load(&name("x")).unwrap_err();
         assert_eq!(error.kind(), "product-damaged", "{error}");
     }
-    fs::remove_dir(&base).unwrap();
+    fs::remove_dir_all(&base).unwrap();
     fs::rename(&away, &base).unwrap();
     drop(write().unwrap());
     // What is lost is lost, when somebody says so.
@@ -1043,4 +1049,26 @@ fn stores_in_memory_have_folders_of_their_own() {
         assert!(run_of(store).load(&name("x")).unwrap().is_some());
         assert_eq!(store.verify().unwrap().n_damaged, 0);
     }
+}
+
+/// A file was noted for good as the place of large products, and storing one failed from then on.
+#[test]
+fn a_file_is_no_place_for_large_products() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "mine").unwrap();
+    let url = format!("dir:{}", folder.path().join("store").display());
+    for base in [file.clone(), file.join("below")] {
+        let base = || options(base.to_str().unwrap());
+        let error = DataStore::connect(&url, base()).unwrap_err();
+        assert!(error.to_string().contains("this is a file"), "{error}");
+        assert!(!folder.path().join("store").exists());
+        let backend = Arc::new(MemoryBackend::new("memory:"));
+        let error = DataStore::with_objects(backend.clone(), base()).unwrap_err();
+        assert!(error.to_string().contains("this is a file"), "{error}");
+        assert_eq!(backend.noted("objects").unwrap(), None);
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    let place = folder.path().join("objects");
+    drop(DataStore::connect(&url, options(place.to_str().unwrap())).unwrap());
 }

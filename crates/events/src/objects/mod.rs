@@ -93,14 +93,15 @@ impl Beside {
             (None, None) => return Err(nowhere(url)),
         };
         check_place(url, given.as_deref(), &base)?;
+        let objects = owner::folder_in(&base, backend)?;
+        let folder = folder(url, &objects, options.settings.clone())?;
+        if noted.is_none() {
+            folder.check_base().map_err(|error| wrong(url, &error))?;
+        }
         let mut beside = Self {
             url: url.into(),
             place: femtobarn_io::public(&base),
-            folder: folder(
-                url,
-                &owner::folder_in(&base, backend)?,
-                options.settings.clone(),
-            )?,
+            folder,
             over: options.over.unwrap_or(over),
             is_ours: AtomicBool::new(false),
             large: RwLock::default(),
@@ -414,13 +415,15 @@ fn nowhere(url: &str) -> EventsError {
 ///
 /// # Errors
 ///
-/// [`EventsError::OthersObjects`] if their place is another store's, and if there is none, or it makes no sense.
+/// [`EventsError::OthersObjects`] if their place is another store's, and if there is none, it is no folder, or it makes no sense.
 pub fn check_free(url: &str, options: &ObjectOptions) -> Result<(), EventsError> {
     let Some(base) = &options.base else {
         return Err(nowhere(url));
     };
     let base = ObjectFolder::plain(base).map_err(|error| wrong(url, &error))?;
-    owner::check_free(&folder(url, &base, options.settings.clone())?, url)
+    let folder = folder(url, &base, options.settings.clone())?;
+    folder.check_base().map_err(|error| wrong(url, &error))?;
+    owner::check_free(&folder, url)
 }
 
 /// Notes that all objects of a store are at another place now, to which somebody has moved them with their names; or that it

@@ -61,8 +61,8 @@ impl Owner {
 ///
 /// # Errors
 ///
-/// [`EventsError::OthersObjects`] if it is another's, [`EventsError::ObjectsGone`] if it was this store's and nothing is
-/// there any more, and [`EventsError::Objects`] if the place cannot be reached.
+/// [`EventsError::OthersObjects`] if it is another's, [`EventsError::ObjectsGone`] if it was this store's and nothing says
+/// so any more, and [`EventsError::Objects`] if the place cannot be reached.
 pub fn claim(folder: &ObjectFolder, backend: &dyn Backend) -> Result<(), EventsError> {
     if !backend.is_kept() {
         return Ok(()); // it has a folder of its own in there
@@ -72,11 +72,12 @@ pub fn claim(folder: &ObjectFolder, backend: &dyn Backend) -> Result<(), EventsE
     let found = match folder.get_small(MARKER).map_err(failed)? {
         Some(found) => found,
         None => {
-            // A disk that is not mounted is an empty folder, and must not be filled.
-            if backend.noted(MARKED)?.is_some() && folder.list().map_err(failed)?.is_empty() {
+            // The folder of a disk that is not mounted must not be filled, whatever lies there.
+            if backend.noted(MARKED)?.is_some() {
                 return Err(EventsError::ObjectsGone {
                     url: backend.url().into(),
                     place: folder.url().into(),
+                    marker: MARKER,
                 });
             }
             match folder.put_new(MARKER, &own.to_bytes()).map_err(failed)? {

@@ -24,6 +24,12 @@ impl LocalFolder {
         Self { base: base.into() }
     }
 
+    /// Whether it is a folder, or can be made one.
+    pub fn may_be_folder(&self) -> bool {
+        let there = self.base.ancestors().find(|path| path.exists());
+        there.is_none_or(Path::is_dir)
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.base.join(name)
     }

@@ -91,6 +91,24 @@ impl ObjectFolder {
         }
     }
 
+    /// Fails if objects can never be there, as it is a file of this machine, or below one. Of a bucket nobody is asked.
+    ///
+    /// # Errors
+    /// If it is so.
+    pub fn check_base(&self) -> Result<(), IoError> {
+        let is_folder = match &self.place {
+            Place::Local(folder) => folder.may_be_folder(),
+            Place::Bucket(_) => true,
+        };
+        match is_folder {
+            true => Ok(()),
+            false => Err(IoError::NotWritten {
+                url: self.url.clone(),
+                why: "objects need a folder, and this is a file, or in one",
+            }),
+        }
+    }
+
     /// The base, as it is to be given to open the same again.
     #[must_use]
     pub fn base(&self) -> &str {
