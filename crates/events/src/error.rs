@@ -143,6 +143,17 @@ pub enum EventsError {
         doing: String,
         source: Box<dyn Error + Send + Sync>,
     },
+    /// A disk that is full.
+    #[error(
+        "{url}: cannot {doing}: no space is left on the disk of {folder}: make room and do it again; what was written before \
+         is there"
+    )]
+    Full {
+        url: String,
+        doing: String,
+        folder: String,
+        source: Box<dyn Error + Send + Sync>,
+    },
     /// Servers of which none answers.
     #[error("{url}: cannot {doing}: no server did it: {said}")]
     Unreachable {
@@ -199,6 +210,7 @@ impl EventsError {
             Self::OthersObjects { .. } => "objects-of-others",
             Self::ObjectsGone { .. } => "objects-gone",
             Self::Engine { .. } => "store-engine",
+            Self::Full { .. } => "store-full",
             Self::Unreachable { .. } => "store-unreachable",
             Self::Refused { refusal, .. } => refusal.kind(),
             Self::Config { .. } => "store-config",

@@ -222,6 +222,7 @@ impl Drop for WriteBatch {
         if !thread::panicking()
             && let Err(error) = self.flush()
         {
+            let error = femtobarn_io::with_causes(&error);
             eprintln!("femtobarn: a batch of an event store was not written: {error}");
         }
     }

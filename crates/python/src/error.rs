@@ -108,6 +108,7 @@ pub fn events_to_python(error: EventsError) -> PyErr {
         EventsError::Exists { .. } | EventsError::Deleting { .. } => "ExistsError",
         EventsError::Locked { .. }
         | EventsError::Engine { .. }
+        | EventsError::Full { .. }
         | EventsError::Poisoned { .. }
         | EventsError::Unreachable { .. }
         | EventsError::Refused { .. } => "FileError",

@@ -9,6 +9,7 @@
     reason = "LMDB maps a file that other processes may write to; heed leaves it to us to say that they do it by LMDB"
 )]
 
+mod full;
 mod open;
 mod queues;
 mod tables;
@@ -88,14 +89,13 @@ impl std::fmt::Debug for DirBackend {
 
 impl DirBackend {
     fn engine(&self, doing: &'static str) -> impl FnOnce(heed::Error) -> EventsError {
-        let url = self.url.clone();
         move |error| match error {
             heed::Error::Mdb(MdbError::MapFull) => EventsError::engine(
-                &url,
+                &self.url,
                 doing,
                 "the store has the size that its file is mapped with: set FEMTOBARN_STORE_MAP_SIZE to more bytes",
             ),
-            error => EventsError::engine(&url, doing, error),
+            error => full::failed(&self.url, doing, self.env.path(), error),
         }
     }
 

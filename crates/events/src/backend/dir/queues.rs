@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use heed::{Env, RwTxn, WithoutTls};
 
+use super::full;
 use super::open::{DataFile, Mode, environment};
 use super::{Database, remove_below};
 use crate::{EventsError, Popped, Queues, Uuid};
@@ -52,8 +53,7 @@ impl DirQueues {
     }
 
     fn failed(&self, doing: &'static str) -> impl FnOnce(heed::Error) -> EventsError {
-        let url = self.url.clone();
-        move |error| EventsError::engine(&url, doing, error)
+        move |error| full::failed(&self.url, doing, &self.folder, error)
     }
 
     fn open(&self) -> Result<&Opened, EventsError> {

@@ -1,0 +1,58 @@
+//! Tells a disk that is full from one that is broken: LMDB says of both that it could not write.
+
+use std::io::{Error, ErrorKind};
+use std::path::Path;
+
+use rustix::io::Errno;
+
+use crate::EventsError;
+
+/// A disk with less is full: of a write that did not fit, the part that did was written.
+const LITTLE: u64 = 64 << 10;
+
+/// The error of what the engine could not do in a folder.
+pub fn failed(url: &str, doing: &str, folder: &Path, error: heed::Error) -> EventsError {
+    match &error {
+        heed::Error::Io(why) if is_full(why, folder) => EventsError::Full {
+            url: url.into(),
+            doing: doing.into(),
+            folder: folder.display().to_string(),
+            source: error.into(),
+        },
+        _ => EventsError::engine(url, doing, error),
+    }
+}
+
+fn is_full(error: &Error, folder: &Path) -> bool {
+    // A write that was cut short is EIO to LMDB, whyever it was.
+    let is_cut_short = error.raw_os_error() == Some(Errno::IO.raw_os_error());
+    error.kind() == ErrorKind::StorageFull
+        || (is_cut_short && free(folder).is_some_and(|free| free < LITTLE))
+}
+
+/// How many bytes are free for this user on the disk of a folder; none if nobody can tell.
+fn free(folder: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(folder).ok()?;
+    disk.f_bavail.checked_mul(disk.f_frsize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A full disk was told as a broken one.
+    #[test]
+    fn a_full_disk_is_told_from_a_broken_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let kind = |errno: Errno, folder: &Path| {
+            let error = heed::Error::Io(errno.into());
+            failed("dir:x", "write", folder, error).kind()
+        };
+        assert_eq!(kind(Errno::NOSPC, folder.path()), "store-full");
+        assert_eq!(kind(Errno::ACCESS, folder.path()), "store-engine");
+        assert_eq!(kind(Errno::IO, folder.path()), "store-engine");
+        // Nothing is ever free there.
+        assert_eq!(kind(Errno::IO, Path::new("/proc")), "store-full");
+        assert_eq!(kind(Errno::IO, Path::new("/proc/none")), "store-engine");
+    }
+}
