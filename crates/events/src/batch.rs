@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::seal::{INLINE, seal};
-use crate::{ABSENT, Parent, ProductName};
+use crate::{ABSENT, Descriptor, Parent, ProductName};
 
 /// What happens to a product that is there already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -137,6 +137,17 @@ impl Batch {
     /// The containers, grouped.
     pub fn items(&self) -> &[Items] {
         &self.items
+    }
+
+    /// The containers.
+    pub fn containers(&self) -> impl Iterator<Item = Descriptor> {
+        let groups = self.items.iter();
+        groups.flat_map(|items| {
+            items
+                .numbers
+                .iter()
+                .map(|number| items.parent.child(*number))
+        })
     }
 
     /// The products, grouped.

@@ -2,6 +2,7 @@
 
 use std::ops::{Bound, Deref, RangeBounds};
 
+use crate::removed::Removal;
 use crate::session::gone;
 use crate::{
     ABSENT, Batch, DataSetEntry, DataSetPath, DataStore, Descriptor, EventChunks, EventsError,
@@ -145,26 +146,10 @@ impl Item {
 
     /// Whether it is there.
     pub fn exists(&self) -> Result<bool, EventsError> {
-        let parent = match self.item_type() {
-            ItemType::DataSet => return Ok(true), // whoever has a dataset has found it by its name
-            ItemType::Run => Descriptor {
-                run: ABSENT,
-                ..self.descriptor
-            },
-            ItemType::SubRun => Descriptor {
-                subrun: ABSENT,
-                ..self.descriptor
-            },
-            ItemType::Event => Descriptor {
-                event: ABSENT,
-                ..self.descriptor
-            },
+        let Some((parent, number)) = self.descriptor.place() else {
+            return Ok(true); // whoever has a dataset has found it by its name
         };
-        let number = self.number().unwrap_or(ABSENT);
-        let found = self
-            .store
-            .backend()
-            .contains(&parent.placed_by(), &[number])?;
+        let found = self.store.backend().contains(&parent, &[number])?;
         Ok(found == [true])
     }
 
@@ -269,8 +254,19 @@ impl Item {
     }
 
     /// Removes it, with all products and all that it holds. Removing goes from the bottom up: of one that was broken off
-    /// something is left, and it may be done again.
+    /// something is left, and it may be done again. From the first moment on nothing is written to it through this store,
+    /// until it is created again.
     pub fn remove(&self) -> Result<(), EventsError> {
+        if self.item_type() == ItemType::DataSet {
+            return self.remove_all();
+        }
+        self.store.note_removed(self.descriptor, Removal::Begun);
+        let removed = self.remove_all();
+        self.store.note_removed(self.descriptor, Removal::Ended);
+        removed
+    }
+
+    fn remove_all(&self) -> Result<(), EventsError> {
         self.forget_files()?;
         self.empty()?;
         // All at once, with what a crash has left; and while it can still be found, so that it is done again if it fails.
@@ -316,25 +312,10 @@ impl Item {
 
     /// Removes it from what holds it. A dataset is known by its name.
     fn forget(&self) -> Result<(), EventsError> {
-        let (parent, number) = match self.item_type() {
-            ItemType::DataSet => return Ok(()),
-            ItemType::Event => (self.descriptor.placed_by(), self.descriptor.event),
-            ItemType::Run => {
-                let above = Descriptor {
-                    run: ABSENT,
-                    ..self.descriptor
-                };
-                (above.placed_by(), self.descriptor.run)
-            }
-            ItemType::SubRun => {
-                let above = Descriptor {
-                    subrun: ABSENT,
-                    ..self.descriptor
-                };
-                (above.placed_by(), self.descriptor.subrun)
-            }
-        };
-        self.store.backend().remove(&parent, &[number])
+        match self.descriptor.place() {
+            Some((parent, number)) => self.store.backend().remove(&parent, &[number]),
+            None => Ok(()),
+        }
     }
 }
 

@@ -173,6 +173,16 @@ impl Descriptor {
         Parent::subrun(self.dataset, self.run, self.subrun)
     }
 
+    /// What holds it, and its number in that; none for a dataset, which has a name.
+    pub const fn place(&self) -> Option<(Parent, u64)> {
+        match self.item_type() {
+            ItemType::DataSet => None,
+            ItemType::Run => Some((Parent::dataset(self.dataset), self.run)),
+            ItemType::SubRun => Some((Parent::run(self.dataset, self.run), self.subrun)),
+            ItemType::Event => Some((self.placed_by(), self.event)),
+        }
+    }
+
     /// Its key.
     pub fn to_bytes(self) -> [u8; Self::LENGTH] {
         let mut bytes = [0; Self::LENGTH];

@@ -26,6 +26,7 @@ pub mod local;
 mod objects;
 mod process;
 mod queue;
+mod removed;
 mod seal;
 mod session;
 mod store;

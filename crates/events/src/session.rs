@@ -8,9 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::forked::Process;
+use crate::removed::{Removal, Removed};
 use crate::{
-    Backend, Batch, DataSetEntry, DataSetPath, EventsError, NameCount, Parent, Popped, ProductName,
-    Queues, Scan, Uuid, Visit, Wanted, Written,
+    Backend, Batch, DataSetEntry, DataSetPath, Descriptor, EventsError, NameCount, Parent, Popped,
+    ProductName, Queues, Scan, Uuid, Visit, Wanted, Written,
 };
 
 /// For how long closing waits for calls that are under way, which hold what they use.
@@ -28,6 +29,8 @@ pub struct Session {
     /// Datasets that were deleted through it, with their names: what is written to these, nobody would find.
     deleted: RwLock<HashMap<Uuid, String>>,
     process: Process,
+    /// Runs, subruns and events that were.
+    pub(crate) removed: Removed,
 }
 
 struct Open(Arc<dyn Backend>);
@@ -42,6 +45,7 @@ impl Session {
             open: RwLock::new(Some(Arc::new(Open(backend)))),
             deleted: RwLock::default(),
             process: Process::this(),
+            removed: Removed::default(),
         }
     }
 
@@ -51,11 +55,25 @@ impl Session {
         deleted.insert(dataset, path.as_str().into());
     }
 
-    /// Fails if something is to be written to a dataset that was deleted.
+    /// Fails if something is to be written to a dataset that was deleted, or a container that was, and was not made again.
     pub fn check_batch(&self, batch: &Batch) -> Result<(), EventsError> {
         let items = batch.items().iter().map(|items| items.parent);
         let parents = items.chain(batch.products().iter().map(|products| products.parent));
-        self.check_not_deleted(parents.map(|parent| parent.dataset))
+        self.check_not_deleted(parents.map(|parent| parent.dataset))?;
+        for (container, removal) in self.removed.touched(batch) {
+            if removal == Removal::Begun || !self.is_there(container)? {
+                return Err(removed(&self.url, container));
+            }
+            self.removed.forget([container]); // others have made it again
+        }
+        Ok(())
+    }
+
+    fn is_there(&self, container: Descriptor) -> Result<bool, EventsError> {
+        let place = container.place();
+        place.map_or(Ok(true), |(parent, number)| {
+            Ok(self.contains(&parent, &[number])? == [true])
+        })
     }
 
     /// Fails if one of these datasets was deleted.
@@ -123,6 +141,14 @@ pub fn gone(url: &str, path: &str) -> EventsError {
         what: format!("dataset {path:?} as it was"),
         hint: ": it was deleted after this object was made; look for it by its name, or create it, again"
             .into(),
+    }
+}
+
+fn removed(url: &str, container: Descriptor) -> EventsError {
+    EventsError::NotFound {
+        url: url.into(),
+        what: format!("{container} any more"),
+        hint: ": it was deleted through this store; create it again before anything is written to it or into it".into(),
     }
 }
 

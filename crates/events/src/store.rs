@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::connect::{self, is_config, would_make};
 use crate::objects::{Beside, check_free, visit_inline};
+use crate::removed::Removal;
 use crate::{
     Backend, Batch, Config, DataSet, DataSetPath, Descriptor, EventsError, Mode, ObjectOptions,
     Overwrite, Parent, ProductId, ProductName, Session, Swept, Uuid, Wanted, Written,
@@ -176,13 +177,16 @@ impl DataStore {
     /// # Errors
     ///
     /// Those of [`Backend::write`]: some may be written then, each whole, and all may be written again. And
-    /// [`EventsError::NotFound`], with nothing written, if some are of a dataset that was deleted through this store.
+    /// [`EventsError::NotFound`], with nothing written, if some are of a dataset that was deleted through this store, or of a
+    /// run, subrun or event that was and that this batch does not make again.
     pub fn write(&self, batch: &Batch) -> Result<Written, EventsError> {
         self.session.check_batch(batch)?;
-        match self.beside.beside.get() {
+        let written = match self.beside.beside.get() {
             Some(beside) => beside.write(self.backend(), batch),
             None => self.session.write(batch),
-        }
+        }?;
+        self.session.removed.forget(batch.containers());
+        Ok(written)
     }
 
     /// Returns when what was written is as durable as the backend makes it.
@@ -313,6 +317,16 @@ impl DataStore {
     /// Has using a dataset fail from now on.
     pub(crate) fn note_deleted(&self, dataset: Uuid, path: &DataSetPath) {
         self.session.note_deleted(dataset, path);
+    }
+
+    /// Has writing to a container fail from now on, until it is made again.
+    pub(crate) fn note_removed(&self, container: Descriptor, removal: Removal) {
+        self.session.removed.note(container, removal);
+    }
+
+    /// Has writing to a container go on that is about to be made again: what is in it may be written before it.
+    pub(crate) fn note_making(&self, container: Descriptor) {
+        self.session.removed.forget([container]);
     }
 
     /// Deletes the objects of a container that was emptied, and of all that it held.

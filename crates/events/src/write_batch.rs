@@ -5,8 +5,7 @@ use std::{mem, thread};
 use crate::forked::Process;
 use crate::writers::Writers;
 use crate::{
-    Batch, DataStore, Descriptor, EventsError, ItemType, Overwrite, Parent, ProductId, ProductName,
-    Written,
+    Batch, DataStore, Descriptor, EventsError, Overwrite, Parent, ProductId, ProductName, Written,
 };
 
 /// What a batch may hold before it is written.
@@ -78,19 +77,11 @@ impl WriteBatch {
     /// Of datasets, which are made at once ([`DataSet::create_dataset`](crate::DataSet::create_dataset)), and those of
     /// writing, if the batch is full.
     pub fn create(&mut self, container: Descriptor) -> Result<(), EventsError> {
-        let placed_by = container.placed_by();
-        let (parent, number) = match container.item_type() {
-            ItemType::DataSet => {
-                let what = "a dataset is created at once, and not in a batch".into();
-                return Err(EventsError::Usage { what });
-            }
-            ItemType::Run => (Parent::dataset(container.dataset), container.run),
-            ItemType::SubRun => (
-                Parent::run(container.dataset, container.run),
-                container.subrun,
-            ),
-            ItemType::Event => (placed_by, container.event),
+        let Some((parent, number)) = container.place() else {
+            let what = "a dataset is created at once, and not in a batch".into();
+            return Err(EventsError::Usage { what });
         };
+        self.store.note_making(container);
         self.add(parent, |batch| batch.create(parent, number))
     }
 
