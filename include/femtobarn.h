@@ -433,6 +433,10 @@ const char *fb_store_url(const fb_store *store);
 // Whether two are the same store.
 bool fb_store_is_same(const fb_store *a, const fb_store *b);
 
+// Whether what was flushed is there when the processes have ended that keep it: in a folder, and in a Redis of which every
+// server keeps a log, but not in memory.
+bool fb_store_is_durable(const fb_store *store);
+
 // Over how many shards the containers and products are spread.
 size_t fb_store_n_targets(const fb_store *store);
 

@@ -164,6 +164,10 @@ public:
 
     std::string url() const { return fb_store_url(handle()); }
 
+    /// Whether what was flushed is there when the processes have ended that keep it: in a folder, and in a
+    /// Redis of which every server keeps a log, but not in memory.
+    bool is_durable() const { return fb_store_is_durable(handle()); }
+
     /// Over how many shards the containers and products are spread.
     std::size_t n_targets() const { return fb_store_n_targets(handle()); }
 

@@ -250,6 +250,14 @@ class DataStore:
         return self._core.url
 
     @property
+    def is_durable(self) -> bool:
+        """Whether what was flushed is there when the processes have ended that keep it.
+
+        So it is in a folder, and in a Redis of which every server keeps a log (``appendonly yes``), but not in memory.
+        """
+        return self._core.is_durable
+
+    @property
     def objects(self) -> str | None:
         """Where large products are, if not in the store."""
         return None if self._core.objects is None else self._core.objects[0]

@@ -541,6 +541,11 @@ class DataStore(Twin[_datastore.DataStore]):
         return self.sync.url
 
     @property
+    def is_durable(self) -> bool:
+        """Whether what was flushed is there when the processes have ended that keep it."""
+        return self.sync.is_durable
+
+    @property
     def objects(self) -> str | None:
         """Where large products are, if not in the store."""
         return self.sync.objects

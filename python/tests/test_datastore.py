@@ -773,6 +773,14 @@ def test_damaged_products_are_told(store: fb.DataStore) -> None:
         store["fermilab/nova"].arrays("tracks")
 
 
+def test_stores_say_whether_they_are_durable(tmp_path: Path, redis: Any, redis_without_log: str) -> None:
+    with_log = f"redis://127.0.0.1:{redis()}?prefix=durable:"
+    stores = {"memory:": False, f"dir:{tmp_path / 'store'}": True, with_log: True, redis_without_log: False}
+    for url, is_durable in stores.items():
+        with fb.DataStore.connect(url) as store:
+            assert (store.is_durable, store.aio.is_durable) == (is_durable, is_durable)
+
+
 def test_folders_that_are_no_stores_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(fb.FormatError, match="a folder with file"):

@@ -416,6 +416,7 @@ static void stores_say_what_is_wrong() {
     const fb::Store store = connect();
     CHECK(store.n_targets() == 1 && store.target(store.root().descriptor()) == 0);
     CHECK(store == fb::Store(store) && store != fb::Store());
+    CHECK(store.is_durable() == (url.rfind("dir:", 0) == 0) && !fb::Store().is_durable());
     store.flush();
     CHECK(!fb::Store());
 }

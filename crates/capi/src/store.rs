@@ -89,6 +89,14 @@ pub unsafe extern "C" fn fb_store_is_same(a: *const fb_store, b: *const fb_store
     }
 }
 
+/// Whether what was flushed is there when the processes have ended that keep it: in a folder, and in a Redis of which every
+/// server keeps a log, but not in memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_store_is_durable(store: *const fb_store) -> bool {
+    // SAFETY: the caller gives a store, or NULL.
+    unsafe { store.as_ref() }.is_some_and(|store| store.store.backend().is_durable())
+}
+
 /// Over how many shards the containers and products are spread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_store_n_targets(store: *const fb_store) -> usize {
