@@ -467,6 +467,13 @@ bool fb_store_forget_class(const fb_store *store,
                            fb_text name,
                            fb_error **error);
 
+// How many bytes values of a class have, by the members that the store has noted; 0 if not all have as many. It fails if
+// the class is not noted.
+bool fb_store_class_size(const fb_store *store,
+                         fb_text name,
+                         size_t *size,
+                         fb_error **error);
+
 // The bytes of a value.
 fb_bytes fb_value_bytes(const fb_value *value);
 

@@ -105,16 +105,26 @@ inline std::vector<std::pair<std::string, std::string>> members(std::string_view
     return found;
 }
 
+inline std::string unquoted(const std::string &quoted) {
+    return quoted.size() < 2 ? quoted : quoted.substr(1, quoted.size() - 2);
+}
+
 /// Members as they are declared, for people: float pt, float eta.
 inline std::string declared(const std::vector<std::pair<std::string, std::string>> &members) {
-    const auto plain = [](const std::string &quoted) {
-        return quoted.size() < 2 ? quoted : quoted.substr(1, quoted.size() - 2);
-    };
     std::string text;
     for (const auto &[name, type] : members) {
-        text += (text.empty() ? "" : ", ") + plain(type) + " " + plain(name);
+        text += (text.empty() ? "" : ", ") + unquoted(type) + " " + unquoted(name);
     }
     return text.empty() ? "no members" : text;
+}
+
+/// Their names only: pt, eta.
+inline std::string names_of(const std::vector<std::pair<std::string, std::string>> &members) {
+    std::string text;
+    for (const auto &[name, type] : members) {
+        text += (text.empty() ? "" : ", ") + unquoted(name);
+    }
+    return text;
 }
 
 } // namespace detail

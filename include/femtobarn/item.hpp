@@ -176,8 +176,8 @@ public:
         m_store.store(m_descriptor, product_name<T>(label), Codec<T>::encode(value), if_there);
     }
 
-    /// Loads a product into a value; says whether it is there. A described struct that the store knows with
-    /// other members is an error.
+    /// Loads a product into a value; says whether it is there. A struct that the store knows with other
+    /// members than were described, or that was not described, is an error.
     template <class T>
     bool load(std::string_view label, T &value) const {
         return m_store.load_checked<T>([&] {

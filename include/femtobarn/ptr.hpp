@@ -12,16 +12,6 @@
 
 namespace fb {
 
-namespace detail {
-
-/// Whether values of a type become bytes.
-template <class T, class = void>
-struct has_codec : std::false_type {};
-template <class T>
-struct has_codec<T, std::void_t<decltype(sizeof(Codec<T>))>> : std::true_type {};
-
-} // namespace detail
-
 /// A reference to a product, or to an element of a vector that is one. What is stored does not name the
 /// store: it refers into the one that it was loaded from.
 struct Ptr {

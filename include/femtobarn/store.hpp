@@ -127,18 +127,40 @@ struct StoreState {
     fb_store *handle;
     /// The types whose descriptions are known to be noted.
     KnownTypes described;
-    /// The types of which products were loaded, and whose notes, if there are any, say what they are here.
+    /// The types of which products were loaded, and whose notes, if there are any, say what they are here;
+    /// and those that are not described here, and of which there are no notes.
     KnownTypes checked;
 };
 
-/// The type whose description says what the bytes of T are: T, or what it is a vector of, of vectors, and so
-/// on.
+/// The type whose description says what the bytes of T are: T, or what it is a vector or an array of, of
+/// vectors, and so on.
 template <class T>
 struct Plain {
     using type = T;
 };
 template <class T, class A>
 struct Plain<std::vector<T, A>> : Plain<T> {};
+template <class T, std::size_t N>
+struct Plain<std::array<T, N>> : Plain<T> {};
+template <class T, std::size_t N>
+struct Plain<T[N]> : Plain<T> {};
+
+/// Whether T is made of a class that this program does not describe.
+template <class T>
+inline constexpr bool is_undescribed =
+    std::is_class_v<typename Plain<T>::type> && !Described<typename Plain<T>::type>::value;
+
+/// That the store knows a class which this program does not describe.
+template <class T>
+std::string undescribed(const std::string &noted) {
+    const std::string type = type_name<typename Plain<T>::type>();
+    const auto known = members(noted);
+    return "the store knows " + type + " as " + declared(known) +
+           ", and this program does not say what its own is: describe it outside of all namespaces, "
+           "FB_DESCRIBE(" +
+           type + ", " + names_of(known) + "), with the members of the store, in their order; or give it " +
+           "another name";
+}
 
 } // namespace detail
 
@@ -208,7 +230,8 @@ public:
         return detail::taken(noted);
     }
 
-    /// Notes how a described type is stored, or a vector of it. Storing does so by itself, now and then.
+    /// Notes how a described type is stored, or a vector of it; fails if it is not described and the store
+    /// knows it. Storing does so by itself, now and then.
     template <class T>
     void describe() const {
         using Type = typename detail::Plain<T>::type;
@@ -220,12 +243,14 @@ public:
                     check_same(key, note(key, value), value);
                 }
             });
+        } else if constexpr (detail::is_as_it_lies<T>()) {
+            check_unknown<T>();
         }
     }
 
-    /// Fails if the store has noted a described type, or one of its members, as another than it is here: what
-    /// is loaded would be wrong. Loading does so by itself, now and then, when it has found a product of the
-    /// type.
+    /// Fails if the store has noted a described type, or one of its members, as another than it is here, or
+    /// one that is not described here: what is loaded would be wrong. Loading does so by itself, now and
+    /// then, when it has found a product of the type.
     template <class T>
     void check_description() const {
         using Type = typename detail::Plain<T>::type;
@@ -239,6 +264,24 @@ public:
                     }
                 }
             });
+        } else if constexpr (detail::is_as_it_lies<T>()) {
+            check_unknown<T>();
+        }
+    }
+
+    /// If T is made of a class that this program does not describe, calls `does` with the store's note of it,
+    /// if there is one; again only when it has thrown, or some seconds later.
+    template <class T, class Do>
+    void if_undescribed(Do &&does) const {
+        using Type = typename detail::Plain<T>::type;
+        if constexpr (detail::is_undescribed<T>) {
+            static std::atomic<std::uint64_t> last{0};
+            m_state->checked.template once<Type>(last, [&] {
+                const auto there = noted("type/" + type_name<Type>());
+                if (there && there->rfind("forgetting ", 0) != 0) { // nothing has it, then
+                    does(*there);
+                }
+            });
         }
     }
 
@@ -246,12 +289,18 @@ public:
     /// that they are those of this T: a struct that is another one is told before bytes that do not fit it.
     template <class T, class Load>
     bool load_checked(Load &&load) const {
+        return load_checked(load, [this] { check_description<T>(); });
+    }
+
+    /// The same, with a check of one's own.
+    template <class Load, class Check>
+    static bool load_checked(Load &&load, Check &&check) {
         bool is_there = false;
         try {
             is_there = load();
         } catch (...) {
             try {
-                check_description<T>();
+                check();
             } catch (const Error &error) {
                 if (error.kind() == "type-differs") {
                     throw;
@@ -260,9 +309,17 @@ public:
             throw;
         }
         if (is_there) {
-            check_description<T>();
+            check();
         }
         return is_there;
+    }
+
+    /// How many bytes values have of a class that the store has noted; 0 if not all have as many.
+    std::size_t class_size(std::string_view name) const {
+        std::size_t size = 0;
+        detail::Outcome outcome;
+        outcome.check(fb_store_class_size(handle(), detail::c_text(name), &size, outcome));
+        return size;
     }
 
     /// Forgets the members of a class that no product has any more, so that it can be noted with others.
@@ -345,6 +402,13 @@ private:
                             ": FB_DESCRIBE names not all members, or not in their order: others "
                             "could not tell where they lie");
         }
+    }
+
+    template <class T>
+    void check_unknown() const {
+        if_undescribed<T>([this](const std::string &there) {
+            throw Error("type-differs", url() + ": " + detail::undescribed<T>(there));
+        });
     }
 
     /// Fails if the descriptions of a type, noted under `key`, have other members.

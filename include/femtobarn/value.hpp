@@ -6,20 +6,47 @@
 #include <femtobarn/error.hpp>
 #include <femtobarn/type_name.hpp>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace fb {
 
+namespace detail {
+
+/// Whether a type is seen to hold pointers, which mean nothing to another process: a pointer, and arrays,
+/// pairs, tuples and vectors of them. Of a struct, only its description knows.
+template <class T>
+inline constexpr bool holds_pointers = std::is_pointer_v<T> || std::is_member_pointer_v<T>;
+template <class T, std::size_t N>
+inline constexpr bool holds_pointers<T[N]> = holds_pointers<T>;
+template <class T, std::size_t N>
+inline constexpr bool holds_pointers<std::array<T, N>> = holds_pointers<T>;
+template <class T, class A>
+inline constexpr bool holds_pointers<std::vector<T, A>> = holds_pointers<T>;
+template <class... T>
+inline constexpr bool holds_pointers<std::tuple<T...>> = (holds_pointers<T> || ...);
+template <class A, class B>
+inline constexpr bool holds_pointers<std::pair<A, B>> = holds_pointers<A> || holds_pointers<B>;
+
+} // namespace detail
+
 /// Whether the bytes of a type are its value.
 template <class T>
-inline constexpr bool is_plain = std::is_trivial_v<T> &&std::is_standard_layout_v<T> && !std::is_pointer_v<T>;
+inline constexpr bool is_plain =
+    std::is_trivial_v<T> &&std::is_standard_layout_v<T> && !detail::holds_pointers<T>;
 
 namespace detail {
+
+/// What codecs are that take the bytes of plain values as they lie.
+struct AsItLies {};
 
 inline fb_text c_text(std::string_view text) { return {text.data(), text.size()}; }
 
@@ -76,7 +103,14 @@ template <class T, class = void>
 struct Codec;
 
 template <class T>
-struct Codec<T, std::enable_if_t<is_plain<T>>> {
+struct Codec<T, std::enable_if_t<detail::holds_pointers<T>>> {
+    static_assert(!detail::holds_pointers<T>,
+                  "a value with pointers cannot be stored: they lead nowhere in another process; store what "
+                  "they point to, or an fb::Ptr to a product");
+};
+
+template <class T>
+struct Codec<T, std::enable_if_t<is_plain<T>>> : detail::AsItLies {
     static std::string encode(const T &value) {
         return std::string(reinterpret_cast<const char *>(&value), sizeof value);
     }
@@ -89,7 +123,7 @@ struct Codec<T, std::enable_if_t<is_plain<T>>> {
 };
 
 template <class T>
-struct Codec<std::vector<T>, std::enable_if_t<is_plain<T> && !std::is_same_v<T, bool>>> {
+struct Codec<std::vector<T>, std::enable_if_t<is_plain<T> && !std::is_same_v<T, bool>>> : detail::AsItLies {
     static std::string encode(const std::vector<T> &values) { return detail::counted(values); }
     static void decode(std::string_view bytes, std::vector<T> &values) { detail::uncounted(bytes, values); }
 };
@@ -138,7 +172,7 @@ std::string_view first_counted(std::string_view &bytes) {
 } // namespace detail
 
 template <class T>
-struct Codec<std::vector<T>, std::enable_if_t<detail::is_counted<T>>> {
+struct Codec<std::vector<T>, std::enable_if_t<detail::is_counted<T>>> : detail::AsItLies {
     static std::string encode(const std::vector<T> &values) {
         const std::uint64_t n = values.size();
         std::string bytes(reinterpret_cast<const char *>(&n), sizeof n);
@@ -164,6 +198,26 @@ struct Codec<std::vector<T>, std::enable_if_t<detail::is_counted<T>>> {
         }
     }
 };
+
+namespace detail {
+
+/// Whether values of a type become bytes.
+template <class T, class = void>
+struct has_codec : std::false_type {};
+template <class T>
+struct has_codec<T, std::void_t<decltype(sizeof(Codec<T>))>> : std::true_type {};
+
+/// Whether the bytes of values, or of what vectors have of them, are taken as they lie.
+template <class T>
+constexpr bool is_as_it_lies() {
+    if constexpr (has_codec<T>::value) {
+        return std::is_base_of_v<AsItLies, Codec<T>>;
+    } else {
+        return false;
+    }
+}
+
+} // namespace detail
 
 /// The name of a product in keys: label#type.
 template <class T>

@@ -148,6 +148,8 @@ private:
         const double begun = stats ? wtime() : 0;
         if constexpr (fb::Described<typename fb::detail::Plain<Value>::type>::value) {
             detail::guarded_write(m_store, [this] { opened().store.template describe<Value>(); });
+        } else if constexpr (fb::detail::is_undescribed<Value>) {
+            detail::guarded_write(m_store, [this] { detail::check_undescribed<Value>(opened()); });
         }
         const ProductID key = make_key<Value>(label);
         encode([&](const char *bytes, std::size_t size) {

@@ -7,6 +7,8 @@
 #include <boost/serialization/string.hpp>
 #include <boost/serialization/vector.hpp>
 
+#include <algorithm>
+#include <iostream>
 #include <map>
 #include <sstream>
 #include <thread>
@@ -25,6 +27,15 @@ struct Swapped {
 };
 FB_DESCRIBE(Swapped, x, y)
 
+struct Strip { // described by other programs only
+    std::int32_t n;
+    float charge;
+};
+
+struct Narrow {
+    float charge;
+};
+
 struct Track { // by Boost
     std::string name;
     std::vector<double> hits;
@@ -34,6 +45,14 @@ struct Track { // by Boost
     template <typename Archive>
     void serialize(Archive &archive, const unsigned int) {
         archive &name &hits;
+    }
+};
+
+struct Remark {
+    std::string text;
+    template <typename Archive>
+    void serialize(Archive &archive, const unsigned int) {
+        archive &text;
     }
 };
 
@@ -212,6 +231,51 @@ static void structs_that_the_store_knows_otherwise_are_told() {
     Event there = other.root().createDataSet("d").createRun(1).createSubRun(2).createEvent(3);
     there.store("s", Swapped{1, 2});
     CHECK(there.load("s", loaded) && loaded.y == 2);
+}
+
+/// What is said on the standard error meanwhile.
+template <typename F>
+static std::string said(F &&f) {
+    std::ostringstream text;
+    std::streambuf *before = std::cerr.rdbuf(text.rdbuf());
+    f();
+    std::cerr.rdbuf(before);
+    return text.str();
+}
+
+static std::size_t n_lines(const std::string &text) { return std::count(text.begin(), text.end(), '\n'); }
+
+/// Programs that were written for HEPnOS describe nothing, and go on.
+static void structs_that_only_the_store_knows_are_told_once() {
+    Event e = event("undescribed");
+    const fb_descriptor place = detail::Access::container(e.store("p", Point{1, 2}));
+    const ProductID strip = detail::Access::product_id(place, "s#Strip");
+    const auto &first = detail::Access::store_of(store)->store;
+    first.note(
+        "type/Strip",
+        R"({"type":"Strip","members":[{"name":"q","type":"float"},{"name":"n","type":"std::int32_t"}]})");
+    first.note("type/Narrow", R"({"type":"Narrow","members":[{"name":"charge","type":"double"}]})");
+    first.note("type/Remark", R"({"type":"Remark","members":[{"name":"text","type":"std::string"}]})");
+    first.store(place, "s#Strip", fb::Codec<Strip>::encode({1, 2}));
+    first.store(place, "n#Narrow", fb::Codec<Narrow>::encode({1}));
+    const std::string once = said([&] {
+        for (int i = 0; i < 3; ++i) {
+            Strip loaded{};
+            CHECK(e.load("s", loaded) && loaded.charge == 2);
+            CHECK(store.loadProduct(strip, loaded) && e.store("s", loaded));
+            CHECK(e.store("v", std::vector<Strip>{loaded}));
+        }
+    });
+    CHECK(n_lines(once) == 1 && once.find("the store knows Strip as float q, std::int32_t n") != once.npos);
+    CHECK(once.find("FB_DESCRIBE(Strip, q, n)") != once.npos);
+    const std::string boost = said([&] { e.store("t", Remark{"good"}); });
+    CHECK(n_lines(boost) == 1 && boost.find("stored by Boost here") != boost.npos);
+    Narrow narrow{};
+    const char *what = "the store knows Narrow as double charge";
+    THROWS(Exception, what, e.load("n", narrow));
+    THROWS(Exception, what, e.store("n", narrow));
+    THROWS(Exception, what, e.store("n", std::vector<Narrow>{narrow}));
+    CHECK(said([&] { e.store("s", Strip{}); }).empty());
 }
 
 static void every_container_has_products_of_its_own() {
@@ -415,6 +479,7 @@ int main(int, char **argv) {
          {"overwriting replaces, and absence is no error", overwriting_replaces_and_absence_is_no_error},
          {"damaged products are errors", damaged_products_are_errors},
          {"structs that the store knows otherwise are told", structs_that_the_store_knows_otherwise_are_told},
+         {"structs that only the store knows are told once", structs_that_only_the_store_knows_are_told_once},
          {"every container has products of its own", every_container_has_products_of_its_own},
          {"references are stored and followed", references_are_stored_and_followed},
          {"batches are seen when they are flushed", batches_are_seen_when_they_are_flushed},

@@ -29,6 +29,17 @@ struct Muon {
 };
 FB_DESCRIBE(Muon, pt, charge)
 
+/// Described by other programs only.
+struct Strip {
+    std::int32_t n;
+    float charge;
+};
+
+static_assert(fb::is_plain<Jet> && fb::is_plain<std::array<float, 3>>, "their bytes are their values");
+static_assert(!fb::is_plain<int *> && !fb::is_plain<int *[2]> && !fb::is_plain<std::array<const char *, 2>> &&
+                  fb::detail::holds_pointers<std::vector<std::pair<int, std::tuple<Jet *>>>>,
+              "pointers lead nowhere in another process");
+
 static std::string url;
 
 static fb::Store connect() { return fb::Store::connect(url); }
@@ -264,6 +275,37 @@ static void structs_within_others_and_of_other_sizes_are_told() {
     THROWS(fb::Error, "another Muon: it is noted with float pt, and", other.load<Muon>("m"));
 }
 
+/// Python had noted Strip{charge, n}: n came back as charge, as the program did not say what its own is.
+static void structs_that_only_the_store_knows_must_be_described() {
+    const fb::Store store = fb::Store::connect("memory:strips");
+    const fb::Item event = store.create_dataset("strips").create(1).create(2).create(3);
+    const std::vector<Strip> strips{{1, 2}};
+    event.store("mine", strips); // nobody knows them yet
+    CHECK(event.load<std::vector<Strip>>("mine")->size() == 1);
+    const fb::Store other = fb::Store::connect("memory:strips");
+    stored_by_another(other, "strips", "s#Strip", std::string(8, '\0'), "Strip",
+                      R"({"name":"charge","type":"float"},{"name":"n","type":"std::int32_t"})");
+    const char *what =
+        "the store knows Strip as float charge, std::int32_t n, and this program does not say what "
+        "its own is: describe it outside of all namespaces, FB_DESCRIBE(Strip, charge, n)";
+    const fb::Item again = other.dataset("strips")[1][2][3];
+    for (int i = 0; i < 2; ++i) {
+        THROWS(fb::Error, what, again.load<Strip>("s"));
+    }
+    THROWS(fb::Error, what, again.load<std::vector<Strip>>("mine"));
+    THROWS(fb::Error, what, again.store("more", strips));
+    THROWS(fb::Error, what, again.store("pair", std::array<Strip, 2>{}));
+    fb::WriteBatch batch(other);
+    THROWS(fb::Error, what, batch.store(again, "more", std::vector<std::vector<Strip>>{strips}));
+    fb::Loader loader(other, other.dataset("strips").descriptor(), {"s#Strip"});
+    const auto piece = loader.next();
+    Strip strip{};
+    THROWS(fb::Error, what, piece->load(0, 0, strip));
+    other.store(again.descriptor(), "s#Strip", "four"); // of another size
+    THROWS(fb::Error, what, again.load<Strip>("s"));
+    CHECK(!again.load<Strip>("none") && again.products().size() == 2);
+}
+
 /// Other programs may not have described what they store.
 static void structs_that_nobody_noted_are_loaded() {
     const fb::Store store = fb::Store::connect("memory:");
@@ -438,6 +480,8 @@ int main(int, char **argv) {
                  structs_that_the_store_knows_otherwise_are_told},
                 {"structs within others, and of other sizes, are told",
                  structs_within_others_and_of_other_sizes_are_told},
+                {"structs that only the store knows must be described",
+                 structs_that_only_the_store_knows_must_be_described},
                 {"structs that nobody noted are loaded", structs_that_nobody_noted_are_loaded},
                 {"batches keep what is there and say so", batches_keep_what_is_there_and_say_so},
                 {"queues give each value once and end", queues_give_each_value_once_and_end},

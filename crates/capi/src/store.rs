@@ -199,6 +199,25 @@ pub unsafe extern "C" fn fb_store_forget_class(
     unsafe { border(error, false, make) }
 }
 
+/// How many bytes values of a class have, by the members that the store has noted; 0 if not all have as many. It fails if
+/// the class is not noted.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_store_class_size(
+    store: *const fb_store,
+    name: fb_text,
+    size: *mut usize,
+    error: *mut *mut fb_error,
+) -> bool {
+    let make = || {
+        // SAFETY: the caller gives a store, a text and a place for a number.
+        let (store, name, size) = unsafe { (given(store)?, name.read()?, given_mut(size)?) };
+        *size = Types::new(&store.store).of(name, name)?.size().unwrap_or(0);
+        Ok(true)
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, false, make) }
+}
+
 /// A handle of bytes.
 pub fn value_of(bytes: Vec<u8>) -> *mut fb_value {
     handle(fb_value { bytes })

@@ -8,9 +8,12 @@
 
 #include <femtobarn.hpp>
 
+#include <iostream>
 #include <memory>
+#include <set>
 #include <string>
 #include <type_traits>
+#include <typeindex>
 #include <utility>
 
 namespace hepnos {
@@ -21,6 +24,9 @@ struct Store {
     fb::Store store;
     /// Why it is open to be read only, if it is although it was not asked to be.
     std::string only_read;
+    /// The classes of which was said that the store knows them and the program does not describe them. Used
+    /// when the store's notes are looked up, which one thread does at a time.
+    std::set<std::type_index> told;
 };
 
 using StorePtr = std::shared_ptr<Store>;
@@ -46,6 +52,29 @@ auto guarded_write(const StorePtr &store, F &&f) -> decltype(f()) {
     }
 }
 
+/// What was std::is_pod until C++20.
+template <typename T>
+constexpr bool is_plain = std::is_trivial<T>::value &&std::is_standard_layout<T>::value;
+
+/// Looks at a class that the store knows and this program does not describe, as programs that were written
+/// for HEPnOS do not. If it is of another size, that is an error; else, it is said once on the standard
+/// error.
+template <typename T>
+void check_undescribed(Store &store) {
+    using Type = typename fb::detail::Plain<T>::type;
+    store.store.template if_undescribed<T>([&store](const std::string &noted) {
+        std::string what = store.store.url() + ": " + fb::detail::undescribed<T>(noted);
+        if (!is_plain<Type>) {
+            what += "; it is stored by Boost here, and must be plain data to be described";
+        } else if (store.store.class_size(fb::type_name<Type>()) != sizeof(Type)) {
+            throw fb::Error("type-differs", what);
+        }
+        if (store.told.insert(typeid(Type)).second) {
+            std::cerr << "femtobarn: " + what + "\n";
+        }
+    });
+}
+
 /// Loads a value of T as `load` does, which says whether it has found one, and fails if the store knows its
 /// class with other members than T has.
 template <typename T, typename F>
@@ -53,6 +82,9 @@ bool load_checked(const StorePtr &store, F &&load) {
     using Value = std::remove_cv_t<T>;
     if constexpr (fb::Described<typename fb::detail::Plain<Value>::type>::value) {
         return guarded([&] { return store->store.template load_checked<Value>(load); });
+    } else if constexpr (fb::detail::is_undescribed<Value>) {
+        const auto check = [&store] { check_undescribed<Value>(*store); };
+        return guarded([&] { return fb::Store::load_checked(load, check); });
     } else {
         return load();
     }

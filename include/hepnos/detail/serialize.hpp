@@ -22,10 +22,6 @@
 namespace hepnos {
 namespace detail {
 
-/// What was std::is_pod until C++20.
-template <typename T>
-constexpr bool is_plain = std::is_trivial<T>::value &&std::is_standard_layout<T>::value;
-
 /// Memory for the bytes of one product, which the next one uses again; those within others have their own.
 class Scratch {
 public:
