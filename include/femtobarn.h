@@ -61,6 +61,9 @@ typedef struct fb_datasets fb_datasets;
 // What went wrong.
 typedef struct fb_error fb_error;
 
+// Names of products, and how many events have one of each.
+typedef struct fb_event_products fb_event_products;
+
 // The events of a container in the order of run, subrun and event, some at a time.
 typedef struct fb_events fb_events;
 
@@ -183,8 +186,11 @@ bool fb_container_exists(const fb_store *store,
 // Fails if a run, subrun or event is not there; the error says which numbers are near.
 bool fb_container_require(const fb_store *store, const fb_descriptor *container, fb_error **error);
 
-// Removes a run, subrun or event, with all products and all that it holds.
-bool fb_container_remove(const fb_store *store, const fb_descriptor *container, fb_error **error);
+// Removes a run, subrun or event, with all products and all that it holds. A dataset has a name, which must go with it:
+// fb_dataset_remove removes it.
+bool fb_container_remove(const fb_store *store,
+                         const fb_descriptor *container,
+                         fb_error **error);
 
 // The numbers of what a container holds, in their order, from `from` on: at most `limit`, for which `numbers` has room.
 // `n` says how many there were; fewer than `limit` are the last ones.
@@ -277,7 +283,8 @@ const char *fb_error_message(const fb_error *error);
 void fb_error_free(fb_error *error);
 
 // Begins to go through the events of a container: of one target of the store, or of all if `target` is negative; behind
-// one of them, or from the first if `after` is NULL.
+// one of them, or from the first if `after` is NULL. There are none of a dataset that was deleted, which fb_events_next
+// says.
 fb_events *fb_events_start(const fb_store *store,
                            const fb_descriptor *container,
                            int64_t target,
@@ -306,7 +313,7 @@ fb_loader *fb_loader_start(const fb_store *store,
                            size_t ahead,
                            fb_error **error);
 
-// The next events; NULL at the end.
+// The next events; NULL at the end. It fails if there are none since the dataset was deleted.
 bool fb_loader_next(fb_loader *loader, fb_loaded **loaded, fb_error **error);
 
 // Ends loading.
@@ -377,6 +384,23 @@ bool fb_products_remove_of_events(const fb_store *store,
                                   fb_text type_name,
                                   uint64_t *n,
                                   fb_error **error);
+
+// The products of the events in a dataset, run or subrun, in the order of their names.
+fb_event_products *fb_event_products_list(const fb_store *store,
+                                          const fb_descriptor *container,
+                                          fb_error **error);
+
+// How many names there are.
+size_t fb_event_products_len(const fb_event_products *products);
+
+// One of the names: `label#type`.
+fb_text fb_event_products_name(const fb_event_products *products, size_t at);
+
+// How many events have a product of that name.
+uint64_t fb_event_products_n_events(const fb_event_products *products, size_t at);
+
+// Frees a list.
+void fb_event_products_free(fb_event_products *products);
 
 // How many there are.
 size_t fb_products_len(const fb_products *products);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 namespace fb {
 
@@ -160,10 +161,34 @@ public:
     Children::iterator begin() const;
     Children::iterator end() const;
 
-    /// All events in it.
+    /// All events in it. That there are none since its dataset was deleted is an error of their next().
     EventChunks events() const { return {m_store, m_descriptor}; }
 
-    /// Removes it, with all products and all that it holds.
+    /// How many events are in it.
+    std::uint64_t n_events() const {
+        std::uint64_t n = 0;
+        for (auto some = events(); const auto chunk = some.next();) {
+            n += chunk->size();
+        }
+        return n;
+    }
+
+    /// The products of the events in a dataset, run or subrun: their names, label#type, and how many events
+    /// have one of each.
+    std::map<std::string, std::uint64_t> event_products() const {
+        detail::Outcome outcome;
+        const detail::Handle<fb_event_products, fb_event_products_free> list(
+            outcome.check(fb_event_products_list(m_store.handle(), &m_descriptor, outcome)));
+        std::map<std::string, std::uint64_t> counts;
+        for (std::size_t i = 0; i < fb_event_products_len(list.get()); ++i) {
+            const fb_text name = fb_event_products_name(list.get(), i);
+            counts.emplace(std::string(name.data, name.size), fb_event_products_n_events(list.get(), i));
+        }
+        return counts;
+    }
+
+    /// Removes it, with all products and all that it holds; an error of a dataset as an Item, which does not
+    /// know its name.
     void remove() const {
         detail::Outcome outcome;
         outcome.check(fb_container_remove(m_store.handle(), &m_descriptor, outcome));

@@ -92,7 +92,8 @@ private:
     detail::Handle<fb_loaded, fb_loaded_free> m_loaded;
 };
 
-/// The events of a container, with products of theirs; next() gives none at the end.
+/// The events of a container, with products of theirs; next() gives none at the end, and fails if there are
+/// none since the dataset was deleted.
 class Loader {
 public:
     Loader(const Store &store, const Descriptor &container, const std::vector<std::string> &products,

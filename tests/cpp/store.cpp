@@ -113,6 +113,62 @@ static void a_dataset_that_others_deleted_is_not_empty_but_gone() {
     CHECK(store.root().datasets().empty());
 }
 
+/// A loader, which knows no name, found nothing in one that another program had deleted; nor did its runs.
+static void a_deleted_dataset_has_not_just_no_events() {
+    const fb::Store store = fb::Store::connect("memory:loader"), other = fb::Store::connect("memory:loader");
+    const fb::DataSet empty = store.create_dataset("a/empty"), dataset = store.create_dataset("a/b");
+    const fb::Item run = dataset.create(1);
+    run.create(2).create(3).store("n", 1);
+    const std::vector<std::string> names{fb::product_name<int>("n")};
+    fb::Loader begun(store, dataset.descriptor(), names);
+    CHECK(begun.next() && !begun.next());
+    CHECK(!fb::Loader(store, empty.descriptor(), names).next() && !empty.events().next());
+    CHECK(run.n_events() == 1 && empty.n_events() == 0 && empty.event_products().empty());
+    other.dataset("a/b").remove();
+    for (const std::size_t ahead : {0, 2}) {
+        fb::LoadOptions options;
+        options.ahead = ahead;
+        fb::Loader loader(store, dataset.descriptor(), names, options);
+        THROWS(fb::Error, "it was deleted after this object was made", loader.next());
+    }
+    THROWS(fb::Error, "it was deleted", run.events().next());
+    THROWS(fb::Error, "it was deleted", run.n_events());
+    THROWS(fb::Error, "it was deleted", run.event_products());
+    THROWS(fb::Error, "it was deleted", dataset.n_events());
+    THROWS(fb::Error, "it was deleted", dataset.event_products());
+    CHECK(!fb::Loader(store, empty.descriptor(), names).next());
+}
+
+/// A dataset that was removed as an Item was empty, and its name was left.
+static void a_dataset_is_removed_with_its_name() {
+    const fb::Store store = connect();
+    const fb::DataSet dataset = store.create_dataset("as-item");
+    dataset.create(1);
+    const fb::Item &item = dataset;
+    THROWS(fb::Error, "removed, by its name", item.remove());
+    CHECK(dataset.exists() && dataset.find(1));
+    dataset.remove();
+    CHECK(!dataset.exists());
+}
+
+static void products_of_events_are_counted() {
+    const fb::DataSet dataset = connect().create_dataset("counted");
+    for (const std::uint64_t run : {1, 2}) {
+        const fb::Item subrun = dataset.create(run).create(1);
+        for (std::uint64_t number = 0; number < 3; ++number) {
+            subrun.create(number).store("n", 1);
+        }
+        subrun[0].store("w", 0.5);
+        subrun.store("n", 1);
+    }
+    dataset[2][1].create(7);
+    CHECK(dataset.n_events() == 7 && dataset[1].n_events() == 3 && dataset[2][1].n_events() == 4);
+    using Counts = std::map<std::string, std::uint64_t>;
+    CHECK((dataset.event_products() == Counts{{"n#std::int32_t", 6}, {"w#double", 2}}));
+    CHECK((dataset[1][1].event_products() == Counts{{"n#std::int32_t", 3}, {"w#double", 1}}));
+    THROWS(fb::Error, "an event holds no events", dataset[1][1][0].event_products());
+}
+
 static void items_are_made_found_and_removed() {
     const fb::DataSet dataset = connect().create_dataset("items");
     const fb::Item event = dataset.create(43).create(56).create(25);
@@ -469,6 +525,9 @@ int main(int, char **argv) {
                 {"a dataset that was deleted is none", a_dataset_that_was_deleted_is_none},
                 {"a dataset that others deleted is not empty but gone",
                  a_dataset_that_others_deleted_is_not_empty_but_gone},
+                {"a deleted dataset has not just no events", a_deleted_dataset_has_not_just_no_events},
+                {"a dataset is removed with its name", a_dataset_is_removed_with_its_name},
+                {"products of events are counted", products_of_events_are_counted},
                 {"items are made, found and removed", items_are_made_found_and_removed},
                 {"products come back", products_come_back},
                 {"a product of all events is removed", a_product_of_all_events_is_removed},

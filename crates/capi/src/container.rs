@@ -73,15 +73,20 @@ pub unsafe extern "C" fn fb_container_require(
     unsafe { border(error, false, make) }
 }
 
-/// Removes a run, subrun or event, with all products and all that it holds.
+/// Removes a run, subrun or event, with all products and all that it holds. A dataset has a name, which must go with it:
+/// fb_dataset_remove removes it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_container_remove(
     store: *const fb_store,
     container: *const fb_descriptor,
     error: *mut *mut fb_error,
 ) -> bool {
-    // SAFETY: the caller gives a store and a descriptor.
-    let make = || unsafe { item(store, container) }?.remove().map(|()| true);
+    let make = || {
+        // SAFETY: the caller gives a store and a descriptor.
+        let item = unsafe { item(store, container) }?;
+        holder(item.descriptor())?;
+        item.remove().map(|()| true)
+    };
     // SAFETY: the caller gives a place for an error, or NULL.
     unsafe { border(error, false, make) }
 }

@@ -78,7 +78,8 @@ pub fn holder(descriptor: Descriptor) -> Result<(Parent, u64), EventsError> {
         ItemType::SubRun => Ok((Parent::run(dataset, run), subrun)),
         ItemType::Event => Ok((Parent::subrun(dataset, run, subrun), event)),
         ItemType::DataSet => Err(EventsError::Usage {
-            what: "a dataset is found by its name, not by a number".into(),
+            what: "a dataset is found, and removed, by its name, not by a number: fb_dataset_open, fb_dataset_remove (fb::DataSet)"
+                .into(),
         }),
     }
 }

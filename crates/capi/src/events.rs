@@ -1,6 +1,6 @@
 //! All events of a container as one sequence.
 
-use femtobarn::events::{EventChunk, EventChunks, EventsError, Parent, Uuid};
+use femtobarn::events::{DataStore, EventChunk, EventChunks, EventsError, Parent, Uuid};
 
 use crate::descriptor::{fb_descriptor, item};
 use crate::error::{border, fb_error, free, handle};
@@ -11,6 +11,44 @@ use crate::store::fb_store;
 pub struct fb_events {
     chunks: EventChunks,
     chunk: EventChunk,
+    sought: Sought,
+}
+
+/// The dataset that events are looked for in. Its name is not known: if none are found, all names are gone through to see
+/// whether it is there.
+pub struct Sought {
+    store: DataStore,
+    dataset: Uuid,
+    found: bool,
+}
+
+impl Sought {
+    /// That of a container.
+    ///
+    /// # Safety
+    ///
+    /// As for all functions of the header.
+    pub unsafe fn new(
+        store: *const fb_store,
+        container: *const fb_descriptor,
+    ) -> Result<Self, EventsError> {
+        // SAFETY: as the caller promises.
+        let item = unsafe { item(store, container) }?;
+        Ok(Self {
+            store: item.datastore().clone(),
+            dataset: item.descriptor().dataset,
+            found: false,
+        })
+    }
+
+    /// Notes whether there was something; at the end, fails if there was nothing since the dataset was deleted.
+    pub fn gave(&mut self, something: bool) -> Result<(), EventsError> {
+        if !something && !self.found {
+            self.store.check_left(self.dataset)?;
+        }
+        self.found = true;
+        Ok(())
+    }
 }
 
 /// The events of a container, behind one of them if there is one, and of one target if there is one.
@@ -44,7 +82,8 @@ pub unsafe fn chunks(
 }
 
 /// Begins to go through the events of a container: of one target of the store, or of all if `target` is negative; behind
-/// one of them, or from the first if `after` is NULL.
+/// one of them, or from the first if `after` is NULL. There are none of a dataset that was deleted, which fb_events_next
+/// says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_events_start(
     store: *const fb_store,
@@ -55,12 +94,19 @@ pub unsafe extern "C" fn fb_events_start(
 ) -> *mut fb_events {
     let make = || {
         // SAFETY: as the caller promises.
-        let chunks = unsafe { chunks(store, container, target, after) }?;
+        let (chunks, sought) = unsafe {
+            let chunks = chunks(store, container, target, after)?;
+            (chunks, Sought::new(store, container)?)
+        };
         let chunk = EventChunk {
             parent: Parent::dataset(Uuid::NIL),
             events: Vec::new(),
         };
-        Ok(handle(fb_events { chunks, chunk }))
+        Ok(handle(fb_events {
+            chunks,
+            chunk,
+            sought,
+        }))
     };
     // SAFETY: the caller gives a place for an error, or NULL.
     unsafe { border(error, std::ptr::null_mut(), make) }
@@ -86,6 +132,7 @@ pub unsafe extern "C" fn fb_events_next(
             events.chunk = chunk?;
             *subrun = events.chunk.parent.descriptor().into();
         }
+        events.sought.gave(!events.chunk.events.is_empty())?;
         *numbers = events.chunk.events.as_ptr();
         *n = events.chunk.events.len();
         Ok(true)

@@ -4,7 +4,7 @@ use femtobarn::events::{DataStore, EventsError, LoadOptions, Loaded, Loader, Par
 
 use crate::descriptor::fb_descriptor;
 use crate::error::{border, fb_error, free, handle};
-use crate::events::chunks;
+use crate::events::{Sought, chunks};
 use crate::input::{array, fb_bytes, fb_text, given, given_mut};
 use crate::product::names;
 use crate::store::fb_store;
@@ -12,6 +12,7 @@ use crate::store::fb_store;
 /// The events of a container, with products of theirs.
 pub struct fb_loader {
     loader: Loader,
+    sought: Sought,
 }
 
 /// Containers, and products of theirs.
@@ -68,9 +69,10 @@ pub unsafe extern "C" fn fb_loader_start(
 ) -> *mut fb_loader {
     let make = || {
         // SAFETY: the caller gives a store, descriptors and texts.
-        let (store, chunks, names) = unsafe {
+        let (store, chunks, names, sought) = unsafe {
             let chunks = chunks(store, container, target, after)?;
-            (given(store)?, chunks, names(products, n_products)?)
+            let names = names(products, n_products)?;
+            (given(store)?, chunks, names, Sought::new(store, container)?)
         };
         let options = LoadOptions {
             names,
@@ -78,13 +80,13 @@ pub unsafe extern "C" fn fb_loader_start(
             ahead,
         };
         let loader = Loader::start(&store.store, chunks, options);
-        Ok(handle(fb_loader { loader }))
+        Ok(handle(fb_loader { loader, sought }))
     };
     // SAFETY: the caller gives a place for an error, or NULL.
     unsafe { border(error, std::ptr::null_mut(), make) }
 }
 
-/// The next events; NULL at the end.
+/// The next events; NULL at the end. It fails if there are none since the dataset was deleted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_loader_next(
     loader: *mut fb_loader,
@@ -95,8 +97,9 @@ pub unsafe extern "C" fn fb_loader_next(
         // SAFETY: the caller gives a loader and a place for a handle.
         let (loader, place) = unsafe { (given_mut(loader)?, given_mut(loaded)?) };
         *place = std::ptr::null_mut();
-        if let Some(loaded) = loader.loader.next() {
-            let loaded = loaded?;
+        let loaded = loader.loader.next().transpose()?;
+        loader.sought.gave(loaded.is_some())?;
+        if let Some(loaded) = loaded {
             let containers = loaded.descriptors().map(Into::into).collect();
             *place = handle(fb_loaded::new(containers, loaded));
         }

@@ -240,6 +240,67 @@ pub unsafe extern "C" fn fb_products_remove_of_events(
     unsafe { border(error, false, make) }
 }
 
+/// Names of products, and how many events have one of each.
+pub struct fb_event_products {
+    found: Vec<(ProductName, u64)>,
+}
+
+/// The products of the events in a dataset, run or subrun, in the order of their names.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_event_products_list(
+    store: *const fb_store,
+    container: *const fb_descriptor,
+    error: *mut *mut fb_error,
+) -> *mut fb_event_products {
+    let make = || {
+        // SAFETY: the caller gives a store and a descriptor.
+        let item = unsafe { item(store, container) }?;
+        let found: Vec<_> = item.event_products()?.into_iter().collect();
+        if found.is_empty() {
+            item.datastore().check_left(item.descriptor().dataset)?;
+        }
+        Ok(handle(fb_event_products { found }))
+    };
+    // SAFETY: the caller gives a place for an error, or NULL.
+    unsafe { border(error, std::ptr::null_mut(), make) }
+}
+
+/// How many names there are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_event_products_len(products: *const fb_event_products) -> usize {
+    // SAFETY: the caller gives a list that is not freed, or NULL.
+    unsafe { products.as_ref() }.map_or(0, |products| products.found.len())
+}
+
+/// One of the names: `label#type`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_event_products_name(
+    products: *const fb_event_products,
+    at: usize,
+) -> fb_text {
+    // SAFETY: the caller gives a list that is not freed, or NULL.
+    let found = unsafe { products.as_ref() }.and_then(|products| products.found.get(at));
+    fb_text::of(found.map_or("", |(name, _)| name.as_str()))
+}
+
+/// How many events have a product of that name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_event_products_n_events(
+    products: *const fb_event_products,
+    at: usize,
+) -> u64 {
+    // SAFETY: the caller gives a list that is not freed, or NULL.
+    let found = unsafe { products.as_ref() }.and_then(|products| products.found.get(at));
+    found.map_or(0, |(_, n_events)| *n_events)
+}
+
+/// Frees a list.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_event_products_free(products: *mut fb_event_products) {
+    // SAFETY: the caller gives a list that is not freed, or NULL.
+    unsafe { free(products) };
+}
+
 /// How many there are.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_products_len(products: *const fb_products) -> usize {

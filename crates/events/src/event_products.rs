@@ -1,4 +1,4 @@
-//! Removing a product of all events.
+//! The products of all events: which there are, and removing one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,6 +67,37 @@ impl Item {
         let mut done = RemovedProducts::default();
         self.remove_below(&is_meant, &mut done)?;
         Ok(done)
+    }
+
+    /// How many of the events in it have which products, by the products' names.
+    ///
+    /// # Errors
+    ///
+    /// If it is an event, and those of reading.
+    pub fn event_products(&self) -> Result<BTreeMap<ProductName, u64>, EventsError> {
+        if self.item_type() == ItemType::Event {
+            return Err(EventsError::Usage {
+                what: "an event holds no events: list its own products".into(),
+            });
+        }
+        let mut counts = BTreeMap::new();
+        self.count_below(&mut counts)?;
+        Ok(counts)
+    }
+
+    fn count_below(&self, counts: &mut BTreeMap<ProductName, u64>) -> Result<(), EventsError> {
+        if self.item_type() != ItemType::SubRun {
+            return self
+                .children(..)
+                .try_for_each(|child| child?.count_below(counts));
+        }
+        let parent = self.descriptor().placed_by();
+        for count in self.datastore().backend().name_counts(&parent)? {
+            if count.n_events > 0 {
+                *counts.entry(count.name).or_default() += count.n_events;
+            }
+        }
+        Ok(())
     }
 
     fn remove_below(

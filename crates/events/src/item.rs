@@ -319,6 +319,20 @@ impl Item {
     }
 }
 
+impl DataStore {
+    /// Looks whether a dataset of which only the UUID is known is there, by going through the names of all.
+    ///
+    /// # Errors
+    ///
+    /// [`EventsError::NotFound`] if it was deleted, and those of reading.
+    pub fn check_left(&self, dataset: Uuid) -> Result<(), EventsError> {
+        if dataset == Uuid::NIL || self.root().has(dataset)? {
+            return Ok(());
+        }
+        Err(gone(self.url(), &dataset.to_string()))
+    }
+}
+
 /// What a container holds, in its order.
 #[derive(Debug)]
 pub struct Children {
@@ -442,6 +456,17 @@ impl DataSet {
             return Ok(());
         }
         Err(gone(self.item.store.url(), self.path.as_str()))
+    }
+
+    /// Whether a dataset of a UUID, whatever its name, is in it, in one of those in it, and so on.
+    fn has(&self, uuid: Uuid) -> Result<bool, EventsError> {
+        for dataset in self.datasets(None) {
+            let dataset = dataset?;
+            if dataset.uuid() == uuid || dataset.has(uuid)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Fails if a dataset, or one that it is in, is being deleted.
