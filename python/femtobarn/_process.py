@@ -21,10 +21,11 @@ from femtobarn._libraries import optional
 from femtobarn._ntuple import NTuple
 from femtobarn._product_names import listed
 from femtobarn._progress import Progress
-from femtobarn._repr import plural
+from femtobarn._repr import plural, shortened
 from femtobarn._statistics import ProcessStatistics
 from femtobarn._threads import check_wanted
 from femtobarn._twins import instead
+from femtobarn._warnings import warn_outside
 from femtobarn._work import Failure, NTupleWork, Outcome, Piece, StoreWork, Task, Work, failure
 from femtobarn._workers import FuturesPool, MpiPool, Pool, ProcessPool, ThreadPool, WorkerDiedError, serve_mpi
 from femtobarn.errors import FemtobarnError, KeyNotFoundError, UsageError
@@ -176,7 +177,9 @@ def process(
                 size = _BATCH if by == "event" else _noted_size(checkpoint) or _size(source, executor, workers)
                 sizes = (min(size, input_batch_size), input_batch_size)
             identity = {} if checkpoint is None else _identity(work, by, sizes[0])
-            state = Checkpoint(checkpoint, identity, partial(_functions, task))
+            unseen: dict[str, str] = {}
+            state = Checkpoint(checkpoint, identity, partial(_functions, task, unseen))
+            _warn_of_unseen(checkpoint, unseen)
             pool = _pool(work, task, executor, workers)
     except BaseException as error:
         failed = error
@@ -275,10 +278,20 @@ def _identity(work: Work, by: str, size: int) -> dict[str, str]:
     }
 
 
-def _functions(task: Task) -> dict[str, str]:
-    """Return which functions are called, with what they read."""
-    reduce = {"reduce": "none"} if task.reduce is None else fingerprint("reduce", task.reduce)
-    return {**fingerprint("function", task.function), **reduce}
+def _functions(task: Task, unseen: dict[str, str]) -> dict[str, str]:
+    """Return which functions are called, with what they read; what cannot be seen goes into `unseen`."""
+    reduce = {"reduce": "none"} if task.reduce is None else fingerprint("reduce", task.reduce, unseen)
+    return {**fingerprint("function", task.function, unseen), **reduce}
+
+
+def _warn_of_unseen(checkpoint: PathLike | None, unseen: dict[str, str]) -> None:
+    if unseen:
+        told = shortened([f"{name} ({kinds})" for name, kinds in unseen.items()])
+        warn_outside(
+            f"{checkpoint}: of {told}, only the class can be noted in a checkpoint: do not go on there with another "
+            "content, or results of both are mixed",
+            UserWarning,
+        )
 
 
 def _work(source: Any, preload: Any) -> Work:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import concurrent.futures
 import copy
 import dataclasses
@@ -491,6 +492,8 @@ def by_another(event: Any, cut: Any) -> int:
         (np.arange(5), np.arange(1, 6)),
         ({"pt": [20, {"e", "mu"}]}, {"pt": [20, {"e", "tau"}]}),
         (Cut(3), Cut(900)),
+        (argparse.Namespace(cut=3), argparse.Namespace(cut=900)),
+        (np.polynomial.Polynomial([3]), np.polynomial.Polynomial([900])),
         (Cut((1, None)), Cut((1, b""))),
         (Kind.A, Kind.B),
         (Selection(3), Selection(900)),
@@ -535,6 +538,17 @@ def test_a_checkpoint_is_of_what_functions_read_elsewhere(
         process(dataset, enclosing(4), checkpoint=path)
     with pytest.raises(fb.ProcessError):
         process(dataset, enclosing(3), checkpoint=path)
+
+
+def test_what_a_checkpoint_cannot_see_is_told(dataset: fb.DataSet, tmp_path: Path) -> None:
+    values = (n for n in range(3))
+
+    def function(event: Any) -> int:
+        return number(event) if values else 0
+
+    with pytest.warns(UserWarning, match=r"checkpoint: of values of function \(builtins.generator\), only the class"):
+        result = process(dataset, function, checkpoint=tmp_path / "checkpoint")
+    assert result.n_events == N
 
 
 def test_what_functions_change_themselves_is_no_other_work(dataset: fb.DataSet, tmp_path: Path) -> None:
