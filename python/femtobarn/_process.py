@@ -26,7 +26,7 @@ from femtobarn._statistics import ProcessStatistics
 from femtobarn._threads import check_wanted
 from femtobarn._twins import instead
 from femtobarn._warnings import warn_outside
-from femtobarn._work import Failure, NTupleWork, Outcome, Piece, StoreWork, Task, Work, failure
+from femtobarn._work import Failure, NTupleWork, Outcome, Piece, StoreWork, Task, Work, failure, is_of_a_store
 from femtobarn._workers import FuturesPool, MpiPool, Pool, ProcessPool, ThreadPool, WorkerDiedError, serve_mpi
 from femtobarn.errors import FemtobarnError, KeyNotFoundError, UsageError
 
@@ -138,7 +138,8 @@ def process(
         there, and with others it is an error. It is removed at the end. It is pickled: it must come from nobody else.
     on_error : str
         "raise"; "skip" the events that fail or cannot be loaded; or "retry" those, three times in all, before the error
-        is raised: an event by itself, with ``by="batch"`` the batch.
+        is raised: an event by itself, with ``by="batch"`` the batch. What is wrong with a whole store, as one that was
+        emptied or cannot be reached, is raised with all of these.
 
     Returns
     -------
@@ -412,8 +413,8 @@ def _pieces(
             number, after = piece.number + 1, work.last(piece)
             yield piece
         return
-    except Exception:
-        if not (loads and goes_on):
+    except Exception as error:
+        if not (loads and goes_on) or is_of_a_store(error):
             raise
     yield from work.pieces(sizes, number, after, loads=False)
 
@@ -483,10 +484,10 @@ def _given_up(work: Work, piece: Piece, answer: Any, n_tries: int, on_error: str
         return Outcome(piece.number, piece.n, failures=[failure(work.where(piece, None), died, piece.n)])
     if isinstance(answer.raised, KeyboardInterrupt):
         raise answer.raised
-    is_loading = answer.what == "loading"
-    if is_loading and on_error == "retry" and n_tries < _TRIES and isinstance(answer.raised, Exception):
+    is_retried = on_error == "retry" and isinstance(answer.raised, Exception) and not is_of_a_store(answer.raised)
+    if is_retried and answer.what == "loading" and n_tries < _TRIES:
         return None
-    if answer.failures and on_error == "retry" and isinstance(answer.raised, Exception):
+    if is_retried and answer.failures:
         n_tries = _TRIES  # where it was called
     where = answer.failures[-1].where if answer.failures and answer.what == "the function" else work.where(piece, None)
     tried = f", tried {n_tries} times" if n_tries > 1 else ""

@@ -20,11 +20,30 @@ if TYPE_CHECKING:
     from femtobarn._datastore import DataStore
     from femtobarn._ntuple import NTuple
 
-__all__ = ["Failure", "NTupleWork", "Outcome", "Piece", "StoreWork", "Task", "Work", "failure", "run", "run_singly"]
+__all__ = [
+    "Failure",
+    "NTupleWork",
+    "Outcome",
+    "Piece",
+    "StoreWork",
+    "Task",
+    "Work",
+    "failure",
+    "is_of_a_store",
+    "run",
+    "run_singly",
+]
 
 _KEY = 40
 _COUNTED = 65_536  # events that are counted together
 _FIRST = 16  # events in which products are looked for first
+# What is wrong with a whole store, and with all events that would be processed after one.
+_OF_A_STORE = {
+    *("store-emptied", "store-unreachable", "store-denied", "store-full", "store-evicts", "store-engine"),
+    *("store-poisoned", "store-locked", "store-layout", "read-only", "too-few-replicas"),
+    *("objects-gone", "objects-of-others"),
+}
+_CLOSED = "this store was closed"
 # By which experiments number their events: CMS, ATLAS, FCC and others.
 _NUMBERS = (
     ("run", "luminosityBlock", "event"),
@@ -323,7 +342,7 @@ def _run(
             value = _called(task, item, times, stops)
         except BaseException as error:  # of `sys.exit`, too, the event must be known
             outcome.failures.append(failure(work.where(piece, at), error, piece.n if at is None else 1))
-            if not (task.skips and isinstance(error, Exception)):
+            if not task.skips or not isinstance(error, Exception) or is_of_a_store(error):
                 outcome.raised = error
                 return
             continue
@@ -345,8 +364,8 @@ def _called(task: Task, item: Any, times: list[float], stops: Callable[[], bool]
         began = time.perf_counter()
         try:
             return task.function(item)
-        except Exception:
-            if not left or (stops is not None and stops()):
+        except Exception as error:
+            if not left or (stops is not None and stops()) or is_of_a_store(error):
                 raise
         finally:
             times.append(time.perf_counter() - began)
@@ -361,10 +380,25 @@ def run_singly(work: Work, task: Task, piece: Piece, outcome: Outcome, stops: Ca
             loaded = work.load(one)
         except Exception as error:
             outcome.failures.append(failure(work.where(one, None), error, one.n))
+            if is_of_a_store(error):
+                outcome.raised, outcome.what = error, "loading"
+                return
             continue
         run(work, task, one, loaded, outcome, stops)
         if outcome.raised is not None:
             return
+
+
+def is_of_a_store(error: BaseException) -> bool:
+    """Return whether an error, or what has led to it, is one of a whole store, so that to go on is to lose all."""
+    seen: list[BaseException] = []
+    at: BaseException | None = error
+    while at is not None and at not in seen:
+        if isinstance(at, FemtobarnError) and (at.kind in _OF_A_STORE or _CLOSED in str(at)):
+            return True
+        seen.append(at)
+        at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
+    return False
 
 
 def failure(where: str, error: BaseException, n_events: int) -> Failure:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from femtobarn._datastore import flush_open
-from femtobarn._work import Outcome, Piece, Task, Work, failure, run, run_singly
+from femtobarn._work import Outcome, Piece, Task, Work, failure, is_of_a_store, run, run_singly
 from femtobarn.errors import FemtobarnError, UsageError
 
 __all__ = ["FuturesPool", "MpiPool", "Pool", "ProcessPool", "ThreadPool", "WorkerDiedError", "serve_mpi"]
@@ -78,7 +78,7 @@ def timed(
     try:
         if failed is None:
             run(work, task, piece, loaded, outcome, stops)
-        elif not task.skips or not isinstance(failed, Exception):
+        elif not task.skips or not isinstance(failed, Exception) or is_of_a_store(failed):
             outcome.raised, outcome.what = failed, "loading"
         elif task.by_event and piece.n > 1:
             run_singly(work, task, piece, outcome, stops)
@@ -164,12 +164,13 @@ def _written(work: Work, task: Task, piece: Piece, outcome: Outcome) -> Outcome:
             flush_open(durable=False)
             break
         except Exception as error:
-            if left or outcome.raised is not None:
+            if (left and not is_of_a_store(error)) or outcome.raised is not None:
                 continue
             outcome.values = []
             outcome.failures.append(failure(work.where(piece, None), error, piece.n))
-            if not task.skips:
+            if not task.skips or is_of_a_store(error):
                 outcome.raised, outcome.what = error, "writing what was put into batches"
+            break
     outcome.processing += time.perf_counter() - clock
     return outcome
 

@@ -943,10 +943,14 @@ def collects_too_much(event: Any) -> int:
 
 
 def configure(url: str, setting: str) -> None:
+    send(url, f"CONFIG SET {setting}")
+
+
+def send(url: str, command: str, answer: bytes = b"+OK\r\n") -> None:
     port = int(re.search(r":(\d+)/", url)[1])  # type: ignore[index]
     with socket.create_connection(("127.0.0.1", port)) as server:
-        server.sendall(f"CONFIG SET {setting}\r\n".encode())
-        assert server.recv(100) == b"+OK\r\n"
+        server.sendall(f"{command}\r\n".encode())
+        assert server.recv(100).startswith(answer)
 
 
 @pytest.mark.parametrize("kind", ["processes", "pool"])
@@ -956,20 +960,80 @@ def test_batches_that_cannot_be_written_are_told(shared: fb.DataSet, kind: str) 
 
 
 def check_what_cannot_be_written(shared: fb.DataSet, executor: Any) -> None:
-    options = {"executor": executor, "workers": 1, "output_batch_size": 150}
+    options = {"executor": executor, "workers": 1, "output_batch_size": 300}
     url = shared.datastore.url
     try:
-        with pytest.raises(fb.ProcessError, match=r"writing what was put into batches failed for run 1.* says .OOM"):
-            process(shared, collects_too_much, **options)
-        configure(url, "maxmemory 0")
-        skipped = process(shared, collects_too_much, **options, on_error="skip")
+        for on_error in ("raise", "skip", "retry"):
+            with pytest.raises(
+                fb.ProcessError, match=r"writing what was put into batches failed for run 1.* says .OOM"
+            ):
+                process(shared, collects_too_much, **options, on_error=on_error)
+            configure(url, "maxmemory 0")
     finally:
         configure(url, "maxmemory 0")
-    assert skipped.value == []
-    assert [failed.where for failed in skipped.failures] == [
-        "run 1, subrun 1, event 0 to run 1, subrun 1, event 149",
-        "run 1, subrun 1, event 150 to run 1, subrun 1, event 299",
-    ]
+
+
+CALLS: list[int] = []
+
+
+def empties(event: Any) -> int:
+    """Have the server lose all that it has."""
+    CALLS.append(number(event))
+    if CALLS[-1] == 100:
+        send(event.datastore.url, "FLUSHALL")  # and end its connections, as a restart does
+        send(event.datastore.url, "CLIENT KILL TYPE normal SKIPME yes", answer=b":")
+    return len(event.products())
+
+
+@pytest.fixture
+def loses(need_program: Any) -> Iterator[str]:
+    """The URL of a Redis that may be emptied."""
+    need_program("redis-server")
+    import servers
+
+    server = servers.KINDS["redis-no-log"]()
+    yield f"redis://127.0.0.1:{server.about()['port']}/"
+    server.close()
+
+
+@pytest.mark.parametrize("on_error", ["skip", "retry"])
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_the_loss_of_a_store_ends_the_work(loses: str, executor: str, on_error: str, tmp_path: Path) -> None:
+    # All events that came after it were skipped, and the result looked like one of a few bad events.
+    CALLS.clear()
+    path = tmp_path / "checkpoint"
+    store = fb.DataStore.connect(loses)
+    dataset = store.root.create_dataset("a")
+    with store.write_batch() as batch:
+        batch.store_arrays(dataset, {"n": range(300)}, run=1, subrun=1, event=range(300))
+    options = {"executor": executor, "workers": 1, "output_batch_size": 10, "input_batch_size": 10}
+    with pytest.raises(fb.FemtobarnError, match="was emptied, or restarted without its data") as raised:
+        process(dataset, empties, **options, on_error=on_error, checkpoint=path)
+    assert "tried 3 times" not in str(raised.value)
+    assert path.exists()
+    assert len(set(CALLS)) == len(CALLS) < 120  # none is tried again, and those of at most one more batch are tried
+
+
+@pytest.mark.parametrize("on_error", ["skip", "retry"])
+def test_a_store_that_is_closed_ends_the_work(tmp_path: Path, on_error: str) -> None:
+    store = fb.DataStore.connect(f"dir:{tmp_path / 'store'}")
+    subrun = store.root.create_dataset("a").create_run(1).create_subrun(1)
+    for n in range(20):
+        subrun.create_event(n).store("n", n)
+    calls = []
+
+    def function(event: Any) -> None:
+        calls.append(event.number)
+        if len(calls) == 5:
+            store.close()
+        try:
+            event.store("m", 1)
+        except fb.FemtobarnError as error:
+            raise RuntimeError("not stored") from error
+
+    with pytest.raises(fb.ProcessError, match=r"event 4: RuntimeError\('not stored'\)"):
+        process(subrun, function, on_error=on_error, workers=1)
+    assert calls == [0, 1, 2, 3, 4]
 
 
 def test_a_batch_from_before_a_fork_is_told(shared: fb.DataSet) -> None:
