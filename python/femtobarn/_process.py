@@ -129,8 +129,11 @@ def process(
         have less than 8 batches; of an ntuple `input_batch_size`, as entries next to each other are decompressed
         together.
     reduce : callable, optional
-        Puts two results together. It is called in the order of the events, so that sums of floats are the same however
-        many workers there are.
+        Puts two results together, each of one event or of several that were put together before; so it must be
+        associative, as ``operator.add`` and ``max`` are. What is done with each event belongs into the function: sums
+        of squares are a function that returns ``x * x`` and ``operator.add``, not ``lambda acc, x: acc + x * x``, which
+        squares sums, too. It is called in the order of the events, so that sums of floats are the same however many
+        workers there are.
     progress : bool, optional
         Whether a bar is shown; by default on a terminal and in a notebook. True shows lines now and then elsewhere.
     checkpoint : str or path, optional
