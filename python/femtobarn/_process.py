@@ -319,16 +319,20 @@ def _agree(comm: Any, error: BaseException | None) -> None:
     """Begin on all ranks, or on none if one of them cannot."""
     if comm is None:
         return
-    told = comm.allgather(None if error is None else f"{type(error).__name__}: {error}")
+    told = comm.allgather(None if error is None else _with_class(error))
     if error is None:
         for rank, what in enumerate(told):
             if what is not None:
                 raise ProcessError(f"rank {rank} cannot begin: {what}")
 
 
+def _with_class(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
 def _shared(comm: Any, result: ProcessResult | None, error: BaseException | None) -> ProcessResult:
     """Return on all ranks what the first one has, or raise there what it has raised."""
-    told = None if error is None else f"{type(error).__name__}: {error}"
+    told = None if error is None else str(error) if isinstance(error, ProcessError) else _with_class(error)
     packed = b""
     if comm.rank == 0 and told is None:
         try:

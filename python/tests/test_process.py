@@ -1416,6 +1416,7 @@ def test_failures_of_any_rank_end_the_job_on_all(url: str, ranks: int, tmp_path:
     said = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
     assert said.returncode == 0, said.stdout + said.stderr
     lines = said.stdout.splitlines()
+    assert "ProcessError: ProcessError" not in said.stdout
     for what in (
         "corrupt: .*this file is no checkpoint",
         "workers: .*workers must be 1 or more",
