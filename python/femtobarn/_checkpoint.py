@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import pickle
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from femtobarn._datastore import flush_open
+from femtobarn._repr import shortened
+from femtobarn._warnings import warn_outside
 from femtobarn.errors import FileError, FormatError, UsageError
 
 if TYPE_CHECKING:
@@ -21,8 +24,9 @@ __all__ = ["Checkpoint", "State", "noted_identity"]
 
 _EVERY = 5.0  # seconds
 _MOST = 0.05  # of the time that may go into writing it
-_MAGIC = "femtobarn checkpoint 1"
+_MAGIC = "femtobarn checkpoint 2"
 _HEAD = 64  # bytes of a file in which that stands
+_PROCESS = uuid.uuid4().hex  # of this process
 
 
 @dataclass
@@ -98,14 +102,15 @@ class Checkpoint:
                         f"{path}: this file is no checkpoint of process, which would write over it: give another path"
                     )
                 file.seek(0)
-                magic, identity, changing = pickle.load(file)
+                magic, *noted = pickle.load(file)
                 if magic != _MAGIC:
                     raise ValueError(f"it begins with {magic!r}")
-                self._check(path, identity, changing)
+                identity, changing, process = noted
+                self._check(path, identity, changing, process)
                 state = pickle.load(file)
                 if not isinstance(state, State):
                     raise TypeError(f"it has {type(state).__name__}")
-        except (UsageError, FormatError):
+        except (UsageError, FormatError, UserWarning):
             raise
         except Exception as error:
             raise FormatError(
@@ -113,8 +118,9 @@ class Checkpoint:
             ) from error
         self.state, self._identity, self._changing = state, identity, changing
 
-    def _check(self, path: Path, identity: dict[str, str], changing: set[str]) -> None:
-        names = _differing(identity, self._identity) - changing
+    def _check(self, path: Path, identity: dict[str, str], changing: set[str], process: str) -> None:
+        differing = _differing(identity, self._identity)
+        names = differing - changing
         if names:
             # of another function, all that it reads is other
             both = [name for name in identity if name in names and name in self._identity]
@@ -124,6 +130,12 @@ class Checkpoint:
             raise UsageError(
                 f"{path}: this checkpoint is of other work ({told}): call process as it was called then, give another "
                 "path, or remove the file to begin anew"
+            )
+        if differing and process != _PROCESS:  # in the same, it is as it was left
+            warn_outside(
+                f"{path}: {shortened(sorted(differing))} is not as it was when this work began; functions change it "
+                "themselves, so that it may be another: if not, remove the file to begin anew",
+                UserWarning,
             )
 
     @staticmethod
@@ -141,7 +153,7 @@ class Checkpoint:
         beside = self._beside(self._path)
         try:
             with beside.open("wb") as file:
-                pickle.dump((_MAGIC, self._identity, self._changing), file)
+                pickle.dump((_MAGIC, self._identity, self._changing, _PROCESS), file)
                 pickle.dump(self.state, file)
                 file.flush()
                 os.fsync(file.fileno())
@@ -176,7 +188,7 @@ def noted_identity(path: PathLike) -> dict[str, str]:
             if not _is_checkpoint(file.read(_HEAD)):
                 return {}
             file.seek(0)
-            magic, identity, _ = pickle.load(file)
+            magic, identity, *_ = pickle.load(file)
         return dict(identity) if magic == _MAGIC else {}
     except Exception:
         return {}

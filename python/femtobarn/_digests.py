@@ -217,11 +217,13 @@ class Digests:
 
     def _set(self, value: Any) -> _Steps:
         """Digest what has another order in each process."""
+        yield from self._each(_classes(value))
         found = yield from self._each(sorted(value, key=_rank))
         return f"{sorted(found)} {yield getattr(value, '__dict__', None)}"
 
     def _dict(self, value: dict[Any, Any]) -> _Steps:
-        pairs = tuple(value.items())
+        pairs = sorted(value.items(), key=lambda pair: _rank(pair[0]))
+        yield from self._each(_classes(name for name, _ in pairs))
         names = yield from self._each(name for name, _ in pairs)
         named = [(name, one) for name, (_, one) in zip(names, pairs, strict=True)]
         return (yield from self._pairs(sorted(named, key=lambda pair: pair[0])))
@@ -269,6 +271,11 @@ def _is_pickled(kind: type) -> bool:
 def _bytes(value: Any) -> bytes | memoryview:
     view = value.raw() if isinstance(value, pickle.PickleBuffer) else memoryview(value)
     return view if view.c_contiguous else view.tobytes()
+
+
+def _classes(values: Iterable[Any]) -> list[type]:
+    """Return the classes of values in any order, which are met before these, as they may have them."""
+    return sorted({type(one) for one in values}, key=name_of)
 
 
 def _rank(value: Any) -> tuple[str, str]:

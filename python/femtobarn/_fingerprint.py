@@ -6,6 +6,8 @@ names. Values count by their content, objects as they are pickled; what cannot b
 
 from __future__ import annotations
 
+import argparse
+import enum
 import functools
 import types
 from typing import Any
@@ -49,17 +51,17 @@ def fingerprint(name: str, function: Any, unseen: dict[str, str] | None = None) 
     """
     found: dict[str, str] = {}
     digests = Digests(_called)
-    seen = set()
+    seen: dict[int, Any] = {}  # with the values, so that their numbers stay theirs
 
     def note(name: str, value: Any, depth: int) -> None:
         values = None
         if depth < _NAMED and id(value) not in seen:
-            values = _called(value) if depth else _first(value)
+            values = _attributes(value, is_first=depth == 0) if (called := _called(value)) is None else called
         digests.unseen.clear()
         if values is None:
             found[name] = _shown(digests, value)
         else:
-            seen.add(id(value))  # what is called is alive all the while
+            seen[id(value)] = value
             found[name] = _named(digests, value)
         if unseen is not None and digests.unseen:
             unseen[name] = ", ".join(sorted(digests.unseen))
@@ -72,12 +74,18 @@ def fingerprint(name: str, function: Any, unseen: dict[str, str] | None = None) 
     return found
 
 
-def _first(value: Any) -> _Values | None:
-    """Return what the function itself reads, which may be an object with attributes; None if it is no one's."""
-    if (values := _called(value)) is not None:
-        return values
-    is_object = not isinstance(value, type | types.FunctionType) and is_own(type(value).__module__)
-    return reduced(value) if is_object else None
+def _attributes(value: Any, *, is_first: bool) -> _Values | None:
+    """Return the attributes of an object that has nothing else, so that each counts by itself; None if there is more.
+
+    Of the function itself, there may be more.
+    """
+    if isinstance(value, argparse.Namespace | types.SimpleNamespace):
+        return sorted(vars(value).items())
+    if isinstance(value, type | types.FunctionType | enum.Enum) or not is_own(type(value).__module__):
+        return None
+    values = reduced(value)
+    is_plain = values[1:2] == [("arguments", (type(value),))] and values[-1][0] not in ("items", "pairs")
+    return values[2:] if is_plain else values if is_first else None
 
 
 def _called(value: Any) -> _Values | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import abc
 import argparse
 import collections
 import copy
+import dataclasses
+import enum
 import functools
 import importlib
 import io
@@ -16,7 +19,7 @@ import threading
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import awkward as ak
 import numpy as np
@@ -24,6 +27,7 @@ import pytest
 
 from femtobarn._fingerprint import fingerprint
 
+T = TypeVar("T")
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 
@@ -53,6 +57,41 @@ class Wrapping:
 
     def __call__(self, event: Any) -> Any:
         return self.cut
+
+
+class Kind(enum.Enum):
+    """Classes of its own members, which have each other in them."""
+
+    A = 1
+    B = 2
+
+
+@dataclasses.dataclass(slots=True)
+class Slotted:
+    """A class of Python's making."""
+
+    cut: Any
+
+
+class Named(NamedTuple):
+    """Another one."""
+
+    cut: Any
+
+
+class Abstract(abc.ABC, Generic[T]):
+    """Another one."""
+
+    @functools.cached_property
+    def cut(self) -> Any:
+        return 20
+
+    @staticmethod
+    def none() -> None: ...
+
+    @functools.singledispatchmethod
+    def of(self, cut: Any) -> Any:
+        return cut
 
 
 class OwnSet(set[str]):
@@ -107,6 +146,8 @@ HOLDING = {
     "simple": lambda cut: types.SimpleNamespace(cut=cut),
     "frame in an object": lambda cut: Own(pd.DataFrame({"cut": [cut]})),
     "frame in a list": lambda cut: {"a": [pl.DataFrame({"cut": [cut]})]},
+    "slots": Slotted,
+    "named tuple": Named,
     "deep": nested,
     "circle": in_a_circle,
     "long text": lambda cut: "a" * 5000 + str(cut),
@@ -142,10 +183,22 @@ def test_another_cut_is_another_text(name: str) -> None:
             assert of(reading(again)) == of(reading(value))
 
 
+def test_attributes_count_by_themselves() -> None:
+    assert of(reading(argparse.Namespace(cut=20, n=1)))["cut of value of function"] == "20"
+    found = of(reading(Own(Own(20))))
+    assert found["held of held of value of function"] == "20"
+    assert found["lock of value of function"].startswith("lock")
+    circle = Own(None)
+    circle.held = circle
+    assert of(reading(circle)) == of(reading(circle))
+
+
 def test_the_order_of_dicts_and_sets_is_nothing() -> None:
     one = {"a": 1, "b": Own({"x", "y"}), "c": collections.defaultdict(int, {"p": 1, "q": 2})}
     other = {"c": collections.defaultdict(int, {"q": 2, "p": 1}), "b": Own({"y", "x"}), "a": 1}
     assert of(reading(one)) == of(reading(other))
+    kinds = [{Kind.A: 1, Kind.B: 2, "a": Kind.A}, {"a": Kind.A, Kind.B: 2, Kind.A: 1}]
+    assert of(reading(kinds[0])) == of(reading(kinds[1]))
     assert of(reading(collections.OrderedDict(one))) != of(reading(collections.OrderedDict(other)))
 
 
@@ -258,7 +311,10 @@ def test_what_cannot_be_seen_is_told() -> None:
     assert unseen == {"value of function": "numpy.ufunc"}
     unseen.clear()
     things = [threading.Lock(), np.random.default_rng(1), np.sqrt, open, Own, np.sum, sys.stdout, pd.Timestamp(0)]
-    of(reading([*things, pd.DataFrame, types.MappingProxyType({}), {}.keys()]), unseen)
+    of(
+        reading([*things, Abstract(), Slotted, Named, Kind.A, pd.DataFrame, types.MappingProxyType({}), {}.keys()]),
+        unseen,
+    )
     assert not unseen
 
 
@@ -267,6 +323,7 @@ import sys, test_fingerprint
 from test_fingerprint import *
 things = [make(20) for make in HOLDING.values()] + [make(20) for make in CALLED.values()]
 things += [np.random.default_rng(7), np.random.default_rng(), lambda a: a + len(things), {Own, OwnSet, of, "a", 3}]
+things += [{Kind.A, Kind.B}, {Abstract, Slotted, Named, Kind, len}, Abstract()]
 things += [OwnSet("abcdef"), frozenset("xyz"), object(), test_fingerprint, np.random.normal, open, sys.stdout]
 made = lambda event: (things, test_fingerprint.CALLED, test_fingerprint)
 sys.stdout.write(repr(sorted(of(made).items())))

@@ -571,6 +571,36 @@ def test_what_functions_change_themselves_is_no_other_work(dataset: fb.DataSet, 
     assert set(seen) == set(range(N))
 
 
+CHANGED = {"cut": 20, "calls": 0}
+SELECTION = Selection(20)
+
+
+def changes(event: Any) -> int:
+    CHANGED["calls"] += 1
+    SELECTION.calls = CHANGED["calls"]  # type: ignore[attr-defined]
+    if CHANGED["calls"] == 3000:
+        raise ValueError("too much")
+    return number(event)
+
+
+def test_another_cut_beside_what_functions_change_is_told(
+    dataset: fb.DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What had changed in one respect was not compared in any other.
+    path = tmp_path / "checkpoint"
+    monkeypatch.setattr(SELECTION, "calls", 0, raising=False)
+    with pytest.raises(fb.ProcessError, match="too much"):
+        process(dataset, changes, checkpoint=path)
+    monkeypatch.setattr(SELECTION, "cut", 25)
+    with pytest.raises(fb.UsageError, match=r"work \(cut of SELECTION of function: 20 there, 25 here\)"):
+        process(dataset, changes, checkpoint=path)
+    monkeypatch.setattr(SELECTION, "cut", 20)
+    monkeypatch.setattr(_checkpoint, "_PROCESS", "another")
+    monkeypatch.setitem(CHANGED, "cut", 25)
+    with pytest.warns(UserWarning, match=r"CHANGED of function, .* is not as it was when this work began"):
+        assert process(dataset, changes, checkpoint=path).n_events == N
+
+
 _FINGERPRINT = """
 import collections, re, sys
 import awkward as ak, numpy as np
