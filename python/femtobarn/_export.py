@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -18,14 +19,14 @@ from femtobarn._export_names import NUMBERS, column_names, is_file_note, note
 from femtobarn._output import root_path
 from femtobarn._patterns import fits
 from femtobarn._product_names import hint, listed, named
-from femtobarn._products import type_name_of
+from femtobarn._products import may_be_of_boost, type_name_of
 from femtobarn._progress import Progress
 from femtobarn._ptr import PTR
 from femtobarn._repr import format_bytes, format_seconds, plural
 from femtobarn._threads import check_wanted
 from femtobarn._twins import instead
 from femtobarn._write import create, recreate
-from femtobarn.errors import FileError, FormatError, KeyNotFoundError, UsageError
+from femtobarn.errors import ChecksumError, FileError, FormatError, KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from femtobarn._containers import Container
@@ -227,6 +228,9 @@ def export(
             # an event was counted that has no container, or a product was removed meanwhile
             survey.partial.add(found.product)
             continue
+        except _IsUnreadableError as found:
+            survey.unreadable.update(found.why)
+            continue
         break
     shown = _core.public_url(place)
     return ExportReport(
@@ -280,6 +284,18 @@ class _IsPartialError(Exception):
         self.product = product
 
 
+class _IsUnreadableError(Exception):
+    """Products have values that are whole, and none of their type: C++ has stored them otherwise."""
+
+    def __init__(self, why: dict[tuple[str, str], str]) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+_Spec = tuple[str, str, str, str]
+"""A column: name, label, type and form."""
+
+
 @dataclass
 class _Row:
     """A dataset, run or subrun, with the names of its own products."""
@@ -300,6 +316,7 @@ class _Survey:
     n_events: int = 0
     events: dict[tuple[str, str], int] = field(default_factory=dict)
     partial: set[tuple[str, str]] = field(default_factory=set)
+    unreadable: dict[tuple[str, str], str] = field(default_factory=dict)
     # of the dataset, runs and subruns: those that hold nothing, or have products
     levels: dict[str, list[_Row]] = field(default_factory=lambda: {"dataset": [], "runs": [], "subruns": []})
 
@@ -482,12 +499,15 @@ class _Exporting:
 
     def _specs(
         self, ntuple: str, products: list[tuple[str, str]], partial: set[tuple[str, str]], numbers: tuple[str, ...]
-    ) -> list[tuple[str, str, str, str]]:
-        """Return the columns: names, labels, types and forms."""
+    ) -> list[_Spec]:
+        """Return the columns."""
         names = column_names(products, numbers)
         specs = []
         for label, kind in products:
-            form, why = self._core.form(kind, (label, kind) in partial)
+            why = self._survey.unreadable.get((label, kind))
+            form = "optional bytes" if (label, kind) in partial else "bytes"
+            if why is None:
+                form, why = self._core.form(kind, (label, kind) in partial)
             if why is not None:
                 self.warnings.append(
                     f"product {label!r} of type {kind} is stored as bytes in {ntuple}.{names[label, kind]}: {why}"
@@ -502,7 +522,7 @@ class _Exporting:
         level: str,
         name: str,
         numbers: tuple[str, ...],
-        specs: list[tuple[str, str, str, str]],
+        specs: list[_Spec],
         cluster_size: str | SupportsIndex,
     ) -> NTupleWriter:
         columns = []
@@ -529,7 +549,7 @@ class _Exporting:
         self,
         ntuple: NTupleWriter,
         name: str,
-        specs: list[tuple[str, str, str, str]],
+        specs: list[_Spec],
         written: Mapping[tuple[str, str], int],
     ) -> None:
         self.ntuples[name] = ntuple.close()
@@ -538,7 +558,7 @@ class _Exporting:
             for column, label, kind, form in specs
         ]
 
-    def _batches(self, specs: list[tuple[str, str, str, str]]) -> Iterator[tuple[_core.Batch, int, list[int]]]:
+    def _batches(self, specs: list[_Spec]) -> Iterator[tuple[_core.Batch, int, list[int]]]:
         """Give the events as batches, with their number, and of each product how many have it."""
         names = [(label, kind) for _, label, kind, _ in specs]
         for holder in self._survey.holders:
@@ -547,7 +567,8 @@ class _Exporting:
                 for (_, label, kind, form), n in zip(specs, counts, strict=True):
                     if n < len(events) and form in ("value", "bytes"):
                         raise _IsPartialError((label, kind))
-                yield events.export(self._numbers, specs), len(events), counts
+                batch = _written(specs, functools.partial(events.export, self._numbers))
+                yield batch, len(events), counts
 
     def _write_level(self, file: FileWriter, level: str, rows: list[_Row]) -> None:
         """Write the products of the dataset, of runs or of subruns."""
@@ -562,9 +583,19 @@ class _Exporting:
         ntuple = self._begin(file, level, name, numbers, specs, "128 MiB")
         for some, values in self._pages(rows):
             own = [(column, [row.numbers[i] for row in some]) for i, column in enumerate(numbers)]
-            columns = [(spec, [loaded.get(spec[1:3]) for loaded in values]) for spec in specs]
-            ntuple.extend(self._core.export_rows(own, columns, [row.container._key for row in some]))
+            keys = [row.container._key for row in some]
+            columns = [[loaded.get((label, kind)) for loaded in values] for _, label, kind, _ in specs]
+            ntuple.extend(_written(specs, functools.partial(self._rows, own, columns, keys)))
         self._end(ntuple, name, specs, counts)
+
+    def _rows(
+        self,
+        own: list[tuple[str, list[int]]],
+        values: list[list[bytes | None]],
+        keys: list[bytes],
+        specs: list[_Spec],
+    ) -> _core.Batch:
+        return self._core.export_rows(own, list(zip(specs, values, strict=True)), keys)
 
     def _pages(self, rows: list[_Row]) -> Iterator[tuple[list[_Row], list[dict[tuple[str, str], bytes]]]]:
         """Give containers with their products, some at a time."""
@@ -584,6 +615,27 @@ class _Exporting:
                 some, values, n_bytes = [], [], 0
         if some:
             yield some, values
+
+
+def _written(specs: list[_Spec], batch: Callable[[list[_Spec]], _core.Batch]) -> _core.Batch:
+    """Return the batch of columns; what is damaged in the store has been told when it was loaded."""
+    try:
+        return batch(specs)
+    except FormatError as error:
+        if isinstance(error, ChecksumError) or error._object is not None:
+            raise
+        why = {}
+        for n, (_, label, kind, form) in enumerate(specs):
+            if form.endswith("bytes") or not may_be_of_boost(kind):
+                continue
+            try:
+                batch([spec if at == n else (*spec[:3], "optional bytes") for at, spec in enumerate(specs)])
+            except FormatError as fault:
+                which = (str(fault).partition(f'#{kind}" of ')[2] or str(fault)).replace(" is damaged:", ":")
+                why[label, kind] = f"not all are of this type, as what hepnos.hpp stores by Boost ({which})"
+        if not why:
+            raise
+        raise _IsUnreadableError(why) from None
 
 
 def _loaded(core: _core.Store, key: bytes, names: list[tuple[str, str]]) -> Iterator[_core.Events]:

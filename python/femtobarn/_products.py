@@ -76,6 +76,7 @@ __all__ = [
     "form_of",
     "is_opaque",
     "loaded",
+    "may_be_of_boost",
     "reading",
     "told_how",
     "type_name_of",
@@ -469,7 +470,7 @@ def reading(names: Iterable[tuple[str, str]]) -> Iterator[None]:
     except FormatError as error:
         if isinstance(error, ChecksumError) or error._object is not None:
             raise  # it is not what was stored, whoever has
-        others = [label for label, kind in names if kind.removeprefix("std::vector<").removesuffix(">") not in DTYPES]
+        others = [label for label, kind in names if may_be_of_boost(kind)]
         if not others:
             raise
         which = f"product {others[0]!r}: " if len(names) == 1 else ""
@@ -478,6 +479,22 @@ def reading(names: Iterable[tuple[str, str]]) -> Iterator[None]:
             "them by Boost: only C++ reads that; load it as bytes",
             kind=error.kind,
         ) from None
+
+
+def may_be_of_boost(type_name: str) -> bool:
+    """Return whether hepnos.hpp may store values of a type by Boost: all but numbers, and vectors of them.
+
+    Parameters
+    ----------
+    type_name : str
+        The type.
+
+    Returns
+    -------
+    bool
+        Whether it may.
+    """
+    return type_name.removeprefix("std::vector<").removesuffix(">") not in DTYPES
 
 
 def _quick_loaded(store: DataStore, stored: bytes, type_name: str, form: Any) -> Any:

@@ -671,3 +671,29 @@ def test_products_of_cpp_are_exported(cargo: str, need_program: Any, tmp_path: P
     ours, theirs = everything(copy), everything(dataset)
     assert ours.keys() == theirs.keys()
     assert all(ours[key].get(cells) == products.get(cells) for key, products in theirs.items())
+
+
+def test_what_boost_has_stored_is_exported_as_it_is(store: fb.DataStore, tmp_path: Path) -> None:
+    """One such product stopped the export of everything, and was called damaged."""
+    dataset = store.root.create_dataset("a")
+    run, kind = dataset.create_run(1), "std::map<std::int32_t,std::int32_t>"
+    empty, boost = bytes(8), bytes(9) + (1).to_bytes(8, "little")
+    for number in range(200):
+        event = run.create_subrun(1).create_event(number)
+        event.store("n", number)
+        store_raw(event, "map", kind, boost if number == 150 else empty)  # the others are values of the type
+        if number != 3:
+            store_raw(event, "text", "std::string", b"\0\0\0\0abc")
+    store_raw(run, "map", kind, boost)
+    report = fb.export(dataset, tmp_path / "a.root")
+    assert [(one.label, one.form) for one in report.products] == [
+        ("map", "bytes"),
+        ("n", "value"),
+        ("text", "optional bytes"),
+        ("map", "bytes"),
+    ]
+    assert len(report.warnings) == 3
+    assert f"product 'map' of type {kind} is stored as bytes in Events.map" in report.warnings[0]
+    assert "event 150" in report.warnings[0]
+    assert "Boost" in report.warnings[0]
+    assert everything(again(tmp_path / "a.root")) == everything(dataset)
