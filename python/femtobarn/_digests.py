@@ -34,8 +34,9 @@ __all__ = ["Digests", "digest", "name_of", "reduced"]
 _SIMPLE = (int, float, complex, str, bytes, bool, type(None), type(...))
 _LONG = 1000  # texts and bytes that are longer have a digest of their own
 _LOCKS = (_thread.LockType, type(threading.RLock()), threading.Condition, threading.Event, threading.Semaphore)
+_AWAITED = (asyncio.Event, asyncio.Lock, asyncio.Condition, asyncio.Semaphore, asyncio.Future)
 # An object of an installed package that has one of these does something itself, as a client or a pool.
-_ALIVE: tuple[type, ...] = (*_LOCKS, threading.Thread, asyncio.AbstractEventLoop, socket.socket)
+_ALIVE: tuple[type, ...] = (*_LOCKS, *_AWAITED, threading.Thread, asyncio.AbstractEventLoop, socket.socket)
 _CHANCE = (random.Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator)
 _OF_PYTHON = (weakref.ReferenceType, types.CellType, types.GetSetDescriptorType)
 # Of these only the class counts, which nobody needs to be told.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import argparse
+import asyncio
 import collections
 import copy
 import dataclasses
@@ -312,7 +313,19 @@ def test_what_cannot_be_seen_is_told() -> None:
     unseen.clear()
     things = [threading.Lock(), np.random.default_rng(1), np.sqrt, open, Own, np.sum, sys.stdout, pd.Timestamp(0)]
     of(
-        reading([*things, Abstract(), Slotted, Named, Kind.A, pd.DataFrame, types.MappingProxyType({}), {}.keys()]),
+        reading(
+            [
+                *things,
+                asyncio.Semaphore(3),
+                Abstract(),
+                Slotted,
+                Named,
+                Kind.A,
+                pd.DataFrame,
+                types.MappingProxyType({}),
+                {}.keys(),
+            ]
+        ),
         unseen,
     )
     assert not unseen
