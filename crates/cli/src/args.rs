@@ -153,6 +153,9 @@ pub struct StoreRmArgs {
     /// Only its products of this label: those of the dataset, run, subrun or event itself, not of what is in it
     #[arg(long, value_name = "LABEL")]
     pub product: Option<String>,
+    /// Of the products of this label, only the one of this type, as `fb store ls` shows it
+    #[arg(long = "type", value_name = "NAME", requires = "product")]
+    pub type_name: Option<String>,
     /// The products of this label of all events in the dataset, run or subrun, and not its own
     #[arg(long, requires = "product", conflicts_with = "event")]
     pub events: bool,
@@ -170,9 +173,9 @@ pub struct StoreSweepArgs {
     /// The store: its URL, or its configuration
     #[arg(value_name = "STORE", value_hint = ValueHint::AnyPath)]
     pub store: String,
-    /// Seconds that an object must have been there: younger ones may be about to be referred to
-    #[arg(long, value_name = "SECONDS", default_value_t = 3600.0, value_parser = seconds)]
-    pub age: f64,
+    /// Seconds that an object must have been there: younger ones may be about to be referred to [default: 3600]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub age: Option<f64>,
     /// Also remove what is left of datasets that have no name, as whoever wrote while others deleted them leaves it: looks
     /// through the whole store. Not after servers of a cluster were lost: the names may be what is missing
     #[arg(long)]

@@ -18,6 +18,9 @@ use crate::table::{Table, printable};
 use crate::units;
 use crate::{store_ls, store_rm, store_verify};
 
+/// For how many seconds an object must have been there to be deleted, unless it is said.
+const AGE: f64 = 3600.0;
+
 pub fn run(action: &StoreAction, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
     match action {
         StoreAction::Up(args) => up(args, json, out),
@@ -69,6 +72,10 @@ pub fn existing(store: &str) -> Result<DataStore, EventsError> {
 
 fn sweep(args: &StoreSweepArgs, json: bool, out: &mut Output<'_>) -> Result<i32, Failure> {
     let store = existing(&args.store)?;
+    if store.objects().is_none() && (args.age.is_some() || !args.nameless) {
+        let message = format!("{}: no large products are beside this store", store.url());
+        return Err(Failure::new(code::USAGE, "usage", message));
+    }
     let n_datasets = match args.nameless {
         true => Some(store.sweep_nameless()?),
         false => None,
@@ -78,16 +85,13 @@ fn sweep(args: &StoreSweepArgs, json: bool, out: &mut Output<'_>) -> Result<i32,
         writeln!(out, "what was left of {datasets} without a name removed")?;
     }
     let Some(objects) = store.objects() else {
-        if let Some(n) = n_datasets {
-            if json {
-                out.json(&json!({"nameless_datasets": n}))?;
-            }
-            return Ok(code::FINE);
+        if json {
+            out.json(&json!({"nameless_datasets": n_datasets}))?;
         }
-        let message = format!("{}: no large products are beside this store", store.url());
-        return Err(Failure::new(code::USAGE, "usage", message));
+        return Ok(code::FINE);
     };
-    let swept = store.sweep(Duration::from_secs_f64(args.age))?;
+    let age = args.age.unwrap_or(AGE);
+    let swept = store.sweep(Duration::from_secs_f64(age))?;
     if json {
         out.json(&json!({
             "nameless_datasets": n_datasets,
@@ -112,8 +116,7 @@ fn sweep(args: &StoreSweepArgs, json: bool, out: &mut Output<'_>) -> Result<i32,
         let young = units::plural(swept.n_young, "object");
         writeln!(
             out,
-            "{young} that nobody refers to left, as younger than {} s",
-            args.age
+            "{young} that nobody refers to left, as younger than {age} s"
         )?;
     }
     if swept.n_strange > 0 {

@@ -27,10 +27,11 @@ pub fn run(args: &StoreRmArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
     let item = found(&dataset, &args.numbers)?;
     let what = shown(args, &dataset);
     if let (Some(label), true) = (&args.product, args.events) {
-        return of_events(&item, label, &what, json, out);
+        let product = (label.as_str(), args.type_name.as_deref());
+        return of_events(&item, product, &what, json, out);
     }
     if let Some(label) = &args.product {
-        let names = delete_products(&item, &what, label)?;
+        let names = delete_products(&item, &what, (label, args.type_name.as_deref()))?;
         store.flush()?;
         match json {
             true => {
@@ -55,20 +56,20 @@ pub fn run(args: &StoreRmArgs, json: bool, out: &mut Output<'_>) -> Result<i32, 
     Ok(code::FINE)
 }
 
-/// Deletes the products of a label of all events in a container, and says how many.
+/// Deletes the products of a label, or of one of its types, of all events in a container, and says how many.
 fn of_events(
     item: &Item,
-    label: &str,
+    product: (&str, Option<&str>),
     what: &str,
     json: bool,
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
-    let done = item.remove_event_products(label, None)?;
+    let done = item.remove_event_products(product.0, product.1)?;
     item.datastore().flush()?;
     let n = done.n();
     if n == 0 {
         let url = item.datastore().url();
-        return Err(done.not_found(url, (label, None), what).into());
+        return Err(done.not_found(url, product, what).into());
     }
     let names: Vec<_> = done.removed.keys().map(ToString::to_string).collect();
     if json {
@@ -136,15 +137,28 @@ fn look_at_datasets(dataset: &DataSet, survey: &mut Survey) -> Result<u64, Event
     Ok(n)
 }
 
-/// Deletes the products of a label; gives their names.
-fn delete_products(item: &Item, shown: &str, label: &str) -> Result<Vec<String>, EventsError> {
-    let names = item.names(Some(label))?;
+/// Deletes the products of a label, or of one of its types; gives their names.
+fn delete_products(
+    item: &Item,
+    shown: &str,
+    (label, type_name): (&str, Option<&str>),
+) -> Result<Vec<String>, EventsError> {
+    let mut names = item.names(Some(label))?;
+    names.retain(|name| type_name.is_none_or(|wanted| name.type_name() == wanted));
     if names.is_empty() {
         let known = item.names(None)?;
-        let known: Vec<_> = known.iter().map(|name| name.label()).collect();
+        let known = known.iter().map(|name| match type_name {
+            Some(_) => name.as_str(),
+            None => name.label(),
+        });
+        let known: Vec<_> = known.collect();
+        let product = match type_name {
+            Some(type_name) => format!("{label}#{type_name}"),
+            None => label.into(),
+        };
         return Err(EventsError::NotFound {
             url: item.datastore().url().into(),
-            what: format!("product {label:?} of {shown}"),
+            what: format!("product {product:?} of {shown}"),
             hint: match (known.is_empty(), item.item_type()) {
                 (false, _) => format!("; it has {}", known.join(", ")),
                 (true, ItemType::Event) => "; it has none".into(),

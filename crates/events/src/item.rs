@@ -136,7 +136,10 @@ impl Item {
         let next = self.numbers(number.., 1)?;
         let first = self.numbers(.., 1)?;
         Ok(match (first.first(), next.first()) {
-            (None, _) => format!("; the {} is empty", self.item_type()),
+            (None, _) => match self.item_type() {
+                ItemType::DataSet => "; the dataset has no runs".into(), // but perhaps datasets
+                kind => format!("; the {kind} is empty"),
+            },
             (Some(first), Some(next)) if first != next => {
                 format!("; the first there is {first}, the next behind {number} is {next}")
             }

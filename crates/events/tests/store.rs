@@ -120,7 +120,7 @@ fn errors_say_what_there_is() {
         );
         says(
             nova.get(1).unwrap_err(),
-            "there is no run 1; the dataset is empty",
+            "there is no run 1; the dataset has no runs",
         );
         let run = nova.create(43).unwrap();
         nova.create(40).unwrap();

@@ -176,6 +176,32 @@ fn what_is_deleted_of_a_store_is_said_and_gone() {
         message.contains("no product \"x\" of fermilab/nova, run 3, subrun 1, event 2; it has y"),
         "{message}"
     );
+    // Of two types of a label, one.
+    let inner =
+        |more: &[&'static str]| [&["store", "rm", &url, "fermilab/nova/inner"], more].concat();
+    let x = ["--product", "x", "--type"];
+    let message = failure(&inner(&[&at[..], &x, &["int"]].concat()), 3)["message"].to_string();
+    assert!(
+        message.contains("it has x#double, x#float, y#int"),
+        "{message}"
+    );
+    assert_eq!(
+        good(&inner(&[&at[..], &x, &["float"]].concat())),
+        "deleted x#float of fermilab/nova/inner, run 3, subrun 1, event 2\n"
+    );
+    let events = [&x[..], &["double", "--events"]].concat();
+    assert_eq!(
+        good(&inner(&events)),
+        "deleted 2 products x#double of events of fermilab/nova/inner\n"
+    );
+    let message = failure(&inner(&events), 3)["message"].to_string();
+    assert!(message.contains("they have x#float, y#int"), "{message}");
+    failure(&inner(&["--type", "int"]), 2);
+    failure(&["store", "sweep", &url, "--nameless", "--age", "3"], 2);
+    let told = failure(&["store", "rm", &url, "fermilab", "--run", "1"], 3);
+    let message = told["message"].as_str().unwrap();
+    assert!(message.contains("the dataset has no runs"), "{message}");
+
     let told = failure(&["store", "rm", &url, "fermilab/nova", "--product", "x"], 3);
     assert!(
         told["message"].as_str().unwrap().contains("--events"),
@@ -219,7 +245,7 @@ fn what_is_deleted_of_a_store_is_said_and_gone() {
     assert_eq!(told["runs"][0]["run"], 70);
     failure(&["store", "rm", &url, "/"], 2);
     let told = document(&["store", "rm", &url, "fermilab/nova"]);
-    let all = json!({"container": "fermilab/nova", "datasets": 1, "runs": 3, "subruns": 3, "events": 3, "products": 5});
+    let all = json!({"container": "fermilab/nova", "datasets": 1, "runs": 3, "subruns": 3, "events": 3, "products": 2});
     assert_eq!(told, all);
     let left = document(&["store", "ls", &url]);
     assert_eq!(left["datasets"].as_array().unwrap().len(), 1);
