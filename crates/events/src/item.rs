@@ -270,7 +270,11 @@ impl Item {
     }
 
     fn remove_all(&self) -> Result<(), EventsError> {
-        self.forget_files()?;
+        match self.forget_files() {
+            // Names that cannot be read go with all others.
+            Err(EventsError::Key { .. }) if self.item_type() == ItemType::DataSet => {}
+            forgotten => forgotten?,
+        }
         self.empty()?;
         // All at once, with what a crash has left; and while it can still be found, so that it is done again if it fails.
         self.store.delete_objects(&self.descriptor)?;

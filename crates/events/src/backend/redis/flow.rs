@@ -33,6 +33,8 @@ pub struct Flow<'a> {
     pub has_lost: bool,
     /// Whether commands were sent again of which the first may have been done.
     pub has_repeated: bool,
+    /// Servers of which too few replicas had what was written, when that was asked last.
+    pub lacking: Vec<Arc<Address>>,
 }
 
 impl<'a> Flow<'a> {
@@ -42,6 +44,7 @@ impl<'a> Flow<'a> {
             held: HashMap::new(),
             has_lost: false,
             has_repeated: false,
+            lacking: Vec::new(),
         }
     }
 
@@ -257,16 +260,20 @@ impl<'a> Flow<'a> {
             .min(self.nodes.settings.timeout);
         let (n, millis) = (wanted.to_string(), patience.as_millis().to_string());
         let wait = packed(&[b"WAIT", n.as_bytes(), millis.as_bytes()]);
-        self.ask_all(&wait, patience)
+        let answers = self.ask_all(&wait, patience)?;
+        let fewest = answers.iter().map(|(_, n)| *n).min();
+        let lacking = answers.into_iter().filter(|(_, n)| *n < wanted);
+        self.lacking = lacking.map(|(address, _)| address).collect();
+        Ok((!self.has_lost).then_some(fewest.unwrap_or(usize::MAX)))
     }
 
-    /// Sends one command to all servers that were used; gives the lowest number that they answer.
-    pub fn ask_all(
+    /// Sends one command to all servers that were used; gives the numbers that they answer, but for those that were lost.
+    fn ask_all(
         &mut self,
         command: &[u8],
         patience: Duration,
-    ) -> Result<Option<usize>, EventsError> {
-        let mut fewest = usize::MAX;
+    ) -> Result<Vec<(Arc<Address>, usize)>, EventsError> {
+        let mut answers = Vec::new();
         let mut waiting = Vec::new();
         for (address, mut connection) in std::mem::take(&mut self.held) {
             connection.push(command);
@@ -278,7 +285,7 @@ impl<'a> Flow<'a> {
         for (address, mut connection) in waiting {
             match self.answer(&address, &mut connection, patience) {
                 Ok(n) => {
-                    fewest = fewest.min(n);
+                    answers.push((address.clone(), n));
                     self.held.insert(address, connection);
                 }
                 Err(Trouble::Refused(error)) => {
@@ -289,7 +296,7 @@ impl<'a> Flow<'a> {
                 Err(_) => self.has_lost = true,
             }
         }
-        Ok((!self.has_lost).then_some(fewest))
+        Ok(answers)
     }
 
     fn answer(

@@ -196,7 +196,7 @@ impl RedisBackend {
         self.ping(&mut flow, slots)?;
         match flow.wait_for_replicas(wanted)? {
             Some(n) if n >= wanted => Ok(()),
-            found => Err(self.too_few(wanted, found.unwrap_or_default())),
+            found => Err(self.too_few(wanted, found.unwrap_or_default(), &flow.lacking)),
         }
     }
 }

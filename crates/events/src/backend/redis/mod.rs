@@ -157,7 +157,7 @@ impl RedisBackend {
             return Ok(());
         }
         match flow.wait_for_replicas(wanted)? {
-            Some(n) if n < wanted => Err(self.too_few_to_make(wanted, n)),
+            Some(n) if n < wanted => Err(self.too_few_to_make(wanted, n, &flow.lacking)),
             _ => Ok(()),
         }
     }
@@ -228,9 +228,9 @@ impl RedisBackend {
             };
             match (n, taken) {
                 (Some(n), Some(taken)) if n >= wanted => return Ok(taken),
-                (Some(n), _) => return Err(self.too_few(wanted, n)),
+                (Some(n), _) => return Err(self.too_few(wanted, n, &flow.lacking)),
                 (None, _) if started.elapsed() > self.nodes.settings.failover => {
-                    return Err(self.too_few(wanted, 0));
+                    return Err(self.too_few(wanted, 0, &[]));
                 }
                 (None, _) => {}
             }
@@ -282,23 +282,31 @@ impl RedisBackend {
 
     /// The names of products that some of a parent's events have, or had.
     fn names_of(&self, keys: &ParentKeys) -> Result<Vec<ProductName>, EventsError> {
+        let found = self.stored_names(keys)?;
+        let names = found.iter().map(|bytes| {
+            ProductName::from_bytes(bytes).ok_or_else(|| EventsError::Key {
+                url: self.nodes.settings.url.clone(),
+                table: "names of products",
+                key: format!("{:?}", String::from_utf8_lossy(bytes)),
+            })
+        });
+        let mut names = names.collect::<Result<Vec<_>, _>>()?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// The same as they are stored: what is deleted may be damaged.
+    fn stored_names(&self, keys: &ParentKeys) -> Result<Vec<Vec<u8>>, EventsError> {
         let mut orders = Orders::default();
         orders.command(keys.slot, &[b"SMEMBERS", &keys.names()]);
         let mut found = Vec::new();
         Flow::new(&self.nodes).run("list products", &orders, false, &mut |_, reply| {
-            for name in reply.elements().into_iter().flatten() {
-                let bytes = name.bytes().unwrap_or_default();
-                found.push(
-                    ProductName::from_bytes(bytes).ok_or_else(|| EventsError::Key {
-                        url: self.nodes.settings.url.clone(),
-                        table: "names of products",
-                        key: format!("{:?}", String::from_utf8_lossy(bytes)),
-                    })?,
-                );
-            }
+            let names = reply.elements().into_iter().flatten();
+            found = names
+                .map(|name| name.bytes().unwrap_or_default().to_vec())
+                .collect();
             Ok(())
         })?;
-        found.sort_unstable();
         Ok(found)
     }
 
@@ -510,14 +518,14 @@ impl Backend for RedisBackend {
         self.may_write("remove products")?;
         let keys = self.keys(parent);
         let names = match name {
-            Some(name) => vec![name.clone()],
-            None => self.names_of(&keys)?,
+            Some(name) => vec![name.as_str().as_bytes().to_vec()],
+            None => self.stored_names(&keys)?,
         };
         let mut orders = Orders::default();
         for name in &names {
             let args = [
                 b"HDEL".as_slice(),
-                &keys.products(name),
+                &keys.products_named(name),
                 &event.to_be_bytes(),
             ];
             orders.command(keys.slot, &args);
@@ -547,8 +555,8 @@ impl Backend for RedisBackend {
     fn clear(&self, parent: &Parent) -> Result<(), EventsError> {
         self.may_write("remove a container's contents")?;
         let keys = self.keys(parent);
-        let products = self.names_of(&keys)?;
-        let products = products.iter().map(|name| keys.products(name));
+        let products = self.stored_names(&keys)?;
+        let products = products.iter().map(|name| keys.products_named(name));
         // Nobody finds an event without its products, and the names go last: whoever is broken off finds them again.
         let all: Vec<_> = [keys.children()].into_iter().chain(products).collect();
         for keys_now in [all, vec![keys.names()]] {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::RedisBackend;
@@ -9,6 +10,7 @@ use super::failure::Refusal;
 use super::flow::Flow;
 use super::keys::ParentKeys;
 use super::resp::{LONGEST_VALUE, Orders, Reply};
+use super::settings::Address;
 use crate::batch::{Items, Products};
 use crate::{Batch, EventsError, Overwrite, Parent, ProductId, Written};
 
@@ -46,7 +48,7 @@ impl RedisBackend {
                 0 => !flow.has_lost || started.elapsed() > patience,
                 wanted => match flow.wait_for_replicas(wanted)? {
                     Some(n) if n >= wanted => true,
-                    Some(n) => return Err(self.too_few(wanted, n)),
+                    Some(n) => return Err(self.too_few(wanted, n, &flow.lacking)),
                     None => false,
                 },
             };
@@ -59,7 +61,7 @@ impl RedisBackend {
                 return Ok(self.written(batch, &kept));
             }
             if started.elapsed() > patience {
-                return Err(self.too_few(self.nodes.settings.replicas, 0));
+                return Err(self.too_few(self.nodes.settings.replicas, 0, &[]));
             }
         }
     }
@@ -170,26 +172,48 @@ impl RedisBackend {
         }
     }
 
-    pub(super) fn too_few(&self, wanted: usize, found: usize) -> EventsError {
+    /// The error that too few replicas of these servers, or of some if none are known, have what was written.
+    pub(super) fn too_few(
+        &self,
+        wanted: usize,
+        found: usize,
+        lacking: &[Arc<Address>],
+    ) -> EventsError {
         let said = format!("{found} of {wanted} replicas have it");
         let advice = "it is written, but may be lost with its server: start the replicas again and write it again, \
                       or ask for fewer (write_concern)";
-        self.without_replicas("make sure of what was written", said, advice)
+        self.without_replicas("make sure of what was written", said, advice, lacking)
     }
 
     /// The error that there are too few replicas for a new store, of which nothing is written.
-    pub(super) fn too_few_to_make(&self, wanted: usize, found: usize) -> EventsError {
+    pub(super) fn too_few_to_make(
+        &self,
+        wanted: usize,
+        found: usize,
+        lacking: &[Arc<Address>],
+    ) -> EventsError {
         let said = format!("{found} of {wanted} replicas answer");
         let advice = "start the replicas, or ask for fewer (write_concern)";
-        self.without_replicas("make the store", said, advice)
+        self.without_replicas("make the store", said, advice, lacking)
     }
 
-    fn without_replicas(&self, doing: &str, said: String, advice: &'static str) -> EventsError {
+    fn without_replicas(
+        &self,
+        doing: &str,
+        said: String,
+        advice: &'static str,
+        lacking: &[Arc<Address>],
+    ) -> EventsError {
         let topology = self.nodes.topology();
-        let masters: Vec<_> = topology.masters.iter().map(|at| at.to_string()).collect();
+        let lacking = match lacking {
+            [] => &topology.masters,
+            lacking => lacking,
+        };
+        let mut nodes: Vec<_> = lacking.iter().map(|at| at.to_string()).collect();
+        nodes.sort_unstable();
         EventsError::Refused {
             url: self.nodes.settings.url.clone(),
-            node: masters.join(", "),
+            node: nodes.join(", "),
             doing: doing.into(),
             said,
             advice,

@@ -6,7 +6,7 @@ use std::thread;
 
 use super::*;
 use crate::seal::unseal;
-use crate::{ABSENT, DataStore, ObjectOptions, ProductId};
+use crate::{ABSENT, DataStore, ObjectOptions, Overwrite, ProductId};
 
 pub fn parent() -> Parent {
     Parent::subrun(Uuid([1; 16]), 1, 2)
@@ -427,6 +427,8 @@ fn what_others_have_left_in_the_store_is_an_error() {
         store.names(&parent(), 1, None).unwrap_err().kind(),
         "key-damaged"
     );
+    // Who deletes it does not need to know what it is.
+    store.remove_products(&parent(), 1, None).unwrap();
     for key in [keys.children(), keys.products(&name())] {
         tell(servers.port, &["SET", &text(key), "something else"]);
     }
@@ -444,6 +446,30 @@ fn what_others_have_left_in_the_store_is_an_error() {
     refuses(&url(servers.port), "store-layout", &["layout 1", "99"]);
     let error = RedisBackend::connect(&format!("{}?mode=r&prefix=none", url(servers.port)));
     assert_eq!(error.unwrap_err().kind(), "not-in-store");
+}
+
+/// A name that others had damaged kept a dataset from being deleted.
+#[test]
+fn a_dataset_with_damaged_names_is_deleted() {
+    let Some(servers) = start("redis") else {
+        return;
+    };
+    let backend = RedisBackend::connect(&url(servers.port)).unwrap();
+    let store = DataStore::new(backend.clone());
+    let dataset = store.root().create_dataset("a").unwrap();
+    let subrun = dataset.create(1).unwrap().create(2).unwrap();
+    for item in [&*dataset, &subrun] {
+        let put = item.store(&name(), b"x", Overwrite::Replace);
+        put.unwrap();
+        let keys = backend.keys(&item.descriptor().placed_by());
+        let names = String::from_utf8(keys.names()).unwrap();
+        tell(servers.port, &["SADD", &names, "no name"]);
+        assert_eq!(item.names(None).unwrap_err().kind(), "key-damaged");
+    }
+    store.root().delete_dataset("a").unwrap();
+    assert!(store.root().find_dataset("a").unwrap().is_none());
+    let left = tell(servers.port, &["KEYS", "*"]);
+    assert!(!left.contains("}n") && !left.contains("}p"), "{left}");
 }
 
 /// Whoever deletes removes the names of products last, and another may bring one before that and its product after it.

@@ -137,6 +137,13 @@ fn a_cluster_with_tls_does_what_backends_promise() {
     // Its replica has none itself: all is written, and that it is not safe is said.
     let error = write(2).unwrap_err();
     assert_eq!(error.kind(), "too-few-replicas", "{error}");
+    let topology = store.nodes.topology();
+    let named = |at: &&Arc<Address>| error.to_string().contains(&format!("{at} says"));
+    let lacking = topology.master(store.keys(&parents[0]).slot).unwrap();
+    assert!(named(&lacking), "{error}");
+    let masters = topology.masters.iter();
+    let n_named = masters.filter(|at| error.to_string().contains(&at.to_string()));
+    assert_eq!(n_named.count(), 1, "{error}");
     servers.start_one(killed);
     let started = Instant::now();
     while write(3).is_err() {
