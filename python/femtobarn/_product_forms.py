@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import enum
 import types
+import typing
 from typing import Any
 
-from femtobarn._product_types import dtype_of, inmost, is_dataclass_type, item_of
+import numpy as np
+
+from femtobarn._product_types import dtype_of, inmost, is_dataclass_type, item_of, optional_of
 from femtobarn._ptr import Ptr
 from femtobarn.errors import UsageError
 
-__all__ = ["Arrow", "As", "Awkward", "NumPy", "check_form", "form_of", "is_made"]
+__all__ = ["Arrow", "As", "Awkward", "NumPy", "check_form", "form_of", "is_made", "shown"]
 
 _PLAIN = frozenset({bool, int, float, str, list, dict, object})
 _MEANT = {
@@ -76,7 +79,9 @@ def check_form(label: str, form: Any) -> None:
         If it is none; the message lists those that there are.
     """
     inner = inmost(form)
-    if isinstance(inner, type) and (inner in _PLAIN or is_made(inner)):
+    if isinstance(inner, type) and (inner in _PLAIN or is_made(inner) or inner is bytes):
+        return
+    if form is inner and isinstance(form, type) and issubclass(form, np.generic) and dtype_of(form) is not None:
         return
     if not isinstance(inner, str) and (dtype := dtype_of(inner)) is not None:
         number = {"b": "bool", "f": "float"}.get(dtype.kind, "int")
@@ -85,11 +90,31 @@ def check_form(label: str, form: Any) -> None:
         module = inner if isinstance(inner, str) else getattr(inner, "__module__", getattr(inner, "__name__", ""))
         meant = _MEANT.get(str(module).split(".")[0])
     hint = "" if meant is None else f"did you mean {meant}? "
-    shown = f"the module {form.__name__}" if isinstance(form, types.ModuleType) else repr(form)
+    given = f"the module {form.__name__}" if isinstance(form, types.ModuleType) else repr(form)
     raise UsageError(
-        f"product {label!r}: {shown} is no form in which products are loaded: {hint}Give fb.Awkward, fb.NumPy, "
-        "fb.Arrow, bytes, int, float, bool, str, a dataclass, fb.Ptr, or lists of these, as list[float]"
+        f"product {label!r}: {given} is no form in which products are loaded: {hint}Give fb.Awkward, fb.NumPy, "
+        "fb.Arrow, bytes, int, float, bool, str, np.float32, a dataclass, fb.Ptr, or lists of these, as list[float]"
     )
+
+
+def shown(form: Any) -> str:
+    """Return how users write a type.
+
+    Parameters
+    ----------
+    form : object
+        The type.
+
+    Returns
+    -------
+    str
+        Its text.
+    """
+    if (item := item_of(form)) is not None:
+        return f"list[{shown(item)}]" if typing.get_origin(form) is list else f"tuple[{shown(item)}, ...]"
+    if (inner := optional_of(form)) is not None:
+        return f"{shown(inner)} | None"
+    return str(getattr(form, "__name__", form))
 
 
 def is_made(form: Any) -> bool:

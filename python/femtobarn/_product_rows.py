@@ -8,7 +8,7 @@ import re
 import struct
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,23 +16,24 @@ import numpy as np
 from femtobarn._core import CLASSES_KNOWN_FOR
 from femtobarn._libraries import optional
 from femtobarn._product_forms import As
+from femtobarn._product_kinds import Kind, List, Number, Record, code_of
+from femtobarn._product_read import is_plain
 from femtobarn._product_types import (
     BYTES,
     DTYPES,
     MSGPACK,
-    NUMBERS,
     PICKLE,
-    defaults_of,
     dtype_of,
     hints_of,
     inmost,
     is_dataclass_type,
     item_of,
     length_of,
-    maker_of,
+    member_type_name,
     optional_of,
-    type_name_of,
 )
+from femtobarn._product_walk import forget_kinds
+from femtobarn._product_write import are_numbers
 from femtobarn._ptr import Ptr, note_ptr, ptr_column, text_column
 from femtobarn._to_nodes import to_batches
 from femtobarn.errors import UsageError
@@ -51,19 +52,13 @@ __all__ = [
     "note_records",
     "numbers_bytes",
     "plain_array",
-    "plain_bytes",
-    "plain_rows",
 ]
 
-_CODES = dict(zip(NUMBERS, "?bBhHiIqQfd", strict=True))
 _MOST_EXACT = 2**53  # up to which a double holds all integers
 _CLASS = re.compile(r"(?!std::)[A-Za-z_]\w*(::[A-Za-z_]\w*)*(<[\w:<>, ]+>)?", re.ASCII)
 
 # What each store has been seen to note of classes, and until when nobody gives these other members
 _noted: weakref.WeakKeyDictionary[DataStore, dict[tuple[type, str], float]] = weakref.WeakKeyDictionary()
-_plain_classes: weakref.WeakKeyDictionary[DataStore, dict[str, tuple[_Plain | None, float]]] = (
-    weakref.WeakKeyDictionary()
-)
 
 
 def kind_of(value: Any) -> Any:
@@ -118,10 +113,14 @@ def note_kind(store: DataStore, kind: Any, name: str | None = None, above: tuple
         return
     members = []
     for member, hint in hints_of(kind).items():
-        if inmost(hint) not in (*above, kind):
-            note_kind(store, hint, above=(*above, kind))
+        if inmost(hint) in (*above, kind):
+            raise UsageError(
+                f"member {member!r} of {kind.__name__}: a class cannot contain itself, {inmost(hint).__name__} here: "
+                "store a flat list of them, with the indices of their children"
+            )
+        note_kind(store, hint, above=(*above, kind))
         try:
-            members.append((member, type_name_of(hint)))
+            members.append((member, member_type_name(hint)))
         except UsageError as error:
             raise UsageError(f"member {member!r} of {kind.__name__}: {error}") from None
     store._core.note_class(name, members)
@@ -185,6 +184,12 @@ def layout_of(store: DataStore, kind: Any, values: Sequence[Any], where: str) ->
             return text_column(values)
         except UnicodeEncodeError as error:
             raise UsageError(f"{where}: {error.object!r} is no text that UTF-8 has ({error.reason})") from None
+    if kind is bytes:
+        wrong = [value for value in values if not isinstance(value, bytes | bytearray | memoryview)]
+        if wrong:
+            raise _is_none(wrong[0], kind, where)
+        items = [np.frombuffer(value, np.uint8) for value in values]
+        return layout_of(store, list[np.uint8], items, where)
     dtype = dtype_of(kind)
     if dtype is None:
         raise UsageError(f"{where}: {kind!r} is no type of values that are given as lists of Python; give an array")
@@ -322,88 +327,6 @@ def has_classes(layout: Any) -> bool:
     return hasattr(layout, "content") and not layout.is_record and has_classes(layout.content)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Plain:
-    """A class of which all members are numbers: its values are what they are in memory."""
-
-    names: tuple[str, ...]
-    dtypes: tuple[str, ...]
-    packing: struct.Struct
-    places: np.dtype[Any]
-    """Where the members lie; that of a bool is a byte, which may be any in what C++ has stored."""
-
-    @staticmethod
-    def of(members: Iterable[tuple[str, np.dtype[Any] | None]]) -> _Plain | None:
-        found = list(members)
-        dtypes = [dtype.name for _, dtype in found if dtype is not None]
-        if not found or len(dtypes) < len(found):
-            return None
-        places = np.dtype([(f"f{n}", dtype) for n, dtype in enumerate(dtypes)], align=True)
-        code, at = "<", 0
-        for n, name in enumerate(dtypes):
-            place = places.fields[f"f{n}"][1] if places.fields else 0
-            code += "x" * (place - at) + _CODES[name]
-            at = place + np.dtype(name).itemsize
-        code += "x" * (places.itemsize - at)
-        names = tuple(name for name, _ in found)
-        formats = [dtype.replace("bool", "uint8") for dtype in dtypes]
-        bytes_of = np.dtype(list(zip(names, formats, strict=True)), align=True).newbyteorder("<")
-        return _Plain(names, tuple(dtypes), struct.Struct(code), bytes_of)
-
-
-@functools.lru_cache(maxsize=1024)
-def _plain_of(kind: type) -> _Plain | None:
-    return _Plain.of((name, dtype_of(hint)) for name, hint in hints_of(kind).items())
-
-
-def plain_bytes(value: Any) -> bytes | None:
-    """Return a dataclass of numbers, or a list of one, as it is stored; None if it is anything else.
-
-    Parameters
-    ----------
-    value : object
-        The value.
-
-    Returns
-    -------
-    bytes or None
-        The bytes.
-    """
-    is_list = isinstance(value, list | tuple)
-    rows = value if is_list else (value,)
-    kinds = set(map(type, rows))
-    kind = kinds.pop() if len(kinds) == 1 else None
-    if kind is None or not is_dataclass_type(kind) or (plain := _plain_of(kind)) is None:
-        return None
-    try:
-        columns = [[getattr(row, name) for row in rows] for name in plain.names]
-    except AttributeError:
-        return None
-    if not all(_takes(dtype, column) for dtype, column in zip(plain.dtypes, columns, strict=True)):
-        return None
-    try:
-        packed = b"".join(map(plain.packing.pack, *columns))
-    except (struct.error, OverflowError):
-        return None
-    return len(rows).to_bytes(8, "little") + packed if is_list else packed
-
-
-def _takes(dtype: str, values: Sequence[Any]) -> bool:
-    """Whether numbers are packed as they are: those of other types are looked at more closely."""
-    kinds = set(map(type, values))
-    if dtype == "bool":
-        return kinds == {bool}
-    if not dtype.startswith("float"):
-        return kinds <= {int, np.dtype(dtype).type}
-    if kinds <= {float, np.dtype(dtype).type}:
-        return True
-    return dtype == "float64" and kinds <= {float, int} and _are_exact(values)
-
-
-def _are_exact(values: Sequence[Any]) -> bool:
-    return all(type(value) is float or -_MOST_EXACT <= value <= _MOST_EXACT for value in values)
-
-
 def numbers_bytes(values: Sequence[Any], dtype: str | None) -> tuple[str, bytes] | None:
     """Return a list of numbers as it is stored; None if it is anything else.
 
@@ -420,63 +343,30 @@ def numbers_bytes(values: Sequence[Any], dtype: str | None) -> tuple[str, bytes]
         The dtype, and the bytes.
     """
     own = dtype or {bool: "bool", int: "int64", float: "float64"}.get(type(values[0])) if values else None
-    if own is None or not _takes(own, values) or (dtype is None and len(set(map(type, values))) != 1):
+    if own is None or not are_numbers(own, values) or (dtype is None and len(set(map(type, values))) != 1):
         return None
     try:
-        return own, len(values).to_bytes(8, "little") + struct.pack(f"<{len(values)}{_CODES[own]}", *values)
+        return own, len(values).to_bytes(8, "little") + struct.pack(f"<{len(values)}{code_of(np.dtype(own))}", *values)
     except (struct.error, OverflowError):
         return None
 
 
-def plain_rows(store: DataStore, stored: bytes, type_name: str, form: Any) -> Any:
-    """Return a class of numbers, or a list of one, as a dataclass; None if it is anything else, or damaged.
-
-    Parameters
-    ----------
-    store : DataStore
-        Where it is stored.
-    stored : bytes
-        What is stored.
-    type_name : str
-        The type in its name.
-    form : type
-        The dataclass, or a list of it.
-
-    Returns
-    -------
-    object or None
-        The value.
-    """
-    item = item_of(form)
-    name = type_name if item is None else type_name.removeprefix("std::vector<").removesuffix(">")
-    kind = form if item is None else item
-    if not is_dataclass_type(kind) or (item is not None) != (name != type_name):
-        return None
-    plain = _noted_plain(store, name)
-    if plain is None or not _takes_plain(kind, plain):
-        return None
-    size = plain.packing.size
-    if item is None:
-        if len(stored) != size:
-            return None
-        return maker_of(kind)(_chosen(kind, plain)(plain.packing.unpack(stored)))
-    if length_of(stored, size) is None:
-        return None
-    chosen, make = _chosen(kind, plain), maker_of(kind)
-    return [make(chosen(row)) for row in plain.packing.iter_unpack(memoryview(stored)[8:])]
+@functools.lru_cache(maxsize=1024)
+def _places(kind: Record) -> np.dtype[Any]:
+    """Return where members that are numbers lie; that of a bool is a byte, which may be any in what C++ has stored."""
+    formats = [(name, member.dtype.name.replace("bool", "uint8")) for name, member in kind.members]  # type: ignore[union-attr]
+    return np.dtype(formats, align=True).newbyteorder("<")
 
 
-def plain_array(store: DataStore, stored: bytes, type_name: str, form: As | None) -> Any:
+def plain_array(stored: bytes, kind: Kind, form: As | None) -> Any:
     """Return a list of a class of numbers as an array; None if it is anything else, or damaged.
 
     Parameters
     ----------
-    store : DataStore
-        Where it is stored.
     stored : bytes
         What is stored.
-    type_name : str
-        The type in its name.
+    kind : Kind
+        What it is.
     form : As or None
         As what it is wanted.
 
@@ -485,26 +375,24 @@ def plain_array(store: DataStore, stored: bytes, type_name: str, form: As | None
     array or None
         The elements: as an array of NumPy with fields, or as an Awkward Array of records.
     """
-    name = type_name.removeprefix("std::vector<").removesuffix(">")
-    if name == type_name or form not in (None, As.NumPy, As.Awkward):
+    if form not in (None, As.NumPy, As.Awkward) or not isinstance(kind, List) or not is_plain(kind.item):
         return None
-    plain = _noted_plain(store, name)
-    n = None if plain is None else length_of(stored, plain.places.itemsize)
-    if plain is None or n is None:
+    places = _places(kind.item)
+    n = length_of(stored, places.itemsize)
+    if n is None:
         return None
-    rows = np.frombuffer(stored, plain.places, offset=8)
-    columns = [
-        rows[member] != 0 if dtype == "bool" else rows[member].astype(dtype)
-        for member, dtype in zip(plain.names, plain.dtypes, strict=True)
-    ]
+    rows = np.frombuffer(stored, places, offset=8)
+    dtypes = [(name, member.dtype) for name, member in kind.item.members if isinstance(member, Number)]
+    columns = [rows[name] != 0 if dtype.kind == "b" else rows[name].astype(dtype) for name, dtype in dtypes]
     if form is As.NumPy:
-        array = np.empty(n, list(zip(plain.names, plain.dtypes, strict=True)))
-        for member, column in zip(plain.names, columns, strict=True):
-            array[member] = column
+        array = np.empty(n, dtypes)
+        for (name, _), column in zip(dtypes, columns, strict=True):
+            array[name] = column
         return array
     ak = optional("awkward", "all")
     contents = [ak.contents.NumpyArray(column) for column in columns]
-    return ak.Array(ak.contents.RecordArray(contents, plain.names, n, parameters={"__record__": name}))
+    names = [name for name, _ in dtypes]
+    return ak.Array(ak.contents.RecordArray(contents, names, n, parameters={"__record__": kind.item.name}))
 
 
 def forget_class(store: DataStore, name: str) -> None:
@@ -518,34 +406,5 @@ def forget_class(store: DataStore, name: str) -> None:
         The class.
     """
     store._core.forget_class(name)
-    _plain_classes.pop(store, None)
+    forget_kinds(store)
     _noted.pop(store, None)
-
-
-def _takes_plain(kind: type, plain: _Plain) -> bool:
-    hints, there = hints_of(kind), set(plain.names)
-    if there.isdisjoint(hints) or not hints.keys() - there <= defaults_of(kind):
-        return False
-    return all(dtype_of(hint) is not None for name, hint in hints.items() if name in there)
-
-
-def _chosen(kind: type, plain: _Plain) -> Callable[[tuple[Any, ...]], dict[str, Any]]:
-    names = tuple(hints_of(kind))
-    if names == plain.names:
-        return lambda row: dict(zip(names, row, strict=True))
-    at = [(name, plain.names.index(name)) for name in names if name in plain.names]
-    return lambda row: {name: row[n] for name, n in at}
-
-
-def _noted_plain(store: DataStore, name: str) -> _Plain | None:
-    """Return a class that the store has noted, if all its members are numbers."""
-    known = _plain_classes.setdefault(store, {})
-    now = time.monotonic()
-    plain, until = known.get(name, (None, 0))
-    if until <= now:
-        members = dict(store._core.classes(name)).get(name)
-        if members is None:
-            return None
-        plain = _Plain.of((member, DTYPES.get(kind)) for member, kind in members)
-        known[name] = plain, now + CLASSES_KNOWN_FOR
-    return plain

@@ -38,6 +38,7 @@ __all__ = [
     "item_of",
     "length_of",
     "maker_of",
+    "member_type_name",
     "numbers_name",
     "numbers_of",
     "optional_of",
@@ -71,6 +72,7 @@ class ColumnType:
 BYTES = "bytes"
 MSGPACK = "msgpack"
 PICKLE = "pickle"
+_BYTES_WITHIN = "std::vector<std::uint8_t>"
 _OPAQUE = (BYTES, MSGPACK, PICKLE)
 
 # NumPy's names of numbers, and those of C++ as ROOT normalizes them
@@ -124,9 +126,9 @@ def type_name_of(kind: Any) -> str:
     if kind in (bytes, bytearray, memoryview):
         return BYTES
     if (inner := item_of(kind)) is not None:
-        return f"std::vector<{type_name_of(inner)}>"
+        return f"std::vector<{member_type_name(inner)}>"
     if (inner := optional_of(kind)) is not None:
-        return f"std::optional<{type_name_of(inner)}>"
+        return f"std::optional<{member_type_name(inner)}>"
     if is_dataclass_type(kind):
         return str(kind.__name__)
     if kind is Ptr:
@@ -136,6 +138,22 @@ def type_name_of(kind: Any) -> str:
     if (dtype := dtype_of(kind)) is not None:
         return NUMBERS[dtype.name]
     raise UsageError(f"{kind!r} is no type of a product: {_advice(kind)}")
+
+
+def member_type_name(kind: Any) -> str:
+    """Return the name of the type of a member or an item: bytes are a vector of them, which other languages read.
+
+    Parameters
+    ----------
+    kind : str, type or dtype
+        As of `type_name_of`.
+
+    Returns
+    -------
+    str
+        The name.
+    """
+    return _BYTES_WITHIN if kind in (bytes, bytearray, memoryview) else type_name_of(kind)
 
 
 def fitting(form: Any, kinds: Iterable[str]) -> str | None:

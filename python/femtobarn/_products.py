@@ -7,7 +7,6 @@ that programs of C++ load them, and products of many events become columns.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import pickle
 import re
@@ -19,7 +18,9 @@ import numpy as np
 
 from femtobarn._libraries import optional
 from femtobarn._numpy import layout_to_numpy
-from femtobarn._product_forms import Arrow, As, Awkward, NumPy, check_form, form_of, is_made
+from femtobarn._product_forms import Arrow, As, Awkward, NumPy, check_form, form_of, shown
+from femtobarn._product_made import NotMadeError, maker_for
+from femtobarn._product_read import NOTHING
 from femtobarn._product_rows import (
     has_classes,
     kind_of,
@@ -28,8 +29,6 @@ from femtobarn._product_rows import (
     note_records,
     numbers_bytes,
     plain_array,
-    plain_bytes,
-    plain_rows,
 )
 from femtobarn._product_types import (
     BYTES,
@@ -41,19 +40,16 @@ from femtobarn._product_types import (
     ColumnType,
     Numbers,
     checked_text,
-    defaults_of,
     dtype_of,
-    hints_of,
     inmost,
     is_opaque,
-    item_of,
     length_of,
-    maker_of,
     numbers_name,
     numbers_of,
-    optional_of,
     type_name_of,
 )
+from femtobarn._product_walk import kind_in, walked
+from femtobarn._product_write import stored_bytes
 from femtobarn._ptr import PTR, Ptr, note_ptr
 from femtobarn._to_nodes import to_batches, to_list
 from femtobarn.errors import ChecksumError, FormatError, UsageError
@@ -83,6 +79,7 @@ __all__ = [
 ]
 
 
+_NATURAL = {"std::string": str, PTR: Ptr}
 _OF_BOOST = re.compile(r"hepnos::(Ptr<|ProductID\b)")
 
 
@@ -185,19 +182,25 @@ def _encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, 
         own_name = type_name_of(own)
         if kind is None or name == own_name:
             note_kind(store, own)
-            plain = plain_bytes(value)
+            plain = stored_bytes(store, own, value)
             if plain is not None:
                 return own_name, plain
         kind, name = (own, own_name) if kind is None else (kind, name)
     if kind is not None and not isinstance(kind, str | ColumnType):
         note_kind(store, kind)
         name = type_name_of(kind)
+        if (plain := stored_bytes(store, kind, value)) is not None:
+            return name, plain
         if own is not None or not _is_array(value):
             return name, _encoded_as(store, label, kind, value, name)
         return name, _encode(store, label, _one(label, value), name)
     if own is not None and name is not None:
         note_kind(store, own, _innermost(name))
         return name, _encoded_as(store, label, own, value, name)
+    if name is None and isinstance(value, list | tuple) and set(map(type, value)) == {str}:
+        plain = stored_bytes(store, list[str], value)
+        if plain is not None:
+            return type_name_of(list[str]), plain
     batches = _one(label, value)
     layout = _layout_of(value)
     if name is not None:
@@ -372,7 +375,7 @@ def loaded(store: DataStore, label: str, type_name: str, stored: bytes, form: An
         raise UsageError(
             f"product {label!r} is stored as {type_name}, and is a {type(value).__name__}: load it as such"
         )
-    if (quick := _quick_loaded(store, stored, type_name, form)) is not None:
+    if (quick := _quick_loaded(store, label, stored, type_name, form)) is not NOTHING:
         return quick
     return decoded(store, label, type_name, [stored]).at(0, form)
 
@@ -497,33 +500,36 @@ def may_be_of_boost(type_name: str) -> bool:
     return type_name.removeprefix("std::vector<").removesuffix(">") not in DTYPES
 
 
-def _quick_loaded(store: DataStore, stored: bytes, type_name: str, form: Any) -> Any:
-    """Return what consists of plain numbers without a detour; None if the value is something else, or damaged."""
-    dtype = DTYPES.get(type_name)
-    if dtype is not None and form in (None, int, float, bool) and len(stored) == dtype.itemsize:
-        value = np.frombuffer(stored, dtype.newbyteorder("<"))[0].item()
-        return value if form in (None, type(value)) else None
-    numbers = numbers_of(type_name)
-    if numbers is None and dtype is None:
-        as_array = form is None or isinstance(form, As)
-        return (plain_array if as_array else plain_rows)(store, stored, type_name, form)
+def _quick_loaded(store: DataStore, label: str, stored: bytes, type_name: str, form: Any) -> Any:
+    """Return what is read without a detour; `NOTHING` if the value is something else, or damaged."""
+    dtype, numbers = DTYPES.get(type_name), numbers_of(type_name)
+    if form is None and (type_name in ("std::string", PTR) or dtype is not None):
+        form = _NATURAL.get(type_name, object)
+    if form is not None and not isinstance(form, As):
+        check_form(label, form)
+        try:
+            return walked(store, stored, type_name, form)
+        except NotMadeError as error:
+            raise _is_none(label, type_name, form, error) from None
     if numbers is None:
-        return None
-    kind = {"f": list[float], "i": list[int], "u": list[int]}.get(numbers.dtype.kind)
-    is_list = form == kind and numbers.ndim == 1
-    if numbers.dtype.kind == "b" or not (is_list or form in (None, NumPy, Awkward)):
-        return None
+        array = None if dtype is not None else plain_array(stored, kind_in(store, type_name), form)
+        return NOTHING if array is None else array
+    if numbers.dtype.kind == "b" or form is Arrow:
+        return NOTHING
     n = length_of(stored, numbers.n_bytes) if numbers.is_list else 1 if len(stored) == numbers.n_bytes else None
     if n is None:
-        return None
+        return NOTHING
     array = np.frombuffer(stored, numbers.dtype.newbyteorder("<"), offset=8 if numbers.is_list else 0)
-    if is_list:
-        return array.tolist()
     array = array.reshape(*((n,) if numbers.is_list else ()), *numbers.shape)
     if form is NumPy:
         return array
     ak = optional("awkward", "all")
     return ak.Array(ak.contents.NumpyArray(array))  # what it would make of it, without looking what it is
+
+
+def _is_none(label: str, type_name: str, form: Any, error: NotMadeError) -> UsageError:
+    why = f": {error}" if str(error) else ""
+    return UsageError(f"product {label!r} is a {type_name}, which is no {shown(form)}{why}")
 
 
 def _opaque(label: str, type_name: str, stored: bytes, form: Any, unpickle: bool) -> Any:
@@ -735,53 +741,8 @@ class Column:
 def _as_python(store: DataStore, plain: Any, label: str, type_name: str, form: Any) -> Any:
     """Return a value as a type of Python: a number, a text, a dataclass, or a list of these."""
     check_form(label, form)
-    wrong = UsageError(f"product {label!r} is a {type_name}, which is no {_shown(form)}")
-    if typing.get_origin(form) is list:
-        if not isinstance(plain, list):
-            raise wrong
-        (item,) = typing.get_args(form) or (None,)
-        return [_made(store, one, item, wrong) for one in plain]
-    return _made(store, plain, form, wrong)
-
-
-def _shown(form: Any) -> str:
-    item = item_of(form)
-    return str(getattr(form, "__name__", form)) if item is None else f"list[{_shown(item)}]"
-
-
-def _made(store: DataStore, plain: Any, form: Any, wrong: UsageError) -> Any:
-    if form is Ptr:
-        if not isinstance(plain, Mapping):
-            raise wrong
-        return Ptr.from_record(store, plain)
-    if dataclasses.is_dataclass(form) and isinstance(form, type):
-        if plain == () and not hints_of(form):
-            return form()
-        if not isinstance(plain, Mapping):
-            raise wrong
-        hints = hints_of(form)
-        names = list(hints)
-        there = [name for name in names if name in plain]
-        missing = [name for name in names if name not in plain and (not there or name not in defaults_of(form))]
-        if missing:
-            own = f"{missing[0]} in {form.__name__}"
-            advice = f"; a default of {own} would stand for what is not there" if there else ""
-            raise UsageError(f"{wrong}: it has no {', '.join(missing)}{advice}")
-        return maker_of(form)({name: _member(store, plain[name], hints.get(name), wrong) for name in there})
-    if isinstance(form, type) and isinstance(plain, form):
-        return plain
-    if form is float and isinstance(plain, int):
-        return float(plain)
-    raise wrong
-
-
-def _member(store: DataStore, plain: Any, form: Any, wrong: UsageError) -> Any:
-    """Return a member as its annotation says, where that is a dataclass, a reference, a tuple, or has some of these."""
-    if is_made(form):
-        return _made(store, plain, form, wrong)
-    if (inner := optional_of(form)) is not None:
-        return None if plain is None else _member(store, plain, inner, wrong)
-    if (item := item_of(form)) is not None and isinstance(plain, list):
-        items = [_member(store, one, item, wrong) for one in plain]
-        return tuple(items) if typing.get_origin(form) is tuple else items
-    return plain
+    try:
+        make = maker_for(kind_in(store, type_name), form)
+        return plain if make is None else make(store, plain)
+    except NotMadeError as error:
+        raise _is_none(label, type_name, form, error) from None

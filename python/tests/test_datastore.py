@@ -23,7 +23,7 @@ import pyarrow as pa
 import pytest
 
 import femtobarn as fb
-from femtobarn import _product_rows, _products
+from femtobarn import _product_write, _products
 
 
 @dataclasses.dataclass
@@ -553,7 +553,6 @@ def test_one_process_writes_and_others_read(tmp_path: Path) -> None:
     event.store("n", 7)
     program = f"""
 import femtobarn as fb
-from femtobarn import _product_rows, _products
 try:
     fb.DataStore.connect({url!r})
 except fb.FileError as error:
@@ -650,7 +649,6 @@ import sys
 import numpy as np
 import pandas as pd
 import femtobarn as fb
-from femtobarn import _product_rows, _products
 store = fb.DataStore.connect(sys.argv[1])
 dataset = store.root.create_dataset("a")
 run = int(sys.argv[2])
@@ -897,7 +895,6 @@ def test_objects_that_were_moved_and_orphans_are_for_fb(tmp_path: Path) -> None:
     url = f"dir:{tmp_path}/store"
     script = f"""
 import femtobarn as fb
-from femtobarn import _product_rows, _products
 store = fb.DataStore.connect({url!r}, objects={str(tmp_path / "large")!r}, objects_over=1000)
 store.root.create_dataset("a").create_run(1).store("x", bytes(5000))
 store.flush()
@@ -965,7 +962,7 @@ def test_plain_values_are_stored_as_the_slow_way_stores_them(store: fb.DataStore
         quick = event.load("rows", bytes)
         slow = _products._encoded_as(store, "rows", typename, rows, "std::vector<Wide>")
         assert quick == slow
-        assert n == 0 or _product_rows.plain_bytes(rows) == quick
+        assert _product_write.stored_bytes(store, typename, rows) == quick
         found, other = event.load("rows", list[Wide]), event.load("rows").tolist()
         assert str([dataclasses.asdict(row) for row in found]) == str(other)
         if rows:
@@ -1015,10 +1012,11 @@ def test_arrays_of_arrays_are_stored_and_loaded_as_the_slow_way_does(
     if np.ndim(value) == 1:
         forms.append(list[float] if product.type.startswith(("std::array<f", "std::array<d")) else list[int])
     assert (
-        product.type.endswith("bool,3>>") or _products._quick_loaded(store, stored, product.type, fb.NumPy) is not None
+        product.type.endswith("bool,3>>")
+        or _products._quick_loaded(store, "x", stored, product.type, fb.NumPy) is not _products.NOTHING
     )
     quick = [event.load("x", form) for form in forms]
-    monkeypatch.setattr(_products, "_quick_loaded", lambda *_: None)
+    monkeypatch.setattr(_products, "_quick_loaded", lambda *_: _products.NOTHING)
     slow = [event.load("x", form) for form in forms]
     for one, other in zip(quick, slow, strict=True):
         assert type(one) is type(other)

@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import InitVar, field
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 import femtobarn as fb
@@ -166,3 +167,188 @@ def test_a_member_that_has_no_value_is_told(store: fb.DataStore) -> None:
     event = store.root.create_dataset("a").create_run(1)
     with pytest.raises(fb.UsageError, match="member 'y' of this Unset was never given a value"):
         event.store("x", Unset(1.0))
+
+
+@dataclasses.dataclass
+class Hit:
+    """One whose members lie with bytes between them."""
+
+    charge: np.float32
+    time: float
+    plane: np.uint8
+    is_good: bool
+
+
+@dataclasses.dataclass
+class Cell:
+    """One that has a size, and holds another one that has."""
+
+    n: np.int16
+    hit: Hit
+    m: np.int8
+
+
+@dataclasses.dataclass
+class Shower:
+    """One that has no size."""
+
+    energy: float
+    hits: list[Hit]
+    name: str
+    n: int
+    best: Hit | None
+    mass: float | None
+    parents: list[fb.Ptr]
+    seen: fb.Ptr
+    names: list[str]
+    planes: tuple[np.uint8, ...]
+    tables: list[list[float]]
+    raw: bytes
+    good: list[bool]
+    cells: list[Cell]
+
+
+HIT = Hit(np.float32(0.1), 1, np.uint8(3), np.bool_(True))
+
+
+def showers(event: fb.Event) -> list[Any]:
+    """Values of all kinds."""
+    ptr = event.ref("hits", typename="std::vector<Hit>", index=2)
+    cells = [Cell(3, HIT, -1)]
+    full = Shower(
+        1.5, [HIT, HIT], "é", 2**62, HIT, np.float32(2), [ptr, fb.Ptr()], ptr, ["", "a"], (1, 2), [[1.0], []],
+        b"\0a", [True, False], cells,
+    )  # fmt: skip
+    empty = Shower(float("inf"), [], "", -1, None, None, [], fb.Ptr(), [], (), [], b"", [], [])
+    return [HIT, cells[0], full, empty, ptr, Converting(np.arange(3.0)), Plain(3), Plain(np.float64(2.5))]
+
+
+@dataclasses.dataclass
+class Converting:
+    """One of which a member may be an array."""
+
+    values: list[float]
+
+
+def test_a_value_is_stored_and_loaded_as_a_column_of_it(store: fb.DataStore) -> None:
+    """There is a way without columns, since making one for each value took 100 times as long."""
+    subrun = store.root.create_dataset("a").create_run(1).create_subrun(1)
+    event, other = subrun.create_event(1), subrun.create_event(2)
+    for value in showers(event):
+        kind = type(value)
+        for label, one, form in (("one", value, kind), ("many", [value] * 3, list[kind])):  # type: ignore[valid-type]
+            event.store(label, one)
+            with store.write_batch() as batch:
+                batch.store_arrays(subrun.run.dataset, {label: [one]}, run=1, subrun=1, event=[2])
+            assert event.load(label, bytes) == other.load(label, bytes), (label, value)
+            loaded = event.load(label, form)
+            prefetched = {found.number: found for found in store.prefetcher([label])(subrun)}
+            assert repr(prefetched[2].load(label, form)) == repr(loaded), (label, value)
+            if kind is not Converting:
+                assert loaded == one
+            event.delete_product(label)
+            other.delete_product(label)
+
+
+def test_bytes_are_members(store: fb.DataStore) -> None:
+    """They were refused with words on arrays."""
+
+    @dataclasses.dataclass
+    class Raw:
+        data: bytes
+        parts: list[bytes]
+
+    event = store.root.create_dataset("a").create_run(1)
+    event.store("x", Raw(b"ab", [b"", b"c"]))
+    assert event.load("x", Raw) == Raw(b"ab", [b"", b"c"])
+    assert event.load("x").data.to_list() == [97, 98]
+    with pytest.raises(fb.UsageError, match="product 'x', member 'data' of Raw: 'ab' is no bytes"):
+        event.store("x", Raw("ab", []))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("hint", "is_fine"),
+    [
+        (float, True),
+        (float | None, True),
+        (np.float64, True),
+        (int, False),
+        (str, False),
+        (bool, False),
+        (np.float32, False),
+        (np.uint8, False),
+        (list[int], False),
+        (int | None, False),
+        (bytes, False),
+        (fb.Ptr, False),
+        (Plain, False),
+    ],
+)
+def test_members_are_of_the_type_that_is_stored(store: fb.DataStore, hint: Any, is_fine: bool) -> None:
+    """A class whose annotations said something else got what was stored, and nothing told."""
+    event = store.root.create_dataset("a").create_run(1)
+    event.store("one", Plain(1.75))
+    event.store("many", [Plain(1.75)])
+    event.store("none", np.empty(0, [("x", "f8")]))
+    other = dataclasses.make_dataclass("Other", [("x", hint)])
+    for label, form in (("one", other), ("many", list[other]), ("none", list[other])):  # type: ignore[valid-type]
+        if is_fine:
+            event.load(label, form)
+            continue
+        with pytest.raises(
+            fb.UsageError, match=f"product {label!r} .*: member 'x' of Other is stored as double, which"
+        ):
+            event.load(label, form)
+
+
+def test_integers_are_reals_where_none_is_changed(store: fb.DataStore) -> None:
+    event = store.root.create_dataset("a").create_run(1)
+    real = dataclasses.make_dataclass("Real", [("n", float), ("flag", int)])
+    whole = dataclasses.make_dataclass("Whole", [("n", int), ("flag", bool)])
+    event.store("x", [whole(3, True), whole(2**53, False)])
+    event.store("far", whole(2**53 + 1, False))
+    loaded = event.load("x", list[real])  # type: ignore[valid-type]
+    assert repr(loaded) == "[Real(n=3.0, flag=1), Real(n=9007199254740992.0, flag=0)]"
+    with pytest.raises(fb.UsageError, match="member 'n' of Real: no float is 9007199254740993"):
+        event.load("far", real)
+
+
+def test_a_missing_member_is_told_where_none_may_be(store: fb.DataStore) -> None:
+    event = store.root.create_dataset("a").create_run(1)
+    maybe = dataclasses.make_dataclass("Maybe", [("x", float | None)])
+    event.store("x", [maybe(1.5), maybe(None)])
+    event.store("y", [maybe(1.5)])
+    assert event.load("y", list[Plain]) == [Plain(1.5)]
+    with pytest.raises(fb.UsageError, match=r"member 'x' of Plain: a value is missing; what may be is float \| None"):
+        event.load("x", list[Plain])
+
+
+@dataclasses.dataclass
+class Node:
+    """It contains itself."""
+
+    n: int
+    kids: list[Node] = field(default_factory=list)
+
+
+def test_a_class_that_contains_itself_is_told(store: fb.DataStore) -> None:
+    event = store.root.create_dataset("a").create_run(1)
+    for value in (Node(1), [Node(1, [Node(2)])]):
+        with pytest.raises(fb.UsageError, match="member 'kids' of Node: a class cannot contain itself"):
+            event.store("x", value)
+    assert event.products() == []
+
+
+def test_types_of_numpy_are_forms_where_they_are_stored(store: fb.DataStore) -> None:
+    """They were refused, though members of dataclasses have them."""
+    event = store.root.create_dataset("a").create_run(1)
+    event.store("x", np.float32(0.1))
+    event.store("n", 5)
+    event.store("flags", [True, False])
+    for form, number in ((np.float32, np.float32(0.1)), (np.float64, np.float64(np.float32(0.1)))):
+        loaded = event.load("x", form)
+        assert (type(loaded), loaded) == (form, number)
+    assert repr(event.load("flags", list[int])) == "[1, 0]"
+    for label, wrong in (("x", np.int32), ("n", np.int32), ("n", np.float32), ("flags", np.bool_)):
+        with pytest.raises(fb.UsageError, match=f"product {label!r} is a .*, which is no {wrong.__name__}"):
+            event.load(label, wrong)

@@ -416,7 +416,6 @@ def test_what_is_no_form_is_told_with_those_that_are(store: fb.DataStore) -> Non
         (ak, "did you mean fb.Awkward"),
         (ak.Array, "did you mean fb.Awkward"),
         ("arrow", "did you mean fb.Arrow"),
-        (np.int32, "did you mean int"),
         (np.dtype("f4"), "did you mean float"),
         (list[np.float32], r"did you mean list\[float\]"),
         (5, r"5 is no form in which products are loaded: Give fb\.Awkward, fb\.NumPy, fb\.Arrow, bytes, int"),
