@@ -145,13 +145,14 @@ def known_options(like: Callable[..., Any] | None = None) -> Callable[[Callable[
     def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
         both = [function] if like is None else [function, like]
         parameters = [parameter for one in both for parameter in inspect.signature(one).parameters.values()]
-        known = [p.name for p in parameters if p.name != "self" and p.kind is not inspect.Parameter.VAR_KEYWORD]
+        no_option = ("self", "cls")
+        known = [p.name for p in parameters if p.name not in no_option and p.kind is not inspect.Parameter.VAR_KEYWORD]
+        names = frozenset(known)
 
         @functools.wraps(function)
         def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            for name in kwargs:
-                if name not in known:
-                    raise _unknown(name, known)
+            if not names.issuperset(kwargs):
+                raise _unknown(next(name for name in kwargs if name not in names), known)
             return function(*args, **kwargs)
 
         return checked

@@ -8,6 +8,9 @@ import operator
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
+import numpy as np
+
+from femtobarn._compat import known_options
 from femtobarn._libraries import optional, plain_output
 from femtobarn._numpy import frombuffer
 from femtobarn._product_names import (
@@ -83,6 +86,7 @@ class Container:
     def __hash__(self) -> int:
         return hash((self._store.url, self._key))
 
+    @known_options()
     def store(
         self,
         label: str,
@@ -133,6 +137,7 @@ class Container:
         """
         if not isinstance(label, str):
             raise UsageError(f"the label of a product is a text, not {label!r}; its type is given by typename=")
+        overwrite = true_or_false("overwrite", overwrite)
         if batch is not None:
             if not overwrite:
                 raise UsageError(
@@ -146,6 +151,7 @@ class Container:
             self._check_there()
             self._store._core.store(self._key, (label, type_name), stored, overwrite)
 
+    @known_options()
     def load(
         self,
         label: str | tuple[str, Any],
@@ -193,6 +199,7 @@ class Container:
             raise self._missing(label, None if name is None else name[1])
         return loaded(self._store, label, name[1], stored, form, unpickle=unpickle)
 
+    @known_options()
     def ref(self, label: str | tuple[str, Any], *, typename: Any = None, index: int | None = None) -> Ptr:
         """Return a reference to a product, which can itself be stored.
 
@@ -274,6 +281,7 @@ class Container:
         names = self._store._core.names(self._key, label)
         return [Product(*name) for name in names if wanted in (None, name[1])]
 
+    @known_options()
     def delete_product(self, label: str | tuple[str, Any], *, typename: Any = None) -> None:
         """Delete a product of its own; nothing happens if it is not there.
 
@@ -503,6 +511,7 @@ class _Holder(Container, Generic[_Child]):
         finally:
             loader.close()
 
+    @known_options()
     @_one_argument
     def arrays(
         self,
@@ -572,6 +581,7 @@ class _Holder(Container, Generic[_Child]):
                 output = ak.Array([]) if single else ak.with_field(output, ak.Array([]), product)
         return output
 
+    @known_options()
     def delete_products(self, label: str | tuple[str, Any], *, typename: Any = None) -> int:
         """Delete a product of all events in it.
 
@@ -677,6 +687,31 @@ def at_least(name: str, number: Any, least: int) -> int:
     if value is None or value < least:
         raise UsageError(f"{name} must be {least} or more, not {number!r}")
     return value
+
+
+def true_or_false(name: str, value: Any) -> bool:
+    """Return what must be true or false.
+
+    Parameters
+    ----------
+    name : str
+        What it is, for messages.
+    value : bool
+        Which of both.
+
+    Returns
+    -------
+    bool
+        The same.
+
+    Raises
+    ------
+    UsageError
+        If it is neither.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise UsageError(f"{name} is True or False, not {value!r}")
+    return bool(value)
 
 
 def _index(number: Any) -> int | None:
@@ -942,6 +977,7 @@ class DataSet(_Holder[Run]):
         """
         return self._children()
 
+    @known_options()
     @_one_argument
     def arrays(
         self,
@@ -984,6 +1020,7 @@ class DataSet(_Holder[Run]):
         parts = [self] if runs is None else self._runs(runs)
         return self._arrays(parts, _typed(products, typename), numbers, library)
 
+    @known_options()
     def delete_products(
         self, label: str | tuple[str, Any], *, typename: Any = None, runs: int | slice | Iterable[int] | None = None
     ) -> int:

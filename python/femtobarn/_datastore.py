@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 import numpy as np
 
 from femtobarn import _core
-from femtobarn._containers import Container, DataSet, at_least
+from femtobarn._compat import known_options
+from femtobarn._containers import Container, DataSet, at_least, true_or_false
 from femtobarn._open import settings_of
 from femtobarn._prefetch import Prefetcher
 from femtobarn._product_names import listed
@@ -25,7 +26,7 @@ from femtobarn._products import ColumnType, column, encoded, form_of, loaded, to
 from femtobarn._ptr import MISSING, is_same, load_refs
 from femtobarn._steps import num_bytes
 from femtobarn._twins import instead
-from femtobarn.errors import ExistsError, KeyNotFoundError, UsageError
+from femtobarn.errors import ExistsError, KeyNotFoundError, QueueEndedError, UsageError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -172,6 +173,7 @@ class DataStore:
         return self._core.is_closed
 
     @classmethod
+    @known_options()
     def connect(
         cls,
         url: str | os.PathLike[str],
@@ -389,6 +391,7 @@ class DataStore:
         """Return when all that was written is as durable as the store makes it."""
         self._core.flush()
 
+    @known_options()
     def write_batch(
         self,
         *,
@@ -427,7 +430,7 @@ class DataStore:
         [0, 1, 2]
         """
         limits = at_least("max_items", max_items, 1), at_least("max_bytes", max_bytes, 1)
-        core = self._core.write_batch(*limits, at_least("threads", threads, 0), overwrite)
+        core = self._core.write_batch(*limits, at_least("threads", threads, 0), true_or_false("overwrite", overwrite))
         return self._opened(WriteBatch(self, core))
 
     def _opened(self, one: _T) -> _T:
@@ -436,6 +439,7 @@ class DataStore:
             self._open.add(one)
         return one
 
+    @known_options()
     def async_write_batch(
         self,
         *,
@@ -461,6 +465,7 @@ class DataStore:
         at_least("threads", threads, 1)  # without any, use `write_batch`
         return self.write_batch(max_items=max_items, max_bytes=max_bytes, overwrite=overwrite, threads=threads)
 
+    @known_options()
     def prefetcher(
         self,
         products: str | tuple[str, Any] | Iterable[str | tuple[str, Any]] = (),
@@ -519,6 +524,7 @@ class DataStore:
         """
         return load_refs(self, refs, default)
 
+    @known_options()
     def create_queue(self, name: str, kind: Any = bytes) -> None:
         """Create a queue between programs.
 
@@ -537,6 +543,7 @@ class DataStore:
         if not self._core.create_queue(_queue(name, kind)):
             raise ExistsError(f"{self.url}: there is a queue {name!r} of {type_name_of(kind)} already")
 
+    @known_options()
     def open_queue(self, name: str, kind: Any = bytes, *, mode: str, unpickle: bool = False) -> Queue:
         """Open a queue.
 
@@ -567,6 +574,7 @@ class DataStore:
             raise self._no_queue(name, kind) from error
         return self._opened(Queue(self, core, name, kind, unpickle))
 
+    @known_options()
     def destroy_queue(self, name: str, kind: Any = bytes) -> None:
         """Remove a queue, with what is in it.
 
@@ -729,6 +737,7 @@ class WriteBatch:
     def _note(self, kept: list[tuple[bytes, str, str]]) -> None:
         self._kept += [(Container._of(self._store, key), Product(label, kind)) for key, label, kind in kept]
 
+    @known_options()
     def store_arrays(
         self,
         dataset: DataSet,
@@ -918,7 +927,7 @@ class Queue:
 
         Raises
         ------
-        EOFError
+        QueueEndedError
             If the queue is empty, and nobody will push any more.
         UsageError
             If its values are pickled, and it was opened without ``unpickle=True``; nothing is taken then.
@@ -931,8 +940,8 @@ class Queue:
             raise self._ended()
         return self._value(stored)
 
-    def _ended(self) -> EOFError:
-        return EOFError(f"queue {self.name!r} is empty, and no producer has it open")
+    def _ended(self) -> QueueEndedError:
+        return QueueEndedError(f"queue {self.name!r} is empty, and no producer has it open")
 
     def _check(self) -> None:
         """Fail if values can be taken and not be had."""

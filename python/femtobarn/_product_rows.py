@@ -32,7 +32,7 @@ from femtobarn._product_types import (
     member_type_name,
     optional_of,
 )
-from femtobarn._product_walk import forget_kinds
+from femtobarn._product_walk import forget_kinds, kind_in
 from femtobarn._product_write import are_numbers
 from femtobarn._ptr import Ptr, note_ptr, ptr_column, text_column
 from femtobarn._to_nodes import to_batches
@@ -50,8 +50,10 @@ __all__ = [
     "layout_of",
     "note_kind",
     "note_records",
+    "note_table",
     "numbers_bytes",
     "plain_array",
+    "table_bytes",
 ]
 
 _MOST_EXACT = 2**53  # up to which a double holds all integers
@@ -59,6 +61,12 @@ _CLASS = re.compile(r"(?!std::)[A-Za-z_]\w*(::[A-Za-z_]\w*)*(<[\w:<>, ]+>)?", re
 
 # What each store has been seen to note of classes, and until when nobody gives these other members
 _noted: weakref.WeakKeyDictionary[DataStore, dict[tuple[type, str], float]] = weakref.WeakKeyDictionary()
+
+# As what arrays with fields were stored, by label and dtype, and until when nobody gives their classes other members
+_tables: weakref.WeakKeyDictionary[DataStore, dict[tuple[str, np.dtype[Any]], tuple[str, float]]] = (
+    weakref.WeakKeyDictionary()
+)
+_MOST_TABLES = 1024
 
 
 def kind_of(value: Any) -> Any:
@@ -395,6 +403,58 @@ def plain_array(stored: bytes, kind: Kind, form: As | None) -> Any:
     return ak.Array(ak.contents.RecordArray(contents, names, n, parameters={"__record__": kind.item.name}))
 
 
+def table_bytes(store: DataStore, label: str, value: Any) -> tuple[str, bytes] | None:
+    """Return an array of NumPy with fields as it is stored, where one like it was stored shortly before.
+
+    Parameters
+    ----------
+    store : DataStore
+        Where it is to be stored.
+    label : str
+        The product's label, which is the name of its class.
+    value : object
+        The value.
+
+    Returns
+    -------
+    tuple of str and bytes or None
+        The type and the bytes; None of anything else.
+    """
+    if type(value) is not np.ndarray or value.dtype.names is None or value.ndim != 1:
+        return None
+    name, until = _tables.get(store, {}).get((label, value.dtype), ("", 0.0))
+    if until <= time.monotonic():
+        return None
+    kind = kind_in(store, name)
+    if not isinstance(kind, List) or not is_plain(kind.item):
+        return None
+    rows = np.zeros(len(value), _places(kind.item))
+    for member in value.dtype.names:
+        rows[member] = value[member]
+    return name, len(value).to_bytes(8, "little") + rows.tobytes()
+
+
+def note_table(store: DataStore, label: str, value: Any, name: str) -> None:
+    """Note that an array was stored, whose class has therefore these members for a while.
+
+    Parameters
+    ----------
+    store : DataStore
+        Where it was stored.
+    label : str
+        The product's label.
+    value : object
+        The value; others than arrays of NumPy with fields are not noted.
+    name : str
+        The type as which it was stored.
+    """
+    if type(value) is np.ndarray and value.dtype.names is not None:
+        known = _tables.setdefault(store, {})
+        if len(known) >= _MOST_TABLES:
+            known.clear()
+        known[label, value.dtype] = name, time.monotonic() + CLASSES_KNOWN_FOR
+
+
 def forget_class(store: DataStore, name: str) -> None:
     """Forget what is known of the classes of a store, of which one may have other members from now on.
 
@@ -407,4 +467,5 @@ def forget_class(store: DataStore, name: str) -> None:
     """
     store._core.forget_class(name)
     forget_kinds(store)
+    _tables.pop(store, None)
     _noted.pop(store, None)

@@ -27,8 +27,10 @@ from femtobarn._product_rows import (
     layout_of,
     note_kind,
     note_records,
+    note_table,
     numbers_bytes,
     plain_array,
+    table_bytes,
 )
 from femtobarn._product_types import (
     BYTES,
@@ -80,6 +82,7 @@ __all__ = [
 
 
 _NATURAL = {"std::string": str, PTR: Ptr}
+_UNKNOWN = re.compile("described nowhere in the store|no type that is known")
 _OF_BOOST = re.compile(r"hepnos::(Ptr<|ProductID\b)")
 
 
@@ -168,11 +171,13 @@ def _encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, 
     if name in (None, BYTES) and isinstance(value, bytes | bytearray | memoryview):
         return BYTES, bytes(value)
     if name == PICKLE:
-        return PICKLE, pickle.dumps(value, protocol=5)
+        return PICKLE, _pickled(label, value)
     if name == MSGPACK or (name is None and (value is None or isinstance(value, dict))):
         return MSGPACK, _packed(label, value)
     if name == BYTES:
         raise UsageError(f"product {label!r} is to be bytes, and was given {type(value).__name__}")
+    if name is not None and isinstance(value, bytes | bytearray | memoryview):
+        return name, _bytes_within(label, bytes(value), name)
     _check_no_names(label, value)
     quick = _quick(label, value, name)
     if quick is not None:
@@ -201,15 +206,21 @@ def _encoded(store: DataStore, label: str, value: Any, kind: Any) -> tuple[str, 
         plain = stored_bytes(store, list[str], value)
         if plain is not None:
             return type_name_of(list[str]), plain
+    if name is None and (quick := table_bytes(store, label, value)) is not None:
+        return quick
     batches = _one(label, value)
     layout = _layout_of(value)
+    is_described = name is not None
     if name is not None:
         if not (_is_empty(value) and _innermost(name) in dict(store._core.classes(name))):
             _describe(store._core, batches, layout, name)
     elif layout is not None and has_classes(layout) and "?" not in (found := note_records(store._core, layout, label)):
         name = found if type(value).__name__ == "Record" else f"std::vector<{found}>"
     name = name or store._core.describe(batches, label)
-    return name, _encode(store, label, batches, name)
+    stored = _encode(store, label, batches, name)
+    if not is_described:
+        note_table(store, label, value, name)
+    return name, stored
 
 
 def _encoded_as(store: DataStore, label: str, kind: Any, value: Any, name: str) -> bytes:
@@ -223,6 +234,21 @@ def _encode(store: DataStore, label: str, batches: Batches, name: str) -> bytes:
         return store._core.encode(batches, name)
     except UsageError as error:
         raise UsageError(f"product {label!r}: {error}", kind=error.kind) from error
+
+
+def _pickled(label: str, value: Any) -> bytes:
+    try:
+        return pickle.dumps(value, protocol=5)
+    except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as error:
+        raise UsageError(f"product {label!r} cannot be pickled: {error}") from error
+
+
+def _bytes_within(label: str, value: bytes, name: str) -> bytes:
+    """Return bytes as they are stored where they are to be of a type, which must be one of lists of them."""
+    if name in ("std::vector<std::uint8_t>", "std::vector<std::byte>"):
+        return len(value).to_bytes(8, "little") + value
+    how = "give a text, as value.decode()" if name == "std::string" else "give values of the type, or no typename"
+    raise UsageError(f"product {label!r} is to be a {name}, and was given bytes: {how}")
 
 
 def _packed(label: str, value: Any) -> bytes:
@@ -310,6 +336,8 @@ def column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, B
 def _column(store: DataStore, label: str, values: Any, kind: Any) -> tuple[str, Batches]:
     core = store._core
     checked_text(label, "label")
+    if values is None or isinstance(values, str | bytes | int | float | np.generic):
+        raise UsageError(f"product {label!r}: {values!r} is one value, not one for each event: give a list or an array")
     _check_no_names(label, values)
     kind = kind or _kind_of_rows(values)
     if isinstance(kind, ColumnType):
@@ -470,6 +498,13 @@ def reading(names: Iterable[tuple[str, str]]) -> Iterator[None]:
             )
     try:
         yield
+    except UsageError as error:
+        is_unknown = _UNKNOWN.search(str(error)) is not None and "did you mean" not in str(error)
+        if error.kind != "product-type" or not is_unknown:
+            raise
+        raise UsageError(
+            f"{error}; C++ may have stored it by Boost, which only C++ reads: load it as bytes", kind=error.kind
+        ) from None
     except FormatError as error:
         if isinstance(error, ChecksumError) or error._object is not None:
             raise  # it is not what was stored, whoever has

@@ -18,6 +18,7 @@ __all__ = [
     "KeyNotFoundError",
     "MissingDependencyError",
     "NotFoundError",
+    "QueueEndedError",
     "ResourceError",
     "ServerWarning",
     "UnreadableWarning",
@@ -103,6 +104,12 @@ class UsageError(FemtobarnError, ValueError):
     """An argument makes no sense here; the message says what would."""
 
     kind = "usage"
+
+
+class QueueEndedError(FemtobarnError, EOFError):
+    """A queue of an event store is empty, and nobody will push any more."""
+
+    kind = "queue-ended"
 
 
 class ResourceError(FemtobarnError, MemoryError):

@@ -20,6 +20,7 @@ BUILTIN = {
     "FormatError": ValueError,
     "ChecksumError": fb.FormatError,
     "UsageError": ValueError,
+    "QueueEndedError": EOFError,
     "ResourceError": MemoryError,
     "MissingDependencyError": ImportError,
 }

@@ -587,3 +587,76 @@ def test_values_that_cannot_be_stored_are_told_as_products(store: fb.DataStore) 
         assert "RNTuple" not in str(raised.value)
         with store.write_batch() as batch, pytest.raises(fb.UsageError, match=f"^{words}"):
             batch.store_arrays(store["a"], {"c": value}, run=1, subrun=1, event=np.arange(len(value)))
+
+
+def test_misspelt_options_are_told_with_those_that_are_meant(store: fb.DataStore) -> None:
+    event = event_of(store)
+    dataset = store["a"]
+    for call, name, meant in [
+        (lambda **options: fb.DataStore.connect("memory:", **options), "object", "objects"),
+        (store.write_batch, "max_item", "max_items"),
+        (store.async_write_batch, "thread", "threads"),
+        (store.prefetcher, "product", "products"),
+        (lambda **options: dataset.arrays("x", **options), "run", "runs"),
+        (lambda **options: event.store("x", 1, **options), "overwrit", "overwrite"),
+        (lambda **options: event.load("x", **options), "typname", "typename"),
+        (lambda **options: store.aio.write_batch(**options), "max_item", "max_items"),
+    ]:
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'; did you mean '{meant}'"):
+            call(**{name: 1})
+    for call in (store.write_batch, store.async_write_batch, lambda **options: event.store("x", 1, **options)):
+        with pytest.raises(fb.UsageError, match="overwrite is True or False, not 'no'"):
+            call(overwrite="no")
+
+
+def test_values_that_are_none_are_told(store: fb.DataStore) -> None:
+    """These were errors of Python, or spoke of columns."""
+    event = event_of(store)
+    store.create_queue("q")
+    with pytest.raises(fb.UsageError, match=r"product 'f' cannot be pickled: .*lambda"):
+        event.store("f", lambda: 1, typename="pickle")
+    with pytest.raises(fb.UsageError, match="product 's' is to be a std::string, and was given bytes: give a text"):
+        event.store("s", b"abc", typename="std::string")
+    event.store("b", b"abc", typename="std::vector<std::uint8_t>")
+    assert event.load("b").to_list() == [97, 98, 99]
+    with store.write_batch() as batch:
+        for value in (3.0, np.float64(3), "abc", None):
+            with pytest.raises(fb.UsageError, match=r"product 'y': .* is one value, not one for each event"):
+                batch.store_arrays(store["a"], {"y": value}, run=1, subrun=1, event=[1])
+    with store.open_queue("q", mode="consumer") as queue, pytest.raises(EOFError) as raised:
+        queue.pop()
+    assert isinstance(raised.value, fb.QueueEndedError)
+    assert raised.value.kind == "queue-ended"
+
+
+def test_types_that_nobody_describes_are_told(store: fb.DataStore) -> None:
+    """The words were those of a value that cannot be written."""
+    event = event_of(store)
+    for kind, told in [
+        ("std::vector<Slice>", 'class "Slice" is described nowhere in the store .FB_DESCRIBE.* load it as bytes'),
+        ("std::deque<float>", r'"std::deque<float>" is no type that is known.* stored it by Boost.* load it as bytes'),
+    ]:
+        store._core.store(event._key, ("slices", kind), b"abc", True)
+        for load in (lambda: event.load("slices"), lambda: event.load("slices", list)):
+            with pytest.raises(fb.UsageError, match=told) as raised:
+                load()
+            assert "cannot be written" not in str(raised.value)
+        assert event.load("slices", bytes) == b"abc"
+        event.delete_product("slices")
+    with pytest.raises(fb.UsageError, match=r'"flot" is no type that is known.*did you mean float'):
+        event.store("x", 1.5, typename="flot")
+
+
+def test_arrays_with_fields_are_stored_alike_the_second_time(store: fb.DataStore) -> None:
+    """The second is stored without columns."""
+    event = event_of(store)
+    rows = np.zeros(3, [("ok", "?"), ("pt", ">f4"), ("n", "i8")])
+    rows["ok"], rows["pt"], rows["n"] = [1, 0, 1], [0.5, 1.5, np.inf], [1, -(2**63), 3]
+    stored = []
+    for value in (rows, rows, rows[::2], np.asfortranarray(rows)[:0]):
+        event.store("a_b", value)
+        stored.append(event.load("a_b", bytes))
+        assert event.load("a_b").to_list() == [dict(zip(rows.dtype.names, row)) for row in value.tolist()]  # noqa: B905
+    assert stored[0] == stored[1]
+    with pytest.raises(fb.UsageError, match="pt is float there and double here"):
+        event.store("a_b", rows.astype([("ok", "?"), ("pt", "f8"), ("n", "i8")]))

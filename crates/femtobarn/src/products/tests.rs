@@ -119,7 +119,20 @@ fn one_name_is_one_type() {
     types.forget("Track").unwrap();
     assert!(types.of("Track", "x").is_err());
     for (type_name, why) in [
-        ("std::vector<Unknown>", "described once in the store"),
+        (
+            "std::vector<Unknown>",
+            "as columns: class \"Unknown\" is described nowhere in the store",
+        ),
+        ("std::map<std::string,Unknown>", "\"Unknown\" is described"),
+        (
+            "std::deque<float>",
+            "its type \"std::deque<float>\" is no type that is known",
+        ),
+        (
+            "flot",
+            "as columns: its type \"flot\" is no type that is known",
+        ),
+        ("flot", "did you mean float?"),
         ("bytes", "load them as bytes"),
     ] {
         let error = types.of(type_name, "x").unwrap_err();

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use femtobarn_events::{DataStore, EventsError};
+use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::rows::RowType;
 use femtobarn_rntuple::write::FieldModel;
 
@@ -88,12 +89,8 @@ impl Types {
         let (mut classes, mut notes) = (Vec::new(), Vec::new());
         self.collect(type_name, &mut classes, &mut notes, 0)?;
         let model = FieldModel::from_type_name_with(column, type_name, &classes);
-        let model = model.map_err(|error| {
-            let why = format!(
-                "{error}; a class must be described once in the store (FB_DESCRIBE in C++; products of Python are)"
-            );
-            self.bad(type_name, why)
-        })?;
+        let model =
+            model.map_err(|error| self.bad(type_name, unread(type_name, &classes, error)))?;
         Ok((model, !classes.is_empty()))
     }
 
@@ -203,6 +200,25 @@ impl Types {
             type_name: type_name.into(),
             why,
         }
+    }
+}
+
+/// Why a type is none whose values are read.
+fn unread(type_name: &str, classes: &[FieldModel], error: RNTupleError) -> String {
+    let reason = match error {
+        RNTupleError::Unwritable { reason, .. } => reason,
+        other => return other.to_string(),
+    };
+    if reason.contains("did you mean") {
+        return reason;
+    }
+    let is_unknown = |name: &&&str| FieldModel::from_type_name_with("x", name, classes).is_err();
+    match class_names(type_name).iter().find(is_unknown) {
+        Some(class) => format!(
+            "class {class:?} is described nowhere in the store (FB_DESCRIBE in C++ does that, and storing a dataclass of \
+             Python)"
+        ),
+        None => reason,
     }
 }
 

@@ -256,10 +256,13 @@ fn fundamental(text: &str, depth: usize) -> Result<FieldModel, String> {
     Ok(FieldModel::number("", dtype))
 }
 
-/// What to say of a name that is none of a type; of a short one, only one that differs in a letter was meant.
+/// What to say of a name that is none of a type; of a short one, only one that is much like it was meant.
 fn unknown(text: &str, depth: usize) -> String {
     let near = nearest(text, NUMBERS.iter().copied());
-    let is_near = |near: &&String| text.len() > 4 || near.len().abs_diff(text.len()) == 0;
+    let is_near = |near: &&String| {
+        let begins_alike = near.starts_with(text.chars().next().unwrap_or_default());
+        text.len() > 4 || near.len() == text.len() || (text.len() == 4 && begins_alike)
+    };
     let hint = match near.first().filter(is_near) {
         Some(near) => format!("; did you mean {near}?"),
         None => String::new(),
