@@ -100,7 +100,9 @@ def kind_named(name: str, classes: Mapping[str, Sequence[tuple[str, str]]]) -> K
     """
     if name in classes:
         below = {one: members for one, members in classes.items() if one != name}
-        return Record(name, tuple((member, kind_named(kind, below)) for member, kind in classes[name]))
+        members = tuple((member, kind_named(kind, below)) for member, kind in classes[name])
+        is_tuple = members and all(member == f"_{n}" for n, (member, _) in enumerate(members))
+        return Other(name) if is_tuple else Record(name, members)
     if name in DTYPES:
         return Number(name, DTYPES[name])
     if name == "std::string":

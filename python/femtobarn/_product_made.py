@@ -94,10 +94,10 @@ def _is_known(form: Any) -> bool:
 def _make_other(form: Any, store: DataStore, plain: Any) -> Any:
     if plain is None and optional_of(form) is not None:
         return None
+    if isinstance(plain, tuple) and is_dataclass_type(form):
+        plain = {f"_{n}": member for n, member in enumerate(plain)}
     kind: Value | None = kind_of_plain(plain)
     if kind is None:
-        if plain == () and is_dataclass_type(form) and not hints_of(form):
-            return form()
         raise NotMadeError
     make = _maker(kind, form)
     return plain if make is None else make(store, plain)

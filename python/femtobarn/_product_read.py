@@ -129,8 +129,8 @@ def _record(kind: Record) -> Read | None:
     """Return what reads a record: numbers that follow each other at once."""
     names = [name for name, _ in kind.members]
     readers = [reader_of(member) for _, member in kind.members]
-    if not names or None in readers or names == [f"_{n}" for n in range(len(names))]:
-        return None  # the last is a tuple
+    if not names or None in readers:
+        return None
     size = size_of(kind)
     if is_plain(kind):
         return functools.partial(_read_plain, tuple(names), packing_of(kind))

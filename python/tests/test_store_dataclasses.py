@@ -352,3 +352,12 @@ def test_types_of_numpy_are_forms_where_they_are_stored(store: fb.DataStore) -> 
     for label, wrong in (("x", np.int32), ("n", np.int32), ("n", np.float32), ("flags", np.bool_)):
         with pytest.raises(fb.UsageError, match=f"product {label!r} is a .*, which is no {wrong.__name__}"):
             event.load(label, wrong)
+
+
+def test_a_class_with_the_members_of_a_tuple_is_loaded(store: fb.DataStore) -> None:
+    """Columns of it are read as tuples, and it could not be loaded."""
+    event = store.root.create_dataset("a").create_run(1)
+    pair = dataclasses.make_dataclass("Pair", [("_0", int), ("_1", float)])
+    event.store("x", [pair(1, 2.5)])
+    assert event.load("x").tolist() == [(1, 2.5)]
+    assert event.load("x", list[pair]) == [pair(1, 2.5)]  # type: ignore[valid-type]
