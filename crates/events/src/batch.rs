@@ -181,6 +181,25 @@ impl Batch {
         self.bytes.len() + self.n * ENTRY
     }
 
+    /// What it has but that of some containers: these, and their products.
+    pub(crate) fn without(&self, is_meant: impl Fn(Descriptor) -> bool) -> Self {
+        let mut rest = Self::new(self.overwrite);
+        for items in &self.items {
+            let numbers = items.numbers.iter();
+            numbers
+                .filter(|number| !is_meant(items.parent.child(**number)))
+                .for_each(|number| rest.create(items.parent, *number));
+        }
+        for group in &self.products {
+            for (event, range) in &group.entries {
+                if !is_meant(group.parent.member(*event)) {
+                    rest.store_sealed(group.parent, *event, &group.name, self.stored(range));
+                }
+            }
+        }
+        rest
+    }
+
     /// Empties it; its memory is used again.
     pub fn clear(&mut self) {
         self.items.clear();

@@ -103,7 +103,7 @@ fn above(container: Descriptor) -> impl Iterator<Item = Descriptor> {
 }
 
 /// What is in a container, in the order of keys.
-fn inside(container: Descriptor) -> std::ops::Range<Descriptor> {
+pub fn inside(container: Descriptor) -> std::ops::Range<Descriptor> {
     let from = |number| if number == ABSENT { 0 } else { number };
     let first = Descriptor {
         subrun: from(container.subrun),

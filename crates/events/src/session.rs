@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::forked::Process;
-use crate::removed::{Removal, Removed};
+use crate::removed::{Removal, Removed, inside};
 use crate::{
     Backend, Batch, DataSetEntry, DataSetPath, Descriptor, EventsError, NameCount, Parent, Popped,
     ProductName, Queues, Scan, Uuid, Visit, Wanted, Written,
@@ -57,16 +57,44 @@ impl Session {
 
     /// Fails if something is to be written to a dataset that was deleted, or a container that was, and was not made again.
     pub fn check_batch(&self, batch: &Batch) -> Result<(), EventsError> {
-        let items = batch.items().iter().map(|items| items.parent);
-        let parents = items.chain(batch.products().iter().map(|products| products.parent));
-        self.check_not_deleted(parents.map(|parent| parent.dataset))?;
+        match self.gone(batch)?.first() {
+            Some(gone) => Err(gone.error(&self.url)),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes out of a batch what is of these; fails if there was something.
+    pub fn leave_out_gone(&self, batch: &mut Batch) -> Result<(), EventsError> {
+        let gone = self.gone(batch)?;
+        let Some(first) = gone.first() else {
+            return Ok(());
+        };
+        *batch = batch.without(|container| gone.iter().any(|gone| gone.has(container)));
+        Err(first.error(&self.url))
+    }
+
+    fn gone(&self, batch: &Batch) -> Result<Vec<Gone>, EventsError> {
+        let mut gone = Vec::new();
+        let deleted = self.deleted.read().unwrap_or_else(PoisonError::into_inner);
+        if !deleted.is_empty() {
+            let items = batch.items().iter().map(|items| items.parent);
+            let parents = items.chain(batch.products().iter().map(|products| products.parent));
+            let datasets: BTreeSet<_> = parents.map(|parent| parent.dataset).collect();
+            let found = datasets.into_iter().filter_map(|uuid| {
+                let path = deleted.get(&uuid)?;
+                Some(Gone::DataSet(uuid, path.clone()))
+            });
+            gone.extend(found);
+        }
+        drop(deleted);
         for (container, removal) in self.removed.touched(batch) {
             if removal == Removal::Begun || !self.is_there(container)? {
-                return Err(removed(&self.url, container));
+                gone.push(Gone::Container(container));
+            } else {
+                self.removed.forget([container]); // others have made it again
             }
-            self.removed.forget([container]); // others have made it again
         }
-        Ok(())
+        Ok(gone)
     }
 
     fn is_there(&self, container: Descriptor) -> Result<bool, EventsError> {
@@ -141,6 +169,28 @@ pub fn gone(url: &str, path: &str) -> EventsError {
         what: format!("dataset {path:?} as it was"),
         hint: ": it was deleted after this object was made; look for it by its name, or create it, again"
             .into(),
+    }
+}
+
+/// What was deleted through a store, and to which something is to be written.
+enum Gone {
+    DataSet(Uuid, String),
+    Container(Descriptor),
+}
+
+impl Gone {
+    fn has(&self, container: Descriptor) -> bool {
+        match self {
+            Self::DataSet(uuid, _) => container.dataset == *uuid,
+            Self::Container(gone) => *gone == container || inside(*gone).contains(&container),
+        }
+    }
+
+    fn error(&self, url: &str) -> EventsError {
+        match self {
+            Self::DataSet(_, path) => gone(url, path),
+            Self::Container(container) => removed(url, *container),
+        }
     }
 }
 

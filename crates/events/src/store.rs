@@ -189,6 +189,16 @@ impl DataStore {
         Ok(written)
     }
 
+    /// Takes out of a batch what is of containers that were deleted through this store and that it does not make again: it
+    /// could not be written, and all else can.
+    ///
+    /// # Errors
+    ///
+    /// [`EventsError::NotFound`] if there was something.
+    pub(crate) fn leave_out_gone(&self, batch: &mut Batch) -> Result<(), EventsError> {
+        self.session.leave_out_gone(batch)
+    }
+
     /// Returns when what was written is as durable as the backend makes it.
     pub fn flush(&self) -> Result<(), EventsError> {
         self.session.flush()

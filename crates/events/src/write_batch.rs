@@ -137,10 +137,11 @@ impl WriteBatch {
             let full = std::mem::replace(batch, Batch::new(self.options.overwrite));
             return writers.push(full);
         }
+        let left_out = self.store.leave_out_gone(batch);
         // One that failed is kept, so that it can be written once the store can be reached again.
         self.kept.extend(self.store.write(batch)?.kept);
         batch.clear();
-        Ok(())
+        left_out
     }
 
     /// Writes all that was collected, and returns when it is as durable as the store makes it.
@@ -148,7 +149,8 @@ impl WriteBatch {
     /// # Errors
     ///
     /// The first of what could not be written since the last call. What belongs to other targets was written all the same;
-    /// what could not be written is kept, and written by the next call if that can.
+    /// what could not be written is kept, and written by the next call if that can. Only what is of containers that were
+    /// deleted is lost: all else is written, and then it is told.
     pub fn flush(&mut self) -> Result<(), EventsError> {
         self.check_process()?;
         self.write_all().and(self.store.flush())

@@ -159,7 +159,7 @@ fn write_until_ended(store: &DataStore, shared: &Shared) {
         if state.waiting.len() < n_waiting {
             shared.changed.notify_all();
         }
-        let Some(job) = next else {
+        let Some(mut job) = next else {
             if state.has_ended && state.waiting.is_empty() {
                 return;
             }
@@ -167,9 +167,11 @@ fn write_until_ended(store: &DataStore, shared: &Shared) {
             continue;
         };
         drop(state);
+        let left_out = store.leave_out_gone(&mut job.batch);
         let written = store.write(&job.batch);
         state = shared.lock();
         state.end(job, written);
+        state.error = state.error.take().or(left_out.err());
         shared.changed.notify_all();
     }
 }

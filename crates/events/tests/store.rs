@@ -513,7 +513,10 @@ fn a_store_in_a_folder_is_there_when_it_is_opened_again() {
     let reader = DataStore::new(open_dir(&path, Mode::Read).unwrap());
     let error = reader.root().create_dataset("c").unwrap_err();
     assert_eq!(error.kind(), "read-only");
-    assert_eq!(open_dir(&path, Mode::Append).unwrap_err().kind(), "read-only");
+    assert_eq!(
+        open_dir(&path, Mode::Append).unwrap_err().kind(),
+        "read-only"
+    );
 }
 
 #[test]
@@ -744,11 +747,13 @@ fn nothing_is_written_to_a_run_that_was_deleted() {
         let mut late = batch();
         late.store(event.descriptor(), &x, b"late").unwrap();
         gone(late.flush(), "run 1");
+        late.flush().unwrap();
 
         // In one batch, and in two of which that with the run is written last, as those of different servers may be.
         let mut anew = batch();
         anew.create(run.descriptor()).unwrap();
         anew.create(subrun.descriptor()).unwrap();
+        late.store(event.descriptor(), &x, b"late").unwrap();
         late.flush().unwrap();
         assert!(!run.exists().unwrap());
         drop(anew);
@@ -765,4 +770,41 @@ fn nothing_is_written_to_a_run_that_was_deleted() {
         store.backend().write(&made).unwrap();
         put(&run).unwrap();
     });
+}
+
+#[test]
+fn of_a_batch_only_what_is_of_what_was_deleted_is_lost() {
+    for threads in [0, 1] {
+        over_each(|store| {
+            fill(&store, "a", &[(1, 2, 100), (2, 2, 1)]);
+            fill(&store, "b", &[(1, 2, 1)]);
+            let [a, b] = ["a", "b"].map(|name| store.root().dataset(name).unwrap());
+            let subrun = a.get(1).unwrap().get(2).unwrap();
+            let event = |n: u64| subrun.child(2 * n).unwrap();
+            let options = BatchOptions {
+                threads,
+                ..BatchOptions::default()
+            };
+            let mut batch = WriteBatch::new(&store, options);
+            for n in 0..100 {
+                batch
+                    .store(event(n).descriptor(), &name("late"), b"x")
+                    .unwrap();
+            }
+            let other = a.child(2).unwrap().child(2).unwrap();
+            batch.create(other.child(5).unwrap().descriptor()).unwrap();
+            let in_b = b.child(1).unwrap().child(2).unwrap().descriptor();
+            batch.store(in_b, &name("late"), b"x").unwrap();
+            event(7).remove().unwrap();
+            a.get(2).unwrap().remove().unwrap();
+            store.root().delete_dataset("b").unwrap();
+
+            assert_eq!(batch.flush().unwrap_err().kind(), "not-in-store");
+            assert_eq!(batch.finish().unwrap().kept, []);
+            let there = |n: u64| event(n).load(&name("late")).unwrap().is_some();
+            assert_eq!((0..100).filter(|n| there(*n)).count(), 99);
+            assert!(!there(7));
+            assert!(!other.child(5).unwrap().exists().unwrap());
+        });
+    }
 }

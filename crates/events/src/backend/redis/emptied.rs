@@ -11,9 +11,10 @@ use std::time::Instant;
 
 use super::failure::{Passing, passing};
 use super::keys::{ID_FIELD, LAYOUT_FIELD};
-use super::nodes::{Nodes, lock};
+use super::nodes::Nodes;
 use super::settings::Address;
 use super::wire::{Connection, Trouble};
+use crate::forked::lock;
 
 /// What the refusal begins with.
 pub const EMPTIED: &str = "EMPTIED";

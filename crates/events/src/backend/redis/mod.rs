@@ -42,7 +42,7 @@ pub(crate) mod local_parts {
 }
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex};
 
 use crate::{
     ABSENT, Backend, Batch, DataSetEntry, DataSetPath, EventsError, Mode, NameCount, Parent,
@@ -62,7 +62,7 @@ pub struct RedisBackend {
     nodes: Nodes,
     is_durable: bool,
     /// How large products of a name are, so that answers have a size that suits.
-    sizes: RwLock<HashMap<ProductName, usize>>,
+    sizes: Mutex<HashMap<ProductName, usize>>,
     /// Who this is to queues.
     client: Uuid,
     /// The process that uses them, how many lanes there are, and those that nobody uses.
@@ -86,7 +86,7 @@ impl RedisBackend {
         let mut backend = Self {
             nodes: Nodes::connect(settings)?,
             is_durable: false,
-            sizes: RwLock::default(),
+            sizes: Mutex::default(),
             client,
             lanes: Mutex::default(),
         };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustls::ClientConfig;
@@ -15,6 +15,7 @@ use super::settings::{Address, Settings};
 use super::tls;
 use super::wire::{Connection, Trouble};
 use crate::EventsError;
+use crate::forked::{Locked, Process, lock};
 
 /// How long one server may take to say who has what, once others can be asked.
 const ASKED: Duration = Duration::from_secs(2);
@@ -126,7 +127,7 @@ pub struct Nodes {
 #[derive(Default)]
 struct Idle {
     /// A process that was forked must not use the connections of the one that it comes from.
-    process: u32,
+    process: Option<Process>,
     by_address: HashMap<Arc<Address>, Vec<Connection>>,
 }
 
@@ -318,9 +319,9 @@ impl Nodes {
         self.idle().by_address.remove(place);
     }
 
-    fn idle(&self) -> MutexGuard<'_, Idle> {
+    fn idle(&self) -> Locked<'_, Idle> {
         let mut idle = lock(&self.idle);
-        let process = std::process::id();
+        let process = Some(Process::this());
         if idle.process != process {
             *idle = Idle {
                 process,
@@ -329,11 +330,6 @@ impl Nodes {
         }
         idle
     }
-}
-
-/// What is locked here is whole at any time, whatever became of who had it.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@
 //! A lane is used by one thread at a time, for one push or pop after another, each with a number. A command whose answer
 //! was lost is sent again with its number, and answered as the first time: nothing is pushed twice, or taken and lost.
 
-use std::sync::PoisonError;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +14,7 @@ use super::RedisBackend;
 use super::flow::Flow;
 use super::keys::Tagged;
 use super::resp::{Orders, Reply};
+use crate::forked::lock;
 use crate::{EventsError, Popped, Queues, Uuid};
 
 /// How often an empty queue is looked at.
@@ -80,7 +80,7 @@ impl RedisBackend {
 
     /// A lane that nobody uses at the moment. A process that was forked must not use those of the one it comes from.
     fn lane(&self) -> Lane {
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lanes = lock(&self.lanes);
         let process = std::process::id();
         if lanes.0 != process {
             *lanes = (process, 0, Vec::new());
@@ -97,7 +97,7 @@ impl RedisBackend {
     }
 
     fn keep_lane(&self, lane: Lane) {
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lanes = lock(&self.lanes);
         if lanes.0 == std::process::id() {
             lanes.2.push(lane);
         }

@@ -7,6 +7,7 @@ use super::flow::Flow;
 use super::keys::number;
 use super::resp::{Orders, Reply};
 use super::write::MOST_FIELDS;
+use crate::forked::lock;
 use crate::{EventsError, Parent, ProductName, Scan, Visit, Wanted};
 
 /// How many bytes one answer should have.
@@ -118,8 +119,7 @@ impl RedisBackend {
 
     /// How large products of a name are, as far as was seen.
     fn size_of(&self, name: &ProductName) -> Option<usize> {
-        let sizes = self.sizes.read().ok()?;
-        sizes.get(name).copied()
+        lock(&self.sizes).get(name).copied()
     }
 
     fn note_size(&self, name: &ProductName, size: usize) {
@@ -129,13 +129,12 @@ impl RedisBackend {
         {
             return;
         }
-        if let Ok(mut sizes) = self.sizes.write() {
-            // Names come from users: there are few of them, unless something is odd.
-            if sizes.len() > 10_000 {
-                sizes.clear();
-            }
-            sizes.insert(name.clone(), size);
+        let mut sizes = lock(&self.sizes);
+        // Names come from users: there are few of them, unless something is odd.
+        if sizes.len() > 10_000 {
+            sizes.clear();
         }
+        sizes.insert(name.clone(), size);
     }
 
     pub(super) fn scan(&self, scans: &[Scan]) -> Result<Vec<Vec<u64>>, EventsError> {
