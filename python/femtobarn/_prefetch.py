@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 import os
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
+from femtobarn._compat import known_options
 from femtobarn._containers import Event, _Holder, at_least
 from femtobarn._libraries import plain_output
 from femtobarn._product_names import check_columns, check_first, named, resolved
@@ -39,6 +41,7 @@ class PrefetchedEvent(Event):
         url, mode, settings = self._store._as_read()
         return _event, (url, mode, tuple(settings.items()), self._key, self._path)
 
+    @known_options()
     def load(
         self,
         label: str | tuple[str, Any],
@@ -80,6 +83,7 @@ class PrefetchedEvent(Event):
             return (matching[0], None) if matching else None
         return None  # it may have one that has the type of the form
 
+    @known_options()
     def store(
         self,
         label: str,
@@ -150,8 +154,12 @@ class EventBatch:
         names = "".join(f" {label!r}" for label, _ in self._names)
         return f"<EventBatch of {len(self)} events{f' with{names}' if names else ''}>"
 
-    def __getitem__(self, at: int) -> PrefetchedEvent:
-        n = len(self)
+    def __getitem__(self, at: SupportsIndex) -> PrefetchedEvent:
+        if isinstance(at, str):
+            raise UsageError(
+                f"events are had by their place in the batch; a product of all of them is arrays()[{at!r}]"
+            )
+        n, at = len(self), operator.index(at)
         if not -n <= at < n:
             raise IndexError(f"there are {n} events")
         return PrefetchedEvent(self, at % n)

@@ -60,6 +60,10 @@ def maker_for(kind: Kind, form: Any) -> Make | None:
 
 def _maker(kind: Kind, form: Any) -> Make | None:
     """Return what makes it of plain values; None if they are what is wanted."""
+    if form in (complex, np.ndarray) or (
+        isinstance(form, type) and issubclass(form, np.generic) and not _is_known(form)
+    ):
+        raise NotMadeError
     if not _is_known(form):
         return None
     if isinstance(kind, Other):

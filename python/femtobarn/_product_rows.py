@@ -212,7 +212,15 @@ def _is_none(value: Any, kind: Any, where: str) -> UsageError:
 
 def _items(value: Any, kind: Any, where: str) -> Any:
     """Return the items of what is to be a list."""
-    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1):
+    if isinstance(value, list | tuple):
+        return value
+    # of an array of objects or one with a mask, each item may be anything, or none
+    if (
+        isinstance(value, np.ndarray)
+        and not isinstance(value, np.ma.MaskedArray)
+        and value.ndim == 1
+        and value.dtype != object
+    ):
         return value
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise _is_none(value, kind, where)

@@ -452,7 +452,8 @@ def defaults_of(kind: type) -> frozenset[str]:
     )
 
 
-_PLAIN = (bool, int, float, str, type(None))
+_SETATTR: Any = object.__setattr__
+_PLAIN = (bool, int, float, str, bytes, type(None), np.generic)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -479,22 +480,57 @@ def maker_of(kind: type) -> Callable[[dict[str, Any]], Any]:
     if not wanted <= given <= {one.name for one in parameters}:
         return functools.partial(_made_without_init, kind)
     own = vars(kind).get("__dataclass_params__")  # none if its constructor may be another than its base's
-    if own is not None and own.init and len(given) == len(fields) and not hasattr(kind, "__post_init__"):
+    is_plain = own is not None and own.init and len(given) == len(fields) and not hasattr(kind, "__post_init__")
+    sets_plainly = own is not None and (own.frozen or getattr(kind, "__setattr__", None) is _SETATTR)
+    if is_plain and sets_plainly and _is_generated(getattr(kind, "__init__", None)):
         return lambda members: kind(**members)
 
     def make(members: dict[str, Any]) -> Any:
-        made = kind(**{name: value for name, value in members.items() if name in given})
+        made = kind(**{name: _copied(value) for name, value in members.items() if name in given})
         for name, value in members.items():
-            if name not in given or _is_changed(getattr(made, name), value):
+            if name not in given or not _is_same(getattr(made, name, dataclasses.MISSING), value):
                 object.__setattr__(made, name, value)  # also of one that is frozen
         return made
 
     return make
 
 
-def _is_changed(now: Any, stored: Any) -> bool:
-    """Whether a number or text is another one; that a list has become an array is no change."""
-    return isinstance(now, _PLAIN) and isinstance(stored, _PLAIN) and now != stored
+def _is_generated(init: Any) -> bool:
+    """Whether `dataclass` has made a constructor, which takes members as they are."""
+    code = getattr(init, "__code__", None)
+    return code is not None and code.co_qualname.startswith("__create_fn__.")
+
+
+def _copied(value: Any) -> Any:
+    """Return a value of which a constructor may change what it likes."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(_copied, value))
+    if isinstance(value, dict):
+        return {name: _copied(one) for name, one in value.items()}
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    copied: Any = object.__new__(type(value))
+    for field in dataclasses.fields(value):
+        if hasattr(value, field.name):
+            object.__setattr__(copied, field.name, _copied(getattr(value, field.name)))
+    return copied
+
+
+def _is_same(now: Any, stored: Any) -> bool:
+    """Whether a constructor has left the content as it was; that a list has become an array is no change."""
+    if isinstance(stored, list | tuple):
+        is_many = isinstance(now, list | tuple | np.ndarray)
+        return is_many and len(now) == len(stored) and all(map(_is_same, now, stored))
+    if dataclasses.is_dataclass(stored) and not isinstance(stored, type):
+        if type(now) is not type(stored):
+            return False
+        names = [field.name for field in dataclasses.fields(stored)]
+        none = dataclasses.MISSING
+        return all(_is_same(getattr(now, name, none), getattr(stored, name, none)) for name in names)
+    if now is stored:
+        return True
+    both_plain = isinstance(now, _PLAIN) and isinstance(stored, _PLAIN)
+    return both_plain and bool(now == stored or (now != now and stored != stored))  # NaN is not equal to itself
 
 
 def _made_without_init(kind: type, members: dict[str, Any]) -> Any:

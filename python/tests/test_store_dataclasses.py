@@ -361,3 +361,61 @@ def test_a_class_with_the_members_of_a_tuple_is_loaded(store: fb.DataStore) -> N
     event.store("x", [pair(1, 2.5)])
     assert event.load("x").tolist() == [(1, 2.5)]
     assert event.load("x", list[pair]) == [pair(1, 2.5)]  # type: ignore[valid-type]
+
+
+@dataclasses.dataclass
+class Doubling:
+    """Its constructor changes what it is given, in each way."""
+
+    number: float
+    items: list[float]
+    appended: list[float]
+    inner: Plain
+    other: Plain
+
+    def __post_init__(self) -> None:
+        self.number = np.float32(self.number * 2)  # type: ignore[assignment]
+        self.items = [2 * item for item in self.items]
+        self.appended.append(99.0)
+        self.inner = Plain(self.inner.x * 2)
+        self.other.x *= 2
+
+
+@dataclasses.dataclass
+class Constructed:
+    """Its constructor is its own, and not that which `dataclass` would have made."""
+
+    x: float
+
+    def __init__(self, x: float) -> None:
+        self.x = 2 * x
+
+
+@dataclasses.dataclass
+class Setting:
+    """It changes what is set."""
+
+    x: float
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, 2 * value)
+
+
+def test_what_constructors_change_is_not_changed_again(store: fb.DataStore) -> None:
+    event = store.root.create_dataset("a").create_run(1).create_subrun(1).create_event(1)
+    values = [Doubling(1.0, [1.0], [1.0], Plain(1.0), Plain(1.0)), Constructed(1.0), Setting(1.0)]
+    for n, value in enumerate(values):
+        event.store(f"one{n}", value)
+        event.store(f"many{n}", [value])
+        for _ in range(2):
+            assert event.load(f"one{n}", type(value)) == value
+            assert event.load(f"many{n}", list[type(value)]) == [value]  # type: ignore[misc]
+
+
+def test_what_masks_hide_is_missing(store: fb.DataStore) -> None:
+    event = store.root.create_dataset("a").create_run(1).create_subrun(1).create_event(1)
+    masked = np.ma.array([1.0, 2.0], mask=[False, True])  # type: ignore[no-untyped-call]
+    with pytest.raises(fb.UsageError, match="None is no float"):
+        event.store("x", Inherited(1.0, hits=masked))
+    event.store("x", Inherited(1.0, hits=np.array([1, 2], object)))  # type: ignore[arg-type]
+    assert event.load("x", Inherited).hits == [1.0, 2.0]
