@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     import numpy as np
 
 __all__ = [
+    "MOST_EXACT",
     "Array",
     "Kind",
     "List",
     "Number",
+    "OddError",
     "Optional",
     "Other",
     "Record",
@@ -27,6 +29,13 @@ __all__ = [
     "kind_of_plain",
     "size_of",
 ]
+
+
+MOST_EXACT = 2**53  # up to which a double holds all integers
+
+
+class OddError(ValueError):
+    """A value is not plainly of its type, or what is stored is not what is expected."""
 
 
 class Number(NamedTuple):

@@ -9,17 +9,13 @@ from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from femtobarn._product_kinds import Array, Kind, List, Number, Optional, Record, Text, code_of, size_of
+from femtobarn._product_kinds import Array, Kind, List, Number, OddError, Optional, Record, Text, code_of, size_of
 
 __all__ = ["NOTHING", "Read", "is_plain", "multiples", "packing_of", "plain_of", "reader_of"]
 
 NOTHING: Any = object()  # no value: it is read as columns are, which says what is wrong with it
 Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 _LENGTH = struct.Struct("<Q")
-
-
-class _OddError(ValueError):
-    """What is stored is not what is expected."""
 
 
 def plain_of(read: Read | None, stored: bytes) -> Any:
@@ -93,13 +89,13 @@ def _read_text(stored: bytes, at: int) -> tuple[str, int]:
     (n,) = _LENGTH.unpack_from(stored, at)
     end = at + 8 + n
     if end > len(stored):
-        raise _OddError
+        raise OddError
     return stored[at + 8 : end].decode(), end
 
 
 def _read_optional(item: Read, stored: bytes, at: int) -> tuple[Any, int]:
     if stored[at] > 1:
-        raise _OddError
+        raise OddError
     return item(stored, at + 1) if stored[at] else (None, at + 1)
 
 
@@ -107,7 +103,7 @@ def _read_numbers(dtype: np.dtype[Any], stored: bytes, at: int) -> tuple[list[An
     (n,) = _LENGTH.unpack_from(stored, at)
     end = at + 8 + n * dtype.itemsize
     if end > len(stored):
-        raise _OddError
+        raise OddError
     if dtype.kind == "b":
         return [byte != 0 for byte in stored[at + 8 : end]], end
     return np.frombuffer(stored[at + 8 : end], dtype).tolist() if n else [], end
@@ -158,7 +154,7 @@ def _read_rows(
     (n,) = _LENGTH.unpack_from(stored, at)
     end = at + 8 + n * packing.size
     if end > len(stored):
-        raise _OddError
+        raise OddError
     rows = packing.iter_unpack(stored[at + 8 : end])
     return [dict(zip(names, row, strict=True)) for row in rows], end
 

@@ -16,7 +16,7 @@ import numpy as np
 from femtobarn._core import CLASSES_KNOWN_FOR
 from femtobarn._libraries import optional
 from femtobarn._product_forms import As
-from femtobarn._product_kinds import Kind, List, Number, Record, code_of
+from femtobarn._product_kinds import MOST_EXACT, Kind, List, Number, Record, code_of
 from femtobarn._product_read import is_plain
 from femtobarn._product_types import (
     BYTES,
@@ -56,7 +56,6 @@ __all__ = [
     "table_bytes",
 ]
 
-_MOST_EXACT = 2**53  # up to which a double holds all integers
 _CLASS = re.compile(r"(?!std::)[A-Za-z_]\w*(::[A-Za-z_]\w*)*(<[\w:<>, ]+>)?", re.ASCII)
 
 # What each store has been seen to note of classes, and until when nobody gives these other members
@@ -260,7 +259,7 @@ def _numbers(values: Sequence[Any], dtype: np.dtype[Any], kind: Any, where: str)
         if low >= 0 and high < 2**64:
             return np.array(integers, np.uint64)
         raise UsageError(f"{where}: {high if high >= 2**63 else low} is no number of 64 bits that {dtype} holds")
-    wide = [v for v in values if isinstance(v, int | np.integer) and not -_MOST_EXACT <= v <= _MOST_EXACT]
+    wide = [v for v in values if isinstance(v, int | np.integer) and not -MOST_EXACT <= v <= MOST_EXACT]
     if wide:
         raise UsageError(f"{where}: among reals, no real holds the integer {wide[0]}")
     return np.array([float(value) for value in values])

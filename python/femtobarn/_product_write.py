@@ -14,7 +14,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from femtobarn._product_kinds import Kind, List, Number, Optional, Record, Text, code_of, kind_named, size_of
+from femtobarn._product_kinds import (
+    MOST_EXACT,
+    Kind,
+    List,
+    Number,
+    OddError,
+    Optional,
+    Record,
+    Text,
+    code_of,
+    kind_named,
+    size_of,
+)
 from femtobarn._product_read import is_plain, multiples, packing_of
 from femtobarn._product_types import (
     dtype_of,
@@ -34,13 +46,8 @@ if TYPE_CHECKING:
 __all__ = ["are_numbers", "stored_bytes"]
 
 _Write: TypeAlias = Callable[["DataStore", Any], bytes]
-_MOST_EXACT = 2**53  # up to which a double holds all integers
 _INTEGERS = frozenset({int, *(np.dtype(f"{sign}{size}").type for sign in "iu" for size in (1, 2, 4, 8))})
 _REALS = {"float32": frozenset({float, np.float32}), "float64": frozenset({float, np.float64, np.float32})}
-
-
-class _OddError(ValueError):
-    """A value is not plainly of its type."""
 
 
 def stored_bytes(store: DataStore, kind: Any, value: Any) -> bytes | None:
@@ -131,12 +138,12 @@ def are_numbers(dtype: str, values: Sequence[Any]) -> bool:
     if kinds <= _REALS[dtype]:
         return True
     is_exact = dtype == "float64" and kinds <= {float, int}
-    return is_exact and all(type(one) is float or -_MOST_EXACT <= one <= _MOST_EXACT for one in values)
+    return is_exact and all(type(one) is float or -MOST_EXACT <= one <= MOST_EXACT for one in values)
 
 
 def _write_number(dtype: str, packing: struct.Struct, _: DataStore, value: Any) -> bytes:
     if not are_numbers(dtype, (value,)):
-        raise _OddError
+        raise OddError
     return packing.pack(value)
 
 
@@ -144,29 +151,29 @@ def _write_numbers(dtype: np.dtype[Any], _: DataStore, values: Any) -> bytes:
     if type(values) is np.ndarray and values.ndim == 1 and values.dtype == dtype:
         return len(values).to_bytes(8, "little") + values.astype(dtype.newbyteorder("<")).tobytes()
     if not isinstance(values, list | tuple) or not are_numbers(dtype.name, values):
-        raise _OddError
+        raise OddError
     return len(values).to_bytes(8, "little") + struct.pack(f"<{len(values)}{code_of(dtype)}", *values)
 
 
 def _write_text(_: DataStore, value: Any) -> bytes:
     if type(value) is not str:
-        raise _OddError
+        raise OddError
     text = value.encode()
     return len(text).to_bytes(8, "little") + text
 
 
 def _write_bytes(_: DataStore, value: Any) -> bytes:
     if type(value) is not bytes:
-        raise _OddError
+        raise OddError
     return len(value).to_bytes(8, "little") + value
 
 
 def _write_ptr(store: DataStore, value: Any) -> bytes:
     if type(value) is not Ptr:
-        raise _OddError
+        raise OddError
     stored = bytes_of(store, value)
     if stored is None:
-        raise _OddError
+        raise OddError
     return stored
 
 
@@ -176,7 +183,7 @@ def _write_optional(write: _Write, store: DataStore, value: Any) -> bytes:
 
 def _write_list(write: _Write, store: DataStore, values: Any) -> bytes:
     if not isinstance(values, list | tuple):
-        raise _OddError
+        raise OddError
     return len(values).to_bytes(8, "little") + b"".join([write(store, value) for value in values])
 
 
@@ -193,10 +200,10 @@ def _plain(kind: Record, form: type) -> _Rows:
         if not values:
             return b""
         if set(map(type, values)) != {form}:
-            raise _OddError
+            raise OddError
         rows = list(map(members, values))
         if not all(map(are_numbers, dtypes, zip(*rows, strict=True))):
-            raise _OddError
+            raise OddError
         return b"".join(starmap(packing.pack, rows))
 
     return write
@@ -204,7 +211,7 @@ def _plain(kind: Record, form: type) -> _Rows:
 
 def _write_rows(write: _Rows, _: DataStore, values: Any) -> bytes:
     if not isinstance(values, list | tuple):
-        raise _OddError
+        raise OddError
     return len(values).to_bytes(8, "little") + write(values)
 
 
@@ -223,7 +230,7 @@ def _record(kind: Record, form: type) -> _Write | None:
 
     def write_all(store: DataStore, value: Any) -> bytes:
         if type(value) is not form:
-            raise _OddError
+            raise OddError
         written = bytearray()
         for name, writer, multiple in steps:
             written += bytes(-len(written) % multiple)

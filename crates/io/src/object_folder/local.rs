@@ -58,9 +58,15 @@ impl LocalFolder {
             url: path.display().to_string(),
             source,
         })?;
-        let sink = LocalSink::create_new(&path)?;
-        sink.write_at(0, bytes)?;
-        sink.commit()
+        let made = LocalSink::create_new(&path).and_then(|sink| {
+            sink.write_at(0, bytes)?;
+            sink.commit()
+        });
+        made.map_err(|error| match error {
+            // It has its name and is complete, and whoever has made it is about to unlock it.
+            IoError::Busy { url } => IoError::Exists { url },
+            error => error,
+        })
     }
 
     pub fn get_small(&self, name: &str) -> Result<Vec<u8>, IoError> {

@@ -3,7 +3,10 @@
 //!
 //! Each connection is looked at before it is first used. Who has the store's number (`{store}h`) must still have it. Other
 //! servers of a cluster must not be empty after another start, if they had keys before. What is deleted while connections
-//! stay (`FLUSHALL`) is not noticed.
+//! stay (`FLUSHALL`) is noticed by `flush`, on the server that has the number.
+//!
+//! A server that keeps no log comes back with its last snapshot: `flush` fails if that was after something was written that
+//! had not been flushed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -45,8 +48,25 @@ impl Known {
     /// Notes that a server has keys.
     pub fn note_written(&self, place: &Address) {
         if let Some(start) = lock(&self.starts).get_mut(place) {
-            start.has_keys = true;
+            (start.has_keys, start.is_unflushed) = (true, true);
         }
+    }
+
+    /// What the store must have noted, where that is known.
+    pub fn mark(&self) -> Option<&Mark> {
+        self.mark.get()
+    }
+
+    /// Notes that all is flushed; gives a server that may have lost what was not, as it was started anew since.
+    pub fn note_flushed(&self) -> Option<Arc<Address>> {
+        let mut lost = None;
+        for (place, start) in lock(&self.starts).iter_mut() {
+            if start.has_lost {
+                lost = Some(place.clone());
+            }
+            (start.is_unflushed, start.has_lost) = (false, false);
+        }
+        lost
     }
 }
 
@@ -57,6 +77,11 @@ struct Start {
     has_keys: bool,
     is_master: bool,
     is_loading: bool,
+    has_log: bool,
+    /// Whether something was written there that was not flushed.
+    is_unflushed: bool,
+    /// Whether it was started anew after that, without a log.
+    has_lost: bool,
 }
 
 impl Start {
@@ -68,6 +93,9 @@ impl Start {
             has_keys: value("db0:keys=").is_some(),
             is_master: value("role:").map(str::trim) == Some("master"),
             is_loading: value("loading:").map(str::trim) == Some("1"),
+            has_log: value("aof_enabled:").map(str::trim) == Some("1"),
+            is_unflushed: false,
+            has_lost: false,
         })
     }
 }
@@ -123,7 +151,11 @@ impl Nodes {
                      store again)"
                         .into(),
                 ));
+            } else {
+                now.has_lost = before.is_unflushed && !before.has_log;
             }
+            now.is_unflushed = before.is_unflushed;
+            now.has_lost |= before.has_lost;
         }
         starts.insert(place.clone(), now);
         Ok(())
@@ -131,7 +163,8 @@ impl Nodes {
 }
 
 impl Mark {
-    fn check(&self, fields: Vec<Option<Vec<u8>>>) -> Result<(), Trouble> {
+    /// Fails if a server that has this key has other values of its fields.
+    pub fn check(&self, fields: Vec<Option<Vec<u8>>>) -> Result<(), Trouble> {
         let mut fields = fields.into_iter().map(Option::unwrap_or_default);
         let (layout, id) = (fields.next(), fields.next());
         let has_id = |own| id.as_ref() == Some(own);
@@ -154,12 +187,15 @@ mod tests {
 
     #[test]
     fn a_server_says_which_start_it_was_and_whether_it_has_keys() {
-        let info = "# Server\r\nrun_id:ab1\r\nloading:0\r\nrole:master\r\n# Keyspace\r\ndb0:keys=1,expires=0\r\n";
+        let info = "# Server\r\nrun_id:ab1\r\nloading:0\r\naof_enabled:1\r\nrole:master\r\n# Keyspace\r\ndb0:keys=1,expires=0\r\n";
         let start = Start {
             run_id: "ab1".into(),
             has_keys: true,
             is_master: true,
             is_loading: false,
+            has_log: true,
+            is_unflushed: false,
+            has_lost: false,
         };
         assert_eq!(Start::of(info), Some(start));
         let empty = Start::of("run_id:ab1\r\nloading:1\r\nrole:slave\r\n").unwrap();

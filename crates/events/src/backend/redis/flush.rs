@@ -4,9 +4,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::RedisBackend;
-use super::failure::Refusal;
+use super::failure::{Refusal, refused};
 use super::flow::Flow;
+use super::keys::{ID_FIELD, LAYOUT_FIELD, Tagged};
+use super::lane::words;
 use super::resp::Orders;
+use super::settings::Address;
 use crate::EventsError;
 
 const DOING: &str = "flush";
@@ -104,14 +107,50 @@ impl RedisBackend {
     /// its disk where the server can be asked for that, else given to its system.
     ///
     /// Each server is asked something, also if nothing is to be waited for: one that was restarted without its data is
-    /// noticed when it is connected to anew.
+    /// noticed when it is connected to anew. And the one that has the store's number is asked for it.
     pub(super) fn make_durable(&self) -> Result<(), EventsError> {
         let slots = self.slots();
+        self.check_mark()?;
         match self.is_durable {
             true => self.wait_for_all_logs(&slots)?,
             false => self.ping(&mut Flow::new(&self.nodes), &slots)?,
         }
-        self.wait_for_replicas(&slots)
+        self.wait_for_replicas(&slots)?;
+        self.nodes
+            .known
+            .note_flushed()
+            .map_or(Ok(()), |node| Err(self.restarted(&node)))
+    }
+
+    fn check_mark(&self) -> Result<(), EventsError> {
+        let key = Tagged::store(&self.nodes.settings.prefix);
+        let Some(mark) = self.nodes.known.mark() else {
+            return Ok(());
+        };
+        let mut orders = Orders::default();
+        orders.command(key.slot, &[b"HMGET", &mark.key, LAYOUT_FIELD, ID_FIELD]);
+        Flow::new(&self.nodes).run(DOING, &orders, false, &mut |_, reply| {
+            let fields = reply.elements().into_iter().flatten();
+            let fields = fields.map(|field| field.bytes().map(<[u8]>::to_vec));
+            mark.check(fields.collect()).map_err(|trouble| {
+                let (topology, url) = (self.nodes.topology(), &self.nodes.settings.url);
+                match topology.master(key.slot) {
+                    Some(node) => refused(url, node, DOING, &words(trouble)),
+                    None => EventsError::engine(url, DOING, words(trouble)),
+                }
+            })
+        })
+    }
+
+    fn restarted(&self, node: &Address) -> EventsError {
+        EventsError::Refused {
+            url: self.nodes.settings.url.clone(),
+            node: node.to_string(),
+            doing: DOING.into(),
+            said: "it was started anew after something was written to it, and keeps no log".into(),
+            advice: "what was written since its last snapshot is gone: write it again, and have it keep a log (appendonly)",
+            refusal: Refusal::Emptied,
+        }
     }
 
     fn ping(&self, flow: &mut Flow<'_>, slots: &[u16]) -> Result<(), EventsError> {

@@ -57,17 +57,36 @@ fn a_redis_that_was_restarted_without_its_data_is_not_written() {
 /// Without a log flushing asked no server anything, and said that all was well when what had been written was gone.
 #[test]
 fn flushing_asks_servers_without_a_log_whether_they_have_their_data() {
-    let Some(mut servers) = start("redis") else {
+    let Some(mut servers) = start("redis-no-log") else {
         return;
     };
-    tell(servers.port, &["CONFIG", "SET", "appendonly", "no"]);
     let store = RedisBackend::connect(&url(servers.port)).unwrap();
     assert!(!store.is_durable());
+    let other = RedisBackend::connect(&url(servers.port)).unwrap();
+    let restart = |servers: &mut Servers| {
+        servers.kill_one(0);
+        servers.start_one(0);
+    };
     store.write(&batch(0..10, b"x")).unwrap();
     store.flush().unwrap();
-    restart_empty(&mut servers, &[0]);
+    tell(servers.port, &["SAVE"]);
+    // What is in the snapshot is there; what was written then is not, and who wrote it is told once.
+    restart(&mut servers);
+    store.flush().unwrap();
+    store.write(&batch(10..20, b"x")).unwrap();
+    restart(&mut servers);
     let error = store.flush().unwrap_err();
     assert_eq!(error.kind(), "store-emptied", "{error}");
+    assert!(error.to_string().contains("last snapshot"), "{error}");
+    assert!(load(&store, 5).unwrap().is_some() && load(&store, 15).unwrap().is_none());
+    store.flush().unwrap();
+    other.flush().unwrap();
+    // While connections stay.
+    tell(servers.port, &["FLUSHALL"]);
+    assert_eq!(store.flush().unwrap_err().kind(), "store-emptied");
+    std::fs::remove_file(servers.data[0].join("dump.rdb")).unwrap();
+    restart(&mut servers);
+    assert_eq!(store.flush().unwrap_err().kind(), "store-emptied");
 }
 
 /// Stores that were made before numbers were drawn get one, and are known without one to those who only read.
