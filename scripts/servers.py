@@ -642,7 +642,6 @@ KINDS: dict[str, Callable[[], Running]] = {
     "redis": lambda: _redis("Redis"),
     "redis-no-log": lambda: _redis("Redis", False, False),
     "redis-tls": lambda: _redis("Redis", True),
-    "redis-no-log": lambda: _redis("Redis", False, False),
     "redis-cluster": lambda: _redis("RedisCluster"),
     "redis-cluster-tls": lambda: _redis("RedisCluster", True),
     "redis-cluster-net": lambda: _redis("RedisClusterNet"),
