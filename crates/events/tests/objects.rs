@@ -747,6 +747,45 @@ fn objects_may_be_in_a_bucket() {
     assert_eq!(store.sweep(Duration::ZERO).unwrap(), Default::default());
 }
 
+/// Of Google there is no server here that takes uploads in the way that is used.
+#[test]
+fn objects_may_be_in_a_container_of_azure() {
+    if !can_store("azurite-blob") {
+        return;
+    }
+    let server = Servers::start("azurite");
+    let settings = [
+        ("endpoint", server.endpoint.as_str()),
+        ("access_key_id", &server.keys.0),
+        ("secret_access_key", &server.keys.1),
+    ];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let open = |base: Option<&str>| {
+        let options = ObjectOptions {
+            base: base.map(str::to_owned),
+            over: None,
+            settings: settings.clone().into(),
+        };
+        DataStore::connect("memory:azure", options)
+    };
+    let store = open(Some("az://private/large")).unwrap();
+    let run = run(&store);
+    let large = content((9 << 20) + 1);
+    for label in ["x", "y"] {
+        run.store(&name(label), &large, Overwrite::Keep).unwrap();
+    }
+    let again = open(None).unwrap();
+    let found = Item::new(again.clone(), run.descriptor());
+    assert!(found.load(&name("x")).unwrap().unwrap() == large);
+    let error = open(Some("az://private/elsewhere")).unwrap_err();
+    assert!(error.to_string().contains("large"), "{error}");
+    found.remove_products(Some(&name("x"))).unwrap();
+    let swept = again.sweep(Duration::ZERO).unwrap();
+    assert_eq!((swept.n_used, swept.n_deleted), (1, 0));
+    run.remove().unwrap();
+    assert_eq!(again.sweep(Duration::ZERO).unwrap(), Default::default());
+}
+
 /// The keys of a bucket that begin with a folder: `MinIO` has a folder for each.
 fn objects_of(server: &Servers, prefix: &str) -> Vec<String> {
     let bucket = server.data[0].join("private");
