@@ -189,3 +189,17 @@ def test_what_events_hold_is_counted(store: fb.DataStore, event: fb.Event) -> No
     assert counted(dataset[2][7]) == {("n", "std::int64_t"): n}
     assert asyncio.run(aio.Run(dataset[2]).event_products()) == {fb.Product("n", "std::int64_t"): 2 * n}
     assert counted(store.create_dataset("empty")) == {}
+
+
+def test_records_without_a_name_are_stored_under_any_label(store: fb.DataStore) -> None:
+    dataset = store.root.create_dataset("a")
+    labels = ["f.0", "g/0", "h 1", "0x", "é", "a::b"]
+    rows = ak.Array([[{"a": 1.5, "b c": {"d": "x"}}], []])
+    for label in labels:
+        with store.write_batch() as batch:
+            batch.store_arrays(dataset, {label: rows}, run=1, subrun=1, event=[1, 2])
+            batch.store_arrays(dataset, {f"{label}-one": ak.Array([{"a": 1}])}, run=1, subrun=1, event=[1])
+        assert dataset.arrays(label).tolist() == rows.tolist()
+        assert dataset[1][1][1].load(f"{label}-one").tolist() == {"a": 1}
+        dataset[1][1][1].store(f"{label} own", rows[0])
+        assert dataset[1][1][1].load(f"{label} own").tolist() == rows[0].tolist()

@@ -16,11 +16,20 @@ pub struct Described {
     pub classes: Vec<ClassNote>,
 }
 
-/// Describes the values of a field. Records that have no name get `class`, those within them `class::member`.
+/// Describes the values of a field. Records that have no name get `class`, those within them `class::member`, with `_` for
+/// what no name in C++ has.
 pub fn describe(model: &FieldModel, class: &str) -> Described {
     let mut classes = Vec::new();
-    let type_name = name_of(model, class, &mut classes);
+    let parts: Vec<_> = class.split("::").map(identifier).collect();
+    let type_name = name_of(model, &parts.join("::"), &mut classes);
     Described { type_name, classes }
+}
+
+fn identifier(name: &str) -> String {
+    let plain = |c: char| if c.is_alphanumeric() { c } else { '_' };
+    let is_number = name.starts_with(|c: char| c.is_ascii_digit());
+    let first = is_number.then_some('_');
+    first.into_iter().chain(name.chars().map(plain)).collect()
 }
 
 /// Describes the values of a field of an ntuple, as reading gives them. Records that have no name get the field's.
@@ -52,9 +61,7 @@ pub fn described(descriptor: &Descriptor, field: FieldId) -> Result<Described, S
         return Err(why.into());
     }
     RowType::new(model.clone()).map_err(|error| error.to_string())?;
-    let plain = |c: char| if c.is_alphanumeric() { c } else { '_' };
-    let class: String = name.chars().map(plain).collect();
-    Ok(describe(&model, &class))
+    Ok(describe(&model, &identifier(name)))
 }
 
 /// The type of an object in it that only streamers read.
@@ -135,7 +142,7 @@ fn record(
         name => name,
     };
     let member = |member: &FieldModel| {
-        let within = format!("{name}::{}", member.name);
+        let within = format!("{name}::{}", identifier(&member.name));
         Member {
             name: member.name.clone(),
             type_name: name_of(member, &within, classes),
