@@ -63,14 +63,14 @@ impl Session {
         }
     }
 
-    /// Takes out of a batch what is of these; fails if there was something.
-    pub fn leave_out_gone(&self, batch: &mut Batch) -> Result<(), EventsError> {
+    /// Takes out of a batch what is of these; gives the error if there was something.
+    pub fn leave_out_gone(&self, batch: &mut Batch) -> Result<Option<EventsError>, EventsError> {
         let gone = self.gone(batch)?;
         let Some(first) = gone.first() else {
-            return Ok(());
+            return Ok(None);
         };
         *batch = batch.without(|container| gone.iter().any(|gone| gone.has(container)));
-        Err(first.error(&self.url))
+        Ok(Some(first.error(&self.url)))
     }
 
     fn gone(&self, batch: &Batch) -> Result<Vec<Gone>, EventsError> {

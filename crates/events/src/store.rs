@@ -181,22 +181,30 @@ impl DataStore {
     /// run, subrun or event that was and that this batch does not make again.
     pub fn write(&self, batch: &Batch) -> Result<Written, EventsError> {
         self.session.check_batch(batch)?;
+        self.put(batch)
+    }
+
+    /// Writes what was put together but what is of containers that were deleted through this store and that it does not make
+    /// again, which is taken out: that could not be written, and all else can. Gives the error that there was something, too.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Backend::write`].
+    pub(crate) fn write_rest(
+        &self,
+        batch: &mut Batch,
+    ) -> Result<(Written, Option<EventsError>), EventsError> {
+        let gone = self.session.leave_out_gone(batch)?;
+        Ok((self.put(batch)?, gone))
+    }
+
+    fn put(&self, batch: &Batch) -> Result<Written, EventsError> {
         let written = match self.beside.beside.get() {
             Some(beside) => beside.write(self.backend(), batch),
             None => self.session.write(batch),
         }?;
         self.session.removed.forget(batch.containers());
         Ok(written)
-    }
-
-    /// Takes out of a batch what is of containers that were deleted through this store and that it does not make again: it
-    /// could not be written, and all else can.
-    ///
-    /// # Errors
-    ///
-    /// [`EventsError::NotFound`] if there was something.
-    pub(crate) fn leave_out_gone(&self, batch: &mut Batch) -> Result<(), EventsError> {
-        self.session.leave_out_gone(batch)
     }
 
     /// Returns when what was written is as durable as the backend makes it.

@@ -137,11 +137,11 @@ impl WriteBatch {
             let full = std::mem::replace(batch, Batch::new(self.options.overwrite));
             return writers.push(full);
         }
-        let left_out = self.store.leave_out_gone(batch);
         // One that failed is kept, so that it can be written once the store can be reached again.
-        self.kept.extend(self.store.write(batch)?.kept);
+        let (written, gone) = self.store.write_rest(batch)?;
+        self.kept.extend(written.kept);
         batch.clear();
-        left_out
+        gone.map_or(Ok(()), Err)
     }
 
     /// Writes all that was collected, and returns when it is as durable as the store makes it.

@@ -132,16 +132,20 @@ impl State {
         None
     }
 
-    fn end(&mut self, job: Job, written: Result<Written, EventsError>) {
+    fn end(&mut self, job: Job, written: Result<(Written, Option<EventsError>), EventsError>) {
         self.writing
             .retain(|other| !Arc::ptr_eq(other, &job.footprint));
-        match written {
-            Ok(written) => self.written.kept.extend(written.kept),
+        let error = match written {
+            Ok((written, gone)) => {
+                self.written.kept.extend(written.kept);
+                gone
+            }
             Err(error) => {
                 self.failed.push(job);
-                self.error.get_or_insert(error);
+                Some(error)
             }
-        }
+        };
+        self.error = self.error.take().or(error);
     }
 
     fn try_again(&mut self) {
@@ -167,11 +171,9 @@ fn write_until_ended(store: &DataStore, shared: &Shared) {
             continue;
         };
         drop(state);
-        let left_out = store.leave_out_gone(&mut job.batch);
-        let written = store.write(&job.batch);
+        let written = store.write_rest(&mut job.batch);
         state = shared.lock();
         state.end(job, written);
-        state.error = state.error.take().or(left_out.err());
         shared.changed.notify_all();
     }
 }
@@ -271,8 +273,8 @@ mod tests {
         // What is left touches the first, which is being written.
         assert!(state.next().is_none() && state.waiting.len() == 2);
         let failed = EventsError::Usage { what: "bad".into() };
-        state.end(second, Ok(Written::default()));
-        state.end(third, Ok(Written::default()));
+        state.end(second, Ok((Written::default(), None)));
+        state.end(third, Ok((Written::default(), None)));
         let of_first = first.footprint.clone();
         state.end(first, Err(failed));
         assert!(state.next().is_none());
@@ -289,7 +291,7 @@ mod tests {
             let job = state.next().unwrap();
             assert!(Arc::ptr_eq(&job.footprint, footprint));
             assert!(state.next().is_none());
-            state.end(job, Ok(Written::default()));
+            state.end(job, Ok((Written::default(), None)));
         }
         assert!(Arc::ptr_eq(&later[0], &of_first));
         assert!(state.next().is_some());
