@@ -44,7 +44,8 @@ fn ranges(ntuple: &NTuple, selection: &Selection) -> Result<Vec<Range<u64>>, RNT
     let mut ends = Vec::new();
     for (reader, &first) in ntuple.readers().iter().zip(ntuple.file_starts()) {
         for (_, list) in reader.page_lists(0..u64::MAX)? {
-            ends.extend(list.clusters().iter().map(|cluster| first + cluster.end()));
+            let own = list.clusters().iter();
+            ends.extend(own.map(|cluster| first.saturating_add(cluster.end()).min(n_entries)));
         }
     }
     ends.sort_unstable();

@@ -10,7 +10,7 @@ use super::plan::{self, Part, Segment};
 use super::rounds::Rounds;
 use super::selection::ReadSchema;
 use crate::RNTupleError;
-use crate::array::Arrays;
+use crate::array::{Arrays, SlotData};
 
 /// Called on the caller's thread with bytes fetched and bytes to fetch; `false` stops the read.
 pub type Tick<'a> = &'a dyn Fn(u64, u64) -> bool;
@@ -103,12 +103,39 @@ pub fn read(
         return Ok(Arrays::new(n_entries, schema.columns.clone(), slots));
     }
     let segments = plan::segments(parts)?;
+    let slots = all_slots(schema, parts, &segments, options, false)?;
+    if let Some(cache) = options.cache {
+        cache.next_generation();
+    }
+    let n_entries = segments.iter().map(Segment::n_entries).sum();
+    Ok(Arrays::new(n_entries, schema.columns.clone(), slots))
+}
+
+/// Insists that all columns of a segment have the elements that entries and offsets ask for. Only offsets and the tags of
+/// variants are read.
+pub(super) fn check_structure(
+    schema: &ReadSchema,
+    part: &Part,
+    segment: &Segment,
+) -> Result<(), RNTupleError> {
+    let (parts, segments) = (std::slice::from_ref(part), std::slice::from_ref(segment));
+    all_slots(schema, parts, segments, &ReadOptions::default(), true).map(drop)
+}
+
+fn all_slots(
+    schema: &ReadSchema,
+    parts: &[Part],
+    segments: &[Segment],
+    options: &ReadOptions<'_>,
+    structure_only: bool,
+) -> Result<Vec<SlotData>, RNTupleError> {
     let n_slots = schema.slots.len();
     let mut rounds = Rounds {
         schema,
         parts,
-        segments: &segments,
+        segments,
         options,
+        structure_only,
         progress: Progress::new(),
         items: vec![None; n_slots],
         extents: vec![None; n_slots],
@@ -124,13 +151,5 @@ pub fn read(
     while rounds.data.iter().any(Option::is_none) {
         rounds.next()?;
     }
-    if let Some(cache) = options.cache {
-        cache.next_generation();
-    }
-    let n_entries = segments.iter().map(Segment::n_entries).sum();
-    Ok(Arrays::new(
-        n_entries,
-        schema.columns.clone(),
-        rounds.data.into_iter().flatten().collect(),
-    ))
+    Ok(rounds.data.into_iter().flatten().collect())
 }

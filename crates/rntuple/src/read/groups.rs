@@ -7,6 +7,7 @@ use bytes::Bytes;
 use femtobarn_io::{ByteSource, HeldSource, Stage};
 
 use super::Reader;
+use super::invariants::check_group;
 use crate::RNTupleError;
 use crate::spec::{EnvelopeLink, PageList};
 
@@ -101,14 +102,9 @@ impl Reader {
             let list = PageList::parse(&bytes, header_checksum);
             let list =
                 list.map_err(|error| context.malformed("page list", link.locator.offset, error))?;
-            let group = self.descriptor().cluster_groups.get(index);
-            let expected = group.map_or(0, |group| group.n_clusters);
-            if list.clusters().len() != expected as usize {
-                return Err(self.inconsistent(
-                    "number of clusters in a page list",
-                    expected,
-                    list.clusters().len(),
-                ));
+            if let Some(group) = self.descriptor().cluster_groups.get(index) {
+                check_group(group, list.clusters(), self.source().meta().size)
+                    .map_err(|contradiction| self.contradicted(contradiction))?;
             }
             if let Some(Group { list: slot, .. }) = self.groups.get(index) {
                 // another thread may have been first, with the same list

@@ -15,6 +15,7 @@ mod fetch;
 mod fill;
 mod finish;
 mod groups;
+mod invariants;
 mod known;
 mod memory;
 mod plan;
@@ -27,7 +28,9 @@ pub mod storage;
 mod verify;
 
 pub(crate) use decode::{check_page, page_error};
+pub(crate) use invariants::cover;
 pub(crate) use memory::{Piece, Slab, filled};
+pub(crate) use plan::check_pages;
 
 pub use cache::{PageCache, PageKey};
 pub use engine::{Progress, ReadOptions, Tick, read};

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use femtobarn_io::on_threads;
 
 use super::decode::page_error;
+use super::invariants::{PageFault, check_page, cover};
 use super::reader::Reader;
 use super::selection::Binding;
 use crate::RNTupleError;
-use crate::encoding::packed_size;
 use crate::schema::{Slot, SlotId, SlotParent};
-use crate::spec::{ClusterSummary, LocatorKind, Page, PageList};
+use crate::spec::{ClusterSummary, Page, PageList};
 
 /// A range of entries of one file.
 #[derive(Debug, Clone)]
@@ -109,32 +109,12 @@ pub fn segments(parts: &[Part]) -> Result<Vec<Segment>, RNTupleError> {
 }
 
 fn check_cover(part: &Part, segments: &[Segment]) -> Result<(), RNTupleError> {
-    let mut next = part.start;
-    for segment in segments {
-        let first = segment.summary.first_entry + segment.low;
-        if first != next {
-            let what = if first > next {
-                "clusters (entries are missing)"
-            } else {
-                "clusters (they overlap)"
-            };
-            return Err(part.reader.inconsistent(
-                what,
-                format!("a cluster from entry {next}"),
-                format!("one from {first}"),
-            ));
-        }
-        next = segment.summary.first_entry + segment.high;
-    }
-    if next != part.stop {
-        let expected = format!("entries up to {}", part.stop);
-        return Err(part.reader.inconsistent(
-            "clusters (entries are missing)",
-            expected,
-            format!("the last ends at {next}"),
-        ));
-    }
-    Ok(())
+    let ranges = segments.iter().map(|segment| {
+        let first = segment.summary.first_entry;
+        first + segment.low..first + segment.high
+    });
+    cover(part.start..part.stop, ranges)
+        .map_err(|contradiction| part.reader.contradicted(contradiction))
 }
 
 /// Where the elements of a slot in a cluster come from.
@@ -175,7 +155,7 @@ pub(super) fn slot_source<'a>(
             Some(pages) if pages.suppressed() => {}
             Some(listed) => {
                 let pages = segment.list.pages(listed);
-                check_pages(part, segment, column, pages)?;
+                check_pages(&part.reader, segment.cluster, column, pages)?;
                 return Ok(SlotSource {
                     column,
                     pages,
@@ -205,56 +185,35 @@ pub(super) fn slot_source<'a>(
     }
 }
 
-/// Checks that pages are within the file and can hold their elements, before memory is planned for them.
-fn check_pages(
-    part: &Part,
-    segment: &Segment,
+/// Insists that the pages of a column are within the file and can hold their elements, before memory is planned for them.
+pub(crate) fn check_pages(
+    reader: &Reader,
+    cluster: u64,
     column: u32,
     pages: &[Page],
 ) -> Result<(), RNTupleError> {
-    let size = part.reader.source().meta().size;
-    let record = part.reader.descriptor().column(column);
+    let size = reader.source().meta().size;
+    let record = reader.descriptor().column(column);
     for page in pages {
-        let bad = |found: String| {
-            let what = format!("page of column {column} in cluster {}", segment.cluster);
-            part.reader.inconsistent(
-                &what,
-                format!("a range within the file's {size} bytes"),
-                found,
-            )
+        let fault = match check_page(page, record, size, reader.largest_key()) {
+            Ok(()) => continue,
+            Err(fault) => fault,
         };
-        if let LocatorKind::Other(kind) = page.locator.kind {
-            let field = record.map_or("?", |r| part.reader.descriptor().field_name(r.field_id));
-            let reason = format!("its pages are stored elsewhere (locator of type {kind:#x})");
-            return Err(part.reader.unsupported(field, &reason));
-        }
-        let stored = page.stored_size();
-        // a payload in several keys is checked key by key when it is read
-        let first_key = stored.min(part.reader.largest_key());
-        let end = page
-            .locator
-            .offset
-            .checked_add(first_key)
-            .filter(|&end| end <= size && stored <= size);
-        if end.is_none() {
-            return Err(bad(format!(
-                "{stored} bytes at offset {}",
-                page.locator.offset
-            )));
-        }
-        if let Some(record) = record {
-            packed_size(record, u64::from(page.n_elements), page.locator.size).map_err(
-                |error| {
-                    page_error(
-                        &part.reader,
-                        record,
-                        segment.cluster,
-                        page.locator.offset,
-                        error,
-                    )
-                },
-            )?;
-        }
+        return Err(match (fault, record) {
+            (PageFault::Elsewhere(kind), _) => {
+                let field = record.map_or("?".into(), |record| reader.label(record.field_id));
+                let reason = format!("its pages are stored elsewhere (locator of type {kind:#x})");
+                reader.unsupported(&field, &reason)
+            }
+            (PageFault::Elements(error), Some(record)) => {
+                page_error(reader, record, cluster, page.locator.offset, error)
+            }
+            (PageFault::Elements(error), None) => RNTupleError::internal(error.to_string()),
+            (PageFault::Range(contradiction), _) => {
+                let what = format!("page of column {column} in cluster {cluster}");
+                reader.inconsistent(&what, contradiction.expected, contradiction.found)
+            }
+        });
     }
     Ok(())
 }

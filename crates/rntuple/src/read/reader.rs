@@ -8,6 +8,7 @@ use femtobarn_io::{ByteSource, Stage};
 
 use super::envelopes::Context;
 use super::groups::Group;
+use super::invariants::Contradiction;
 use super::known::{KnownHeader, describe};
 use super::stats::{Stats, add};
 use super::storage::Storage;
@@ -270,6 +271,16 @@ impl Reader {
     ) -> RNTupleError {
         self.context(&*self.source)
             .inconsistent(what, expected, found)
+    }
+
+    /// The error of what metadata contradict each other in.
+    pub(crate) fn contradicted(&self, contradiction: Contradiction) -> RNTupleError {
+        let Contradiction {
+            what,
+            expected,
+            found,
+        } = contradiction;
+        self.inconsistent(what, expected, found)
     }
 
     pub(super) fn context<'a>(&'a self, source: &'a dyn ByteSource) -> Context<'a> {

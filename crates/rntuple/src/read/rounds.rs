@@ -25,6 +25,8 @@ pub(super) struct Rounds<'a> {
     pub parts: &'a [Part],
     pub segments: &'a [Segment],
     pub options: &'a ReadOptions<'a>,
+    /// Values are not wanted, only that they are there.
+    pub structure_only: bool,
     pub progress: Progress,
     /// Items of finished index slots, one a segment, and of switches, one a segment and alternative.
     pub items: Vec<Option<Vec<Items>>>,
@@ -110,7 +112,12 @@ impl<'a> Rounds<'a> {
                 let n_elements = total
                     .and_then(|n| usize::try_from(n).ok())
                     .unwrap_or(usize::MAX);
-                let mapped = self.mapped(id, slot, &extents)?;
+                let mapped = if self.structure_only && matches!(slot.kind, SlotKind::Leaf(_)) {
+                    self.check_elements(id, slot, &extents)?;
+                    Some(Bytes::new())
+                } else {
+                    self.mapped(id, slot, &extents)?
+                };
                 out.push(Planned {
                     id,
                     extents,
@@ -171,6 +178,20 @@ impl<'a> Rounds<'a> {
             "below 2^64",
             "more",
         )
+    }
+
+    /// Insists that the pages of a slot have the elements of its extents.
+    fn check_elements(
+        &self,
+        id: SlotId,
+        slot: &Slot,
+        extents: &Extents,
+    ) -> Result<(), RNTupleError> {
+        for ((extent, total), segment) in extents.iter().zip(self.segments) {
+            let source = self.source(id, slot, segment)?;
+            plan::pieces(self.part(segment)?, &source, slot, *extent, *total)?;
+        }
+        Ok(())
     }
 
     /// A slot that is one uncompressed, aligned piece of a file that can be mapped needs no copy.

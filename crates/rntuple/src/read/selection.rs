@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::plan::{Part, segments, slot_source};
 use super::reader::Reader;
 use crate::RNTupleError;
-use crate::schema::{FieldId, Node, SlotKind, Slots, build, member_ranks, wanted_fields};
+use crate::schema::{
+    FieldId, Node, SlotKind, SlotParent, Slots, build, member_ranks, wanted_fields,
+};
 
 /// The columns of a read, and the slots that fill them.
 #[derive(Debug, Clone)]
@@ -248,7 +250,12 @@ pub fn decoded_bytes(schema: &ReadSchema, parts: &[Part]) -> Result<u64, RNTuple
                 SlotKind::Index => 8,
                 SlotKind::Switch(_) => 9,
             };
-            let elements = u128::from(slot_source(part, &segment, index, slot)?.n_elements());
+            let source = slot_source(part, &segment, index, slot)?;
+            // those before the first of a column that was added later are zeros
+            let entries = segment.summary.n_entries.saturating_mul(slot.multiplicity);
+            let zeros = source.deferred && slot.parent == SlotParent::Entries;
+            let zeros = if zeros { entries } else { 0 };
+            let elements = u128::from(source.n_elements().max(zeros));
             let wanted = elements * u128::from(segment.n_entries())
                 / u128::from(segment.summary.n_entries.max(1));
             let bytes = wanted.saturating_mul(size as u128);

@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 
 use femtobarn_codec::Decompressor;
 
-use super::engine::Tick;
+use super::engine::{Tick, check_structure};
+use super::plan::{Part, Segment, segments};
 use super::reader::Reader;
+use super::selection::{Binding, ReadSchema};
 use crate::RNTupleError;
 use crate::encoding::packed_size;
 use crate::spec::{LocatorKind, Page, PageList};
@@ -46,7 +48,9 @@ struct Check<'a> {
     page: &'a Page,
 }
 
-/// Reads every page of every column, whatever their representation: checksums, sizes and decompression.
+/// Reads every page of every column, whatever their representation: checksums, sizes and decompression. Then insists that
+/// the clusters hold each entry once, and that every column has the elements that entries, offsets and variants ask for,
+/// by the checks that every read makes: what is good can be read.
 ///
 /// Header and footer were verified when they were read; a page list that cannot be read is reported as a damage of all
 /// the entries of its cluster group.
@@ -104,12 +108,121 @@ pub fn verify(
     report
         .damages
         .extend(damages.into_inner().unwrap_or_else(PoisonError::into_inner));
+    check_columns(reader, &mut report, tick)?;
     report
         .damages
         .sort_by_key(|damage| (damage.cluster, damage.column, damage.offset));
     report.pages = checks.len() as u64;
     report.bytes = total;
     Ok(report)
+}
+
+/// Adds what the columns lack: see [`check_structure`]. What is known to be damaged is not looked at again.
+fn check_columns(
+    reader: &Arc<Reader>,
+    report: &mut VerifyReport,
+    tick: Option<Tick<'_>>,
+) -> Result<(), RNTupleError> {
+    // a page list that cannot be read hides clusters
+    if report.damages.iter().any(|damage| damage.field.is_empty()) {
+        return Ok(());
+    }
+    let (total, all) = (report.bytes, 0..reader.n_entries());
+    let Ok((schema, binding)) = schema_of(reader, None) else {
+        return Ok(());
+    };
+    let part = Part {
+        reader: reader.clone(),
+        binding,
+        start: all.start,
+        stop: all.end,
+    };
+    let segments = match segments(std::slice::from_ref(&part)) {
+        Ok(segments) => segments,
+        Err(error) => {
+            let damage = structural((0, String::new()), (all.start, all.end), &error);
+            report.damages.push(damage);
+            return Ok(());
+        }
+    };
+    for segment in &segments {
+        if tick.is_some_and(|tick| !tick(total, total)) {
+            return Err(RNTupleError::Interrupted);
+        }
+        if let Err(error) = check_structure(&schema, &part, segment) {
+            if matches!(error, RNTupleError::Memory { .. }) {
+                return Err(error);
+            }
+            find_broken(reader, segment, &mut report.damages)?;
+        }
+    }
+    Ok(())
+}
+
+fn schema_of(
+    reader: &Arc<Reader>,
+    paths: Option<&[String]>,
+) -> Result<(ReadSchema, Arc<Binding>), RNTupleError> {
+    let (schema, bindings) = ReadSchema::new(std::slice::from_ref(reader), paths)?;
+    let binding = bindings.into_iter().next();
+    let binding = binding.ok_or_else(|| RNTupleError::internal("a file without columns"))?;
+    Ok((schema, Arc::new(binding)))
+}
+
+/// Names the fields of a cluster that cannot be read.
+fn find_broken(
+    reader: &Arc<Reader>,
+    segment: &Segment,
+    damages: &mut Vec<Damage>,
+) -> Result<(), RNTupleError> {
+    let summary = segment.summary;
+    for &field in &reader.descriptor().top_level {
+        let label = reader.label(field);
+        let is_known = |damage: &Damage| {
+            let below = damage.field.strip_prefix(label.as_str());
+            damage.cluster == segment.cluster
+                && below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        if damages.iter().any(is_known) {
+            continue;
+        }
+        let Ok((schema, binding)) = schema_of(reader, Some(std::slice::from_ref(&label))) else {
+            continue;
+        };
+        let part = Part {
+            reader: reader.clone(),
+            binding,
+            start: summary.first_entry,
+            stop: summary.end(),
+        };
+        match check_structure(&schema, &part, segment) {
+            Ok(()) => {}
+            Err(error @ RNTupleError::Memory { .. }) => return Err(error),
+            Err(error) => damages.push(structural(
+                (segment.cluster, label),
+                (summary.first_entry, summary.end()),
+                &error,
+            )),
+        }
+    }
+    Ok(())
+}
+
+/// A damage that is of no page.
+fn structural(
+    (cluster, field): (u64, String),
+    entries: (u64, u64),
+    error: &RNTupleError,
+) -> Damage {
+    Damage {
+        field,
+        column: 0,
+        cluster,
+        entries,
+        offset: 0,
+        n_bytes: 0,
+        problem: describe_error(error),
+    }
 }
 
 /// The page lists that can be read, each with the id of its first cluster; the others are reported.

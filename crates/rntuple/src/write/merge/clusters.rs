@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::mapping::{FieldMapping, Mapping, Way};
 use super::schema::{MergedSchema, expected};
 use crate::RNTupleError;
-use crate::read::Reader;
-use crate::spec::{ClusterSummary, ColumnPages, LocatorKind, Page, PageList};
+use crate::read::{Reader, check_pages, cover};
+use crate::spec::{ClusterSummary, ColumnPages, Page, PageList};
 
 /// A cluster of the output.
 #[derive(Debug)]
@@ -64,18 +64,6 @@ impl Cluster {
         pages.is_some_and(|pages| !pages.suppressed())
     }
 
-    /// Insists that pages are in the file.
-    pub fn check_places(&self, reader: &Reader, pages: &[Page]) -> Result<(), RNTupleError> {
-        let is_elsewhere = |page: &&Page| page.locator.kind != LocatorKind::File;
-        match pages.iter().find(is_elsewhere) {
-            None => Ok(()),
-            Some(page) => {
-                let found = format!("{:?}", page.locator.kind);
-                Err(reader.inconsistent("locator of a page", "a place in the file", found))
-            }
-        }
-    }
-
     /// Its columns' pages.
     fn columns(&self) -> impl Iterator<Item = (u32, &[Page])> {
         let columns = u32::try_from(self.list.n_columns(self.index)).unwrap_or(0);
@@ -114,14 +102,11 @@ pub(super) fn clusters(reader: &Reader) -> Result<Vec<Cluster>, RNTupleError> {
     }
     // those that were written side by side may stand in another order
     clusters.sort_by_key(|cluster| cluster.summary.first_entry);
-    let mut n_entries = 0;
-    for cluster in &clusters {
-        let first = cluster.summary.first_entry;
-        if first != n_entries {
-            return Err(reader.inconsistent("first entry of a cluster", n_entries, first));
-        }
-        n_entries = cluster.summary.end();
-    }
+    let ranges = clusters
+        .iter()
+        .map(|cluster| cluster.summary.first_entry..cluster.summary.end());
+    cover(0..reader.n_entries(), ranges)
+        .map_err(|contradiction| reader.contradicted(contradiction))?;
     clusters.retain(|cluster| cluster.summary.n_entries > 0);
     Ok(clusters)
 }
@@ -251,7 +236,7 @@ impl<'c> Planner<'_, 'c> {
         // zeros before a column's first element need not be stored
         let begin = record.first_element.unsigned_abs();
         let implied = zeros.min(begin.saturating_sub(before));
-        self.cluster.check_places(self.reader, pages)?;
+        check_pages(self.reader, self.cluster.number, input.unwrap_or(0), pages)?;
         let settings = listed.map(|listed| listed.compression);
         column.input = input.unwrap_or(0);
         column.zeros = zeros - implied;

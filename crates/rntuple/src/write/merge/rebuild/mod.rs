@@ -21,7 +21,7 @@ use super::pages::{Encoding, element_type, is_of_double};
 use super::schema::MergedSchema;
 use super::stored::read_pages;
 use crate::RNTupleError;
-use crate::read::Reader;
+use crate::read::{Reader, check_pages};
 use crate::spec::{Page, Role};
 use crate::write::column::ColumnBuffer;
 use crate::write::filling::{FilledCluster, Filling};
@@ -434,7 +434,7 @@ fn given<'a>(
     let record = reader.descriptor().column(column);
     let record = record.ok_or_else(|| RNTupleError::internal("a page of no column"))?;
     let pages = cluster.list.pages(listed);
-    cluster.check_places(reader, pages)?;
+    check_pages(reader, cluster.number, column, pages)?;
     let n_there: u64 = pages.iter().map(|page| u64::from(page.n_elements)).sum();
     let n_zeros = total.map_or(0, |total| total.saturating_sub(n_there));
     // what is missing is zero only before a column begins

@@ -1,0 +1,159 @@
+//! What the metadata of an ntuple must agree on before anybody relies on them. Pure: no bytes of data are looked at.
+//!
+//! Whoever takes a page list from a reader, to read, verify, copy or rebuild, has one that was checked here, and checks
+//! the pages of a column before memory is planned for their elements.
+
+use std::ops::Range;
+
+use crate::encoding::{LARGEST_RATIO, PageError, packed_size};
+use crate::spec::{ClusterGroup, ClusterSummary, ColumnRecord, ColumnType, LocatorKind, Page};
+
+/// Entries that a file may have whatever its size: those of ntuples without fields take no bytes.
+const ENTRIES_OF_ANY_FILE: u64 = 1 << 24;
+
+/// Two things that metadata say, of which one must be wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Contradiction {
+    pub what: &'static str,
+    pub expected: String,
+    pub found: String,
+}
+
+/// What is wrong with a page.
+#[derive(Debug)]
+pub(crate) enum PageFault {
+    /// It is not in the file: its locator is of this type.
+    Elsewhere(u8),
+    /// It is beyond the end of the file.
+    Range(Contradiction),
+    /// It cannot hold its elements.
+    Elements(PageError),
+}
+
+/// Insists that clusters, in the order of their entries, hold each entry of a range just once.
+pub(crate) fn cover(
+    entries: Range<u64>,
+    clusters: impl IntoIterator<Item = Range<u64>>,
+) -> Result<(), Contradiction> {
+    let mut next = entries.start;
+    for cluster in clusters.into_iter().filter(|cluster| !cluster.is_empty()) {
+        if cluster.start != next {
+            let what = if cluster.start > next {
+                "clusters (entries are missing)"
+            } else {
+                "clusters (they overlap)"
+            };
+            return Err(Contradiction {
+                what,
+                expected: format!("a cluster from entry {next}"),
+                found: format!("one from {}", cluster.start),
+            });
+        }
+        next = cluster.end;
+    }
+    if next == entries.end {
+        return Ok(());
+    }
+    let what = if next < entries.end {
+        "clusters (entries are missing)"
+    } else {
+        "clusters (they are beyond the last entry)"
+    };
+    Err(Contradiction {
+        what,
+        expected: format!("entries up to {}", entries.end),
+        found: format!("the last ends at {next}"),
+    })
+}
+
+/// Insists that the clusters of a page list are those of its group, and no more than a file of this size can hold.
+pub(super) fn check_group(
+    group: &ClusterGroup,
+    clusters: &[ClusterSummary],
+    file_size: u64,
+) -> Result<(), Contradiction> {
+    if clusters.len() != group.n_clusters as usize {
+        return Err(Contradiction {
+            what: "number of clusters in a page list",
+            expected: group.n_clusters.to_string(),
+            found: clusters.len().to_string(),
+        });
+    }
+    let mut ranges: Vec<Range<u64>> = clusters
+        .iter()
+        .map(|cluster| cluster.first_entry..cluster.end())
+        .collect();
+    ranges.sort_unstable_by_key(|range| (range.start, range.end));
+    let end = group.min_entry.saturating_add(group.entry_span);
+    cover(group.min_entry..end, ranges)?;
+    // a bit of a page is an element, and no codec makes more of a byte
+    let most = file_size
+        .saturating_mul(8 * LARGEST_RATIO)
+        .max(ENTRIES_OF_ANY_FILE);
+    if group.entry_span > most {
+        return Err(Contradiction {
+            what: "number of entries in a cluster group",
+            expected: format!("at most {most}, which a file of {file_size} bytes can hold"),
+            found: group.entry_span.to_string(),
+        });
+    }
+    Ok(())
+}
+
+/// Insists that a page is within the file and can hold its elements.
+///
+/// `largest_key` is the most bytes that stand in one piece: a payload in several keys is checked key by key when it is
+/// read.
+pub(super) fn check_page(
+    page: &Page,
+    record: Option<&ColumnRecord>,
+    file_size: u64,
+    largest_key: u64,
+) -> Result<(), PageFault> {
+    if let LocatorKind::Other(kind) = page.locator.kind {
+        return Err(PageFault::Elsewhere(kind));
+    }
+    let stored = page.stored_size();
+    let end = page.locator.offset.checked_add(stored.min(largest_key));
+    if end.is_none_or(|end| end > file_size) || stored > file_size {
+        return Err(PageFault::Range(Contradiction {
+            what: "page",
+            expected: format!("a range within the file's {file_size} bytes"),
+            found: format!("{stored} bytes at offset {}", page.locator.offset),
+        }));
+    }
+    match record {
+        Some(record) if !matches!(record.column_type, ColumnType::Unknown(_)) => {
+            packed_size(record, u64::from(page.n_elements), page.locator.size)
+                .map(drop)
+                .map_err(PageFault::Elements)
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_cover_each_entry_once() {
+        let at = |clusters: &[Range<u64>]| cover(0..6, clusters.to_vec()).map_err(|c| c.what);
+        assert_eq!(at(&[0..3, 3..3, 3..6]), Ok(()));
+        for (clusters, problem) in [
+            (vec![0..3, 4..6], "clusters (entries are missing)"),
+            (vec![0..3, 2..6], "clusters (they overlap)"),
+            (vec![0..3, 3..3], "clusters (entries are missing)"),
+            (
+                vec![0..3, 3..7],
+                "clusters (they are beyond the last entry)",
+            ),
+            (
+                vec![0..3, 1 << 61..5 << 60],
+                "clusters (entries are missing)",
+            ),
+        ] {
+            assert_eq!(at(&clusters), Err(problem), "{clusters:?}");
+        }
+    }
+}
