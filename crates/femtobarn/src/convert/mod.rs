@@ -7,9 +7,11 @@
 
 mod attributes;
 mod certificate;
+mod contained;
 mod counters;
 mod fit;
 mod input;
+mod ipc;
 mod levels;
 mod many;
 mod members;

@@ -13,7 +13,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use super::input::Input;
 
 /// Bytes that are read at once of what is read piece by piece.
-const BUFFER: usize = 64 << 10;
+pub(super) const BUFFER: usize = 64 << 10;
 
 /// A file that is read from a place on.
 #[derive(Debug, Clone)]
@@ -47,7 +47,11 @@ impl TableFile {
         Ok(found.into_iter().next().unwrap_or_default())
     }
 
-    fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
+    /// Some of its bytes.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
         let found = self.source.read_ranges(&[range]).map_err(Error::other)?;
         Ok(found.into_iter().next().unwrap_or_default())
     }

@@ -1,22 +1,20 @@
 //! Parquet and Arrow IPC as inputs.
 
 use arrow_array::RecordBatch;
-use arrow_ipc::reader::{FileReader as IpcReader, StreamReader};
 use arrow_schema::{Schema, SchemaRef};
-use femtobarn_io::public;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{Nulls, arrow_type_name};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::ConvertOptions;
+use super::contained::{Contained, contained};
 use super::input::{Batches, Input, Source, refused};
+use super::ipc::{self, MAGIC};
 use super::output::Format;
 use super::plain::Columns;
-use super::table_file::TableFile;
+use super::table_file::{BUFFER, TableFile};
 use super::wanted::Wanted;
 
-/// What files of Arrow IPC begin with; streams do not.
-const FILE: &[u8] = b"ARROW1";
 const FEATHER_1: &[u8] = b"FEA1";
 const PARQUET: &[u8] = b"PAR1";
 
@@ -125,69 +123,47 @@ fn check_alike(first: &Schema, next: &Schema, url: &str) -> Result<(), RNTupleEr
     })
 }
 
-fn unreadable(url: &str) -> impl Fn(&dyn std::fmt::Display) -> RNTupleError + Send + use<> {
-    let url = public(url);
-    move |error| RNTupleError::Table {
-        url: url.clone(),
-        reason: error.to_string(),
-    }
-}
-
 fn parquet(input: &Input) -> Result<Table, RNTupleError> {
     let file = TableFile::open(input)?;
     let n_bytes = file.n_bytes();
-    let failed = unreadable(&input.url);
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| failed(&error))?;
+    let builder = contained(&input.url, || {
+        ParquetRecordBatchReaderBuilder::try_new(file)
+    })?;
     let schema = builder.schema().clone();
-    let reader = builder
-        .with_batch_size(ROWS)
-        .build()
-        .map_err(|error| failed(&error))?;
+    let reader = contained(&input.url, || builder.with_batch_size(ROWS).build())?;
     Ok(Table {
         schema,
         n_bytes,
-        batches: Box::new(reader.map(move |batch| batch.map_err(|error| failed(&error)))),
+        batches: Box::new(Contained::new(&input.url, reader)),
     })
 }
 
 /// Whether these are the first bytes of a table.
 pub(super) fn begins_as_table(bytes: &[u8]) -> bool {
-    bytes.starts_with(PARQUET) || bytes.starts_with(FILE)
+    bytes.starts_with(PARQUET) || bytes.starts_with(MAGIC)
 }
 
 fn ipc(input: &Input) -> Result<Table, RNTupleError> {
     let file = TableFile::open(input)?;
     let n_bytes = file.n_bytes();
-    let failed = unreadable(&input.url);
-    let magic = file.beginning(FILE.len())?;
-    if magic.starts_with(FEATHER_1) {
-        let reason = "it is of Feather's first version: write it again, in version 2 or as Parquet";
-        return Err(failed(&reason));
-    }
-    if *magic != *FILE {
-        return ipc_stream(&input.url, file);
-    }
-    let reader = IpcReader::try_new_buffered(file, None).map_err(|error| failed(&error))?;
-    Ok(Table {
-        schema: reader.schema(),
-        n_bytes,
-        batches: Box::new(reader.map(move |batch| batch.map_err(|error| failed(&error)))),
-    })
-}
-
-/// Batches one after another, without the list of them that a file has at its end.
-fn ipc_stream(url: &str, file: TableFile) -> Result<Table, RNTupleError> {
-    let n_bytes = file.n_bytes();
-    let failed = unreadable(url);
-    let reader = StreamReader::try_new_buffered(file, None).map_err(|error| {
-        failed(&format!(
-            "it is neither a file nor a stream of Arrow IPC: {error}"
-        ))
+    let magic = file.beginning(MAGIC.len())?;
+    let batches = contained(&input.url, || {
+        if magic.starts_with(FEATHER_1) {
+            let reason =
+                "it is of Feather's first version: write it again, in version 2 or as Parquet";
+            return Err(reason.to_owned());
+        }
+        let batches = if *magic == *MAGIC {
+            ipc::Batches::of_file(file)
+        } else {
+            ipc::Batches::of_stream(file, BUFFER)
+        };
+        batches.map_err(|error| error.to_string())
     })?;
     Ok(Table {
-        schema: reader.schema(),
+        schema: batches.schema.clone(),
         n_bytes,
-        batches: Box::new(reader.map(move |batch| batch.map_err(|error| failed(&error)))),
+        batches: Box::new(Contained::new(&input.url, batches)),
     })
 }
 
