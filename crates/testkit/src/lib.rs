@@ -1,4 +1,5 @@
-//! What tests of several crates share: real servers, which `scripts/servers.py` starts, and corpora of fuzzing. For tests
+//! What tests of several crates share: real servers, which `scripts/servers.py` starts, corpora of fuzzing, and
+//! files that are wrong on purpose. For tests
 //! only.
 
 #![expect(
@@ -16,10 +17,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 mod corpus;
+mod mutate;
 mod relay;
 mod ways;
 
 pub use corpus::{corpus_has, read_corpus};
+pub use mutate::{Mutator, edited};
 pub use relay::{Passing, relay};
 pub use ways::Ways;
 

@@ -1,0 +1,360 @@
+//! Hostile files: values of metadata and data are changed and the checksums mended. Whatever is done with such a file ends
+//! soon, in bounded memory, with a result or an error; what verification calls good can be read.
+//!
+//! `FEMTOBARN_HOSTILE` says how many files are tried (2000 unless it does), `FEMTOBARN_HOSTILE_FIRST` which is the first: it is
+//! the seed of its changes. The last one that was tried is `hostile/current.*` below the directory of temporary files of Cargo.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "tests"
+)]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use arrow_array::RecordBatch;
+use common::root;
+use femtobarn::convert::{ConvertOptions, Input, Replace, convert};
+use femtobarn::io::MemorySource;
+use femtobarn::merge::{Entries, Level, MergeOptions, merge};
+use femtobarn::{Error, NTuple, OpenOptions, ReadOptions};
+use femtobarn_testkit::{Mutator, edited};
+
+const LONGEST: Duration = Duration::from_secs(5);
+const MOST_KIB: u64 = 1 << 20;
+
+fn input(path: &Path) -> Input {
+    Input {
+        url: path.to_str().unwrap().to_owned(),
+        ..Input::default()
+    }
+}
+
+/// A number of kB that the kernel tells of this process.
+fn kib(name: &str) -> Option<u64> {
+    let text = fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Does something with a hostile file. It ends soon, and takes little memory.
+fn bounded<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    // the peak begins anew
+    let _ = fs::write("/proc/self/clear_refs", "5");
+    let (start, before) = (Instant::now(), kib("VmRSS:"));
+    let out = work();
+    let (took, peak) = (start.elapsed(), kib("VmHWM:"));
+    assert!(took < LONGEST, "{what} took {took:?}");
+    if let Some((before, peak)) = before.zip(peak) {
+        let more = peak.saturating_sub(before);
+        assert!(more < MOST_KIB, "{what} took {more} KiB");
+    }
+    out
+}
+
+fn open(bytes: &[u8]) -> Result<NTuple, Error> {
+    let source = MemorySource::new("hostile.root", bytes.to_vec());
+    NTuple::open_source(source, None, OpenOptions::default())
+}
+
+/// The entries of a range; none where they are no values of Arrow, as texts that are not UTF-8.
+fn read(ntuple: &NTuple, from: u64, to: u64) -> Result<Option<RecordBatch>, Error> {
+    let arrays = ntuple.read(&ntuple.select(None)?, from..to, &ReadOptions::default())?;
+    Ok(arrays.to_arrow().ok())
+}
+
+/// What a file of an ntuple or tree must hold to, however wrong it is.
+fn check_root(bytes: &[u8], name: &str) {
+    let Ok(ntuple) = bounded(&format!("{name}: opening"), || open(bytes)) else {
+        return;
+    };
+    let n = ntuple.n_entries();
+    let verified = bounded(&format!("{name}: verifying"), || ntuple.verify(1, None));
+    let whole = bounded(&format!("{name}: reading"), || read(&ntuple, 0, n));
+    let is_good = verified.is_ok_and(|reports| {
+        let good = |report: &femtobarn::VerifyReport| {
+            report.damages.is_empty() && report.not_checked.is_empty()
+        };
+        reports.iter().all(good)
+    });
+    match &whole {
+        Err(error) => assert!(!is_good, "{name} is good, and cannot be read: {error}"),
+        Ok(None) => {}
+        Ok(Some(whole)) => {
+            let at = |entry: u64| usize::try_from(entry).unwrap();
+            bounded(&format!("{name}: reading in pieces"), || {
+                for (from, to) in [(0, n / 3), (n / 3, n - n / 5), (n - n / 5, n)] {
+                    // a piece of a column that was added later below a variant is refused
+                    if let Ok(Some(piece)) = read(&ntuple, from, to) {
+                        assert_eq!(piece, whole.slice(at(from), at(to - from)), "{name}");
+                    }
+                }
+            });
+        }
+    }
+}
+
+/// Everything that makes another file of one.
+fn check_outputs(path: &Path, folder: &Path, name: &str) {
+    for output in ["out.root", "out.parquet", "out.arrow"] {
+        let options = ConvertOptions {
+            replace: Replace::Anything,
+            ..ConvertOptions::default()
+        };
+        let what = format!("{name}: converting into {output}");
+        let _ = bounded(&what, || {
+            convert(&[input(path)], &folder.join(output), &options, &|_| true).map(drop)
+        });
+    }
+    if path.extension().is_none_or(|extension| extension != "root") {
+        return;
+    }
+    for (what, level, stop) in [
+        ("merging", Level::default(), None),
+        ("rebuilding", Level::L4, None),
+        ("cloning three entries", Level::L4, Some(3)),
+    ] {
+        let mut options = MergeOptions {
+            level,
+            overwrite: true,
+            ..MergeOptions::default()
+        };
+        if stop.is_some() {
+            options.entries = Entries::Slice { start: None, stop };
+        }
+        let what = format!("{name}: {what}");
+        let _ = bounded(&what, || {
+            merge(
+                &[input(path)],
+                &folder.join("merged.root"),
+                &options,
+                &|_| true,
+            )
+            .map(drop)
+        });
+    }
+}
+
+/// Files to change: ntuples, trees, histograms, and tables that are made of ntuples.
+fn subjects(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = common::test_files();
+    let trees = fs::read_dir(root().join("testdata/ttree")).unwrap();
+    files.extend(
+        trees
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|e| e == "root")),
+    );
+    files.push(root().join("testdata/histograms.root"));
+    files.sort();
+    for name in ["mixed_zstd", "lists", "associative", "encodings"] {
+        for kind in ["parquet", "arrow"] {
+            let path = folder.join(format!("{name}.{kind}"));
+            let given = root().join(format!("testdata/rntuple/{name}.root"));
+            if convert(&[input(&given)], &path, &ConvertOptions::default(), &|_| {
+                true
+            })
+            .is_ok()
+            {
+                // tables are as many as the other files
+                files.extend(std::iter::repeat_n(path, 4));
+            }
+        }
+    }
+    files.retain(|file| fs::metadata(file).is_ok_and(|meta| meta.len() < 200_000));
+    files
+        .into_iter()
+        .map(|file| (file.clone(), fs::read(file).unwrap()))
+        .collect()
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    let text = std::env::var(name).ok();
+    text.map_or(default, |text| text.parse().unwrap())
+}
+
+#[test]
+fn changed_files_give_errors_or_values_in_bounded_time_and_memory() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    let subjects = subjects(&folder);
+    assert!(subjects.len() > 40);
+    let (first, n) = (
+        number("FEMTOBARN_HOSTILE_FIRST", 0),
+        number("FEMTOBARN_HOSTILE", 2000),
+    );
+    // a minute of it; who asks for a number gets all
+    let is_asked = std::env::var_os("FEMTOBARN_HOSTILE").is_some();
+    let (start, mut tried) = (Instant::now(), 0);
+    for seed in first..first + n {
+        if !is_asked && start.elapsed() > Duration::from_secs(60) {
+            break;
+        }
+        let mut mutator = Mutator::new(seed);
+        let (subject, bytes) = &subjects[mutator.below(subjects.len())];
+        let is_root = subject.extension().is_some_and(|e| e == "root");
+        let changed = if is_root {
+            mutator.ntuple(bytes)
+        } else {
+            mutator.bytes(bytes)
+        };
+        let path = folder
+            .join("current")
+            .with_extension(subject.extension().unwrap());
+        fs::write(&path, &changed).unwrap();
+        let name = format!(
+            "change {seed} of {}",
+            subject.file_name().unwrap().to_string_lossy()
+        );
+        if is_root {
+            check_root(&changed, &name);
+        }
+        check_outputs(&path, &folder, &name);
+        tried += 1;
+    }
+    eprintln!("{tried} changed files in {:?}", start.elapsed());
+}
+
+/// Replaces bytes that are there just once.
+fn replace(bytes: &mut [u8], was: &[u8], is: &[u8]) {
+    let places = bytes.windows(was.len()).enumerate();
+    let places: Vec<usize> = places
+        .filter(|(_, window)| *window == was)
+        .map(|(at, _)| at)
+        .collect();
+    assert_eq!(places.len(), 1, "{was:?}");
+    bytes[places[0]..places[0] + is.len()].copy_from_slice(is);
+}
+
+fn words(values: &[u64]) -> Vec<u8> {
+    values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect()
+}
+
+/// Insists that verification, reading, converting, merging and rebuilding refuse a file alike.
+fn is_refused(changed: &[u8], kind: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hostile.root");
+    fs::write(&path, changed).unwrap();
+    let ntuple = open(changed).unwrap();
+    let reports = bounded(kind, || ntuple.verify(1, None)).unwrap();
+    assert!(!reports[0].damages.is_empty(), "{kind}: verified as good");
+    assert!(
+        bounded(kind, || read(&ntuple, 0, ntuple.n_entries())).is_err(),
+        "{kind}: read"
+    );
+    let output = folder.path().join("out.root");
+    let options = ConvertOptions::default();
+    let converted = bounded(kind, || {
+        convert(&[input(&path)], &output, &options, &|_| true)
+    });
+    assert!(converted.is_err(), "{kind}: converted");
+    let options = MergeOptions {
+        level: Level::L4,
+        ..MergeOptions::default()
+    };
+    let rebuilt = bounded(kind, || {
+        merge(&[input(&path)], &output, &options, &|_| true)
+    });
+    assert!(rebuilt.is_err(), "{kind}: rebuilt");
+    assert!(!output.exists(), "{kind}: an output appeared");
+}
+
+#[test]
+fn clusters_and_pages_that_contradict_each_other_are_refused_by_all() {
+    let file = fs::read(root().join("testdata/rntuple/clusters.root")).unwrap();
+    let ntuple = open(&file).unwrap();
+    let list = ntuple.readers()[0].page_list(0).unwrap().unwrap();
+    let clusters = list.clusters();
+    let (first, second) = (clusters[0], clusters[1]);
+    let summary = |first: u64, n: u64| words(&[first, n]);
+    let was = summary(second.first_entry, second.n_entries);
+    for (kind, is) in [
+        ("a cluster far behind", summary(1 << 61, second.n_entries)),
+        ("a gap", summary(second.first_entry + 1, second.n_entries)),
+        (
+            "an overlap",
+            summary(second.first_entry - 1, second.n_entries),
+        ),
+        (
+            "too few entries",
+            summary(second.first_entry, second.n_entries - 1),
+        ),
+        (
+            "10^12 entries",
+            summary(second.first_entry, 1_000_000_000_000),
+        ),
+    ] {
+        let changed = edited(&file, 0, |list| replace(list, &was, &is), |_| {});
+        is_refused(&changed, kind);
+    }
+    // the group agrees, and the pages do not
+    let column = list.column(0, 0).unwrap();
+    let page = list.pages(column)[0];
+    let size = u32::try_from(page.locator.size).unwrap().to_le_bytes();
+    let with_elements = |n: u32| {
+        let n = if page.has_checksum {
+            n.wrapping_neg()
+        } else {
+            n
+        };
+        [
+            &n.to_le_bytes()[..],
+            &size,
+            &page.locator.offset.to_le_bytes(),
+        ]
+        .concat()
+    };
+    assert!(first.n_entries > 1);
+    for (kind, n) in [
+        ("a page that claims 2^31 - 1 elements", u32::MAX >> 1),
+        ("a page with an element too few", page.n_elements - 1),
+        ("a page with an element too many", page.n_elements + 1),
+    ] {
+        let (was, is) = (with_elements(page.n_elements), with_elements(n));
+        let changed = edited(&file, 0, |list| replace(list, &was, &is), |_| {});
+        is_refused(&changed, kind);
+    }
+}
+
+#[test]
+fn arrow_files_that_claim_more_than_is_there_are_errors_that_name_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let (table, output) = (
+        folder.path().join("table.arrow"),
+        folder.path().join("out.root"),
+    );
+    let given = input(&root().join("testdata/rntuple/lists.root"));
+    convert(&[given], &table, &ConvertOptions::default(), &|_| true).unwrap();
+    let intact = fs::read(&table).unwrap();
+    let end = intact.len() - 10;
+    let mut refused = 0;
+    // each aligned word of the footer and of the first messages becomes what no file can hold
+    let places = (8..intact.len().min(4096))
+        .step_by(8)
+        .chain((end - end % 8 - 2048..end).step_by(8));
+    for at in places {
+        let mut changed = intact.clone();
+        changed[at..at + 8].copy_from_slice(&(1u64 << 62 | 8).to_le_bytes());
+        fs::write(&table, &changed).unwrap();
+        let options = ConvertOptions {
+            replace: Replace::Anything,
+            ..ConvertOptions::default()
+        };
+        let done = bounded("an Arrow file", || {
+            convert(&[input(&table)], &output, &options, &|_| true)
+        });
+        if let Err(error) = done {
+            refused += 1;
+            assert!(error.to_string().contains("table.arrow"), "{at}: {error}");
+        }
+    }
+    assert!(refused > 50, "{refused}");
+}
