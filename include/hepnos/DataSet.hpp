@@ -275,6 +275,8 @@ inline DataSet DataStore::root() const {
     return detail::Access::item<DataSet>(m_store, ItemDescriptor(UUID()));
 }
 
+inline DataSet DataStore::operator[](const std::string &path) const { return root()[path]; }
+
 } // namespace hepnos
 
 #endif

@@ -213,6 +213,19 @@ static void stores_are_connected_or_say_so() {
     unsetenv("FEMTOBARN_STORE");
 }
 
+static void stores_are_connected_and_indexed_by_one_argument() {
+    DataStore datastore = DataStore::connect("memory:");
+    DataSet made = datastore.root().createDataSet("path").createDataSet("dataset");
+    made.createRun(43).createSubRun(56).createEvent(25).store("numbers", std::vector<int>{1, 2, 3});
+
+    DataSet dataset = datastore["path/dataset"];
+    Event event = dataset[43][56][25];
+    std::vector<int> numbers;
+    CHECK(dataset == made && event.load("numbers", numbers) && numbers == std::vector<int>({1, 2, 3}));
+    THROWS(Exception, "has path", datastore["other"]);
+    THROWS(Exception, "not connected", DataStore()["path"]);
+}
+
 int main(int, char **argv) {
     store = DataStore::connect("na+sm", argv[1]);
     return run({{"datasets have names and places", datasets_have_names_and_places},
@@ -225,5 +238,7 @@ int main(int, char **argv) {
                 {"event sets have all events, whatever fetches them",
                  event_sets_have_all_events_whatever_fetches_them},
                 {"prefetchers serve runs, subruns and events", prefetchers_serve_runs_subruns_and_events},
+                {"stores are connected and indexed by one argument",
+                 stores_are_connected_and_indexed_by_one_argument},
                 {"stores are connected or say so", stores_are_connected_or_say_so}});
 }

@@ -36,10 +36,16 @@ public:
         return made;
     }
 
+    /// As above, with the arguments of HEPnOS's own servers left out.
+    static DataStore connect(const std::string &file) { return connect("", file); }
+
     bool valid() const override { return m_store != nullptr; }
 
     /// The dataset that all others are in.
     DataSet root() const;
+
+    /// The dataset of a path, as `root()[path]`. Throws an Exception if it is not there.
+    DataSet operator[](const std::string &path) const;
 
     /// A reference to a product, or to the element `index` of a product that is a container C.
     template <typename T>
