@@ -4,7 +4,7 @@ use femtobarn_rntuple::schema::DType;
 
 use super::class::pointed;
 use super::known::basic;
-use super::range::{double32, float16};
+use super::range::{double32, float16, of_leaf};
 use super::shape::{Member, Number, NumberWire, Record, Shape};
 use crate::TreeError;
 use crate::error::unsupported;
@@ -22,8 +22,8 @@ pub(crate) fn number(leaf: &Leaf, title: &str) -> Option<Number> {
         "TLeafL" | "TLeafG" => signed(DType::Int64, DType::UInt64),
         "TLeafF" => Number::plain(DType::Float32),
         "TLeafD" => Number::plain(DType::Float64),
-        "TLeafF16" => float16(&leaf.title),
-        "TLeafD32" => double32(&leaf.title),
+        "TLeafF16" => float16(of_leaf(&leaf.title)),
+        "TLeafD32" => double32(of_leaf(&leaf.title)),
         "TLeafElement" => {
             let code = i32::try_from(leaf.type_code).ok()?;
             let code = if (OFFSET_L + 1..OFFSET_P).contains(&code) {

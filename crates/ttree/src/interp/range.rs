@@ -1,4 +1,5 @@
-//! Ranges and bits of Float16_t and Double32_t, which stand in titles: `[low,high,bits]`.
+//! Ranges and bits of Float16_t and Double32_t, which stand in titles: `[low,high,bits]`. ROOT derives from them how
+//! values are stored, and what it derives is followed here, also where it is odd.
 
 use femtobarn_rntuple::schema::DType;
 
@@ -6,82 +7,167 @@ use super::shape::{Number, NumberWire};
 
 /// A Double32_t whose title is `title`.
 pub(crate) fn double32(title: &str) -> Number {
-    let dtype = DType::Float64;
-    let wire = wire(title).unwrap_or(NumberWire::Single);
-    Number { dtype, wire }
+    Number {
+        dtype: DType::Float64,
+        wire: wire(title).unwrap_or(NumberWire::Single),
+    }
 }
 
 /// A Float16_t whose title is `title`.
 pub(crate) fn float16(title: &str) -> Number {
-    let dtype = DType::Float32;
-    let wire = wire(title).unwrap_or(NumberWire::Truncated { bits: 12 });
-    Number { dtype, wire }
+    Number {
+        dtype: DType::Float32,
+        wire: wire(title).unwrap_or(NumberWire::Truncated { bits: 12 }),
+    }
 }
 
+/// The part of a leaf's title that has the range: what is behind the slash, and in titles of ROOT before 6.18, which
+/// have none, the whole.
+pub(super) fn of_leaf(title: &str) -> &str {
+    match title.split_once('/') {
+        Some((_, range)) if title.contains("/[") => range,
+        _ => title,
+    }
+}
+
+/// How values with the range of a title are stored; none if the title says nothing.
 fn wire(title: &str) -> Option<NumberWire> {
-    // the range is in the last brackets: those in front are the sizes of an array
-    let ranges = title.split('[').skip(1);
-    let inner = ranges
-        .filter_map(|part| part.split_once(']').map(|(inner, _)| inner))
-        .find(|inner| inner.contains(','))?;
-    let parts: Vec<&str> = inner.split(',').map(str::trim).collect();
-    let (low, high) = (value(parts.first()?)?, value(parts.get(1)?)?);
-    let bits = match parts.get(2) {
-        Some(text) => text.parse::<u32>().ok()?,
-        None => 32,
+    let (low, high, bits) = parts(title)?;
+    if low < high {
+        let steps = if bits < 32 { 1 << bits } else { u32::MAX };
+        let factor = f64::from(steps) / (high - low);
+        return Some(NumberWire::Steps { low, factor });
+    }
+    // up to 14 bits are taken as they are; from 15 on, ROOT takes the lower limit for the number of bits
+    #[expect(clippy::cast_possible_truncation, reason = "as ROOT does")]
+    let bits = match bits {
+        0..=14 => i32::try_from(bits).ok()?,
+        _ => low as i32,
+    };
+    (bits != 0).then_some(NumberWire::Truncated { bits })
+}
+
+/// Both limits and the bits. They are in the first brackets or, if these have no comma, in the second.
+fn parts(title: &str) -> Option<(f64, f64, u32)> {
+    let (_, rest) = title.split_once('[')?;
+    let (first, rest) = rest.split_once(']')?;
+    let inner = if first.contains(',') {
+        first
+    } else {
+        let (_, rest) = rest.split_once('[')?;
+        rest.split_once(']')?.0
+    };
+    let (low, rest) = inner.split_once(',')?;
+    let (high, bits) = match rest.split_once(',') {
+        Some((high, bits)) => (high, integer(bits).unwrap_or(32)),
+        None => (rest, 32),
     };
     let bits = if (2..=32).contains(&bits) { bits } else { 32 };
-    if low == 0.0 && high == 0.0 {
-        return Some(NumberWire::Truncated { bits: bits.min(16) });
-    }
-    if low >= high {
-        return None;
-    }
-    let step = (high - low) / 2f64.powi(i32::try_from(bits).ok()?);
-    Some(NumberWire::Steps { low, step })
+    Some((limit(low), limit(high), bits))
 }
 
-/// A number, or a product or quotient with π.
-fn value(text: &str) -> Option<f64> {
-    let text = text.trim();
-    if let Some(rest) = text.strip_prefix('-') {
-        return value(rest).map(|value| -value);
+/// A limit: a number, or one of the multiples of π that ROOT looks for in the text.
+fn limit(text: &str) -> f64 {
+    use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI, TAU};
+    let text = text.to_lowercase().replace(' ', "");
+    let multiples = [
+        ("2pi", TAU),
+        ("2*pi", TAU),
+        ("twopi", TAU),
+        ("pi/2", FRAC_PI_2),
+        ("pi/4", FRAC_PI_4),
+        ("pi", PI),
+    ];
+    match multiples.iter().find(|(name, _)| text.contains(name)) {
+        Some((_, value)) if text.contains('-') => -value,
+        Some((_, value)) => *value,
+        None => number(&text),
     }
-    if let Some((left, right)) = text.rsplit_once('*') {
-        return Some(value(left)? * value(right)?);
+}
+
+/// The number that a text begins with; zero if it begins with none.
+fn number(text: &str) -> f64 {
+    let text = text.trim_start();
+    let is_part = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e');
+    let mut text = text
+        .split_once(|c| !is_part(c))
+        .map_or(text, |(text, _)| text);
+    while !text.is_empty() {
+        if let Ok(value) = text.parse() {
+            return value;
+        }
+        text = text.get(..text.len().saturating_sub(1)).unwrap_or_default();
     }
-    if let Some((left, right)) = text.rsplit_once('/') {
-        return Some(value(left)? / value(right)?);
-    }
-    match text.to_lowercase().as_str() {
-        "pi" => Some(std::f64::consts::PI),
-        "twopi" => Some(std::f64::consts::TAU),
-        number => number.parse().ok(),
+    0.0
+}
+
+/// The whole number that a text begins with.
+fn integer(text: &str) -> Option<u32> {
+    let text = text.trim_start();
+    let text = text.strip_prefix('+').unwrap_or(text);
+    let end = text.find(|c: char| !c.is_ascii_digit());
+    let digits = text.get(..end.unwrap_or(text.len()))?;
+    match digits.parse() {
+        Ok(value) => Some(value),
+        // negative and too large ones are none that there can be
+        Err(_) => (text.starts_with('-') || !digits.is_empty()).then_some(0),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::f64::consts::{FRAC_PI_2, PI, TAU};
 
+    /// The limits and factors are those that ROOT 6.40 shows for these titles.
     #[test]
     fn ranges_in_titles() {
-        let steps = |low, step| NumberWire::Steps { low, step };
-        assert_eq!(double32("x").wire, NumberWire::Single);
-        assert_eq!(double32("x[0,8,8]").wire, steps(0.0, 8.0 / 256.0));
-        assert_eq!(double32("x[3][0,8,8]").wire, steps(0.0, 8.0 / 256.0));
-        assert_eq!(double32("x[n]").wire, NumberWire::Single);
-        assert_eq!(
-            double32("angle [-pi/2, 2*pi]").wire,
-            steps(
-                -std::f64::consts::PI / 2.0,
-                2.5 * std::f64::consts::PI / 4294967296.0
-            )
-        );
-        assert_eq!(
-            float16("x[0,0,10]").wire,
-            NumberWire::Truncated { bits: 10 }
-        );
+        let steps = |low, factor| Some(NumberWire::Steps { low, factor });
+        let bits = |bits| Some(NumberWire::Truncated { bits });
+        for (title, expected) in [
+            ("x", None),
+            ("x[n]", None),
+            ("[]", None),
+            ("[0]", None),
+            ("[0,0,1]", None),
+            ("[0,0,2]", bits(2)),
+            ("[0,0,14]", bits(14)),
+            ("[0,0,15]", None),
+            ("[0,0,16]", None),
+            ("[0,0,32]", None),
+            ("[10,0]", bits(10)),
+            ("[10,0,14]", bits(14)),
+            ("[10,0,15]", bits(10)),
+            ("[5,5]", bits(5)),
+            ("[0,-pi]", None),
+            ("[0,10]", steps(0.0, 429496729.5)),
+            ("[0,10,32]", steps(0.0, 429496729.5)),
+            ("[0,1,0]", steps(0.0, 4294967295.0)),
+            ("[0,1,1]", steps(0.0, 4294967295.0)),
+            ("[0,1,33]", steps(0.0, 4294967295.0)),
+            ("[0,1,-4]", steps(0.0, 4294967295.0)),
+            ("[0,1,x]", steps(0.0, 4294967295.0)),
+            ("[0,1,2,3]", steps(0.0, 4.0)),
+            ("[0,1,31]", steps(0.0, 2147483648.0)),
+            ("x[3][0,1,5]", steps(0.0, 32.0)),
+            ("x[2][3][0,1,5]", None),
+            ("text [0,1] and [a,b]", steps(0.0, 4294967295.0)),
+            ("[ 0 , 1 , 8 ]", steps(0.0, 256.0)),
+            ("[-pi,pi,31]", steps(-PI, 341782637.7882158)),
+            ("[0,twopi]", steps(0.0, 683565275.4172766)),
+            ("[-2pi,2*PI]", steps(-TAU, 341782637.7086383)),
+            ("[0,pi/4]", steps(0.0, 5468522203.338213)),
+            ("[-pi/2, pi/2]", steps(-FRAC_PI_2, 1367130550.8345532)),
+            ("[0,3*pi]", steps(0.0, 1367130550.8345532)),
+            ("[1e-3,1E3,16]", steps(0.001, 65.53606553606554)),
+            ("[abc,3]", steps(0.0, 1431655765.0)),
+        ] {
+            assert_eq!(wire(title), expected, "{title}");
+        }
+        assert_eq!(double32("x[0,0,16]").wire, NumberWire::Single);
         assert_eq!(float16("x").wire, NumberWire::Truncated { bits: 12 });
+        assert_eq!(float16("[0,0,16]").wire, NumberWire::Truncated { bits: 12 });
+        assert_eq!(of_leaf("x[2][3]/[0,1,5]"), "[0,1,5]");
+        assert_eq!(of_leaf("x[0,1,5]"), "x[0,1,5]");
     }
 }

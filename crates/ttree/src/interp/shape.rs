@@ -20,10 +20,10 @@ pub(crate) enum NumberWire {
     Plain,
     /// As `float`.
     Single,
-    /// Four bytes that count steps from `low` on.
-    Steps { low: f64, step: f64 },
+    /// Four bytes that count steps from `low` on, `factor` of them to one.
+    Steps { low: f64, factor: f64 },
     /// A byte of exponent, and two with sign and so many bits of mantissa.
-    Truncated { bits: u32 },
+    Truncated { bits: i32 },
     /// The bits of a TObject: two bytes follow if it is referenced.
     Bits,
 }

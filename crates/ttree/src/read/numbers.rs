@@ -11,8 +11,9 @@ pub(crate) fn numbers(number: Number, bytes: &[u8], out: &mut [u8]) {
         NumberWire::Single => convert(bytes, out, |word: [u8; 4]| {
             f64::from(f32::from_be_bytes(word))
         }),
-        NumberWire::Steps { low, step } => {
-            let value = |word: [u8; 4]| f64::from(u32::from_be_bytes(word)) * step + low;
+        NumberWire::Steps { low, factor } => {
+            // in this order, so that the last bit is ROOT's
+            let value = |word: [u8; 4]| f64::from(u32::from_be_bytes(word)) / factor + low;
             match number.dtype {
                 DType::Float64 => convert(bytes, out, value),
                 #[expect(clippy::cast_possible_truncation, reason = "a Float16_t is a float")]
@@ -30,22 +31,15 @@ pub(crate) fn numbers(number: Number, bytes: &[u8], out: &mut [u8]) {
     }
 }
 
-/// A number of which a byte of exponent and some bits of mantissa are stored.
-fn truncated([exponent, high, low]: [u8; 3], bits: u32) -> f32 {
+/// A number of which a byte of exponent and some bits of mantissa are stored. More than 14 leave no room for the sign; with
+/// counts that make no sense the result is that of ROOT on x86, where shifts wrap around.
+fn truncated([exponent, high, low]: [u8; 3], bits: i32) -> f32 {
     let mantissa = u32::from(u16::from_be_bytes([high, low]));
-    let kept = mantissa & ((1 << (bits + 1)) - 1);
-    let shift = 23 - i32::try_from(bits).unwrap_or(23);
-    let moved = if shift >= 0 {
-        kept << shift
-    } else {
-        kept >> -shift
-    };
+    let sign = 1u32.wrapping_shl(bits.wrapping_add(1).cast_unsigned());
+    let kept = mantissa & sign.wrapping_sub(1);
+    let moved = kept.wrapping_shl(23i32.wrapping_sub(bits).cast_unsigned());
     let value = f32::from_bits((u32::from(exponent) << 23) | moved);
-    if mantissa & (1 << (bits + 1)) != 0 {
-        -value
-    } else {
-        value
-    }
+    if mantissa & sign != 0 { -value } else { value }
 }
 
 fn swapped(size: usize, bytes: &[u8], out: &mut [u8]) {
@@ -109,7 +103,7 @@ mod tests {
             dtype: DType::Float64,
             wire: NumberWire::Steps {
                 low: -1.0,
-                step: 0.5,
+                factor: 2.0,
             },
         };
         numbers(steps, &[0, 0, 0, 3], &mut out);
