@@ -9,6 +9,9 @@ use crate::RNTupleError;
 use crate::read::{Reader, check_pages, cover};
 use crate::spec::{ClusterSummary, ColumnPages, Page, PageList};
 
+/// Elements that a column may lack in any cluster.
+const LITTLE: u64 = 1 << 20;
+
 /// A cluster of the output.
 #[derive(Debug)]
 pub(super) struct PlannedCluster<'a> {
@@ -69,6 +72,12 @@ impl Cluster {
         let columns = u32::try_from(self.list.n_columns(self.index)).unwrap_or(0);
         let pages = |column| Some((column, self.list.pages(self.column(column)?)));
         (0..columns).filter_map(pages)
+    }
+
+    /// Whether a column may lack so many elements: not many more than all columns have, whatever the page list claims.
+    fn may_lack(&self, n: u64) -> bool {
+        let counts = self.columns().flat_map(|(_, pages)| pages);
+        n <= LITTLE || n <= counts.map(|page| u64::from(page.n_elements)).sum()
     }
 
     /// Stored bytes of its pages.
@@ -292,8 +301,11 @@ impl<'c> Planner<'_, 'c> {
             (Some(known), _) => Ok(known),
             (None, _) if !self.begins_later(position) => Ok(n_there),
             // what is missing before the elements that are there
-            (None, Some(offset)) => Ok(n_there + offset.saturating_sub(seen)),
-            (None, None) => Err(RNTupleError::NeedsRebuild {
+            (None, Some(offset)) if self.cluster.may_lack(offset.saturating_sub(seen)) => {
+                Ok(n_there.saturating_add(offset.saturating_sub(seen)))
+            }
+            // offsets of collections tell how many there are
+            (None, _) => Err(RNTupleError::NeedsRebuild {
                 url: self.reader.url().to_owned(),
                 other: "others".to_owned(),
                 name: label(),
