@@ -26,9 +26,17 @@ for name in femtobarn hepnos; do
         "cmake/$name.pc.in" >"$prefix/lib/pkgconfig/$name.pc"
     cp "cmake/$name-config.cmake" "$prefix/share/cmake/$name/"
 done
-cat >"$prefix/share/cmake/hepnos/hepnos-config-version.cmake" <<END
-set(PACKAGE_VERSION $hepnos_version)
+# config_version NAME VERSION: what find_package asks, so that it takes this version and those before
+config_version() {
+    cat >"$prefix/share/cmake/$1/$1-config-version.cmake" <<END
+set(PACKAGE_VERSION $2)
 if(NOT PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)
     set(PACKAGE_VERSION_COMPATIBLE TRUE)
 endif()
+if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)
+    set(PACKAGE_VERSION_EXACT TRUE)
+endif()
 END
+}
+config_version femtobarn "${version%%-*}"
+config_version hepnos "$hepnos_version"

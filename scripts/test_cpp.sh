@@ -47,12 +47,12 @@ compile_all() {
     for pid in "${pids[@]}"; do wait "$pid"; done
 }
 
-# Programs include what they use, in any order.
+# Programs include what they use, in any order, and frameworks compile with more warnings than we do.
 each_header_by_itself() {
-    local flags
+    local flags warnings='-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast'
     flags=$(pkg-config --cflags hepnos | sed 's|-I/usr/|-isystem /usr/|g')
     (cd "$work/prefix/include" && find . -name '*.h*') |
-        xargs -P "${JOBS:-2}" -I{} sh -c "echo '#include <{}>' | c++ -std=c++17 -Wall -Wextra -Werror $flags -fsyntax-only -x c++ -"
+        xargs -P "${JOBS:-2}" -I{} sh -c "echo '#include <{}>' | c++ -std=c++17 $warnings -Werror $flags -fsyntax-only -x c++ -"
     echo 'each header compiles by itself'
 }
 
@@ -77,7 +77,11 @@ by_cmake() {
 cmake_minimum_required(VERSION 3.18)
 project(program C CXX)
 find_package(hepnos 0.7 REQUIRED)
-find_package(femtobarn REQUIRED)
+find_package(femtobarn 0.1 REQUIRED)
+find_package(femtobarn 99 QUIET)
+if(femtobarn_FOUND)
+    message(FATAL_ERROR "version 99 of femtobarn is found")
+endif()
 add_executable(program "$PWD/examples/cpp/02_hepnos_program.cpp")
 target_link_libraries(program hepnos)
 add_executable(own "$PWD/examples/c/01_store_and_load.c")

@@ -348,15 +348,15 @@ public:
             std::exception_ptr thrown = nullptr;
         } context{read};
         const auto visit = [](void *given, std::size_t, std::size_t, fb_bytes value) {
-            auto &context = *static_cast<Context *>(given);
+            auto &reading = *static_cast<Context *>(given);
             if (!value.data) {
                 return;
             }
-            context.is_there = true;
+            reading.is_there = true;
             try {
-                context.read(detail::view(value));
+                reading.read(detail::view(value));
             } catch (...) {
-                context.thrown = std::current_exception(); // it must not go through the C ABI
+                reading.thrown = std::current_exception(); // it must not go through the C ABI
             }
         };
         const fb_text text = detail::c_text(name);

@@ -106,7 +106,7 @@ protected:
             boost::serialization::throw_exception(archive_exception(archive_exception::input_stream_error));
         }
         if (!m_has_tracking) { // that of the object comes before those of its members
-            m_info.is_tracked = tracking;
+            m_info.is_tracked = byte != 0;
             m_has_tracking = true;
         }
     }

@@ -43,10 +43,10 @@ struct ItemDescriptor {
 
     ItemDescriptor() : ItemDescriptor(UUID()) {}
 
-    ItemDescriptor(const UUID &dataset, const RunNumber &run = InvalidRunNumber,
-                   const SubRunNumber &subrun = InvalidSubRunNumber,
-                   const EventNumber &event = InvalidEventNumber)
-        : dataset(dataset), run(run), subrun(subrun), event(event) {}
+    ItemDescriptor(const UUID &of_dataset, const RunNumber &of_run = InvalidRunNumber,
+                   const SubRunNumber &of_subrun = InvalidSubRunNumber,
+                   const EventNumber &of_event = InvalidEventNumber)
+        : dataset(of_dataset), run(of_run), subrun(of_subrun), event(of_event) {}
 
     ItemDescriptor(const EventDescriptor &descriptor) : ItemDescriptor() {
         read(descriptor.data, EventDescriptorLength);

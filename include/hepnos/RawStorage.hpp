@@ -21,8 +21,8 @@ public:
     template <typename F, typename = std::enable_if_t<!std::is_same<std::decay_t<F>, Reader>::value>>
     Reader(F &&function)
         : m_function(const_cast<void *>(static_cast<const void *>(&function))),
-          m_call([](void *function, std::string_view bytes) {
-              (*static_cast<std::remove_reference_t<F> *>(function))(bytes);
+          m_call([](void *given, std::string_view bytes) {
+              (*static_cast<std::remove_reference_t<F> *>(given))(bytes);
           }) {}
 
     void operator()(std::string_view bytes) const { m_call(m_function, bytes); }
