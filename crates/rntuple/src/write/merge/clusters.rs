@@ -12,6 +12,12 @@ use crate::spec::{ClusterSummary, ColumnPages, Page, PageList};
 /// Elements that a column may lack in any cluster.
 const LITTLE: u64 = 1 << 20;
 
+/// Zeros that a column may have in any cluster, none of them stored.
+const MOST_ZEROS: u64 = 1 << 26;
+
+/// Zeros that it may have for each element that the cluster stores.
+const ZEROS_AN_ELEMENT: u64 = 1 << 10;
+
 /// A cluster of the output.
 #[derive(Debug)]
 pub(super) struct PlannedCluster<'a> {
@@ -78,6 +84,22 @@ impl Cluster {
     fn may_lack(&self, n: u64) -> bool {
         let counts = self.columns().flat_map(|(_, pages)| pages);
         n <= LITTLE || n <= counts.map(|page| u64::from(page.n_elements)).sum()
+    }
+
+    /// Insists that so many zeros, which no page holds and metadata ask for, are in some proportion to what pages hold.
+    pub fn check_zeros(&self, reader: &Reader, what: &str, n: u64) -> Result<(), RNTupleError> {
+        if n <= MOST_ZEROS {
+            return Ok(());
+        }
+        let counts = self.columns().flat_map(|(_, pages)| pages);
+        let there: u64 = counts.map(|page| u64::from(page.n_elements)).sum();
+        let most = there.saturating_mul(ZEROS_AN_ELEMENT);
+        if n <= most {
+            return Ok(());
+        }
+        let what = format!("number of zeros that are not stored of {what:?} in a cluster");
+        let expected = format!("at most {}", most.max(MOST_ZEROS));
+        Err(reader.inconsistent(&what, expected, n))
     }
 
     /// Stored bytes of its pages.
@@ -232,6 +254,11 @@ impl<'c> Planner<'_, 'c> {
         let offset = listed.map(|listed| listed.element_offset.unsigned_abs());
         let n = self.n_elements(position, n_there, offset, seen)?;
         let zeros = n - n_there;
+        if zeros > 0 {
+            let label = self.field.input.map(|id| self.reader.label(id));
+            let label = label.unwrap_or_default();
+            self.cluster.check_zeros(self.reader, &label, zeros)?;
+        }
         let begins = input.and_then(|id| self.reader.descriptor().column(id));
         // what is missing is zero only before a column begins
         if zeros > 0 && listed.is_some() && begins.is_some_and(|record| record.first_element == 0) {

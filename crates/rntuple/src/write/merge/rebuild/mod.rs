@@ -407,6 +407,10 @@ fn source<'a>(
     let mapping = origin.mapping.field(wanted.field);
     let given = mapping.map(|mapping| given(origin, mapping, wanted.position, wanted.total));
     let Some(given) = given.transpose()?.flatten() else {
+        let field = origin.schema.schema.fields.get(wanted.field as usize);
+        let name = field.map_or("", |field| field.name.as_str());
+        let n = wanted.ranges.n_elements();
+        origin.cluster.check_zeros(origin.reader, name, n)?;
         return Ok(Source::Zeros);
     };
     origin
@@ -446,6 +450,7 @@ fn given<'a>(
         );
         return Err(reader.inconsistent(&what, total, n_there));
     }
+    cluster.check_zeros(reader, &reader.label(record.field_id), n_zeros)?;
     let mut next = n_zeros;
     let starts = pages.iter().map(|page| {
         next += u64::from(page.n_elements);
