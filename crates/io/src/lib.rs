@@ -41,6 +41,7 @@ mod layer;
 mod meter;
 mod object;
 mod object_folder;
+mod pace;
 mod pieces;
 mod progress;
 mod remote;

@@ -32,6 +32,14 @@ pub const SETTINGS: &[(&str, &str)] = &[
         "longest_wait",
         "seconds that a server may make us wait for one request (600)",
     ),
+    (
+        "least_rate",
+        "bytes a second that must come of an answer, counted over request_timeout; 0 for any (100)",
+    ),
+    (
+        "total_timeout",
+        "seconds that one read from a server may take with all its retries (3600)",
+    ),
     ("most_redirects", "redirects that one request follows (16)"),
     (
         "most_retries",
@@ -121,6 +129,7 @@ pub const SETTINGS_FOR_ALL: &[&str] = &[
 const ABOVE_ZERO: &[&str] = &[
     "connect_timeout",
     "request_timeout",
+    "total_timeout",
     "open_files",
     "concurrency",
     "requests_at_once",
@@ -128,6 +137,9 @@ const ABOVE_ZERO: &[&str] = &[
     "largest_request",
     "largest_vector",
 ];
+
+/// Bytes a second: with 128 requests at once, less than what any line brings that can be worked with.
+const LEAST_RATE: u64 = 100;
 
 /// What the name of a variable begins with that says a setting.
 const PREFIX: &str = "FEMTOBARN_";
@@ -141,6 +153,9 @@ pub(crate) struct Limits {
     pub connect_timeout: Duration,
     pub request_timeout: Duration,
     pub longest_wait: Duration,
+    /// Bytes a second.
+    pub least_rate: u64,
+    pub total_timeout: Duration,
     pub most_redirects: usize,
     pub most_retries: usize,
 }
@@ -329,6 +344,8 @@ impl Settings {
         };
         let count = |name, usual| Ok::<_, IoError>(self.number(name)?.unwrap_or(usual));
         Ok(Limits {
+            least_rate: self.bytes("least_rate")?.unwrap_or(LEAST_RATE),
+            total_timeout: seconds("total_timeout", 3600)?,
             connect_timeout: seconds("connect_timeout", 10)?,
             request_timeout: seconds("request_timeout", 60)?,
             longest_wait: seconds("longest_wait", 600)?,

@@ -185,7 +185,7 @@ impl Connection {
         let (reading, writing) = tokio::io::split(raw.stream);
         let (outgoing, queue) = mpsc::channel(OUTGOING);
         let tasks = [
-            tokio::spawn(receive(reading, streams.clone())),
+            tokio::spawn(receive(reading, streams.clone(), options.rate())),
             tokio::spawn(send(writing, queue, streams.clone())),
         ];
         Ok(Self {

@@ -39,7 +39,7 @@ pub enum XrootdError {
         source: io::Error,
     },
     /// Nothing came for too long.
-    #[error("{server} gave no answer to {doing} for {} s", seconds(*.waited))]
+    #[error("{server} gave no answer to {doing} for {} s (request_timeout)", seconds(*.waited))]
     Timeout {
         /// The server.
         server: String,

@@ -43,7 +43,7 @@ pub fn answers(data: &[u8]) {
         .filter_map(|_| streams.take(MOST, Instant::now()).ok())
         .collect();
     // all bytes are there, so that it ends at once
-    let ended = receive(data, streams.clone()).now_or_never();
+    let ended = receive(data, streams.clone(), crate::Options::default().rate()).now_or_never();
     assert!(ended.is_some() && streams.lost().is_some());
     drop(waiting);
 }

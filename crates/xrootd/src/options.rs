@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::Token;
+use crate::{Rate, Token};
 
 /// Limits and settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub struct Options {
     pub connect_timeout: Duration,
     /// How long nothing may come of an answer.
     pub request_timeout: Duration,
+    /// Bytes a second that must come of an answer, once it has begun; counted over `request_timeout`.
+    pub least_rate: u64,
     /// The longest that a server may make us wait, all in all, for one request.
     pub longest_wait: Duration,
     /// The most redirects of one request.
@@ -38,6 +40,7 @@ impl Default for Options {
         Self {
             connect_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(60),
+            least_rate: 100,
             longest_wait: Duration::from_secs(600),
             most_redirects: 16,
             most_retries: 3,
@@ -52,6 +55,15 @@ impl Default for Options {
 }
 
 impl Options {
+    /// How fast answers must come.
+    #[must_use]
+    pub fn rate(&self) -> Rate {
+        Rate {
+            least: self.least_rate,
+            window: self.request_timeout,
+        }
+    }
+
     /// The defaults, with what the official client's variables say: `X509_CERT_DIR` and `XrdSecSSSKT`.
     pub fn from_environment() -> Self {
         let path = |name| std::env::var_os(name).map(PathBuf::from);

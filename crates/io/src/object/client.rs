@@ -11,12 +11,16 @@ use femtobarn_xrootd::backoff;
 use futures_util::{TryStreamExt, stream};
 use http_body_util::BodyExt;
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
+    HttpResponseBody, HttpService,
 };
 use object_store::{ClientConfigKey, ClientOptions, Extensions};
 
+use super::bounded::bounded;
+use super::redirect;
 use crate::meter::TrafficCounters;
 use crate::progress::Progress;
+use femtobarn_xrootd::Rate;
 
 /// How much longer than any other answer that to a `POST` with a body may take: a store then puts an object together of its
 /// parts, and need not say anything meanwhile.
@@ -34,6 +38,9 @@ const STARTING: usize = 3;
 pub(crate) struct Connector {
     pub connect_timeout: Duration,
     pub request_timeout: Duration,
+    /// Bytes a second that must come of answers.
+    pub least_rate: u64,
+    pub most_redirects: usize,
     pub authorities: Option<PathBuf>,
     /// How often the store tries again.
     pub most_retries: usize,
@@ -77,6 +84,9 @@ impl HttpConnector for Connector {
                 .user_agent(concat!("femtobarn/", env!("CARGO_PKG_VERSION")))
                 .connect_timeout(connect_timeout)
                 .https_only(allows_http.as_deref() != Some("true"))
+                // who may see credentials is decided at each redirect
+                .redirect(reqwest::redirect::Policy::none())
+                .referer(false)
                 .http1_only()
         };
         let asking = builder().read_timeout(request_timeout);
@@ -85,6 +95,11 @@ impl HttpConnector for Connector {
             sending: builder().build().map_err(failed)?,
             connect_timeout,
             request_timeout,
+            rate: Rate {
+                least: self.least_rate,
+                window: request_timeout,
+            },
+            most_redirects: self.most_redirects,
             is_tried_again: self.most_retries > 0,
             was_there: AtomicBool::new(false),
         }))
@@ -143,6 +158,8 @@ struct Counting {
     sending: reqwest::Client,
     connect_timeout: Duration,
     request_timeout: Duration,
+    rate: Rate,
+    most_redirects: usize,
     /// Whether anybody makes requests again that fail.
     is_tried_again: bool,
     /// Whether the server has answered before.
@@ -155,7 +172,34 @@ impl Counting {
         match request.method().as_str() {
             "PUT" if !is_empty => self.put(request).await,
             "POST" if !is_empty => self.post(request).await,
-            _ => self.asking.call(request).await,
+            _ => self.follow(request).await,
+        }
+    }
+
+    /// Asks what redirects lead to.
+    async fn follow(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let is_object = is_of_object(&request);
+        for _ in 0..=self.most_redirects {
+            let answer = self.asking.call(request.clone()).await?;
+            let Some(location) = redirect::place(&answer) else {
+                return Ok(bounded(answer, self.rate, is_object));
+            };
+            request = redirect::next(&request, location)?;
+        }
+        Err(redirect::too_many(self.most_redirects))
+    }
+
+    /// An answer to what was sent: it is not followed to another server.
+    fn received(
+        &self,
+        asked: &HttpRequest,
+        answer: HttpResponse,
+    ) -> Result<HttpResponse, HttpError> {
+        match redirect::place(&answer) {
+            Some(location) => Err(redirect::next(asked, location)
+                .err()
+                .unwrap_or_else(|| redirect::too_many(0))),
+            None => Ok(bounded(answer, self.rate, false)),
         }
     }
 
@@ -185,6 +229,7 @@ impl Counting {
     /// Puts something, as long as something of it moves.
     async fn put(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (parts, body) = request.into_parts();
+        let head = HttpRequest::from_parts(parts.clone(), Bytes::new().into());
         let size = body.content_length() as u64;
         let progress = Progress::default();
         let own = progress.clone();
@@ -197,34 +242,47 @@ impl Counting {
             .headers(parts.headers)
             .body(reqwest::Body::wrap_stream(pieces.try_flatten()));
         let sending = async {
-            let answer = request.send().await?;
-            let (status, headers) = (answer.status(), answer.headers().clone());
-            Ok((status, headers, answer.bytes().await?))
+            let answer = request.send().await.map_err(lost)?;
+            let mut response = HttpResponse::new(Bytes::new().into());
+            *response.status_mut() = answer.status();
+            *response.headers_mut() = answer.headers().clone();
+            let body = reqwest::Body::from(answer).map_err(lost);
+            let answer = response.map(|_| HttpResponseBody::new(body));
+            complete(self.received(&head, answer)?).await
         };
         let (patience, connecting) = (self.request_timeout, self.connect_timeout);
         let sent = progress.wait(size, patience, connecting, sending).await;
-        let (status, headers, bytes) = sent.ok_or_else(|| silent(patience))?.map_err(lost)?;
-        let mut response = HttpResponse::new(bytes.into());
-        *response.status_mut() = status;
-        *response.headers_mut() = headers;
-        Ok(response)
+        sent.ok_or_else(|| silent(patience))?
     }
 
     /// Has a store do something that takes a while.
     async fn post(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let patience = self.request_timeout * PATIENCE;
         let work = async {
-            let (parts, body) = self.sending.call(request).await?.into_parts();
-            let bytes: Bytes = body.bytes().await?;
-            Ok(HttpResponse::from_parts(parts, bytes.into()))
+            let answer = self.sending.call(request.clone()).await?;
+            complete(self.received(&request, answer)?).await
         };
         let done = tokio::time::timeout(patience, work).await;
         done.map_err(|_| silent(patience))?
     }
 }
 
+/// Whether the answer to a request may have any length: that of an object, unlike a list.
+fn is_of_object(request: &HttpRequest) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    let is_list = |pair: &str| pair.starts_with("list-type=") || pair == "comp=list";
+    request.method() == "GET" && !query.split('&').any(is_list)
+}
+
+/// The same answer, whose body has come.
+async fn complete(answer: HttpResponse) -> Result<HttpResponse, HttpError> {
+    let (parts, body) = answer.into_parts();
+    let bytes: Bytes = body.bytes().await?;
+    Ok(HttpResponse::from_parts(parts, bytes.into()))
+}
+
 fn silent(patience: Duration) -> HttpError {
-    let what = format!("nothing was sent and nothing came for {patience:?}");
+    let what = format!("nothing was sent and nothing came for {patience:?} (request_timeout)");
     let error = std::io::Error::new(std::io::ErrorKind::TimedOut, what);
     HttpError::new(HttpErrorKind::Timeout, error)
 }

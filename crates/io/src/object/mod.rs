@@ -1,11 +1,13 @@
 //! Object stores: which one a URL names, how it is asked, and what its errors mean. Sources and sinks are made of it.
 
 mod address;
+mod bounded;
 mod client;
 mod failure;
 mod options;
 mod place;
 mod profile;
+mod redirect;
 mod store;
 
 pub(crate) use address::{Address, Kind};
@@ -14,6 +16,8 @@ pub(crate) use failure::{created, is_unsatisfiable, read};
 pub(crate) use options::Options;
 pub(crate) use store::{Store, store};
 
+#[cfg(test)]
+mod liars;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]

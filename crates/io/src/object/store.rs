@@ -19,6 +19,7 @@ use super::failure::NO_CREDENTIALS;
 use super::{Address, Kind, Options, failure};
 use crate::IoError;
 use crate::runtime::{PerSettings, wait_for};
+use femtobarn_xrootd::Rate;
 
 static STORES: PerSettings<Options, Arc<Store>> = PerSettings::new();
 
@@ -28,6 +29,8 @@ pub(crate) struct Store {
     pub parts: Arc<dyn MultipartStore>,
     /// Requests at once.
     pub slots: Arc<Semaphore>,
+    /// How fast answers must come.
+    pub rate: Rate,
     /// How often something is tried again.
     pub most_retries: usize,
 }
@@ -65,6 +68,8 @@ fn make(options: &Options) -> object_store::Result<Store> {
     let connector = Connector {
         connect_timeout: options.connect_timeout,
         request_timeout: options.request_timeout,
+        least_rate: options.least_rate,
+        most_redirects: options.most_redirects,
         authorities: options.authorities.clone(),
         most_retries: options.most_retries,
     };
@@ -100,6 +105,10 @@ fn make(options: &Options) -> object_store::Result<Store> {
     Ok(Store {
         objects,
         parts,
+        rate: Rate {
+            least: options.least_rate,
+            window: options.request_timeout,
+        },
         slots: Arc::new(Semaphore::new(options.at_once)),
         most_retries: options.most_retries,
     })

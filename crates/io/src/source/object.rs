@@ -14,6 +14,7 @@ use object_store::{GetOptions, GetRange, GetResult, ObjectMeta};
 use crate::layer::{Held, find_held, joined_ends};
 use crate::meter::{Opening, Traffic, TrafficCounters};
 use crate::object::{self, Address, Counted, Kind, Options, Store};
+use crate::pace::within;
 use crate::runtime::{PerProcess, wait_for};
 use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceMeta};
 
@@ -62,7 +63,11 @@ impl ObjectSource {
         let store = object::store(&address, &options)?;
         let traffic = Arc::default();
         let start = Instant::now();
-        let (meta, held, read) = wait_for(&address.url, opened(&store, &address, &traffic))??;
+        let (meta, held, read) = {
+            let work = opened(&store, &address, &traffic);
+            let longest = options.total_timeout;
+            wait_for(&address.url, within(&address.url, longest, work))???
+        };
         let known = PerProcess::new();
         known.get(|| Ok::<_, IoError>(store))?;
         Ok(Arc::new(Self {
@@ -95,7 +100,7 @@ impl ObjectSource {
         let expected = self.meta.check(&self.address.url, &range)?;
         let mut bytes = BytesMut::with_capacity(expected);
         loop {
-            let before = bytes.len();
+            let (before, start) = (bytes.len(), Instant::now());
             let failure = match self.get_rest(store, &range, &mut bytes).await {
                 Ok(()) if bytes.len() == expected => return Ok(bytes.freeze()),
                 Ok(()) => IoError::ShortRead {
@@ -108,8 +113,10 @@ impl ObjectSource {
             };
             let may_pass = matches!(failure, IoError::Remote { .. } | IoError::ShortRead { .. });
             let is_beyond = bytes.len() > expected;
-            // a request that brings nothing was tried again by the store already
-            if !may_pass || is_beyond || bytes.len() == before || store.most_retries == 0 {
+            // a request that brings nothing, or too slowly, was tried again by the store already
+            let came = (bytes.len() - before) as u64;
+            let is_vain = came == 0 || store.rate.is_missed(came, start.elapsed());
+            if !may_pass || is_beyond || is_vain || store.most_retries == 0 {
                 return Err(failure);
             }
             self.traffic.retry();
@@ -308,7 +315,11 @@ pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, I
     let options = Options::of(&address, settings)?;
     let store = object::store(&address, &options)?;
     let prefix = (!address.key.is_root()).then_some(&address.key);
-    let found = wait_for(&address.url, store.objects.list_with_delimiter(prefix))?;
+    let listing = store.objects.list_with_delimiter(prefix);
+    let found = wait_for(
+        &address.url,
+        within(&address.url, options.total_timeout, listing),
+    )??;
     let found = found.map_err(|error| object::read(&address, error))?;
     let folders = found.common_prefixes.iter().map(|folder| RemoteEntry {
         name: folder.filename().unwrap_or_default().to_owned(),
@@ -392,7 +403,11 @@ impl ByteSource for ObjectSource {
                 }
             }
         });
-        wait_for(&self.address.url, try_join_all(reads))?
+        let url = &self.address.url;
+        wait_for(
+            url,
+            within(url, self.options.total_timeout, try_join_all(reads)),
+        )??
     }
 }
 

@@ -11,6 +11,7 @@ use femtobarn_xrootd::{
 };
 
 use crate::meter::Traffic;
+use crate::pace::within;
 use crate::remote::public;
 use crate::runtime::{PerSettings, process, wait_for};
 use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceMeta};
@@ -30,6 +31,7 @@ fn options(settings: &Settings) -> Result<Options, IoError> {
     Ok(Options {
         connect_timeout: limits.connect_timeout,
         request_timeout: limits.request_timeout,
+        least_rate: limits.least_rate,
         longest_wait: limits.longest_wait,
         most_redirects: limits.most_redirects,
         most_retries: limits.most_retries,
@@ -54,6 +56,7 @@ pub struct XrootdSource {
     url: String,
     target: XrootdUrl,
     settings: Settings,
+    total_timeout: Duration,
     /// The file, and the process that opened it.
     file: Mutex<(u32, Arc<File>)>,
     meta: SourceMeta,
@@ -84,6 +87,7 @@ impl XrootdSource {
             url: public(url),
             target,
             settings: settings.clone(),
+            total_timeout: settings.limits()?.total_timeout,
             meta: SourceMeta {
                 size: stat.size,
                 modified: modified(&file),
@@ -135,7 +139,13 @@ pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, I
     let target = XrootdUrl::parse(url).map_err(|error| failed(url, error))?;
     let client = client(settings)?;
     let partial = settings.flag("partial_lists")?;
-    let found = wait_for(&public(url), client.list(&target, partial))?;
+    let shown = public(url);
+    let listing = within(
+        &shown,
+        settings.limits()?.total_timeout,
+        client.list(&target, partial),
+    );
+    let found = wait_for(&shown, listing)??;
     let entry = |entry: DirEntry| RemoteEntry {
         is_folder: entry.stat.as_ref().is_some_and(Stat::is_folder),
         size: entry.stat.as_ref().map(|stat| stat.size),
@@ -149,7 +159,9 @@ pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, I
 fn open(target: &XrootdUrl, url: &str, settings: &Settings) -> Result<Arc<File>, IoError> {
     let client = client(settings)?;
     let opened = File::open(&client, target.clone(), OpenOptions::Read);
-    let file = wait_for(&public(url), opened)?.map_err(|error| failed(url, error))?;
+    let (shown, longest) = (public(url), settings.limits()?.total_timeout);
+    let file =
+        wait_for(&shown, within(&shown, longest, opened))??.map_err(|error| failed(url, error))?;
     Ok(Arc::new(file))
 }
 
@@ -223,7 +235,8 @@ impl ByteSource for XrootdSource {
             return Ok(held);
         }
         let file = self.file()?;
-        let found = wait_for(&self.url, file.read_ranges(ranges))?;
+        let reading = within(&self.url, self.total_timeout, file.read_ranges(ranges));
+        let found = wait_for(&self.url, reading)??;
         let found = found.map_err(|error| failed(&self.url, error))?;
         if let ([range], [bytes]) = (ranges, found.as_slice())
             && (range.start, range.end) == (0, self.meta.size)

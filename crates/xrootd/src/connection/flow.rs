@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use super::{MOST_ANSWER, Outgoing};
 use crate::protocol::{self, HEADER_LENGTH, Header, Malformed, Status};
 use crate::streams::Streams;
+use crate::{Pace, Rate, TooSlow};
 
 /// Bytes of data that are sent before it is noted that some were.
 const SENT: usize = 256 << 10;
@@ -42,11 +43,18 @@ pub(super) async fn send(
 enum End {
     Io(std::io::Error),
     Malformed(Malformed),
+    Slow(TooSlow),
 }
 
 impl From<std::io::Error> for End {
     fn from(error: std::io::Error) -> Self {
         Self::Io(error)
+    }
+}
+
+impl From<TooSlow> for End {
+    fn from(slow: TooSlow) -> Self {
+        Self::Slow(slow)
     }
 }
 
@@ -57,10 +65,15 @@ impl From<Malformed> for End {
 }
 
 /// Gives answers to those who wait for them, until the connection ends.
-pub(crate) async fn receive(mut reading: impl AsyncRead + Unpin, streams: Arc<Streams>) {
+pub(crate) async fn receive(
+    mut reading: impl AsyncRead + Unpin,
+    streams: Arc<Streams>,
+    rate: Rate,
+) {
     loop {
-        match receive_one(&mut reading, &streams).await {
+        match receive_one(&mut reading, &streams, rate).await {
             Ok(()) => {}
+            Err(End::Slow(slow)) => return streams.lose(&slow.to_string(), None),
             Err(End::Io(error)) => {
                 let why = match error.kind() {
                     std::io::ErrorKind::UnexpectedEof => "the server closed it".to_owned(),
@@ -75,14 +88,25 @@ pub(crate) async fn receive(mut reading: impl AsyncRead + Unpin, streams: Arc<St
     }
 }
 
-async fn receive_one(reading: &mut (impl AsyncRead + Unpin), streams: &Streams) -> Result<(), End> {
+async fn receive_one(
+    reading: &mut (impl AsyncRead + Unpin),
+    streams: &Streams,
+    rate: Rate,
+) -> Result<(), End> {
     let mut header = [0; HEADER_LENGTH];
     reading.read_exact(&mut header).await?;
     let header = Header::parse(&header)?;
     let id = u16::from_be_bytes(header.stream);
     if header.status == Status::Attention {
         let mut body = BytesMut::new();
-        fill(reading, &mut body, header.length, MOST_ANSWER, || {}).await?;
+        fill(
+            reading,
+            &mut body,
+            header.length,
+            MOST_ANSWER,
+            (rate, || {}),
+        )
+        .await?;
         let Some((header, body)) = protocol::attention(&body.freeze())? else {
             return Ok(());
         };
@@ -98,7 +122,7 @@ async fn receive_one(reading: &mut (impl AsyncRead + Unpin), streams: &Streams) 
         }
         .into());
     };
-    let progress = || streams.progress(id);
+    let progress = (rate, || streams.progress(id));
     match header.status {
         Status::WaitForResponse => {
             let mut told = BytesMut::new();
@@ -155,20 +179,23 @@ async fn fill(
     body: &mut BytesMut,
     length: usize,
     most: usize,
-    progress: impl Fn(),
+    (rate, progress): (Rate, impl Fn()),
 ) -> Result<(), End> {
     if length > most {
         return Err(too_long(length, most).into());
     }
     let end = body.len() + length;
     body.reserve(length);
+    let mut pace = Pace::begin(rate);
     while body.len() < end {
         let left = end - body.len();
         let mut part = bytes::BufMut::limit(&mut *body, left);
-        if reading.read_buf(&mut part).await? == 0 {
+        let came = reading.read_buf(&mut part).await?;
+        if came == 0 {
             return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
         }
         progress();
+        pace.came(came)?;
     }
     Ok(())
 }

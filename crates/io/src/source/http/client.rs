@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 
 use crate::runtime::PerSettings;
 use crate::{IoError, Settings};
+use femtobarn_xrootd::Rate;
 
 /// Requests at once to one server.
 const CONCURRENCY: usize = 16;
@@ -35,6 +36,8 @@ pub(super) struct Limits {
     pub connect_timeout: Duration,
     pub request_timeout: Duration,
     pub longest_wait: Duration,
+    pub least_rate: u64,
+    pub total_timeout: Duration,
     pub most_redirects: usize,
     pub most_retries: usize,
     pub concurrency: usize,
@@ -51,11 +54,23 @@ impl Limits {
             connect_timeout: limits.connect_timeout,
             request_timeout: limits.request_timeout,
             longest_wait: limits.longest_wait,
+            least_rate: limits.least_rate,
+            total_timeout: limits.total_timeout,
             most_redirects: limits.most_redirects,
             most_retries: limits.most_retries,
             concurrency: concurrency.unwrap_or(CONCURRENCY).min(1024),
             authorities: named.or_else(|| is_of_the_grid.then(grid).flatten()),
         })
+    }
+}
+
+impl Limits {
+    /// How fast answers must come.
+    pub fn rate(&self) -> Rate {
+        Rate {
+            least: self.least_rate,
+            window: self.request_timeout,
+        }
     }
 }
 

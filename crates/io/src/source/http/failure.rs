@@ -7,6 +7,7 @@ use femtobarn_xrootd::backoff;
 use reqwest::StatusCode;
 
 use crate::IoError;
+use femtobarn_xrootd::TooSlow;
 
 use super::client::Limits;
 use super::target::Target;
@@ -30,6 +31,8 @@ pub(super) enum Why {
     Unreachable(String),
     /// Nothing came for too long.
     Silent(Duration),
+    /// Bytes come more slowly than the setting `least_rate` says.
+    Slow(TooSlow),
     /// The connection ended.
     Lost(String),
     /// The server says that it cannot or will not.
@@ -61,7 +64,7 @@ impl Why {
         match self {
             // a server that refuses connections may be starting just now
             Self::Unreachable(_) => Again::Once,
-            Self::Silent(_) | Self::Lost(_) => Again::AsOftenAsMayBe,
+            Self::Silent(_) | Self::Slow(_) | Self::Lost(_) => Again::AsOftenAsMayBe,
             Self::Status(status) => match status.as_u16() {
                 408 | 425 | 429 | 500 | 502..=504 => Again::AsOftenAsMayBe,
                 _ => Again::Never,
@@ -76,7 +79,14 @@ impl fmt::Display for Why {
         match self {
             Self::NoTrust(why) => write!(f, "no TLS: {why}"),
             Self::Unreachable(why) => write!(f, "cannot connect: {why}"),
-            Self::Silent(waited) => write!(f, "nothing came for {} s", waited.as_secs_f32()),
+            Self::Silent(waited) => {
+                write!(
+                    f,
+                    "nothing came for {} s (request_timeout)",
+                    waited.as_secs_f32()
+                )
+            }
+            Self::Slow(slow) => slow.fmt(f),
             Self::Lost(why) => write!(f, "the connection was lost: {why}"),
             Self::Status(status) => write!(f, "{status}"),
             Self::Lied(what) => write!(f, "wrong answer: {what}"),
@@ -155,7 +165,7 @@ impl HttpError {
         let last = self.failures.last().map(|failure| &failure.why);
         matches!(
             last,
-            Some(Why::Silent(_) | Why::Lost(_) | Why::Unreachable(_))
+            Some(Why::Silent(_) | Why::Slow(_) | Why::Lost(_) | Why::Unreachable(_))
         )
     }
 
@@ -244,9 +254,11 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// Something has come: what failed before is past.
-    pub fn progress(&mut self) {
-        self.failures.clear();
+    /// So many bytes have come in this time: if that is fast enough, what failed before is past.
+    pub fn progress(&mut self, bytes: usize, time: Duration) {
+        if bytes > 0 && !self.limits.rate().is_missed(bytes as u64, time) {
+            self.failures.clear();
+        }
     }
 
     /// Waits until it is time to try again.

@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use crate::layer::{Held, find_held};
 use crate::meter::{Opening, Traffic, TrafficCounters};
+use crate::pace::within;
 use crate::runtime::wait_for;
 use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceMeta};
 
@@ -85,7 +86,8 @@ impl HttpSource {
             traffic: &traffic,
         };
         let start = Instant::now();
-        let opened = wait_for(&target.url, open::open(call, ends))?;
+        let opening = within(&target.url, limits.total_timeout, open::open(call, ends));
+        let opened = wait_for(&target.url, opening)??;
         let Opened {
             version,
             held,
@@ -129,7 +131,8 @@ impl HttpSource {
             version: &self.version,
         };
         let work = reading.pieces(plan::pieces(ranges));
-        let found = wait_for(&self.target.url, work)?;
+        let url = &self.target.url;
+        let found = wait_for(url, within(url, self.limits.total_timeout, work))??;
         let mut found = found.map_err(|error| error.of(&self.target))?;
         found.sort_by_key(|(piece, _)| piece.start);
         Ok(found)
@@ -146,7 +149,8 @@ pub(crate) fn list(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, I
         target: &target,
         traffic: &TrafficCounters::default(),
     };
-    let found = wait_for(&target.url, list::list(call))?;
+    let work = within(&target.url, limits.total_timeout, list::list(call));
+    let found = wait_for(&target.url, work)??;
     found.map_err(|error| error.of(&target))
 }
 

@@ -124,16 +124,17 @@ async fn part(call: Call<'_>, length: u64) -> Result<Head, Failure> {
         // nothing of a file of no bytes can be given
         (416, None | Some(ContentRange { total: Some(0), .. })) => Ok(Head::Opened(empty(&answer))),
         (206, Some(ContentRange { total: Some(0), .. })) => Ok(Head::Opened(empty(&answer))),
-        (206, Some(ContentRange { total: None, .. })) => {
-            Err(answer.lied("it does not say how large the file is"))
-        }
         (
             206,
             Some(ContentRange {
                 range: Some(range),
-                total: Some(total),
+                total,
             }),
         ) => {
+            let total = match total {
+                Some(total) => total,
+                None => size(call).await?,
+            };
             // XRootD's server repeats what was asked for if that ends behind the file, and then sends nothing
             if total < length && range == (0..length) {
                 return Ok(Head::Shorter(total));
@@ -149,6 +150,14 @@ async fn part(call: Call<'_>, length: u64) -> Result<Head, Failure> {
         }
         _ => Err(answer.unexpected()),
     }
+}
+
+/// The size of a file, of a server that does not say it with its parts.
+async fn size(call: Call<'_>) -> Result<u64, Failure> {
+    let asked = Question::new(Method::HEAD, "its size (HEAD)".to_owned());
+    let answer = call.ask(&asked).await?;
+    let length = answer::length(answer.headers()).filter(|_| answer.status() == 200);
+    length.ok_or_else(|| answer.lied("it does not say how large the file is"))
 }
 
 /// A file that comes whole, as one that is small does, or any of a server that gives no parts.

@@ -1,6 +1,7 @@
 //! Reading ranges: one request for each, many at once, or one for many where the server does that well.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::future::{BoxFuture, FutureExt, try_join_all};
@@ -76,13 +77,11 @@ impl<'a> Reading<'a> {
         let mut bytes = BytesMut::new();
         let mut patience = self.call.patience_with_known();
         loop {
-            let before = bytes.len();
+            let (before, start) = (bytes.len(), Instant::now());
             match self.try_range(host, range, &mut bytes).await {
                 Ok(()) => return Ok(bytes.freeze()),
                 Err(failure) => {
-                    if bytes.len() > before {
-                        patience.progress();
-                    }
+                    patience.progress(bytes.len() - before, start.elapsed());
                     patience.after(failure).await?;
                     self.call.traffic.retry();
                 }
@@ -115,11 +114,17 @@ impl<'a> Reading<'a> {
     /// Whether an answer has a range and nothing else; gives whether it says how long it is.
     fn check_range(self, answer: &Answer, range: &Range<u64>) -> Result<bool, Failure> {
         let said = ContentRange::of(answer.headers());
-        self.check(answer, said.as_ref().and_then(|said| said.total))?;
+        let total = said.as_ref().and_then(|said| said.total);
+        self.check_version(answer, total)?;
         match (answer.status(), said.and_then(|said| said.range)) {
             (206, Some(found)) if found == *range => {}
             (206, Some(found)) => {
                 return Err(answer.lied(format!("bytes {found:?}, and not {range:?}")));
+            }
+            // the range is inside of the file that was opened: only the same size says that it did not become shorter
+            (416, _) if total.is_none() => {
+                let what = "it has not these bytes".to_owned();
+                return Err(answer.failure(Why::Changed(what)));
             }
             _ => return Err(answer.unexpected()),
         }
@@ -131,18 +136,19 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Whether an answer is of the version that was opened.
-    fn check(self, answer: &Answer, total: Option<u64>) -> Result<(), Failure> {
-        if !self.version.agrees(total, answer.headers()) {
-            let what = "another size, tag or time".to_owned();
-            return Err(answer.failure(Why::Changed(what)));
+    /// Whether an answer is of the version that was opened. The page that says an error has a tag and a time of its own.
+    fn check_version(self, answer: &Answer, total: Option<u64>) -> Result<(), Failure> {
+        let is_same = match answer.status() {
+            416 => total.is_none_or(|total| total == self.version.size),
+            _ => self.version.agrees(total, answer.headers()),
+        };
+        match is_same {
+            true => Ok(()),
+            false => {
+                let what = "another size, tag or time".to_owned();
+                Err(answer.failure(Why::Changed(what)))
+            }
         }
-        // it is inside of the file that was opened
-        if answer.status() == 416 {
-            let what = "it has not these bytes".to_owned();
-            return Err(answer.failure(Why::Changed(what)));
-        }
-        Ok(())
     }
 
     /// Reads several pieces by one request; those that it does not give by others.
@@ -174,10 +180,8 @@ impl<'a> Reading<'a> {
     ) -> Result<Vec<multipart::Part>, Failure> {
         let _permit = host.permits.acquire().await;
         let mut answer = self.call.ask(&self.question(group)).await?;
-        self.check(
-            &answer,
-            ContentRange::of(answer.headers()).and_then(|said| said.total),
-        )?;
+        let said = ContentRange::of(answer.headers()).and_then(|said| said.total);
+        self.check_version(&answer, said)?;
         let boundary = answer::boundary(answer.headers());
         let Some(boundary) = boundary.filter(|_| answer.status() == 206) else {
             // the whole file, or one range that covers all: it is dropped before its body comes

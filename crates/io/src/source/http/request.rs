@@ -13,6 +13,7 @@ use super::client::{Client, server};
 use super::failure::{Failure, HttpError, Patience, Why};
 use super::target::Target;
 use crate::meter::TrafficCounters;
+use femtobarn_xrootd::Pace;
 
 /// What a server is asked.
 #[derive(Debug, Clone)]
@@ -51,6 +52,7 @@ pub(super) struct Answer {
     server: String,
     doing: String,
     patience: Duration,
+    pace: Pace,
 }
 
 impl Answer {
@@ -95,7 +97,11 @@ impl Answer {
     /// The next bytes of the body.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         match timeout(self.patience, self.response.chunk()).await {
-            Ok(Ok(chunk)) => Ok(chunk),
+            Ok(Ok(Some(chunk))) => match self.pace.came(chunk.len()) {
+                Ok(()) => Ok(Some(chunk)),
+                Err(slow) => Err(self.failure(Why::Slow(slow))),
+            },
+            Ok(Ok(None)) => Ok(None),
             Ok(Err(error)) => Err(self.failure(Why::Lost(cause(error)))),
             Err(_) => Err(self.failure(Why::Silent(self.patience))),
         }
@@ -206,9 +212,13 @@ impl<'a> Call<'a> {
                 return (place, judged(answer, question));
             }
             let location = answer::text(answer.headers(), LOCATION);
-            let Some(next) = location.and_then(|location| self.target.next(&place, location))
-            else {
-                return (place, Err(answer.lied("a redirect to nowhere")));
+            let next = match location {
+                Some(location) => self.target.next(&place, location),
+                None => Err("a redirect to nowhere"),
+            };
+            let next = match next {
+                Ok(next) => next,
+                Err(why) => return (place, Err(answer.lied(why))),
             };
             if next.path().strip_suffix('/') == Some(place.path()) && !self.target.is_folder() {
                 return (place, Err(answer.failure(Why::Folder)));
@@ -258,6 +268,7 @@ impl<'a> Call<'a> {
             server: server(place),
             doing: question.doing.clone(),
             patience: limits.request_timeout,
+            pace: Pace::begin(limits.rate()),
         })
     }
 }

@@ -178,9 +178,17 @@ impl Target {
     }
 
     /// Where a redirect leads to. The user and password of the URL stay with its server.
-    pub fn next(&self, place: &Url, location: &str) -> Option<Url> {
-        let mut next = place.join(location).ok()?;
+    ///
+    /// # Errors
+    /// If it leads nowhere, or out of TLS. Doors of the grid (`davs`) hand transfers to pools without TLS, by places that they
+    /// have signed.
+    pub fn next(&self, place: &Url, location: &str) -> Result<Url, &'static str> {
+        let nowhere = "a redirect to nowhere";
+        let mut next = place.join(location).map_err(|_| nowhere)?;
         let is_http = matches!(next.scheme(), "http" | "https") && next.has_host();
+        if place.scheme() == "https" && next.scheme() == "http" && !self.is_dav {
+            return Err("a redirect from https to http, which is not followed");
+        }
         let (user, password) = if next.origin() == self.start.origin() {
             (self.start.username(), self.start.password())
         } else {
@@ -188,7 +196,10 @@ impl Target {
         };
         let named = next.set_username(user).and(next.set_password(password));
         next.set_fragment(None);
-        (is_http && named.is_ok()).then_some(next)
+        match is_http && named.is_ok() {
+            true => Ok(next),
+            false => Err(nowhere),
+        }
     }
 
     /// The token that is sent to a place: only to the server that the URL names, only where nobody can listen, and, unless it
@@ -427,12 +438,12 @@ mod tests {
             ("g?x=%2F", Some("https://me:pw@h/a/g?x=%2F")),
             ("https://h/z#part", Some("https://me:pw@h/z")),
             ("https://who:what@other/z", Some("https://other/z")),
-            ("http://h/z", Some("http://h/z")),
+            ("http://h/z", None),
             ("ftp://h/z", None),
             ("https://", None),
         ] {
-            let found = target.next(&start, location);
-            assert_eq!(found.as_ref().map(Url::as_str), next);
+            let found = target.next(&start, location).ok();
+            assert_eq!(found.as_ref().map(Url::as_str), next, "{location}");
         }
         assert!(!format!("{target:?}").contains("pw"));
     }

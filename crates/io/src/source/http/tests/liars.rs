@@ -20,7 +20,9 @@ pub(super) struct Liar {
 }
 
 impl Liar {
-    fn start(does: impl Fn(usize, &str, &mut TcpStream) + Send + Sync + 'static) -> Self {
+    pub(super) fn start(
+        does: impl Fn(usize, &str, &mut TcpStream) + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let (asked, does): (Arc<Mutex<Vec<String>>>, Arc<Does>) = (Arc::default(), Arc::new(does));
@@ -42,7 +44,7 @@ impl Liar {
         self.asked.lock().unwrap().clear();
     }
 
-    fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         format!("http://127.0.0.1:{}/f?secret", self.port)
     }
 
@@ -71,12 +73,12 @@ fn serve(mut stream: TcpStream, asked: &Mutex<Vec<String>>, does: &Does) {
 }
 
 /// The file of such servers.
-fn file() -> Vec<u8> {
+pub(super) fn file() -> Vec<u8> {
     content(10_000)
 }
 
 /// The range that a request is about, in a file of `size` bytes.
-fn range(head: &str, size: usize) -> Range<usize> {
+pub(super) fn range(head: &str, size: usize) -> Range<usize> {
     let text = head.to_lowercase();
     let text = text
         .split("range: bytes=")
@@ -94,12 +96,12 @@ fn range(head: &str, size: usize) -> Range<usize> {
 }
 
 /// Whether a request is none of those by which a file is opened.
-fn is_read(head: &str) -> bool {
+pub(super) fn is_read(head: &str) -> bool {
     let range = range(head, 10_000);
     range != (0..16) && range != (9984..10_000)
 }
 
-fn answer(stream: &mut TcpStream, head: &str, body: &[u8]) {
+pub(super) fn answer(stream: &mut TcpStream, head: &str, body: &[u8]) {
     let length = if head.to_lowercase().contains("content-length") {
         String::new()
     } else {
@@ -109,7 +111,7 @@ fn answer(stream: &mut TcpStream, head: &str, body: &[u8]) {
     let _ = stream.write_all(body);
 }
 
-fn honest(head: &str, stream: &mut TcpStream) {
+pub(super) fn honest(head: &str, stream: &mut TcpStream) {
     let (file, range) = (file(), range(head, 10_000));
     let said = format!(
         "206 Partial Content\r\nETag: \"a\"\r\nContent-Range: bytes {}-{}/10000",
@@ -126,7 +128,7 @@ pub(super) fn redirecting(place: &str) -> Liar {
 }
 
 /// A server that is honest when it is opened, and then does something else, the first `times` times that it is read.
-fn after_opening(
+pub(super) fn after_opening(
     times: usize,
     does: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static,
 ) -> Liar {

@@ -4,6 +4,7 @@ use super::*;
 
 mod liars;
 mod servers;
+mod slow;
 
 /// So small that everything else is read by requests of its own.
 const SMALL: Ends = Ends { head: 16, tail: 16 };

@@ -1,0 +1,187 @@
+//! Servers that speak S3 and redirect elsewhere, or never end: real ones do not do so on command.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::{ByteSink, ByteSource, ObjectSink, ObjectSource, Settings, list_folder, with_causes};
+
+const SECRET: &str = "the-session-token";
+
+type Does = dyn Fn(&str, &mut TcpStream) + Send + Sync;
+
+/// A server on a port of its own; gives its address and what it was asked.
+fn start(
+    does: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static,
+) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let place = format!("http://{}", listener.local_addr().unwrap());
+    let (asked, does): (Arc<Mutex<Vec<String>>>, Arc<Does>) = (Arc::default(), Arc::new(does));
+    let all = asked.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let (asked, does) = (all.clone(), does.clone());
+            std::thread::spawn(move || serve(stream, &asked, &*does));
+        }
+    });
+    (place, asked)
+}
+
+fn serve(mut stream: TcpStream, asked: &Mutex<Vec<String>>, does: &Does) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    loop {
+        let (mut head, mut length) = (String::new(), 0);
+        while !head.ends_with("\r\n\r\n") {
+            let mut line = String::new();
+            if !matches!(reader.read_line(&mut line), Ok(1..)) {
+                return;
+            }
+            if let Some(said) = line.to_lowercase().strip_prefix("content-length:") {
+                length = said.trim().parse().unwrap();
+            }
+            head.push_str(&line);
+        }
+        std::io::copy(&mut reader.by_ref().take(length), &mut std::io::sink()).unwrap();
+        asked.lock().unwrap().push(head.clone());
+        does(&head, &mut stream);
+    }
+}
+
+fn settings(place: &str, more: &[(&str, &str)]) -> Settings {
+    let mut given = vec![
+        ("endpoint", place),
+        ("region", "us-east-1"),
+        ("access_key_id", "the-key"),
+        ("secret_access_key", "the-secret"),
+        ("session_token", SECRET),
+        ("most_retries", "0"),
+        ("request_timeout", "1"),
+    ];
+    given.extend(more);
+    Settings::with("s3://b", &given).unwrap()
+}
+
+/// An object of seven bytes, of which all is given whatever is asked for.
+fn object(_: &str, stream: &mut TcpStream) {
+    let said = "HTTP/1.1 206 Partial Content\r\nETag: \"a\"\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Range: bytes 0-6/7\r\nContent-Length: 7\r\n\r\ncontent";
+    let _ = stream.write_all(said.as_bytes());
+}
+
+fn redirecting(place: &str) -> (String, Arc<Mutex<Vec<String>>>) {
+    let place = place.to_owned();
+    start(move |head, stream| {
+        let path = head.split(' ').nth(1).unwrap();
+        let said = format!(
+            "HTTP/1.1 307 Elsewhere\r\nLocation: {place}{path}\r\nContent-Length: 0\r\n\r\n"
+        );
+        let _ = stream.write_all(said.as_bytes());
+    })
+}
+
+#[test]
+fn no_credential_follows_a_redirect() {
+    let (other, asked) = start(object);
+    let (place, first) = redirecting(&other);
+    let own = settings(&place, &[]);
+    let source = ObjectSource::open("s3://b/k", &own).unwrap();
+    assert_eq!(source.read_ranges(&[0..7]).unwrap(), ["content"]);
+    // of a list, the answer is none that is understood
+    list_folder("s3://b/folder/", &own).unwrap_err();
+    assert!(first.lock().unwrap()[0].contains(SECRET));
+    let asked = asked.lock().unwrap().clone();
+    assert!(asked.len() >= 3, "{asked:?}");
+    for head in asked.iter().map(|head| head.to_lowercase()) {
+        for secret in ["authorization", "x-amz", "the-key", SECRET] {
+            assert!(!head.contains(secret), "{head}");
+        }
+    }
+}
+
+#[test]
+fn what_is_sent_or_removed_is_not_redirected() {
+    let (other, asked) = start(object);
+    let (place, _) = redirecting(&other);
+    let own = settings(&place, &[]);
+    let sink = ObjectSink::create("s3://b/new", true, &own).unwrap();
+    sink.write_at(0, b"content").unwrap();
+    let error = sink.commit().unwrap_err();
+    let text = with_causes(&error);
+    assert!(text.contains(&format!("redirects to {other}")), "{text}");
+    let sent = asked.lock().unwrap().clone();
+    assert!(!sent.iter().any(|head| head.starts_with("PUT")), "{sent:?}");
+    assert!(!sent.iter().any(|head| head.contains(SECRET)), "{sent:?}");
+}
+
+#[test]
+fn redirects_without_end_are_an_error() {
+    let (place, asked) = start(|head, stream| {
+        let path = head.split(' ').nth(1).unwrap();
+        let said = format!("HTTP/1.1 302 Found\r\nLocation: {path}\r\nContent-Length: 0\r\n\r\n");
+        let _ = stream.write_all(said.as_bytes());
+    });
+    let own = settings(&place, &[("most_redirects", "2")]);
+    let error = ObjectSource::open("s3://b/k", &own).unwrap_err();
+    let text = with_causes(&error);
+    assert!(
+        text.contains("more than 2 redirects (most_redirects)"),
+        "{text}"
+    );
+    assert!(asked.lock().unwrap().len() <= 6);
+}
+
+/// A server whose answers with this head have no end; gives how much of them was taken.
+fn endless(head: &'static str) -> (String, Arc<AtomicU64>) {
+    let sent = Arc::new(AtomicU64::new(0));
+    let own = sent.clone();
+    let (place, _) = start(move |_, stream| {
+        let said = format!("HTTP/1.1 {head}\r\nTransfer-Encoding: chunked\r\n\r\n");
+        let _ = stream.write_all(said.as_bytes());
+        let chunk = [b"10000\r\n", &[b'x'; 1 << 16][..], b"\r\n"].concat();
+        while stream.write_all(&chunk).is_ok() {
+            let so_far = own.fetch_add(1 << 16, Ordering::Relaxed);
+            assert!(so_far < 1 << 30, "somebody reads it all");
+        }
+    });
+    (place, sent)
+}
+
+#[test]
+fn what_a_server_says_of_an_error_is_cut() {
+    // what the system holds of each of some connections
+    const MOST: u64 = 64 << 20;
+    let (place, sent) = endless("403 Forbidden");
+    let own = settings(&place, &[]);
+    let error = ObjectSource::open("s3://b/k", &own).unwrap_err();
+    assert_eq!(error.kind(), "permission-denied");
+    assert!(with_causes(&error).len() < 1 << 17);
+    list_folder("s3://b/folder/", &own).unwrap_err();
+    let sink = ObjectSink::create("s3://b/new", true, &own).unwrap();
+    sink.write_at(0, b"content").unwrap();
+    sink.commit().unwrap_err();
+    assert!(sent.load(Ordering::Relaxed) < MOST);
+}
+
+#[test]
+fn a_list_without_end_is_an_error() {
+    let (place, sent) = endless("200 OK");
+    let error = list_folder("s3://b/folder/", &settings(&place, &[])).unwrap_err();
+    let text = with_causes(&error);
+    assert!(text.contains("longer than any list"), "{text}");
+    assert!(sent.load(Ordering::Relaxed) < 128 << 20);
+}
+
+#[test]
+fn a_store_that_trickles_is_given_up() {
+    let (place, _) = start(|_, stream| {
+        let said = "HTTP/1.1 206 Partial Content\r\nETag: \"a\"\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Range: bytes 0-999/1000\r\nContent-Length: 1000\r\n\r\n";
+        let _ = stream.write_all(said.as_bytes());
+        while stream.write_all(b"x").is_ok() {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    });
+    let slow = settings(&place, &[("request_timeout", "0.3"), ("most_retries", "1")]);
+    let error = ObjectSource::open("s3://b/k", &slow).unwrap_err();
+    let text = with_causes(&error);
+    assert!(text.contains("least_rate=100"), "{text}");
+}

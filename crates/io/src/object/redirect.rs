@@ -1,0 +1,125 @@
+//! Redirects of object stores. Nothing that is secret goes to another server than the one that was to be asked.
+
+use object_store::client::{HttpError, HttpErrorKind, HttpRequest, HttpResponse};
+use reqwest::Url;
+use reqwest::header::{
+    ACCEPT, HeaderMap, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE, LOCATION,
+    RANGE,
+};
+
+/// The headers of a request that any server may see. All others may be credentials.
+const PUBLIC: [reqwest::header::HeaderName; 6] = [
+    ACCEPT,
+    IF_MATCH,
+    IF_MODIFIED_SINCE,
+    IF_NONE_MATCH,
+    IF_UNMODIFIED_SINCE,
+    RANGE,
+];
+
+/// Where an answer sends who asks; none if it is not a redirect. One without a place is for the crate `object_store`, which
+/// says what that means.
+pub(super) fn place(answer: &HttpResponse) -> Option<&str> {
+    let is_redirect = matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+    let location = answer.headers().get(LOCATION).filter(|_| is_redirect)?;
+    location.to_str().ok()
+}
+
+/// The request of what a redirect leads to.
+///
+/// # Errors
+/// If it is not one that only reads, or it would leave TLS.
+pub(super) fn next(asked: &HttpRequest, location: &str) -> Result<HttpRequest, HttpError> {
+    let asked_of = Url::parse(&asked.uri().to_string()).map_err(|_| refused("nowhere", ""))?;
+    let next = asked_of.join(location).ok();
+    let next = next.filter(|next| matches!(next.scheme(), "http" | "https") && next.has_host());
+    let Some(mut next) = next else {
+        return Err(refused("nowhere", ""));
+    };
+    let server = next.origin().ascii_serialization();
+    if !matches!(asked.method().as_str(), "GET" | "HEAD") {
+        let why = "; only reads are redirected, so name that server in endpoint if it is right";
+        return Err(refused(&server, why));
+    }
+    if asked_of.scheme() == "https" && next.scheme() == "http" {
+        return Err(refused(&server, ", which has no TLS"));
+    }
+    next.set_fragment(None);
+    // what a place has before its @ is not for us to say
+    if next.set_username("").and(next.set_password(None)).is_err() {
+        return Err(refused(&server, ""));
+    }
+    let mut request = asked.clone();
+    let uri = next.as_str().parse();
+    *request.uri_mut() = uri.map_err(|_| refused(&server, ""))?;
+    if next.origin() != asked_of.origin() {
+        let public = PUBLIC.iter().filter_map(|name| {
+            let value = asked.headers().get(name)?;
+            Some((name.clone(), value.clone()))
+        });
+        *request.headers_mut() = HeaderMap::from_iter(public);
+    }
+    Ok(request)
+}
+
+fn refused(server: &str, why: &str) -> HttpError {
+    error(format!("the server redirects to {server}{why}"))
+}
+
+/// The error of more redirects than may be.
+pub(super) fn too_many(most: usize) -> HttpError {
+    error(format!("more than {most} redirects (most_redirects)"))
+}
+
+fn error(what: String) -> HttpError {
+    HttpError::new(HttpErrorKind::Unknown, std::io::Error::other(what))
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::{AUTHORIZATION, COOKIE, HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn request(method: &str, url: &str) -> HttpRequest {
+        let mut request = HttpRequest::new(bytes::Bytes::new().into());
+        *request.method_mut() = method.parse().unwrap();
+        *request.uri_mut() = url.parse().unwrap();
+        for name in ["x-amz-security-token", "x-ms-version", "x-mine"] {
+            let value = HeaderValue::from_static("secret");
+            request
+                .headers_mut()
+                .insert(HeaderName::from_static(name), value);
+        }
+        for name in [AUTHORIZATION, COOKIE, RANGE] {
+            let value = HeaderValue::from_static("bytes=0-1");
+            request.headers_mut().insert(name, value);
+        }
+        request
+    }
+
+    #[test]
+    fn what_may_be_secret_stays_with_its_server() {
+        for (from, to, n_headers) in [
+            ("https://h/b/k", "/b/l", 6),
+            ("https://h/b/k", "https://h:443/l", 6),
+            ("https://h/b/k", "https://h:444/l", 1),
+            ("https://h/b/k", "https://g/l", 1),
+            ("http://h/b/k", "https://h/l", 1),
+        ] {
+            let next = next(&request("GET", from), to).unwrap();
+            assert_eq!(next.headers().len(), n_headers, "{from} {to}");
+            assert_eq!(next.headers()[RANGE], "bytes=0-1");
+        }
+    }
+
+    #[test]
+    fn what_does_not_read_or_leaves_tls_is_not_redirected() {
+        let https = request("GET", "https://h/k");
+        assert!(next(&https, "http://h/k").is_err() && next(&https, "file:///k").is_err());
+        for method in ["PUT", "POST", "DELETE"] {
+            let asked = request(method, "https://h/k");
+            assert!(next(&asked, "https://g/k").is_err(), "{method}");
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! How long a read may take in all.
+
+use std::time::Duration;
+
+use crate::IoError;
+
+/// Work for a source, which may take as long as the setting `total_timeout` says.
+pub(crate) async fn within<T>(
+    url: &str,
+    longest: Duration,
+    work: impl Future<Output = T>,
+) -> Result<T, IoError> {
+    let done = tokio::time::timeout(longest, work).await;
+    done.map_err(|_| IoError::Remote {
+        url: url.to_owned(),
+        source: format!(
+            "the read takes longer than total_timeout={} s with all its retries; set a longer one for a slow server",
+            longest.as_secs_f64()
+        )
+        .into(),
+    })
+}

@@ -1,0 +1,116 @@
+//! The least rate at which bytes of an answer must come.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// The settings `least_rate` and `request_timeout`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// Bytes a second.
+    pub least: u64,
+    /// The time over which they are counted.
+    pub window: Duration,
+}
+
+impl Rate {
+    /// Whether so many bytes are fewer than must come in this time.
+    #[must_use]
+    pub fn is_missed(self, bytes: u64, time: Duration) -> bool {
+        time.as_nanos().saturating_mul(u128::from(self.least))
+            > u128::from(bytes).saturating_mul(1_000_000_000)
+    }
+}
+
+/// How fast an answer comes.
+#[derive(Debug, Clone)]
+pub struct Pace {
+    rate: Rate,
+    since: Instant,
+    bytes: u64,
+}
+
+impl Pace {
+    /// Begins now.
+    #[must_use]
+    pub fn begin(rate: Rate) -> Self {
+        Self {
+            rate,
+            since: Instant::now(),
+            bytes: 0,
+        }
+    }
+
+    /// Counts bytes that came.
+    ///
+    /// # Errors
+    /// If a window is over in which fewer came than `least_rate` says.
+    pub fn came(&mut self, bytes: usize) -> Result<(), TooSlow> {
+        self.bytes = self.bytes.saturating_add(bytes as u64);
+        let time = self.since.elapsed();
+        if time < self.rate.window {
+            return Ok(());
+        }
+        if self.rate.is_missed(self.bytes, time) {
+            return Err(TooSlow {
+                bytes: self.bytes,
+                time,
+                least: self.rate.least,
+            });
+        }
+        *self = Self::begin(self.rate);
+        Ok(())
+    }
+}
+
+/// An answer that comes too slowly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooSlow {
+    bytes: u64,
+    time: Duration,
+    least: u64,
+}
+
+impl fmt::Display for TooSlow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { bytes, time, least } = self;
+        write!(
+            f,
+            "only {bytes} bytes came in {:.1} s: fewer than least_rate={least} bytes a second",
+            time.as_secs_f64()
+        )
+    }
+}
+
+impl std::error::Error for TooSlow {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_missed_by_fewer_bytes_only() {
+        let rate = Rate {
+            least: 100,
+            window: Duration::from_secs(4),
+        };
+        assert!(rate.is_missed(399, rate.window) && !rate.is_missed(400, rate.window));
+        let none = Rate { least: 0, ..rate };
+        assert!(!none.is_missed(0, Duration::MAX));
+    }
+
+    #[test]
+    fn slow_answers_are_told_by_the_limit_that_they_miss() {
+        let rate = |least| Rate {
+            least,
+            window: Duration::ZERO,
+        };
+        assert_eq!(Pace::begin(rate(0)).came(1), Ok(()));
+        let mut pace = Pace::begin(rate(u64::MAX));
+        std::thread::sleep(Duration::from_millis(1));
+        let slow = pace.came(1).unwrap_err().to_string();
+        assert!(
+            slow.contains("only 1 bytes") && slow.contains("least_rate="),
+            "{slow}"
+        );
+    }
+}
