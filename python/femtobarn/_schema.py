@@ -164,17 +164,31 @@ class Schema:
 
     def find_all(self, key: str, base: int | None = None) -> list[int]:
         """Return the field whose key it is, or else all whose own name it is."""
+        if base is None and key.startswith("/") and self._aliases:
+            return self._absolute(key)
+        if base is None and key not in self._by_path and key in self._aliases:
+            return [self._aliases[key]]
         for spelling in (key, key.replace("/", ".").replace("\\", ".")):
             exact = spelling.removeprefix(".")
             full = exact if base is None else f"{self._paths[base]}.{exact}"
             i = self._by_path.get(full)
             if i is not None:
                 return [i]
-        if base is None and key in self._aliases:
-            return [self._aliases[key]]
         if key.startswith(".") or (base is None and self._skipped_as(key)):
             return []
         return [i for i in self.descend(base) if self.names[i] == key]
+
+    def _absolute(self, key: str) -> list[int]:
+        """Return the field at the path of branches, and of members below them, that begins at the top of a tree."""
+        branch, members = key, ""
+        while branch not in self._aliases:
+            at = max(branch.rfind("/"), branch.rfind("."))
+            if at <= 0:
+                return []
+            branch, members = branch[:at], key[at:].replace("/", ".")
+        i = self._aliases[branch]
+        found = self._by_path.get(self._paths[i] + members) if members else i
+        return [] if found is None else [found]
 
     def _skipped_as(self, key: str) -> str | None:
         """Return the skipped field that a key names: another one of that name below is not what is meant."""

@@ -53,18 +53,22 @@ impl Named {
         })
     }
 
-    /// Fields by their paths.
-    pub fn by_path(&self) -> &HashMap<String, FieldId> {
-        self.by_path.get_or_init(|| {
-            let named = (0u32..)
-                .zip(&self.paths)
-                .filter_map(|(id, path)| Some((path.clone()?, id)));
-            // the first of equal paths wins
-            named.fold(HashMap::new(), |mut map, (path, id)| {
-                map.entry(path).or_insert(id);
-                map
-            })
-        })
+    /// Fields by their paths. Of equal paths the one of a top-level field wins, else the first.
+    fn index(&self, descriptor: &Descriptor) -> HashMap<String, FieldId> {
+        let top_level = descriptor.top_level.iter().copied();
+        let all = (0u32..).take(self.paths.len());
+        let mut map = HashMap::with_capacity(self.paths.len());
+        for id in top_level.chain(all) {
+            if let Some(Some(path)) = self.paths.get(id as usize) {
+                map.entry(path.clone()).or_insert(id);
+            }
+        }
+        map
+    }
+
+    /// The same, made when it is first needed.
+    pub fn by_path(&self, descriptor: &Descriptor) -> &HashMap<String, FieldId> {
+        self.by_path.get_or_init(|| self.index(descriptor))
     }
 }
 

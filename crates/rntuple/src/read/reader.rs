@@ -239,7 +239,7 @@ impl Reader {
     }
 
     fn known_paths(&self) -> &HashMap<String, FieldId> {
-        self.header.named.by_path()
+        self.header.named.by_path(&self.descriptor)
     }
 
     fn skip_reason(&self, id: FieldId) -> Option<&str> {

@@ -15,17 +15,7 @@ impl Builder<'_> {
                 continue;
             }
             let field = self.group(id, None, is_group);
-            let name = self
-                .model
-                .branch(id)
-                .map_or("", |branch| branch.name.as_str());
-            let taken = |name: &str| self.names.contains(name);
-            let own = match (taken(name), taken(&path)) {
-                (false, _) => name.to_owned(),
-                (true, false) => path.clone(),
-                (true, true) => format!("{path}/"),
-            };
-            self.names.insert(own.clone());
+            let own = self.own_name(id, &path);
             if let Some(group) = self.fields.get_mut(field as usize) {
                 group.record.name = own;
             }

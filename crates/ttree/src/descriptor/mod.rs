@@ -60,6 +60,7 @@ pub(crate) fn describe(model: &TreeModel, infos: &Infos, writer: String) -> Desc
         top_level: Vec::new(),
         skipped: Vec::new(),
         names: HashSet::new(),
+        owners_of_names: owners_of_names(model),
         seen: HashMap::new(),
         shared: HashMap::new(),
         data: vec![None; model.branches.len()],
@@ -74,6 +75,18 @@ pub(crate) fn describe(model: &TreeModel, infos: &Infos, writer: String) -> Desc
     builder.finish(writer)
 }
 
+/// The branches that names without a path mean: one at the top, else the first, as ROOT's `TTree::GetBranch` finds it.
+fn owners_of_names(model: &TreeModel) -> HashMap<&str, BranchId> {
+    let top_level = model.top_level.iter().copied();
+    let mut owners = HashMap::with_capacity(model.branches.len());
+    for id in top_level.chain(0..model.branches.len()) {
+        if let Some(branch) = model.branch(id) {
+            owners.entry(branch.name.as_str()).or_insert(id);
+        }
+    }
+    owners
+}
+
 struct Builder<'m> {
     model: &'m TreeModel,
     fields: Vec<Field>,
@@ -82,6 +95,8 @@ struct Builder<'m> {
     top_level: Vec<FieldId>,
     skipped: Vec<SkippedField>,
     names: HashSet<String>,
+    /// The branch that a name without a path means.
+    owners_of_names: HashMap<&'m str, BranchId>,
     /// How often a path was met.
     seen: HashMap<String, usize>,
     /// The field whose offsets are those of all lists with the same counter.
@@ -93,9 +108,6 @@ struct Builder<'m> {
 
 impl Builder<'_> {
     fn branch(&mut self, id: BranchId, meaning: &Result<Meaning, crate::TreeError>) {
-        let Some(branch) = self.model.branch(id) else {
-            return;
-        };
         if matches!(meaning, Ok(Meaning::Group)) {
             return;
         }
@@ -106,12 +118,7 @@ impl Builder<'_> {
         if *number > 1 {
             path = format!("{path}#{number}");
         }
-        let is_free = *number == 1 && !self.names.contains(&branch.name);
-        let name = if is_free {
-            branch.name.clone()
-        } else {
-            path.clone()
-        };
+        let name = self.own_name(id, &path);
         let field = match meaning {
             Ok(Meaning::Group) => return,
             Ok(Meaning::Values { shape, content }) => match self.covers(id) {
@@ -120,10 +127,30 @@ impl Builder<'_> {
             },
             Err(error) => return self.skip(name, error.to_string()),
         };
-        self.names.insert(name);
         for alias in [format!("/{path}"), path] {
             self.aliases.entry(alias).or_insert(field);
         }
+    }
+
+    /// Takes a name that no other field has: the branch's own if that means this branch, else its path.
+    fn own_name(&mut self, id: BranchId, path: &str) -> String {
+        let branch = self.model.branch(id);
+        let own = branch.map_or("", |branch| branch.name.as_str());
+        let is_meant = self.owners_of_names.get(own) == Some(&id);
+        // a branch at the top may have the path of another as its name
+        let is_free = |name: &str| {
+            let owner = self.owners_of_names.get(name);
+            owner.is_none_or(|&owner| owner == id) && !self.names.contains(name)
+        };
+        let numbered = (2u64..).map(|n| format!("{path}#{n}"));
+        let mut names = is_meant
+            .then(|| own.to_owned())
+            .into_iter()
+            .chain([path.to_owned()])
+            .chain(numbered);
+        let name = names.find(|name| is_free(name)).unwrap_or_default();
+        self.names.insert(name.clone());
+        name
     }
 
     /// Whether a branch has data for all entries.
@@ -146,7 +173,6 @@ impl Builder<'_> {
 
     fn skip(&mut self, name: String, reason: String) {
         let id = self.add(None, &name, Role::Plain, String::new(), None);
-        self.names.insert(name.clone());
         self.skipped.push(SkippedField { id, name, reason });
     }
 
