@@ -13,6 +13,8 @@ use crate::ntuple::{NTuple, Selection};
 pub(super) struct Fit {
     /// Physical fields that are stored in another way in some file, and the numbers that hold the values of all.
     numbers: HashMap<FieldId, DType>,
+    /// Physical collections that are of another template in some file: only a vector may hold the values of all.
+    containers: HashSet<FieldId>,
     /// Fields that not all files have.
     missing: HashSet<FieldId>,
 }
@@ -24,12 +26,13 @@ impl Fit {
         let missing = left_out.iter().map(|(path, _)| first.find_field(path));
         Self {
             numbers: numbers_that_differ(ntuple, selection),
+            containers: containers_that_differ(ntuple, selection),
             missing: missing.flatten().collect(),
         }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.numbers.is_empty() && self.missing.is_empty()
+        self.numbers.is_empty() && self.containers.is_empty() && self.missing.is_empty()
     }
 
     /// Whether all files have the field.
@@ -81,10 +84,14 @@ impl Fit {
                 subfields: members, ..
             } => {
                 let is_changed = self.members(descriptor, children, members);
-                if is_changed {
-                    rename(model);
+                // a view of a collection that becomes a vector
+                let is_loose = self.is_loose(descriptor, id, &model.type_name);
+                match members.as_slice() {
+                    [item] if is_loose => model.type_name = wrapped_in_vector(&item.type_name),
+                    _ if is_changed => rename(model),
+                    _ => {}
                 }
-                is_changed
+                is_changed || is_loose
             }
             FieldKind::Collection(item)
             | FieldKind::Optional(item)
@@ -95,6 +102,16 @@ impl Fit {
                     (_, FieldKind::Record(members)) => self.members(descriptor, children, members),
                     _ => false,
                 };
+                if self.is_loose(descriptor, id, &model.type_name)
+                    && let FieldKind::Collection(item) = &model.kind
+                {
+                    *model = FieldModel {
+                        description: model.description.clone(),
+                        is_ordered: model.is_ordered,
+                        ..FieldModel::vector(model.name.as_str(), item.as_ref().clone())
+                    };
+                    return true;
+                }
                 if is_changed {
                     rename(model);
                 }
@@ -102,6 +119,13 @@ impl Fit {
             }
             FieldKind::String | FieldKind::Streamed | FieldKind::Bitset(_) => false,
         }
+    }
+
+    /// Whether a collection promises what the values of another file need not keep.
+    fn is_loose(&self, descriptor: &Descriptor, id: FieldId, type_name: &str) -> bool {
+        let promises_nothing = ["", "std::vector", "ROOT::VecOps::RVec"];
+        self.containers.contains(&descriptor.physical(id))
+            && !promises_nothing.contains(&template(type_name))
     }
 
     fn members(
@@ -145,6 +169,40 @@ fn numbers_that_differ(ntuple: &NTuple, selection: &Selection) -> HashMap<FieldI
     out
 }
 
+/// Physical collections of the first file that are of another template in others, as sets that are vectors there.
+fn containers_that_differ(ntuple: &NTuple, selection: &Selection) -> HashSet<FieldId> {
+    let mut out = HashSet::new();
+    for (index, slot) in selection.schema.slots.as_slice().iter().enumerate() {
+        if slot.kind != SlotKind::Index {
+            continue;
+        }
+        let files = ntuple.readers().iter().zip(&selection.bindings);
+        let mut templates = files.filter_map(|(reader, binding)| {
+            let descriptor = reader.descriptor();
+            let column = descriptor.column(*binding.columns(index).first()?)?;
+            let field = descriptor.field(column.field_id)?;
+            Some(template(&field.record.type_name))
+        });
+        let first = templates.next();
+        if templates.any(|other| Some(other) != first) {
+            out.insert(slot.field);
+        }
+    }
+    out
+}
+
+/// A type without its arguments.
+fn template(type_name: &str) -> &str {
+    type_name.split('<').next().unwrap_or_default()
+}
+
+fn wrapped_in_vector(item: &str) -> String {
+    match item {
+        "" => String::new(),
+        item => format!("std::vector<{item}>"),
+    }
+}
+
 /// Whether a type of C++ holds other numbers.
 fn is_other(type_name: &str, dtype: DType) -> bool {
     let known = FieldModel::from_type_name("", type_name).map(|known| known.kind);
@@ -180,7 +238,7 @@ fn rename(model: &mut FieldModel) {
 /// The name of a template of the standard library with other arguments; none for anything else: a class whose members are
 /// others is that class no more.
 fn instance(type_name: &str, arguments: &[FieldModel]) -> String {
-    let template = type_name.split('<').next().unwrap_or_default();
+    let template = template(type_name);
     let types: Vec<&str> = arguments.iter().map(|it| it.type_name.as_str()).collect();
     let is_known = template.starts_with("std::") || template == "ROOT::VecOps::RVec";
     if !is_known || types.is_empty() || types.contains(&"") {

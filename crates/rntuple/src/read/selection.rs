@@ -61,6 +61,9 @@ impl ReadSchema {
             let other = Self::of_file(reader, names.as_deref(), share, first)?;
             schema.check_against(&other, first, reader)?;
             schema.promote(&other.slots, first, reader)?;
+            for ((_, node), (_, there)) in schema.columns.iter_mut().zip(&other.columns) {
+                node.loosen(there);
+            }
             bindings.push(Binding::of(&other.slots));
         }
         Ok((schema, bindings))

@@ -85,6 +85,45 @@ impl Node {
         }
     }
 
+    /// Makes lists plain where those of another tree of the same structure are of another sort: a set may not hold what a
+    /// vector does.
+    pub fn loosen(&mut self, other: &Node) {
+        use NodeKind as K;
+        match (&mut self.kind, &other.kind) {
+            (
+                K::List { item, sort, .. },
+                K::List {
+                    item: there,
+                    sort: other,
+                    ..
+                },
+            ) => {
+                if sort != other {
+                    *sort = ListSort::List;
+                }
+                item.loosen(there);
+            }
+            (K::Optional { item, .. }, K::Optional { item: there, .. })
+            | (K::Regular { item, .. }, K::Regular { item: there, .. }) => item.loosen(there),
+            (K::Record { members, .. }, K::Record { members: there, .. })
+            | (
+                K::Variant {
+                    alternatives: members,
+                    ..
+                },
+                K::Variant {
+                    alternatives: there,
+                    ..
+                },
+            ) => {
+                for (member, there) in members.iter_mut().zip(there) {
+                    member.loosen(there);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Whether two trees give arrays of the same structure, whatever their field ids.
     pub fn same_structure(&self, other: &Node) -> bool {
         use NodeKind as K;
