@@ -3,6 +3,9 @@
 use crate::cursor::{Cursor, Place};
 use crate::{RootFileError, Uuid};
 
+/// What the version has on top if positions in the header have 64 bits.
+const WIDE: i32 = 1_000_000;
+
 /// The file header. Positions have 32 bits on disk while the file is small, 64 from 2 GB on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileHeader {
@@ -56,8 +59,15 @@ impl FileHeader {
             },
         );
         cursor.take(Self::MAGIC.len())?;
-        let version = cursor.size()?;
-        let wide = version >= 1_000_000;
+        let version = cursor.u32()?.cast_signed();
+        let wide = version >= WIDE;
+        // some writers take the million away again, though it was not there
+        let version = if wide {
+            version
+        } else {
+            version.rem_euclid(WIDE)
+        }
+        .cast_unsigned();
         let mut header = Self {
             version,
             begin: u64::from(cursor.size()?),
@@ -139,6 +149,28 @@ mod tests {
         assert!(found(b"").ends_with("found an empty file"));
         assert!(found(b"ro").ends_with("found \"ro\": 2 bytes in all"));
         assert!(found(b"ROOT").ends_with("found \"ROOT\""));
+    }
+
+    #[test]
+    fn a_version_below_zero_has_narrow_positions() {
+        let header = |version: i32| {
+            let mut bytes = b"root".to_vec();
+            bytes.extend(version.to_be_bytes());
+            for value in [100u32, 5000, 4900, 60, 1, 58] {
+                bytes.extend(value.to_be_bytes());
+            }
+            bytes.push(4);
+            for value in [101u32, 4000, 300] {
+                bytes.extend(value.to_be_bytes());
+            }
+            bytes.resize(100, 0);
+            FileHeader::parse("mem:x", &bytes).unwrap()
+        };
+        let usual = header(61_800);
+        assert_eq!(usual.root_version(), "6.18/00");
+        assert_eq!((usual.end, usual.seek_info), (5000, 4000));
+        assert_eq!(header(61_800 - 1_000_000), usual);
+        assert_eq!(header(61_800 - 2_000_000), usual);
     }
 
     #[test]
