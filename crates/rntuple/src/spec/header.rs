@@ -4,8 +4,11 @@ use super::cursor::{Cursor, SpecError};
 use super::description::SchemaDescription;
 use super::envelope::{Envelope, EnvelopeKind};
 
-/// Feature flags that this reader supports: bit 0, nested deferred columns.
-const SUPPORTED: u64 = 1;
+/// The feature flag of columns below collections or variants that begin later than their ntuple.
+pub const NESTED_DEFERRED_COLUMNS: u64 = 1;
+
+/// Feature flags that this reader supports.
+const SUPPORTED: u64 = NESTED_DEFERRED_COLUMNS;
 
 /// Reads feature flags and refuses unknown ones by their number.
 pub fn feature_flags(c: &mut Cursor<'_>) -> Result<u64, SpecError> {

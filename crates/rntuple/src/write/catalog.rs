@@ -8,8 +8,8 @@ use super::payload::Envelopes;
 use crate::RNTupleError;
 use crate::read::Reader;
 use crate::spec::{
-    Anchor, ClusterGroup, ClusterSummary, EnvelopeLink, ExtraTypeInfo, LinkedAttributeSet, Page,
-    SchemaDescription, WrittenCluster, WrittenColumn, write as spec,
+    Anchor, ClusterGroup, ClusterSummary, EnvelopeLink, ExtraTypeInfo, LinkedAttributeSet,
+    NESTED_DEFERRED_COLUMNS, Page, SchemaDescription, WrittenCluster, WrittenColumn, write as spec,
 };
 
 /// The class of ntuples in files.
@@ -218,7 +218,11 @@ impl Catalog {
 
     /// The least version of the format that has all that is written, or that of what is continued.
     fn version(&self) -> [u16; 4] {
-        let own = [1, 0, u16::from(!self.attribute_sets.is_empty()), 0];
+        let own = if self.feature_flags & NESTED_DEFERRED_COLUMNS != 0 {
+            [1, 1, 0, 0]
+        } else {
+            [1, 0, u16::from(!self.attribute_sets.is_empty()), 0]
+        };
         let old = self.old.map(|old| {
             [
                 old.version_epoch,

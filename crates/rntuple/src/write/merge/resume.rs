@@ -10,7 +10,7 @@ use crate::RNTupleError;
 use crate::read::Reader;
 
 /// The latest version of the format of which nothing is lost when a footer is written again.
-const LATEST: (u16, u16, u16) = (1, 0, 2);
+const LATEST: (u16, u16, u16) = (1, 1, 0);
 
 impl NTupleMerger {
     /// Goes on with an ntuple that is in the file, in this directory and by this name: others are merged into it as into a new

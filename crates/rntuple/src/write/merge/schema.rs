@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use crate::RNTupleError;
 use crate::read::Reader;
 use crate::schema::{Descriptor, FieldId, is_tuple};
-use crate::spec::{AliasColumn, ColumnFlags, ColumnRecord, FieldRecord, Role, SchemaDescription};
+use crate::spec::{
+    AliasColumn, ColumnFlags, ColumnRecord, FieldRecord, NESTED_DEFERRED_COLUMNS, Role,
+    SchemaDescription,
+};
 use crate::write::model::Limits;
 
 /// Which fields the inputs must have.
@@ -141,7 +144,7 @@ impl MergedSchema {
             own.in_header = (fields.len(), columns.len(), alias_columns.len());
             return Ok(own);
         }
-        own.has_nested_deferred = descriptor.feature_flags & 1 != 0;
+        own.has_nested_deferred = descriptor.feature_flags & NESTED_DEFERRED_COLUMNS != 0;
         let count = |n: usize| chosen.iter().take(n).filter(|chosen| **chosen).count();
         let is_chosen = |column: &&ColumnRecord| {
             let field = chosen.get(column.field_id as usize);

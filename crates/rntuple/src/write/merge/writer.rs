@@ -16,6 +16,7 @@ use super::schema::{MergedSchema, has_late_items};
 use crate::RNTupleError;
 use crate::read::Reader;
 use crate::schema::FieldId;
+use crate::spec::NESTED_DEFERRED_COLUMNS;
 
 /// Which entries to take of a range of an input's, in their order.
 pub type Choose<'a> = &'a mut dyn FnMut(Range<u64>) -> Result<Vec<Range<u64>>, RNTupleError>;
@@ -438,7 +439,9 @@ impl NTupleMerger {
             return Err(super::super::model::unwritable(self.catalog.name(), reason));
         }
         self.flush(file)?;
-        self.catalog.feature_flags |= u64::from(self.schema.has_nested_deferred);
+        if self.schema.has_nested_deferred {
+            self.catalog.feature_flags |= NESTED_DEFERRED_COLUMNS;
+        }
         let (_, extension) = self.schema.schema.split_at(self.schema.in_header);
         let anchor = self.catalog.close(file, extension)?;
         self.catalog.finish(file, &anchor)
