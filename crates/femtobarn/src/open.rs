@@ -10,7 +10,7 @@ use femtobarn_io::{
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{KnownHeader, Reader, ReaderOptions};
 use femtobarn_rntuple::spec::Anchor;
-use femtobarn_rootfile::{Key, RootFile, RootFileError};
+use femtobarn_rootfile::{Key, RootFile, RootFileError, without_cycle};
 
 use crate::url::has_pattern_for_query;
 use crate::writable::local;
@@ -255,7 +255,7 @@ fn only_of(
     let mut found: Vec<(String, Key)> = Vec::new();
     let mut others: Vec<String> = Vec::new();
     for entry in file.walk()? {
-        let path = entry.path.split(';').next().unwrap_or_default().to_owned();
+        let path = without_cycle(&entry.path).to_owned();
         if !is_wanted(&entry.key.class_name) {
             let other = format!("{} {path}", entry.key.class_name);
             if !others.contains(&other) {

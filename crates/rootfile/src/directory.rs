@@ -126,6 +126,12 @@ impl Directory {
     }
 }
 
+/// A name or path without the number of a cycle at its end. A `;` that no number follows is part of the name.
+#[must_use]
+pub fn without_cycle(name: &str) -> &str {
+    split_cycle(name).map_or(name, |(base, _)| base)
+}
+
 /// `name;cycle`, if there is a cycle.
 pub(crate) fn split_cycle(name: &str) -> Option<(&str, u16)> {
     let (base, cycle) = name.rsplit_once(';')?;
@@ -145,4 +151,25 @@ pub(crate) fn parse_key_list(mut cursor: Cursor<'_>) -> Result<Vec<Key>, RootFil
         keys.push(Key::parse(&mut cursor)?);
     }
     Ok(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_cycle;
+
+    #[test]
+    fn a_semicolon_without_a_number_is_part_of_a_name() {
+        for (name, wanted) in [
+            ("Events;2", "Events"),
+            ("a;b", "a;b"),
+            ("a;b;1", "a;b"),
+            ("dir;1/Events;3", "dir;1/Events"),
+            ("dir;1/Events", "dir;1/Events"),
+            ("a;", "a;"),
+            ("a;-1", "a;-1"),
+            ("a;65536", "a;65536"),
+        ] {
+            assert_eq!(without_cycle(name), wanted, "{name}");
+        }
+    }
 }

@@ -48,7 +48,7 @@ mod values;
 mod walk;
 mod write;
 
-pub use directory::{Directory, DirectoryRecord};
+pub use directory::{Directory, DirectoryRecord, without_cycle};
 pub use error::RootFileError;
 pub use file::RootFile;
 pub use free::FreeSegment;

@@ -31,7 +31,7 @@ use femtobarn_rntuple::read::{KnownHeader, Reader};
 use femtobarn_rntuple::write::{
     Choose, Encodings, MergeOptions as PageOptions, NTupleMerger, Rebuild, WriteOptions,
 };
-use femtobarn_rootfile::{FileWriter, Key, RootFile};
+use femtobarn_rootfile::{FileWriter, Key, RootFile, without_cycle};
 
 pub use entries::Entries;
 pub use join::{JoinOptions, Unmatched, join};
@@ -447,7 +447,7 @@ pub(crate) fn wanted(
 ) -> Result<Vec<(String, Key)>, RNTupleError> {
     if let Some(path) = path {
         let key = file.find(path)?;
-        let path = path.split(';').next().unwrap_or_default();
+        let path = without_cycle(path);
         return Ok(vec![(path.trim_matches('/').to_owned(), key)]);
     }
     let mut newest: BTreeMap<String, usize> = BTreeMap::new();

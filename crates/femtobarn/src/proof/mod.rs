@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{Reader, Tick};
+use femtobarn_rootfile::without_cycle;
 
 pub use report::{Difference, NTupleProof, ProofReport};
 
@@ -210,7 +211,7 @@ fn lacking(
 
 /// A path without cycle.
 fn plain(path: &str) -> &str {
-    path.split(';').next().unwrap_or_default().trim_matches('/')
+    without_cycle(path).trim_matches('/')
 }
 
 /// The ntuples of a file by their paths.
