@@ -162,6 +162,87 @@ void write_derived(const char *path, int n_entries) {
 }
 """
 
+# arrays of a fixed size, of what has no fixed size; what writes itself, also in vectors that are stored member by member
+ARRAYS = """#pragma once
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+#include <TArrayF.h>
+#include <TArrayI.h>
+#include <TMatrixT.h>
+#include <TMatrixTSym.h>
+#include <TString.h>
+#include <TVectorT.h>
+
+struct Inner { int a; std::vector<float> v; };
+struct Arrays {
+    int n; std::string s[4]; TString ts[3]; std::vector<int> v[2]; Inner in[2]; std::map<int, float> m[2];
+    std::string grid[2][2]; std::array<std::string, 2> as; std::vector<Inner> vi[2]; TArrayF af; TArrayI ai[2];
+};
+struct Counter { int m = 0; };
+struct Counted : Counter {
+    float *p = nullptr; //[m]
+    int k = 0;
+    double *q = nullptr; //[k]
+};
+struct Matrices { TMatrixT<double> d; TMatrixT<float> f; TMatrixTSym<double> s; TVectorT<float> v; TMatrixTSym<float> a[2]; };
+"""
+WRITE_ARRAYS = r"""
+void fill(Arrays &o, int e) {
+    auto text = [&](int k) { return "s" + std::to_string(e) + std::string(k, 'x'); };
+    o.n = e;
+    for (int k = 0; k < 4; ++k) { o.s[k] = text(k); o.grid[k / 2][k % 2] = text(k + 4); }
+    for (int k = 0; k < 3; ++k) o.ts[k] = text(k + 8).c_str();
+    for (int k = 0; k < 2; ++k) {
+        o.v[k].assign(e % 3 + k, 10 * e + k);
+        o.in[k].a = 10 * e + k; o.in[k].v.assign(k + 1, e / 2.f);
+        o.m[k].clear(); o.m[k][e] = k;
+        o.as[k] = text(k + 11);
+        o.vi[k].assign(e % 2 + k, o.in[k]);
+        o.ai[k].Set(k + 1); o.ai[k].Reset(e);
+    }
+    o.af.Set(e % 3); o.af.Reset(e + 0.5f);
+}
+
+void fill(Counted &o, int e) {
+    delete[] o.p; delete[] o.q;
+    o.m = e % 3; o.k = e % 2; o.p = new float[3]; o.q = new double[2];
+    for (int k = 0; k < 3; ++k) o.p[k] = 10 * e + k;
+    for (int k = 0; k < 2; ++k) o.q[k] = e / 4.;
+}
+
+void fill(Matrices &o, int e) {
+    o.d.ResizeTo(2, 3); o.f.ResizeTo(e % 3 + 1, 1); o.s.ResizeTo(3, 3); o.v.ResizeTo(e % 3 + 1);
+    for (int i = 0; i < 2; ++i) for (int j = 0; j < 3; ++j) o.d(i, j) = 100 * e + 10 * i + j;
+    for (int i = 0; i < e % 3 + 1; ++i) o.v(i) = o.f(i, 0) = e + i / 2.f;
+    for (int i = 0; i < 3; ++i) for (int j = i; j < 3; ++j) o.s(i, j) = o.s(j, i) = 100 * e + 10 * i + j;
+    for (int k = 0; k < 2; ++k) {
+        o.a[k].ResizeTo(k + 1, k + 1);
+        for (int i = 0; i <= k; ++i) for (int j = i; j <= k; ++j) o.a[k](i, j) = o.a[k](j, i) = e + 10 * i + j;
+    }
+}
+
+void write_arrays(const char *path, int split, int n_entries) {
+    TFile file(path, "RECREATE", "", 101);
+    TTree tree("arrays", "arrays of a fixed size, and what writes itself");
+    Arrays own; Counted counted; Matrices matrices; auto *one = &own; auto *two = &counted; auto *three = &matrices;
+    std::vector<Arrays> items; std::map<int, Arrays> map; std::vector<Counted> counts; std::vector<Matrices> more;
+    tree.Branch("own.", &one, 32000, split); tree.Branch("items", &items, 32000, split);
+    tree.Branch("map", &map, 32000, 0); tree.Branch("counted.", &two, 32000, split);
+    tree.Branch("counts", &counts, 32000, 0); tree.Branch("matrices.", &three, 32000, split);
+    tree.Branch("more", &more, 32000, split);
+    for (int e = 0; e < n_entries; ++e) {
+        fill(own, e); fill(counted, e); fill(matrices, e);
+        items.resize(e % 3); more.resize(e % 3); map.clear(); counts.resize(e % 4);
+        for (int k = 0; k < e % 3; ++k) { fill(items[k], e + k); fill(more[k], e + k); fill(map[e + k], e + k); }
+        for (int k = 0; k < e % 4; ++k) fill(counts[k], e + k);
+        tree.Fill();
+    }
+    tree.Write();
+}
+"""
+
 # one process can have one version of a class
 VERSION = r"""
 #include <TFile.h>
@@ -232,6 +313,18 @@ def write_derived(folder: Path) -> None:
     ROOT.write_derived(f"{folder}/derived.root?reproducible=derived", 20)
 
 
+def write_arrays(folder: Path) -> None:
+    """Write arrays of a fixed size in objects and vectors, split and not."""
+    Path("arrays.h").write_text(ARRAYS)
+    names = ["Inner", "Arrays", "Counter", "Counted", "Matrices"]
+    classes = [*names, *(f"vector<{name}>" for name in names), "map<int,Arrays>", "map<int,float>"]
+    ROOT.gInterpreter.GenerateDictionary(";".join(classes), "arrays.h;vector;map")
+    if not ROOT.gInterpreter.Declare('#include "arrays.h"' + WRITE_ARRAYS):
+        sys.exit("ROOT does not take the code")
+    for split in (0, 1, 99):
+        ROOT.write_arrays(f"{folder}/arrays_split{split}.root?reproducible=arrays", split, 6)
+
+
 def write_versions(folder: Path, name: str, compression: int) -> None:
     """Write a tree whose first 200 entries have objects of version 1, and the next 200 of version 2."""
     for version in MEMBERS:
@@ -265,6 +358,7 @@ def main() -> None:
     ROOT.write_clamped(f"{folder}/clamped.root?reproducible=clamped", 40)
     ROOT.write_bits(f"{folder}/bits.root?reproducible=bits", 10)
     write_derived(folder)
+    write_arrays(folder)
     for name, compression in VERSIONS.items():
         write_versions(folder, name, compression)
 

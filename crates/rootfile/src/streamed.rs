@@ -222,6 +222,19 @@ impl<'a, E: StreamedError> StreamedCursor<'a, E> {
         header.end.map_or(Ok(()), |end| self.seek(end, what))
     }
 
+    /// Says whether what `header` began ends here, if its size was written.
+    pub fn close(&self, header: StreamedHeader, what: &'static str) -> Result<(), E> {
+        match header.end {
+            Some(end) if end != self.at => {
+                let written = end.saturating_sub(header.start);
+                let read = self.at.saturating_sub(header.start);
+                let expected = format_args!("{written} bytes, as its byte count says");
+                Err(self.corrupt(what, expected, format_args!("{read} bytes")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The members of a TObject.
     pub fn object(&mut self) -> Result<ObjectBase, E> {
         const WHAT: &str = "TObject";

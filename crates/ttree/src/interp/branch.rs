@@ -87,7 +87,7 @@ pub(crate) fn meaning(
                         Some((counter, _)) => counted(model, counter, item),
                     }
                 }
-                None => objects(branch, element, &sizes, infos),
+                None => objects(branch, element, infos),
             }
         }
         several => leaf::record(several, id).map(fixed),
@@ -150,7 +150,6 @@ pub(crate) fn counter_number(branch: &Branch) -> Option<Number> {
 fn objects(
     branch: &Branch,
     element: Option<&StreamerElement>,
-    sizes: &[u64],
     infos: &Infos,
 ) -> Result<Meaning, TreeError> {
     let mut shapes = Shapes::new(infos);
@@ -167,6 +166,12 @@ fn objects(
     };
     if let ElementKind::BasicPointer(_) = element.kind {
         // the counter is a branch of its own
+        if is_member_of_items {
+            return unsupported(format!(
+                "{} of the items of a collection, whose numbers are in another branch",
+                element.type_name
+            ));
+        }
         let item = basic(element.type_code - OFFSET_P, &element.title)?;
         return Ok(entries(Shape::List {
             wire: ListWire::Marked,
@@ -176,10 +181,7 @@ fn objects(
     }
     // the sizes of the leaf's title are those of the element, too
     let mut shape = shapes.element(element, &[])?;
-    if let (Shape::Array { .. }, false) = (&shape, sizes.is_empty()) {
-        // as uproot shows arrays of objects
-        shape = rest(shape);
-    } else if is_member_of_items {
+    if is_member_of_items {
         shape = rest(shape);
     }
     Ok(entries(shape))

@@ -148,6 +148,9 @@ impl<'s> Shapes<'s> {
             Err(_) => Vec::new(),
         };
         self.around.pop();
+        if info.name.starts_with("TMatrixTSym<") {
+            return symmetric(info, members?);
+        }
         Ok(Record {
             name: info.name.clone(),
             wire: RecordWire::Headed {
@@ -213,10 +216,13 @@ impl<'s> Shapes<'s> {
         before: &[Member],
     ) -> Result<Shape, TreeError> {
         let code = element.type_code;
-        let place = |name: &str| before.iter().position(|member| member.name == name);
         match &element.kind {
             ElementKind::Base { .. } if element.name == "TObject" => {
                 return Ok(Shape::Hidden(Hidden::Object));
+            }
+            // a TArray writes itself, also as a base
+            ElementKind::Base { .. } if element.name.starts_with("TArray") => {
+                return self.class(&element.name);
             }
             ElementKind::Base { version } => {
                 let info = self.infos.get(&element.name, *version);
@@ -227,17 +233,18 @@ impl<'s> Shapes<'s> {
                 };
             }
             ElementKind::BasicPointer(counter) if code < OBJECT => {
-                let Some(counter) = place(&counter.name) else {
+                let found = place(before, &counter.name, &mut 0);
+                let (Some(counter), true) = (found, sizes(element).is_empty()) else {
                     return unsupported(format!(
-                        "{} counts for {} and is in another class",
-                        counter.name, element.name
+                        "{} {}, for which {} counts",
+                        element.type_name, element.name, counter.name
                     ));
                 };
                 let item = basic(code - OFFSET_P, &element.title)?;
                 return Ok(pointed(counter, true, false, Shape::Number(item)));
             }
             ElementKind::Loop(counter) => {
-                let at = place(&counter.name);
+                let at = place(before, &counter.name, &mut 0);
                 let class = element.type_name.strip_suffix('*').unwrap_or_default();
                 let (Some(counter), false) = (at, class.ends_with('*')) else {
                     return unsupported(format!("{} {}", element.type_name, element.name));
@@ -250,11 +257,8 @@ impl<'s> Shapes<'s> {
             _ => {}
         }
         let sizes = sizes(element);
-        let item = if sizes.is_empty() {
-            code
-        } else {
-            code - OFFSET_L
-        };
+        let is_array = !sizes.is_empty() && code >= OFFSET_L;
+        let item = if is_array { code - OFFSET_L } else { code };
         let shape = match item {
             CHAR_STAR => Shape::Text(TextWire::Long),
             BITS => Shape::Number(Number {
@@ -262,6 +266,8 @@ impl<'s> Shapes<'s> {
                 wire: NumberWire::Bits,
             }),
             simple if simple < OFFSET_L => Shape::Number(basic(simple, &element.title)?),
+            // arrays of them have a header, as those of containers
+            TSTRING if !sizes.is_empty() => Shape::Text(TextWire::Short { header: true }),
             TSTRING => Shape::Text(TextWire::Root),
             TOBJECT => Shape::Hidden(Hidden::Object),
             OBJECT | ANY | OBJECT_INLINE | ANY_INLINE | TNAMED => {
@@ -281,15 +287,29 @@ impl<'s> Shapes<'s> {
     fn stl(&mut self, element: &StreamerElement) -> Result<Shape, TreeError> {
         let type_name = element.type_name.trim_end_matches('*');
         let cpp = Cpp::parse(type_name)?;
-        let sizes = sizes(element);
-        if !sizes.is_empty() {
-            return unsupported(format!("arrays of {}", element.type_name));
-        }
-        if cpp.name == "string" {
-            return Ok(Shape::Text(TextWire::Short { header: true }));
-        }
-        self.of_type(&cpp, true)
+        let item = match cpp.name.as_str() {
+            "string" => Shape::Text(TextWire::Short { header: true }),
+            _ => self.of_type(&cpp, true)?,
+        };
+        Ok(item.in_arrays(&sizes(element)))
     }
+}
+
+/// A symmetric matrix writes its base, and then half of its elements.
+fn symmetric(info: &StreamerInfo, mut members: Vec<Member>) -> Result<Record, TreeError> {
+    let rows = place(&members, "fNrows", &mut 0);
+    let elements =
+        members
+            .iter_mut()
+            .find_map(|member| match (&member.name[..], &mut member.shape) {
+                ("fElements", Shape::List { wire, .. }) => Some(wire),
+                _ => None,
+            });
+    let (Some(counter), Some(wire)) = (rows, elements) else {
+        return unsupported(format!("{} is not as ROOT describes it", info.name));
+    };
+    *wire = ListWire::Triangle { counter };
+    Ok(Record::bare(info.name.clone(), members))
 }
 
 /// The type of a base, which may be "BASE".
@@ -300,10 +320,41 @@ fn type_of_base(element: &StreamerElement) -> &str {
     }
 }
 
+/// The sizes of a fixed array, the outermost first. ROOT has written arrays of strings and containers without the number of
+/// their dimensions, so that only their length says that they are some.
 fn sizes(element: &StreamerElement) -> Vec<u64> {
-    let n = usize::try_from(element.array_dim).unwrap_or(0);
-    let sizes = element.max_index.iter().take(n);
-    sizes.filter_map(|&size| u64::try_from(size).ok()).collect()
+    let size = |&size: &i32| u64::try_from(size).ok().filter(|&size| size > 0);
+    let length = size(&element.array_length);
+    let n = match usize::try_from(element.array_dim) {
+        Ok(0) | Err(_) if length.is_none() => 0,
+        Ok(0) | Err(_) => element.max_index.len(),
+        Ok(n) => n,
+    };
+    let sizes: Vec<u64> = element.max_index.iter().take(n).map_while(size).collect();
+    let product = sizes.iter().try_fold(1u64, |all, &n| all.checked_mul(n));
+    match length {
+        Some(length) if product != Some(length) => vec![length],
+        _ => sizes,
+    }
+}
+
+/// The place of a member that counts, the members of bases being counted in place of these; the last one of that name.
+fn place(members: &[Member], name: &str, at: &mut usize) -> Option<usize> {
+    let mut found = None;
+    for member in members {
+        match &member.shape {
+            Shape::Record(base) if member.is_open_base() => {
+                found = place(&base.members, name, at).or(found);
+            }
+            _ => {
+                if member.name == name {
+                    found = Some(*at);
+                }
+                *at += 1;
+            }
+        }
+    }
+    found
 }
 
 pub(super) fn member(name: &str, shape: Shape) -> Member {
@@ -332,5 +383,41 @@ pub(super) fn pointed(counter: usize, mark: bool, header: bool, item: Shape) -> 
         },
         item: Box::new(item),
         container: "std::vector".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn element(array_length: i32, array_dim: i32, max_index: [i32; 5]) -> StreamerElement {
+        StreamerElement {
+            name: "s".into(),
+            title: String::new(),
+            type_code: 320,
+            size: 0,
+            array_length,
+            array_dim,
+            max_index,
+            type_name: "string".into(),
+            kind: ElementKind::BasicType,
+        }
+    }
+
+    /// Arrays of strings have been written without the number of their dimensions, so that one string was read.
+    #[test]
+    fn sizes_are_taken_from_where_they_are() {
+        for (length, dim, max_index, expected) in [
+            (0, 0, [0; 5], vec![]),
+            (4, 1, [4, 0, 0, 0, 0], vec![4]),
+            (4, 2, [2, 2, 0, 0, 0], vec![2, 2]),
+            (4, 0, [4, 0, 0, 0, 0], vec![4]),
+            (6, 0, [2, 3, 0, 0, 0], vec![2, 3]),
+            (4, 0, [0; 5], vec![4]),
+            (4, 1, [2, 2, 0, 0, 0], vec![4]),
+        ] {
+            let found = sizes(&element(length, dim, max_index));
+            assert_eq!(found, expected, "{length} {dim} {max_index:?}");
+        }
     }
 }

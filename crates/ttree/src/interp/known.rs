@@ -2,9 +2,9 @@
 
 use femtobarn_rntuple::schema::DType;
 
-use super::class::{list, member, pointed};
+use super::class::{member, pointed};
 use super::range::{double32, float16};
-use super::shape::{Hidden, Member, Number, Record, RecordWire, Shape, TextWire};
+use super::shape::{Hidden, ListWire, Member, Number, Record, RecordWire, Shape, TextWire};
 use crate::TreeError;
 use crate::error::unsupported;
 use crate::object::codes::*;
@@ -124,7 +124,13 @@ pub(super) fn known_class(name: &str) -> Option<Shape> {
     };
     let hidden = |n| member("", Shape::Hidden(Hidden::Bytes(n)));
     let object = || member("", Shape::Hidden(Hidden::Object));
-    let array = |dtype| Some(list(false, number(dtype), "std::vector"));
+    let array = |dtype| {
+        Some(Shape::List {
+            wire: ListWire::Bare,
+            item: Box::new(number(dtype)),
+            container: "std::vector".into(),
+        })
+    };
     match name {
         "TString" => Some(short()),
         "TObject" => Some(Shape::Hidden(Hidden::Object)),

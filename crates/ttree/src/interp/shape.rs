@@ -63,17 +63,32 @@ pub(crate) enum TextWire {
 pub(crate) enum ListWire {
     /// Their number, then the items; `header`: a byte count and a version in front.
     Counted { header: bool },
+    /// The same without ever a header: a TArray.
+    Bare,
     /// Items up to the end of the entry.
     Rest,
     /// The same behind a byte that says whether there are any.
     Marked,
-    /// As many as member `counter` of the record says; `mark`: a byte in front says whether there are any; `header`: a
-    /// byte count and a version are in front.
+    /// As many as member `counter` of the record says, where the members of bases are counted in place of the base;
+    /// `mark`: a byte in front says whether there are any; `header`: a byte count and a version are in front.
     Pointed {
         counter: usize,
         mark: bool,
         header: bool,
     },
+    /// The upper right triangle of a symmetric matrix with as many rows as member `counter` says, row by row; all elements
+    /// are shown.
+    Triangle { counter: usize },
+}
+
+impl ListWire {
+    /// The member that counts the items.
+    pub fn counter(self) -> Option<usize> {
+        match self {
+            Self::Pointed { counter, .. } | Self::Triangle { counter } => Some(counter),
+            _ => None,
+        }
+    }
 }
 
 /// What has no name and no column.
@@ -157,6 +172,17 @@ pub(crate) enum Shape {
     },
     Record(Record),
     Hidden(Hidden),
+}
+
+impl Member {
+    /// Whether its members stand among those of the record also where these are stored one by one and counted.
+    pub fn is_open_base(&self) -> bool {
+        match &self.shape {
+            // a TNamed is stored as a whole
+            Shape::Record(base) => self.is_base && base.name != "TNamed",
+            _ => false,
+        }
+    }
 }
 
 impl Shape {

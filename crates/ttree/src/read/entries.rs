@@ -150,7 +150,9 @@ pub(super) fn pieces(
             if entry == wanted.start {
                 decoder.sinks.iter_mut().for_each(|sink| sink.bytes.clear());
             }
-            decoder.one(op, &mut cursor)?;
+            decoder
+                .one(op, &mut cursor)
+                .map_err(|error| error.in_entry(entry as u64))?;
         }
         return match (wanted.end == n, cursor.remaining()) {
             (true, left) if left > 0 => Err(cursor.corrupt(
@@ -180,11 +182,55 @@ pub(super) fn pieces(
             return Err(Cursor::new(&[]).corrupt("place of an entry", within, range));
         };
         let mut cursor = Cursor::new(bytes);
-        decoder.one(op, &mut cursor)?;
-        if cursor.remaining() > 0 {
+        let mut done = decoder.one(op, &mut cursor);
+        if done.is_ok() && cursor.remaining() > 0 {
             let left = format!("{} bytes", cursor.remaining());
-            return Err(cursor.corrupt("entry", "its end", left));
+            done = Err(cursor.corrupt("values", "the end of the entry", left));
         }
+        done.map_err(|error| error.in_entry(entry as u64))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interp::{Cpp, Shapes};
+    use crate::object::Infos;
+
+    /// A byte count that says more than was understood passed, and values behind it were lost.
+    #[test]
+    fn bytes_left_over_within_a_byte_count_are_an_error() {
+        let infos = Infos::default();
+        let cpp = Cpp::parse("vector<short>").unwrap();
+        let shape = Shapes::new(&infos).of_type(&cpp, true).unwrap();
+        let op = Op::new(&shape, &[true, true]);
+        let vector = |n_bytes: u8, items: &[u8]| {
+            let header = [0x40, 0, 0, n_bytes, 0, 10, 0, 0, 0, 1];
+            [&header[..], items].concat()
+        };
+        let decoded = |second: &[u8]| {
+            let first = vector(8, &[0, 7]);
+            let values = [&first[..], second].concat();
+            let offsets = [0, u32::try_from(first.len()).unwrap()];
+            let mut sinks = vec![Sink::default(); 2];
+            decode_entries(&op, &mut sinks, &values, Some(&offsets), 2)
+        };
+        assert_eq!(decoded(&vector(8, &[0, 7])), Ok(()));
+        for (n_bytes, items, expected) in [
+            (
+                9,
+                &[0, 7, 1][..],
+                "expected 13 bytes, as its byte count says, found 12 bytes",
+            ),
+            (
+                7,
+                &[0, 7][..],
+                "expected 11 bytes, as its byte count says, found 12 bytes",
+            ),
+        ] {
+            let error = decoded(&vector(n_bytes, items)).unwrap_err().to_string();
+            assert_eq!(error, format!("entry 1: collection at byte 12: {expected}"));
+        }
+    }
 }

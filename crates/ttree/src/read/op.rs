@@ -28,7 +28,7 @@ pub(crate) enum Op {
     Record {
         wire: RecordWire,
         members: Vec<Op>,
-        /// The members that others are counted by.
+        /// The members that others are counted by, the members of bases being counted in place of these.
         counters: Vec<usize>,
         /// The members that are bases, whose members stand among those of the record where it is stored member by member.
         bases: Vec<usize>,
@@ -48,6 +48,7 @@ pub(crate) struct Version {
     pub checksum: u32,
     pub members: Vec<Op>,
     pub counters: Vec<usize>,
+    pub bases: Vec<usize>,
     /// The members that it lacks, which are zero or empty.
     pub absent: Vec<Op>,
 }
@@ -69,7 +70,7 @@ impl Op {
                 wire: ListWire::Counted { .. },
                 ..
             }
-        )
+        ) || matches!(self, Self::Array { item, .. } if item.has_common_header())
     }
 
     /// Whether it begins with a byte count and a version.
@@ -94,7 +95,20 @@ impl Op {
                 wire: ListWire::Counted { header: true },
                 ..
             }
-        )
+        ) || matches!(self, Self::Array { item, .. } if item.is_headed())
+    }
+
+    /// How many members it has, those of bases counted in place of these.
+    pub fn n_members(&self) -> usize {
+        let Self::Record { members, bases, .. } = self else {
+            return 1;
+        };
+        let members = members.iter().enumerate();
+        let counted = members.map(|(at, member)| match bases.contains(&at) {
+            true => member.n_members(),
+            false => 1,
+        });
+        counted.sum()
     }
 }
 
@@ -141,18 +155,21 @@ impl Builder<'_> {
         let members: Vec<Op> = members.collect();
         let others = record.others.iter().filter_map(|other| {
             let (own, absent) = versioned(&other.members, &record.members, &members)?;
+            let bases = bases(&other.members);
             Some(Version {
                 version: other.version,
                 checksum: other.checksum,
-                counters: counters(&own),
+                counters: counters(&own, &bases),
+                bases,
                 members: own,
                 absent,
             })
         });
+        let bases = bases(&record.members);
         Op::Record {
             wire: record.wire.clone(),
-            counters: counters(&members),
-            bases: bases(&record.members),
+            counters: counters(&members, &bases),
+            bases,
             others: others.collect(),
             described: record.described.clone(),
             members,
@@ -161,26 +178,28 @@ impl Builder<'_> {
     }
 }
 
-fn counters(members: &[Op]) -> Vec<usize> {
-    let counters = members.iter().filter_map(|op| match op {
-        Op::List {
-            wire: ListWire::Pointed { counter, .. },
-            ..
-        } => Some(*counter),
-        _ => None,
-    });
-    counters.collect()
+/// The members that others are counted by, in the class and in its bases.
+fn counters(members: &[Op], bases: &[usize]) -> Vec<usize> {
+    let (mut out, mut first) = (Vec::new(), 0usize);
+    for (at, op) in members.iter().enumerate() {
+        match op {
+            Op::List { wire, .. } => out.extend(wire.counter()),
+            Op::Record { counters, .. } if bases.contains(&at) => {
+                out.extend(counters.iter().map(|own| first.saturating_add(*own)));
+                first = first.saturating_add(op.n_members());
+                continue;
+            }
+            _ => {}
+        }
+        first += 1;
+    }
+    out
 }
 
 fn bases(members: &[Member]) -> Vec<usize> {
-    let is_base = |member: &Member| match &member.shape {
-        // a TNamed is stored as a whole
-        Shape::Record(base) => member.is_base && base.name != "TNamed",
-        _ => false,
-    };
     let numbered = members.iter().enumerate();
     numbered
-        .filter_map(|(at, member)| is_base(member).then_some(at))
+        .filter_map(|(at, member)| member.is_open_base().then_some(at))
         .collect()
 }
 
@@ -251,7 +270,7 @@ fn least(shape: &Shape) -> usize {
             .unwrap_or(usize::MAX)
             .saturating_mul(least(item)),
         Shape::List {
-            wire: ListWire::Counted { .. },
+            wire: ListWire::Counted { .. } | ListWire::Bare,
             ..
         } => 4,
         Shape::List { .. } => 0,

@@ -1,10 +1,9 @@
 //! Decoding the entries of a basket, value by value, into columns.
 
-use femtobarn_rootfile::MEMBER_WISE;
-
+use super::members::{Tally, is_wise};
 use super::numbers::numbers;
 use super::op::Op;
-use super::versions::{class_version, is_own_header, version_of};
+use super::versions::{is_own_header, version_of};
 use crate::TreeError;
 use crate::cursor::Cursor;
 use crate::interp::{Hidden, ListWire, Number, NumberWire, RecordWire, TextWire};
@@ -21,10 +20,10 @@ pub(crate) struct Decoder<'a> {
     pub sinks: &'a mut [Sink],
 }
 
-type Done = Result<(), TreeError>;
+pub(super) type Done = Result<(), TreeError>;
 
 impl Decoder<'_> {
-    fn length(&mut self, column: Option<usize>, n: usize) {
+    pub(super) fn length(&mut self, column: Option<usize>, n: usize) {
         if let Some(sink) = column.and_then(|column| self.sinks.get_mut(column)) {
             let n = i64::try_from(n).unwrap_or(i64::MAX);
             sink.bytes.extend_from_slice(&n.to_ne_bytes());
@@ -35,30 +34,9 @@ impl Decoder<'_> {
     pub fn one(&mut self, op: &Op, c: &mut Cursor<'_>) -> Done {
         match op {
             Op::Number { number, column } => self.numbers(*number, 1, *column, c),
-            Op::Text { wire, .. } => {
-                if *wire == (TextWire::Short { header: true }) {
-                    let header = c.header("std::string")?;
-                    self.body(op, c)?;
-                    return c.finish(header, "std::string");
-                }
-                self.body(op, c)
-            }
+            op if op.is_headed() => self.headed(op, 1, c),
+            Op::Text { .. } => self.body(op, c),
             Op::Array { n, item } => self.items(item, *n, c),
-            Op::List {
-                wire: ListWire::Counted { header: true },
-                index,
-                item,
-                ..
-            } => {
-                let header = c.header("collection")?;
-                if header.version & MEMBER_WISE != 0 {
-                    class_version(item, header.version & !MEMBER_WISE, c)?;
-                    self.member_wise(*index, item, c)?;
-                } else {
-                    self.body(op, c)?;
-                }
-                c.finish(header, "collection")
-            }
             Op::List {
                 wire: ListWire::Rest,
                 index,
@@ -97,7 +75,7 @@ impl Decoder<'_> {
     }
 
     /// A text or a counted list without its header.
-    fn body(&mut self, op: &Op, c: &mut Cursor<'_>) -> Done {
+    pub(super) fn body(&mut self, op: &Op, c: &mut Cursor<'_>) -> Done {
         match op {
             Op::Text { wire, index, chars } => {
                 let bytes = match wire {
@@ -126,7 +104,7 @@ impl Decoder<'_> {
         }
     }
 
-    fn items(&mut self, item: &Op, n: usize, c: &mut Cursor<'_>) -> Done {
+    pub(super) fn items(&mut self, item: &Op, n: usize, c: &mut Cursor<'_>) -> Done {
         if let Op::Number { number, column } = item {
             return self.numbers(*number, n, *column, c);
         }
@@ -180,10 +158,18 @@ impl Decoder<'_> {
     }
 
     fn record(&mut self, op: &Op, c: &mut Cursor<'_>) -> Done {
+        let Op::Record { counters, .. } = op else {
+            return Ok(());
+        };
+        self.record_with(op, &mut Tally::new(counters), c)
+    }
+
+    /// An object, or a base, whose members `tally` counts together with those of the class.
+    fn record_with(&mut self, op: &Op, tally: &mut Tally<'_>, c: &mut Cursor<'_>) -> Done {
         let Op::Record {
             wire,
             members,
-            counters,
+            bases,
             others,
             ..
         } = op
@@ -196,48 +182,39 @@ impl Decoder<'_> {
             RecordWire::Maybe { .. } => is_own_header(c, members.first()),
         };
         if !has_header {
-            return self.members(members, counters, c);
+            return self.members(members, bases, tally, c);
         }
         let header = c.header("object")?;
         match version_of(op, header.version, c)?.and_then(|at| others.get(at)) {
-            None => self.members(members, counters, c)?,
+            None => self.members(members, bases, tally, c)?,
             Some(other) => {
-                self.members(&other.members, &other.counters, c)?;
+                let mut own = Tally::new(&other.counters);
+                self.members(&other.members, &other.bases, &mut own, c)?;
                 other.absent.iter().for_each(|op| self.nothing(op, 1));
+                tally.next = tally.next.saturating_add(op.n_members());
             }
         }
-        c.finish(header, "object")
+        c.close(header, "object")
     }
 
-    fn members(&mut self, members: &[Op], counters: &[usize], c: &mut Cursor<'_>) -> Done {
-        let mut counts: Vec<(usize, usize)> = Vec::new();
+    fn members(
+        &mut self,
+        members: &[Op],
+        bases: &[usize],
+        tally: &mut Tally<'_>,
+        c: &mut Cursor<'_>,
+    ) -> Done {
         for (at, member) in members.iter().enumerate() {
-            if counters.contains(&at) {
-                counts.push((at, peek_count(member, c)?));
+            if bases.contains(&at) {
+                let outer = std::mem::replace(&mut tally.first, tally.next);
+                self.record_with(member, tally, c)?;
+                tally.first = outer;
+                continue;
             }
+            tally.pass(member, 1, c)?;
             match member {
-                Op::List {
-                    wire:
-                        ListWire::Pointed {
-                            counter,
-                            mark,
-                            header,
-                        },
-                    index,
-                    item,
-                    ..
-                } => {
-                    let known = counts.iter().find(|(at, _)| at == counter);
-                    let mut n = known.map_or(0, |&(_, n)| n);
-                    if *mark && c.u8("array")? == 0 {
-                        n = 0;
-                    }
-                    let header = header.then(|| c.header("objects")).transpose()?;
-                    self.length(*index, n);
-                    self.items(item, n, c)?;
-                    if let Some(header) = header {
-                        c.finish(header, "objects")?;
-                    }
+                Op::List { wire, .. } if wire.counter().is_some() => {
+                    self.pointed(member, 1, tally, c)?;
                 }
                 other => self.one(other, c)?,
             }
@@ -280,18 +257,14 @@ impl Decoder<'_> {
         let mut wise = false;
         if item.is_headed() {
             let header = c.header("collection")?;
-            wise = header.version & MEMBER_WISE != 0;
-            if let (true, Op::List { item, .. }) = (wise, item) {
-                class_version(item, header.version & !MEMBER_WISE, c)?;
-            }
+            wise = is_wise(item, header.version, c)?;
             end = header.end.unwrap_or(end);
         }
         let mut n = 0;
         while c.position() < end {
             let before = c.position();
             match item {
-                Op::List { index, item, .. } if wise => self.member_wise(*index, item, c)?,
-                item if item.is_headed() => self.body(item, c)?,
+                item if item.is_headed() => self.shared(item, wise, c)?,
                 item => self.one(item, c)?,
             }
             if c.position() == before {
@@ -312,55 +285,10 @@ impl Decoder<'_> {
             )),
         }
     }
-
-    /// Items of a collection, first one member of all, then the next.
-    fn member_wise(&mut self, index: Option<usize>, item: &Op, c: &mut Cursor<'_>) -> Done {
-        if !matches!(item, Op::Record { .. }) {
-            return Err(TreeError::Unsupported(
-                "values that are no objects, stored member by member".into(),
-            ));
-        }
-        let n = c.count(1, "number of items")?;
-        self.length(index, n);
-        match n {
-            0 => Ok(()),
-            n => self.columns(item, n, c),
-        }
-    }
-
-    /// The members of `n` objects, one member of all after the other; those of bases among them.
-    fn columns(&mut self, record: &Op, n: usize, c: &mut Cursor<'_>) -> Done {
-        let Op::Record { members, bases, .. } = record else {
-            return Ok(());
-        };
-        for (at, member) in members.iter().enumerate() {
-            if bases.contains(&at) {
-                self.columns(member, n, c)?;
-                continue;
-            }
-            if !member.has_common_header() {
-                self.items(member, n, c)?;
-                continue;
-            }
-            let header = c.header("members of items")?;
-            let wise = header.version & MEMBER_WISE != 0;
-            if let (true, Op::List { item, .. }) = (wise, member) {
-                class_version(item, header.version & !MEMBER_WISE, c)?;
-            }
-            for _ in 0..n {
-                match member {
-                    Op::List { index, item, .. } if wise => self.member_wise(*index, item, c)?,
-                    member => self.body(member, c)?,
-                }
-            }
-            c.finish(header, "members of items")?;
-        }
-        Ok(())
-    }
 }
 
 /// Appends numbers to a column.
-fn append(number: Number, n: usize, bytes: &[u8], out: &mut Vec<u8>) {
+pub(super) fn append(number: Number, n: usize, bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     out.resize(
         start.saturating_add(n.saturating_mul(number.dtype.size())),
@@ -369,24 +297,7 @@ fn append(number: Number, n: usize, bytes: &[u8], out: &mut Vec<u8>) {
     numbers(number, bytes, out.get_mut(start..).unwrap_or_default());
 }
 
-fn least_is_zero(op: &Op) -> bool {
+pub(super) fn least_is_zero(op: &Op) -> bool {
     matches!(op, Op::Record { members, .. } if members.is_empty())
         || matches!(op, Op::Hidden(Hidden::Bytes(0)) | Op::Array { n: 0, .. })
-}
-
-/// The value of a member that counts, which comes next.
-fn peek_count(member: &Op, c: &Cursor<'_>) -> Result<usize, TreeError> {
-    let Op::Number { number, .. } = member else {
-        return Ok(0);
-    };
-    let mut ahead = c.clone();
-    let bytes = ahead.take(number.size().unwrap_or(4), "number of items")?;
-    let value = bytes
-        .iter()
-        .fold(0u64, |sum, &byte| (sum << 8) | u64::from(byte));
-    let is_negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
-    if is_negative && !matches!(bytes.len(), 1 | 2) {
-        return Err(c.corrupt("number of items", "a count", value));
-    }
-    Ok(usize::try_from(value).unwrap_or(usize::MAX))
 }

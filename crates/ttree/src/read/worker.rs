@@ -195,7 +195,8 @@ impl<'a> Worker<'a> {
                 self.write(*number, *dtype, values, out);
                 Ok(())
             }
-            Task::Pieces { op, fixed, sinks } => pieces(op, *fixed, sinks, opened, low..high, n),
+            Task::Pieces { op, fixed, sinks } => pieces(op, *fixed, sinks, opened, low..high, n)
+                .map_err(|error| error.counted_from(job.basket.first_entry)),
         }
     }
 
