@@ -1,4 +1,4 @@
-"""Collections that several files have as different containers: what is common may not promise what one does not keep."""
+"""Collections that several files have as different containers: the common type promises what all keep."""
 
 from __future__ import annotations
 
