@@ -27,19 +27,8 @@ type Held = Mutex<Option<Arc<PageList>>>;
 /// of thousands is seldom read again, and its list is then parsed once more.
 const BUDGET: u64 = 64 << 20;
 
-/// The page lists that were read.
-#[derive(Debug)]
-struct ReadLists {
-    /// The oldest first, each with the memory that it takes.
-    lists: VecDeque<(Weak<Held>, u64)>,
-    /// The sum of that.
-    n_bytes: u64,
-}
-
-static READ: Mutex<ReadLists> = Mutex::new(ReadLists {
-    lists: VecDeque::new(),
-    n_bytes: 0,
-});
+/// The page lists that were read, the oldest first, each with the memory that it takes.
+static READ: Mutex<VecDeque<(Weak<Held>, u64)>> = Mutex::new(VecDeque::new());
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -48,23 +37,25 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Bytes of the page lists of open ntuples that are held in memory now; at most those of 64 MiB, or of the last one read.
 pub fn page_lists_held() -> u64 {
     let read = lock(&READ);
-    let alive = read
-        .lists
-        .iter()
-        .filter(|(held, _)| held.strong_count() > 0);
+    let alive = read.iter().filter(|(held, _)| held.strong_count() > 0);
     alive.map(|(_, n_bytes)| n_bytes).sum()
 }
 
 /// Notes that a page list was read; older ones make room for it.
 fn note_read(held: &Arc<Held>, n_bytes: u64) {
     let mut read = lock(&READ);
-    read.lists.push_back((Arc::downgrade(held), n_bytes));
-    read.n_bytes += n_bytes;
-    while read.n_bytes > BUDGET
-        && read.lists.len() > 1
-        && let Some((oldest, n_bytes)) = read.lists.pop_front()
+    read.push_back((Arc::downgrade(held), n_bytes));
+    let total = |read: &VecDeque<(Weak<Held>, u64)>| read.iter().map(|(_, n)| n).sum::<u64>();
+    if total(&read) <= BUDGET {
+        return;
+    }
+    read.retain(|(held, _)| held.strong_count() > 0);
+    let mut taken = total(&read);
+    while taken > BUDGET
+        && read.len() > 1
+        && let Some((oldest, n_bytes)) = read.pop_front()
     {
-        read.n_bytes -= n_bytes;
+        taken -= n_bytes;
         if let Some(oldest) = oldest.upgrade() {
             lock(&oldest).take();
         }
