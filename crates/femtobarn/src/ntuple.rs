@@ -1,7 +1,7 @@
 //! One or many files as one ntuple.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use femtobarn_io::{ByteSource, SourceMeta, Usage};
 use femtobarn_rntuple::array::{Arrays, arrow_schema};
@@ -12,7 +12,7 @@ use femtobarn_rntuple::read::{
 use femtobarn_rntuple::{RNTupleError, array};
 
 use crate::common::LeftOut;
-use crate::open::{KnownHeaders, OpenOptions, open_reader_of};
+use crate::open::{OpenOptions, open_reader_of};
 use crate::opening::open_all;
 
 /// The entries of one or several files, one after another. Immutable; reads may run on many threads at once.
@@ -24,22 +24,13 @@ pub struct NTuple {
     /// First entry of each file, and the number of entries behind the last.
     starts: Vec<u64>,
     left_out: RwLock<Arc<LeftOut>>,
-    /// What was selected last: an iteration asks for the same fields in every file.
-    selected: Mutex<Option<Selected>>,
-}
-
-/// Fields that were resolved in every file, and what was left out of them.
-#[derive(Debug)]
-struct Selected {
-    left_out: Arc<LeftOut>,
-    selection: Selection,
 }
 
 /// Columns to be read, resolved in every file.
 #[derive(Debug, Clone)]
 pub struct Selection {
     pub(crate) schema: Arc<ReadSchema>,
-    pub(crate) bindings: Arc<[Arc<Binding>]>,
+    pub(crate) bindings: Vec<Arc<Binding>>,
     /// The paths that were asked for; none for all.
     pub(crate) paths: Option<Arc<[String]>>,
     pub(crate) lenience: Lenience,
@@ -120,7 +111,7 @@ impl NTuple {
         path: Option<&str>,
         options: OpenOptions,
     ) -> Result<Self, RNTupleError> {
-        let reader = open_reader_of(source, path, &options, &KnownHeaders::default())?;
+        let reader = open_reader_of(source, path, &options)?;
         Ok(Self::of(reader.into_iter().map(Arc::new).collect()))
     }
 
@@ -133,7 +124,6 @@ impl NTuple {
         }
         Self {
             left_out: RwLock::new(Arc::new(LeftOut::new(&readers))),
-            selected: Mutex::default(),
             urls: readers
                 .iter()
                 .map(|reader| reader.url().to_owned())
@@ -178,9 +168,7 @@ impl NTuple {
         let reason = match other {
             Some(other) => format!("{:?} here, {:?} there", other.path(), first.path()),
             None if self.readers.len() > 1
-                && self
-                    .common(&self.left_out(), None)?
-                    .is_some_and(|fields| fields.is_empty()) =>
+                && self.common(None)?.is_some_and(|fields| fields.is_empty()) =>
             {
                 "no field is in all of them".to_owned()
             }
@@ -229,38 +217,22 @@ impl NTuple {
     /// Of all fields, those are left out, too, that turn out to be unreadable when they are read: branches of trees whose
     /// objects are not what their file says. [`NTuple::left_out`] names them from then on. One that is named is an error.
     pub fn select(&self, paths: Option<&[String]>) -> Result<Selection, RNTupleError> {
-        let left_out = self.left_out();
-        let selected = || self.selected.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(last) = &*selected()
-            && last.selection.paths.as_deref() == paths
-            && Arc::ptr_eq(&last.left_out, &left_out)
-        {
-            return Ok(last.selection.clone());
-        }
-        let common = self.common(&left_out, paths)?;
+        let common = self.common(paths)?;
         let (schema, bindings) = ReadSchema::new(&self.readers, common.as_deref().or(paths))?;
-        let selection = Selection {
+        Ok(Selection {
             schema: Arc::new(schema),
-            bindings: bindings.into(),
+            bindings: bindings.into_iter().map(Arc::new).collect(),
             paths: paths.map(Arc::from),
             lenience: match paths {
                 None => Lenience::LeaveOut,
                 Some(_) => Lenience::Refuse,
             },
-        };
-        *selected() = Some(Selected {
-            left_out,
-            selection: selection.clone(),
-        });
-        Ok(selection)
+        })
     }
 
     /// The fields to read, where files differ in them.
-    fn common(
-        &self,
-        left_out: &LeftOut,
-        paths: Option<&[String]>,
-    ) -> Result<Option<Vec<String>>, RNTupleError> {
+    fn common(&self, paths: Option<&[String]>) -> Result<Option<Vec<String>>, RNTupleError> {
+        let left_out = self.left_out();
         let Some(first) = self.readers.first().filter(|_| !left_out.is_empty()) else {
             return Ok(None);
         };
@@ -302,14 +274,12 @@ impl NTuple {
             });
         }
         let mut parts = Vec::new();
-        // a step of an iteration meets few of many files
-        let ends = self.starts.get(1..).unwrap_or_default();
-        let skipped = ends.partition_point(|&end| end <= entries.start);
-        let files = self.readers.iter().zip(&*selection.bindings);
-        for ((reader, binding), &first) in files.zip(&self.starts).skip(skipped) {
-            if first >= entries.end {
-                break;
-            }
+        for ((reader, binding), &first) in self
+            .readers
+            .iter()
+            .zip(&selection.bindings)
+            .zip(&self.starts)
+        {
             let last = first.saturating_add(reader.n_entries());
             let (start, stop) = (entries.start.max(first), entries.end.min(last));
             if start < stop {

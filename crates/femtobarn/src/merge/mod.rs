@@ -320,8 +320,7 @@ impl<'o> Job<'o> {
 
     /// Opens an ntuple; most have the header that the last one had.
     fn reader(&mut self, opened: &Opened, path: &str, key: &Key) -> Result<Reader, RNTupleError> {
-        let known = self.headers.get(path).map_or(&[][..], std::slice::from_ref);
-        let reader = opened.reader(path, key, known)?;
+        let reader = opened.reader(path, key, self.headers.get(path))?;
         self.headers
             .insert(path.to_owned(), reader.header().clone());
         Ok(reader)

@@ -1,8 +1,7 @@
 //! Page lists of cluster groups, read when they are needed.
 
-use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use femtobarn_io::{ByteSource, HeldSource, Stage};
@@ -17,49 +16,7 @@ use crate::spec::{EnvelopeLink, PageList};
 pub(super) struct Group {
     /// Its bytes as stored, if they came with the opening.
     stored: Option<Bytes>,
-    list: Arc<Held>,
-}
-
-/// A page list that was read; none before, and after it had to make room.
-type Held = Mutex<Option<Arc<PageList>>>;
-
-/// What page lists that were read may take in memory, those of all files together. The oldest make room for others: a file
-/// of thousands is seldom read again, and its list is then parsed once more.
-const BUDGET: u64 = 64 << 20;
-
-/// The page lists that were read, the oldest first, each with the memory that it takes.
-static READ: Mutex<VecDeque<(Weak<Held>, u64)>> = Mutex::new(VecDeque::new());
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Bytes of the page lists of open ntuples that are held in memory now; at most those of 64 MiB, or of the last one read.
-pub fn page_lists_held() -> u64 {
-    let read = lock(&READ);
-    let alive = read.iter().filter(|(held, _)| held.strong_count() > 0);
-    alive.map(|(_, n_bytes)| n_bytes).sum()
-}
-
-/// Notes that a page list was read; older ones make room for it.
-fn note_read(held: &Arc<Held>, n_bytes: u64) {
-    let mut read = lock(&READ);
-    read.push_back((Arc::downgrade(held), n_bytes));
-    let total = |read: &VecDeque<(Weak<Held>, u64)>| read.iter().map(|(_, n)| n).sum::<u64>();
-    if total(&read) <= BUDGET {
-        return;
-    }
-    read.retain(|(held, _)| held.strong_count() > 0);
-    let mut taken = total(&read);
-    while taken > BUDGET
-        && read.len() > 1
-        && let Some((oldest, n_bytes)) = read.pop_front()
-    {
-        taken -= n_bytes;
-        if let Some(oldest) = oldest.upgrade() {
-            lock(&oldest).take();
-        }
-    }
+    list: OnceLock<Arc<PageList>>,
 }
 
 impl Group {
@@ -69,7 +26,7 @@ impl Group {
         let stored = metadata.peek(&link_range(link)).filter(|_| whole);
         Self {
             stored: stored.map(|bytes| Bytes::copy_from_slice(&bytes)),
-            list: Arc::default(),
+            list: OnceLock::new(),
         }
     }
 
@@ -77,7 +34,7 @@ impl Group {
     pub fn known(list: Arc<PageList>) -> Self {
         Self {
             stored: None,
-            list: Arc::new(Mutex::new(Some(list))),
+            list: OnceLock::from(list),
         }
     }
 }
@@ -103,35 +60,33 @@ impl Reader {
             }
             first_cluster = first_cluster.saturating_add(u64::from(group.n_clusters));
         }
-        let groups: Vec<usize> = wanted.iter().map(|&(index, _)| index).collect();
-        let lists = self.load_groups(&groups)?;
-        let firsts = wanted.into_iter().map(|(_, first)| first).zip(lists);
-        Ok(firsts
-            .filter_map(|(first, list)| Some((first, list?)))
-            .collect())
+        self.load_groups(wanted.iter().map(|&(index, _)| index))?;
+        let loaded = wanted.into_iter().filter_map(|(index, first)| {
+            Some((first, self.groups.get(index)?.list.get()?.clone()))
+        });
+        Ok(loaded.collect())
     }
 
     /// The page list of one cluster group.
     pub fn page_list(&self, group: usize) -> Result<Option<Arc<PageList>>, RNTupleError> {
-        Ok(self.load_groups(&[group])?.pop().flatten())
+        self.load_groups(std::iter::once(group))?;
+        Ok(self
+            .groups
+            .get(group)
+            .and_then(|group| group.list.get().cloned()))
     }
 
-    /// The page lists of groups, none of one that is not there.
-    fn load_groups(&self, groups: &[usize]) -> Result<Vec<Option<Arc<PageList>>>, RNTupleError> {
-        let held = |&i: &usize| lock(&self.groups.get(i)?.list).clone();
-        let mut lists: Vec<Option<Arc<PageList>>> = groups.iter().map(held).collect();
-        let places = groups.iter().zip(&mut lists);
-        let (missing, places): (Vec<usize>, Vec<&mut Option<Arc<PageList>>>) = places
-            .filter(|(i, list)| list.is_none() && **i < self.groups.len())
-            .map(|(&i, list)| (i, list))
-            .unzip();
+    fn load_groups(&self, groups: impl Iterator<Item = usize>) -> Result<(), RNTupleError> {
+        let missing: Vec<usize> = groups
+            .filter(|&i| self.groups.get(i).is_some_and(|g| g.list.get().is_none()))
+            .collect();
         let links: Vec<EnvelopeLink> = missing
             .iter()
             .filter_map(|&i| self.descriptor().cluster_groups.get(i))
             .map(|g| g.page_list)
             .collect();
         if links.is_empty() {
-            return Ok(lists);
+            return Ok(());
         }
         let held = missing.iter().zip(&links).filter_map(|(&i, link)| {
             let stored = self.groups.get(i)?.stored.clone()?;
@@ -143,8 +98,7 @@ impl Reader {
         let context = self.context(&known);
         let envelopes = context.envelopes(&links, "page list")?;
         let header_checksum = self.descriptor().header_checksum;
-        let read = missing.into_iter().zip(places).zip(envelopes).zip(&links);
-        for (((index, place), bytes), link) in read {
+        for ((index, bytes), link) in missing.into_iter().zip(envelopes).zip(&links) {
             let list = PageList::parse(&bytes, header_checksum);
             let list =
                 list.map_err(|error| context.malformed("page list", link.locator.offset, error))?;
@@ -152,16 +106,11 @@ impl Reader {
                 check_group(group, list.clusters(), self.source().meta().size)
                     .map_err(|contradiction| self.contradicted(contradiction))?;
             }
-            let list = Arc::new(list);
-            if let Some(group) = self.groups.get(index) {
+            if let Some(Group { list: slot, .. }) = self.groups.get(index) {
                 // another thread may have been first, with the same list
-                let was_held = lock(&group.list).replace(list.clone()).is_some();
-                if !was_held {
-                    note_read(&group.list, list.n_bytes());
-                }
+                let _ = slot.set(Arc::new(list));
             }
-            *place = Some(list);
         }
-        Ok(lists)
+        Ok(())
     }
 }

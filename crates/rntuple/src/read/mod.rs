@@ -35,7 +35,6 @@ pub(crate) use plan::check_pages;
 pub use cache::{PageCache, PageKey};
 pub use engine::{Progress, ReadOptions, Tick, read};
 pub use explain::{ColumnCost, Explanation, OpeningCost, explain};
-pub use groups::page_lists_held;
 pub use known::KnownHeader;
 pub use plan::{Part, Segment, segments};
 pub use reader::{Reader, ReaderOptions};

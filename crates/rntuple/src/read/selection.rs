@@ -1,13 +1,12 @@
 //! What a read gives: a schema that fits one or several files.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::plan::{Part, segments, slot_source};
 use super::reader::Reader;
 use crate::RNTupleError;
 use crate::schema::{
-    FieldId, Node, Schema, SlotKind, SlotParent, Slots, build, member_ranks, wanted_fields,
+    FieldId, Node, SlotKind, SlotParent, Slots, build, member_ranks, wanted_fields,
 };
 
 /// The columns of a read, and the slots that fill them.
@@ -27,7 +26,7 @@ impl ReadSchema {
     pub fn new(
         readers: &[Arc<Reader>],
         paths: Option<&[String]>,
-    ) -> Result<(Self, Vec<Arc<Binding>>), RNTupleError> {
+    ) -> Result<(Self, Vec<Binding>), RNTupleError> {
         match Self::build_all(readers, paths, true) {
             // files may differ in which fields share a collection: then none do
             Err(RNTupleError::SchemaMismatch { .. }) if readers.len() > 1 => {
@@ -41,7 +40,7 @@ impl ReadSchema {
         readers: &[Arc<Reader>],
         paths: Option<&[String]>,
         share: bool,
-    ) -> Result<(Self, Vec<Arc<Binding>>), RNTupleError> {
+    ) -> Result<(Self, Vec<Binding>), RNTupleError> {
         let Some(first) = readers.first() else {
             return Ok((
                 Self {
@@ -57,23 +56,15 @@ impl ReadSchema {
             None => None,
         };
         let mut schema = Self::of_file(first, names.as_deref(), share, first)?;
-        let binding = Arc::new(Binding::of(&schema.slots));
-        let mut known = HashMap::from([(shared_schema(first), binding.clone())]);
-        let mut bindings = vec![binding];
+        let mut bindings = vec![Binding::of(&schema.slots)];
         for reader in readers.iter().skip(1) {
-            if let Some(binding) = known.get(&shared_schema(reader)) {
-                bindings.push(binding.clone());
-                continue;
-            }
             let other = Self::of_file(reader, names.as_deref(), share, first)?;
             schema.check_against(&other, first, reader)?;
             schema.promote(&other.slots, first, reader)?;
             for ((_, node), (_, there)) in schema.columns.iter_mut().zip(&other.columns) {
                 node.loosen(there);
             }
-            let binding = Arc::new(Binding::of(&other.slots));
-            known.insert(shared_schema(reader), binding.clone());
-            bindings.push(binding);
+            bindings.push(Binding::of(&other.slots));
         }
         Ok((schema, bindings))
     }
@@ -196,11 +187,6 @@ impl ReadSchema {
         }
         Ok(())
     }
-}
-
-/// Which schema a file has: files that share theirs have the same columns for the same fields.
-fn shared_schema(reader: &Reader) -> *const Schema {
-    Arc::as_ptr(&reader.descriptor().schema)
 }
 
 /// The error of a file that differs from the first.

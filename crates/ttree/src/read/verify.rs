@@ -51,7 +51,7 @@ pub(crate) fn verify(
             };
             let part = Part {
                 reader: reader.clone(),
-                binding,
+                binding: Arc::new(binding),
                 start,
                 stop,
             };
