@@ -115,6 +115,12 @@ class Metrics(Value):
         Time since the ntuple was opened, and processor time of the whole process in it.
     sources : tuple of SourceMetrics
         The same of each file, with each vector read.
+    selections : int
+        How often fields were looked up in all files: once for the same fields, whatever the number of files or steps.
+    schemas : int
+        Different schemas in memory: files of the same header share one.
+    page_list_bytes : int
+        Memory of page lists that are held now, in bytes.
     """
 
     requests: int = 0
@@ -134,6 +140,9 @@ class Metrics(Value):
     real_seconds: float = 0.0
     cpu_seconds: float = 0.0
     sources: tuple[SourceMetrics, ...] = ()
+    selections: int = 0
+    schemas: int = 0
+    page_list_bytes: int = 0
     _summary: ClassVar[str] = ""
 
     @classmethod

@@ -1,7 +1,9 @@
 //! One or many files as one ntuple.
 
+use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use femtobarn_io::{ByteSource, SourceMeta, Usage};
 use femtobarn_rntuple::array::{Arrays, arrow_schema};
@@ -12,7 +14,7 @@ use femtobarn_rntuple::read::{
 use femtobarn_rntuple::{RNTupleError, array};
 
 use crate::common::LeftOut;
-use crate::open::{OpenOptions, open_reader_of};
+use crate::open::{KnownHeaders, OpenOptions, open_reader_of};
 use crate::opening::open_all;
 
 /// The entries of one or several files, one after another. Immutable; reads may run on many threads at once.
@@ -24,13 +26,23 @@ pub struct NTuple {
     /// First entry of each file, and the number of entries behind the last.
     starts: Vec<u64>,
     left_out: RwLock<Arc<LeftOut>>,
+    /// What was selected last: an iteration asks for the same fields in every file.
+    selected: Mutex<Option<Selected>>,
+    n_selected: AtomicU64,
+}
+
+/// Fields that were resolved in every file, and what was left out of them.
+#[derive(Debug)]
+struct Selected {
+    left_out: Arc<LeftOut>,
+    selection: Selection,
 }
 
 /// Columns to be read, resolved in every file.
 #[derive(Debug, Clone)]
 pub struct Selection {
     pub(crate) schema: Arc<ReadSchema>,
-    pub(crate) bindings: Vec<Arc<Binding>>,
+    pub(crate) bindings: Arc<[Arc<Binding>]>,
     /// The paths that were asked for; none for all.
     pub(crate) paths: Option<Arc<[String]>>,
     pub(crate) lenience: Lenience,
@@ -111,7 +123,7 @@ impl NTuple {
         path: Option<&str>,
         options: OpenOptions,
     ) -> Result<Self, RNTupleError> {
-        let reader = open_reader_of(source, path, &options)?;
+        let reader = open_reader_of(source, path, &options, &KnownHeaders::default())?;
         Ok(Self::of(reader.into_iter().map(Arc::new).collect()))
     }
 
@@ -124,6 +136,8 @@ impl NTuple {
         }
         Self {
             left_out: RwLock::new(Arc::new(LeftOut::new(&readers))),
+            selected: Mutex::default(),
+            n_selected: AtomicU64::new(0),
             urls: readers
                 .iter()
                 .map(|reader| reader.url().to_owned())
@@ -168,7 +182,9 @@ impl NTuple {
         let reason = match other {
             Some(other) => format!("{:?} here, {:?} there", other.path(), first.path()),
             None if self.readers.len() > 1
-                && self.common(None)?.is_some_and(|fields| fields.is_empty()) =>
+                && self
+                    .common(&self.left_out(), None)?
+                    .is_some_and(|fields| fields.is_empty()) =>
             {
                 "no field is in all of them".to_owned()
             }
@@ -217,22 +233,39 @@ impl NTuple {
     /// Of all fields, those are left out, too, that turn out to be unreadable when they are read: branches of trees whose
     /// objects are not what their file says. [`NTuple::left_out`] names them from then on. One that is named is an error.
     pub fn select(&self, paths: Option<&[String]>) -> Result<Selection, RNTupleError> {
-        let common = self.common(paths)?;
+        let left_out = self.left_out();
+        let selected = || self.selected.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = &*selected()
+            && last.selection.paths.as_deref() == paths
+            && Arc::ptr_eq(&last.left_out, &left_out)
+        {
+            return Ok(last.selection.clone());
+        }
+        self.n_selected.fetch_add(1, Relaxed);
+        let common = self.common(&left_out, paths)?;
         let (schema, bindings) = ReadSchema::new(&self.readers, common.as_deref().or(paths))?;
-        Ok(Selection {
+        let selection = Selection {
             schema: Arc::new(schema),
-            bindings: bindings.into_iter().map(Arc::new).collect(),
+            bindings: bindings.into(),
             paths: paths.map(Arc::from),
             lenience: match paths {
                 None => Lenience::LeaveOut,
                 Some(_) => Lenience::Refuse,
             },
-        })
+        };
+        *selected() = Some(Selected {
+            left_out,
+            selection: selection.clone(),
+        });
+        Ok(selection)
     }
 
     /// The fields to read, where files differ in them.
-    fn common(&self, paths: Option<&[String]>) -> Result<Option<Vec<String>>, RNTupleError> {
-        let left_out = self.left_out();
+    fn common(
+        &self,
+        left_out: &LeftOut,
+        paths: Option<&[String]>,
+    ) -> Result<Option<Vec<String>>, RNTupleError> {
         let Some(first) = self.readers.first().filter(|_| !left_out.is_empty()) else {
             return Ok(None);
         };
@@ -274,12 +307,14 @@ impl NTuple {
             });
         }
         let mut parts = Vec::new();
-        for ((reader, binding), &first) in self
-            .readers
-            .iter()
-            .zip(&selection.bindings)
-            .zip(&self.starts)
-        {
+        // a step of an iteration meets few of many files
+        let ends = self.starts.get(1..).unwrap_or_default();
+        let skipped = ends.partition_point(|&end| end <= entries.start);
+        let files = self.readers.iter().zip(&*selection.bindings);
+        for ((reader, binding), &first) in files.zip(&self.starts).skip(skipped) {
+            if first >= entries.end {
+                break;
+            }
             let last = first.saturating_add(reader.n_entries());
             let (start, stop) = (entries.start.max(first), entries.end.min(last));
             if start < stop {
@@ -364,6 +399,24 @@ impl NTuple {
     pub fn usage(&self) -> Vec<Usage> {
         let sources = self.readers.iter().map(|reader| reader.source());
         sources.filter_map(|source| Usage::of(&**source)).collect()
+    }
+
+    /// How often fields were resolved in every file: an iteration over any number of files does it once.
+    pub fn n_selected(&self) -> u64 {
+        self.n_selected.load(Relaxed)
+    }
+
+    /// Number of distinct schemas that are held: files of the same header share theirs.
+    pub fn n_schemas(&self) -> usize {
+        let schemas = self.readers.iter();
+        let schemas = schemas.map(|reader| Arc::as_ptr(&reader.descriptor().schema));
+        schemas.collect::<HashSet<_>>().len()
+    }
+
+    /// Bytes that page lists take which were read and are still held.
+    pub fn page_list_bytes(&self) -> u64 {
+        let readers = self.readers.iter();
+        readers.map(|reader| reader.page_list_bytes()).sum()
     }
 
     /// Counters of all reads of all files.

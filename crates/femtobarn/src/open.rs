@@ -1,7 +1,7 @@
 //! Opening files and finding ntuples in them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use femtobarn_io::{
     ByteSource, HeldSource, IoError, LocalSource, MeteredSource, Settings, SourceMeta,
@@ -40,6 +40,29 @@ pub struct OpenOptions {
     pub settings: BTreeMap<String, String>,
     /// The states that files must have, in their order: for who opens again what was open. A file without one may be in any.
     pub states: Vec<SourceMeta>,
+}
+
+/// The headers of files that were opened together: those of one dataset have the same, which is parsed and held once.
+#[derive(Debug, Default)]
+pub(crate) struct KnownHeaders(Mutex<Arc<Vec<KnownHeader>>>);
+
+impl KnownHeaders {
+    /// As many are compared with each file's, at most.
+    const MOST: usize = 32;
+
+    fn all(&self) -> Arc<Vec<KnownHeader>> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn add(&self, header: &KnownHeader) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() < Self::MOST && !all.iter().any(|known| known.is_same(header)) {
+            Arc::make_mut(&mut all).push(header.clone());
+        }
+    }
 }
 
 /// Opens the source behind a path or a URL (see [`open_remote`]), with the settings of environment and file.
@@ -115,10 +138,11 @@ pub(crate) fn open_reader(
     url: &str,
     path: Option<&str>,
     options: &OpenOptions,
+    known: &KnownHeaders,
 ) -> Result<Option<Reader>, RNTupleError> {
     let settings = Settings::new(url, options.settings.clone())?;
     while_it_grows(url, &settings, |source| {
-        open_reader_of(source, path, options)
+        open_reader_of(source, path, options, known)
     })
 }
 
@@ -128,8 +152,9 @@ pub(crate) fn open_reader_as(
     url: &str,
     path: Option<&str>,
     options: &OpenOptions,
+    headers: &KnownHeaders,
 ) -> Result<Option<Reader>, RNTupleError> {
-    let reader = open_reader(url, path, options)?;
+    let reader = open_reader(url, path, options, headers)?;
     // another replica of a federation, or a cache, has a time of its own
     let known = known.map(|known| SourceMeta {
         modified: known.modified.filter(|_| !is_of_xrootd(url)),
@@ -148,6 +173,7 @@ pub(crate) fn open_reader_of(
     source: Arc<dyn ByteSource>,
     path: Option<&str>,
     options: &OpenOptions,
+    known: &KnownHeaders,
 ) -> Result<Option<Reader>, RNTupleError> {
     let metadata: Arc<dyn ByteSource> = HeldSource::with_ends(source.clone(), HEAD, TAIL)?;
     let file = RootFile::open(metadata.clone())?;
@@ -180,7 +206,10 @@ pub(crate) fn open_reader_of(
         return Err(not_an_rntuple(source.url(), path, &key));
     }
     let metadata = (&*metadata, &file);
-    reader_of(source, metadata, (&path, &key), options.reader, None).map(Some)
+    let headers = known.all();
+    let reader = reader_of(source, metadata, (&path, &key), options.reader, &headers)?;
+    known.add(reader.header());
+    Ok(Some(reader))
 }
 
 /// Opens the ntuple that a key of a file stands for; it may have a header that is known.
@@ -189,7 +218,7 @@ pub(crate) fn reader_of(
     (metadata, file): (&dyn ByteSource, &RootFile),
     (path, key): (&str, &Key),
     options: ReaderOptions,
-    known: Option<&KnownHeader>,
+    known: &[KnownHeader],
 ) -> Result<Reader, RNTupleError> {
     let anchor = Anchor::parse(&file.read_object(key)?).map_err(|error| RNTupleError::Spec {
         url: source.url().into(),

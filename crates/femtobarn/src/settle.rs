@@ -152,7 +152,7 @@ pub(crate) fn read_fields(
     let (schema, bindings) = ReadSchema::new(std::slice::from_ref(reader), Some(paths))?;
     let parts = bindings.into_iter().map(|binding| Part {
         reader: reader.clone(),
-        binding: Arc::new(binding),
+        binding,
         start: entries.start,
         stop: entries.end,
     });

@@ -154,3 +154,44 @@ fn numbers_of_different_types_are_promoted_where_no_value_changes() {
         "{error}"
     );
 }
+
+#[test]
+fn what_is_made_and_held_does_not_grow_with_the_files() {
+    let names: Vec<String> = CODECS
+        .iter()
+        .map(|codec| format!("rntuple/mixed_{codec}.root"))
+        .collect();
+    let all: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "mixed")).collect();
+    let few = open(&all);
+    let files: Vec<(&str, &str)> = all.iter().copied().cycle().take(1000).collect();
+    let many = open(&files);
+    let n = few.n_entries() / 5;
+    assert_eq!(many.n_entries(), 1000 * n);
+    // each of eight threads that open may be the first to see a header
+    assert!(many.n_schemas() <= 8 * CODECS.len(), "{}", many.n_schemas());
+    assert_eq!(many.page_list_bytes(), 0);
+    let before = many.n_selected();
+    for start in (0..many.n_entries()).step_by(n as usize) {
+        let selection = many.select(None).unwrap();
+        assert!(many.decoded_bytes(&selection, start..start + n).unwrap() > 0);
+    }
+    assert_eq!(many.n_selected() - before, 1);
+    assert_eq!(
+        read(&many, None, 500 * n - n / 2, 500 * n + n / 3),
+        read_around(&few, n)
+    );
+    // other fields are another selection, and so are the same ones where one turned out to be unreadable
+    let field = [top_level(&many)[0].clone()];
+    many.select(Some(&field)).unwrap();
+    many.select(Some(&field)).unwrap();
+    assert_eq!(many.n_selected() - before, 2);
+}
+
+/// The end of the last of five files, and the beginning of the first.
+fn read_around(few: &NTuple, n: u64) -> arrow_array::RecordBatch {
+    let (end, begin) = (
+        read(few, None, 5 * n - n / 2, 5 * n),
+        read(few, None, 0, n / 3),
+    );
+    arrow_select::concat::concat_batches(&end.schema(), [&end, &begin]).unwrap()
+}

@@ -267,6 +267,9 @@ impl NTuple {
         for (name, value) in self.inner.metrics() {
             dict.set_item(name, value)?;
         }
+        dict.set_item("selections", self.inner.n_selected())?;
+        dict.set_item("schemas", self.inner.n_schemas())?;
+        dict.set_item("page_list_bytes", self.inner.page_list_bytes())?;
         let usages = self.inner.usage();
         dict.set_item("sources", usage::sources(py, &usages)?)?;
         let [real, processor] = [real, processor]

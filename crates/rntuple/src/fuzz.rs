@@ -96,7 +96,6 @@ fn read_everything(reader: &Arc<crate::read::Reader>) {
         return;
     };
     let stop = reader.n_entries().min(1000);
-    let binding = Arc::new(binding);
     let read = |start: u64, stop: u64| {
         let part = crate::read::Part {
             reader: reader.clone(),

@@ -66,7 +66,7 @@ fn fixed(reader: &Arc<Reader>, name: &str, start: u64, stop: u64) -> Option<Vec<
         ReadSchema::new(std::slice::from_ref(reader), Some(&names)).ok()?;
     let part = Part {
         reader: reader.clone(),
-        binding: Arc::new(bindings.pop()?),
+        binding: bindings.pop()?,
         start,
         stop,
     };

@@ -28,7 +28,7 @@ fn arrays(reader: &Arc<Reader>, path: &str, start: u64, stop: u64) -> Result<Arr
         ReadSchema::new(std::slice::from_ref(reader), Some(&[path.to_owned()]))?;
     let part = Part {
         reader: reader.clone(),
-        binding: Arc::new(bindings.remove(0)),
+        binding: bindings.remove(0),
         start,
         stop,
     };

@@ -154,7 +154,7 @@ fn numbers_that_differ(ntuple: &NTuple, selection: &Selection) -> HashMap<FieldI
         let (SlotKind::Leaf(dtype), 0) = (slot.kind, slot.position) else {
             continue;
         };
-        let files = ntuple.readers().iter().zip(&selection.bindings);
+        let files = ntuple.readers().iter().zip(&*selection.bindings);
         let mut columns = files.map(|(reader, binding)| {
             let columns = binding.columns(index).iter();
             let columns = columns.filter_map(|&id| reader.descriptor().column(id));
@@ -176,7 +176,7 @@ fn containers_that_differ(ntuple: &NTuple, selection: &Selection) -> HashSet<Fie
         if slot.kind != SlotKind::Index {
             continue;
         }
-        let files = ntuple.readers().iter().zip(&selection.bindings);
+        let files = ntuple.readers().iter().zip(selection.bindings.iter());
         let mut templates = files.filter_map(|(reader, binding)| {
             let descriptor = reader.descriptor();
             let column = descriptor.column(*binding.columns(index).first()?)?;

@@ -24,7 +24,7 @@ use super::paths::Paths;
 use super::proven::{prove_unseen, unseen_ntuple};
 use super::{MergeReport, MergedInput, MergedNTuple, OnPulse, Opened, Others, Pulse, wanted};
 use crate::convert::{Input, check_apart, check_inputs};
-use crate::open::{OpenOptions, open_reader_of};
+use crate::open::{KnownHeaders, OpenOptions, open_reader_of};
 use crate::pattern::Patterns;
 use crate::proof::ProofOptions;
 use crate::unseen::{Unseen, shown};
@@ -314,7 +314,13 @@ pub(crate) fn check_joined(inputs: &[Input], options: &JoinOptions) -> Result<()
 /// The ntuple of an input that is joined.
 pub(crate) fn open_joined(input: &Input) -> Result<Arc<Reader>, RNTupleError> {
     let source = input.open_source()?;
-    let found = open_reader_of(source, input.path.as_deref(), &OpenOptions::default())?;
+    let known = KnownHeaders::default();
+    let found = open_reader_of(
+        source,
+        input.path.as_deref(),
+        &OpenOptions::default(),
+        &known,
+    )?;
     let reader = found.ok_or_else(|| RNTupleError::internal("an ntuple that may be missing"))?;
     if reader.storage().is_some() {
         return Err(RNTupleError::Usage {

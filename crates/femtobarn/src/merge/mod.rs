@@ -320,7 +320,8 @@ impl<'o> Job<'o> {
 
     /// Opens an ntuple; most have the header that the last one had.
     fn reader(&mut self, opened: &Opened, path: &str, key: &Key) -> Result<Reader, RNTupleError> {
-        let reader = opened.reader(path, key, self.headers.get(path))?;
+        let known = self.headers.get(path).map_or(&[][..], std::slice::from_ref);
+        let reader = opened.reader(path, key, known)?;
         self.headers
             .insert(path.to_owned(), reader.header().clone());
         Ok(reader)

@@ -43,7 +43,7 @@ impl Opened {
         &self,
         path: &str,
         key: &Key,
-        known: Option<&KnownHeader>,
+        known: &[KnownHeader],
     ) -> Result<Reader, RNTupleError> {
         let metadata = (&*self.metadata, &self.file);
         let options = ReaderOptions::default();

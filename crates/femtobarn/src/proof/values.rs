@@ -67,7 +67,7 @@ impl Columns {
         Ok(Self {
             names: columns.iter().map(|(name, _)| name.clone()).collect(),
             schema,
-            bindings: bindings.into_iter().map(Arc::new).collect(),
+            bindings,
             caches: [PageCache::new(CACHE), PageCache::new(CACHE)],
         })
     }

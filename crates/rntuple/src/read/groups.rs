@@ -1,7 +1,8 @@
 //! Page lists of cluster groups, read when they are needed.
 
+use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use femtobarn_io::{ByteSource, HeldSource, Stage};
@@ -16,7 +17,61 @@ use crate::spec::{EnvelopeLink, PageList};
 pub(super) struct Group {
     /// Its bytes as stored, if they came with the opening.
     stored: Option<Bytes>,
-    list: OnceLock<Arc<PageList>>,
+    list: Arc<Held>,
+}
+
+/// A page list that was read; none before, and after it had to make room.
+type Held = Mutex<Option<Arc<PageList>>>;
+
+/// What page lists that were read may take in memory, those of all files together.
+const BUDGET: u64 = 256 << 20;
+
+/// The page lists that were read.
+static READ: Mutex<Kept> = Mutex::new(Kept::new(BUDGET));
+
+/// Page lists under a budget, the oldest first, each with the memory that it takes. The oldest make room for others: a file
+/// of thousands is seldom read again, and its list is then read and parsed once more.
+#[derive(Debug)]
+struct Kept {
+    budget: u64,
+    lists: VecDeque<(Weak<Held>, u64)>,
+    n_bytes: u64,
+}
+
+impl Kept {
+    const fn new(budget: u64) -> Self {
+        Self {
+            budget,
+            lists: VecDeque::new(),
+            n_bytes: 0,
+        }
+    }
+
+    /// Adds a page list; the last one stays, however large it is.
+    fn add(&mut self, held: &Arc<Held>, n_bytes: u64) {
+        self.lists.push_back((Arc::downgrade(held), n_bytes));
+        self.n_bytes = self.n_bytes.saturating_add(n_bytes);
+        if self.n_bytes <= self.budget {
+            return;
+        }
+        // those of files that were closed are gone
+        self.lists.retain(|(held, _)| held.strong_count() > 0);
+        self.n_bytes = self.lists.iter().map(|(_, n)| n).sum();
+        // some room for the next ones, which need not look at all of them again
+        while self.n_bytes > self.budget / 4 * 3
+            && self.lists.len() > 1
+            && let Some((oldest, n_bytes)) = self.lists.pop_front()
+        {
+            self.n_bytes -= n_bytes;
+            if let Some(oldest) = oldest.upgrade() {
+                lock(&oldest).take();
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Group {
@@ -26,7 +81,7 @@ impl Group {
         let stored = metadata.peek(&link_range(link)).filter(|_| whole);
         Self {
             stored: stored.map(|bytes| Bytes::copy_from_slice(&bytes)),
-            list: OnceLock::new(),
+            list: Arc::default(),
         }
     }
 
@@ -34,7 +89,7 @@ impl Group {
     pub fn known(list: Arc<PageList>) -> Self {
         Self {
             stored: None,
-            list: OnceLock::from(list),
+            list: Arc::new(Mutex::new(Some(list))),
         }
     }
 }
@@ -45,6 +100,12 @@ fn link_range(link: &EnvelopeLink) -> Range<u64> {
 }
 
 impl Reader {
+    /// Bytes that the page lists take which were read and are still held.
+    pub fn page_list_bytes(&self) -> u64 {
+        let held = self.groups.iter().map(|group| lock(&group.list).clone());
+        held.flatten().map(|list| list.n_bytes()).sum()
+    }
+
     /// The page lists of the cluster groups that hold entries of the range, each with the id of its first cluster;
     /// those not yet known are fetched in one vector read.
     pub fn page_lists(
@@ -60,33 +121,35 @@ impl Reader {
             }
             first_cluster = first_cluster.saturating_add(u64::from(group.n_clusters));
         }
-        self.load_groups(wanted.iter().map(|&(index, _)| index))?;
-        let loaded = wanted.into_iter().filter_map(|(index, first)| {
-            Some((first, self.groups.get(index)?.list.get()?.clone()))
-        });
-        Ok(loaded.collect())
+        let groups: Vec<usize> = wanted.iter().map(|&(index, _)| index).collect();
+        let lists = self.load_groups(&groups)?;
+        let firsts = wanted.into_iter().map(|(_, first)| first).zip(lists);
+        Ok(firsts
+            .filter_map(|(first, list)| Some((first, list?)))
+            .collect())
     }
 
     /// The page list of one cluster group.
     pub fn page_list(&self, group: usize) -> Result<Option<Arc<PageList>>, RNTupleError> {
-        self.load_groups(std::iter::once(group))?;
-        Ok(self
-            .groups
-            .get(group)
-            .and_then(|group| group.list.get().cloned()))
+        Ok(self.load_groups(&[group])?.pop().flatten())
     }
 
-    fn load_groups(&self, groups: impl Iterator<Item = usize>) -> Result<(), RNTupleError> {
-        let missing: Vec<usize> = groups
-            .filter(|&i| self.groups.get(i).is_some_and(|g| g.list.get().is_none()))
-            .collect();
+    /// The page lists of groups, none of one that is not there.
+    fn load_groups(&self, groups: &[usize]) -> Result<Vec<Option<Arc<PageList>>>, RNTupleError> {
+        let held = |&i: &usize| lock(&self.groups.get(i)?.list).clone();
+        let mut lists: Vec<Option<Arc<PageList>>> = groups.iter().map(held).collect();
+        let places = groups.iter().zip(&mut lists);
+        let (missing, places): (Vec<usize>, Vec<&mut Option<Arc<PageList>>>) = places
+            .filter(|(i, list)| list.is_none() && **i < self.groups.len())
+            .map(|(&i, list)| (i, list))
+            .unzip();
         let links: Vec<EnvelopeLink> = missing
             .iter()
             .filter_map(|&i| self.descriptor().cluster_groups.get(i))
             .map(|g| g.page_list)
             .collect();
         if links.is_empty() {
-            return Ok(());
+            return Ok(lists);
         }
         let held = missing.iter().zip(&links).filter_map(|(&i, link)| {
             let stored = self.groups.get(i)?.stored.clone()?;
@@ -98,7 +161,8 @@ impl Reader {
         let context = self.context(&known);
         let envelopes = context.envelopes(&links, "page list")?;
         let header_checksum = self.descriptor().header_checksum;
-        for ((index, bytes), link) in missing.into_iter().zip(envelopes).zip(&links) {
+        let read = missing.into_iter().zip(places).zip(envelopes).zip(&links);
+        for (((index, place), bytes), link) in read {
             let list = PageList::parse(&bytes, header_checksum);
             let list =
                 list.map_err(|error| context.malformed("page list", link.locator.offset, error))?;
@@ -106,11 +170,52 @@ impl Reader {
                 check_group(group, list.clusters(), self.source().meta().size)
                     .map_err(|contradiction| self.contradicted(contradiction))?;
             }
-            if let Some(Group { list: slot, .. }) = self.groups.get(index) {
+            let list = Arc::new(list);
+            if let Some(group) = self.groups.get(index) {
                 // another thread may have been first, with the same list
-                let _ = slot.set(Arc::new(list));
+                let was_held = lock(&group.list).replace(list.clone()).is_some();
+                if !was_held {
+                    lock(&READ).add(&group.list, list.n_bytes());
+                }
             }
+            *place = Some(list);
         }
-        Ok(())
+        Ok(lists)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(kept: &mut Kept, n_bytes: u64) -> Arc<Held> {
+        let held: Arc<Held> = Arc::new(Mutex::new(Some(Arc::default())));
+        kept.add(&held, n_bytes);
+        held
+    }
+
+    #[test]
+    fn the_oldest_page_lists_make_room_and_the_last_one_stays() {
+        let mut kept = Kept::new(100);
+        let lists: Vec<_> = (0..1000).map(|_| held(&mut kept, 10)).collect();
+        let there: Vec<bool> = lists.iter().map(|list| lock(list).is_some()).collect();
+        let first = there.iter().position(|&there| there).unwrap();
+        assert!((990..=995).contains(&first), "{first}");
+        assert!(there[first..].iter().all(|&there| there));
+        assert_eq!(kept.n_bytes, 10 * (1000 - first) as u64);
+        let large = held(&mut kept, 1000);
+        assert!(lock(&large).is_some());
+        assert!(lists.iter().all(|list| lock(list).is_none()));
+    }
+
+    #[test]
+    fn page_lists_of_files_that_were_closed_take_no_room() {
+        let mut kept = Kept::new(100);
+        let first = held(&mut kept, 10);
+        for _ in 0..1000 {
+            drop(held(&mut kept, 10));
+        }
+        assert!(lock(&first).is_some());
+        assert!(kept.lists.len() <= 10);
     }
 }

@@ -15,7 +15,7 @@ use crate::spec::{Anchor, Footer, Header};
 pub struct KnownHeader {
     /// Of its stored bytes; zero if there are none.
     hash: u64,
-    descriptor: Descriptor,
+    descriptor: Arc<Descriptor>,
     pub(super) named: Arc<Named>,
 }
 
@@ -33,8 +33,13 @@ impl KnownHeader {
         Self {
             hash: 0,
             named: Named::new(descriptor, FieldNames::new(descriptor)),
-            descriptor: without_clusters(descriptor),
+            descriptor: Arc::new(without_clusters(descriptor)),
         }
+    }
+
+    /// Whether another one is of the same bytes.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.is_of(other.hash, &other.descriptor.anchor)
     }
 
     /// Whether this is the header of an ntuple, and all of its schema.
@@ -76,7 +81,7 @@ impl Named {
 pub(super) fn describe(
     context: &Context<'_>,
     anchor: Anchor,
-    known: Option<&KnownHeader>,
+    known: &[KnownHeader],
 ) -> Result<(Descriptor, KnownHeader), RNTupleError> {
     let links = [anchor.header(), anchor.footer()];
     let stored = context.stored(&links, "header or footer")?;
@@ -88,7 +93,7 @@ pub(super) fn describe(
     let footer = Footer::parse(&footer);
     let footer = footer.map_err(|error| context.malformed("footer", anchor.seek_footer, error))?;
     let at = anchor.seek_header;
-    if let Some(known) = known.filter(|known| known.is_of(hash, &anchor)) {
+    if let Some(known) = known.iter().find(|known| known.is_of(hash, &anchor)) {
         let descriptor = Descriptor::like(&known.descriptor, anchor, &footer);
         let descriptor = descriptor.map_err(|error| context.malformed("schema", at, error))?;
         if let Some(descriptor) = descriptor {
@@ -105,7 +110,7 @@ pub(super) fn describe(
     let header = KnownHeader {
         hash,
         named: Named::new(&descriptor, names),
-        descriptor: without_clusters(&descriptor),
+        descriptor: Arc::new(without_clusters(&descriptor)),
     };
     Ok((descriptor, header))
 }

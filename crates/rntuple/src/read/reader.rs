@@ -60,17 +60,17 @@ impl Reader {
         anchor: Anchor,
         options: ReaderOptions,
     ) -> Result<Self, RNTupleError> {
-        Self::open_known(source, metadata, path, anchor, options, None)
+        Self::open_known(source, metadata, path, anchor, options, &[])
     }
 
-    /// The same; a header that is known is not parsed again.
+    /// The same; a header that is known is not parsed again, and its schema is shared.
     pub fn open_known(
         source: Arc<dyn ByteSource>,
         metadata: &dyn ByteSource,
         path: &str,
         anchor: Anchor,
         options: ReaderOptions,
-        known: Option<&KnownHeader>,
+        known: &[KnownHeader],
     ) -> Result<Self, RNTupleError> {
         let stats = Arc::new(Stats::default());
         let context = Context {

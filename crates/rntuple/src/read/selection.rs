@@ -1,12 +1,13 @@
 //! What a read gives: a schema that fits one or several files.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::plan::{Part, segments, slot_source};
 use super::reader::Reader;
 use crate::RNTupleError;
 use crate::schema::{
-    FieldId, Node, SlotKind, SlotParent, Slots, build, member_ranks, wanted_fields,
+    FieldId, Node, Schema, SlotKind, SlotParent, Slots, build, member_ranks, wanted_fields,
 };
 
 /// The columns of a read, and the slots that fill them.
@@ -26,7 +27,7 @@ impl ReadSchema {
     pub fn new(
         readers: &[Arc<Reader>],
         paths: Option<&[String]>,
-    ) -> Result<(Self, Vec<Binding>), RNTupleError> {
+    ) -> Result<(Self, Vec<Arc<Binding>>), RNTupleError> {
         match Self::build_all(readers, paths, true) {
             // files may differ in which fields share a collection: then none do
             Err(RNTupleError::SchemaMismatch { .. }) if readers.len() > 1 => {
@@ -40,7 +41,7 @@ impl ReadSchema {
         readers: &[Arc<Reader>],
         paths: Option<&[String]>,
         share: bool,
-    ) -> Result<(Self, Vec<Binding>), RNTupleError> {
+    ) -> Result<(Self, Vec<Arc<Binding>>), RNTupleError> {
         let Some(first) = readers.first() else {
             return Ok((
                 Self {
@@ -56,15 +57,23 @@ impl ReadSchema {
             None => None,
         };
         let mut schema = Self::of_file(first, names.as_deref(), share, first)?;
-        let mut bindings = vec![Binding::of(&schema.slots)];
+        let binding = Arc::new(Binding::of(&schema.slots));
+        let mut known = HashMap::from([(shared_schema(first), binding.clone())]);
+        let mut bindings = vec![binding];
         for reader in readers.iter().skip(1) {
+            if let Some(binding) = known.get(&shared_schema(reader)) {
+                bindings.push(binding.clone());
+                continue;
+            }
             let other = Self::of_file(reader, names.as_deref(), share, first)?;
             schema.check_against(&other, first, reader)?;
             schema.promote(&other.slots, first, reader)?;
             for ((_, node), (_, there)) in schema.columns.iter_mut().zip(&other.columns) {
                 node.loosen(there);
             }
-            bindings.push(Binding::of(&other.slots));
+            let binding = Arc::new(Binding::of(&other.slots));
+            known.insert(shared_schema(reader), binding.clone());
+            bindings.push(binding);
         }
         Ok((schema, bindings))
     }
@@ -187,6 +196,11 @@ impl ReadSchema {
         }
         Ok(())
     }
+}
+
+/// Which schema a file has: files that share theirs have the same columns for the same fields.
+fn shared_schema(reader: &Reader) -> *const Schema {
+    Arc::as_ptr(&reader.descriptor().schema)
 }
 
 /// The error of a file that differs from the first.

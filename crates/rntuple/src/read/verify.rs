@@ -166,7 +166,7 @@ fn schema_of(
     let (schema, bindings) = ReadSchema::new(std::slice::from_ref(reader), paths)?;
     let binding = bindings.into_iter().next();
     let binding = binding.ok_or_else(|| RNTupleError::internal("a file without columns"))?;
-    Ok((schema, Arc::new(binding)))
+    Ok((schema, binding))
 }
 
 /// Names the fields of a cluster that cannot be read.

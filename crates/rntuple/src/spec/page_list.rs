@@ -129,6 +129,13 @@ impl PageList {
         list
     }
 
+    /// The memory that the list takes.
+    pub fn n_bytes(&self) -> u64 {
+        let columns = self.columns.iter().map(|columns| size_of_val(&**columns));
+        let own = columns.sum::<usize>() + size_of_val(&*self.pages);
+        (own + size_of_val(&*self.clusters) + size_of_val(&*self.columns)) as u64
+    }
+
     /// The clusters, in the order of their ids.
     pub fn clusters(&self) -> &[ClusterSummary] {
         &self.clusters

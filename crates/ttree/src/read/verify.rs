@@ -51,7 +51,7 @@ pub(crate) fn verify(
             };
             let part = Part {
                 reader: reader.clone(),
-                binding: Arc::new(binding),
+                binding,
                 start,
                 stop,
             };

@@ -139,7 +139,7 @@ fn open(bytes: Vec<u8>, path: &str) -> (RecordBatch, Arc<Reader>) {
     );
     let reader = Arc::new(reader.unwrap());
     let (schema, bindings) = ReadSchema::new(std::slice::from_ref(&reader), None).unwrap();
-    let binding = Arc::new(bindings.into_iter().next().unwrap());
+    let binding = bindings.into_iter().next().unwrap();
     let part = Part {
         reader: reader.clone(),
         binding,
