@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -260,15 +261,21 @@ class NTupleWork:
     def pieces(self, sizes: tuple[int, int], number: int, after: int | None, *, loads: bool) -> Iterator[Piece]:
         size, input_size = sizes
         start = after or 0
-        steps = self._steps(start, max(input_size // size, 1) * size) if loads else [None]
-        for events in steps:
-            end = self._ntuple.num_entries if events is None else start + len(events)
+        # As a step, a piece never goes beyond the end of a file: what is wrong with one file is not that of the next.
+        steps = self._steps(start, max(input_size // size, 1) * size) if loads else self._ends(start)
+        for step in steps:
+            events, end = (None, step) if isinstance(step, int) else (step, start + len(step))
             for first in range(start, end, size):
                 n = min(size, end - first)
                 part = None if events is None else events[first - start : first - start + n]
                 yield Piece(number, n, start=first, loaded=part)
                 number += 1
             start = end
+
+    def _ends(self, start: int) -> Iterator[int]:
+        """Iterate over where files end, behind an entry."""
+        ends = itertools.accumulate(self._ntuple._core.file_entries())
+        return (end for end in ends if end > start)
 
     def _steps(self, start: int, size: int) -> Iterator[Any]:
         return self._ntuple.iterate(self._fields, step_size=size, entry_start=start)
