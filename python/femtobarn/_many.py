@@ -15,8 +15,10 @@ from femtobarn._ntuple import NTuple
 from femtobarn._open import Files, Opening, open_pairs, resolve
 from femtobarn._pieces import AHEAD, How, Piece, begin_ahead, give, pieces_of
 from femtobarn._reading import without_reports
+from femtobarn._repr import shortened
 from femtobarn._steps import check_step_size, num_threads
-from femtobarn.errors import KeyNotFoundError, UsageError
+from femtobarn._warnings import warn_outside
+from femtobarn.errors import KeyNotFoundError, UnreadableWarning, UsageError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -208,6 +210,7 @@ class _Request:
         """Return what that is in one ntuple."""
         paths = nt._paths(*self.fields)
         output = nt._output(paths, *self.output)
+        nt._warn_of_lacking(paths, *self.fields[:2])
         named = nt._is_named(self.fields[0])
         return nt._how(paths, output, self.step_size, self.threads, self.prefetch, named, global_offset)
 
@@ -258,6 +261,8 @@ class _Line:
         self._files: deque[_File] = deque()
         self._offset = 0  # entries of all files that are prepared
         self._implied: str | None = None  # the name that nobody gave: it must be the same in all files
+        self._first: tuple[str, frozenset[str]] | None = None  # a file, and the fields that are read of it
+        self._told: set[str] = set()  # fields that not all files have
         self._named: dict[str, str] = {}  # what the names that were given mean: the same in all files
 
     def next(self) -> _Prepared | None:
@@ -329,9 +334,28 @@ class _Line:
                 )
         how = self._request.of(nt, self._offset)
         _check_meaning(nt, self._request.fields[0], self._named)
+        self._compare(nt, how.paths)
         file.prepared = how, pieces_of(how, (0, nt.num_entries))
         self._offset += nt.num_entries
         return file.prepared
+
+    def _compare(self, nt: NTuple, paths: list[str] | None) -> None:
+        """Warn where a file gives other fields than the first one."""
+        if self._is_alone:
+            return
+        fields = nt._schema.below(paths)
+        if self._first is None:
+            self._first = nt.file_path, fields
+        first, known = self._first
+        for has, lacks, differs in ((first, nt.file_path, known - fields), (nt.file_path, first, fields - known)):
+            told = sorted(differs - self._told)
+            self._told |= differs
+            if told:
+                warn_outside(
+                    f"the fields change from file to file: {lacks} has no {shortened([*map(repr, told)])}, and {has} "
+                    "has; fb.concatenate and fb.open(files).iterate give those that all files have",
+                    UnreadableWarning,
+                )
 
     def _opened(self, file: _File) -> NTuple:
         if isinstance(file.source, NTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from femtobarn import _core as core_module
@@ -15,7 +15,16 @@ from femtobarn._metrics import Metrics
 from femtobarn._progress import Progress
 from femtobarn._proof import proven
 from femtobarn._reading import Readable
-from femtobarn._repr import FIELD_HEADER, field_rows, format_bytes, format_table, html_table, plural, skipped_lines
+from femtobarn._repr import (
+    FIELD_HEADER,
+    field_rows,
+    format_bytes,
+    format_table,
+    html_table,
+    plural,
+    shortened,
+    skipped_lines,
+)
 from femtobarn._schema import Schema
 from femtobarn._steps import num_threads, step_entries
 from femtobarn._warnings import warn_of_left_out, warn_outside
@@ -71,6 +80,7 @@ class NTuple(Readable):
         self._known_schema: Schema | None = None
         self._num_unreadable = 0  # of the fields that were found to be unreadable, those that were warned of
         self._is_told = False  # what a copy does not have
+        self._known_lacking: list[tuple[str, str]] | None = None  # of these, those that no read has warned of
         self._known_sizes: dict[int, dict[str, Any]] | None = None
         self._id = None
         if threads is not None:
@@ -414,6 +424,19 @@ class NTuple(Readable):
                 self._known_schema = None
         for field, reason in new:
             warn_outside(f"field {field!r} of {self.name!r} is skipped: {reason}", UnreadableWarning)
+
+    def _tell_lacking(self, is_wanted: Callable[[str], bool]) -> None:
+        """Warn, once of each, of fields that a read leaves out as not all files have them."""
+        with self._lock:
+            if self._known_lacking is None:
+                self._known_lacking = self._core.lacking()
+            new = [found for found in self._known_lacking if is_wanted(found[0])]
+            self._known_lacking = [found for found in self._known_lacking if found not in new]
+        if new:
+            told = shortened([f"{field!r} ({why})" for field, why in new])
+            warn_outside(
+                f"not all files of {self.name!r} have the same fields, left out are: {told}", UnreadableWarning
+            )
 
     def _warn_of_left_out(self) -> None:
         """Warn, once, of what a copy does not have; of what only reading shows to be unreadable, reading warns."""

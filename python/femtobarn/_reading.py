@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from femtobarn._compat import check_read_options
 from femtobarn._explain import Plan
 from femtobarn._fields import HasFields
+from femtobarn._filters import compile_filter, name_matches
 from femtobarn._libraries import Output, regularize
 from femtobarn._pieces import How, begin_ahead, give, pieces_of
 from femtobarn._steps import check_step_size, clip_entries, num_bytes, step_entries
@@ -108,6 +109,7 @@ class Readable(HasFields):
         """
         check_read_options(cut, options)
         paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch, how)
+        self._warn_of_lacking(paths, expressions, filter_name)
         output = self._output(paths, library, how, ak_add_doc)
         start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
         return output.group(self.ntuple._read(paths, start, stop, threads, self._is_named(expressions)))
@@ -169,6 +171,7 @@ class Readable(HasFields):
         """
         check_read_options(cut, options)
         paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch, how)
+        self._warn_of_lacking(paths, expressions, filter_name)
         output = self._output(paths, library, how, ak_add_doc)
         entries = clip_entries(self.num_entries, entry_start, entry_stop)
         check_step_size(step_size)
@@ -277,6 +280,31 @@ class Readable(HasFields):
         zipped = bool(how == "zip")
         chosen = schema.select(self._id, expressions, filter_name, filter_typename, accept, zipped=zipped)
         return [schema.path(i) for i in chosen]
+
+    def _warn_of_lacking(
+        self, paths: list[str] | None, expressions: str | Iterable[str] | None, filter_name: Filter
+    ) -> None:
+        """Warn of fields that would be read, if all files had them."""
+        nt = self.ntuple
+        if len(nt._core.files) < 2:
+            return
+        asked = filter_name if expressions is None else expressions
+        by_name = None if isinstance(asked, Iterator) else compile_filter(asked)  # an iterator is at its end
+        base = () if self._id is None else nt._schema.parts(self._id)
+        chosen = set(paths or ())
+
+        def is_wanted(path: str) -> bool:
+            parts = path.split(".")
+            if tuple(parts[: len(base)]) != base:
+                return False
+            inside = range(len(base) + 1, len(parts) + 1)
+            if any(".".join(parts[:n]) in chosen for n in inside):
+                return True
+            if by_name is None:
+                return asked is None
+            return any(name_matches(by_name, parts[n - 1], ".".join(parts[len(base) : n])) for n in inside)
+
+        nt._tell_lacking(is_wanted)
 
     def _is_named(self, expressions: str | Iterable[str] | None) -> bool:
         """Return whether the fields of a read are asked for by name, so that none is left out."""

@@ -313,6 +313,13 @@ class Schema:
         # a field that is asked for below another comes with that
         return sorted(cover, key=lambda i: min(rank[j] for j in (i, *self.descend(i)) if j in rank))
 
+    def below(self, paths: list[str] | None) -> frozenset[str]:
+        """Return the paths of some fields, and of all that is below them; of None those of all."""
+        tops = (
+            self.descend(None, recursive=False) if paths is None else [i for path in paths for i in self.find_all(path)]
+        )
+        return frozenset(self.path(i) for top in tops for i in (top, *self.descend(top)))
+
     def matching(
         self,
         base: int | None,

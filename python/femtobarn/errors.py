@@ -123,10 +123,10 @@ class ResourceError(FemtobarnError, MemoryError):
 
 
 class UnreadableWarning(UserWarning):
-    """A branch of a tree is left out of a read of all fields, since its objects are not what its file says.
+    """Something is left out: a branch of a tree whose objects are not what its file says, or what not all files have.
 
-    The message names it and says why; `NTuple.skipped` lists it from then on. Conversions and copies warn of whatever
-    they leave out.
+    The message names the fields and says why, or names the file that lacks them; `NTuple.skipped` lists them.
+    Conversions and copies warn of whatever they leave out.
     """
 
     def __init__(self, message: str) -> None:

@@ -1,5 +1,6 @@
 import gc
 import shutil
+import warnings
 import weakref
 
 import awkward as ak
@@ -200,3 +201,61 @@ def test_a_name_means_the_same_field_in_all_files(tmp_path):
         with pytest.raises(fb.errors.KeyNotFoundError, match=r"field 'pt' of .* is skipped: "):
             read()
     assert nt["jet.pt"].array().to_list() == [10, 11, 12, 13]
+
+
+@pytest.fixture
+def differing(tmp_path):
+    """Three files: the second lacks a field and a member, and has a field that the others do not have."""
+    for name, data in [
+        ("a", {"a_pt": [1, 2], "a_eta": [3, 4], "b": [{"x": 1, "y": 2}, {"x": 3, "y": 4}]}),
+        ("b", {"a_pt": [5, 6], "a_new": [1, 1], "b": [{"x": 5}, {"x": 7}]}),
+        ("c", {"a_pt": [7, 8], "a_eta": [9, 10], "b": [{"x": 8, "y": 9}, {"x": 9, "y": 0}]}),
+    ]:
+        fb.write(tmp_path / f"{name}.root", data)
+    return [tmp_path / f"{name}.root" for name in "abc"]
+
+
+def told(call):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        call()
+    assert all(one.category is fb.UnreadableWarning and one.filename == __file__ for one in found)
+    return [str(one.message) for one in found]
+
+
+def test_fields_do_not_change_from_file_to_file_without_a_word(differing):
+    for options in ({"filter_name": "a_*"}, {"expressions": ["a_*"]}, {}):
+        lacks, has = told(lambda options=options: list(fb.iterate(differing, **options)))
+        assert "b.root has no 'a_eta'" in lacks
+        assert ("'b.y'" in lacks) == (not options)
+        assert "a.root has no 'a_new'" in has
+    assert told(lambda: list(fb.iterate(differing, "a_pt"))) == []
+    assert told(lambda: list(fb.iterate(differing, filter_name=["a_pt", "nothing"]))) == []
+    (only,) = told(lambda: list(fb.iterate(differing, "b")))
+    assert "b.root has no 'b.y'" in only
+
+
+@pytest.mark.parametrize("read", ["arrays", "iterate", "concatenate"])
+def test_what_not_all_files_have_is_not_left_out_without_a_word(differing, read):
+    def call(**options):
+        if read == "concatenate":
+            return told(lambda: fb.concatenate(differing, **options))
+        nt = fb.open(differing)
+        both = told(lambda: [list(getattr(nt, read)(**options)) for _ in range(2)])
+        assert len(both) < 2  # once, not for each read
+        return both
+
+    for options in ({"filter_name": "a_*"}, {"expressions": ["a_*"]}):
+        (message,) = call(**options)
+        assert "not all files of 'Events' have the same fields, left out are: 'a_eta' (not in " in message
+        assert "b.root), 'a_new' (not in " in message
+        assert message.endswith("a.root)")
+    (message,) = call(filter_name=lambda name: name == "a_eta" or name == "a_pt")
+    assert "'a_eta' (not in " in message
+    assert message.endswith("b.root)")
+    (message,) = call()
+    assert all(f"{name!r} (not in " in message for name in ("a_eta", "a_new", "b.y"))
+    (message,) = call(expressions="b")
+    assert "'b.y'" in message
+    assert call(expressions=["a_pt"]) == []
+    assert call(filter_name="b.x") == []

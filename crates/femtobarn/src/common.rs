@@ -132,6 +132,11 @@ impl LeftOut {
         &self.unreadable
     }
 
+    /// What the files do not have in common: paths and reasons.
+    pub fn lacking(&self) -> &BTreeMap<String, String> {
+        &self.lacking
+    }
+
     /// Adds a field that turned out to be unreadable.
     pub(crate) fn add_unreadable(&mut self, path: &str, reason: &str) {
         if self.reason(path).is_none() {

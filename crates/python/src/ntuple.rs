@@ -177,6 +177,15 @@ impl NTuple {
             .collect())
     }
 
+    /// Fields that not all files have, and why they are left out.
+    fn lacking(&self) -> Vec<(String, String)> {
+        let left_out = self.inner.left_out();
+        let lacking = left_out.lacking().iter();
+        lacking
+            .map(|(path, why)| (path.clone(), why.clone()))
+            .collect()
+    }
+
     /// Fields that turned out to be unreadable when they were read, the first one found first, and why.
     fn unreadable(&self) -> Vec<(String, String)> {
         self.inner.left_out().unreadable().to_vec()
