@@ -116,6 +116,7 @@ class FileWriter:
         page_checksums: bool = True,
         same_page_merging: bool = True,
         clusters_per_group: int = 4096,
+        new_cycle: bool = False,
         threads: int | None = None,
     ) -> NTupleWriter:
         """Begin an ntuple.
@@ -123,8 +124,7 @@ class FileWriter:
         Parameters
         ----------
         name : str
-            Its name; directories may be in front, as "folder/Events". An ntuple of that name that is there already
-            stays as an older cycle, "Events;1".
+            Its name; directories may be in front, as "folder/Events".
         batch_or_spec : dict, Arrow schema, Awkward type, or data
             The fields and their types. A dict has names and types: of C++ ("std::vector<float>"), NumPy ("float32",
             ``np.int64``), Awkward ("var * float32"), `Class`, `Enum`, `Type`, `Cardinality`, `Projected`, or a dict for
@@ -164,6 +164,8 @@ class FileWriter:
             Whether pages of equal bytes are stored once in a cluster.
         clusters_per_group : int
             Clusters whose pages one page list has.
+        new_cycle : bool
+            Whether an ntuple of that name that is there already is hidden: it stays as an older cycle, "Events;1".
         threads : int, optional
             Number of threads that encode and compress; by default as the file.
 
@@ -175,7 +177,8 @@ class FileWriter:
         Raises
         ------
         UsageError
-            If something else has that name, or a type is none that RNTuple has.
+            If an ntuple has that name already, unless `new_cycle`; if something else has it; or if a type is none that
+            RNTuple has.
         """
         parts = parts_of(name)
         if not parts:
@@ -216,6 +219,7 @@ class FileWriter:
             "page_checksums": page_checksums,
             "same_page_merging": same_page_merging,
             "clusters_per_group": clusters_per_group,
+            "new_cycle": bool(new_cycle),
             "threads": self._threads if threads is None else num_threads(threads),
             "description": description,
         }
@@ -275,7 +279,7 @@ class FileWriter:
                 )
 
     def __setitem__(self, name: str, data: Any) -> None:
-        """Write data as an ntuple of this name, and complete it; one that is there stays as an older cycle."""
+        """Write data as an ntuple of this name, which must be free, and complete it."""
         batches = to_batches(data)
         ntuple = self.mkrntuple(name, batches)
         ntuple.extend(batches)

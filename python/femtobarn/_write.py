@@ -120,8 +120,9 @@ def _new(
 def update(path: Path, *, compression: Any = None, threads: int | None = None) -> FileWriter:
     """Add to a ROOT file that is there, beside its other objects.
 
-    Until it is closed, everybody sees what was there before; at no instant is that unreadable. Entries cannot be added
-    to an ntuple that is in the file: another of its name is a new cycle, and hides the one before, which is "Events;1".
+    Until it is closed, everybody sees what was there before; at no instant is that unreadable. Neither
+    fields nor entries can be added to an ntuple that is in the file: `join_columns` and `merge` do that. Another one of
+    its name is an error, unless ``mkrntuple(..., new_cycle=True)`` hides the one before, which stays as "Events;1".
 
     Parameters
     ----------

@@ -188,7 +188,7 @@ def test_attribute_sets_and_older_cycles_stay(tmp_path):
         assert same(after.attributes[name].arrays(), before.attributes[name].arrays())
     with fb.recreate(tmp_path / "cycles.root") as file:
         file["e"] = {"x": [1, 2]}
-        file["e"] = {"x": [3]}
+        file.mkrntuple("e", {"x": "int64"}, new_cycle=True).extend({"x": [3]})
     fb.write(tmp_path / "more.root", {"x": [4]}, name="e")
     fb.merge(tmp_path / "more.root", tmp_path / "cycles.root", append=True)
     objects = fb._core.list_objects(str(tmp_path / "cycles.root"))

@@ -400,7 +400,8 @@ def test_an_ntuple_needs_a_name_that_is_free_and_possible(path):
             with pytest.raises(fb.UsageError):
                 file.mkrntuple(name, {"n": "int32"})
         file["b"] = {"n": [1]}
-        file["b"] = {"n": [2]}
+        with file.mkrntuple("b", {"n": "int64"}, new_cycle=True) as second:
+            second.extend({"n": [2]})
     assert ak.to_list(read(path, "b")["n"]) == [2]
     assert ak.to_list(read(path, "b;1")["n"]) == [1]
 

@@ -46,10 +46,35 @@ def test_a_second_ntuple_of_a_name_is_a_cycle_and_a_complete_one_is_not_extended
         assert file["dir/B"] is writer
         file["dir/B"].extend({"x": [3]})
     with fb.update(path) as file:
-        file["A"] = {"x": [2]}
+        file.mkrntuple("A", {"x": "int64"}, new_cycle=True).extend({"x": [2]})
     assert fb.open(f"{path}:A").arrays().x.tolist() == [2]
     assert fb.open(f"{path}:A;1").arrays().x.tolist() == [1]
     assert fb.open(f"{path}:dir/B").arrays().x.tolist() == [3]
+
+
+def test_an_ntuple_is_not_hidden_unasked_and_the_ways_to_add_to_it_work(tmp_path, path):
+    # the second one had hidden all fields of the first
+    with fb.recreate(path) as file:
+        file["dir/A"] = {"x": [1, 2], "z": [3.0, 4.0]}
+        with pytest.raises(fb.UsageError, match="would hide it"):
+            file["dir/A"] = {"y": [5, 6]}
+    before = path.read_bytes()
+    with (
+        pytest.raises(fb.UsageError, match=r"fb\.join_columns.*fb\.merge\(append=True\).*new_cycle=True.*A;1") as told,
+        fb.update(path) as file,
+    ):
+        file["dir/A"] = {"y": [5, 6]}
+    assert told.value.kind == "name-taken"
+    assert path.read_bytes() == before
+    more = tmp_path / "more.root"
+    fb.write(more, {"y": [5, 6]}, name="more")
+    fb.join_columns([f"{path}:dir/A", f"{more}:more"], tmp_path / "wide.root")
+    wide = fb.open(tmp_path / "wide.root")
+    assert wide.object_path == "dir/A"
+    assert wide.arrays(library="ak").tolist() == [{"x": 1, "z": 3.0, "y": 5}, {"x": 2, "z": 4.0, "y": 6}]
+    fb.write(more, {"x": [7], "z": [8.0]}, name="dir/A")
+    fb.merge([more], path, append=True)
+    assert fb.open(path)["x"].array().tolist() == [1, 2, 7]
 
 
 def test_a_file_tells_its_names_as_a_dict_does(path):

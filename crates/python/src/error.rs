@@ -172,7 +172,7 @@ fn root_file_class(error: &femtobarn::rootfile::RootFileError, kind: &str) -> &'
     use femtobarn::rootfile::RootFileError as E;
     match error {
         E::Io(inner) => io_class(inner),
-        E::NameTaken { .. } => "UsageError",
+        E::NameTaken { .. } | E::WouldHide { .. } => "UsageError",
         _ if kind == "key-not-found" => "KeyNotFoundError",
         _ => "FormatError",
     }

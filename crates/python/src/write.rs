@@ -44,6 +44,7 @@ pub fn options(given: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
             "same_page_merging" => options.same_page_merging = value.extract()?,
             "clusters_per_group" => options.clusters_per_group = value.extract()?,
             "threads" => options.threads = value.extract()?,
+            "new_cycle" => options.new_cycle = value.extract()?,
             "description" => options.description = value.extract()?,
             other => {
                 return Err(usage(format!("there is no option {other:?}")));

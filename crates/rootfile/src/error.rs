@@ -158,6 +158,21 @@ pub enum RootFileError {
         /// Class of what was to be written.
         class_name: String,
     },
+    /// A name that something of the same class has, which a further cycle would hide.
+    #[error(
+        "{url}: {name:?} is there already, and another of its name would hide it and all its fields. To add fields, write \
+         them as an ntuple of another file, and put both side by side into a new one, by fb.join_columns or `fb join`; to \
+         add entries, write another file, and append it by fb.merge(append=True) or `fb merge --append`; new_cycle=True \
+         hides it, as {name};{cycle}"
+    )]
+    WouldHide {
+        /// The file.
+        url: String,
+        /// The name.
+        name: String,
+        /// The newest cycle.
+        cycle: u16,
+    },
     /// A file that is not written to any more.
     #[error("{url}: an earlier write failed, so the file cannot be completed")]
     Unfinished {
@@ -198,7 +213,7 @@ impl RootFileError {
             Self::Compression { .. } => "compression-failed",
             Self::TooLarge { .. } => "record-too-large",
             Self::InvalidName { .. } | Self::RelativeName { .. } => "invalid-name",
-            Self::NameTaken { .. } => "name-taken",
+            Self::NameTaken { .. } | Self::WouldHide { .. } => "name-taken",
             Self::Unfinished { .. } => "write-failed",
         }
     }

@@ -68,7 +68,7 @@ impl Catalog {
             );
             return Err(unwritable(name, what));
         }
-        file.check_name(directory, CLASS, name)?;
+        file.check_name(directory, CLASS, name, options.new_cycle)?;
         let writer = concat!("femtobarn ", env!("CARGO_PKG_VERSION"));
         let (header, header_checksum) = spec::header(name, &options.description, writer, schema);
         let mut envelopes = Envelopes::default();
@@ -236,6 +236,10 @@ impl Catalog {
 
     /// Writes the anchor, which makes the ntuple an object of the file. Gives the number of entries.
     pub fn finish(self, file: &mut FileWriter, anchor: &Anchor) -> Result<u64, RNTupleError> {
+        if self.old.is_none() {
+            // another of its name may have been completed meanwhile
+            file.check_name(self.directory, CLASS, &self.name, self.options.new_cycle)?;
+        }
         file.add_streamer_info(streamer_info());
         let names = (CLASS, self.name.as_str(), "");
         let anchor = spec::anchor(anchor);

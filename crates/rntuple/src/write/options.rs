@@ -25,6 +25,8 @@ pub struct WriteOptions {
     pub threads: usize,
     /// The ntuple's description.
     pub description: String,
+    /// An ntuple of its name that is in the file already is hidden, as an older cycle; else it is an error.
+    pub new_cycle: bool,
 }
 
 /// Entries are taken in slices of about this many bytes, so that what waits for pages stays small.
@@ -61,6 +63,7 @@ impl Default for WriteOptions {
             clusters_per_group: 4096,
             threads: 1,
             description: String::new(),
+            new_cycle: false,
         }
     }
 }

@@ -202,26 +202,33 @@ impl FileWriter {
         Ok(filled)
     }
 
-    /// Insists that a name in a directory is free, or that of an older cycle of the same class.
+    /// Insists that a name in a directory is free, or with `new_cycle` that of an older cycle of the same class.
     ///
     /// # Errors
-    /// If something of another class has it.
+    /// If something of another class has it, or something of this class that would be hidden unasked.
     pub fn check_name(
         &self,
         directory: usize,
         class: &str,
         name: &str,
+        new_cycle: bool,
     ) -> Result<(), RootFileError> {
-        let mut keys = self.keys(directory).iter();
-        let other = keys.find(|key| key.name == name && key.class_name != class);
-        match other {
-            None => Ok(()),
-            Some(other) => Err(RootFileError::NameTaken {
+        let same = || self.keys(directory).iter().filter(|key| key.name == name);
+        if let Some(other) = same().find(|key| key.class_name != class) {
+            return Err(RootFileError::NameTaken {
                 url: self.sink.url().to_owned(),
                 name: name.to_owned(),
                 found: other.class_name.clone(),
                 class_name: class.to_owned(),
+            });
+        }
+        match same().map(|key| key.cycle).max() {
+            Some(cycle) if !new_cycle => Err(RootFileError::WouldHide {
+                url: self.sink.url().to_owned(),
+                name: name.to_owned(),
+                cycle,
             }),
+            _ => Ok(()),
         }
     }
 
