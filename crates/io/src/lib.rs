@@ -44,6 +44,7 @@ mod object_folder;
 mod pace;
 mod pieces;
 mod progress;
+mod redirect;
 mod remote;
 mod runtime;
 mod settings;

@@ -1,52 +1,14 @@
 //! Servers that speak S3 and redirect elsewhere, or never end: real ones do not do so on command.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
+use crate::tests::liar::Liar;
 use crate::{ByteSink, ByteSource, ObjectSink, ObjectSource, Settings, list_folder, with_causes};
 
 const SECRET: &str = "the-session-token";
-
-type Does = dyn Fn(&str, &mut TcpStream) + Send + Sync;
-
-/// A server on a port of its own; gives its address and what it was asked.
-fn start(
-    does: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static,
-) -> (String, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let place = format!("http://{}", listener.local_addr().unwrap());
-    let (asked, does): (Arc<Mutex<Vec<String>>>, Arc<Does>) = (Arc::default(), Arc::new(does));
-    let all = asked.clone();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let (asked, does) = (all.clone(), does.clone());
-            std::thread::spawn(move || serve(stream, &asked, &*does));
-        }
-    });
-    (place, asked)
-}
-
-fn serve(mut stream: TcpStream, asked: &Mutex<Vec<String>>, does: &Does) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    loop {
-        let (mut head, mut length) = (String::new(), 0);
-        while !head.ends_with("\r\n\r\n") {
-            let mut line = String::new();
-            if !matches!(reader.read_line(&mut line), Ok(1..)) {
-                return;
-            }
-            if let Some(said) = line.to_lowercase().strip_prefix("content-length:") {
-                length = said.trim().parse().unwrap();
-            }
-            head.push_str(&line);
-        }
-        std::io::copy(&mut reader.by_ref().take(length), &mut std::io::sink()).unwrap();
-        asked.lock().unwrap().push(head.clone());
-        does(&head, &mut stream);
-    }
-}
 
 fn settings(place: &str, more: &[(&str, &str)]) -> Settings {
     let mut given = vec![
@@ -62,15 +24,15 @@ fn settings(place: &str, more: &[(&str, &str)]) -> Settings {
     Settings::with("s3://b", &given).unwrap()
 }
 
-/// An object of seven bytes, of which all is given whatever is asked for.
-fn object(_: &str, stream: &mut TcpStream) {
+/// An object of seven bytes. The answer has all of it, whatever the request is.
+fn object(_: usize, _: &str, stream: &mut TcpStream) {
     let said = "HTTP/1.1 206 Partial Content\r\nETag: \"a\"\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Range: bytes 0-6/7\r\nContent-Length: 7\r\n\r\ncontent";
     let _ = stream.write_all(said.as_bytes());
 }
 
-fn redirecting(place: &str) -> (String, Arc<Mutex<Vec<String>>>) {
+fn redirecting(place: &str) -> Liar {
     let place = place.to_owned();
-    start(move |head, stream| {
+    Liar::start(move |_, head, stream| {
         let path = head.split(' ').nth(1).unwrap();
         let said = format!(
             "HTTP/1.1 307 Elsewhere\r\nLocation: {place}{path}\r\nContent-Length: 0\r\n\r\n"
@@ -81,15 +43,15 @@ fn redirecting(place: &str) -> (String, Arc<Mutex<Vec<String>>>) {
 
 #[test]
 fn no_credential_follows_a_redirect() {
-    let (other, asked) = start(object);
-    let (place, first) = redirecting(&other);
-    let own = settings(&place, &[]);
+    let other = Liar::start(object);
+    let first = redirecting(&other.place());
+    let own = settings(&first.place(), &[]);
     let source = ObjectSource::open("s3://b/k", &own).unwrap();
     assert_eq!(source.read_ranges(&[0..7]).unwrap(), ["content"]);
     // of a list, the answer is none that is understood
     list_folder("s3://b/folder/", &own).unwrap_err();
-    assert!(first.lock().unwrap()[0].contains(SECRET));
-    let asked = asked.lock().unwrap().clone();
+    assert!(first.asked()[0].contains(SECRET));
+    let asked = other.asked();
     assert!(asked.len() >= 3, "{asked:?}");
     for head in asked.iter().map(|head| head.to_lowercase()) {
         for secret in ["authorization", "x-amz", "the-key", SECRET] {
@@ -100,41 +62,43 @@ fn no_credential_follows_a_redirect() {
 
 #[test]
 fn what_is_sent_or_removed_is_not_redirected() {
-    let (other, asked) = start(object);
-    let (place, _) = redirecting(&other);
-    let own = settings(&place, &[]);
+    let other = Liar::start(object);
+    let own = settings(&redirecting(&other.place()).place(), &[]);
     let sink = ObjectSink::create("s3://b/new", true, &own).unwrap();
     sink.write_at(0, b"content").unwrap();
     let error = sink.commit().unwrap_err();
     let text = with_causes(&error);
-    assert!(text.contains(&format!("redirects to {other}")), "{text}");
-    let sent = asked.lock().unwrap().clone();
+    assert!(
+        text.contains(&format!("redirects to {}", other.place())),
+        "{text}"
+    );
+    let sent = other.asked();
     assert!(!sent.iter().any(|head| head.starts_with("PUT")), "{sent:?}");
     assert!(!sent.iter().any(|head| head.contains(SECRET)), "{sent:?}");
 }
 
 #[test]
 fn redirects_without_end_are_an_error() {
-    let (place, asked) = start(|head, stream| {
+    let liar = Liar::start(|_, head, stream| {
         let path = head.split(' ').nth(1).unwrap();
         let said = format!("HTTP/1.1 302 Found\r\nLocation: {path}\r\nContent-Length: 0\r\n\r\n");
         let _ = stream.write_all(said.as_bytes());
     });
-    let own = settings(&place, &[("most_redirects", "2")]);
+    let own = settings(&liar.place(), &[("most_redirects", "2")]);
     let error = ObjectSource::open("s3://b/k", &own).unwrap_err();
     let text = with_causes(&error);
     assert!(
         text.contains("more than 2 redirects (most_redirects)"),
         "{text}"
     );
-    assert!(asked.lock().unwrap().len() <= 6);
+    assert!(liar.asked().len() <= 6);
 }
 
 /// A server whose answers with this head have no end; gives how much of them was taken.
 fn endless(head: &'static str) -> (String, Arc<AtomicU64>) {
     let sent = Arc::new(AtomicU64::new(0));
     let own = sent.clone();
-    let (place, _) = start(move |_, stream| {
+    let liar = Liar::start(move |_, _, stream| {
         let said = format!("HTTP/1.1 {head}\r\nTransfer-Encoding: chunked\r\n\r\n");
         let _ = stream.write_all(said.as_bytes());
         let chunk = [b"10000\r\n", &[b'x'; 1 << 16][..], b"\r\n"].concat();
@@ -143,7 +107,7 @@ fn endless(head: &'static str) -> (String, Arc<AtomicU64>) {
             assert!(so_far < 1 << 30, "somebody reads it all");
         }
     });
-    (place, sent)
+    (liar.place(), sent)
 }
 
 #[test]
@@ -173,14 +137,17 @@ fn a_list_without_end_is_an_error() {
 
 #[test]
 fn a_store_that_trickles_is_given_up() {
-    let (place, _) = start(|_, stream| {
+    let liar = Liar::start(|_, _, stream| {
         let said = "HTTP/1.1 206 Partial Content\r\nETag: \"a\"\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Range: bytes 0-999/1000\r\nContent-Length: 1000\r\n\r\n";
         let _ = stream.write_all(said.as_bytes());
         while stream.write_all(b"x").is_ok() {
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
     });
-    let slow = settings(&place, &[("request_timeout", "0.3"), ("most_retries", "1")]);
+    let slow = settings(
+        &liar.place(),
+        &[("request_timeout", "0.3"), ("most_retries", "1")],
+    );
     let error = ObjectSource::open("s3://b/k", &slow).unwrap_err();
     let text = with_causes(&error);
     assert!(text.contains("least_rate=100"), "{text}");

@@ -7,6 +7,8 @@ use reqwest::header::{
     RANGE,
 };
 
+use crate::redirect::{Refused, redirected};
+
 /// The headers of a request that any server may see. All others may be credentials.
 const PUBLIC: [reqwest::header::HeaderName; 6] = [
     ACCEPT,
@@ -17,8 +19,7 @@ const PUBLIC: [reqwest::header::HeaderName; 6] = [
     RANGE,
 ];
 
-/// Where an answer sends who asks; none if it is not a redirect. One without a place is for the crate `object_store`, which
-/// says what that means.
+/// The place that a redirect names; none for other answers. The crate `object_store` reports a redirect without a place.
 pub(super) fn place(answer: &HttpResponse) -> Option<&str> {
     let is_redirect = matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let location = answer.headers().get(LOCATION).filter(|_| is_redirect)?;
@@ -31,27 +32,17 @@ pub(super) fn place(answer: &HttpResponse) -> Option<&str> {
 /// If it is not one that only reads, or it would leave TLS.
 pub(super) fn next(asked: &HttpRequest, location: &str) -> Result<HttpRequest, HttpError> {
     let asked_of = Url::parse(&asked.uri().to_string()).map_err(|_| refused("nowhere", ""))?;
-    let next = asked_of.join(location).ok();
-    let next = next.filter(|next| matches!(next.scheme(), "http" | "https") && next.has_host());
-    let Some(mut next) = next else {
-        return Err(refused("nowhere", ""));
-    };
-    let server = next.origin().ascii_serialization();
+    let next = redirected(&asked_of, location, false).map_err(|why| match why {
+        Refused::Nowhere => refused("nowhere", ""),
+        Refused::LeavesTls(place) => refused(&server(&place), ", which has no TLS"),
+    })?;
     if !matches!(asked.method().as_str(), "GET" | "HEAD") {
         let why = "; only reads are redirected, so name that server in endpoint if it is right";
-        return Err(refused(&server, why));
-    }
-    if asked_of.scheme() == "https" && next.scheme() == "http" {
-        return Err(refused(&server, ", which has no TLS"));
-    }
-    next.set_fragment(None);
-    // what a place has before its @ is not for us to say
-    if next.set_username("").and(next.set_password(None)).is_err() {
-        return Err(refused(&server, ""));
+        return Err(refused(&server(&next), why));
     }
     let mut request = asked.clone();
     let uri = next.as_str().parse();
-    *request.uri_mut() = uri.map_err(|_| refused(&server, ""))?;
+    *request.uri_mut() = uri.map_err(|_| refused(&server(&next), ""))?;
     if next.origin() != asked_of.origin() {
         let public = PUBLIC.iter().filter_map(|name| {
             let value = asked.headers().get(name)?;
@@ -60,6 +51,10 @@ pub(super) fn next(asked: &HttpRequest, location: &str) -> Result<HttpRequest, H
         *request.headers_mut() = HeaderMap::from_iter(public);
     }
     Ok(request)
+}
+
+fn server(place: &Url) -> String {
+    place.origin().ascii_serialization()
 }
 
 fn refused(server: &str, why: &str) -> HttpError {

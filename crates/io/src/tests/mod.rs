@@ -2,6 +2,7 @@
 
 mod kinds;
 mod layers;
+pub(crate) mod liar;
 mod metered;
 mod replaced;
 mod ways;

@@ -11,7 +11,7 @@ use super::answer;
 use super::body::Body;
 use super::client::{Client, server};
 use super::failure::{Failure, HttpError, Patience, Why};
-use super::target::Target;
+use super::target::{NOWHERE, Target};
 use crate::meter::TrafficCounters;
 use femtobarn_xrootd::Pace;
 
@@ -214,7 +214,7 @@ impl<'a> Call<'a> {
             let location = answer::text(answer.headers(), LOCATION);
             let next = match location {
                 Some(location) => self.target.next(&place, location),
-                None => Err("a redirect to nowhere"),
+                None => Err(NOWHERE),
             };
             let next = match next {
                 Ok(next) => next,

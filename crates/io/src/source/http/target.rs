@@ -8,8 +8,12 @@ use std::time::{Duration, Instant};
 use femtobarn_xrootd::Token;
 use reqwest::Url;
 
+use crate::redirect::{Refused, redirected};
 use crate::remote::public;
 use crate::{IoError, Settings, scheme};
+
+/// What is wrong with a redirect that names no place.
+pub(super) const NOWHERE: &str = "a redirect to nowhere";
 
 /// What to do where a server wants to know who asks.
 const ADVICE: &str = "who asks is said by a token (the setting bearer_token, or the variable BEARER_TOKEN; not without TLS), or by user and password in the URL";
@@ -183,23 +187,17 @@ impl Target {
     /// If it leads nowhere, or out of TLS. Doors of the grid (`davs`) hand transfers to pools without TLS, by places that they
     /// have signed.
     pub fn next(&self, place: &Url, location: &str) -> Result<Url, &'static str> {
-        let nowhere = "a redirect to nowhere";
-        let mut next = place.join(location).map_err(|_| nowhere)?;
-        let is_http = matches!(next.scheme(), "http" | "https") && next.has_host();
-        if place.scheme() == "https" && next.scheme() == "http" && !self.is_dav {
-            return Err("a redirect from https to http, which is not followed");
+        let mut next =
+            redirected(place, location, self.is_dav).map_err(|refused| match refused {
+                Refused::Nowhere => NOWHERE,
+                Refused::LeavesTls(_) => "a redirect from https to http, which is not followed",
+            })?;
+        if next.origin() == self.start.origin() {
+            let (user, password) = (self.start.username(), self.start.password());
+            let named = next.set_username(user).and(next.set_password(password));
+            named.map_err(|()| NOWHERE)?;
         }
-        let (user, password) = if next.origin() == self.start.origin() {
-            (self.start.username(), self.start.password())
-        } else {
-            ("", None)
-        };
-        let named = next.set_username(user).and(next.set_password(password));
-        next.set_fragment(None);
-        match is_http && named.is_ok() {
-            true => Ok(next),
-            false => Err(nowhere),
-        }
+        Ok(next)
     }
 
     /// The token that is sent to a place: only to the server that the URL names, only where nobody can listen, and, unless it

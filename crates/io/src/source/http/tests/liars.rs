@@ -1,74 +1,25 @@
 //! Servers that lie, break off or keep us waiting: real ones do not do so on command.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use femtobarn_testkit::content;
 
 use super::*;
+pub(super) use crate::tests::liar::Liar;
 use crate::with_causes;
 
-/// What a server does for a request: its number, and its head.
-type Does = dyn Fn(usize, &str, &mut TcpStream) + Send + Sync;
-
-/// A server that does what a test says.
-pub(super) struct Liar {
-    pub port: u16,
-    asked: Arc<Mutex<Vec<String>>>,
-}
-
 impl Liar {
-    pub(super) fn start(
-        does: impl Fn(usize, &str, &mut TcpStream) + Send + Sync + 'static,
-    ) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let (asked, does): (Arc<Mutex<Vec<String>>>, Arc<Does>) = (Arc::default(), Arc::new(does));
-        let all = asked.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let (asked, does) = (all.clone(), does.clone());
-                std::thread::spawn(move || serve(stream, &asked, &*does));
-            }
-        });
-        Self { port, asked }
-    }
-
-    pub fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
-    }
-
-    pub fn forget(&self) {
-        self.asked.lock().unwrap().clear();
-    }
-
     pub(super) fn url(&self) -> String {
-        format!("http://127.0.0.1:{}/f?secret", self.port)
+        format!("{}/f?secret", self.place())
     }
 
     /// Opens its file, with little patience.
     fn open(&self) -> Result<Arc<HttpSource>, IoError> {
         let given = [("request_timeout", "0.5"), ("connect_timeout", "0.5")];
         HttpSource::open_ends(&self.url(), &Settings::with(&self.url(), &given)?, SMALL)
-    }
-}
-
-fn serve(mut stream: TcpStream, asked: &Mutex<Vec<String>>, does: &Does) {
-    let mut head = String::new();
-    let mut byte = [0];
-    while let Ok(1) = stream.read(&mut byte) {
-        head.push(byte[0] as char);
-        if head.ends_with("\r\n\r\n") {
-            let number = {
-                let mut asked = asked.lock().unwrap();
-                asked.push(head.clone());
-                asked.len() - 1
-            };
-            does(number, &head, &mut stream);
-            head.clear();
-        }
     }
 }
 

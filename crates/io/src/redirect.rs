@@ -1,0 +1,30 @@
+//! Where redirects lead to: one rule for HTTP servers and object stores.
+
+use reqwest::Url;
+
+/// Why a redirect is not followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// It names no place that HTTP reaches.
+    Nowhere,
+    /// It leads from https to http, to this place.
+    LeavesTls(Url),
+}
+
+/// The place that a redirect names, without user and password.
+///
+/// # Errors
+/// If there is no such place, or it has no TLS while the one before has, unless that is allowed.
+pub(crate) fn redirected(from: &Url, location: &str, may_leave_tls: bool) -> Result<Url, Refused> {
+    let mut next = from.join(location).map_err(|_| Refused::Nowhere)?;
+    if !matches!(next.scheme(), "http" | "https") || !next.has_host() {
+        return Err(Refused::Nowhere);
+    }
+    next.set_fragment(None);
+    let cleared = next.set_username("").and(next.set_password(None));
+    cleared.map_err(|()| Refused::Nowhere)?;
+    if from.scheme() == "https" && next.scheme() == "http" && !may_leave_tls {
+        return Err(Refused::LeavesTls(next));
+    }
+    Ok(next)
+}
