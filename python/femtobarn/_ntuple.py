@@ -425,13 +425,22 @@ class NTuple(Readable):
         for field, reason in new:
             warn_outside(f"field {field!r} of {self.name!r} is skipped: {reason}", UnreadableWarning)
 
-    def _tell_lacking(self, is_wanted: Callable[[str], bool]) -> None:
-        """Warn, once of each, of fields that a read leaves out as not all files have them."""
+    def _untold_lacking(self) -> list[tuple[str, str]]:
+        """Return the fields that not all files have and no read has warned of, and why."""
         with self._lock:
             if self._known_lacking is None:
                 self._known_lacking = self._core.lacking()
-            new = [found for found in self._known_lacking if is_wanted(found[0])]
-            self._known_lacking = [found for found in self._known_lacking if found not in new]
+            return self._known_lacking
+
+    def _tell_lacking(self, is_wanted: Callable[[str], bool]) -> None:
+        """Warn, once of each, of fields that a read leaves out as not all files have them."""
+        new: list[tuple[str, str]] = []
+        rest: list[tuple[str, str]] = []
+        self._untold_lacking()
+        with self._lock:
+            for found in self._known_lacking or ():
+                (new if is_wanted(found[0]) else rest).append(found)
+            self._known_lacking = rest
         if new:
             told = shortened([f"{field!r} ({why})" for field, why in new])
             warn_outside(

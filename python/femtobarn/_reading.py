@@ -286,7 +286,7 @@ class Readable(HasFields):
     ) -> None:
         """Warn of fields that would be read, if all files had them."""
         nt = self.ntuple
-        if len(nt._core.files) < 2:
+        if not nt._untold_lacking():
             return
         asked = filter_name if expressions is None else expressions
         by_name = None if isinstance(asked, Iterator) else compile_filter(asked)  # an iterator is at its end

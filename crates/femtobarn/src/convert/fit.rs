@@ -87,7 +87,9 @@ impl Fit {
                 // a view of a collection that becomes a vector
                 let is_loose = self.is_loose(descriptor, id, &model.type_name);
                 match members.as_slice() {
-                    [item] if is_loose => model.type_name = wrapped_in_vector(&item.type_name),
+                    [item] if is_loose => {
+                        model.type_name = FieldModel::vector("", item.clone()).type_name
+                    }
                     _ if is_changed => rename(model),
                     _ => {}
                 }
@@ -176,7 +178,7 @@ fn containers_that_differ(ntuple: &NTuple, selection: &Selection) -> HashSet<Fie
         if slot.kind != SlotKind::Index {
             continue;
         }
-        let files = ntuple.readers().iter().zip(selection.bindings.iter());
+        let files = ntuple.readers().iter().zip(&*selection.bindings);
         let mut templates = files.filter_map(|(reader, binding)| {
             let descriptor = reader.descriptor();
             let column = descriptor.column(*binding.columns(index).first()?)?;
@@ -194,13 +196,6 @@ fn containers_that_differ(ntuple: &NTuple, selection: &Selection) -> HashSet<Fie
 /// A type without its arguments.
 fn template(type_name: &str) -> &str {
     type_name.split('<').next().unwrap_or_default()
-}
-
-fn wrapped_in_vector(item: &str) -> String {
-    match item {
-        "" => String::new(),
-        item => format!("std::vector<{item}>"),
-    }
 }
 
 /// Whether a type of C++ holds other numbers.

@@ -80,10 +80,15 @@ impl Cluster {
         (0..columns).filter_map(pages)
     }
 
+    /// Elements that the pages of all columns have.
+    fn n_stored(&self) -> u64 {
+        let pages = self.columns().flat_map(|(_, pages)| pages);
+        pages.map(|page| u64::from(page.n_elements)).sum()
+    }
+
     /// Whether a column may lack so many elements: not many more than all columns have, whatever the page list claims.
     fn may_lack(&self, n: u64) -> bool {
-        let counts = self.columns().flat_map(|(_, pages)| pages);
-        n <= LITTLE || n <= counts.map(|page| u64::from(page.n_elements)).sum()
+        n <= LITTLE || n <= self.n_stored()
     }
 
     /// Insists that so many zeros, which no page holds and metadata ask for, are in some proportion to what pages hold.
@@ -91,9 +96,7 @@ impl Cluster {
         if n <= MOST_ZEROS {
             return Ok(());
         }
-        let counts = self.columns().flat_map(|(_, pages)| pages);
-        let there: u64 = counts.map(|page| u64::from(page.n_elements)).sum();
-        let most = there.saturating_mul(ZEROS_AN_ELEMENT);
+        let most = self.n_stored().saturating_mul(ZEROS_AN_ELEMENT);
         if n <= most {
             return Ok(());
         }
