@@ -56,7 +56,7 @@ fn ntuple(verified: &Verified, file: &str, out: &mut Output<'_>) -> io::Result<(
             n => format!("good, but for {n} branches that cannot be interpreted: {checked}"),
         },
         None => {
-            // what contradicts itself is no damaged page
+            // a contradiction in the metadata has no page, and so no bytes
             let are_pages = verified.damages.iter().all(|damage| damage.n_bytes > 0);
             let what = if are_pages { "damaged page" } else { "fault" };
             let n = plural(verified.damages.len() as u64, what);

@@ -62,7 +62,7 @@ fn open(bytes: &[u8]) -> Result<NTuple, Error> {
     NTuple::open_source(source, None, OpenOptions::default())
 }
 
-/// The entries of a range; none where they are no values of Arrow, as texts that are not UTF-8.
+/// The entries of a range; none where Arrow cannot hold them, such as strings that are not UTF-8.
 fn read(ntuple: &NTuple, from: u64, to: u64) -> Result<Option<RecordBatch>, Error> {
     let arrays = ntuple.read(&ntuple.select(None)?, from..to, &ReadOptions::default())?;
     Ok(arrays.to_arrow().ok())
@@ -190,7 +190,7 @@ fn changed_files_give_errors_or_values_in_bounded_time_and_memory() {
         number("FEMTOBARN_HOSTILE_FIRST", 0),
         number("FEMTOBARN_HOSTILE", 2000),
     );
-    // a minute of it; who asks for a number gets all
+    // one minute by default; FEMTOBARN_HOSTILE asks for a number of seeds
     let is_asked = std::env::var_os("FEMTOBARN_HOSTILE").is_some();
     let (start, mut tried) = (Instant::now(), 0);
     for seed in first..first + n {

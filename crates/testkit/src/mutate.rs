@@ -160,7 +160,7 @@ impl Mutator {
 ///
 /// # Panics
 ///
-/// If there is no such list.
+/// If the ntuple has no page list of this number.
 pub fn edited(
     original: &[u8],
     list: usize,

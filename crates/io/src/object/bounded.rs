@@ -76,7 +76,7 @@ impl Body for Bounded {
     ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
         match self.inner.as_mut().poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => Poll::Ready(self.check(frame)),
-            // what has come of an error is told, with its status
+            // the part of an error body that came is reported, with the status
             Poll::Ready(Some(Err(_))) if self.is_cut => Poll::Ready(None),
             other => other,
         }

@@ -11,7 +11,7 @@ use crate::spec::{ClusterGroup, ClusterSummary, ColumnRecord, ColumnType, Locato
 /// Entries that a file may have whatever its size: those of ntuples without fields take no bytes.
 const ENTRIES_OF_ANY_FILE: u64 = 1 << 24;
 
-/// Two things that metadata say, of which one must be wrong.
+/// Two statements of the metadata that contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Contradiction {
     pub what: &'static str,

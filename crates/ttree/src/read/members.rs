@@ -104,7 +104,7 @@ impl Decoder<'_> {
     fn member_wise(&mut self, index: Option<usize>, item: &Op, c: &mut Cursor<'_>) -> Done {
         let Op::Record { counters, .. } = item else {
             return Err(TreeError::Unsupported(
-                "values that are no objects, stored member by member".into(),
+                "values that are not objects, stored member by member".into(),
             ));
         };
         let n = c.count(1, "number of items")?;

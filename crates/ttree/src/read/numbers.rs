@@ -31,7 +31,7 @@ pub(crate) fn numbers(number: Number, bytes: &[u8], out: &mut [u8]) {
     }
 }
 
-/// A number of which a byte of exponent and some bits of mantissa are stored. More than 14 leave no room for the sign; with
+/// A number that is stored as a byte of exponent and some bits of mantissa. More than 14 leave no room for the sign; with
 /// counts that make no sense the result is that of ROOT on x86, where shifts wrap around.
 fn truncated([exponent, high, low]: [u8; 3], bits: i32) -> f32 {
     let mantissa = u32::from(u16::from_be_bytes([high, low]));
