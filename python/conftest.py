@@ -21,6 +21,15 @@ def missing(reason):
     pytest.skip(reason)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Show what a program said that failed: CalledProcessError does not."""
+    report = yield
+    if call.excinfo and isinstance(call.excinfo.value, subprocess.CalledProcessError):
+        report.sections.append(("stderr of the program", str(call.excinfo.value.stderr)))
+    return report
+
+
 @pytest.fixture(scope="session")
 def testdata():
     """The folder with the project's own files."""
