@@ -6,10 +6,18 @@
 use std::ops::Range;
 
 use crate::encoding::{LARGEST_RATIO, PageError, packed_size};
-use crate::spec::{ClusterGroup, ClusterSummary, ColumnRecord, ColumnType, LocatorKind, Page};
+use crate::spec::{
+    ClusterGroup, ClusterSummary, ColumnRecord, ColumnType, LocatorKind, Page, PageList,
+};
 
 /// Entries that a file may have whatever its size: those of ntuples without fields take no bytes.
 const ENTRIES_OF_ANY_FILE: u64 = 1 << 24;
+
+/// Zeros that a column may have in any cluster, none of them stored.
+pub(crate) const MOST_ZEROS: u64 = 1 << 26;
+
+/// Zeros that it may have for each element that the cluster stores.
+const ZEROS_AN_ELEMENT: u64 = 1 << 10;
 
 /// Two statements of the metadata that contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +106,24 @@ pub(super) fn check_group(
         });
     }
     Ok(())
+}
+
+/// Insists that zeros of a column in a cluster, which no page holds and metadata ask for, are in some proportion to what the
+/// pages of the cluster hold.
+pub(crate) fn check_zeros(n: u64, list: &PageList, cluster: usize) -> Result<(), Contradiction> {
+    if n <= MOST_ZEROS {
+        return Ok(());
+    }
+    let stored = list.n_elements(cluster);
+    let most = stored.saturating_mul(ZEROS_AN_ELEMENT).max(MOST_ZEROS);
+    if n <= most {
+        return Ok(());
+    }
+    Err(Contradiction {
+        what: "number of zeros that are not stored",
+        expected: format!("at most {most}, as pages of the cluster hold {stored} elements"),
+        found: n.to_string(),
+    })
 }
 
 /// Insists that a page is within the file and can hold its elements.

@@ -28,7 +28,7 @@ pub mod storage;
 mod verify;
 
 pub(crate) use decode::{check_page, page_error};
-pub(crate) use invariants::cover;
+pub(crate) use invariants::{check_zeros, cover};
 pub(crate) use memory::{Piece, Slab, filled};
 pub(crate) use plan::check_pages;
 

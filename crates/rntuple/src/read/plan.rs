@@ -5,7 +5,7 @@ use std::sync::Arc;
 use femtobarn_io::on_threads;
 
 use super::decode::page_error;
-use super::invariants::{PageFault, check_page, cover};
+use super::invariants::{PageFault, check_page, check_zeros, cover};
 use super::reader::Reader;
 use super::selection::Binding;
 use crate::RNTupleError;
@@ -120,6 +120,8 @@ fn check_cover(part: &Part, segments: &[Segment]) -> Result<(), RNTupleError> {
 /// Where the elements of a slot in a cluster come from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SlotSource<'a> {
+    /// Where the cluster is.
+    segment: &'a Segment,
     /// The physical column in use.
     pub column: u32,
     /// Its pages; none where the column was added after this cluster.
@@ -157,6 +159,7 @@ pub(super) fn slot_source<'a>(
                 let pages = segment.list.pages(listed);
                 check_pages(&part.reader, segment.cluster, column, pages)?;
                 return Ok(SlotSource {
+                    segment,
                     column,
                     pages,
                     deferred: record.flags.deferred(),
@@ -171,6 +174,7 @@ pub(super) fn slot_source<'a>(
     }
     match absent {
         Some((column, deferred)) => Ok(SlotSource {
+            segment,
             column,
             pages: &[],
             deferred,
@@ -306,6 +310,14 @@ pub(super) fn pieces(
         );
         return Err(part.reader.inconsistent(&what, total, available));
     }
+    check_zeros(missing, &source.segment.list, source.segment.index).map_err(|wrong| {
+        let name = part.reader.label(slot.field);
+        let what = format!(
+            "{} of field {name:?} in cluster {}",
+            wrong.what, source.segment.cluster
+        );
+        part.reader.inconsistent(&what, wrong.expected, wrong.found)
+    })?;
     let zeros = missing.min(end).saturating_sub(extent.first);
     let mut out = Vec::new();
     let mut position = missing;

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::decode::{Job, check_page};
 use super::engine::{Progress, ReadOptions};
 use super::finish::Broken;
+use super::invariants::MOST_ZEROS;
 use super::memory::Slabs;
 use super::plan::{self, Extent, Items, Part, Segment, SlotSource};
 use super::selection::ReadSchema;
@@ -112,8 +113,11 @@ impl<'a> Rounds<'a> {
                 let n_elements = total
                     .and_then(|n| usize::try_from(n).ok())
                     .unwrap_or(usize::MAX);
-                let mapped = if self.structure_only && matches!(slot.kind, SlotKind::Leaf(_)) {
+                // before memory is taken for zeros
+                if self.structure_only || total.is_none_or(|n| n > MOST_ZEROS) {
                     self.check_elements(id, slot, &extents)?;
+                }
+                let mapped = if self.structure_only && matches!(slot.kind, SlotKind::Leaf(_)) {
                     Some(Bytes::new())
                 } else {
                     self.mapped(id, slot, &extents)?

@@ -159,6 +159,13 @@ impl PageList {
             .unwrap_or_default()
     }
 
+    /// Elements that the pages of all columns of a cluster have.
+    pub fn n_elements(&self, cluster: usize) -> u64 {
+        let columns = self.columns.get(cluster).into_iter().flatten();
+        let pages = columns.flat_map(|column| self.pages(column));
+        pages.map(|page| u64::from(page.n_elements)).sum()
+    }
+
     /// Every page.
     pub fn all_pages(&self) -> &[Page] {
         &self.pages

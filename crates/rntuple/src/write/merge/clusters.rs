@@ -6,17 +6,11 @@ use std::sync::Arc;
 use super::mapping::{FieldMapping, Mapping, Way};
 use super::schema::{MergedSchema, expected};
 use crate::RNTupleError;
-use crate::read::{Reader, check_pages, cover};
+use crate::read::{Reader, check_pages, check_zeros, cover};
 use crate::spec::{ClusterSummary, ColumnPages, Page, PageList};
 
 /// Elements that a column may lack in any cluster.
 const LITTLE: u64 = 1 << 20;
-
-/// Zeros that a column may have in any cluster, none of them stored.
-const MOST_ZEROS: u64 = 1 << 26;
-
-/// Zeros that it may have for each element that the cluster stores.
-const ZEROS_AN_ELEMENT: u64 = 1 << 10;
 
 /// A cluster of the output.
 #[derive(Debug)]
@@ -80,29 +74,17 @@ impl Cluster {
         (0..columns).filter_map(pages)
     }
 
-    /// Elements that the pages of all columns have.
-    fn n_stored(&self) -> u64 {
-        let pages = self.columns().flat_map(|(_, pages)| pages);
-        pages.map(|page| u64::from(page.n_elements)).sum()
-    }
-
     /// Whether a column may lack so many elements: not many more than all columns have, whatever the page list claims.
     fn may_lack(&self, n: u64) -> bool {
-        n <= LITTLE || n <= self.n_stored()
+        n <= LITTLE || n <= self.list.n_elements(self.index)
     }
 
-    /// Insists that so many zeros, which no page holds and metadata ask for, are in some proportion to what pages hold.
+    /// Insists that so many zeros of a column may be in the cluster: see [`check_zeros`].
     pub fn check_zeros(&self, reader: &Reader, what: &str, n: u64) -> Result<(), RNTupleError> {
-        if n <= MOST_ZEROS {
-            return Ok(());
-        }
-        let most = self.n_stored().saturating_mul(ZEROS_AN_ELEMENT);
-        if n <= most {
-            return Ok(());
-        }
-        let what = format!("number of zeros that are not stored of {what:?} in a cluster");
-        let expected = format!("at most {}", most.max(MOST_ZEROS));
-        Err(reader.inconsistent(&what, expected, n))
+        check_zeros(n, &self.list, self.index).map_err(|wrong| {
+            let what = format!("{} of {what:?} in cluster {}", wrong.what, self.number);
+            reader.inconsistent(&what, wrong.expected, wrong.found)
+        })
     }
 
     /// Stored bytes of its pages.
