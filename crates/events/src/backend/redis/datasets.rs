@@ -3,14 +3,16 @@
 use super::RedisBackend;
 use super::flow::Flow;
 use super::keys::Tagged;
-use super::resp::Orders;
+use super::resp::{Orders, Reply};
 use super::write::MOST_FIELDS;
 use crate::{DataSetEntry, DataSetPath, EventsError};
 
-/// Has a field of the hash another value, or none for an empty one, if it has the one that is expected.
+/// Has a field of the hash another value, or none for an empty one, if it has the one that is expected. What is deleted first
+/// has a full server do the rest, in all versions: it stops no script that has written.
 const REPLACE: &str = "\
 if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
-if ARGV[3] == '' then redis.call('HDEL', KEYS[1], ARGV[1]) else redis.call('HSET', KEYS[1], ARGV[1], ARGV[3]) end
+redis.call('HDEL', KEYS[1], ARGV[1])
+if ARGV[3] ~= '' then redis.call('HSET', KEYS[1], ARGV[1], ARGV[3]) end
 return 1";
 
 impl RedisBackend {
@@ -40,8 +42,18 @@ impl RedisBackend {
         self.change("remove a dataset", &orders)
     }
 
+    /// Has a dataset listed. One that is listed is left as it is, as a full server takes no `ZADD` of it.
     pub(super) fn list_dataset(&self, name: &[u8]) -> Result<(), EventsError> {
         let key = self.datasets_key();
+        let mut orders = Orders::default();
+        orders.command(key.slot, &[b"ZMSCORE", &key.key("n"), name]);
+        let is_listed = self.surely("create a dataset", &orders, &mut |reply| {
+            let mut scores = reply.elements().into_iter().flatten();
+            Ok(scores.any(|score| score != Reply::Value(None)))
+        })?;
+        if is_listed {
+            return Ok(());
+        }
         let mut orders = Orders::default();
         orders.command(key.slot, &[b"ZADD", &key.key("n"), b"0", name]);
         self.change("create a dataset", &orders)

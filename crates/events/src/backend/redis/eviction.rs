@@ -1,12 +1,13 @@
-//! Whether a server deletes products when its memory is full.
+//! What a server does when its memory is full: whether it deletes products, and how full it is.
 
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::failure::{Refusal, is_without_memory};
 use super::nodes::Nodes;
 use super::settings::Address;
 use super::wire::{Connection, Trouble};
-use crate::Mode;
+use crate::{EventsError, Mode};
 
 /// What a server that does so says of itself: the beginning of it.
 pub const POLICY: &str = "maxmemory_policy:";
@@ -36,6 +37,52 @@ impl Nodes {
             }
         }
     }
+}
+
+impl Nodes {
+    /// Adds to the error of a server without memory how much it has, and how much of it is used, if it says so.
+    pub(super) fn say_how_full(&self, error: EventsError) -> EventsError {
+        match error {
+            EventsError::Refused {
+                url,
+                node,
+                doing,
+                mut said,
+                advice,
+                refusal: refusal @ Refusal::Full,
+            } if is_without_memory(&said) => {
+                let place = Address::parse(&node).map(Arc::new);
+                if let Some(text) = place.and_then(|place| self.memory_of(&place)) {
+                    said = format!("{said} ({text})");
+                }
+                EventsError::Refused {
+                    url,
+                    node,
+                    doing,
+                    said,
+                    advice,
+                    refusal,
+                }
+            }
+            error => error,
+        }
+    }
+
+    fn memory_of(&self, place: &Arc<Address>) -> Option<String> {
+        let until = Instant::now() + self.settings.connect_timeout;
+        let mut connection = self.any_connection(place).ok()?;
+        let info = connection.ask(&[b"INFO", b"memory"], until, |reply| reply.text());
+        let text = used(&info.ok()?);
+        self.give_back(place, connection);
+        text
+    }
+}
+
+/// What of its memory a server uses, as `INFO memory` says.
+fn used(info: &str) -> Option<String> {
+    let value = |name| info.lines().find_map(|line| line.strip_prefix(name));
+    let (used, limit) = (value("used_memory_human:")?, value("maxmemory_human:")?);
+    Some(format!("{used} used, maxmemory is {limit}"))
 }
 
 /// The line of `INFO memory` by which any key may be deleted to make room. None if memory has no limit, or only keys with a

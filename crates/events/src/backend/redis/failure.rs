@@ -5,6 +5,14 @@ use super::eviction::POLICY;
 use super::settings::Address;
 use crate::EventsError;
 
+/// What the error of a server without memory begins with.
+const NO_MEMORY: &str = "OOM";
+
+/// Whether a server says that it has no memory left; before version 7, the error of a script has these words in it.
+pub fn is_without_memory(said: &str) -> bool {
+    said.starts_with(NO_MEMORY) || said.contains(": -OOM ")
+}
+
 /// What a server says when it cannot do a thing at the moment, or at that place.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Passing {
@@ -97,11 +105,15 @@ pub fn is_too_large(said: &str) -> bool {
 
 /// The error of a refusal.
 pub fn refused(url: &str, node: &Address, doing: &str, said: &str) -> EventsError {
-    let word = said.split(' ').next().unwrap_or_default();
+    let word = match is_without_memory(said) {
+        true => NO_MEMORY,
+        false => said.split(' ').next().unwrap_or_default(),
+    };
     let (refusal, advice) = match word {
-        "OOM" => (
+        NO_MEMORY => (
             Refusal::Full,
-            "give it more memory (maxmemory), add servers and move slots to them, or remove datasets",
+            "it can still be read and emptied: remove datasets (fb store rm), give it more memory (CONFIG SET maxmemory), or \
+             add servers and move slots to them",
         ),
         "READONLY" => (
             Refusal::ReadOnly,
@@ -129,7 +141,8 @@ pub fn refused(url: &str, node: &Address, doing: &str, said: &str) -> EventsErro
         ),
         "NOPERM" => (
             Refusal::Denied,
-            "the ACL of this user must allow what docs/guides/event-store-redis.md lists",
+            "the ACL does not allow this user to do that: the lines for users who write and for users who read are in \
+             docs/guides/event-store-admin.md; who only reads opens the store with mode=r",
         ),
         "DENIED" => (
             Refusal::Denied,

@@ -61,6 +61,17 @@ impl<'a> Flow<'a> {
         in_order: bool,
         answered: &mut Answered<'_>,
     ) -> Result<(), EventsError> {
+        let done = self.run_all(doing, orders, in_order, answered);
+        done.map_err(|error| self.nodes.say_how_full(error))
+    }
+
+    fn run_all(
+        &mut self,
+        doing: &str,
+        orders: &Orders,
+        in_order: bool,
+        answered: &mut Answered<'_>,
+    ) -> Result<(), EventsError> {
         let mut pending: Vec<_> = (0..orders.len()).map(|at| Task { at, ask: None }).collect();
         let mut progress = Instant::now();
         let mut pause = FIRST_PAUSE;

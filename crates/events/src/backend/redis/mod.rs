@@ -108,12 +108,16 @@ impl RedisBackend {
     fn check_layout(&self) -> Result<(), EventsError> {
         let key = Tagged::store(&self.nodes.settings.prefix);
         let url = || self.nodes.settings.url.clone();
-        let found = match self.nodes.settings.mode {
-            Mode::Append => {
+        // What is there is only read: a server that is full, or a user who may only read, takes no writes.
+        let found = match (
+            self.field(&key, "h", LAYOUT_FIELD)?,
+            self.nodes.settings.mode,
+        ) {
+            (None, Mode::Append) => {
                 self.check_can_make(&key)?;
                 Some(self.first_of(&key, "h", LAYOUT_FIELD, LAYOUT)?)
             }
-            Mode::Read => self.field(&key, "h", LAYOUT_FIELD)?,
+            (found, _) => found,
         };
         match found {
             Some(found) if found == LAYOUT => {
@@ -141,21 +145,16 @@ impl RedisBackend {
         }
     }
 
-    /// Fails if there is no store yet, and one could not be made whole: what may not be asked or sent later, or replicas that
-    /// do not answer. Nothing is left then.
+    /// Fails if a new store could not be made whole, as replicas do not answer. Nothing is left then.
     fn check_can_make(&self, key: &Tagged) -> Result<(), EventsError> {
-        let mut orders = Orders::default();
-        orders.command(key.slot, &[b"HGET", &key.key("h"), LAYOUT_FIELD]);
-        let mut is_there = false;
-        let mut flow = Flow::new(&self.nodes);
-        flow.run("look something up", &orders, false, &mut |_, reply| {
-            is_there = reply.bytes().is_some();
-            Ok(())
-        })?;
         let wanted = self.nodes.settings.replicas;
-        if is_there || wanted == 0 {
+        if wanted == 0 {
             return Ok(());
         }
+        let mut orders = Orders::default();
+        orders.command(key.slot, &[b"HGET", &key.key("h"), LAYOUT_FIELD]);
+        let mut flow = Flow::new(&self.nodes);
+        flow.run("look something up", &orders, false, &mut |_, _| Ok(()))?;
         match flow.wait_for_replicas(wanted)? {
             Some(n) if n < wanted => Err(self.too_few_to_make(wanted, n, &flow.lacking)),
             _ => Ok(()),
@@ -165,8 +164,9 @@ impl RedisBackend {
     /// The number of the store, by which it is told from another that may take its place; drawn if it has none and may be
     /// written.
     fn store_id(&self, key: &Tagged) -> Result<Option<Vec<u8>>, EventsError> {
-        if self.nodes.settings.mode == Mode::Read {
-            return self.field(key, "h", ID_FIELD);
+        let found = self.field(key, "h", ID_FIELD)?;
+        if found.is_some() || self.nodes.settings.mode == Mode::Read {
+            return Ok(found);
         }
         let url = &self.nodes.settings.url;
         let drawn = Uuid::random()
@@ -254,7 +254,8 @@ impl RedisBackend {
         Ok(found)
     }
 
-    /// One field of a hash, which gets this value if it had none.
+    /// One field of a hash, which gets this value if it had none. A value that is there is only read, and given when as many
+    /// replicas as are wanted have it.
     fn first_of(
         &self,
         key: &Tagged,
@@ -263,12 +264,17 @@ impl RedisBackend {
         value: &[u8],
     ) -> Result<Vec<u8>, EventsError> {
         const DOING: &str = "note something";
+        let take = &mut |reply: Reply<'_>| Ok(reply.bytes().map(<[u8]>::to_vec));
+        let get = [b"HGET".as_slice(), &key.key(kind), field];
+        let mut orders = Orders::default();
+        orders.command(key.slot, &get);
+        if let Some(found) = self.surely(DOING, &orders, take)? {
+            return Ok(found);
+        }
         let mut orders = Orders::default();
         orders.command(key.slot, &[b"HSETNX", &key.key(kind), field, value]);
-        orders.command(key.slot, &[b"HGET", &key.key(kind), field]);
-        let found = self.surely(DOING, &orders, &mut |reply| {
-            Ok(reply.bytes().map(<[u8]>::to_vec))
-        })?;
+        orders.command(key.slot, &get);
+        let found = self.surely(DOING, &orders, take)?;
         found.ok_or_else(|| self.nonsense(DOING, Reply::Value(None)))
     }
 

@@ -290,7 +290,7 @@ impl Nodes {
     }
 
     /// A connection to a server, whatever became of its data.
-    fn any_connection(&self, place: &Arc<Address>) -> Result<Connection, Trouble> {
+    pub(super) fn any_connection(&self, place: &Arc<Address>) -> Result<Connection, Trouble> {
         let idle = self.idle().by_address.get_mut(place).and_then(Vec::pop);
         match idle {
             Some(connection) => Ok(connection),

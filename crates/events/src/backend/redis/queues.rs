@@ -6,6 +6,9 @@
 //!
 //! A lane is used by one thread at a time, for one push or pop after another, each with a number. A command whose answer
 //! was lost is sent again with its number, and answered as the first time: nothing is pushed twice, or taken and lost.
+//!
+//! A full server takes no push. It takes all else: these scripts delete something first, and a script that has written is
+//! not stopped for a lack of memory.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -32,6 +35,7 @@ const PUT_BACK: &str = "local s='s'..ARGV[1]
 if redis.call('HGET',KEYS[1],s)==ARGV[2] then return 1 end
 local h=tonumber(redis.call('HGET',KEYS[1],'h') or 0)
 if h<1 then return 0 end
+redis.call('HDEL',KEYS[1],s)
 redis.call('HSET',KEYS[1],'v'..h,ARGV[3],'h',h-1,s,ARGV[2])
 return 1";
 
@@ -44,8 +48,8 @@ local h,t=tonumber(at[1] or 0),tonumber(at[2] or 0)
 if h<t then
   h=h+1
   local v=redis.call('HGET',KEYS[1],'v'..h)
-  redis.call('HSET',KEYS[1],'h',h,g,id..(v or ''))
   redis.call('HDEL',KEYS[1],'v'..h)
+  redis.call('HSET',KEYS[1],'h',h,g,id..(v or ''))
   return v
 end
 if at[3] then
@@ -62,6 +66,7 @@ local p,all=redis.call('HGET',KEYS[1],'p'),{}
 if p then for id,till in pairs(cmsgpack.unpack(p)) do if till>now then all[id]=till end end end
 local lease=tonumber(ARGV[2])
 if lease>0 then all[ARGV[1]]=now+lease else all[ARGV[1]]=nil end
+redis.call('HDEL',KEYS[1],'p')
 redis.call('HSET',KEYS[1],'p',cmsgpack.pack(all))
 return 1";
 

@@ -6,7 +6,7 @@ use std::thread;
 
 use super::*;
 use crate::seal::unseal;
-use crate::{ABSENT, DataStore, ObjectOptions, Overwrite, ProductId};
+use crate::{ABSENT, DataStore, ObjectOptions, Overwrite, ProductId, QueueMode};
 
 pub fn parent() -> Parent {
     Parent::subrun(Uuid([1; 16]), 1, 2)
@@ -200,38 +200,107 @@ fn a_server_that_was_started_again_is_used_again() {
     assert_eq!(unseal(&found).unwrap().0, b"value");
 }
 
+/// Sets how much memory a server may use, without deleting anything.
+fn limit(port: u16, bytes: &str) {
+    for (name, value) in [("maxmemory-policy", "noeviction"), ("maxmemory", bytes)] {
+        assert_eq!(tell(port, &["CONFIG", "SET", name, value]), "OK");
+    }
+}
+
+/// Fills a dataset until the server has no memory left; gives how many events were taken, and the error.
+fn fill(store: &DataStore, path: &str) -> (u64, EventsError) {
+    let dataset = store.root().create_dataset(path).unwrap();
+    dataset.create(1).unwrap().create(2).unwrap();
+    let parent = Parent::subrun(dataset.uuid(), 1, 2);
+    let mut n = 0;
+    loop {
+        let mut batch = Batch::default();
+        for event in n..n + 1000 {
+            batch.create(parent, event);
+            batch.store(parent, event, &name(), &[7; 1000]);
+        }
+        match store.write(&batch) {
+            Ok(_) => n += 1000,
+            Err(error) => return (n, error),
+        }
+        assert!(n < 100_000);
+    }
+}
+
+/// A full server could be neither connected to nor emptied, while the message advised to remove datasets.
 #[test]
-fn a_store_without_memory_says_so_and_keeps_what_it_has() {
+fn a_full_server_is_read_and_emptied_and_takes_writes_again() {
     let Some(servers) = start("redis") else {
         return;
     };
-    let store = RedisBackend::connect(&url(servers.port)).unwrap();
-    tell(
-        servers.port,
-        &["CONFIG", "SET", "maxmemory-policy", "noeviction"],
-    );
-    tell(servers.port, &["CONFIG", "SET", "maxmemory", "20mb"]);
-    let value = vec![7; 1000];
-    let mut n = 0;
-    let error = loop {
-        match store.write(&batch(n..n + 1000, &value)) {
-            Ok(_) => n += 1000,
-            Err(error) => break error,
-        }
-        assert!(n < 100_000);
-    };
-    assert_eq!(error.kind(), "store-full", "{error}");
-    assert!(error.to_string().contains("maxmemory"), "{error}");
+    let url = url(servers.port);
+    let connect = || DataStore::connect(&url, ObjectOptions::default()).unwrap();
+    let store = connect();
+    store.create_queue("q").unwrap();
+    let queue = |mode| store.open_queue("q", mode).unwrap();
+    queue(QueueMode::Producer).push(b"x").unwrap();
+    store.root().create_dataset("small").unwrap();
+    limit(servers.port, "20mb");
+    let (n, error) = fill(&store, "large");
     assert!(n > 0);
-    for event in [0, n - 1] {
-        assert_eq!(
-            unseal(&load(&store, event).unwrap().unwrap()).unwrap().0,
-            value
-        );
+    assert_eq!(error.kind(), "store-full", "{error}");
+    let node = format!("127.0.0.1:{}", servers.port);
+    let words = [
+        &node,
+        "OOM",
+        " used, maxmemory is 20.00M",
+        "fb store rm",
+        "CONFIG SET maxmemory",
+    ];
+    for word in words {
+        assert!(error.to_string().contains(word), "{error} has no {word:?}");
     }
-    let error = store.queues().push("q", b"x").map(drop);
-    assert!(error.is_ok() || error.unwrap_err().kind() == "store-full");
-    store.clear(&parent()).unwrap();
+    // Not a command more goes through that wants memory.
+    limit(servers.port, "1mb");
+    let refused = store.root().create_dataset("other").unwrap_err();
+    assert_eq!(refused.kind(), "store-full", "{refused}");
+    for store in [
+        connect(),
+        DataStore::connect_to_read(&url, ObjectOptions::default()).unwrap(),
+    ] {
+        let dataset = store.root().dataset("large").unwrap();
+        let subrun = dataset.get(1).unwrap().get(2).unwrap();
+        let event = subrun.get(n - 1).unwrap();
+        assert_eq!(event.load(&name()).unwrap().unwrap(), [7; 1000]);
+    }
+    // What is taken of a queue, and put back.
+    let mut consumer = queue(QueueMode::Consumer);
+    assert_eq!(consumer.pop(&|| true).unwrap().unwrap(), b"x");
+    consumer.put_back(b"x").unwrap();
+    assert_eq!(consumer.len().unwrap(), 1);
+    let mut producer = queue(QueueMode::Producer);
+    let refused = producer.push(b"y").unwrap_err();
+    assert_eq!(refused.kind(), "store-full", "{refused}");
+    producer.close().unwrap();
+    assert_eq!(consumer.pop(&|| true).unwrap().unwrap(), b"x");
+    assert_eq!(consumer.pop(&|| true).unwrap(), None);
+    consumer.close().unwrap();
+    assert!(store.destroy_queue("q").unwrap());
+    let store = connect();
+    store.root().create_dataset("small").unwrap();
+    store.root().dataset("large").unwrap().remove().unwrap();
+    store.flush().unwrap();
+    let left = store
+        .root()
+        .datasets(None)
+        .map(|one| one.unwrap().path().to_string());
+    assert_eq!(left.collect::<Vec<_>>(), ["small"]);
+    limit(servers.port, "20mb");
+    // Memory is given back a little later (UNLINK).
+    let started = Instant::now();
+    while fill(&store, "large").0 <= n / 2 {
+        assert!(started.elapsed() < Duration::from_secs(20));
+        thread::sleep(Duration::from_millis(100));
+    }
+    // Or it gets more memory.
+    limit(servers.port, "40mb");
+    let (more, _) = fill(&store, "more");
+    assert!(more > n / 2, "{more} of {n}");
 }
 
 /// Redis was written that threw products away when it was full, as caches are set up to: nothing said so.

@@ -3,6 +3,7 @@
 mod cluster;
 mod emptied;
 mod faults;
+mod users;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -152,34 +153,6 @@ fn a_cluster_with_tls_does_what_backends_promise() {
     for parent in &parents {
         assert_eq!(store.contains(parent, &[1, 2, 3]).unwrap(), [true; 3]);
     }
-}
-
-/// What a user needs, as the guide says.
-const RIGHTS: &str = "~lhc:* +ping +info +wait +waitaof +cluster|slots +asking +hset +hsetnx +hget +hmget +hdel +hlen +hexists \
-    +hincrby +zadd +zrem +zrange +zmscore +sadd +smembers +unlink +eval +time +scan +hvals +hkeys";
-
-#[test]
-fn a_user_with_few_rights_can_do_all() {
-    let Some(servers) = start("redis") else {
-        return;
-    };
-    let allow = |rights: &str| {
-        let rights = rights.split_whitespace();
-        let words = ["ACL", "SETUSER", "me", "on", ">p@ss/word"].into_iter();
-        tell(servers.port, &words.chain(rights).collect::<Vec<_>>())
-    };
-    // Servers before 7.2 have no WAITAOF.
-    if allow(RIGHTS) != "OK" {
-        assert_eq!(allow(&RIGHTS.replace("+waitaof", "")), "OK");
-    }
-    let url = format!("redis://me:p%40ss%2Fword@127.0.0.1:{}/", servers.port);
-    let n = AtomicUsize::new(0);
-    conformance::all(&|| {
-        let n = n.fetch_add(1, Ordering::Relaxed);
-        RedisBackend::connect(&format!("{url}?prefix=lhc:{n}:")).unwrap()
-    });
-    let error = RedisBackend::connect(&format!("{url}?prefix=lep:")).unwrap_err();
-    assert_eq!(error.kind(), "store-denied", "{error}");
 }
 
 #[test]
