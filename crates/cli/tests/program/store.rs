@@ -303,6 +303,34 @@ fn a_redis_does_not_become_a_store_by_being_looked_at() {
     assert_eq!(good(&["store", "ls", &url]), "no datasets\n");
 }
 
+/// What the error of a full server advises could not be done, as connecting was a write.
+#[test]
+fn a_full_redis_is_emptied_by_rm() {
+    if !can_start_redis() {
+        return;
+    }
+    let servers = femtobarn_testkit::Servers::start("redis");
+    let url = format!("redis://127.0.0.1:{}", servers.port);
+    let store = DataStore::connect(&url, ObjectOptions::default()).unwrap();
+    let dataset = store.root().create_dataset("a/b").unwrap();
+    dataset.create(1).unwrap();
+    for name in ["maxmemory-policy noeviction", "maxmemory 1mb"] {
+        let port = servers.port.to_string();
+        let mut command = std::process::Command::new("redis-cli");
+        command.args(["-p", &port, "CONFIG", "SET"]);
+        let done = command.args(name.split(' ')).output().unwrap();
+        assert_eq!(done.stdout, b"OK\n");
+    }
+    let error = dataset.create(2).unwrap_err();
+    assert_eq!(error.kind(), "store-full", "{error}");
+    assert!(good(&["store", "ls", &url]).contains("a/b"));
+    let said = good(&["store", "rm", &url, "a/b"]);
+    assert!(said.starts_with("deleted a/b: 1 run"), "{said}");
+    assert!(!good(&["store", "ls", &url]).contains("a/b"));
+    let error = failure(&["store", "rm", &format!("{url}?mode=r"), "a"], 3);
+    assert_eq!(error["kind"], "read-only");
+}
+
 #[test]
 fn a_store_is_no_file() {
     for url in ["dir:/tmp/no/store", "redis://user:hidden@127.0.0.1:1"] {
