@@ -11,6 +11,7 @@ use std::sync::Arc;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::array::Arrays;
 use femtobarn_rntuple::read::{Part, ReadOptions, ReadSchema, Reader, read};
+use femtobarn_rntuple::schema::FieldId;
 
 use crate::ntuple::{Lenience, NTuple, Selection};
 
@@ -70,8 +71,8 @@ impl NTuple {
     /// left out from then on.
     pub(crate) fn find_unreadable(&self, selection: &Selection, entries: &Range<u64>) -> bool {
         let mut all = self.doubtful(selection, entries).into_iter();
-        let is_unreadable = |(reader, paths, entry): (&Arc<Reader>, Vec<String>, u64)| {
-            let tried = read_fields(reader, &paths, entry..entry.saturating_add(1));
+        let is_unreadable = |(reader, fields, entry): (&Arc<Reader>, Vec<FieldId>, u64)| {
+            let tried = read_fields(reader, &fields, entry..entry.saturating_add(1));
             matches!(tried, Err(RNTupleError::Unsupported { .. }))
         };
         let found = all.any(is_unreadable);
@@ -83,10 +84,9 @@ impl NTuple {
 
     /// Tries the first entry of each doubtful field in each file.
     fn try_each(&self, selection: &Selection, entries: &Range<u64>) {
-        for (reader, paths, entry) in self.doubtful(selection, entries) {
-            for path in paths {
-                let own = std::slice::from_ref(&path);
-                let tried = read_fields(reader, own, entry..entry.saturating_add(1));
+        for (reader, fields, entry) in self.doubtful(selection, entries) {
+            for field in fields {
+                let tried = read_fields(reader, &[field], entry..entry.saturating_add(1));
                 if let Err(RNTupleError::Unsupported { name, reason, .. }) = tried {
                     self.leave_out(&name, &reason);
                 }
@@ -99,7 +99,7 @@ impl NTuple {
         &self,
         selection: &Selection,
         entries: &Range<u64>,
-    ) -> Vec<(&Arc<Reader>, Vec<String>, u64)> {
+    ) -> Vec<(&Arc<Reader>, Vec<FieldId>, u64)> {
         let left_out = self.left_out();
         let is_selected = |path: &str| {
             let is_in = |wanted: &Arc<[String]>| wanted.iter().any(|wanted| wanted == path);
@@ -113,10 +113,12 @@ impl NTuple {
                 continue;
             };
             let fields = storage.doubtful().into_iter();
-            let paths = fields.filter_map(|id| reader.paths().get(id as usize)?.clone());
-            let paths: Vec<String> = paths.filter(|path| is_selected(path)).collect();
-            if !paths.is_empty() {
-                out.push((reader, paths, start - first));
+            let path = |id: FieldId| reader.paths().get(id as usize)?.as_deref();
+            let fields: Vec<FieldId> = fields
+                .filter(|&id| path(id).is_some_and(is_selected))
+                .collect();
+            if !fields.is_empty() {
+                out.push((reader, fields, start - first));
             }
         }
         out
@@ -146,10 +148,11 @@ impl NTuple {
 /// Reads fields of one file, whatever the other files have.
 pub(crate) fn read_fields(
     reader: &Arc<Reader>,
-    paths: &[String],
+    fields: &[FieldId],
     entries: Range<u64>,
 ) -> Result<Arrays, RNTupleError> {
-    let (schema, bindings) = ReadSchema::new(std::slice::from_ref(reader), Some(paths))?;
+    let readers = std::slice::from_ref(reader);
+    let (schema, bindings) = ReadSchema::of_fields(readers, &[fields.to_vec()])?;
     let parts = bindings.into_iter().map(|binding| Part {
         reader: reader.clone(),
         binding,

@@ -9,7 +9,7 @@ use femtobarn_rntuple::read::{Reader, ReaderOptions};
 use femtobarn_rntuple::schema::FieldId;
 use femtobarn_rootfile::{Key, RootFile};
 
-use crate::descriptor::describe;
+use crate::descriptor::{Owner, describe};
 use crate::model::{self, BranchId, TreeModel};
 use crate::object::Infos;
 use crate::read::TreeStorage;
@@ -36,6 +36,14 @@ impl Tree {
     pub fn field(reader: &Reader, branch: BranchId) -> Option<FieldId> {
         let storage = reader.storage()?.as_any().downcast_ref::<TreeStorage>()?;
         storage.data(branch).map(|data| data.field)
+    }
+
+    /// The branch that a column is read from, or whose values are its lengths.
+    pub fn branch(reader: &Reader, column: u32) -> Option<BranchId> {
+        let storage = reader.storage()?.as_any().downcast_ref::<TreeStorage>()?;
+        storage.owner(column).map(|owner| match owner {
+            Owner::Branch { branch, .. } | Owner::Counter(branch) => branch,
+        })
     }
 
     /// For each member of a record, the bases that it is of, the outermost first; none if no two members have one name, as

@@ -19,8 +19,18 @@ pub(super) struct Counted {
     pub branch: BranchId,
     /// The counter is to be converted, too.
     pub is_wanted: bool,
-    /// Names in the tree and in the output, and the model of an array.
-    pub members: Vec<(String, String, FieldModel)>,
+    pub members: Vec<CountedArray>,
+}
+
+/// An array with a counter.
+pub(super) struct CountedArray {
+    /// Its branch.
+    pub branch: BranchId,
+    /// The column that it is read as.
+    pub column: String,
+    /// Its name in the output.
+    pub name: String,
+    pub model: FieldModel,
 }
 
 impl Counted {
@@ -107,14 +117,15 @@ fn n_negative(ntuple: &NTuple, counter: &str) -> Result<usize, RNTupleError> {
 
 /// The leaf of a counter in a file, and its field.
 fn find<'r>(reader: &'r Reader, counter: &str) -> Option<(&'r Leaf, FieldId)> {
-    let branches = Tree::model(reader)?.branches.iter().zip(0..);
-    let mut leaves = branches.filter_map(|(branch, id)| Some((branch.leaves.first()?, id)));
+    let tree = Tree::model(reader)?;
+    // those of objects may have the same name
+    let ids = tree.top_level.iter().copied().chain(0..tree.branches.len());
+    let mut leaves = ids.filter_map(|id| Some((tree.branch(id)?.leaves.first()?, id)));
     let (leaf, id) = leaves.find(|(leaf, _)| leaf.name == counter)?;
     Some((leaf, Tree::field(reader, id)?))
 }
 
 /// All values of a field of a file.
 fn values(reader: &Arc<Reader>, field: FieldId) -> Result<Arrays, RNTupleError> {
-    let path = reader.descriptor().field_name(field).to_owned();
-    read_fields(reader, &[path], 0..reader.n_entries())
+    read_fields(reader, &[field], 0..reader.n_entries())
 }

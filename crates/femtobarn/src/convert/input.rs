@@ -17,6 +17,7 @@ use femtobarn_ttree::model::TreeModel;
 use super::attributes::{self, Attributes};
 use super::fit::Fit;
 use super::names::plain_ntuple_name;
+use super::origins::Origin;
 use super::output::Format;
 use super::reshape::reshape;
 use super::steps::steps;
@@ -153,12 +154,12 @@ impl Source {
         };
         let fields = chosen.iter().map(field);
         let mut fields = fields.collect::<Result<Vec<_>, RNTupleError>>()?;
+        let meant = fields.iter().zip(&chosen);
+        let meant = meant.filter(|(field, _)| has_data(field));
+        let meant = meant.map(|(field, &id)| (field.name.clone(), Origin::Field(id)));
+        let meant: Vec<(String, Origin)> = meant.collect();
         leave_out_odd_views(&mut fields, &mut skipped);
-        let read: Vec<String> = fields
-            .iter()
-            .filter(|field| has_data(field))
-            .map(|field| field.name.clone())
-            .collect();
+        let read: Vec<String> = meant.iter().map(|(name, _)| name.clone()).collect();
         let selection = ntuple.select(Some(&read))?.telling();
         let (attributes, mut notes) = attributes::find(&ntuple, output);
         if output == Format::Root {
@@ -173,7 +174,7 @@ impl Source {
             skipped,
             notes,
             attributes,
-            batches: steps(ntuple, selection, options.write.threads)?,
+            batches: steps(ntuple, selection, &meant, options.write.threads)?,
             fields,
         })
     }
@@ -199,17 +200,19 @@ impl Source {
         };
         let mut fit = Fit::default();
         let mut shaped = tree::shape(model, ntuple, reader, &fit, options)?;
-        let mut selection = ntuple.select(Some(&shaped.read))?;
+        let mut selection = ntuple.select(Some(&shaped.columns()))?;
         if ntuple.find_unreadable(&selection, &(0..ntuple.n_entries())) {
             shaped = tree::shape(model, ntuple, reader, &fit, options)?;
-            selection = ntuple.select(Some(&shaped.read))?;
+            selection = ntuple.select(Some(&shaped.columns()))?;
         }
         fit = Fit::new(ntuple, reader, &selection);
         if !fit.is_empty() {
             shaped = tree::shape(model, ntuple, reader, &fit, options)?;
         }
         let selection = selection.telling();
-        let batches = steps(ntuple.clone(), selection, options.write.threads)?;
+        let meant = shaped.read.into_iter();
+        let meant: Vec<_> = meant.map(|(name, id)| (name, Origin::Branch(id))).collect();
+        let batches = steps(ntuple.clone(), selection, &meant, options.write.threads)?;
         let pieces = shaped.pieces;
         Ok(Self {
             // objects may have lost the name that their key has

@@ -17,6 +17,7 @@ mod many;
 mod members;
 mod names;
 mod natural;
+mod origins;
 mod output;
 mod plain;
 mod replace;

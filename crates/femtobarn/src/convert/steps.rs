@@ -7,6 +7,7 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{PageCache, ReadOptions};
 
 use super::input::{Batches, refused};
+use super::origins::{self, Origin};
 use super::share;
 use crate::ntuple::{NTuple, Selection};
 
@@ -15,12 +16,14 @@ const STEP: u64 = 64 << 20;
 /// Bytes of pages that two steps need.
 const CACHE: u64 = 256 << 20;
 
-/// The entries of an ntuple in steps that end where clusters do.
+/// The entries of an ntuple in steps that end where clusters do. Each column must be read from what it is meant to be.
 pub(super) fn steps(
     ntuple: Arc<NTuple>,
     selection: Selection,
+    meant: &[(String, Origin)],
     threads: usize,
 ) -> Result<Batches, RNTupleError> {
+    origins::check(&ntuple, &selection, meant)?;
     let ranges = ranges(&ntuple, &selection)?;
     let cache = PageCache::new(CACHE);
     let read = move |range: Range<u64>| {

@@ -16,7 +16,7 @@ use femtobarn_ttree::Tree;
 use femtobarn_ttree::model::{Branch, BranchId, Leaf, TreeModel};
 
 use super::ConvertOptions;
-use super::counters::{Counted, why_apart};
+use super::counters::{Counted, CountedArray, why_apart};
 use super::fit::Fit;
 use super::input::{elsewhere, lacking, top_branches};
 use super::levels::Levels;
@@ -33,12 +33,19 @@ use crate::ntuple::NTuple;
 pub(super) struct Shaped {
     pub fields: Vec<FieldModel>,
     pub pieces: Vec<(String, Piece)>,
-    /// The columns to read.
-    pub read: Vec<String>,
+    /// The columns to read, and the branches that they are.
+    pub read: Vec<(String, BranchId)>,
     /// Branches that cannot be converted, with the reasons.
     pub skipped: Vec<(String, String)>,
     /// Branches that have another name.
     pub notes: Vec<(String, String)>,
+}
+
+impl Shaped {
+    /// The columns to read.
+    pub fn columns(&self) -> Vec<String> {
+        self.read.iter().map(|(column, _)| column.clone()).collect()
+    }
 }
 
 struct Shaper<'a> {
@@ -50,7 +57,8 @@ struct Shaper<'a> {
     group: bool,
     out: Shaped,
     names: HashSet<String>,
-    counted: BTreeMap<String, Counted>,
+    /// The arrays of each counter, by the name of its leaf and its branch.
+    counted: BTreeMap<(String, BranchId), Counted>,
     /// Of each counter, why its arrays are vectors of their own, if they are.
     apart: BTreeMap<BranchId, Option<String>>,
     views: Vec<FieldModel>,
@@ -106,7 +114,7 @@ pub(super) fn shape(
     for &id in &tree.top_level {
         shaper.top_level(id)?;
     }
-    let (left_out, read) = (shaper.left_out.clone(), shaper.out.read.clone());
+    let (left_out, read) = (shaper.left_out.clone(), shaper.out.columns());
     let others = elsewhere(&left_out, reader, &mut shaper.wanted, &read)?;
     shaper.out.skipped.extend(others);
     shaper.wanted.check(reader.url(), reader.path())?;
@@ -125,7 +133,8 @@ impl Shaper<'_> {
         else {
             return;
         };
-        self.counted.entry(leaf.name.clone()).or_default().branch = id;
+        let counted = self.counted.entry((leaf.name.clone(), id));
+        counted.or_default().branch = id;
     }
 
     fn top_level(&mut self, id: BranchId) -> Result<(), RNTupleError> {
@@ -146,9 +155,8 @@ impl Shaper<'_> {
         }
         let counter = counter.and_then(|(counter, _)| {
             let leaf = self.tree.branch(counter)?.leaves.first()?;
-            self.counted
-                .contains_key(&leaf.name)
-                .then(|| leaf.name.clone())
+            let key = (leaf.name.clone(), counter);
+            self.counted.contains_key(&key).then_some(key)
         });
         match (counter, self.column(id)) {
             (Some(counter), Some((column, model)))
@@ -156,7 +164,12 @@ impl Shaper<'_> {
             {
                 let name = self.free_name(&branch.name);
                 if let Some(counted) = self.counted.get_mut(&counter) {
-                    counted.members.push((column, name, model));
+                    counted.members.push(CountedArray {
+                        branch: id,
+                        column,
+                        name,
+                        model,
+                    });
                 }
             }
             _ => {
@@ -233,7 +246,7 @@ impl Shaper<'_> {
                     self.out.skipped.push((self.tree.path(id), reason));
                     return None;
                 }
-                self.out.read.push(column.clone());
+                self.out.read.push((column.clone(), id));
                 // the importer knows one dimension only
                 return Some(match (self.levels(field), flattened(&model)) {
                     (Levels::Same, Some(flat)) if branch.class_name == "TBranch" => {
@@ -344,13 +357,14 @@ impl Shaper<'_> {
     fn collections(&mut self) {
         let mut counted = std::mem::take(&mut self.counted);
         for (_, alone) in counted.extract_if(.., |_, counted| counted.is_alone()) {
-            for (column, name, model) in alone.members {
-                self.out.read.push(column.clone());
-                self.out.fields.push(model.named(name.as_str()));
-                self.out.pieces.push((name, Piece::Column(column)));
+            for array in alone.members {
+                self.out.read.push((array.column.clone(), array.branch));
+                self.out.fields.push(array.model.named(array.name.as_str()));
+                let piece = Piece::Column(array.column);
+                self.out.pieces.push((array.name, piece));
             }
         }
-        for (number, (counter, counted)) in counted.into_iter().enumerate() {
+        for (number, ((counter, _), counted)) in counted.into_iter().enumerate() {
             let (name, cut) = self.collection_name(number, &counter, &counted);
             let Counted {
                 branch,
@@ -360,20 +374,21 @@ impl Shaper<'_> {
             let mut models = Vec::new();
             let mut pieces = Vec::new();
             let is_grouped = cut.is_some();
-            for (column, full, model) in members {
+            for array in members {
+                let full = array.name;
                 let own = full.get(cut.unwrap_or(0)..).unwrap_or(&full).to_owned();
-                let item = model.subfields().first().cloned();
-                let item = item.unwrap_or(model).named(own.as_str());
+                let item = array.model.subfields().first().cloned();
+                let item = item.unwrap_or(array.model).named(own.as_str());
                 if !is_grouped {
                     self.views.push(view(&full, &name, &item));
                 }
                 models.push(item);
-                self.out.read.push(column.clone());
-                pieces.push((own, Piece::Column(column)));
+                self.out.read.push((array.column.clone(), array.branch));
+                pieces.push((own, Piece::Column(array.column)));
             }
             let piece = match (pieces.is_empty(), self.column(branch)) {
                 (true, Some((column, _))) => {
-                    self.out.read.push(column.clone());
+                    self.out.read.push((column.clone(), branch));
                     Piece::Count(column)
                 }
                 _ => Piece::Zip(pieces),
@@ -406,7 +421,7 @@ impl Shaper<'_> {
         let names: Vec<&str> = counted
             .members
             .iter()
-            .map(|(_, name, _)| name.as_str())
+            .map(|array| array.name.as_str())
             .collect();
         let common = common_beginning(&names);
         let own = match (common.trim_end_matches('_'), counter.strip_prefix('n')) {

@@ -9,8 +9,8 @@ use femtobarn_rntuple::schema::{Descriptor, FieldId};
 #[derive(Debug)]
 pub(super) struct FieldPair {
     pub name: String,
-    /// What is read to compare values: the field, or the members that both have.
-    pub paths: Vec<String>,
+    /// What is read to compare values, in the output and in the input: the field, or the members that both have.
+    pub read: Vec<(FieldId, FieldId)>,
     /// Its columns, over all representations: those of the output and those of the input.
     pub columns: Vec<(Vec<u32>, Vec<u32>)>,
     /// Members of the input that the output does not have.
@@ -28,7 +28,7 @@ pub(super) enum Counterpart {
     Other(String, String),
 }
 
-/// The top-level fields of an ntuple.
+/// The top-level fields of an ntuple by the names that its header gives them: not by the paths that users look up.
 pub(super) fn by_name(descriptor: &Descriptor) -> HashMap<&str, FieldId> {
     let all = descriptor.top_level.iter();
     all.map(|&id| (descriptor.field_name(id), id)).collect()
@@ -51,13 +51,13 @@ pub(super) fn counterpart(
     };
     let mut pair = FieldPair {
         name,
-        paths: Vec::new(),
+        read: Vec::new(),
         columns: Vec::new(),
         left_out: Vec::new(),
     };
     match pair.add(output, id, input, other) {
-        Ok(paths) => {
-            pair.paths = paths;
+        Ok(read) => {
+            pair.read = read;
             Counterpart::Found(pair)
         }
         Err((found, expected)) => Counterpart::Other(found, expected),
@@ -84,14 +84,14 @@ fn shows_known(
 }
 
 impl FieldPair {
-    /// Adds a field and all below it; gives the paths of what both have. The error says what they are.
+    /// Adds a field and all below it; gives what both have. The error says what they are.
     fn add(
         &mut self,
         output: &Reader,
         id: FieldId,
         input: &Reader,
         other: FieldId,
-    ) -> Result<Vec<String>, (String, String)> {
+    ) -> Result<Vec<(FieldId, FieldId)>, (String, String)> {
         let (ours, theirs) = (output.descriptor(), input.descriptor());
         let (found, expected) = (described(ours, id), described(theirs, other));
         if found != expected {
@@ -109,7 +109,7 @@ impl FieldPair {
         };
         let (own, mut others) = (below(ours, id), below(theirs, other));
         let n_others = others.len();
-        let mut paths = Vec::new();
+        let mut read = Vec::new();
         let mut is_cut = false;
         for &child in &own {
             let name = ours.field_name(child);
@@ -118,16 +118,17 @@ impl FieldPair {
                 let lacks = format!("a member {:?} here", ours.qualified_name(child));
                 return Err((lacks, "no such member".to_owned()));
             };
-            let inner = self.add(output, child, input, others.remove(place))?;
-            is_cut |= inner != [output.label(child)];
-            paths.extend(inner);
+            let other = others.remove(place);
+            let inner = self.add(output, child, input, other)?;
+            is_cut |= inner != [(child, other)];
+            read.extend(inner);
         }
         let left_out = others.iter().map(|&other| theirs.qualified_name(other));
         self.left_out.extend(left_out);
         if own.len() == n_others && !is_cut {
-            return Ok(vec![output.label(id)]);
+            return Ok(vec![(id, other)]);
         }
-        Ok(paths)
+        Ok(read)
     }
 }
 

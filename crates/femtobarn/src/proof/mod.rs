@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{Reader, Tick};
+use femtobarn_rntuple::schema::FieldId;
 use femtobarn_rootfile::without_cycle;
 
 pub use report::{Difference, NTupleProof, ProofReport};
@@ -312,7 +313,7 @@ impl<'o> Job<'o> {
         &mut self,
         input: &Arc<Reader>,
         (theirs, runs): (&[Cluster], &[Run]),
-        (fields, missing): (&[FieldPair], &[String]),
+        (fields, missing): (&[FieldPair], &[FieldId]),
         first: u64,
         tick: Option<Tick<'_>>,
     ) -> Result<(), RNTupleError> {
@@ -332,8 +333,8 @@ impl<'o> Job<'o> {
         comparer.compare(tasks)
     }
 
-    /// The fields that an input has, and the names of those that it does not have. Those that were found to differ are done.
-    fn pair(&mut self, input: &Reader, name: &str) -> (Vec<FieldPair>, Vec<String>) {
+    /// The fields that an input has, and those that it does not have. Those that were found to differ are done.
+    fn pair(&mut self, input: &Reader, name: &str) -> (Vec<FieldPair>, Vec<FieldId>) {
         let (mut fields, mut missing) = (Vec::new(), Vec::new());
         let (descriptor, theirs) = (self.output.descriptor(), input.descriptor());
         let known = by_name(theirs);
@@ -344,8 +345,8 @@ impl<'o> Job<'o> {
             }
             match counterpart(&self.output, id, input, &known) {
                 Counterpart::Missing => {
-                    self.report.missing.push((field.clone(), name.to_owned()));
-                    missing.push(field);
+                    self.report.missing.push((field, name.to_owned()));
+                    missing.push(id);
                 }
                 // it has the values of what it shows, which is compared
                 Counterpart::View(shown) => {

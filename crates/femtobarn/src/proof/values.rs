@@ -8,6 +8,7 @@ use femtobarn_rntuple::array::Arrays;
 use femtobarn_rntuple::read::{
     Binding, PageCache, Part, ReadOptions, ReadSchema, Reader, Tick, decoded_bytes, read,
 };
+use femtobarn_rntuple::schema::FieldId;
 
 use super::compare::{Unequal, compare, first_value};
 use super::fields::FieldPair;
@@ -43,16 +44,23 @@ pub(super) struct Comparer<'a> {
     pub name: &'a str,
     pub runs: &'a [Run],
     pub fields: &'a [FieldPair],
-    /// Fields that the input does not have.
-    pub missing: &'a [String],
+    /// Fields of the output that the input does not have.
+    pub missing: &'a [FieldId],
     pub threads: usize,
     pub tick: Option<Tick<'a>>,
     pub report: &'a mut NTupleProof,
 }
 
+/// A top-level field of the output, and what is read of it in the output and in the input.
+#[derive(Clone)]
+struct Column {
+    name: String,
+    read: [Vec<FieldId>; 2],
+}
+
 /// Fields that are read together.
 struct Columns {
-    /// The field that each column belongs to.
+    /// Their names.
     names: Vec<String>,
     schema: ReadSchema,
     bindings: Vec<Arc<Binding>>,
@@ -61,11 +69,15 @@ struct Columns {
 }
 
 impl Columns {
-    fn new(readers: &[Arc<Reader>], columns: &[(String, String)]) -> Result<Self, RNTupleError> {
-        let paths: Vec<String> = columns.iter().map(|(_, path)| path.clone()).collect();
-        let (schema, bindings) = ReadSchema::new(readers, Some(&paths))?;
+    fn new(readers: &[Arc<Reader>], columns: &[Column]) -> Result<Self, RNTupleError> {
+        let [mut own, mut others] = [Vec::new(), Vec::new()];
+        for Column { read, .. } in columns {
+            own.extend(&read[0]);
+            others.extend(&read[1]);
+        }
+        let (schema, bindings) = ReadSchema::of_fields(readers, &[own, others])?;
         Ok(Self {
-            names: columns.iter().map(|(name, _)| name.clone()).collect(),
+            names: columns.iter().map(|column| column.name.clone()).collect(),
             schema,
             bindings,
             caches: [PageCache::new(CACHE), PageCache::new(CACHE)],
@@ -130,13 +142,13 @@ impl<'a> Comparer<'a> {
         let fields = task.fields.iter().filter_map(|&at| self.fields.get(at));
         let fields: Vec<&FieldPair> = fields.filter(|field| !self.is_done(&field.name)).collect();
         let column = |field: &&FieldPair| {
-            let name = field.name.clone();
-            let paths = field.paths.clone().into_iter();
-            paths
-                .map(move |path| (name.clone(), path))
-                .collect::<Vec<_>>()
+            let (own, others) = field.read.iter().copied().unzip();
+            Column {
+                name: field.name.clone(),
+                read: [own, others],
+            }
         };
-        let columns: Vec<(String, String)> = fields.iter().flat_map(column).collect();
+        let columns: Vec<Column> = fields.iter().map(column).collect();
         let n = task.entries.end - task.entries.start;
         for field in fields {
             *self.report.by_value.entry(field.name.clone()).or_default() += n;
@@ -147,9 +159,14 @@ impl<'a> Comparer<'a> {
 
     /// Fields that the input does not have are zero, empty or missing.
     fn zeros(&mut self, entries: Range<u64>) -> Result<(), RNTupleError> {
-        let missing = self.missing.iter();
-        let missing = missing.filter(|name| !self.is_done(name));
-        let columns = missing.map(|name| (name.clone(), name.clone())).collect();
+        let descriptor = self.readers.0.descriptor();
+        let column = |&id: &FieldId| Column {
+            name: descriptor.field_name(id).to_owned(),
+            read: [vec![id], Vec::new()],
+        };
+        let columns = self.missing.iter().map(column);
+        let columns = columns.filter(|column| !self.is_done(&column.name));
+        let columns = columns.collect();
         let readers = [self.readers.0.clone()];
         self.each(&readers, columns, entries)
     }
@@ -163,7 +180,7 @@ impl<'a> Comparer<'a> {
     fn each(
         &mut self,
         readers: &[Arc<Reader>],
-        columns: Vec<(String, String)>,
+        columns: Vec<Column>,
         entries: Range<u64>,
     ) -> Result<(), RNTupleError> {
         if columns.is_empty() {
@@ -175,9 +192,9 @@ impl<'a> Comparer<'a> {
         match (done, columns.as_slice()) {
             (Ok(()), _) => Ok(()),
             (Err(error), _) if error.is_interrupted() => Err(error),
-            (Err(error), [(name, _)]) => {
+            (Err(error), [column]) => {
                 let (found, expected) = (error.with_causes(), "values that can be compared");
-                let difference = Difference::of(name, self.name, found, expected);
+                let difference = Difference::of(&column.name, self.name, found, expected);
                 self.report.differences.push(difference);
                 Ok(())
             }

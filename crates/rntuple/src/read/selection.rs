@@ -28,10 +28,31 @@ impl ReadSchema {
         readers: &[Arc<Reader>],
         paths: Option<&[String]>,
     ) -> Result<(Self, Vec<Arc<Binding>>), RNTupleError> {
-        match Self::build_all(readers, paths, true) {
+        match (paths, readers) {
+            (None, [first, _, ..]) => {
+                Self::of_chosen(readers, Chosen::Paths(&top_level_names(first)))
+            }
+            (None, _) => Self::of_chosen(readers, Chosen::All),
+            (Some(paths), _) => Self::of_chosen(readers, Chosen::Paths(paths)),
+        }
+    }
+
+    /// The same of fields that are known for each file by their numbers: nothing is looked up by its name.
+    pub fn of_fields(
+        readers: &[Arc<Reader>],
+        fields: &[Vec<FieldId>],
+    ) -> Result<(Self, Vec<Arc<Binding>>), RNTupleError> {
+        Self::of_chosen(readers, Chosen::Fields(fields))
+    }
+
+    fn of_chosen(
+        readers: &[Arc<Reader>],
+        chosen: Chosen<'_>,
+    ) -> Result<(Self, Vec<Arc<Binding>>), RNTupleError> {
+        match Self::build_all(readers, chosen, true) {
             // files may differ in which fields share a collection: then none do
             Err(RNTupleError::SchemaMismatch { .. }) if readers.len() > 1 => {
-                Self::build_all(readers, paths, false)
+                Self::build_all(readers, chosen, false)
             }
             other => other,
         }
@@ -39,7 +60,7 @@ impl ReadSchema {
 
     fn build_all(
         readers: &[Arc<Reader>],
-        paths: Option<&[String]>,
+        chosen: Chosen<'_>,
         share: bool,
     ) -> Result<(Self, Vec<Arc<Binding>>), RNTupleError> {
         let Some(first) = readers.first() else {
@@ -51,28 +72,23 @@ impl ReadSchema {
                 Vec::new(),
             ));
         };
-        let names: Option<Vec<String>> = match paths {
-            Some(paths) => Some(paths.to_vec()),
-            None if readers.len() > 1 => Some(top_level_names(first)),
-            None => None,
-        };
-        let mut schema = Self::of_file(first, names.as_deref(), share, first)?;
+        let mut schema = Self::of_file(first, &chosen.fields(0, first)?, share, first)?;
         let binding = Arc::new(Binding::of(&schema.slots));
-        let mut known = HashMap::from([(shared_schema(first), binding.clone())]);
+        let mut known = HashMap::from([(chosen.key(0, first), binding.clone())]);
         let mut bindings = vec![binding];
-        for reader in readers.iter().skip(1) {
-            if let Some(binding) = known.get(&shared_schema(reader)) {
+        for (at, reader) in readers.iter().enumerate().skip(1) {
+            if let Some(binding) = known.get(&chosen.key(at, reader)) {
                 bindings.push(binding.clone());
                 continue;
             }
-            let other = Self::of_file(reader, names.as_deref(), share, first)?;
+            let other = Self::of_file(reader, &chosen.fields(at, reader)?, share, first)?;
             schema.check_against(&other, first, reader)?;
             schema.promote(&other.slots, first, reader)?;
             for ((_, node), (_, there)) in schema.columns.iter_mut().zip(&other.columns) {
                 node.loosen(there);
             }
             let binding = Arc::new(Binding::of(&other.slots));
-            known.insert(shared_schema(reader), binding.clone());
+            known.insert(chosen.key(at, reader), binding.clone());
             bindings.push(binding);
         }
         Ok((schema, bindings))
@@ -80,19 +96,12 @@ impl ReadSchema {
 
     fn of_file(
         reader: &Reader,
-        paths: Option<&[String]>,
+        selected: &[FieldId],
         share: bool,
         first: &Reader,
     ) -> Result<Self, RNTupleError> {
         let descriptor = reader.descriptor();
-        let selected: Vec<FieldId> = match paths {
-            Some(paths) => paths
-                .iter()
-                .map(|path| reader.field_by_path(path))
-                .collect::<Result<_, _>>()?,
-            None => descriptor.top_level.clone(),
-        };
-        let wanted = wanted_fields(descriptor, &selected);
+        let wanted = wanted_fields(descriptor, selected);
         let is_wanted = |id: FieldId| wanted.get(id as usize).copied().unwrap_or(false);
         let same = std::ptr::eq(reader, first) || descriptor.is_same_schema(first.descriptor());
         let ranks = if same {
@@ -110,7 +119,7 @@ impl ReadSchema {
         };
         let mut tops: Vec<FieldId> = Vec::new();
         let mut seen = vec![false; descriptor.fields.len()];
-        for &id in &selected {
+        for &id in selected {
             let top = descriptor.top_of(id);
             if let Some(seen) = seen.get_mut(top as usize).filter(|seen| !**seen) {
                 *seen = true;
@@ -195,6 +204,40 @@ impl ReadSchema {
             }
         }
         Ok(())
+    }
+}
+
+/// The fields of a read.
+#[derive(Clone, Copy)]
+enum Chosen<'a> {
+    /// All top-level fields of the only file.
+    All,
+    /// Those with these paths.
+    Paths(&'a [String]),
+    /// Those with these numbers, for each file.
+    Fields(&'a [Vec<FieldId>]),
+}
+
+impl<'a> Chosen<'a> {
+    /// Those of a file.
+    fn fields(self, at: usize, reader: &Reader) -> Result<Vec<FieldId>, RNTupleError> {
+        match self {
+            Self::All => Ok(reader.descriptor().top_level.clone()),
+            Self::Paths(paths) => {
+                let fields = paths.iter().map(|path| reader.field_by_path(path));
+                fields.collect()
+            }
+            Self::Fields(fields) => Ok(fields.get(at).cloned().unwrap_or_default()),
+        }
+    }
+
+    /// What files have in common that share a binding.
+    fn key(self, at: usize, reader: &Reader) -> (*const Schema, Option<&'a [FieldId]>) {
+        let fields = match self {
+            Self::Fields(fields) => fields.get(at).map(Vec::as_slice),
+            Self::All | Self::Paths(_) => None,
+        };
+        (shared_schema(reader), fields)
     }
 }
 

@@ -85,6 +85,31 @@ impl Node {
         }
     }
 
+    /// Tells the slots that this node and those below it are filled from.
+    pub fn slots(&self, tell: &mut dyn FnMut(SlotId)) {
+        match &self.kind {
+            NodeKind::Leaf { slot } => tell(*slot),
+            NodeKind::Cardinality { index, .. } => tell(*index),
+            NodeKind::String { index, chars } => [*index, *chars].into_iter().for_each(tell),
+            NodeKind::Bytes { index, bytes, .. } => [*index, *bytes].into_iter().for_each(tell),
+            NodeKind::List { index, item, .. } | NodeKind::Optional { index, item } => {
+                tell(*index);
+                item.slots(tell);
+            }
+            NodeKind::Regular { item, .. } => item.slots(tell),
+            NodeKind::Record { members, .. } => {
+                members.iter().for_each(|member| member.slots(tell));
+            }
+            NodeKind::Variant {
+                switch,
+                alternatives,
+            } => {
+                tell(*switch);
+                alternatives.iter().for_each(|node| node.slots(tell));
+            }
+        }
+    }
+
     /// Makes lists plain where those of another tree of the same structure are of another sort: a set may not hold what a
     /// vector does.
     pub fn loosen(&mut self, other: &Node) {
