@@ -21,6 +21,7 @@ from femtobarn._field import Field
 from femtobarn._hdf5_cpp import hdf5_schema
 from femtobarn._ingest import IngestReport, ingest
 from femtobarn._join import join_columns
+from femtobarn._left_behind import LeftBehind
 from femtobarn._many import concatenate, iterate
 from femtobarn._merge import MergeReport, merge
 from femtobarn._metrics import Metrics, Request, SourceMetrics
@@ -83,6 +84,7 @@ __all__ = [
     "FormatError",
     "IngestReport",
     "KeyNotFoundError",
+    "LeftBehind",
     "MergeReport",
     "Metrics",
     "MissingDependencyError",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from femtobarn import _core, errors
 from femtobarn._compat import known_options
+from femtobarn._left_behind import LeftBehind, left_behind_of, left_behind_text
 from femtobarn._open import resolve, settings_of
 from femtobarn._output import compression_settings, plain_path
 from femtobarn._patterns import patterns
@@ -40,19 +41,22 @@ class ConvertReport:
     input : str
         The file that was converted; of several that are one ntuple, the first.
     entries : int or None
-        Number of entries; of a failed file, those that are lost, if that is known.
+        Number of entries of all ntuples together; of a failed file, those that are lost, if that is known.
     bytes_in, bytes_out : int
         Bytes of input and output as stored.
     seconds : float
         The time that it took.
     notes : dict
-        Fields that have another name or other values in the output, and what was changed.
+        Fields that have another name or other values in the output, and what was changed; where the output has
+        several ntuples, ``"NTUPLE:FIELD"``.
     certificate : dict or None
         The proof: for each column of the output its digest and the one that the input gives.
     error : str or None
         What was wrong.
-    skipped : tuple of (str, str)
-        What of the input is not in the output since it cannot be converted: names and reasons, as `NTuple.skipped`.
+    ntuples : dict of str to int
+        Number of entries of each ntuple of the output.
+    left_behind : tuple of LeftBehind
+        Objects and fields of the input that are not in the output.
     delivery : dict or None
         How the output got to its server, if it is on one; see `MergeReport`.
     """
@@ -67,8 +71,20 @@ class ConvertReport:
     notes: dict[str, str]
     certificate: dict[str, Any] | None
     error: str | None = None
-    skipped: tuple[tuple[str, str], ...] = ()
+    ntuples: dict[str, int] = field(default_factory=dict)
+    left_behind: tuple[LeftBehind, ...] = ()
     delivery: dict[str, Any] | None = None
+
+    @property
+    def skipped(self) -> tuple[tuple[str, str], ...]:
+        """The fields of `left_behind` that cannot be converted: names and reasons, as `NTuple.skipped`.
+
+        Returns
+        -------
+        tuple of (str, str)
+            Names and reasons.
+        """
+        return tuple((it.field, it.reason) for it in self.left_behind if it.field is not None)
 
     @property
     def equal(self) -> bool | None:
@@ -92,8 +108,8 @@ class ConvertReport:
             words.append(f"{num_columns} {'equal' if self.equal else 'not all equal'}")
         elif self.status == "converted":
             words.append("not verified")
-        if self.skipped:
-            words.append(f"{len(self.skipped)} skipped")
+        if self.left_behind:
+            words.append(left_behind_text(self.left_behind))
         if self.error is not None:
             words.append(self.error)
         return f"<ConvertReport {self.output!r}: {', '.join(words)}>"
@@ -111,7 +127,8 @@ def _report(found: dict[str, Any], first: str) -> ConvertReport:
         notes=dict(found.get("notes", ())),
         certificate=found.get("certificate"),
         error=found.get("error"),
-        skipped=tuple((name, reason) for name, reason in found.get("skipped", ())),
+        ntuples={name: ntuple["entries"] for name, ntuple in found.get("ntuples", {}).items()},
+        left_behind=left_behind_of(found.get("left_behind", ())),
         delivery=found.get("delivery"),
     )
 
@@ -153,7 +170,10 @@ def convert(
     progress: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Convert a TTree, an RNTuple, a Parquet or an Arrow IPC file into another of these (but never into a TTree).
+    """Convert TTrees, RNTuples, a Parquet or an Arrow IPC file into another of these (but never into a TTree).
+
+    All trees and ntuples of a ROOT file are converted, or the one that is named (``"nano.root:Events"``). What else the
+    file has is in the report's `left_behind`.
 
     A TTree becomes the ntuple that ROOT's RNTupleImporter makes of it: arrays with a counter become one collection,
     their branches views of it, the counter its cardinality.
@@ -165,8 +185,9 @@ def convert(
     Parameters
     ----------
     files : str, path, dict or list
-        What to convert, as for `open`: several files are one ntuple, if the output is a file. Its numbers have the
-        types that hold those of all; what not all files have is left out, as what cannot be read.
+        What to convert, as for `open`: trees of one path of several files are one ntuple, if the output is a file. Its
+        numbers have the types that hold those of all; what not all files have is left out, as what cannot be read. A
+        table is made of one tree or ntuple.
     output : str or path
         The file to make: its ending says what it is (".root", ".parquet", ".arrow"). A name without an ending, or with
         a slash at the end, or of a folder that is there, is a folder: then each file becomes one in it. Outputs on
@@ -183,7 +204,7 @@ def convert(
         Bytes of memory that writing may take; see `FileWriter.mkrntuple`. Reading takes 64 MB for each step, and at
         most 256 MB for pages that two steps need.
     name : str, optional
-        Name of the ntuple; by default as in the input.
+        Name of the ntuple, if there is one; by default as in the input.
     group : bool
         Whether arrays with one counter, such as ``Muon_pt[nMuon]`` and ``Muon_eta[nMuon]``, become one collection of
         records that is named after what their names have in common, ``Muon``.

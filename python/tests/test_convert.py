@@ -925,7 +925,11 @@ def test_folders_and_files_of_several_objects_say_how_to_go_on(dimuon, tmp_path)
         file["a"] = {"x": [1]}
         file["b"] = {"x": [1]}
     with pytest.raises(fb.UsageError, match=r"name one of them: a, b \(as in .*two\.root:a\)"):
-        fb.convert(tmp_path / "two.root", tmp_path / "out.root")
+        fb.convert(tmp_path / "two.root", tmp_path / "out.parquet")
+    with pytest.raises(fb.UsageError, match=r"\(a, b\), .* \"c\": name the one to convert \(.*two\.root:a\)"):
+        fb.convert(tmp_path / "two.root", tmp_path / "out.root", name="c")
+    for output in ("out.parquet", "out.root"):
+        assert fb.convert(f"{tmp_path}/two.root:a", tmp_path / output, name="c").entries == 1
 
 
 def test_columns_of_tables_are_chosen_by_either_name(need, tmp_path):
@@ -1014,7 +1018,10 @@ def test_attribute_sets_go_along(testdata, tmp_path):
         ([given, given], "both.root", "those of several files are not put together"),
     ):
         report = fb.convert(files, tmp_path / output)
-        assert report.notes == dict.fromkeys(expected, f"this attribute set is not converted: {why}")
+        assert [(it.name, it.class_name) for it in report.left_behind] == [
+            (f"main {name}", "attribute set") for name in expected
+        ]
+        assert {it.reason for it in report.left_behind} == {why}
 
 
 def test_quantized_numbers_say_that_they_are_no_longer(testdata, tmp_path):

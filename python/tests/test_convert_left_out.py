@@ -33,7 +33,7 @@ def test_a_branch_that_only_reading_shows_to_be_unreadable_is_left_out(testdata,
     assert (report.entries, report.equal, report.notes) == (400, True, {})
     ((name, reason),) = report.skipped
     assert (name, reason.startswith(REASON)) == ("thing", True)
-    assert repr(report).endswith("converted, 400 entries, 4 columns equal, 1 skipped>")
+    assert repr(report).endswith("converted, 400 entries, 4 columns equal, left behind: versions.thing>")
     fields = {column["field"].split(".")[0] for column in report.certificate["columns"]}
     assert fields == {"number", "holder", "same"}
     assert names(tmp_path) == [f"out.{ending}"]
@@ -65,11 +65,12 @@ def test_the_program_tells_what_is_left_out(testdata, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     first, second, last = done.stdout.splitlines()
     assert first.endswith("; all 4 columns that were converted are equal")
-    assert second.startswith(f"  left out: thing: {REASON}")
+    assert second.startswith(f"  left out: thing of versions: {REASON}")
     assert last == "1 branch left out"
     done = subprocess.run([*command, "--json", "--force"], capture_output=True, text=True, check=True)
-    ((name, _),) = json.loads(done.stdout)["skipped"]
-    assert name == "thing"
+    (item,) = json.loads(done.stdout)["left_behind"]
+    assert (item["name"], item["class"], item["field"]) == ("versions", "TTree", "thing")
+    assert item["files"] == [str(testdata / VERSIONS)]
     command[-1] = f"{tmp_path}/folder/"
     report = tmp_path / "report.json"
     done = subprocess.run([*command, "--skip-bad-files", str(report)], capture_output=True, text=True, check=True)
@@ -169,7 +170,7 @@ def test_branches_of_fewer_entries_are_left_out_everywhere(parts, tmp_path):
     assert len(all) == 1
     done = subprocess.run([*PROGRAM, "convert", str(parts), str(tmp_path / "x.root")], capture_output=True, text=True)
     lines = done.stdout.splitlines()
-    assert lines[1:] == [f"  left out: {name}: {why}" for name, why in expected.items()] + ["5 branches left out"]
+    assert lines[1:] == [f"  left out: {name} of Events: {why}" for name, why in expected.items()] + ["5 branches left out"]
 
 
 @pytest.mark.oracle

@@ -294,8 +294,8 @@ def test_the_program_makes_one_of_several(trees, tmp_path):
     command = [*PROGRAM, "convert", *files, str(tmp_path / "one.root")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
-    assert f"  left out: only_a: not in {trees}/b.root" in lines
-    assert f"  left out: only_b: not in {trees}/a.root" in lines
+    assert f"  left out: only_a of Events: not in {trees}/b.root" in lines
+    assert f"  left out: only_b of Events: not in {trees}/a.root" in lines
     assert lines[-1] == "2 branches left out"
     assert np.array_equal(fb.open(tmp_path / "one.root")["i"].array(), [7] * 3 + [2**40] * 3)
     command[-2] = f"{trees}/c.root:Events"

@@ -74,9 +74,10 @@ pub fn run(
         if json {
             out.json(&document(&inputs, &done))?;
         } else {
-            print(&done, out)?;
-            if !done.skipped.is_empty() {
-                writeln!(out, "{}", left_out(done.skipped.len()))?;
+            print(&done, inputs.len(), out)?;
+            let n_left_out = done.left_behind.fields().count();
+            if n_left_out > 0 {
+                writeln!(out, "{}", left_out(n_left_out))?;
             }
         }
         return Ok(code::FINE);
@@ -119,7 +120,7 @@ fn many(
             out.json(document)?;
         }
         match &report.outcome {
-            Outcome::Converted(done) if !json => print(done, out)?,
+            Outcome::Converted(done) if !json => print(done, 1, out)?,
             Outcome::Kept if !json => {
                 writeln!(
                     out,
@@ -342,35 +343,39 @@ fn document(inputs: &[Input], done: &Converted) -> Value {
     out
 }
 
-fn print(done: &Converted, out: &mut Output<'_>) -> Result<(), Failure> {
-    let proof = match (&done.certificate, done.skipped.is_empty()) {
-        (Some(certificate), is_whole) => {
-            let converted = if is_whole { "" } else { " that were converted" };
-            match certificate.columns.len() {
-                1 => "; its one column is equal".to_owned(),
-                n => format!("; all {n} columns{converted} are equal"),
-            }
-        }
-        (None, _) => String::new(),
+fn print(done: &Converted, n_inputs: usize, out: &mut Output<'_>) -> Result<(), Failure> {
+    let converted = match done.left_behind.is_empty() {
+        true => "",
+        false => " that were converted",
+    };
+    let proof = match done.n_compared() {
+        Some(1) => "; its one column is equal".to_owned(),
+        Some(n) => format!("; all {n} columns{converted} are equal"),
+        None => String::new(),
     };
     writeln!(
         out,
         "{}: {} entries, {} from {} in {:.1} s{proof}",
         printable(&done.output.to_string_lossy()),
-        done.n_entries,
+        done.n_entries(),
         units::bytes(done.bytes_out),
-        units::bytes(done.bytes_in),
+        units::bytes(done.bytes_in()),
         done.seconds
     )?;
     if let Some(delivery) = &done.delivery {
         writeln!(out, "  {}", sent(delivery))?;
     }
-    for (name, note) in &done.notes {
-        writeln!(out, "  {}: {}", printable(name), printable(note))?;
+    if done.ntuples.len() > 1 {
+        for ntuple in &done.ntuples {
+            let (name, n) = (printable(&ntuple.name), ntuple.n_entries);
+            writeln!(out, "  {name}: {n} entries")?;
+        }
     }
-    for (name, reason) in &done.skipped {
-        let (name, reason) = (printable(name), printable(reason));
-        writeln!(out, "  left out: {name}: {reason}")?;
+    for (name, note) in done.notes() {
+        writeln!(out, "  {}: {}", printable(&name), printable(note))?;
+    }
+    for line in done.left_behind.lines(n_inputs) {
+        writeln!(out, "  {}", printable(&line))?;
     }
     Ok(())
 }
@@ -383,7 +388,7 @@ fn left_out(n: usize) -> String {
 /// How many branches the files that were converted have lost.
 fn n_left_out(reports: &[FileReport]) -> usize {
     let each = reports.iter().map(|report| match &report.outcome {
-        Outcome::Converted(done) => done.skipped.len(),
+        Outcome::Converted(done) => done.left_behind.fields().count(),
         _ => 0,
     });
     each.sum()

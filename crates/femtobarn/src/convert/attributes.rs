@@ -14,6 +14,7 @@ use femtobarn_rootfile::FileWriter;
 
 use super::input::refused;
 use super::output::Format;
+use crate::left_behind::LeftBehind;
 use crate::ntuple::NTuple;
 
 const START: &str = AttributeSetWriter::START;
@@ -32,9 +33,9 @@ pub(crate) struct Attributes {
     pub values: RecordBatch,
 }
 
-/// The attribute sets that are carried over, and a note for each that is not.
-pub(super) fn find(ntuple: &NTuple, output: Format) -> (Vec<Attributes>, Vec<(String, String)>) {
-    let (mut found, mut notes): (Vec<Attributes>, Vec<(String, String)>) = Default::default();
+/// The attribute sets that are carried over, and those that are not.
+pub(super) fn find(ntuple: &NTuple, output: Format) -> (Vec<Attributes>, Vec<LeftBehind>) {
+    let (mut found, mut left): (Vec<Attributes>, Vec<LeftBehind>) = Default::default();
     let obstacle = match (ntuple.readers(), output) {
         (_, Format::Parquet | Format::ArrowIpc) => Some("tables have none"),
         ([_], Format::Root) => None,
@@ -56,14 +57,19 @@ pub(super) fn find(ntuple: &NTuple, output: Format) -> (Vec<Attributes>, Vec<(St
                 }
                 Err(reason) => reason,
             };
-            let note = format!("this attribute set is not converted: {reason}");
-            let note = (link.name.clone(), note);
-            if !notes.contains(&note) {
-                notes.push(note);
+            let set = left_set(reader, link, &reason);
+            if !left.contains(&set) {
+                left.push(set);
             }
         }
     }
-    (found, notes)
+    (found, left)
+}
+
+/// An attribute set that is left behind.
+pub(crate) fn left_set(reader: &Reader, link: &LinkedAttributeSet, reason: &str) -> LeftBehind {
+    let name = format!("{} {}", reader.path(), link.name);
+    LeftBehind::object(&name, "attribute set", reason)
 }
 
 /// An error if what was written is not what was read.

@@ -35,10 +35,11 @@ impl Certificate {
             .all(|column| column.given == column.found)
     }
 
-    /// The certificate as JSON.
-    pub fn to_json(&self) -> Value {
-        let columns = self.columns.iter().map(|column| {
+    /// What was compared as JSON.
+    pub(super) fn columns_json(&self, ntuple: &str) -> impl Iterator<Item = Value> {
+        self.columns.iter().map(move |column| {
             json!({
+                "ntuple": ntuple,
                 "field": column.given.field,
                 "what": column.given.what,
                 "elements": column.given.n_elements,
@@ -46,11 +47,6 @@ impl Certificate {
                 "xxh3_128_output": format!("{:032x}", column.found.xxh3_128),
                 "equal": column.given == column.found,
             })
-        });
-        json!({
-            "equal": self.is_equal(),
-            "entries": self.n_entries,
-            "columns": columns.collect::<Vec<_>>(),
         })
     }
 }
@@ -62,13 +58,12 @@ pub(super) fn verify(
     format: Format,
     output: &Path,
     options: &ConvertOptions,
-    mut now: Pulse,
+    now: &mut Pulse,
     pulse: OnPulse<'_>,
 ) -> Result<Certificate, RNTupleError> {
     let url = output.to_string_lossy().into_owned();
     let batches = match format {
         Format::Root => {
-            let path = Some(options.name.clone().unwrap_or_else(|| source.name.clone()));
             let fields = source.fields.iter().filter(|field| has_data(field));
             let plain = ConvertOptions {
                 fields: fields.map(|field| field.name.clone()).collect(),
@@ -77,28 +72,29 @@ pub(super) fn verify(
             };
             let input = Input {
                 url: url.clone(),
-                path,
+                path: Some(source.name.clone()),
                 ..Input::default()
             };
-            let written = Source::open(&[input], format, &plain, &[])?;
+            let written = Source::open(&[input], format, &plain)?;
             attributes::check_equal(&source.attributes, &written.attributes)?;
             written.batches
         }
         _ => tables::reopen(&url, format)?,
     };
     let mut digest = Digest::new(&source.fields)?;
-    now.entries = 0;
+    let mut n_entries = 0;
     for batch in batches {
         let batch = batch?;
         digest.add(&batch)?;
+        n_entries += batch.num_rows() as u64;
         now.entries += batch.num_rows() as u64;
-        if !pulse(now) {
+        if !pulse(*now) {
             return Err(RNTupleError::Interrupted);
         }
     }
     let columns = given.into_iter().zip(digest.finish());
     let certificate = Certificate {
-        n_entries: now.entries,
+        n_entries,
         columns: columns
             .map(|(given, found)| ComparedColumn { given, found })
             .collect(),

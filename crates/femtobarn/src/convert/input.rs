@@ -22,9 +22,10 @@ use super::output::Format;
 use super::reshape::reshape;
 use super::steps::steps;
 use super::tree;
-use super::wanted::{Names, Wanted};
+use super::wanted::{Names, Unmatched, Wanted};
 use super::{ConvertOptions, tables};
 use crate::common::LeftOut;
+use crate::left_behind::LeftBehind;
 use crate::ntuple::NTuple;
 use crate::open::{OpenOptions, open_source_with};
 
@@ -72,14 +73,31 @@ pub(super) struct Source {
     pub skipped: Vec<(String, String)>,
     /// What has another name or other values.
     pub notes: Vec<(String, String)>,
+    /// Names and patterns that nothing of it fits.
+    pub unmatched: Unmatched,
+    /// What is said of its entries and is not carried along.
+    pub left_behind: Vec<LeftBehind>,
     /// What is said of ranges of its entries.
     pub attributes: Vec<Attributes>,
     pub batches: Batches,
 }
 
 impl Source {
-    /// Opens files of one kind; several are one ntuple. What is known to be unreadable is left out.
+    /// Opens files of one kind, of which names and patterns fit something.
     pub fn open(
+        inputs: &[Input],
+        output: Format,
+        options: &ConvertOptions,
+    ) -> Result<Self, RNTupleError> {
+        let mut source = Self::open_part(inputs, output, options, &[])?;
+        match source.unmatched.pop_first() {
+            None => Ok(source),
+            Some((_, error)) => Err(error),
+        }
+    }
+
+    /// Opens files of one kind; several are one ntuple. What is known to be unreadable is left out.
+    pub fn open_part(
         inputs: &[Input],
         output: Format,
         options: &ConvertOptions,
@@ -93,8 +111,10 @@ impl Source {
             Format::Root => Self::ntuple(inputs, output, options, unreadable)?,
             format => tables::open(inputs, format, output, options)?,
         };
-        if output == Format::Root && options.name.is_none() {
-            source.rename();
+        match &options.name {
+            Some(name) => source.name.clone_from(name),
+            None if output == Format::Root => source.rename(),
+            None => {}
         }
         Ok(source)
     }
@@ -127,9 +147,9 @@ impl Source {
         }
         let descriptor = reader.descriptor();
         let all = 0..ntuple.n_entries();
-        let (mut chosen, mut skipped) = choose(&ntuple, &reader, options)?;
+        let (mut chosen, mut skipped, mut unmatched) = choose(&ntuple, &reader, options)?;
         if ntuple.find_unreadable(&ntuple.select(Some(&paths(&reader, &chosen)))?, &all) {
-            (chosen, skipped) = choose(&ntuple, &reader, options)?;
+            (chosen, skipped, unmatched) = choose(&ntuple, &reader, options)?;
         }
         // a table has no views: what they show is a column, and what only they show is none
         if output != Format::Root {
@@ -161,10 +181,11 @@ impl Source {
         leave_out_odd_views(&mut fields, &mut skipped);
         let read: Vec<String> = meant.iter().map(|(name, _)| name.clone()).collect();
         let selection = ntuple.select(Some(&read))?.telling();
-        let (attributes, mut notes) = attributes::find(&ntuple, output);
-        if output == Format::Root {
-            notes.extend(no_longer_quantized(descriptor, &chosen));
-        }
+        let (attributes, left_behind) = attributes::find(&ntuple, output);
+        let notes = match output {
+            Format::Root => no_longer_quantized(descriptor, &chosen),
+            _ => Vec::new(),
+        };
         Ok(Self {
             name: descriptor.name.clone(),
             description: descriptor.description.clone(),
@@ -173,6 +194,8 @@ impl Source {
             n_bytes: stored_bytes(&ntuple)?,
             skipped,
             notes,
+            unmatched,
+            left_behind,
             attributes,
             batches: steps(ntuple, selection, &meant, options.write.threads)?,
             fields,
@@ -231,6 +254,8 @@ impl Source {
             n_bytes: stored_bytes(ntuple)?,
             skipped: shaped.skipped,
             notes: shaped.notes,
+            unmatched: shaped.unmatched,
+            left_behind: Vec::new(),
             attributes: Vec::new(),
             batches: Box::new(batches.map(move |batch| reshape(&batch?, &pieces))),
             fields: shaped.fields,
@@ -299,13 +324,13 @@ fn stored_bytes(ntuple: &NTuple) -> Result<u64, RNTupleError> {
         .fold(0, |sum, sizes| sum.saturating_add(sizes.bytes_on_disk)))
 }
 
-/// The top-level fields to convert, and those that cannot be, with the reasons.
+/// The top-level fields to convert, those that cannot be, with the reasons, and the names and patterns that no field fits.
 #[expect(clippy::type_complexity, reason = "used once")]
 fn choose(
     ntuple: &NTuple,
     reader: &Reader,
     options: &ConvertOptions,
-) -> Result<(Vec<FieldId>, Vec<(String, String)>), RNTupleError> {
+) -> Result<(Vec<FieldId>, Vec<(String, String)>, Unmatched), RNTupleError> {
     let descriptor = reader.descriptor();
     let left_out = ntuple.left_out();
     let above = Tree::model(reader).map_or_else(HashMap::new, |tree| top_branches(tree, reader));
@@ -346,8 +371,8 @@ fn choose(
     skipped.extend(left_out.iter().filter_map(member));
     let names = paths(reader, &chosen);
     skipped.extend(elsewhere(&left_out, reader, &mut wanted, &names)?);
-    wanted.check(reader.url(), reader.path())?;
-    Ok((chosen, skipped))
+    let unmatched = wanted.unmatched(reader.url(), reader.path());
+    Ok((chosen, skipped, unmatched))
 }
 
 /// What is wanted and not in the first file, but in others: of the fields that are chosen, and of those that it lacks.

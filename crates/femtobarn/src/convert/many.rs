@@ -9,8 +9,9 @@ use femtobarn_io::{IoError, is_remote};
 use femtobarn_rntuple::RNTupleError;
 use serde_json::{Value, json};
 
-use super::input::{Input, Source, misused};
+use super::input::{Input, misused};
 use super::output::Format;
+use super::parts;
 use super::{ConvertOptions, Converted, Pulse, Replace, advice, check_inputs, convert_or_failed};
 use crate::copy::file_of;
 use crate::ntuple::NTuple;
@@ -203,16 +204,12 @@ fn is_done(input: &Input, output: &Path, options: &ConvertOptions) -> bool {
     };
     let time = |input: &Input| input.open_source().ok()?.meta().modified;
     let is_newer = time(&made).is_some_and(|made| time(input).is_some_and(|given| made >= given));
-    let n_entries = |input: &Input| {
-        let opened = Source::open(
-            std::slice::from_ref(input),
-            Format::Root,
-            &ConvertOptions::default(),
-            &[],
-        );
-        opened.map(|source| source.n_entries).ok()
+    let is_equal = || match (&*parts::entries(&made).ok()?, &*parts::entries(input).ok()?) {
+        ([(_, made)], [(_, given)]) => Some(made == given),
+        // ntuples of which nothing was asked for are not there
+        (made, given) => Some(!made.is_empty() && made.iter().all(|it| given.contains(it))),
     };
-    is_newer && n_entries(&made).is_some_and(|n| Some(n) == n_entries(input))
+    is_newer && is_equal() == Some(true)
 }
 
 fn n_entries(input: &Input) -> Option<u64> {

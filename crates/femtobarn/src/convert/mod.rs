@@ -19,6 +19,8 @@ mod names;
 mod natural;
 mod origins;
 mod output;
+mod parts;
+mod report;
 mod plain;
 mod replace;
 mod reshape;
@@ -29,7 +31,7 @@ mod tree;
 mod wanted;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
@@ -37,19 +39,21 @@ use arrow_array::RecordBatch;
 use femtobarn_io::{Settings, is_remote, public};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{Digest, WriteOptions};
-use serde_json::{Value, json};
 
 pub(crate) use attributes::Attributes;
 pub use certificate::{Certificate, ComparedColumn};
+pub use report::{Converted, ConvertedNTuple};
 pub use input::Input;
 pub use many::{Batch, FileReport, Outcome, convert_many};
 pub use output::Format;
 pub use replace::Replace;
 
-use crate::unseen::{Delivery, Unseen, shown};
+use crate::left_behind::AllLeftBehind;
+use crate::unseen::{Unseen, shown};
 use crate::writable::{file_id, local};
 use input::{Batches, Source, has_data};
 use output::Sink;
+use parts::{OfPart, Part};
 
 /// How something is converted.
 #[derive(Debug, Clone, Default)]
@@ -89,47 +93,22 @@ pub struct Pulse {
     pub sending: bool,
 }
 
-/// Called now and then; `false` stops the conversion.
-pub type OnPulse<'a> = &'a (dyn Fn(Pulse) -> bool + Sync);
-
-/// What a conversion did.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "named by their types")]
-pub struct Converted {
-    pub output: PathBuf,
-    pub n_entries: u64,
-    /// Stored bytes of the input and of the output.
-    pub bytes_in: u64,
-    pub bytes_out: u64,
-    pub seconds: f64,
-    /// What was wanted of the input and could not be converted, with the reasons.
-    pub skipped: Vec<(String, String)>,
-    /// Fields that have another name or other values now, and what was changed.
-    pub notes: Vec<(String, String)>,
-    pub certificate: Option<Certificate>,
-    /// How it got to its server, if it is on one.
-    pub delivery: Option<Delivery>,
-}
-
-impl Converted {
-    /// What was done as JSON.
-    pub fn to_json(&self) -> Value {
-        json!({
-            "output": self.output.to_string_lossy(),
-            "entries": self.n_entries,
-            "bytes_in": self.bytes_in,
-            "bytes_out": self.bytes_out,
-            "seconds": self.seconds,
-            "skipped": self.skipped,
-            "notes": self.notes,
-            "certificate": self.certificate.as_ref().map(Certificate::to_json),
-            "delivery": self.delivery.as_ref().map(Delivery::to_json),
-        })
+impl Pulse {
+    fn of(sources: &[(usize, Part, Source)]) -> Self {
+        let all = sources.iter().map(|(.., source)| source);
+        Self {
+            n_entries: all.clone().map(|source| source.n_entries).sum(),
+            n_bytes: all.map(|source| source.n_bytes).sum(),
+            ..Self::default()
+        }
     }
 }
 
-/// Converts one input, which may be several files of one ntuple, into one file. The file appears when it is complete, and
-/// verified if that is asked for.
+/// Called now and then; `false` stops the conversion.
+pub type OnPulse<'a> = &'a (dyn Fn(Pulse) -> bool + Sync);
+
+/// Converts files into one: each tree and ntuple of theirs, or those that are named as one; those of one path are one
+/// ntuple. The file appears when it is complete, and verified if that is asked for.
 ///
 /// # Errors
 /// If something cannot be read or written, or the output is not equal to the input: nothing appears then.
@@ -149,6 +128,8 @@ pub(super) struct Failed {
     pub is_of_input: bool,
     /// Nothing is wrong but for one field.
     is_of_field: bool,
+    /// The number of the ntuple that it is about.
+    part: usize,
 }
 
 impl From<RNTupleError> for Failed {
@@ -157,6 +138,7 @@ impl From<RNTupleError> for Failed {
             error,
             is_of_input: false,
             is_of_field: false,
+            part: 0,
         }
     }
 }
@@ -178,10 +160,18 @@ impl Failed {
         }
     }
 
-    fn reading(error: RNTupleError) -> Self {
+    fn opening_part((part, error): OfPart) -> Self {
+        Self {
+            part,
+            ..Self::opening(error)
+        }
+    }
+
+    fn reading(part: usize, error: RNTupleError) -> Self {
         let is_of_field = matches!(error, RNTupleError::Unsupported { .. });
         Self {
             is_of_field,
+            part,
             ..Self::opening(error)
         }
     }
@@ -195,7 +185,7 @@ pub(super) fn convert_or_failed(
     pulse: OnPulse<'_>,
 ) -> Result<Converted, Failed> {
     let start = Instant::now();
-    let mut unreadable: Vec<(String, String)> = Vec::new();
+    let mut unreadable: Vec<(usize, String, String)> = Vec::new();
     loop {
         let failed = match attempt(inputs, output, options, &unreadable, pulse) {
             Ok(done) => {
@@ -206,9 +196,11 @@ pub(super) fn convert_or_failed(
         };
         match &failed.error {
             RNTupleError::Unsupported { name, reason, .. }
-                if failed.is_of_field && unreadable.iter().all(|(known, _)| known != name) =>
+                if failed.is_of_field
+                    && (unreadable.iter())
+                        .all(|(part, known, _)| (*part, known) != (failed.part, name)) =>
             {
-                unreadable.push((name.clone(), reason.clone()));
+                unreadable.push((failed.part, name.clone(), reason.clone()));
             }
             _ => return Err(failed),
         }
@@ -219,60 +211,60 @@ fn attempt(
     inputs: &[Input],
     output: &Path,
     options: &ConvertOptions,
-    unreadable: &[(String, String)],
+    unreadable: &[(usize, String, String)],
     pulse: OnPulse<'_>,
 ) -> Result<Converted, Failed> {
     let format = Format::of_output(output)?;
     format.check_compression(options.write.compression)?;
     check_inputs(inputs)?;
     check_apart(inputs, output)?;
-    let mut source = Source::open(inputs, format, options, unreadable).map_err(Failed::opening)?;
-    check_something(&source, inputs, options)?;
-    let name = options.name.as_deref().unwrap_or(&source.name);
+    let mut left_behind = AllLeftBehind::default();
+    let parts = parts::find(inputs, format, options, &mut left_behind).map_err(Failed::opening)?;
+    let opened = parts::open(parts, format, options, unreadable, &mut left_behind);
+    let mut sources = opened.map_err(Failed::opening_part)?;
+    check_something(&sources, inputs, options)?;
+    let names: Vec<&str> = sources.iter().map(|(.., source)| &*source.name).collect();
     let settings = Settings::new(&output.to_string_lossy(), options.settings.clone());
     let settings = settings.map_err(RNTupleError::from)?;
-    let replaces = options.replace.check(output, format, name, &settings)?;
+    let replaces = options.replace.check(output, format, &names, &settings)?;
     let mut unseen = Unseen::create(output, replaces, &settings)?;
-    let mut sink = Sink::create(format, unseen.aside(), &source, options)?;
-    let digest = options
-        .verify
-        .then(|| Digest::new(&source.fields))
-        .transpose()?;
-    let mut now = Pulse {
-        n_entries: source.n_entries,
-        n_bytes: source.n_bytes,
-        ..Pulse::default()
-    };
-    let batches = std::mem::replace(&mut source.batches, Box::new(std::iter::empty()));
-    let n_bytes = source.n_bytes;
+    let mut sink = Sink::create(format, unseen.aside(), options)?;
+    let mut now = Pulse::of(&sources);
+    let n_bytes = now.n_bytes;
     let explained = |error| unseen.explain(error, n_bytes);
-    let digest = flow(batches, digest, options.write.threads > 1, &mut |batch| {
-        sink.extend(batch).map_err(explained)?;
-        now.entries += batch.num_rows() as u64;
-        now.bytes = share(now.n_bytes, now.entries, now.n_entries);
-        if pulse(now) {
-            Ok(())
-        } else {
-            Err(RNTupleError::Interrupted)
-        }
-    })?;
-    sink.finish(&source.attributes).map_err(explained)?;
-    let certificate = match digest {
-        None => None,
-        Some(digest) => {
-            now.verifying = true;
-            let given = digest.finish();
-            Some(certificate::verify(
-                &source,
-                given,
-                format,
-                unseen.path(),
-                options,
-                now,
-                pulse,
-            )?)
-        }
-    };
+    let mut digests = Vec::with_capacity(sources.len());
+    for (at, _, source) in &mut sources {
+        let digest = options.verify.then(|| Digest::new(&source.fields));
+        let digest = digest.transpose()?;
+        let batches = std::mem::replace(&mut source.batches, Box::new(std::iter::empty()));
+        sink.begin(source, options).map_err(explained)?;
+        let threads = options.write.threads;
+        let digest = flow(batches, *at, digest, threads > 1, &mut |batch| {
+            sink.extend(batch).map_err(explained)?;
+            now.entries += batch.num_rows() as u64;
+            now.bytes = share(now.n_bytes, now.entries, now.n_entries);
+            if pulse(now) {
+                Ok(())
+            } else {
+                Err(RNTupleError::Interrupted)
+            }
+        })?;
+        sink.end(&source.attributes).map_err(explained)?;
+        digests.push(digest.map(Digest::finish));
+    }
+    sink.finish().map_err(explained)?;
+    now.verifying = options.verify;
+    now.entries = 0;
+    let mut ntuples = Vec::with_capacity(sources.len());
+    for ((_, part, source), digest) in sources.into_iter().zip(digests) {
+        let verified = digest.map(|digest| {
+            let path = unseen.path();
+            certificate::verify(&source, digest, format, path, options, &mut now, pulse)
+        });
+        let certificate = verified.transpose()?;
+        part.leaves(&source, &mut left_behind);
+        ntuples.push(ConvertedNTuple::new(source, certificate));
+    }
     let n_bytes = unseen.n_bytes();
     let tick = |done| {
         pulse(Pulse {
@@ -287,13 +279,10 @@ fn attempt(
     Ok(Converted {
         output: shown(output),
         delivery,
-        n_entries: now.entries,
-        bytes_in: source.n_bytes,
+        ntuples,
+        left_behind,
         bytes_out: n_bytes,
         seconds: 0.0,
-        skipped: source.skipped,
-        notes: source.notes,
-        certificate,
     })
 }
 
@@ -330,16 +319,19 @@ pub fn advice(error: &RNTupleError) -> Option<&'static str> {
 
 /// An error if nothing is left to be converted of what the input has.
 fn check_something(
-    source: &Source,
+    sources: &[(usize, Part, Source)],
     inputs: &[Input],
     options: &ConvertOptions,
 ) -> Result<(), RNTupleError> {
     let url = inputs.first().map(Input::shown).unwrap_or_default();
-    if source.fields.iter().any(has_data) {
-        return Ok(());
-    }
-    match source.skipped.first() {
-        Some((name, reason)) => Err(RNTupleError::Unsupported {
+    let mut all = sources.iter().map(|(.., source)| source);
+    let skipped = match all.next() {
+        None => None,
+        Some(source) if source.fields.iter().any(has_data) => return Ok(()),
+        Some(source) => source.skipped.first().map(|skipped| (source, skipped)),
+    };
+    match skipped {
+        Some((source, (name, reason))) => Err(RNTupleError::Unsupported {
             url,
             ntuple: source.name.clone(),
             name: name.clone(),
@@ -374,13 +366,14 @@ pub(crate) fn check_apart(inputs: &[Input], output: &Path) -> Result<(), RNTuple
 /// Takes the batches to `write`, and to the digest. With `ahead`, the next one is read by another thread in the meantime.
 fn flow(
     batches: Batches,
+    part: usize,
     mut digest: Option<Digest>,
     ahead: bool,
     write: &mut dyn FnMut(&RecordBatch) -> Result<(), RNTupleError>,
 ) -> Result<Option<Digest>, Failed> {
     let digested = &mut digest;
     let mut look = move |batch: Result<RecordBatch, RNTupleError>| {
-        let batch = batch.map_err(Failed::reading)?;
+        let batch = batch.map_err(|error| Failed::reading(part, error))?;
         if let Some(digest) = digested {
             digest.add(&batch)?;
         }

@@ -107,7 +107,7 @@ impl Format {
 pub(super) enum Sink {
     Root {
         file: Box<FileWriter>,
-        ntuple: Box<NTupleWriter>,
+        ntuple: Option<Box<NTupleWriter>>,
     },
     Parquet(Box<Table>),
     ArrowIpc(Box<Table>),
@@ -126,28 +126,32 @@ impl Sink {
     pub fn create(
         format: Format,
         aside: &Aside,
-        source: &Source,
         options: &ConvertOptions,
     ) -> Result<Self, RNTupleError> {
         if format != Format::Root {
             return Self::table(format, aside, options);
         }
+        let file = Box::new(create_beside(aside, options.write.compression)?);
+        Ok(Self::Root { file, ntuple: None })
+    }
+
+    /// Begins an ntuple; a table is one.
+    pub fn begin(&mut self, source: &Source, options: &ConvertOptions) -> Result<(), RNTupleError> {
+        let Self::Root { file, ntuple } = self else {
+            return Ok(());
+        };
         let mut write = options.write.clone();
         if write.description.is_empty() {
             write.description.clone_from(&source.description);
         }
-        let name = options.name.as_deref().unwrap_or(&source.name);
-        let (folder, own) = name.rsplit_once('/').unwrap_or(("", name));
-        let mut file = create_beside(aside, write.compression)?;
+        let (folder, own) = source.name.rsplit_once('/').unwrap_or(("", &source.name));
         let directory = file.directory(folder)?;
-        let mut ntuple = NTupleWriter::new(&mut file, directory, own, &source.fields, write)?;
+        let mut writer = NTupleWriter::new(file, directory, own, &source.fields, write)?;
         for info in &source.type_infos {
-            ntuple.add_type_info(info.clone());
+            writer.add_type_info(info.clone());
         }
-        Ok(Self::Root {
-            file: Box::new(file),
-            ntuple: Box::new(ntuple),
-        })
+        *ntuple = Some(Box::new(writer));
+        Ok(())
     }
 
     fn table(
@@ -170,23 +174,32 @@ impl Sink {
 
     pub fn extend(&mut self, batch: &RecordBatch) -> Result<(), RNTupleError> {
         match self {
-            Self::Root { file, ntuple } => ntuple.extend(file, batch),
+            Self::Root { file, ntuple } => match ntuple {
+                Some(ntuple) => ntuple.extend(file, batch),
+                None => Err(RNTupleError::internal("an ntuple that was not begun")),
+            },
             Self::Parquet(table) => table.parquet(batch),
             Self::ArrowIpc(table) => table.ipc(batch),
         }
     }
 
-    /// Writes what is left, and what is said of the entries.
-    pub fn finish(self, attributes: &[Attributes]) -> Result<(), RNTupleError> {
+    /// Ends an ntuple, with what is said of its entries.
+    pub fn end(&mut self, attributes: &[Attributes]) -> Result<(), RNTupleError> {
+        if let Self::Root { file, ntuple } = self
+            && let Some(mut ntuple) = ntuple.take()
+        {
+            for set in attributes {
+                set.write(file, &mut ntuple)?;
+            }
+            ntuple.finish(file)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left.
+    pub fn finish(self) -> Result<(), RNTupleError> {
         match self {
-            Self::Root {
-                mut file,
-                mut ntuple,
-            } => {
-                for set in attributes {
-                    set.write(&mut file, &mut ntuple)?;
-                }
-                ntuple.finish(&mut file)?;
+            Self::Root { file, .. } => {
                 file.finish()?;
             }
             Self::Parquet(table) | Self::ArrowIpc(table) => table.finish()?,

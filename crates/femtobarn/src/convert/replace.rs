@@ -23,7 +23,7 @@ const LARGEST_VERSION: u32 = 10_000_000;
 pub enum Replace {
     /// Nothing.
     Nothing,
-    /// What such a conversion has made: a file of nothing but ntuples of the same name (and directories), or a table.
+    /// What such a conversion has made: a file of nothing but ntuples of the same names (and directories), or a table.
     #[default]
     Own,
     /// That, and what one that was broken off has left, as resumed conversions find it: a ROOT file that cannot be opened,
@@ -34,8 +34,8 @@ pub enum Replace {
 }
 
 impl Replace {
-    /// Whether something is where the output will be that may be replaced, or anything that may be there in the end; `name`
-    /// is the ntuple's.
+    /// Whether something is where the output will be that may be replaced, or anything that may be there in the end; `names`
+    /// are those of the ntuples.
     ///
     /// # Errors
     /// If what is there may not be replaced.
@@ -43,7 +43,7 @@ impl Replace {
         self,
         output: &Path,
         format: Format,
-        name: &str,
+        names: &[&str],
         settings: &Settings,
     ) -> Result<bool, RNTupleError> {
         let url = output.to_string_lossy();
@@ -57,7 +57,7 @@ impl Replace {
             ));
         }
         let found = match format {
-            Format::Root => Found::root_file(&url, name, settings),
+            Format::Root => Found::root_file(&url, names, settings),
             Format::Parquet | Format::ArrowIpc => Found::table(&url, settings),
         };
         let (what, may_be_added_to) = match found {
@@ -93,8 +93,8 @@ enum Found {
 }
 
 impl Found {
-    /// What a file has besides ntuples of one name.
-    fn root_file(url: &str, name: &str, settings: &Settings) -> Self {
+    /// What a file has besides ntuples of such names.
+    fn root_file(url: &str, names: &[&str], settings: &Settings) -> Self {
         let opened = open_source_with(url, settings);
         let walked = opened.and_then(|source| Ok(Opened::of(source)?.file.walk()?));
         let Ok(entries) = walked else {
@@ -106,7 +106,7 @@ impl Found {
         };
         let is_other = |entry: &&femtobarn_rootfile::Entry| {
             let key = &entry.key;
-            let is_own = key.class_name == RNTUPLE_CLASS && entry.path == name;
+            let is_own = key.class_name == RNTUPLE_CLASS && names.contains(&&*entry.path);
             !is_own && !key.is_directory()
         };
         match entries.iter().find(is_other) {

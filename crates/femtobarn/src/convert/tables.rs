@@ -41,7 +41,7 @@ pub(super) fn open(
     let names = first.schema.fields().iter();
     let mut wanted = Wanted::new(options, names.map(|field| field.name().as_str()));
     let columns = Columns::new(&first.schema, &mut wanted, output == Format::Root)?;
-    wanted.check(&inputs.first().map(Input::shown).unwrap_or_default(), "")?;
+    let unmatched = wanted.unmatched(&inputs.first().map(Input::shown).unwrap_or_default(), "");
     let mut nulls = Nulls::default();
     let mut n_entries = 0;
     for batch in first.batches {
@@ -68,6 +68,8 @@ pub(super) fn open(
         n_bytes: first.n_bytes,
         skipped: columns.skipped.clone(),
         notes: columns.notes.clone(),
+        unmatched,
+        left_behind: Vec::new(),
         attributes: Vec::new(),
         batches: Box::new(again.map(move |batch: Found| columns.of(&batch?))),
     })

@@ -24,7 +24,7 @@ use super::members::Members;
 use super::names::{common_beginning, plain_name};
 use super::natural::{flattened, map, natural, view};
 use super::reshape::Piece;
-use super::wanted::{Names, Wanted};
+use super::wanted::{Names, Unmatched, Wanted};
 use crate::common::LeftOut;
 use crate::ntuple::NTuple;
 
@@ -39,6 +39,8 @@ pub(super) struct Shaped {
     pub skipped: Vec<(String, String)>,
     /// Branches that have another name.
     pub notes: Vec<(String, String)>,
+    /// Names and patterns that no branch fits.
+    pub unmatched: Unmatched,
 }
 
 impl Shaped {
@@ -67,7 +69,7 @@ struct Shaper<'a> {
 /// The shape of a tree, without what is known to be unreadable. `fit` says what other files have in another way.
 ///
 /// # Errors
-/// If a pattern of the options fits no branch, or a branch that cannot be read is asked for by its name.
+/// If a branch that cannot be read is asked for by its name.
 pub(super) fn shape(
     tree: &TreeModel,
     ntuple: &NTuple,
@@ -117,7 +119,7 @@ pub(super) fn shape(
     let (left_out, read) = (shaper.left_out.clone(), shaper.out.columns());
     let others = elsewhere(&left_out, reader, &mut shaper.wanted, &read)?;
     shaper.out.skipped.extend(others);
-    shaper.wanted.check(reader.url(), reader.path())?;
+    shaper.out.unmatched = shaper.wanted.unmatched(reader.url(), reader.path());
     shaper.collections();
     let Shaper { mut out, views, .. } = shaper;
     out.fields.extend(views);

@@ -1,6 +1,6 @@
 //! Which fields are asked for, and which are to be left out.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
@@ -9,6 +9,9 @@ use femtobarn_rntuple::schema::did_you_mean;
 use super::ConvertOptions;
 use super::names::plain_name;
 use crate::pattern::matches;
+
+/// Names and patterns that no field fits, with their errors.
+pub(super) type Unmatched = BTreeMap<String, RNTupleError>;
 
 /// The names that a field goes by.
 pub(super) struct Names {
@@ -113,11 +116,14 @@ impl<'a> Wanted<'a> {
         asked.any(|name| !is_pattern(name) && !is_part(name) && self.fits(name, names))
     }
 
-    /// An error if a pattern fits no field: a misspelt name must not lose data.
-    pub fn check(&self, url: &str, ntuple: &str) -> Result<(), RNTupleError> {
-        let Some(pattern) = self.unmatched.iter().min() else {
-            return Ok(());
-        };
+    /// The names and patterns that no field fits, each with its error: a misspelt name must not lose data.
+    pub fn unmatched(&self, url: &str, ntuple: &str) -> Unmatched {
+        let each = self.unmatched.iter();
+        each.map(|pattern| ((*pattern).to_owned(), self.no_field(pattern, url, ntuple)))
+            .collect()
+    }
+
+    fn no_field(&self, pattern: &str, url: &str, ntuple: &str) -> RNTupleError {
         let mut cuts = pattern.match_indices(['.', '/']);
         let below = self.below.iter();
         let below = below.filter(|(name, _)| matches(pattern, name));
@@ -134,18 +140,18 @@ impl<'a> Wanted<'a> {
                 "" => url.to_owned(),
                 ntuple => format!("{url}:{ntuple}"),
             };
-            return Err(RNTupleError::Usage {
+            return RNTupleError::Usage {
                 what: format!(
                     "{place}: {pattern:?} is below the top level, whose fields are converted as a whole: choose {above:?}"
                 ),
-            });
+            };
         }
-        Err(RNTupleError::NoSuchField {
+        RNTupleError::NoSuchField {
             url: url.to_owned(),
             ntuple: ntuple.to_owned(),
-            name: (*pattern).to_owned(),
+            name: pattern.to_owned(),
             hint: did_you_mean(pattern, self.own.iter().map(String::as_str)),
-        })
+        }
     }
 }
 

@@ -1,0 +1,209 @@
+//! What an operation does not carry along: one list in the reports of all that make files.
+
+use std::collections::HashMap;
+
+use femtobarn_rootfile::{RootFile, RootFileError, without_cycle};
+use serde_json::{Value, json};
+
+/// Why objects beside one that is named are not in the output.
+const NOT_NAMED: &str = "not named";
+
+/// An object of the inputs, or a field of one, that is not in the output.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LeftBehind {
+    /// The path of the object in its file.
+    pub name: String,
+    /// The class of the object.
+    pub class_name: String,
+    /// The field of the object, if the object itself is in the output.
+    pub field: Option<String>,
+    /// Why it is not in the output.
+    pub reason: String,
+}
+
+impl LeftBehind {
+    /// An object.
+    pub(crate) fn object(name: &str, class_name: &str, reason: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            class_name: class_name.to_owned(),
+            field: None,
+            reason: reason.to_owned(),
+        }
+    }
+
+    /// A field of an ntuple or a tree.
+    pub(crate) fn field((name, class_name): (&str, &str), field: &str, reason: &str) -> Self {
+        Self {
+            field: Some(field.to_owned()),
+            ..Self::object(name, class_name, reason)
+        }
+    }
+}
+
+/// What a file has beside an object that is named: in the directories on the way, of which others count as one object each.
+///
+/// # Errors
+/// If a directory cannot be read.
+pub(crate) fn beside(file: &RootFile, path: &str) -> Result<Vec<LeftBehind>, RootFileError> {
+    let path = path.trim_matches('/');
+    let (mut out, mut above) = (Vec::new(), "");
+    loop {
+        let rest = path.get(above.len()..).unwrap_or_default();
+        let rest = rest.trim_start_matches('/');
+        let own = rest.split('/').next().unwrap_or(rest);
+        let mut known: Vec<&str> = [own, rest].map(without_cycle).to_vec();
+        let directory = file.directory(above)?;
+        for key in directory.keys() {
+            if !known.contains(&&*key.name) {
+                let place = directory.path();
+                let slash = if place.is_empty() { "" } else { "/" };
+                let name = format!("{place}{slash}{}", key.name);
+                out.push(LeftBehind::object(&name, &key.class_name, NOT_NAMED));
+                known.push(&key.name);
+            }
+        }
+        if own.len() == rest.len() || directory.get(rest).is_some() {
+            return Ok(out);
+        }
+        above = path.get(..path.len() - rest.len() + own.len()).unwrap_or(path);
+    }
+}
+
+/// All that is left behind, each with the files that have it.
+#[derive(Debug, Clone, Default)]
+pub struct AllLeftBehind {
+    items: Vec<(LeftBehind, Vec<String>)>,
+    known: HashMap<LeftBehind, usize>,
+}
+
+impl AllLeftBehind {
+    /// Adds what a file has, or what the reason says of files.
+    pub(crate) fn add(&mut self, item: LeftBehind, file: Option<&str>) {
+        let n = self.items.len();
+        let at = *self.known.entry(item.clone()).or_insert(n);
+        if at == n {
+            self.items.push((item, Vec::new()));
+        }
+        if let (Some((_, files)), Some(file)) = (self.items.get_mut(at), file)
+            && files.last().is_none_or(|last| last != file)
+        {
+            files.push(file.to_owned());
+        }
+    }
+
+    /// Everything, in the order of the inputs, with the files that have it.
+    pub fn iter(&self) -> impl Iterator<Item = (&LeftBehind, &[String])> {
+        self.items.iter().map(|(item, files)| (item, &**files))
+    }
+
+    /// Whether everything is in the output.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The fields among it, with the reasons.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        let field = |(item, _): &'_ (LeftBehind, _)| item.field.is_some();
+        let fields = self.items.iter().filter(move |it| field(it));
+        fields.map(|(item, _)| (item.field.as_deref().unwrap_or(""), &*item.reason))
+    }
+
+    /// Lines of text: `left out` for fields, `left behind` for objects; those of one class and reason share a line.
+    pub fn lines(&self, n_inputs: usize) -> Vec<String> {
+        let mut out: Vec<String> = Vec::new();
+        let mut groups: HashMap<(&str, &str, &[String]), (usize, Vec<&str>)> = HashMap::new();
+        for (item, files) in self.iter() {
+            let of = in_files(files, n_inputs);
+            if let Some(field) = &item.field {
+                let of_object = match &*item.name {
+                    "" => String::new(),
+                    name => format!(" of {name}"),
+                };
+                let reason = &item.reason;
+                out.push(format!("left out: {field}{of_object}: {reason}{of}"));
+                continue;
+            }
+            let group = (&*item.class_name, &*item.reason, files);
+            let n = out.len();
+            let (at, names) = groups.entry(group).or_insert_with(|| (n, Vec::new()));
+            names.push(&item.name);
+            if *at == n {
+                out.push(String::new());
+            }
+        }
+        for ((class, reason, files), (at, names)) in groups {
+            let of = in_files(files, n_inputs);
+            let names = first_of(&names);
+            if let Some(line) = out.get_mut(at) {
+                *line = format!("left behind: {names} ({class}): {reason}{of}");
+            }
+        }
+        out
+    }
+
+    /// The same as JSON.
+    pub fn to_json(&self) -> Value {
+        let items = self.iter().map(|(item, files)| {
+            json!({
+                "name": item.name,
+                "class": item.class_name,
+                "field": item.field,
+                "reason": item.reason,
+                "files": files,
+            })
+        });
+        items.collect()
+    }
+}
+
+/// The first of many names, and how many more there are.
+fn first_of(names: &[&str]) -> String {
+    const MOST: usize = 20;
+    let shown = names.get(..names.len().min(MOST)).unwrap_or_default();
+    let shown = shown.join(", ");
+    match names.len().saturating_sub(MOST) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+/// In which of several files.
+fn in_files(files: &[String], n_inputs: usize) -> String {
+    match files {
+        _ if n_inputs < 2 => String::new(),
+        [] => String::new(),
+        [file] => format!(" ({file})"),
+        [file, more @ ..] => {
+            let s = if more.len() == 1 { "" } else { "s" };
+            format!(" ({file} and {} more file{s})", more.len())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_of_one_kind_share_a_line() {
+        let mut all = AllLeftBehind::default();
+        for file in ["a.root", "b.root"] {
+            all.add(LeftBehind::object("Runs", "TTree", "not named"), Some(file));
+            let field = LeftBehind::field(("Events", "TTree"), "x", "too new");
+            all.add(field, Some(file));
+            all.add(LeftBehind::object("Lumi", "TTree", "not named"), Some(file));
+        }
+        all.add(LeftBehind::object("h", "TH1D", "not named"), Some("b.root"));
+        assert_eq!(
+            all.lines(2),
+            [
+                "left behind: Runs, Lumi (TTree): not named (a.root and 1 more file)",
+                "left out: x of Events: too new (a.root and 1 more file)",
+                "left behind: h (TH1D): not named (b.root)",
+            ]
+        );
+        assert_eq!(all.lines(1)[2], "left behind: h (TH1D): not named");
+        assert_eq!(all.fields().collect::<Vec<_>>(), [("x", "too new")]);
+    }
+}
