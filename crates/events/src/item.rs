@@ -436,7 +436,7 @@ impl DataSet {
     /// Creates a dataset in it, if it is not there.
     fn create_next(&self, path: DataSetPath) -> Result<Self, EventsError> {
         let backend = self.item.store.backend();
-        let drawn = Uuid::random().map_err(|error| {
+        let drawn = Uuid::ordered().map_err(|error| {
             EventsError::engine(self.item.store.url(), "draw a UUID", error.to_string())
         })?;
         let entry = backend.create_dataset(&path, drawn)?;

@@ -1,6 +1,7 @@
 //! What datasets are known by.
 
 use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A universally unique identifier: that of a dataset, drawn when it is created, so that a dataset which was deleted and
 /// made anew shares nothing with the old one.
@@ -22,6 +23,25 @@ impl Uuid {
         let [.., b6, _, b8, _, _, _, _, _, _, _] = &mut bytes;
         *b6 = *b6 & 0x0f | 0x40;
         *b8 = *b8 & 0x3f | 0x80;
+        Ok(Self(bytes))
+    }
+
+    /// A new one that follows those of before, as far as clocks agree (version 7 of RFC 9562): milliseconds since 1970, and 74
+    /// random bits. What has such a key is appended to a store, and not put in front of what is there.
+    ///
+    /// # Errors
+    ///
+    /// If the operating system has no random bytes.
+    pub fn ordered() -> Result<Self, getrandom::Error> {
+        let Self(mut bytes) = Self::random()?;
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let millis = since.unwrap_or_default().as_millis();
+        let [_, _, _, _, _, _, _, _, _, _, time @ ..] = millis.to_be_bytes();
+        if let Some(first) = bytes.first_chunk_mut() {
+            *first = time;
+        }
+        let [.., b6, _, _, _, _, _, _, _, _, _] = &mut bytes;
+        *b6 = *b6 & 0x0f | 0x70;
         Ok(Self(bytes))
     }
 
@@ -69,5 +89,16 @@ mod tests {
         assert_eq!(Uuid::parse(&text.replace('-', "")), Some(uuid));
         assert_eq!(Uuid::parse("+123456789012345678901234567890a"), None);
         assert_ne!(Uuid::random().unwrap(), uuid);
+    }
+
+    #[test]
+    fn later_ones_follow_earlier_ones() {
+        let first = Uuid::ordered().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        let second = Uuid::ordered().unwrap();
+        assert!(first < second);
+        let text = second.to_string();
+        assert_eq!(&text[14..15], "7");
+        assert!("89ab".contains(&text[19..20]));
     }
 }

@@ -11,6 +11,7 @@
 
 mod full;
 mod open;
+mod put;
 mod queues;
 mod tables;
 #[cfg(test)]
@@ -25,12 +26,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use heed::types::Bytes;
-use heed::{Env, MdbError, PutFlags, RoTxn, RwTxn, WithoutTls};
+use heed::{Env, MdbError, RoTxn, RwTxn, WithoutTls};
 
 use crate::forked::Process;
 use crate::{
-    ABSENT, Backend, Batch, DataSetEntry, DataSetPath, EventsError, NameCount, Overwrite, Parent,
-    ProductId, ProductName, Products, Queues, Scan, Uuid, Visit, Wanted, Written,
+    ABSENT, Backend, Batch, DataSetEntry, DataSetPath, EventsError, NameCount, Parent, ProductName,
+    Queues, Scan, Uuid, Visit, Wanted, Written,
 };
 use open::{DataFile, WriterLock};
 pub use open::{Mode, check_there, open};
@@ -126,34 +127,20 @@ impl DirBackend {
         Ok(result)
     }
 
-    fn put(&self, txn: &mut RwTxn<'_>, batch: &Batch) -> Result<Written, heed::Error> {
-        let mut written = Written::default();
-        for group in batch.products() {
-            store(self.tables.products, txn, batch, group, &mut written)?;
-        }
-        for items in batch.items() {
-            let (table, mut key) = self.children(&items.parent);
-            let prefix = key.len();
-            for number in &items.numbers {
-                key.truncate(prefix);
-                key.extend_from_slice(&number.to_be_bytes());
-                table.put(txn, &key, &[])?;
-            }
-        }
-        Ok(written)
-    }
-
     /// Writes batches in one transaction; if that fails, each by itself, so that none suffers from another.
     fn write_all(&self, batches: &[&Batch]) -> Vec<Outcome> {
         let put = |txn: &mut RwTxn<'_>| {
-            let each = batches.iter().map(|batch| self.put(txn, batch));
+            let each = batches
+                .iter()
+                .map(|batch| put::put(&self.tables, txn, batch));
             each.collect::<Result<Vec<_>, _>>()
         };
         match self.change("write", put) {
             Ok(written) => written.into_iter().map(Ok).collect(),
             Err(error) if batches.len() == 1 => vec![Err(error)],
             Err(_) => {
-                let alone = |batch: &&Batch| self.change("write", |txn| self.put(txn, batch));
+                let alone =
+                    |batch: &&Batch| self.change("write", |txn| put::put(&self.tables, txn, batch));
                 batches.iter().map(alone).collect()
             }
         }
@@ -174,33 +161,6 @@ impl DirBackend {
             key: hex(key),
         }
     }
-}
-
-fn store(
-    products: Table,
-    txn: &mut RwTxn<'_>,
-    batch: &Batch,
-    group: &Products,
-    written: &mut Written,
-) -> Result<(), heed::Error> {
-    let mut key = group.parent.member(ABSENT).to_bytes().to_vec();
-    key.extend_from_slice(group.name.as_str().as_bytes());
-    for (event, range) in &group.entries {
-        set_event(&mut key, *event);
-        let value = batch.stored(range);
-        if batch.overwrite() == Overwrite::Replace {
-            products.put(txn, &key, value)?;
-            continue;
-        }
-        match products.put_with_flags(txn, PutFlags::NO_OVERWRITE, &key, value) {
-            Err(heed::Error::Mdb(MdbError::KeyExist)) => written.kept.push(ProductId {
-                container: group.parent.member(*event),
-                name: group.name.clone(),
-            }),
-            result => result?,
-        }
-    }
-    Ok(())
 }
 
 /// Puts the number of an event into the key of one of its products.
@@ -302,7 +262,7 @@ impl Backend for DirBackend {
         self.check_process()?;
         self.check_writes("write")?; // who reads has no batch written by one who writes
         if batch.n_bytes() > SMALL {
-            return self.change("write", |txn| self.put(txn, batch));
+            return self.change("write", |txn| put::put(&self.tables, txn, batch));
         }
         let poisoned = || EventsError::Poisoned {
             url: self.url.clone(),
