@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from femtobarn import _core
 from femtobarn._filters import compile_filter, is_pattern, name_matches
 from femtobarn.errors import KeyNotFoundError, UsageError
 
@@ -250,9 +251,9 @@ class Schema:
         """Return why a field is not there that somebody would expect, or None."""
         if (name := self._skipped_as(key)) is not None:
             return f"field {name!r} of {self.where} is skipped: {self.skipped[name]}"
-        bare = key.strip("/").partition(";")[0]
+        bare = _core.without_cycle(key.strip("/"))
         for path, name in self.files:
-            inside = name.partition(";")[0]
+            inside = _core.without_cycle(name)
             if bare in (inside, inside.rpartition("/")[2]):
                 return (
                     f"no field named {key!r} in {self.where}: fb.open already gave the ntuple; write "

@@ -8,6 +8,7 @@ use femtobarn::convert::{
     convert_many,
 };
 use femtobarn::io::{is_remote, public};
+use femtobarn::rootfile::without_cycle;
 use femtobarn::write::WriteOptions;
 use serde_json::{Value, json};
 
@@ -245,7 +246,8 @@ fn usage(message: &str) -> Failure {
 fn options(args: &ConvertArgs) -> Result<ConvertOptions, Failure> {
     let compression = compression(&args.compression)?;
     let cluster_bytes = size(&args.cluster_size)?;
-    if let Some(name) = args.name.as_ref().filter(|name| name.contains(';')) {
+    let is_with_cycle = |name: &&String| without_cycle(name) != name.as_str();
+    if let Some(name) = args.name.as_ref().filter(is_with_cycle) {
         return Err(usage(&format!(
             "{name:?} is no name: ';' stands before the number of a cycle, which every ntuple gets by itself"
         )));

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use femtobarn::io::Settings;
 use femtobarn::proof::ProofReport;
 use femtobarn::read::{Reader, verify};
-use femtobarn::rootfile::{Entry, RootFile};
-use femtobarn::ttree::is_tree;
-use femtobarn::{Damage, Error, RNTUPLE_CLASS, VerifyReport};
+use femtobarn::{Damage, Error, VerifyReport};
 use serde_json::{Value, json};
 
 use crate::args::VerifyArgs;
@@ -138,7 +136,7 @@ fn verdict(target: &Target, threads: usize, show: &Show) -> Result<Verdict, Fail
         &Settings::of(&target.file),
         |file| match &target.name {
             Some(name) => Ok(vec![name.clone()]),
-            None => ntuples(file),
+            None => femtobarn::ntuples(file),
         },
     );
     let names = match names {
@@ -165,24 +163,6 @@ fn verdict(target: &Target, threads: usize, show: &Show) -> Result<Verdict, Fail
         }
     }
     Ok(verdict)
-}
-
-/// The paths of all ntuples and trees, with cycles where there are several.
-fn ntuples(file: &RootFile) -> Result<Vec<String>, Error> {
-    let entries = file.walk()?;
-    let ntuples = || {
-        entries
-            .iter()
-            .filter(|entry| entry.key.class_name == RNTUPLE_CLASS || is_tree(&entry.key.class_name))
-    };
-    let name = |entry: &Entry| {
-        if ntuples().filter(|other| other.path == entry.path).count() == 1 {
-            entry.path.clone()
-        } else {
-            format!("{};{}", entry.path, entry.key.cycle)
-        }
-    };
-    Ok(ntuples().map(name).collect())
 }
 
 /// An error as damage; what is no damage ends the verification.

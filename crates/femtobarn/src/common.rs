@@ -231,7 +231,7 @@ fn variant(descriptor: &Descriptor, id: FieldId) -> Option<String> {
     items.find_map(|&child| variant(descriptor, child))
 }
 
-fn structure(descriptor: &Descriptor, id: FieldId, out: &mut String) {
+pub(crate) fn structure(descriptor: &Descriptor, id: FieldId, out: &mut String) {
     let Some(field) = descriptor.field(id) else {
         return;
     };

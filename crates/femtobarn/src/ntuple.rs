@@ -14,6 +14,7 @@ use femtobarn_rntuple::read::{
 use femtobarn_rntuple::{RNTupleError, array};
 
 use crate::common::LeftOut;
+use crate::odd::{odd_one, telling, without_common_field};
 use crate::open::{KnownHeaders, OpenOptions, open_reader_of};
 use crate::opening::open_all;
 
@@ -157,44 +158,49 @@ impl NTuple {
         self.readers.iter().map(|reader| reader.source().meta())
     }
 
-    /// Files that were not meant to be one ntuple: of other names that nobody gave, or without any common field.
+    /// Files that were not meant to be one ntuple: of other names that nobody gave, or without any common field. The error
+    /// names the file that is unlike the others.
     fn check_together(&self, named: bool) -> Result<(), RNTupleError> {
-        let (Some(first), Some(last)) = (self.readers.first(), self.readers.last()) else {
-            return Ok(());
-        };
-        let other = self
-            .readers
-            .iter()
-            .find(|reader| !named && reader.path() != first.path());
-        let is_tree = |reader: &Reader| reader.storage().is_some();
-        let of_other_kind = |reader: &&Arc<Reader>| is_tree(reader) != is_tree(first);
-        if let Some(reader) = self.readers.iter().find(of_other_kind) {
-            let (here, there) = match is_tree(reader) {
-                true => ("a TTree", "an RNTuple"),
-                false => ("an RNTuple", "a TTree"),
+        let readers = &self.readers;
+        let unrelated = |(odd, other), reason: &dyn Fn(&Reader, &Reader) -> String| {
+            let (Some(odd), Some(other)) = (readers.get::<usize>(odd), readers.get::<usize>(other))
+            else {
+                return Ok(());
             };
-            return Err(RNTupleError::Unrelated {
-                url: reader.url().into(),
-                other: first.url().into(),
-                reason: format!("{here} here, {there} there: convert the trees first"),
+            Err(RNTupleError::Unrelated {
+                url: odd.url().into(),
+                other: other.url().into(),
+                reason: reason(odd, other),
+            })
+        };
+        let is_tree = |reader: &Reader| reader.storage().is_some();
+        if let Some(pair) = odd_one(readers.iter().map(|reader| is_tree(reader))) {
+            let kind = |reader: &Reader| match is_tree(reader) {
+                true => "a TTree",
+                false => "an RNTuple",
+            };
+            return unrelated(pair, &|here, there| {
+                let (here, there) = (kind(here), kind(there));
+                format!("{here} here, {there} there: convert the trees first")
             });
         }
-        let reason = match other {
-            Some(other) => format!("{:?} here, {:?} there", other.path(), first.path()),
-            None if self.readers.len() > 1
-                && self
-                    .common(&self.left_out(), None)?
-                    .is_some_and(|fields| fields.is_empty()) =>
-            {
-                "no field is in all of them".to_owned()
-            }
-            None => return Ok(()),
+        let paths = readers.iter().map(|reader| reader.path());
+        if let Some(pair) = odd_one(paths).filter(|_| !named) {
+            return unrelated(pair, &|here, there| {
+                format!("{:?} here, {:?} there", here.path(), there.path())
+            });
+        }
+        let common = match readers.len() {
+            0 | 1 => None,
+            _ => self.common(&self.left_out(), None)?,
         };
-        Err(RNTupleError::Unrelated {
-            url: other.unwrap_or(last).url().into(),
-            other: first.url().into(),
-            reason,
-        })
+        match common.filter(Vec::is_empty) {
+            Some(_) => match without_common_field(readers) {
+                Some(pair) => unrelated(pair, &|_, _| "no field is in all of them".to_owned()),
+                None => Ok(()),
+            },
+            None => Ok(()),
+        }
     }
 
     /// The ntuples, one a file.
@@ -243,7 +249,8 @@ impl NTuple {
         }
         self.n_selected.fetch_add(1, Relaxed);
         let common = self.common(&left_out, paths)?;
-        let (schema, bindings) = ReadSchema::new(&self.readers, common.as_deref().or(paths))?;
+        let found = ReadSchema::new(&self.readers, common.as_deref().or(paths));
+        let (schema, bindings) = found.map_err(|error| telling(error, &self.readers))?;
         let selection = Selection {
             schema: Arc::new(schema),
             bindings: bindings.into(),

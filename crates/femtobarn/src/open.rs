@@ -10,8 +10,9 @@ use femtobarn_io::{
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{KnownHeader, Reader, ReaderOptions};
 use femtobarn_rntuple::spec::Anchor;
-use femtobarn_rootfile::{Key, RootFile, RootFileError, without_cycle};
+use femtobarn_rootfile::{Key, RootFile, RootFileError};
 
+use crate::objects;
 use crate::url::has_pattern_for_query;
 use crate::writable::local;
 
@@ -178,8 +179,7 @@ pub(crate) fn open_reader_of(
     let metadata: Arc<dyn ByteSource> = HeldSource::with_ends(source.clone(), HEAD, TAIL)?;
     let file = RootFile::open(metadata.clone())?;
     let found = match path {
-        Some(path) => file
-            .find(path)
+        Some(path) => objects::find(&file, path)
             .map(|key| (path.to_owned(), key))
             .map_err(|error| {
                 let is_told = !options.allow_missing;
@@ -235,19 +235,11 @@ fn openable(file: &RootFile, error: RootFileError) -> RootFileError {
     let RootFileError::KeyNotFound { url, path, nearest } = error else {
         return error;
     };
-    let can_be =
-        |key: &Key| key.class_name == RNTUPLE_CLASS || femtobarn_ttree::is_tree(&key.class_name);
     let mut near = nearest.clone();
-    near.retain(|name| file.find(name).is_ok_and(|key| can_be(&key)));
+    near.retain(|name| objects::find(file, name).is_ok_and(|key| objects::holds_entries(&key)));
     if near.is_empty() {
-        let all = file.walk().unwrap_or_default().into_iter();
-        let mut names: Vec<String> = all
-            .filter(|entry| can_be(&entry.key))
-            .map(|entry| entry.path)
-            .collect();
-        names.dedup();
-        names.truncate(MOST_HINTS);
-        near = names;
+        near = objects::ntuples(file).unwrap_or_default();
+        near.truncate(MOST_HINTS);
     }
     let nearest = if near.is_empty() { nearest } else { near };
     RootFileError::KeyNotFound { url, path, nearest }
@@ -284,7 +276,7 @@ fn only_of(
     let mut found: Vec<(String, Key)> = Vec::new();
     let mut others: Vec<String> = Vec::new();
     for entry in file.walk()? {
-        let path = without_cycle(&entry.path).to_owned();
+        let path = entry.path;
         if !is_wanted(&entry.key.class_name) {
             let other = format!("{} {path}", entry.key.class_name);
             if !others.contains(&other) {

@@ -55,6 +55,12 @@ mod _core {
     #[pymodule_export]
     use crate::write::{AttributeSet, FileWriter, NTupleWriter, compression_settings};
 
+    /// A name or path in a file without the number of a cycle at its end.
+    #[pyfunction]
+    fn without_cycle(name: &str) -> &str {
+        femtobarn::rootfile::without_cycle(name)
+    }
+
     /// Whether a file is on a server whose files can be read.
     #[pyfunction]
     fn is_remote(url: &str) -> bool {

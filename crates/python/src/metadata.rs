@@ -1,10 +1,10 @@
 //! Metadata as Python dictionaries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use femtobarn::io::Settings;
 use femtobarn::read::Reader;
-use femtobarn::schema::{Descriptor, Field, is_anonymous};
+use femtobarn::schema::{Descriptor, Field, FieldId, is_anonymous};
 use femtobarn::spec::Role;
 use femtobarn::{ColumnSizes, Explanation, LeftOut, PageCounter, VerifyReport, codec};
 use pyo3::intern;
@@ -43,17 +43,20 @@ pub fn list_objects<'py>(
     Ok(list)
 }
 
-/// All fields that can be read, depth first.
+/// All fields that can be read, depth first; `types` are those that are others than in the first file.
 pub fn fields<'py>(
     py: Python<'py>,
     reader: &Reader,
     left_out: &LeftOut,
+    types: &HashMap<FieldId, String>,
 ) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     let mut result = Ok(());
     let mut add = |id, field: &Field| {
         if result.is_ok() {
-            result = field_dict(py, reader, id, field).and_then(|dict| list.append(dict));
+            let type_name = types.get(&id).map_or(&field.record.type_name, |it| it);
+            let dict = field_dict(py, reader, (id, type_name), field);
+            result = dict.and_then(|dict| list.append(dict));
         }
         true
     };
@@ -116,7 +119,7 @@ fn walk(
 fn field_dict<'py>(
     py: Python<'py>,
     reader: &Reader,
-    id: u32,
+    (id, type_name): (u32, &str),
     field: &Field,
 ) -> PyResult<Bound<'py, PyDict>> {
     let descriptor = reader.descriptor();
@@ -129,7 +132,7 @@ fn field_dict<'py>(
         intern!(py, "path"),
         reader.paths().get(id as usize).cloned().flatten(),
     )?;
-    dict.set_item(intern!(py, "typename"), &record.type_name)?;
+    dict.set_item(intern!(py, "typename"), type_name)?;
     dict.set_item(intern!(py, "typealias"), &record.type_alias)?;
     dict.set_item(intern!(py, "description"), &record.description)?;
     dict.set_item(intern!(py, "role"), record.role.name())?;

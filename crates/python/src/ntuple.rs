@@ -120,7 +120,8 @@ impl NTuple {
     }
 
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        metadata::fields(py, self.first()?, &self.inner.left_out())
+        let types = py.detach(|| self.inner.common_types());
+        metadata::fields(py, self.first()?, &self.inner.left_out(), &types)
     }
 
     /// Of each field at the top: its name, its description, and as which type an event store has it, with the classes in that

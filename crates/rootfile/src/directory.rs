@@ -102,17 +102,21 @@ impl Directory {
     /// The key called `name`, which may end in `;` and a cycle; without, the highest cycle.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Key> {
-        if let Some((base, cycle)) = split_cycle(name)
-            && let Some(key) = self
-                .keys
-                .iter()
-                .find(|key| key.name == base && key.cycle == cycle)
-        {
-            return Some(key);
+        self.get_wanted(name, &|_| true)
+    }
+
+    /// The same of the keys that are wanted alone.
+    pub(crate) fn get_wanted(&self, name: &str, is_wanted: &dyn Fn(&Key) -> bool) -> Option<&Key> {
+        let with_cycle = split_cycle(name).and_then(|(base, cycle)| {
+            let mut keys = self.keys.iter();
+            keys.find(|key| key.name == base && key.cycle == cycle)
+        });
+        if with_cycle.is_some() {
+            return with_cycle.filter(|key| is_wanted(key));
         }
-        self.keys
-            .iter()
-            .filter(|key| key.name == name)
+        let named = self.keys.iter().filter(|key| key.name == name);
+        named
+            .filter(|key| is_wanted(key))
             .max_by_key(|key| key.cycle)
     }
 

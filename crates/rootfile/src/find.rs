@@ -23,9 +23,26 @@ impl RootFile {
     /// directory on the way cannot be read.
     pub fn find(&self, path: &str) -> Result<Key, RootFileError> {
         let path = normalized(path);
-        match self.find_in(self.root(), &path)? {
+        match self.find_in(self.root(), &path, &|_| true)? {
             Some(key) => Ok(key),
             None => Err(self.not_found(path)),
+        }
+    }
+
+    /// As [`find`](Self::find), but of several cycles the highest that is wanted, if one is: later objects of the same name
+    /// may be of any class.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub fn find_wanted(
+        &self,
+        path: &str,
+        is_wanted: &dyn Fn(&Key) -> bool,
+    ) -> Result<Key, RootFileError> {
+        let path = normalized(path);
+        match self.find_in(self.root(), &path, is_wanted)? {
+            Some(key) => Ok(key),
+            None => self.find(&path),
         }
     }
 
@@ -54,18 +71,23 @@ impl RootFile {
 
     /// Names may contain slashes themselves: first the path is cut at each of its slashes, the
     /// shortest directory name first, then it is tried as a name.
-    fn find_in(&self, directory: &Directory, path: &str) -> Result<Option<Key>, RootFileError> {
+    fn find_in(
+        &self,
+        directory: &Directory,
+        path: &str,
+        is_wanted: &dyn Fn(&Key) -> bool,
+    ) -> Result<Option<Key>, RootFileError> {
         for (at, _) in path.match_indices('/') {
             let (name, rest) = path.split_at(at);
-            let Some(key) = directory.get(name).filter(|key| key.is_directory()) else {
+            let Some(key) = directory.get_wanted(name, &Key::is_directory) else {
                 continue;
             };
             let below = self.read_directory(directory.path_of(name), key)?;
-            if let Some(found) = self.find_in(&below, rest.trim_start_matches('/'))? {
+            if let Some(found) = self.find_in(&below, rest.trim_start_matches('/'), is_wanted)? {
                 return Ok(Some(found));
             }
         }
-        Ok(directory.get(path).cloned())
+        Ok(directory.get_wanted(path, is_wanted).cloned())
     }
 
     fn not_found(&self, path: String) -> RootFileError {

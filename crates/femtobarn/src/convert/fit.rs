@@ -1,8 +1,9 @@
 //! The fields of several files as one file has them: numbers of the types that reading gives, without what not all have.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use femtobarn_rntuple::read::Reader;
+use femtobarn_rntuple::read::{Binding, Reader};
 use femtobarn_rntuple::schema::{DType, Descriptor, FieldId, SlotKind};
 use femtobarn_rntuple::write::{FieldKind, FieldModel, StoredAs};
 
@@ -29,6 +30,29 @@ impl Fit {
             containers: containers_that_differ(ntuple, selection),
             missing: missing.flatten().collect(),
         }
+    }
+
+    /// The types that fields get where they are others than in the first file.
+    fn types(&self, descriptor: &Descriptor) -> HashMap<FieldId, String> {
+        let ids = 0..u32::try_from(descriptor.fields.len()).unwrap_or(u32::MAX);
+        let is_changed = |id: &FieldId| {
+            let physical = descriptor.physical(*id);
+            self.numbers.contains_key(&physical) || self.containers.contains(&physical)
+        };
+        let mut changed: HashSet<FieldId> = HashSet::new();
+        for id in ids.filter(is_changed) {
+            changed.extend(std::iter::successors(Some(id), |&id| {
+                descriptor.field(id)?.parent
+            }));
+        }
+        let fitted = changed.into_iter().filter_map(|id| {
+            let model = FieldModel::with_data(descriptor, id).ok()?;
+            let type_name = self.field(descriptor, id, model).type_name;
+            let is_other = type_name != descriptor.field(id)?.record.type_name;
+            // a class whose members have other types still is that class to those who read it
+            (is_other && !type_name.is_empty()).then_some((id, type_name))
+        });
+        fitted.collect()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -104,8 +128,12 @@ impl Fit {
                     (_, FieldKind::Record(members)) => self.members(descriptor, children, members),
                     _ => false,
                 };
-                if self.is_loose(descriptor, id, &model.type_name)
-                    && let FieldKind::Collection(item) = &model.kind
+                // a pointer is read as a list
+                let is_list = matches!(model.kind, FieldKind::Collection(_))
+                    || template(&model.type_name) == "unique_ptr";
+                if is_list
+                    && self.is_loose(descriptor, id, &model.type_name)
+                    && let FieldKind::Collection(item) | FieldKind::Optional(item) = &model.kind
                 {
                     *model = FieldModel {
                         description: model.description.clone(),
@@ -125,7 +153,7 @@ impl Fit {
 
     /// Whether a collection promises what the values of another file need not keep.
     fn is_loose(&self, descriptor: &Descriptor, id: FieldId, type_name: &str) -> bool {
-        let promises_nothing = ["", "std::vector", "ROOT::VecOps::RVec"];
+        let promises_nothing = ["", "vector", "RVec", "ROOT::RVec", "ROOT::VecOps::RVec"];
         self.containers.contains(&descriptor.physical(id))
             && !promises_nothing.contains(&template(type_name))
     }
@@ -148,18 +176,60 @@ impl Fit {
     }
 }
 
+impl NTuple {
+    /// The types of the fields of the first file that others have as another type, as reading gives all of them: numbers that
+    /// hold the values of all files, and vectors where not all files have sets or maps.
+    pub fn common_types(&self) -> HashMap<FieldId, String> {
+        let mut distinct: Vec<Arc<Reader>> = Vec::new();
+        for reader in self.readers() {
+            let is_known = |known: &Arc<Reader>| {
+                let (known, own) = (known.descriptor(), reader.descriptor());
+                Arc::ptr_eq(&known.schema, &own.schema) || known.is_same_schema(own)
+            };
+            if !distinct.iter().any(is_known) {
+                distinct.push(reader.clone());
+            }
+        }
+        let Some(first) = distinct.first().cloned().filter(|_| distinct.len() > 1) else {
+            return HashMap::new();
+        };
+        let ntuple = Self::of(distinct);
+        let Ok(selection) = ntuple.select(None) else {
+            // who reads them is told why they cannot be read together
+            return HashMap::new();
+        };
+        let fit = Fit {
+            missing: HashSet::new(),
+            ..Fit::new(&ntuple, &first, &selection)
+        };
+        fit.types(first.descriptor())
+    }
+}
+
+/// The files with what is read of them; of those that share it, the first.
+fn distinct<'a>(
+    ntuple: &'a NTuple,
+    selection: &'a Selection,
+) -> Vec<(&'a Descriptor, &'a Binding)> {
+    let files = ntuple.readers().iter().zip(&*selection.bindings);
+    let mut known: HashSet<*const Binding> = HashSet::new();
+    let files = files.filter(|(_, binding)| known.insert(Arc::as_ptr(binding)));
+    let files = files.map(|(reader, binding)| (reader.descriptor(), &**binding));
+    files.collect()
+}
+
 /// Physical fields of the first file that another stores in another way, and the numbers that hold the values of all, as a
 /// read of the selection gives them.
 fn numbers_that_differ(ntuple: &NTuple, selection: &Selection) -> HashMap<FieldId, DType> {
     let mut out = HashMap::new();
+    let files = distinct(ntuple, selection);
     for (index, slot) in selection.schema.slots.as_slice().iter().enumerate() {
         let (SlotKind::Leaf(dtype), 0) = (slot.kind, slot.position) else {
             continue;
         };
-        let files = ntuple.readers().iter().zip(&*selection.bindings);
-        let mut columns = files.map(|(reader, binding)| {
+        let mut columns = files.iter().map(|(descriptor, binding)| {
             let columns = binding.columns(index).iter();
-            let columns = columns.filter_map(|&id| reader.descriptor().column(id));
+            let columns = columns.filter_map(|&id| descriptor.column(id));
             let stored = columns.map(|column| (column.column_type, column.bits));
             stored.collect::<Vec<_>>()
         });
@@ -174,13 +244,12 @@ fn numbers_that_differ(ntuple: &NTuple, selection: &Selection) -> HashMap<FieldI
 /// Physical collections of the first file that are of another template in others, as sets that are vectors there.
 fn containers_that_differ(ntuple: &NTuple, selection: &Selection) -> HashSet<FieldId> {
     let mut out = HashSet::new();
+    let files = distinct(ntuple, selection);
     for (index, slot) in selection.schema.slots.as_slice().iter().enumerate() {
         if slot.kind != SlotKind::Index {
             continue;
         }
-        let files = ntuple.readers().iter().zip(&*selection.bindings);
-        let mut templates = files.filter_map(|(reader, binding)| {
-            let descriptor = reader.descriptor();
+        let mut templates = files.iter().filter_map(|(descriptor, binding)| {
             let column = descriptor.column(*binding.columns(index).first()?)?;
             let field = descriptor.field(column.field_id)?;
             Some(template(&field.record.type_name))
@@ -195,7 +264,8 @@ fn containers_that_differ(ntuple: &NTuple, selection: &Selection) -> HashSet<Fie
 
 /// A type without its arguments.
 fn template(type_name: &str) -> &str {
-    type_name.split('<').next().unwrap_or_default()
+    let name = type_name.split('<').next().unwrap_or_default();
+    name.strip_prefix("std::").unwrap_or(name)
 }
 
 /// Whether a type of C++ holds other numbers.
@@ -233,7 +303,7 @@ fn rename(model: &mut FieldModel) {
 /// The name of a template of the standard library with other arguments; none for anything else: a class whose members are
 /// others is that class no more.
 fn instance(type_name: &str, arguments: &[FieldModel]) -> String {
-    let template = template(type_name);
+    let template = type_name.split('<').next().unwrap_or_default();
     let types: Vec<&str> = arguments.iter().map(|it| it.type_name.as_str()).collect();
     let is_known = template.starts_with("std::") || template == "ROOT::VecOps::RVec";
     if !is_known || types.is_empty() || types.contains(&"") {

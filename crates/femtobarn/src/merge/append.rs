@@ -10,6 +10,7 @@ use femtobarn_rootfile::{FileWriter, Key};
 
 use super::attributes::AttributeSets;
 use super::{Job, MergeOptions, Opened, page_options, wanted};
+use crate::objects::holds_entries;
 use crate::open::RNTUPLE_CLASS;
 use crate::pattern::Patterns;
 use crate::writable::lock;
@@ -17,7 +18,7 @@ use crate::writable::lock;
 /// What the output had before.
 pub(super) struct Existing {
     pub opened: Opened,
-    /// The newest cycle of everything, by path.
+    /// The newest object of each path, an RNTuple or tree if one has it.
     pub keys: HashMap<String, Key>,
     /// Entries of the ntuples that are continued.
     n_entries: HashMap<String, u64>,
@@ -34,12 +35,15 @@ pub(super) fn begin<'o>(output: &Path, options: &'o MergeOptions) -> Result<Job<
     let writer = FileWriter::update(sink, &opened.file)?;
     let mut job = Job::new(writer, options);
     job.report.bytes_before = Some(opened.source.meta().size);
-    let known = wanted(&opened.file, None)?;
-    for (path, key) in &known {
-        job.paths.know(path, key);
+    let mut keys: HashMap<String, Key> = HashMap::new();
+    for (path, key) in wanted(&opened.file, None)? {
+        job.paths.know(&path, &key);
+        if holds_entries(&key) || !keys.contains_key(&path) {
+            keys.insert(path, key);
+        }
     }
     job.existing = Some(Existing {
-        keys: known.into_iter().collect(),
+        keys,
         n_entries: HashMap::new(),
         opened,
     });

@@ -9,9 +9,13 @@ use super::names::no_field;
 use super::others::{check_named, taken};
 use super::{Chooser, Job, MergedInput, OnPulse, Opened, wanted};
 use crate::convert::Input;
+use crate::odd::telling;
 use crate::open::RNTUPLE_CLASS;
 
 use super::histograms::is_summed;
+
+/// As many inputs are compared to find out whether the first is unlike the others.
+const MOST_COMPARED: usize = 16;
 
 impl Job<'_> {
     /// Opens all inputs, one after another, and insists that their ntuples fit together, by their headers, and that
@@ -24,7 +28,7 @@ impl Job<'_> {
         pulse: OnPulse<'_>,
     ) -> Result<(), RNTupleError> {
         for input in inputs {
-            self.check(input)?;
+            self.check(input).map_err(|error| told(error, inputs))?;
             if !pulse(self.pulse) {
                 return Err(RNTupleError::Interrupted);
             }
@@ -68,7 +72,7 @@ impl Job<'_> {
                 if !is_wanted && !self.known.contains_key(&path) && !self.has(&path) {
                     continue;
                 }
-                if self.taken.contains(&path) {
+                if self.taken.contains(&path) || self.summed.contains(&path) {
                     return Err(taken(&opened, &path, &key));
                 }
                 self.paths.add(&input.url, &path, &key)?;
@@ -79,7 +83,7 @@ impl Job<'_> {
                 Chooser::new(&options.entries, &reader, 1)
                     .map_err(|error| about_one(error, &input.shown(), &path, is_named))?;
             } else if is_summed(&key) {
-                if self.taken.contains(&path) {
+                if self.taken.contains(&path) || self.known.contains_key(&path) {
                     return Err(taken(&opened, &path, &key));
                 }
                 self.paths.add(&input.url, &path, &key)?;
@@ -94,6 +98,26 @@ impl Job<'_> {
         self.report.inputs.push(merged);
         Ok(())
     }
+}
+
+/// The error of an input that does not fit the first, which says if that is the odd one: as the first few files show.
+fn told(error: RNTupleError, inputs: &[Input]) -> RNTupleError {
+    let RNTupleError::SchemaMismatch { ntuple, .. } = &error else {
+        return error;
+    };
+    let reader = |input: &Input| {
+        let opened = Opened::new(input).ok()?;
+        let objects = wanted(&opened.file, input.path.as_deref()).ok()?;
+        let mut found = objects.into_iter().filter(|(path, key)| {
+            let is_meant = input.path.is_some() || path == ntuple;
+            is_meant && key.class_name == RNTUPLE_CLASS
+        });
+        let (path, key) = found.next()?;
+        opened.reader(&path, &key, &[]).ok().map(Arc::new)
+    };
+    let readers = inputs.iter().take(MOST_COMPARED).filter_map(reader);
+    let readers: Vec<_> = readers.collect();
+    telling(error, &readers)
 }
 
 /// The error of a condition that an ntuple knows nothing of, beside which another one may be meant.

@@ -24,7 +24,7 @@ use super::paths::Paths;
 use super::proven::{prove_unseen, unseen_ntuple};
 use super::{MergeReport, MergedInput, MergedNTuple, OnPulse, Opened, Others, Pulse, wanted};
 use crate::convert::{Input, check_apart, check_inputs};
-use crate::open::{KnownHeaders, OpenOptions, open_reader_of};
+use crate::open::{KnownHeaders, OpenOptions, RNTUPLE_CLASS, open_reader_of};
 use crate::pattern::Patterns;
 use crate::proof::ProofOptions;
 use crate::unseen::{Unseen, shown};
@@ -217,7 +217,9 @@ impl Beside {
         }
         let opened = Opened::new(input)?;
         let mut objects = wanted(&opened.file, None)?;
-        objects.retain(|(path, key)| !key.is_directory() && path != reader.path());
+        let is_joined =
+            |path: &str, key: &Key| path == reader.path() && key.class_name == RNTUPLE_CLASS;
+        objects.retain(|(path, key)| !key.is_directory() && !is_joined(path, key));
         for (path, key) in &objects {
             match others {
                 Others::Error => return Err(not_asked_for(reader, path, key)),

@@ -18,8 +18,10 @@ mod paths;
 mod precision;
 mod proven;
 mod report;
+#[cfg(test)]
+mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,7 +33,7 @@ use femtobarn_rntuple::read::{KnownHeader, Reader};
 use femtobarn_rntuple::write::{
     Choose, Encodings, MergeOptions as PageOptions, NTupleMerger, Rebuild, WriteOptions,
 };
-use femtobarn_rootfile::{FileWriter, Key, RootFile, without_cycle};
+use femtobarn_rootfile::{FileWriter, Key, RootFile};
 
 pub use entries::Entries;
 pub use join::{JoinOptions, Unmatched, join};
@@ -49,6 +51,7 @@ use options::check;
 use paths::Paths;
 
 use crate::convert::{Input, share};
+use crate::objects;
 use crate::open::RNTUPLE_CLASS;
 use crate::pattern::Patterns;
 use crate::proof::{ProofOptions, ProofReport};
@@ -441,29 +444,18 @@ fn page_options(options: &MergeOptions, first: &Reader, write: WriteOptions) -> 
     }
 }
 
-/// The newest cycle of all that is in a file, or of one object of it.
+/// The newest objects of a file, or the one that a name stands for.
 pub(crate) fn wanted(
     file: &RootFile,
-    path: Option<&str>,
+    name: Option<&str>,
 ) -> Result<Vec<(String, Key)>, RNTupleError> {
-    if let Some(path) = path {
-        let key = file.find(path)?;
-        let path = without_cycle(path);
-        return Ok(vec![(path.trim_matches('/').to_owned(), key)]);
-    }
-    let mut newest: BTreeMap<String, usize> = BTreeMap::new();
-    let mut out: Vec<(String, Key)> = Vec::new();
-    for entry in file.walk()? {
-        match newest.get(&entry.path).and_then(|&at| out.get_mut(at)) {
-            Some((_, known)) if known.cycle < entry.key.cycle => *known = entry.key,
-            Some(_) => {}
-            None => {
-                newest.insert(entry.path.clone(), out.len());
-                out.push((entry.path, entry.key));
-            }
+    match name {
+        Some(name) => {
+            let key = objects::find(file, name)?;
+            Ok(vec![(objects::path_of(name, &key), key)])
         }
+        None => objects::newest(file),
     }
-    Ok(out)
 }
 
 fn insist_on_sharing(

@@ -203,7 +203,7 @@ pub(super) fn taken(opened: &Opened, path: &str, key: &Key) -> RNTupleError {
     let (url, class) = (opened.source.url(), &key.class_name);
     RNTupleError::Usage {
         what: format!(
-            "{url} has a {class} called {path:?}, and another file something else of that name"
+            "{url} has a {class} called {path:?}, and it or another file has something else of that name: name the objects to merge them alone (FILE:NAME)"
         ),
     }
 }

@@ -31,6 +31,7 @@ use values::{Comparer, Task};
 
 use crate::convert::{Input, check_inputs};
 use crate::merge::{Entries, JoinOptions, Opened, counted, no_field, wanted};
+use crate::objects;
 use crate::open::RNTUPLE_CLASS;
 use crate::pattern::{Patterns, matches};
 use crate::writable::{file_id, local};
@@ -239,7 +240,7 @@ fn open(output: &Input) -> Result<Vec<(String, Arc<Reader>)>, RNTupleError> {
 /// An ntuple of an input. One that is not named may be missing.
 fn find(input: &Input, path: &str) -> Result<Option<Arc<Reader>>, RNTupleError> {
     let opened = Opened::new(input)?;
-    let key = match opened.file.find(path) {
+    let key = match objects::find(&opened.file, path) {
         Ok(key) => key,
         Err(_) if input.path.is_none() => return Ok(None),
         Err(error) => return Err(error.into()),

@@ -1,6 +1,6 @@
 //! What is known of an ntuple while it is written, and becomes its metadata: clusters, their groups, footer and anchor.
 
-use femtobarn_rootfile::{ElementKind, FileWriter, StreamerElement, StreamerInfo};
+use femtobarn_rootfile::{ElementKind, FileWriter, StreamerElement, StreamerInfo, without_cycle};
 
 use super::model::{check_name, unwritable};
 use super::options::{PAGE_LIST, WriteOptions};
@@ -56,7 +56,7 @@ impl Catalog {
         options: &WriteOptions,
     ) -> Result<Self, RNTupleError> {
         check_name(name)?;
-        if name.contains(';') {
+        if without_cycle(name) != name {
             let reason =
                 "';' stands before the number of a cycle, which every ntuple gets by itself";
             return Err(unwritable(name, reason));

@@ -1,0 +1,79 @@
+//! What names in files stand for.
+//!
+//! `NAME;CYCLE` is one object. `NAME` is the newest RNTuple or tree of that name, whatever else is called so; if there is
+//! none, the newest object. A `;` that no number follows is part of the name.
+
+use std::collections::HashMap;
+
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rootfile::{Key, RootFile, RootFileError, without_cycle};
+use femtobarn_ttree::is_tree;
+
+use crate::open::RNTUPLE_CLASS;
+
+/// Whether an object is an RNTuple or a tree.
+pub fn holds_entries(key: &Key) -> bool {
+    key.class_name == RNTUPLE_CLASS || is_tree(&key.class_name)
+}
+
+/// The object that a name stands for.
+pub(crate) fn find(file: &RootFile, name: &str) -> Result<Key, RootFileError> {
+    file.find_wanted(name, &holds_entries)
+}
+
+/// The path of what a name stands for, without a cycle.
+pub(crate) fn path_of(name: &str, key: &Key) -> String {
+    let is_plain = name.ends_with(&key.name);
+    let path = if is_plain { name } else { without_cycle(name) };
+    path.trim_matches('/').to_owned()
+}
+
+/// The RNTuples and trees of a file, all cycles, each by the shortest name that stands for it alone.
+///
+/// # Errors
+/// If a directory cannot be read.
+pub fn ntuples(file: &RootFile) -> Result<Vec<String>, RNTupleError> {
+    let mut entries = file.walk()?;
+    entries.retain(|entry| holds_entries(&entry.key));
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for entry in &entries {
+        *counts.entry(entry.path.clone()).or_default() += 1;
+    }
+    let names = entries.into_iter().map(|entry| {
+        let is_alone = counts.get(&entry.path) == Some(&1);
+        match is_alone && without_cycle(&entry.path) == entry.path {
+            true => entry.path,
+            false => format!("{};{}", entry.path, entry.key.cycle),
+        }
+    });
+    Ok(names.collect())
+}
+
+/// The newest objects of a file by their paths: of each path the newest RNTuple or tree, and the newest other object if that
+/// is newer.
+pub(crate) fn newest(file: &RootFile) -> Result<Vec<(String, Key)>, RNTupleError> {
+    let mut places: HashMap<(String, bool), usize> = HashMap::new();
+    let mut out: Vec<(String, Key)> = Vec::new();
+    for entry in file.walk()? {
+        let place = (entry.path.clone(), holds_entries(&entry.key));
+        match places.get(&place).and_then(|&at| out.get_mut(at)) {
+            Some((_, known)) if known.cycle < entry.key.cycle => *known = entry.key,
+            Some(_) => {}
+            None => {
+                places.insert(place, out.len());
+                out.push((entry.path, entry.key));
+            }
+        }
+    }
+    let cycles = places.iter().filter(|((_, holds), _)| *holds);
+    let cycles: HashMap<&str, u16> = cycles
+        .filter_map(|((path, _), &at)| Some((path.as_str(), out.get(at)?.1.cycle)))
+        .collect();
+    let is_shown = |path: &str, key: &Key| {
+        let cycle = cycles.get(path);
+        holds_entries(key) || cycle.is_none_or(|&cycle| cycle < key.cycle)
+    };
+    let shown: Vec<bool> = out.iter().map(|(path, key)| is_shown(path, key)).collect();
+    let shown = out.into_iter().zip(shown).filter(|(_, shown)| *shown);
+    Ok(shown.map(|(object, _)| object).collect())
+}
