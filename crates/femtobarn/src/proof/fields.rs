@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::schema::{Descriptor, FieldId};
+use femtobarn_rntuple::write::is_same_type;
 
 /// A top-level field of the output, and what it is in an input.
 #[derive(Debug)]
@@ -94,7 +95,7 @@ impl FieldPair {
     ) -> Result<Vec<(FieldId, FieldId)>, (String, String)> {
         let (ours, theirs) = (output.descriptor(), input.descriptor());
         let (found, expected) = (described(ours, id), described(theirs, other));
-        if found != expected {
+        if found != expected && !is_alike(ours, id, theirs, other) {
             return Err((found, expected));
         }
         for position in 0..ours.n_columns(id).max(theirs.n_columns(other)) {
@@ -130,6 +131,17 @@ impl FieldPair {
         }
         Ok(read)
     }
+}
+
+/// Whether two fields are the same but for how their type is written.
+fn is_alike(ours: &Descriptor, id: FieldId, theirs: &Descriptor, other: FieldId) -> bool {
+    let fields = ours.field(id).zip(theirs.field(other));
+    fields.is_some_and(|(own, other)| {
+        let (own, other) = (&own.record, &other.record);
+        own.role == other.role
+            && own.array_size == other.array_size
+            && is_same_type(&own.type_name, &other.type_name)
+    })
 }
 
 /// What a field is, whatever its name and members.

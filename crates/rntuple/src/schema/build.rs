@@ -153,10 +153,11 @@ impl Builder<'_> {
         if field.record.is_optional() {
             return Ok(NodeKind::Optional { index, item });
         }
-        let type_name = field.record.type_name.split('<').next();
-        let sort = match type_name {
-            Some("std::set") => ListSort::Set,
-            Some("std::bitset") => ListSort::Bitset,
+        let template = field.record.type_name.split('<').next();
+        let template = template.map(|name| name.strip_prefix("std::").unwrap_or(name));
+        let sort = match template {
+            Some("set") => ListSort::Set,
+            Some("bitset") => ListSort::Bitset,
             _ => ListSort::List,
         };
         Ok(NodeKind::List { index, item, sort })

@@ -2,6 +2,7 @@
 
 use super::descriptor::FieldId;
 use super::slots::SlotId;
+use crate::write::is_same_type;
 
 /// One array of the result.
 #[derive(Debug, Clone, PartialEq)]
@@ -169,7 +170,7 @@ impl Node {
                     bytes: d,
                     class_name: f,
                 },
-            ) => (a, c, e) == (b, d, f),
+            ) => (a, c) == (b, d) && is_same_type(e, f),
             (
                 K::List {
                     index: a, item: x, ..

@@ -36,7 +36,10 @@ pub use merge::{
     Choose, Encodings, JoinedNTuple, Levels, MergeOptions, Merged, MergedSchema, Mode,
     NTupleMerger, Rebuild, StoredReals, hull, join_columns,
 };
-pub use model::{FieldKind, FieldModel, LeafModel, Nulls, StoredAs, all_or_none, arrow_type_name};
+pub use model::{
+    FieldKind, FieldModel, LeafModel, Nulls, StoredAs, all_or_none, arrow_type_name, is_same_type,
+    normal_type_name,
+};
 pub(crate) use model::{Layout, Shape, unwritable};
 pub use ntuple::NTupleWriter;
 pub use options::WriteOptions;

@@ -8,6 +8,7 @@ use crate::RNTupleError;
 use crate::read::Reader;
 use crate::schema::{Descriptor, FieldId, did_you_mean};
 use crate::spec::FieldRecord;
+use crate::write::model::is_same_type;
 
 /// Where the columns of one input go.
 #[derive(Debug, Default)]
@@ -248,7 +249,8 @@ impl MergedSchema {
             shows(mine.source_id.map(|id| self.own_path(id))),
             shows(theirs.source_id.map(|id| descriptor.qualified_name(id))),
         );
-        let reason = if mine.type_name != theirs.type_name || mine.role != theirs.role {
+        let is_same = is_same_type(&mine.type_name, &theirs.type_name) && mine.role == theirs.role;
+        let reason = if !is_same {
             differs("type", &type_of(theirs), &type_of(mine))
         } else if mine.type_version != theirs.type_version {
             differs("class's version", &theirs.type_version, &mine.type_version)

@@ -12,6 +12,27 @@ const NUMBERS: &[&str] = &[
     "int32_t", "uint32_t", "int64_t", "uint64_t", "short", "long", "unsigned", "string",
 ];
 
+/// Templates of the standard library that RNTuple knows.
+const TEMPLATES: &[&str] = &[
+    "vector",
+    "set",
+    "multiset",
+    "unordered_set",
+    "unordered_multiset",
+    "map",
+    "multimap",
+    "unordered_map",
+    "unordered_multimap",
+    "pair",
+    "tuple",
+    "optional",
+    "unique_ptr",
+    "variant",
+    "array",
+    "bitset",
+    "atomic",
+];
+
 /// Deepest nesting of templates.
 const DEEPEST: usize = 100;
 
@@ -38,6 +59,46 @@ impl FieldModel {
             .map(|field| field.named(name))
             .map_err(|reason| unwritable(name, format!("its type {type_name:?} {reason}")))
     }
+}
+
+/// The name of a C++ type as ROOT normalizes it, of any class: ROOT before 6.36 wrote some as they stand in the code, as
+/// `vector<vector<int> >` and `A<Float_t >`.
+pub fn normal_type_name(type_name: &str) -> String {
+    let mut out = String::with_capacity(type_name.len());
+    let mut rest = type_name;
+    while !rest.is_empty() {
+        let end = rest.find(['<', '>', ',', '[', ']']).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        let words = word.split_whitespace().filter(|word| *word != "const");
+        let word = words.collect::<Vec<_>>().join(" ");
+        let word = word.trim_start_matches("::");
+        let plain = word.strip_prefix("std::").unwrap_or(word);
+        if after.starts_with('<') {
+            match plain {
+                "RVec" | "ROOT::RVec" => out.push_str("ROOT::VecOps::RVec"),
+                _ if TEMPLATES.contains(&plain) => {
+                    out.push_str("std::");
+                    out.push_str(plain);
+                }
+                _ => out.push_str(word),
+            }
+        } else {
+            match fundamental(word, 0) {
+                Ok(known) if !word.is_empty() => out.push_str(&known.type_name),
+                _ => out.push_str(word),
+            }
+        }
+        let n = after.chars().next().map_or(0, char::len_utf8);
+        let (mark, behind) = after.split_at(n);
+        out.push_str(mark);
+        rest = behind;
+    }
+    out
+}
+
+/// Whether two names are those of one type.
+pub fn is_same_type(one: &str, other: &str) -> bool {
+    one == other || normal_type_name(one) == normal_type_name(other)
 }
 
 fn parse(type_name: &str, classes: &[FieldModel], depth: usize) -> Result<FieldModel, String> {
@@ -321,6 +382,44 @@ mod tests {
             ("const std::atomic<short>", "std::atomic<std::int16_t>"),
         ] {
             assert_eq!(normal(given), want, "{given}");
+        }
+    }
+
+    #[test]
+    fn names_of_classes_are_normalized_as_roots_are() {
+        for (given, want) in [
+            (
+                "vector<vector<int> >",
+                "std::vector<std::vector<std::int32_t>>",
+            ),
+            ("Float_t", "float"),
+            ("A<B >", "A<B>"),
+            (
+                "A< unsigned  int , vector<B> >",
+                "A<std::uint32_t,std::vector<B>>",
+            ),
+            ("::edm::Wrapper<const Float_t>", "edm::Wrapper<float>"),
+            ("A<B>::C", "A<B>::C"),
+            ("A<string,3>", "A<std::string,3>"),
+            (
+                "map<int,A<Double_t>[2]>",
+                "std::map<std::int32_t,A<double>[2]>",
+            ),
+            ("ROOT::RVec<Bool_t>", "ROOT::VecOps::RVec<bool>"),
+            ("mine::vector<int>", "mine::vector<std::int32_t>"),
+            ("", ""),
+            ("A<", "A<"),
+        ] {
+            assert_eq!(normal_type_name(given), want, "{given}");
+            assert!(is_same_type(given, want));
+        }
+        for (one, other) in [
+            ("A<B>", "A<C>"),
+            ("A", "B"),
+            ("int", "unsigned int"),
+            ("A B", "AB"),
+        ] {
+            assert!(!is_same_type(one, other), "{one} {other}");
         }
     }
 
