@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import json
 import os
 import pickle
 import time
@@ -9,12 +12,13 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from femtobarn._core import open_own
 from femtobarn._datastore import flush_open
 from femtobarn._repr import shortened
 from femtobarn._warnings import warn_outside
-from femtobarn.errors import FileError, FormatError, UsageError
+from femtobarn.errors import FemtobarnError, FileError, FormatError, UsageError
 
 if TYPE_CHECKING:
     from femtobarn._output import Path as PathLike
@@ -24,8 +28,7 @@ __all__ = ["Checkpoint", "State", "noted_identity"]
 
 _EVERY = 5.0  # seconds
 _MOST = 0.05  # of the time that may go into writing it
-_MAGIC = "femtobarn checkpoint 2"
-_HEAD = 64  # bytes of a file in which that stands
+_MAGIC = b"femtobarn checkpoint 3\n"
 _PROCESS = uuid.uuid4().hex  # of this process
 
 
@@ -89,28 +92,28 @@ class Checkpoint:
             raise UsageError(f"{path}: there is no folder {str(path.parent)!r} for the checkpoint: make it first")
         beside = self._beside(path)
         try:
-            beside.touch()
+            os.close(_create_own(beside))
             beside.unlink()
         except OSError as error:
             raise FileError(f"{path}: the checkpoint cannot be written: {error}") from error
         if not path.exists():
             return
         try:
-            with path.open("rb") as file:
-                if not _is_checkpoint(file.read(_HEAD)):
+            # what is in it can be anything that functions return, which only a pickle holds, and unpickling runs code:
+            # the file must be the user's own, and of this work
+            with os.fdopen(open_own(path), "rb") as file:
+                noted = _noted(file)
+                if noted is None:
                     raise FormatError(
-                        f"{path}: this file is no checkpoint of process, which would write over it: give another path"
+                        f"{path}: not a checkpoint of this version of femtobarn, and process would write over it: use "
+                        "another path, or remove the file to begin anew"
                     )
-                file.seek(0)
-                magic, *noted = pickle.load(file)
-                if magic != _MAGIC:
-                    raise ValueError(f"it begins with {magic!r}")
                 identity, changing, process = noted
                 self._check(path, identity, changing, process)
                 state = pickle.load(file)
                 if not isinstance(state, State):
                     raise TypeError(f"it has {type(state).__name__}")
-        except (UsageError, FormatError, UserWarning):
+        except (FemtobarnError, UserWarning):
             raise
         except Exception as error:
             raise FormatError(
@@ -140,7 +143,7 @@ class Checkpoint:
 
     @staticmethod
     def _beside(path: Path) -> Path:
-        return path.with_name(f".{path.name}.partial-{os.getpid()}")
+        return path.with_name(f".{path.name}.partial-{os.getpid()}-0")
 
     def save(self, *, now: bool) -> None:
         """Write it, if it is time to; not if something was added by halves: what is there stays true."""
@@ -150,10 +153,11 @@ class Checkpoint:
         # what functions have put into batches is there before their events are noted as done
         flush_open()
         self._changing |= _differing(self._read, self._reads())
+        noted = [self._identity, sorted(self._changing), _PROCESS]
         beside = self._beside(self._path)
         try:
-            with beside.open("wb") as file:
-                pickle.dump((_MAGIC, self._identity, self._changing, _PROCESS), file)
+            with os.fdopen(_create_own(beside), "wb") as file:
+                file.write(_MAGIC + json.dumps(noted).encode() + b"\n")
                 pickle.dump(self.state, file)
                 file.flush()
                 os.fsync(file.fileno())
@@ -176,20 +180,29 @@ class Checkpoint:
             self._path.unlink(missing_ok=True)
 
 
-def _is_checkpoint(head: bytes) -> bool:
-    """Return whether a file begins as a checkpoint does: with a pickle that has the words in it."""
-    return head.startswith(b"\x80") and _MAGIC.rpartition(" ")[0].encode() in head
+def _create_own(path: Path) -> int:
+    """Make a file that is nobody else's, also where others can write to the folder; return its descriptor."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with contextlib.suppress(OSError):  # not all file systems have locks
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # as long as it is open, nobody takes it for left behind
+    return descriptor
+
+
+def _noted(file: BinaryIO) -> tuple[dict[str, str], set[str], str] | None:
+    """Return what the beginning of a checkpoint says of its work, without unpickling; None if there is no such."""
+    if file.read(len(_MAGIC)) != _MAGIC:
+        return None
+    identity, changing, process = json.loads(file.readline())
+    return dict(identity), set(changing), process
 
 
 def noted_identity(path: PathLike) -> dict[str, str]:
     """Return what a checkpoint says of its work; nothing if there is none, or it is none, which `Checkpoint` tells."""
     try:
-        with Path(path).expanduser().open("rb") as file:
-            if not _is_checkpoint(file.read(_HEAD)):
-                return {}
-            file.seek(0)
-            magic, identity, *_ = pickle.load(file)
-        return dict(identity) if magic == _MAGIC else {}
+        with os.fdopen(open_own(Path(path).expanduser()), "rb") as file:
+            noted = _noted(file)
+        return {} if noted is None else noted[0]
     except Exception:
         return {}
 

@@ -138,7 +138,8 @@ def process(
         Whether a bar is shown; by default on a terminal and in a notebook. True shows lines now and then elsewhere.
     checkpoint : str or path, optional
         A file that notes what is done, every few seconds; called again with the same arguments, `process` goes on
-        there, and with others it is an error. It is removed at the end. It is pickled: it must come from nobody else.
+        there, and with others it is an error. It is removed at the end. Results are unpickled, so that it must belong
+        to you or root, and nobody else may be able to write it.
     on_error : str
         "raise"; "skip" the events that fail or cannot be loaded; or "retry" those, three times in all, before the error
         is raised: an event by itself, with ``by="batch"`` the batch. What is wrong with a whole store, as one that was

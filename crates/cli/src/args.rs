@@ -38,7 +38,7 @@ pub struct Cli {
     /// Say on standard error what was read: bytes, requests, times, rates
     #[arg(long, global = true)]
     pub stats: bool,
-    /// A setting of how servers are asked, as request_timeout=20, before those of environment and file; may be given several times
+    /// A setting of how servers are asked, as request_timeout=20, before those of environment and file; may be given several times; tokens and keys as bearer_token=@FILE
     #[arg(long, global = true, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
     #[command(subcommand)]
@@ -71,6 +71,8 @@ pub enum Verb {
     Skim(SkimArgs),
     /// Copy files from anywhere to anywhere, byte for byte: paths, root://, https://, s3://, gs://, az://
     Cp(CopyArgs),
+    /// Remove what writers that were killed have left in folders: files .NAME.partial-PROCESS-NUMBER that no process writes
+    Sweep(SweepArgs),
     /// Look at each step of the way to a file: addresses, TLS, login, latency, throughput; exit code 1 if one fails
     Doctor(DoctorArgs),
     /// Bring HDF5 files, ntuples and trees into an event store, event by event
@@ -709,6 +711,13 @@ pub struct Sizes {
     /// Uncompressed bytes of a page that is made anew, at most [default: 1MiB]
     #[arg(long, value_name = "SIZE")]
     pub page_size: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct SweepArgs {
+    /// The folders; those in them are not looked at
+    #[arg(value_name = "FOLDER", required = true, value_hint = ValueHint::DirPath)]
+    pub folders: Vec<String>,
 }
 
 #[derive(Debug, Args)]

@@ -39,6 +39,7 @@ mod store;
 mod store_ls;
 mod store_rm;
 mod store_verify;
+mod sweep;
 mod table;
 mod target;
 mod units;
@@ -100,14 +101,14 @@ fn run_with(
         Some("merge") => Some(merge::OF_HADD),
         _ => None,
     };
-    let is_url = |arg: &&String| arg.contains("://");
-    let urls: Vec<String> = args.iter().filter(is_url).cloned().collect();
+    let is_told_otherwise = |arg: &&String| shown(arg) != **arg;
+    let others: Vec<String> = args.iter().filter(is_told_otherwise).cloned().collect();
     let result = match Cli::try_parse_from(std::iter::once("fb".to_owned()).chain(args)) {
         Ok(cli) => options::set_all(&cli.set).and_then(|()| match cli.stats {
             true => stats::run(&cli, python, out, err),
             false => dispatch(&cli, python, out, err),
         }),
-        Err(error) => usage(&error, &urls, (json, advice), out),
+        Err(error) => usage(&error, &others, (json, advice), out),
     };
     let result = result.and_then(|code| out.flush().map(|()| code).map_err(Failure::from));
     let code = result.unwrap_or_else(|failure| {
@@ -150,6 +151,7 @@ fn dispatch(
         Verb::Reshape(args) => reshape::reshape(args, cli.json, out),
         Verb::Skim(args) => reshape::skim(args, cli.json, out),
         Verb::Cp(args) => copy::run(args, cli.json, out, err),
+        Verb::Sweep(args) => sweep::run(args, json, out),
         Verb::Doctor(args) => each(&args.urls, json, true, out, err, |target, out| {
             doctor::run(target, args.bytes, json, out)
         }),
@@ -216,16 +218,21 @@ fn each(
     Ok(highest)
 }
 
+/// An argument as messages show it.
+fn shown(arg: &str) -> String {
+    printable(&public(arg)).into_owned()
+}
+
 /// Help and version go to standard output; everything else is wrong usage.
 fn usage(
     error: &clap::Error,
-    urls: &[String],
+    others: &[String],
     (json, advice): (bool, Option<&str>),
     out: &mut Output<'_>,
 ) -> Result<i32, Failure> {
     let mut text = error.render().to_string();
-    for url in urls {
-        text = text.replace(url.as_str(), &public(url));
+    for arg in others {
+        text = text.replace(arg.as_str(), &shown(arg));
     }
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use femtobarn::Error;
 use femtobarn::codec::parse_settings;
-use femtobarn::io::set_for_all;
+use femtobarn::io::{SECRET_SETTINGS, set_for_all};
 use femtobarn::merge::{Entries, Level, Others, Unmatched};
 use femtobarn::write::{Mode, StoredAs, WriteOptions};
 
@@ -12,7 +12,8 @@ use crate::args::{Sizes, Threads};
 use crate::failure::{Failure, code};
 use crate::units;
 
-/// Takes settings of the form `NAME=VALUE` for all files of the process.
+/// Takes settings of the form `NAME=VALUE` for all files of the process; those that are secret are given as `NAME=@FILE`, as
+/// all users of a machine see the arguments of a process.
 pub fn set_all(texts: &[String]) -> Result<(), Failure> {
     let mut given = BTreeMap::new();
     for text in texts {
@@ -22,9 +23,28 @@ pub fn set_all(texts: &[String]) -> Result<(), Failure> {
                 "{text:?} is no setting, as request_timeout=20 is (--set NAME=VALUE)"
             ))
         })?;
-        given.insert(name.trim().to_owned(), value.trim().to_owned());
+        let (name, value) = (name.trim(), value.trim());
+        let value = match SECRET_SETTINGS.contains(&name) {
+            true => secret(name, value)?,
+            false => value.to_owned(),
+        };
+        given.insert(name.to_owned(), value);
     }
     Ok(set_for_all(given).map_err(Error::from)?)
+}
+
+/// What is in the file of `@FILE`.
+fn secret(name: &str, value: &str) -> Result<String, Failure> {
+    let path = value.strip_prefix('@').ok_or_else(|| {
+        usage(&format!(
+            "{name} on the command line is visible to all users of this machine: put it into a file and give \
+             --set {name}=@FILE, or set the variable FEMTOBARN_{}",
+            name.to_uppercase()
+        ))
+    })?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| usage(&format!("cannot read {name} from {path}: {error}")))?;
+    Ok(text.trim().to_owned())
 }
 
 /// The settings that a name and a level stand for.
@@ -155,6 +175,24 @@ fn usage(message: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_are_read_from_files() {
+        for name in SECRET_SETTINGS {
+            let refused = set_all(&[format!("{name}=hidden")]).unwrap_err().message;
+            assert!(refused.contains(&format!("{name}=@FILE")), "{refused}");
+            assert!(!refused.contains("hidden"), "{refused}");
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), " hidden\n").unwrap();
+        let path = file.path().display();
+        assert_eq!(
+            secret("bearer_token", &format!("@{path}")).unwrap(),
+            "hidden"
+        );
+        let missing = secret("bearer_token", "@/no/such").unwrap_err().message;
+        assert!(missing.contains("/no/such"), "{missing}");
+    }
 
     #[test]
     fn entries_are_two_numbers_of_which_each_may_be_left_out() {

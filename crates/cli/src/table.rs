@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+pub use femtobarn::io::printable;
+
 /// A cut cell keeps at least this many characters.
 const NARROWEST: usize = 16;
 
@@ -109,26 +111,6 @@ pub fn cut(text: &str, width: usize) -> Cow<'_, str> {
     }
     let kept: String = text.chars().take(width.saturating_sub(1)).collect();
     (kept + "…").into()
-}
-
-/// The text without what would steer a terminal: names in files are anybody's.
-pub fn printable(text: &str) -> Cow<'_, str> {
-    let steers = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    if !text.contains(steers) {
-        return text.into();
-    }
-    let mut out = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        if steers(c) {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
-    out.into()
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ mod tests;
 pub use coalesce::{Request, coalesce};
 pub use doctor::{Check, Outcome, examine};
 pub use error::IoError;
-pub use femtobarn_xrootd::{notice, tell_notices_by, with_causes};
+pub use femtobarn_xrootd::{notice, open_own, printable, tell_notices_by, with_causes};
 pub use layer::{HeldSource, MeteredSource, RecordSource};
 pub use meter::{Meter, Metered, Opening, Span, Stage, Traffic, beginning};
 pub use object_folder::{FoundObject, ObjectFolder};
@@ -70,10 +70,12 @@ pub use remote::{
     list_folder, open_remote, others_for, public, read_others_with, scheme,
 };
 pub use runtime::{PULSE, goes_on, while_waiting};
-pub use settings::{SETTINGS, SETTINGS_FOR_ALL, STORAGE_OPTIONS, Settings, set_for_all};
+pub use settings::{
+    SECRET_SETTINGS, SETTINGS, SETTINGS_FOR_ALL, STORAGE_OPTIONS, Settings, set_for_all,
+};
 pub use sink::{
     Aside, ByteSink, HttpSink, LocalSink, MemorySink, ObjectSink, OnBytes, Sent, Transferred,
-    XrootdSink, send, wanted_name,
+    XrootdSink, send, sweep, wanted_name,
 };
 pub use source::{
     ByteSource, HttpError, HttpSource, LocalSource, MemorySource, ObjectSource, SourceCost,

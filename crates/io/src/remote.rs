@@ -3,6 +3,8 @@
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
+use femtobarn_xrootd::without_password;
+
 use crate::source::{self, HttpSource, ObjectSource, XrootdSource};
 use crate::{ByteSink, ByteSource, HttpSink, IoError, ObjectSink, Settings, XrootdSink};
 
@@ -177,21 +179,13 @@ pub fn public(url: &str) -> String {
 
 /// The same of a part of a chain.
 fn public_link(url: &str) -> String {
-    let text = url.split('?').next().unwrap_or_default();
-    let Some((scheme, rest)) = text.split_once("://") else {
-        return url.to_owned();
-    };
-    let (server, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    match server.rsplit_once('@') {
+    match url.split_once("://") {
+        None => url.to_owned(),
         // a question mark is a part of a path
-        _ if scheme == "file" => url.to_owned(),
+        Some(("file", _)) => url.to_owned(),
         // what is behind the colon is no password there, but the repository
-        _ if scheme == "github" => text.to_owned(),
-        Some((user, host)) if user.contains(':') => {
-            let user = user.split(':').next().unwrap_or_default();
-            format!("{scheme}://{user}@{host}{path}")
-        }
-        _ => text.to_owned(),
+        Some(("github", _)) => url.split('?').next().unwrap_or_default().to_owned(),
+        Some(_) => without_password(url),
     }
 }
 
@@ -242,6 +236,19 @@ mod tests {
                 "zip://a.root::https://me@h/f.zip::simplecache",
             ),
             ("root://[::1]//f?x", "root://[::1]//f"),
+            // passwords that are not encoded as they must be
+            ("https://me:pa/ss@h/f?x", "https://me@h/f"),
+            ("https://me:pa?ss@h/f", "https://me@h/f"),
+            ("https://me:p#a/s?s@h:80/f@g", "https://me@h:80/f@g"),
+            ("root://me:/secret@h//f", "root://me@h//f"),
+            // these have none
+            (
+                "root://h:1094//eos/me@cern/f",
+                "root://h:1094//eos/me@cern/f",
+            ),
+            ("root://h//eos/me:x@cern/f", "root://h//eos/me:x@cern/f"),
+            ("https://[::1]:80/a@b", "https://[::1]:80/a@b"),
+            ("https://h/f?mail=a@b", "https://h/f"),
             (
                 "github://me:repository@main/f",
                 "github://me:repository@main/f",

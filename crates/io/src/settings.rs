@@ -12,7 +12,7 @@ use std::str::FromStr;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use femtobarn_xrootd::Token;
+use femtobarn_xrootd::{Token, read_unwritable};
 
 use crate::remote::{is_for_others, public, scheme};
 use crate::units::parse_bytes;
@@ -114,6 +114,9 @@ pub const SETTINGS: &[(&str, &str)] = &[
         "where a file is made that a server gets as a whole (the folder for temporary files)",
     ),
 ];
+
+/// The settings that nobody else may see.
+pub const SECRET_SETTINGS: &[&str] = &["bearer_token", "secret_access_key", "session_token"];
 
 /// The settings that hold whoever reads a file; all others are of the protocols that are known here.
 pub const SETTINGS_FOR_ALL: &[&str] = &[
@@ -500,7 +503,7 @@ impl SettingsFile {
         };
         let table: toml::Table = text
             .parse()
-            .map_err(|error: toml::de::Error| failed(error.to_string()))?;
+            .map_err(|error: toml::de::Error| failed(on_one_line(&error, text)))?;
         let mut out = Self::default();
         let plain = |name: String, value: toml::Value| {
             check_name(&name, path)?;
@@ -540,6 +543,13 @@ impl SettingsFile {
         let own = fitting.map(|(_, part)| part).chain([&self.top]);
         own.filter_map(|part| part.get(name)).next().cloned()
     }
+}
+
+/// What is wrong with a file of settings, and in which line.
+fn on_one_line(error: &toml::de::Error, text: &str) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+    format!("line {line}: {}", error.message())
 }
 
 /// A URL, or the beginning of one, so that what names the same is written the same: schemes and servers in small letters,
@@ -590,13 +600,13 @@ fn file() -> Result<&'static SettingsFile, IoError> {
             return Ok(SettingsFile::default());
         };
         let place = path.display().to_string();
-        match std::fs::read_to_string(&path) {
+        match read_unwritable(&path) {
             Ok(text) => SettingsFile::parse(&text, &place).map_err(|error| match error {
                 IoError::Setting { url, what } => (url, what),
                 other => (place, other.to_string()),
             }),
             // one that nobody named need not be there
-            Err(_) if named.is_none() => Ok(SettingsFile::default()),
+            Err(_) if named.is_none() && !path.is_file() => Ok(SettingsFile::default()),
             Err(error) => Err((place, error.to_string())),
         }
     };

@@ -24,6 +24,8 @@ mod write;
 #[pyo3::pymodule]
 mod _core {
     use std::collections::BTreeMap;
+    use std::os::fd::{IntoRawFd as _, RawFd};
+    use std::path::PathBuf;
 
     use femtobarn::io::Settings;
     use pyo3::prelude::*;
@@ -77,6 +79,17 @@ mod _core {
     #[pyfunction]
     fn public_url(url: &str) -> String {
         femtobarn::io::public(url)
+    }
+
+    /// Opens a file to be read that is of this user or of root, and that nobody else can write; gives its descriptor.
+    #[pyfunction]
+    fn open_own(path: PathBuf) -> PyResult<RawFd> {
+        let opened = femtobarn::io::open_own(&path).map_err(|error| {
+            let url = path.display().to_string();
+            let why = error.to_string();
+            crate::error::to_python(femtobarn::io::IoError::Refused { url, why }.into())
+        });
+        Ok(opened?.into_raw_fd())
     }
 
     /// The files that a URL of a server stands for: itself, or those that fit its pattern.

@@ -21,6 +21,8 @@ pub(crate) struct Asker<'a> {
     /// The address of our side of the connection.
     pub address: SocketAddr,
     pub is_tls: bool,
+    /// Whether the server may have the token: not one that only a redirect names.
+    pub gives_token: bool,
     pub options: &'a Options,
 }
 
@@ -32,6 +34,10 @@ pub(crate) fn credentials(
 ) -> Result<Credentials, String> {
     match kind {
         "unix" => Ok(unix(asker.user)),
+        "ztn" if !asker.gives_token => Err(
+            "a redirect names this server, and the server that redirected did not ask for the token, so it is not sent: if you trust this server, open its own URL"
+                .to_owned(),
+        ),
         "ztn" if !asker.is_tls => {
             Err("tokens are sent under TLS only: write roots:// for root://".to_owned())
         }
@@ -282,13 +288,23 @@ mod tests {
     }
 
     #[test]
-    fn tokens_stay_at_home_without_tls() {
-        let asker = Asker {
+    fn tokens_stay_at_home_without_tls_and_behind_redirects() {
+        let options = Options {
+            token: Token::of("secret"),
+            ..Options::default()
+        };
+        let asker = |is_tls, gives_token| Asker {
+            gives_token,
             user: "me",
             address: SocketAddr::from(([127, 0, 0, 1], 1)),
-            is_tls: false,
-            options: &Options::default(),
+            is_tls,
+            options: &options,
         };
+        let given = credentials("ztn", "", &asker(true, true)).ok().unwrap();
+        assert!(given.bytes.ends_with(b"secret\0"));
+        let message = credentials("ztn", "", &asker(true, false)).err().unwrap();
+        assert!(message.contains("a redirect names"), "{message}");
+        let asker = asker(false, true);
         let message = credentials("ztn", "", &asker).err().unwrap();
         assert!(message.contains("roots://"), "{message}");
         assert!(

@@ -230,7 +230,11 @@ impl Client {
                 }
                 Answer::Redirect(to) => {
                     token.clone_from(&to.token);
-                    target = redirected(&target, to, &mut opaque)?;
+                    let next = redirected(&target, to, &mut opaque)?;
+                    target = XrootdUrl {
+                        server: next.server.named_by(&connection, &url.server),
+                        ..next
+                    };
                     servers.push(target.server.to_string());
                     if servers.len() > most + 1 {
                         return Err(XrootdError::Redirects {
@@ -356,11 +360,9 @@ impl Client {
         };
         let addresses = self.locate(&all, false).await?;
         let below = addresses.iter().filter_map(|address| {
-            let server = Server::parse(address, url.server.tls).ok()?;
-            Some(Server {
-                user: url.server.user.clone(),
-                ..server
-            })
+            let below = Server::parse(address, url.server.tls).ok()?;
+            let user = url.server.user.clone();
+            Some(Server { user, ..below }.named_by(&connection, server))
         });
         Ok(Some(below.collect()))
     }
@@ -469,6 +471,18 @@ impl Client {
         request: impl Fn(String) -> Request,
     ) -> Result<Answered, XrootdError> {
         self.ask(url, doing, &mut Tried::default(), request).await
+    }
+}
+
+impl Server {
+    /// The same as one that only another server names. The token goes there only if who names it has it, too: then nobody gets
+    /// it from us who could not have got it without us.
+    fn named_by(self, connection: &Connection, first: &Server) -> Self {
+        let is_first = (&self.host, self.port) == (&first.host, first.port);
+        Self {
+            may_have_token: connection.has_token || (is_first && first.may_have_token),
+            ..self
+        }
     }
 }
 

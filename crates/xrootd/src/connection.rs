@@ -78,6 +78,8 @@ pub(crate) struct Connection {
     streams: Arc<Streams>,
     outgoing: mpsc::Sender<Outgoing>,
     tasks: [JoinHandle<()>; 2],
+    /// Whether the server was given the token.
+    pub has_token: bool,
     /// What it was opened by, and its requests are made by.
     pub runtime: Handle,
     /// What the server says of vector reads, once it was asked.
@@ -175,6 +177,7 @@ impl Connection {
             user: &user,
             address,
             is_tls,
+            gives_token: server.may_have_token,
             options: &options,
         };
         let mut raw = Raw { server, stream };
@@ -196,6 +199,7 @@ impl Connection {
             streams,
             outgoing,
             tasks,
+            has_token: trace.used.as_deref() == Some("ztn"),
             runtime: Handle::current(),
             limits: OnceCell::new(),
         })

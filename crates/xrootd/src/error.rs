@@ -1,11 +1,33 @@
 //! What can go wrong.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::time::Duration;
 
 use crate::protocol::Malformed;
+
+/// The text without what would steer a terminal or begin a line: names in files, and what servers say, are anybody's.
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(steers) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if steers(c) {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out.into()
+}
 
 /// An error with its causes, on one line.
 pub fn with_causes(error: &dyn Error) -> String {
@@ -15,7 +37,7 @@ pub fn with_causes(error: &dyn Error) -> String {
         text = format!("{text}: {next}");
         cause = next.source();
     }
-    text
+    printable(&text).into_owned()
 }
 
 /// An error of a server or of the way to it. Every variant names the server, and what was being done.

@@ -2,7 +2,11 @@
 //! `XDG_RUNTIME_DIR`, and `bt_u<uid>` in the folder for temporary files.
 
 use std::fmt;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
+
+use crate::notice::notice;
+use crate::trust::open_own;
 
 /// A token. No `Debug` shows it.
 #[derive(Clone, PartialEq, Eq)]
@@ -47,8 +51,24 @@ impl Token {
         }
         let name = format!("bt_u{uid}");
         let runtime = variable("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());
-        let runtime = runtime.and_then(|folder| Self::read(&PathBuf::from(folder).join(&name)));
-        runtime.or_else(|| Self::read(&temporary.join(&name)))
+        let runtime = runtime.and_then(|folder| Self::found(&PathBuf::from(folder).join(&name)));
+        runtime.or_else(|| Self::found(&temporary.join(&name)))
+    }
+
+    /// The token of a file that nobody named. Anybody can put one into the folder for temporary files: with the token of
+    /// another user, what is written would be that user's.
+    fn found(path: &Path) -> Option<Self> {
+        let mut file = match open_own(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                let path = path.display().to_string();
+                notice(&path, &format!("the token of {path} is not used: {error}"));
+                return None;
+            }
+            opened => opened.ok()?,
+        };
+        let mut text = String::new();
+        file.read_to_string(&mut text).ok()?;
+        Self::of(&text)
     }
 
     fn read(path: &Path) -> Option<Self> {
@@ -90,6 +110,10 @@ mod tests {
         assert_eq!(found(&all[1..]).as_deref(), Some("of a file"));
         assert_eq!(found(&all[2..]).as_deref(), Some("of runtime"));
         assert_eq!(found(&[]).as_deref(), Some("of temporary"));
+        // put there by somebody else, perhaps
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        std::fs::set_permissions(temporary.join("bt_u7"), open).unwrap();
+        assert_eq!(found(&[]), None);
         std::fs::remove_file(temporary.join("bt_u7")).unwrap();
         assert_eq!(found(&[]), None);
         assert_eq!(format!("{:?}", Token::of("secret")), "Some(Token(…))");

@@ -19,6 +19,8 @@ pub struct Server {
     pub user: Option<String>,
     /// Whether the connection must be under TLS (`roots://`).
     pub tls: bool,
+    /// Whether it may have the token of the user: not, if only a redirect names it.
+    pub may_have_token: bool,
 }
 
 impl fmt::Display for Server {
@@ -62,6 +64,7 @@ impl Server {
             port: port?,
             user: user.filter(|user| !user.is_empty()).map(str::to_owned),
             tls,
+            may_have_token: true,
         })
     }
 }
@@ -74,6 +77,37 @@ fn plain_address(host: &str) -> String {
         Some(address) => address.to_string(),
         None => host.to_owned(),
     }
+}
+
+/// A URL without a password, and without what is behind a question mark, which is for the server.
+///
+/// A `/`, `?` or `#` ends the server's name, and must be encoded in a password. Where it is not, what looks like a port is no
+/// number, and all up to an `@` is taken for the password: a part of it would be shown otherwise.
+#[must_use]
+pub fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.split('?').next().unwrap_or_default().to_owned();
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (server, behind) = rest.split_at(end);
+    let looks_like_password = |(host, port): (&str, &str)| {
+        !host.starts_with('[') && (port.is_empty() || !port.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let user_and_rest = match server.rsplit_once('@') {
+        Some((user, host)) => Some((user, [host, behind].concat())),
+        None if server.split_once(':').is_some_and(looks_like_password) => behind
+            .split_once('@')
+            .map(|(_, rest)| (server, rest.to_owned())),
+        None => None,
+    };
+    let shown = match user_and_rest {
+        Some((user, rest)) => format!(
+            "{scheme}://{}@{rest}",
+            user.split(':').next().unwrap_or(user)
+        ),
+        None => url.to_owned(),
+    };
+    shown.split('?').next().unwrap_or_default().to_owned()
 }
 
 /// A file or folder on a server.
@@ -108,7 +142,7 @@ impl XrootdUrl {
     /// If it has another scheme, or names no server or no path.
     pub fn parse(url: &str) -> Result<Self, XrootdError> {
         let wrong = |what: &str| XrootdError::Url {
-            url: url.split('?').next().unwrap_or_default().to_owned(),
+            url: without_password(url),
             what: what.to_owned(),
         };
         let (scheme, rest) = url

@@ -201,6 +201,50 @@ fn what_a_server_says_is_told_and_nothing_that_is_secret() {
     assert!(!error.contains("SECRET"), "{error}");
 }
 
+/// A redirect had the token sent to whatever server it named.
+#[test]
+fn a_token_goes_to_no_server_that_only_a_redirect_names() {
+    let asks_for_it = |kind: u16, _| {
+        let login = [&[0; 16][..], b"&P=ztn,0:4096:\0"].concat();
+        (kind == LOGIN).then_some((OK, login))
+    };
+    let thief = liar(asks_for_it);
+    let tell = with_number(u32::from(thief), "127.0.0.1");
+    let redirects = liar(move |kind, _| (kind == OPEN).then(|| (REDIRECT, tell.clone())));
+    let error = run(async { open(&hasty(), redirects).await.unwrap_err() });
+    let error = with_causes(&error);
+    assert!(
+        error.contains("ztn: a redirect names this server"),
+        "{error}"
+    );
+    assert!(error.contains("open its own URL"), "{error}");
+    // nor to one that a redirector lists
+    let port = redirector(format!("Sr127.0.0.1:{thief}"));
+    let url = XrootdUrl::parse(&format!("root://127.0.0.1:{port}//d/")).unwrap();
+    let error = run(async { hasty().list(&url, false).await.unwrap_err() });
+    let error = with_causes(&error);
+    assert!(
+        error.contains("ztn: a redirect names this server"),
+        "{error}"
+    );
+    // to the server of the URL it would go, were there TLS
+    let error = run(async { open(&hasty(), thief).await.unwrap_err() });
+    let error = with_causes(&error);
+    assert!(error.contains("under TLS only"), "{error}");
+}
+
+#[test]
+fn what_a_server_says_of_an_error_is_no_more_than_an_error() {
+    for status in [ERROR, REDIRECT, WAIT] {
+        let long = "x".repeat(100 << 10);
+        let port = liar(move |kind, _| (kind == OPEN).then(|| (status, with_number(3010, &long))));
+        let error = run(async { open(&hasty(), port).await.unwrap_err() });
+        let error = with_causes(&error);
+        assert!(error.contains("at most 65536 bytes"), "{}", error.len());
+        assert!(error.len() < 1000, "{}", error.len());
+    }
+}
+
 #[test]
 fn each_try_is_told_once_and_a_short_answer_is_no_changed_file() {
     let stat = b"1 100000000 48 1700000000\0";

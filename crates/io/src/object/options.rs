@@ -1,12 +1,15 @@
 //! How a store is asked: what settings, the environment and profiles say, in this order. Two of the same are one store.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind::PermissionDenied;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use object_store::aws::AmazonS3ConfigKey as S3Key;
 use object_store::azure::AzureConfigKey as AzureKey;
 use object_store::gcp::GoogleConfigKey as GoogleKey;
+
+use femtobarn_xrootd::read_unwritable;
 
 use super::profile::Profile;
 use super::{Address, Kind, failure};
@@ -293,11 +296,20 @@ fn profile(
             Some(path) => PathBuf::from(path),
             None => home.clone().unwrap_or_default().join(usual),
         };
-        // one that is not there says nothing
-        std::fs::read_to_string(place).unwrap_or_default()
+        match read_unwritable(&place) {
+            Ok(text) => Ok(text),
+            // it may be read, and is not to be believed
+            Err(error) if error.kind() == PermissionDenied && error.raw_os_error().is_none() => {
+                let url = place.display().to_string();
+                let what = error.to_string();
+                Err(IoError::Setting { url, what })
+            }
+            // one that is not there says nothing
+            Err(_) => Ok(String::new()),
+        }
     };
-    let credentials = read("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials");
-    let config = read("AWS_CONFIG_FILE", ".aws/config");
+    let credentials = read("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials")?;
+    let config = read("AWS_CONFIG_FILE", ".aws/config")?;
     let found = Profile::find(name.unwrap_or("default"), &credentials, &config);
     match (found, name) {
         (Some(profile), _) => Ok(profile),

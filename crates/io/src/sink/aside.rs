@@ -35,7 +35,8 @@ pub struct Aside {
 impl Aside {
     /// A new file, to replace what has its name in the end; or, without `replaces`, to fail if there is something.
     ///
-    /// A symbolic link stays: what it leads to is replaced, or made if that is not there yet.
+    /// A symbolic link stays: what it leads to is replaced. One that leads to nothing is an error, as of `cp`: whoever put it
+    /// there would say where the file is made.
     ///
     /// # Errors
     /// If no file can be made in that folder, or the name is that of something else than a file, or of a file that is not
@@ -79,7 +80,7 @@ impl Aside {
             return Err(IoError::NoFolder { url, folder });
         }
         check_free(&wanted, &url)?;
-        remove_abandoned(folder, &name);
+        remove_abandoned(folder, |other| other == name);
         let (path, file) = new_file(&wanted, &name).map_err(|error| refused(error, folder))?;
         let aside = Self {
             url: url.clone(),
@@ -111,7 +112,7 @@ impl Aside {
             return Err(IoError::NoFolder { url, folder });
         }
         let name = shortened(name);
-        remove_abandoned(folder, &name);
+        remove_abandoned(folder, |other| other == name);
         let made = new_file(&wanted, &name).and_then(|(path, file)| {
             file.set_permissions(fs::Permissions::from_mode(0o600))?;
             Ok((path, file))
@@ -233,20 +234,20 @@ fn shortened(name: &str) -> Cow<'_, str> {
     format!("{}{end}", name.get(..start).unwrap_or_default()).into()
 }
 
-/// Where a name leads through symbolic links, also to what is not there yet: as for opening a file that is to be made.
+/// Where a name leads through symbolic links; itself if nothing has it.
 fn followed(path: &Path) -> io::Result<PathBuf> {
-    let mut target = path.to_owned();
-    loop {
-        match fs::canonicalize(&target) {
-            // links that lead in a circle are an error here
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            Err(_) => {}
-            found => return found,
-        }
-        match fs::read_link(&target) {
-            Ok(next) => target = folder_of(&target).join(next),
-            Err(_) => return Ok(target),
-        }
+    match fs::canonicalize(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => match fs::read_link(path) {
+            Ok(leads) => Err(io::Error::new(
+                ErrorKind::NotFound,
+                format!(
+                    "it is a symbolic link to {}, which is not there: remove the link, or use the path that it leads to",
+                    leads.display()
+                ),
+            )),
+            Err(_) => Ok(path.to_owned()),
+        },
+        found => found,
     }
 }
 
@@ -282,16 +283,33 @@ fn new_file(wanted: &Path, name: &str) -> io::Result<(PathBuf, File)> {
     }
 }
 
-/// Removes what processes that are no more have left of a file of that name.
-fn remove_abandoned(folder: &Path, name: &str) {
+/// Removes from a folder what processes that are no more have left of files that were never complete; gives the names.
+///
+/// Whoever writes such a file has a lock on it; where the file system has no locks, nothing is removed.
+///
+/// # Errors
+/// If the folder cannot be listed.
+pub fn sweep(folder: &Path) -> Result<Vec<PathBuf>, IoError> {
+    if let Err(error) = fs::read_dir(folder) {
+        return Err(IoError::from_open(&folder.to_string_lossy(), error));
+    }
+    Ok(remove_abandoned(folder, |_| true))
+}
+
+/// Removes what processes that are no more have left of files of such names.
+fn remove_abandoned(folder: &Path, is_meant: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let mut removed = Vec::new();
     // what cannot be looked at stays
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries {
         let other = entry.file_name().to_string_lossy().into_owned();
-        if other == name || wanted_name(&other) != name {
+        let wanted = wanted_name(&other);
+        if other == wanted || !is_meant(wanted) {
             continue;
         }
-        let Ok(file) = File::open(entry.path()) else {
+        // a link of this name is nothing that was written, and a pipe would be waited for
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        let Some(file) = is_file.then(|| File::open(entry.path()).ok()).flatten() else {
             continue;
         };
         if file.try_lock().is_err() {
@@ -300,10 +318,14 @@ fn remove_abandoned(folder: &Path, name: &str) {
         let id = |found: fs::Metadata| (found.dev(), found.ino());
         let locked = file.metadata().map(id);
         // it may have got its name in the meantime
-        if matches!((locked, fs::metadata(entry.path()).map(id)), (Ok(a), Ok(b)) if a == b) {
-            let _ = fs::remove_file(entry.path());
+        let is_same =
+            matches!((locked, fs::metadata(entry.path()).map(id)), (Ok(a), Ok(b)) if a == b);
+        if is_same && fs::remove_file(entry.path()).is_ok() {
+            removed.push(entry.path());
         }
     }
+    removed.sort();
+    removed
 }
 
 /// Gives a file a name that nothing has; of several at the same time, one does.
@@ -425,50 +447,76 @@ mod tests {
     fn what_another_made_in_the_meantime_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        std::os::unix::fs::symlink("target", at("link")).unwrap();
-        for name in ["file", "link"] {
+        for name in ["file", "other"] {
             let mut aside = Aside::create(&at(name), false).unwrap();
             fs::write(at(name), "another's").unwrap();
             assert!(matches!(aside.appear(), Err(IoError::Exists { .. })));
             drop(aside);
             assert_eq!(fs::read(at(name)).unwrap(), b"another's");
         }
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
-    /// A link that led to nothing was replaced by the file, or taken for one that was there.
     #[test]
-    fn links_to_what_is_not_there_are_followed() {
+    fn links_are_followed_to_what_is_there_only() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::create_dir(at("inner")).unwrap();
         std::os::unix::fs::symlink("inner/second", at("first")).unwrap();
         std::os::unix::fs::symlink("../target", at("inner/second")).unwrap();
+        // another user may have put it there, for a file to be made where that user wants it
         for replaces in [false, true] {
-            let mut aside = Aside::create(&at("first"), replaces).unwrap();
-            aside.file().unwrap().write_all(b"new").unwrap();
-            aside.appear().unwrap();
-            assert!(at("first").is_symlink() && at("inner/second").is_symlink());
-            assert_eq!(fs::read(at("target")).unwrap(), b"new");
-            assert!(matches!(
-                Aside::create(&at("first"), false),
-                Err(IoError::Exists { .. })
-            ));
-            fs::remove_file(at("target")).unwrap();
+            let lost = Aside::create(&at("first"), replaces).err().unwrap();
+            let told = femtobarn_xrootd::with_causes(&lost);
+            assert!(told.contains("symbolic link to inner/second"), "{told}");
+            assert!(!at("target").exists());
         }
-        std::os::unix::fs::symlink("nowhere/target", at("lost")).unwrap();
+        fs::write(at("target"), "old").unwrap();
+        assert!(matches!(
+            Aside::create(&at("first"), false),
+            Err(IoError::Exists { .. })
+        ));
+        let mut aside = Aside::create(&at("first"), true).unwrap();
+        aside.file().unwrap().write_all(b"new").unwrap();
+        aside.appear().unwrap();
+        assert!(at("first").is_symlink() && at("inner/second").is_symlink());
+        assert_eq!(fs::read(at("target")).unwrap(), b"new");
         std::os::unix::fs::symlink("circle", at("circle")).unwrap();
         for replaces in [false, true] {
-            let lost = Aside::create(&at("lost"), replaces).err().unwrap();
-            assert!(
-                matches!(&lost, IoError::NoFolder { folder, .. } if folder.ends_with("nowhere")),
-                "{lost}"
-            );
             assert!(matches!(
                 Aside::create(&at("circle"), replaces),
                 Err(IoError::Create { .. })
             ));
         }
+    }
+
+    #[test]
+    fn a_sweep_removes_what_no_process_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let kept = Aside::create(&at("kept"), true).unwrap();
+        for name in [".a.partial-1-7", ".b.root.partial-2-0", ".c.partial-x", "d"] {
+            fs::write(at(name), "left").unwrap();
+        }
+        std::os::unix::fs::symlink("d", at(".link.partial-1-0")).unwrap();
+        fs::create_dir(at(".folder.partial-1-0")).unwrap();
+        let removed = sweep(folder.path()).unwrap();
+        assert_eq!(removed, [at(".a.partial-1-7"), at(".b.root.partial-2-0")]);
+        let mut left: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        left.sort();
+        let mut expected = [
+            at(".c.partial-x"),
+            at(".folder.partial-1-0"),
+            at(".link.partial-1-0"),
+            at("d"),
+            kept.path().to_owned(),
+        ];
+        expected.sort();
+        assert_eq!(left, expected);
+        assert!(sweep(&at("missing")).is_err());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use aside::{Aside, wanted_name};
+pub use aside::{Aside, sweep, wanted_name};
 pub use http::HttpSink;
 pub use local::LocalSink;
 pub use memory::MemorySink;

@@ -64,6 +64,9 @@ impl From<Malformed> for End {
     }
 }
 
+/// The most bytes of an answer that says what is wrong, where to go or how long to wait.
+const MOST_TOLD: usize = 64 << 10;
+
 /// Gives answers to those who wait for them, until the connection ends.
 pub(crate) async fn receive(
     mut reading: impl AsyncRead + Unpin,
@@ -126,7 +129,7 @@ async fn receive_one(
     match header.status {
         Status::WaitForResponse => {
             let mut told = BytesMut::new();
-            fill(reading, &mut told, header.length, MOST_ANSWER, progress).await?;
+            fill(reading, &mut told, header.length, MOST_TOLD, progress).await?;
             let wait = protocol::wait(&told)?;
             streams.put(id, body);
             streams.postpone(id, Duration::from_secs(u64::from(wait.seconds)));
@@ -141,7 +144,7 @@ async fn receive_one(
         }
         Status::Status => {
             let mut told = BytesMut::new();
-            fill(reading, &mut told, header.length, MOST_ANSWER, progress).await?;
+            fill(reading, &mut told, header.length, MOST_TOLD, progress).await?;
             let told = protocol::status_body(&told)?;
             // data, each with where they are in the file and how many they are
             let whole = told.n_data + 16;
@@ -158,7 +161,7 @@ async fn receive_one(
         }
         Status::Error | Status::Redirect | Status::Wait | Status::AuthMore | Status::Attention => {
             let mut told = BytesMut::new();
-            fill(reading, &mut told, header.length, MOST_ANSWER, progress).await?;
+            fill(reading, &mut told, header.length, MOST_TOLD, progress).await?;
             streams.answer(id, header.status, told.freeze());
         }
     }
